@@ -1,0 +1,52 @@
+/* Arena: memory that is taken piece by piece and given back all at once.
+ *
+ * A request, a conversion or a parsed file owns one; everything built for it lives there and dies with it. Not thread
+ * safe: one thread at a time. Running out of memory, or over `limit`, makes allocations return NULL; the `sl_arena_*`
+ * helpers below pass that on. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sl_arena_chunk;
+
+struct sl_arena {
+    struct sl_arena_chunk *chunks; /* newest first */
+    uint8_t *at, *end;             /* free space of the newest chunk */
+    size_t next_chunk;             /* size of the next chunk, doubling up to 1 MiB */
+    size_t used;                   /* bytes taken from malloc */
+    size_t limit;                  /* of `used`; 0 = none */
+};
+
+/* An arena of all zeros is valid and empty; this sets a limit as well (bytes, 0 = none). */
+void sl_arena_init(struct sl_arena *arena, size_t limit);
+
+/* Gives everything back; the arena is empty and usable afterwards. */
+void sl_arena_free(struct sl_arena *arena);
+
+/* Forgets everything but keeps the newest chunk for reuse. */
+void sl_arena_reset(struct sl_arena *arena);
+
+void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
+
+/* `size` bytes, uninitialised, aligned to `align` (a power of two). NULL when out of memory or over the limit. */
+static inline void *sl_arena_alloc(struct sl_arena *arena, size_t size, size_t align)
+{
+    uintptr_t at = ((uintptr_t)arena->at + (align - 1)) & ~(uintptr_t)(align - 1);
+    if (arena->at && at <= (uintptr_t)arena->end && size <= (uintptr_t)arena->end - at) {
+        arena->at = (uint8_t *)at + size;
+        return (void *)at;
+    }
+    return sl_arena_grow(arena, size, align);
+}
+
+/* `count` zeroed items of `size` bytes; NULL also when the product overflows. */
+void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
+
+/* Typed forms: one item, `count` items; zeroed. */
+#define SL_ARENA_NEW(arena, type) ((type *)sl_arena_zalloc((arena), 1, sizeof(type)))
+#define SL_ARENA_ARRAY(arena, type, count) ((type *)sl_arena_zalloc((arena), (count), sizeof(type)))
+
+/* A terminated copy of `size` bytes. */
+char *sl_arena_strndup(struct sl_arena *arena, const char *data, size_t size);

@@ -1,0 +1,114 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void sl_buf_free(struct sl_buf *buf)
+{
+    free(buf->data);
+    *buf = (struct sl_buf){0};
+}
+
+bool sl_buf_reserve(struct sl_buf *buf, size_t size)
+{
+    if (buf->failed)
+        return false;
+    if (size <= buf->capacity - buf->size)
+        return true;
+    size_t need, capacity = buf->capacity ? buf->capacity + buf->capacity / 2 : 256;
+    if (__builtin_add_overflow(buf->size, size, &need)) {
+        buf->failed = true;
+        return false;
+    }
+    if (capacity < need)
+        capacity = need;
+    uint8_t *data = realloc(buf->data, capacity);
+    if (!data) {
+        buf->failed = true;
+        return false;
+    }
+    buf->data = data;
+    buf->capacity = capacity;
+    return true;
+}
+
+void sl_buf_add(struct sl_buf *buf, const void *data, size_t size)
+{
+    if (size && sl_buf_reserve(buf, size)) {
+        memcpy(buf->data + buf->size, data, size);
+        buf->size += size;
+    }
+}
+
+void sl_buf_cstr(struct sl_buf *buf, const char *text) { sl_buf_add(buf, text, strlen(text)); }
+
+void sl_buf_printf(struct sl_buf *buf, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length >= 0 && sl_buf_reserve(buf, (size_t)length + 1)) {
+        vsnprintf((char *)buf->data + buf->size, (size_t)length + 1, format, again);
+        buf->size += (size_t)length;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void sl_buf_fill(struct sl_buf *buf, uint8_t byte, size_t count)
+{
+    if (count && sl_buf_reserve(buf, count)) {
+        memset(buf->data + buf->size, byte, count);
+        buf->size += count;
+    }
+}
+
+static void add_little(struct sl_buf *buf, uint64_t v, size_t size)
+{
+    uint8_t bytes[8];
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(v >> (8 * i));
+    sl_buf_add(buf, bytes, size);
+}
+
+void sl_buf_u16(struct sl_buf *buf, uint16_t v) { add_little(buf, v, 2); }
+void sl_buf_u32(struct sl_buf *buf, uint32_t v) { add_little(buf, v, 4); }
+void sl_buf_u64(struct sl_buf *buf, uint64_t v) { add_little(buf, v, 8); }
+
+void sl_buf_uleb(struct sl_buf *buf, uint64_t v)
+{
+    while (v >= 0x80) {
+        sl_buf_u8(buf, (uint8_t)v | 0x80);
+        v >>= 7;
+    }
+    sl_buf_u8(buf, (uint8_t)v);
+}
+
+void sl_buf_sleb(struct sl_buf *buf, int64_t v)
+{
+    for (;;) {
+        uint8_t byte = (uint8_t)v & 0x7F;
+        v >>= 7;
+        bool last = (v == 0 && !(byte & 0x40)) || (v == -1 && (byte & 0x40));
+        sl_buf_u8(buf, last ? byte : byte | 0x80);
+        if (last)
+            return;
+    }
+}
+
+void sl_buf_align(struct sl_buf *buf, size_t align) { sl_buf_fill(buf, 0, (size_t)-buf->size & (align - 1)); }
+
+void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    const uint8_t *bytes = data;
+    if (size > SIZE_MAX / 2 || !sl_buf_reserve(buf, size * 2))
+        return;
+    for (size_t i = 0; i < size; i++) {
+        buf->data[buf->size++] = (uint8_t)digits[bytes[i] >> 4];
+        buf->data[buf->size++] = (uint8_t)digits[bytes[i] & 15];
+    }
+}

@@ -1,0 +1,49 @@
+/* Growing byte buffer: output of writers, and building text.
+ *
+ * Owns its memory (malloc). Out of memory sets `failed`; later appends do nothing, so a writer checks once at the end. */
+#pragma once
+
+#include "base/bytes.h"
+
+struct sl_buf {
+    uint8_t *data;
+    size_t size, capacity;
+    bool failed;
+};
+
+void sl_buf_free(struct sl_buf *buf);
+static inline void sl_buf_clear(struct sl_buf *buf) { buf->size = 0; }
+
+/* Room for `size` more bytes; false when out of memory. */
+bool sl_buf_reserve(struct sl_buf *buf, size_t size);
+
+void sl_buf_add(struct sl_buf *buf, const void *data, size_t size);
+static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s) { sl_buf_add(buf, s.data, s.size); }
+void sl_buf_cstr(struct sl_buf *buf, const char *text);
+void sl_buf_printf(struct sl_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sl_buf_fill(struct sl_buf *buf, uint8_t byte, size_t count);
+
+static inline void sl_buf_u8(struct sl_buf *buf, uint8_t v)
+{
+    if (buf->size < buf->capacity || sl_buf_reserve(buf, 1))
+        buf->data[buf->size++] = v;
+}
+
+/* Little-endian integers and LEB128. */
+void sl_buf_u16(struct sl_buf *buf, uint16_t v);
+void sl_buf_u32(struct sl_buf *buf, uint32_t v);
+void sl_buf_u64(struct sl_buf *buf, uint64_t v);
+void sl_buf_uleb(struct sl_buf *buf, uint64_t v);
+void sl_buf_sleb(struct sl_buf *buf, int64_t v);
+
+/* Zero bytes up to a multiple of `align` (a power of two). */
+void sl_buf_align(struct sl_buf *buf, size_t align);
+
+/* Lower-case hex of `size` bytes. */
+void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
+
+static inline struct sl_bytes sl_buf_bytes(const struct sl_buf *buf) { return (struct sl_bytes){buf->data, buf->size}; }
+static inline struct sl_str sl_buf_view(const struct sl_buf *buf)
+{
+    return (struct sl_str){(const char *)buf->data, buf->size};
+}

@@ -1,0 +1,152 @@
+#include "base/bytes.h"
+
+int sl_str_compare(struct sl_str a, struct sl_str b)
+{
+    size_t common = a.size < b.size ? a.size : b.size;
+    int order = common ? memcmp(a.data, b.data, common) : 0;
+    return order ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static unsigned char lower(char c) { return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c); }
+
+bool sl_str_equal_nocase(struct sl_str a, struct sl_str b)
+{
+    if (a.size != b.size)
+        return false;
+    for (size_t i = 0; i < a.size; i++)
+        if (lower(a.data[i]) != lower(b.data[i]))
+            return false;
+    return true;
+}
+
+bool sl_str_starts(struct sl_str text, struct sl_str prefix)
+{
+    return text.size >= prefix.size && (prefix.size == 0 || memcmp(text.data, prefix.data, prefix.size) == 0);
+}
+
+bool sl_str_ends(struct sl_str text, struct sl_str suffix)
+{
+    return text.size >= suffix.size &&
+           (suffix.size == 0 || memcmp(text.data + (text.size - suffix.size), suffix.data, suffix.size) == 0);
+}
+
+struct sl_bytes sl_bytes_slice(struct sl_bytes bytes, uint64_t offset, uint64_t size, bool *ok)
+{
+    bool inside = offset <= bytes.size && size <= bytes.size - offset;
+    if (ok)
+        *ok = inside;
+    if (!inside)
+        return (struct sl_bytes){NULL, 0};
+    return (struct sl_bytes){bytes.data ? bytes.data + offset : NULL, (size_t)size};
+}
+
+void sl_reader_seek(struct sl_reader *r, uint64_t offset)
+{
+    if (offset <= (uint64_t)(r->end - r->begin) && !r->failed) {
+        r->at = r->begin ? r->begin + offset : NULL;
+    } else {
+        r->failed = true;
+        r->at = r->end;
+    }
+}
+
+void sl_reader_skip(struct sl_reader *r, uint64_t count)
+{
+    if (count > SIZE_MAX)
+        count = SIZE_MAX;
+    if (sl_reader_need(r, (size_t)count) && count)
+        r->at += count;
+}
+
+uint64_t sl_read_uint(struct sl_reader *r, unsigned size)
+{
+    switch (size) {
+    case 1: return sl_read_u8(r);
+    case 2: return sl_read_u16(r);
+    case 4: return sl_read_u32(r);
+    case 8: return sl_read_u64(r);
+    case 3: {
+        if (!sl_reader_need(r, 3))
+            return 0;
+        const uint8_t *p = r->at;
+        r->at += 3;
+        return r->big_endian ? (uint32_t)p[0] << 16 | p[1] << 8 | p[2] : (uint32_t)p[2] << 16 | p[1] << 8 | p[0];
+    }
+    default: r->failed = true; r->at = r->end; return 0;
+    }
+}
+
+uint64_t sl_read_uleb_slow(struct sl_reader *r)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70; shift += 7) {
+        if (!sl_reader_need(r, 1))
+            return 0;
+        uint8_t byte = *r->at++;
+        if (shift == 63 && (byte & 0x7E))
+            break;
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        if (!(byte & 0x80))
+            return value;
+    }
+    r->failed = true;
+    r->at = r->end;
+    return 0;
+}
+
+int64_t sl_read_sleb(struct sl_reader *r)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 70; shift += 7) {
+        if (!sl_reader_need(r, 1))
+            return 0;
+        uint8_t byte = *r->at++;
+        if (shift == 63 && (byte & 0x7F) != 0 && (byte & 0x7F) != 0x7F)
+            break;
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        if (!(byte & 0x80)) {
+            if (shift + 7 < 64 && (byte & 0x40))
+                value |= ~(uint64_t)0 << (shift + 7);
+            return (int64_t)value;
+        }
+    }
+    r->failed = true;
+    r->at = r->end;
+    return 0;
+}
+
+struct sl_bytes sl_read_bytes(struct sl_reader *r, uint64_t size)
+{
+    if (size > SIZE_MAX || !sl_reader_need(r, (size_t)size)) {
+        r->failed = true;
+        r->at = r->end;
+        return (struct sl_bytes){NULL, 0};
+    }
+    struct sl_bytes bytes = {r->at, (size_t)size};
+    if (size)
+        r->at += size;
+    return bytes;
+}
+
+struct sl_str sl_read_cstr(struct sl_reader *r)
+{
+    size_t left = r->failed ? 0 : sl_reader_left(r);
+    const uint8_t *nul = left ? memchr(r->at, 0, left) : NULL;
+    if (!nul) {
+        r->failed = true;
+        r->at = r->end;
+        return (struct sl_str){NULL, 0};
+    }
+    struct sl_str text = {(const char *)r->at, (size_t)(nul - r->at)};
+    r->at = nul + 1;
+    return text;
+}
+
+struct sl_str sl_cstr_at(struct sl_bytes table, uint64_t offset)
+{
+    if (offset >= table.size)
+        return (struct sl_str){NULL, 0};
+    const uint8_t *start = table.data + offset;
+    const uint8_t *nul = memchr(start, 0, table.size - (size_t)offset);
+    return nul ? (struct sl_str){(const char *)start, (size_t)(nul - start)} : (struct sl_str){NULL, 0};
+}

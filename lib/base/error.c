@@ -1,0 +1,41 @@
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *format, ...)
+{
+    if (!error)
+        return code;
+    error->code = code;
+    error->duration_ns = 0;
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(error->message, sizeof error->message, format, args);
+    va_end(args);
+    if (length >= (int)sizeof error->message) {
+        size_t end = sizeof error->message - 1;
+        while (end > 0 && ((unsigned char)error->message[end - 1] & 0xC0) == 0x80)
+            end--;
+        if (end > 0 && (unsigned char)error->message[end - 1] >= 0xC0)
+            end--;
+        error->message[end] = '\0';
+    }
+    return code;
+}
+
+const char *sl_code_name(enum sl_code code)
+{
+    static const char *const names[] = {
+        [SL_OK] = "ok",
+        [SL_NOT_FOUND] = "not_found",
+        [SL_PERMISSION_DENIED] = "permission_denied",
+        [SL_TIMEOUT] = "timeout",
+        [SL_DOWNLOAD_ERROR] = "download_error",
+        [SL_MALFORMED] = "malformed",
+        [SL_UNSUPPORTED] = "unsupported",
+        [SL_INTERNAL] = "internal",
+        [SL_CANCELLED] = "cancelled",
+    };
+    return (size_t)code < sizeof names / sizeof *names ? names[code] : "internal";
+}

@@ -1,0 +1,36 @@
+/* Errors of libsymloom and of the service: one code, one sentence.
+ *
+ * Functions that can fail return an `enum sl_code` and fill the `struct sl_error` they are given (it may be NULL when the
+ * caller only wants the code). Nothing is printed in lib/. The codes are those that cache entries keep on disk
+ * (not found ... unsupported); SL_INTERNAL is never kept, SL_CANCELLED never leaves the request that was cancelled. */
+#pragma once
+
+#include <stdarg.h>
+#include <stdint.h>
+
+enum sl_code {
+    SL_OK = 0,
+    SL_NOT_FOUND,
+    SL_PERMISSION_DENIED,
+    SL_TIMEOUT,        /* message: the limit that was exceeded as a duration, `duration_ns` as a number */
+    SL_DOWNLOAD_ERROR,
+    SL_MALFORMED,
+    SL_UNSUPPORTED,
+    SL_INTERNAL,
+    SL_CANCELLED,      /* the fiber's group was cancelled; service only */
+};
+
+struct sl_error {
+    enum sl_code code;
+    uint64_t duration_ns; /* SL_TIMEOUT: the limit */
+    char message[240];    /* details without the code's own words, UTF-8, always terminated */
+};
+
+/* Sets `error` (may be NULL) and returns `code`, so that a failing function ends in `return sl_fail(...)`.
+ * A message that is too long is cut at a character boundary. */
+enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The code's name in metrics and metadata: "ok", "not_found", "permission_denied", "timeout", "download_error",
+ * "malformed", "unsupported", "internal", "cancelled". */
+const char *sl_code_name(enum sl_code code);

@@ -1,0 +1,96 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum sl_code fail_errno(struct sl_error *error, const char *what, const char *path)
+{
+    int number = errno;
+    enum sl_code code = number == ENOENT || number == ENOTDIR ? SL_NOT_FOUND
+                        : number == EACCES || number == EPERM ? SL_PERMISSION_DENIED
+                                                              : SL_INTERNAL;
+    return sl_fail(error, code, "cannot %s %s: %s", what, path, strerror(number));
+}
+
+enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error)
+{
+    *mapping = (struct sl_mapping){{(const uint8_t *)"", 0}, 0};
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return fail_errno(error, "read", "the file");
+    if (!S_ISREG(st.st_mode))
+        return sl_fail(error, SL_INTERNAL, "not a regular file");
+    if (st.st_size == 0)
+        return SL_OK;
+    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED)
+        return fail_errno(error, "map", "the file");
+    *mapping = (struct sl_mapping){{data, (size_t)st.st_size}, (size_t)st.st_size};
+    return SL_OK;
+}
+
+enum sl_code sl_map_file(const char *path, struct sl_mapping *mapping, struct sl_error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail_errno(error, "open", path);
+    enum sl_code code = sl_map_fd(fd, mapping, error);
+    close(fd);
+    return code;
+}
+
+void sl_unmap(struct sl_mapping *mapping)
+{
+    if (mapping->mapped)
+        munmap((void *)mapping->bytes.data, mapping->mapped);
+    *mapping = (struct sl_mapping){{NULL, 0}, 0};
+}
+
+void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t size)
+{
+    if (offset > mapping->mapped || size > mapping->mapped - offset)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)mapping->bytes.data + offset + page - 1) & ~(page - 1);
+    uintptr_t end = ((uintptr_t)mapping->bytes.data + offset + size) & ~(page - 1);
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+static bool write_all(int fd, struct sl_bytes bytes)
+{
+    while (bytes.size) {
+        ssize_t n = write(fd, bytes.data, bytes.size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes.data += n;
+        bytes.size -= (size_t)n;
+    }
+    return true;
+}
+
+enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_error *error)
+{
+    char tmp[4096];
+    if (snprintf(tmp, sizeof tmp, "%s.XXXXXX", path) >= (int)sizeof tmp)
+        return sl_fail(error, SL_INTERNAL, "path too long: %s", path);
+    int fd = mkostemp(tmp, O_CLOEXEC);
+    if (fd < 0)
+        return fail_errno(error, "create", path);
+    mode_t mask = umask(0);
+    umask(mask);
+    bool ok = write_all(fd, bytes) && fchmod(fd, 0644 & ~mask) == 0;
+    ok = close(fd) == 0 && ok;
+    if (ok && rename(tmp, path) == 0)
+        return SL_OK;
+    enum sl_code code = fail_errno(error, "write", path);
+    unlink(tmp);
+    return code;
+}

@@ -1,0 +1,24 @@
+/* Files as memory: read-only mappings, and whole-file writing for tools. The only system calls of lib/. They block;
+ * the service calls them on the pool. */
+#pragma once
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+struct sl_mapping {
+    struct sl_bytes bytes; /* of the file as it was at opening; data is not NULL even for an empty file */
+    size_t mapped;         /* length of the mmap, 0 when there is none */
+};
+
+/* Maps the regular file `path` (or the open `fd`, which stays the caller's) read-only and shared.
+ * SL_NOT_FOUND, SL_PERMISSION_DENIED, else SL_INTERNAL with errno's text. */
+enum sl_code sl_map_file(const char *path, struct sl_mapping *mapping, struct sl_error *error);
+enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error);
+void sl_unmap(struct sl_mapping *mapping);
+
+/* Tells the kernel that the pages wholly inside [offset, offset + size) of a mapping will not be needed soon, so that a
+ * pass over a large file does not count as resident memory. They stay readable. */
+void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t size);
+
+/* Writes `bytes` to a temporary file beside `path` and renames it there (mode 0644 through the umask). */
+enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_error *error);

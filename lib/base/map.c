@@ -1,0 +1,100 @@
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+uint64_t sl_hash(const void *data, size_t size) { return XXH3_64bits(data, size); }
+
+void sl_map_free(struct sl_map *map)
+{
+    free(map->entries);
+    *map = (struct sl_map){0};
+}
+
+static struct sl_map_entry *find(const struct sl_map *map, struct sl_str key, uint64_t hash)
+{
+    if (!map->capacity)
+        return NULL;
+    size_t mask = map->capacity - 1;
+    for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
+        struct sl_map_entry *entry = &map->entries[i];
+        if (!entry->used && !entry->dead)
+            return NULL;
+        if (entry->used && entry->hash == hash && sl_str_equal(entry->key, key))
+            return entry;
+    }
+}
+
+static struct sl_map_entry *free_entry(struct sl_map_entry *entries, size_t capacity, uint64_t hash)
+{
+    size_t mask = capacity - 1, i = (size_t)hash & mask;
+    while (entries[i].used)
+        i = (i + 1) & mask;
+    return &entries[i];
+}
+
+/* Keeps at least a quarter of the entries empty, so that every probe ends. */
+static bool make_room(struct sl_map *map)
+{
+    if ((map->count + map->dead + 1) * 4 <= map->capacity * 3)
+        return true;
+    size_t capacity = map->capacity ? map->capacity : 16;
+    while ((map->count + 1) * 2 > capacity)
+        capacity *= 2;
+    struct sl_map_entry *entries = calloc(capacity, sizeof *entries);
+    if (!entries)
+        return false;
+    for (size_t i = 0; i < map->capacity; i++)
+        if (map->entries[i].used)
+            *free_entry(entries, capacity, map->entries[i].hash) = map->entries[i];
+    free(map->entries);
+    map->entries = entries;
+    map->capacity = capacity;
+    map->dead = 0;
+    return true;
+}
+
+void *sl_map_get(const struct sl_map *map, struct sl_str key)
+{
+    struct sl_map_entry *entry = find(map, key, sl_hash(key.data, key.size));
+    return entry ? entry->value : NULL;
+}
+
+void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
+{
+    uint64_t hash = sl_hash(key.data, key.size);
+    struct sl_map_entry *entry = find(map, key, hash);
+    if (made)
+        *made = !entry;
+    if (entry)
+        return &entry->value;
+    if (!make_room(map))
+        return NULL;
+    entry = free_entry(map->entries, map->capacity, hash);
+    if (entry->dead)
+        map->dead--;
+    *entry = (struct sl_map_entry){.key = key, .hash = hash, .used = true};
+    map->count++;
+    return &entry->value;
+}
+
+void *sl_map_remove(struct sl_map *map, struct sl_str key)
+{
+    struct sl_map_entry *entry = find(map, key, sl_hash(key.data, key.size));
+    if (!entry)
+        return NULL;
+    void *value = entry->value;
+    *entry = (struct sl_map_entry){.dead = true};
+    map->count--;
+    map->dead++;
+    return value;
+}
+
+struct sl_map_entry *sl_map_next(const struct sl_map *map, struct sl_map_entry *entry)
+{
+    size_t i = entry ? (size_t)(entry - map->entries) + 1 : 0;
+    for (; i < map->capacity; i++)
+        if (map->entries[i].used)
+            return &map->entries[i];
+    return NULL;
+}

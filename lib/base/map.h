@@ -1,0 +1,35 @@
+/* Hash map from text to a pointer, open addressing, for names, keys and ids.
+ *
+ * Does not own its keys or values: the key bytes must outlive the entry. Iterates in no particular order. */
+#pragma once
+
+#include "base/bytes.h"
+
+struct sl_map_entry {
+    struct sl_str key;
+    uint64_t hash;
+    void *value;
+    bool used; /* false after a removal or when empty */
+    bool dead; /* removed: a probe goes on */
+};
+
+struct sl_map {
+    struct sl_map_entry *entries;
+    size_t capacity, count, dead;
+};
+
+/* XXH3-64 of `size` bytes: the hash of this map, also used wherever content is hashed without an adversary. */
+uint64_t sl_hash(const void *data, size_t size);
+
+void sl_map_free(struct sl_map *map);
+void *sl_map_get(const struct sl_map *map, struct sl_str key); /* NULL when absent */
+
+/* The value's slot of `key`, made (with value NULL) if absent; `*made` (may be NULL) tells. NULL when out of memory.
+ * The slot is valid until the next insertion. */
+void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made);
+
+/* Removes and returns the value; NULL when absent. */
+void *sl_map_remove(struct sl_map *map, struct sl_str key);
+
+/* for (struct sl_map_entry *e = NULL; (e = sl_map_next(map, e)); ) */
+struct sl_map_entry *sl_map_next(const struct sl_map *map, struct sl_map_entry *entry);

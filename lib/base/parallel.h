@@ -1,0 +1,24 @@
+/* Spreading the units of one conversion over threads, without lib/ knowing of threads.
+ *
+ * The caller of a long conversion hands in a `struct sl_parallel`; lib calls `run` with `count` independent pieces of
+ * work. `run` returns when all are done. `work(arg, index, worker)` is called once per index, from up to `workers`
+ * threads at once; `worker` is in [0, workers) and no two threads use one number at the same time, so per-worker
+ * scratch needs no lock. Indexes are started in ascending order. NULL, or `workers` 1, means: on the calling thread. */
+#pragma once
+
+#include <stddef.h>
+
+struct sl_parallel {
+    unsigned workers;
+    void (*run)(const struct sl_parallel *self, size_t count,
+                void (*work)(void *arg, size_t index, unsigned worker), void *arg);
+};
+
+/* Runs in order on the calling thread when `parallel` is NULL or has one worker. */
+void sl_parallel_run(const struct sl_parallel *parallel, size_t count,
+                     void (*work)(void *arg, size_t index, unsigned worker), void *arg);
+
+static inline unsigned sl_parallel_workers(const struct sl_parallel *parallel)
+{
+    return parallel && parallel->workers > 1 ? parallel->workers : 1;
+}

@@ -1,0 +1,19 @@
+/* Readable names: parameters shown, return types not (the style of crash reports).
+ *
+ * C++ (Itanium and Microsoft), Rust (legacy and v0, without the hash), Objective-C, Swift. Thread safe; never aborts on
+ * bad input: what cannot be demangled is reported as such and the caller shows the mangled name. */
+#pragma once
+
+#include "base/buf.h"
+#include "function/function.h"
+
+/* The language a mangled name tells by itself; SL_LANG_UNKNOWN when none. */
+enum sl_language sl_demangle_detect(struct sl_str name);
+
+/* Appends the readable form of `name` to `out` and returns true; false (nothing appended) when it is not mangled in the
+ * given language or over the limits (4096 bytes of output, bounded recursion). SL_LANG_UNKNOWN detects first. A known
+ * language is never second-guessed. Names of plain C, D, Go and .NET are never mangled. */
+bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
+
+/* As above for tools: style of the binutils, with return types where the mangling has them. */
+bool sl_demangle_full(struct sl_str name, struct sl_buf *out);

@@ -1,0 +1,221 @@
+/* Abbreviation tables (DWARF 5, 7.5.3), compiled: runs of attributes nobody asks for become one skip. */
+#include "dwarf/impl.h"
+
+#include <stdlib.h>
+
+bool dwarf_grow(void *pointer, size_t *capacity, size_t need, size_t item)
+{
+    void **array = pointer;
+    if (need <= *capacity)
+        return true;
+    size_t size = *capacity ? *capacity : 32;
+    while (size < need)
+        size *= 2;
+    void *grown = realloc(*array, size * item);
+    if (!grown)
+        return false;
+    memset((char *)grown + *capacity * item, 0, (size - *capacity) * item);
+    *array = grown;
+    *capacity = size;
+    return true;
+}
+
+/* Size of a form that always has the same one; -1 for the others. */
+static int fixed_size(uint16_t form, const struct abbrev_table *table)
+{
+    switch (form) {
+    case DW_FORM_flag_present:
+    case DW_FORM_implicit_const: return 0;
+    case DW_FORM_data1: case DW_FORM_flag: case DW_FORM_ref1: case DW_FORM_strx1: case DW_FORM_addrx1: return 1;
+    case DW_FORM_data2: case DW_FORM_ref2: case DW_FORM_strx2: case DW_FORM_addrx2: return 2;
+    case DW_FORM_strx3: case DW_FORM_addrx3: return 3;
+    case DW_FORM_data4: case DW_FORM_ref4: case DW_FORM_strx4: case DW_FORM_addrx4: case DW_FORM_ref_sup4: return 4;
+    case DW_FORM_data8: case DW_FORM_ref8: case DW_FORM_ref_sig8: case DW_FORM_ref_sup8: return 8;
+    case DW_FORM_data16: return 16;
+    case DW_FORM_addr: return table->address_size;
+    case DW_FORM_ref_addr: return table->version <= 2 ? table->address_size : table->offset_size;
+    case DW_FORM_strp: case DW_FORM_line_strp: case DW_FORM_sec_offset: case DW_FORM_strp_sup:
+    case DW_FORM_GNU_ref_alt: case DW_FORM_GNU_strp_alt: return table->offset_size;
+    default: return -1;
+    }
+}
+
+static bool wanted(uint16_t tag, uint16_t attribute)
+{
+    if (attribute == DW_AT_sibling)
+        return true;
+    if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+        return attribute == DW_AT_declaration && tag != DW_TAG_variable;
+    switch (attribute) {
+    case DW_AT_name: case DW_AT_low_pc: case DW_AT_high_pc: case DW_AT_abstract_origin: case DW_AT_declaration:
+    case DW_AT_specification: case DW_AT_ranges: case DW_AT_call_file: case DW_AT_call_line: case DW_AT_linkage_name:
+    case DW_AT_MIPS_linkage_name: return true;
+    default: return false;
+    }
+}
+
+static bool is_root(uint16_t tag)
+{
+    return tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_skeleton_unit;
+}
+
+/* Entries below these hold no code: with a sibling attribute the subtree is jumped over. */
+static enum abbrev_kind kind_of(uint16_t tag)
+{
+    switch (tag) {
+    case DW_TAG_subprogram: return KIND_SUBPROGRAM;
+    case DW_TAG_inlined_subroutine: return KIND_INLINED;
+    case DW_TAG_array_type: case DW_TAG_enumeration_type: case DW_TAG_subroutine_type: case DW_TAG_formal_parameter:
+    case DW_TAG_variable: case DW_TAG_call_site: case DW_TAG_GNU_call_site: return KIND_LEAF_TYPE;
+    default: return KIND_OTHER;
+    }
+}
+
+static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbrev_step step)
+{
+    struct abbrev_step *last = abbrev->step_count ? &t->steps[t->step_count - 1] : NULL;
+    if (step.op == STEP_SKIP && (step.value == 0 || (last && last->op == STEP_SKIP))) {
+        if (step.value)
+            last->value += step.value;
+        return true;
+    }
+    if (!dwarf_grow(&t->steps, &t->step_capacity, t->step_count + 1, sizeof *t->steps))
+        return false;
+    t->steps[t->step_count++] = step;
+    abbrev->step_count++;
+    return true;
+}
+
+static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_t attribute, uint16_t form,
+                          int64_t constant)
+{
+    if (is_root(abbrev->tag) || wanted(abbrev->tag, attribute))
+        return add_step(t, abbrev, (struct abbrev_step){STEP_READ, attribute, form, constant});
+    int size = fixed_size(form, t);
+    if (size >= 0)
+        return add_step(t, abbrev, (struct abbrev_step){STEP_SKIP, 0, form, size});
+    enum abbrev_op op;
+    switch (form) {
+    case DW_FORM_sdata: case DW_FORM_udata: case DW_FORM_ref_udata: case DW_FORM_strx: case DW_FORM_addrx:
+    case DW_FORM_loclistx: case DW_FORM_rnglistx: case DW_FORM_GNU_addr_index: case DW_FORM_GNU_str_index:
+        op = STEP_ULEB;
+        break;
+    case DW_FORM_block1: op = STEP_BLOCK1; break;
+    case DW_FORM_block2: op = STEP_BLOCK2; break;
+    case DW_FORM_block4: op = STEP_BLOCK4; break;
+    case DW_FORM_block: case DW_FORM_exprloc: op = STEP_BLOCK; break;
+    case DW_FORM_string: op = STEP_STRING; break;
+    case DW_FORM_indirect: op = STEP_INDIRECT; break;
+    default: return true; /* an unknown form: entries that use this abbreviation stop at `known` */
+    }
+    return add_step(t, abbrev, (struct abbrev_step){op, 0, form, 0});
+}
+
+static bool is_known_form(uint16_t form, const struct abbrev_table *t)
+{
+    return fixed_size(form, t) >= 0 ||
+           (form >= DW_FORM_block2 && form <= DW_FORM_rnglistx) || form == DW_FORM_GNU_addr_index ||
+           form == DW_FORM_GNU_str_index;
+}
+
+static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbrev *abbrev)
+{
+    *abbrev = (struct abbrev){.first_step = (uint32_t)t->step_count, .known = true};
+    uint64_t tag = sl_read_uleb(r);
+    abbrev->tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
+    abbrev->children = sl_read_u8(r) != 0;
+    abbrev->kind = (uint8_t)kind_of(abbrev->tag);
+    for (;;) {
+        uint64_t attribute = sl_read_uleb(r), form = sl_read_uleb(r);
+        if (r->failed || (attribute == 0 && form == 0))
+            return !r->failed;
+        int64_t constant = form == DW_FORM_implicit_const ? sl_read_sleb(r) : 0;
+        if (form > UINT16_MAX || !is_known_form((uint16_t)form, t)) {
+            abbrev->known = false;
+            continue;
+        }
+        if (!add_attribute(t, abbrev, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form, constant))
+            return false;
+    }
+}
+
+bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit)
+{
+    enum { MAX_DENSE = 1 << 16 };
+    t->file = file;
+    t->offset = unit->abbrev_offset;
+    t->address_size = unit->address_size;
+    t->offset_size = unit->offset_size;
+    t->version = unit->version;
+    t->step_count = t->dense_count = t->sparse_count = 0;
+    t->used = true;
+    struct sl_reader r = sl_reader(file->abbrev, file->big_endian);
+    sl_reader_seek(&r, unit->abbrev_offset);
+    while (!r.failed) {
+        uint64_t code = sl_read_uleb(&r);
+        struct abbrev abbrev;
+        if (code == 0 || r.failed)
+            break;
+        if (!read_abbrev(t, &r, &abbrev))
+            break;
+        if (code < MAX_DENSE && code <= t->dense_count + 1024) {
+            if (!dwarf_grow(&t->items, &t->item_capacity, (size_t)code + 1, sizeof *t->items))
+                break;
+            for (; t->dense_count <= code; t->dense_count++)
+                t->items[t->dense_count] = (struct abbrev){0};
+            t->items[code] = abbrev;
+        } else {
+            if (!dwarf_grow(&t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
+                break;
+            t->sparse[t->sparse_count].code = code;
+            t->sparse[t->sparse_count++].abbrev = abbrev;
+        }
+    }
+    return t->dense_count || t->sparse_count;
+}
+
+void abbrev_table_free(struct abbrev_table *t)
+{
+    free(t->items);
+    free(t->sparse);
+    free(t->steps);
+    *t = (struct abbrev_table){0};
+}
+
+const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code)
+{
+    if (code < t->dense_count)
+        return t->items[code].known ? &t->items[code] : NULL;
+    for (size_t i = 0; i < t->sparse_count; i++)
+        if (t->sparse[i].code == code)
+            return t->sparse[i].abbrev.known ? &t->sparse[i].abbrev : NULL;
+    return NULL;
+}
+
+const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
+                                         const struct dwarf_unit_header *header)
+{
+    for (size_t i = 0; i < ABBREV_TABLES; i++) {
+        struct abbrev_table *t = &w->tables[i];
+        if (t->used && t->file == file && t->offset == header->abbrev_offset &&
+            t->address_size == header->address_size && t->offset_size == header->offset_size &&
+            t->version == header->version)
+            return t;
+    }
+    struct abbrev_table *t = &w->tables[w->table_next++ % ABBREV_TABLES];
+    if (t == w->pinned)
+        t = &w->tables[w->table_next++ % ABBREV_TABLES];
+    /* Units that point to the replaced table must not be found again. */
+    for (size_t i = 0; i < FOREIGN_UNITS; i++)
+        if (w->foreign_used[i] && w->foreign[i].abbrevs == t)
+            w->foreign_used[i] = false;
+    return abbrev_table_read(t, file, header) ? t : NULL;
+}
+
+void dwarf_forget_file(struct dwarf_worker *w, const struct dwarf_file *file)
+{
+    for (size_t i = 0; i < ABBREV_TABLES; i++)
+        w->tables[i].used = w->tables[i].used && w->tables[i].file != file;
+    for (size_t i = 0; i < FOREIGN_UNITS; i++)
+        w->foreign_used[i] = w->foreign_used[i] && w->foreign[i].file != file;
+}

@@ -1,0 +1,13 @@
+/* DWARF 2 to 5: compilation units, line programs, ranges, subprograms and inlined calls, split DWARF and supplementary
+ * files, read into the stream of functions (DWARF Debugging Information Format, version 5, and its GNU extensions). */
+#pragma once
+
+#include "function/function.h"
+#include "object/object.h"
+
+/* Streams the functions of every unit with code to `sink`, in the order of .debug_info. Units are read in parallel when
+ * `parallel` has workers; what the sink gets does not depend on their number. A unit that cannot be read costs its
+ * remaining entries and counts in sink->skipped_units. SL_NOT_FOUND without .debug_info, SL_MALFORMED when no unit could
+ * be read. `companions` may be NULL. */
+enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions *companions,
+                           const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error);

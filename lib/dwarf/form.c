@@ -1,0 +1,142 @@
+/* Attribute values (DWARF 5, 7.5.4 to 7.5.6). */
+#include "dwarf/impl.h"
+
+static uint64_t read_offset(struct sl_reader *r, const struct dwarf_unit *unit)
+{
+    return unit->header->offset_size == 8 ? sl_read_u64(r) : sl_read_u32(r);
+}
+
+bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form, int64_t implicit,
+                     struct attribute *out)
+{
+    *out = (struct attribute){.form = form};
+    switch (form) {
+    case DW_FORM_flag_present: out->value = 1; break;
+    case DW_FORM_implicit_const: out->value = (uint64_t)implicit; break;
+    case DW_FORM_data1: case DW_FORM_flag: case DW_FORM_ref1: case DW_FORM_strx1: case DW_FORM_addrx1:
+        out->value = sl_read_u8(r);
+        break;
+    case DW_FORM_data2: case DW_FORM_ref2: case DW_FORM_strx2: case DW_FORM_addrx2: out->value = sl_read_u16(r); break;
+    case DW_FORM_strx3: case DW_FORM_addrx3: out->value = sl_read_uint(r, 3); break;
+    case DW_FORM_data4: case DW_FORM_ref4: case DW_FORM_strx4: case DW_FORM_addrx4: case DW_FORM_ref_sup4:
+        out->value = sl_read_u32(r);
+        break;
+    case DW_FORM_data8: case DW_FORM_ref8: case DW_FORM_ref_sig8: case DW_FORM_ref_sup8:
+        out->value = sl_read_u64(r);
+        break;
+    case DW_FORM_data16: sl_reader_skip(r, 16); break;
+    case DW_FORM_addr: out->value = sl_read_uint(r, unit->header->address_size); break;
+    case DW_FORM_ref_addr:
+        out->value = unit->header->version <= 2 ? sl_read_uint(r, unit->header->address_size) : read_offset(r, unit);
+        break;
+    case DW_FORM_strp: case DW_FORM_line_strp: case DW_FORM_sec_offset: case DW_FORM_strp_sup:
+    case DW_FORM_GNU_ref_alt: case DW_FORM_GNU_strp_alt: out->value = read_offset(r, unit); break;
+    case DW_FORM_sdata: out->value = (uint64_t)sl_read_sleb(r); break;
+    case DW_FORM_udata: case DW_FORM_ref_udata: case DW_FORM_strx: case DW_FORM_addrx: case DW_FORM_loclistx:
+    case DW_FORM_rnglistx: case DW_FORM_GNU_addr_index: case DW_FORM_GNU_str_index:
+        out->value = sl_read_uleb(r);
+        break;
+    case DW_FORM_string: out->text = sl_read_cstr(r); break;
+    case DW_FORM_block1: sl_reader_skip(r, sl_read_u8(r)); break;
+    case DW_FORM_block2: sl_reader_skip(r, sl_read_u16(r)); break;
+    case DW_FORM_block4: sl_reader_skip(r, sl_read_u32(r)); break;
+    case DW_FORM_block: case DW_FORM_exprloc: sl_reader_skip(r, sl_read_uleb(r)); break;
+    case DW_FORM_indirect: {
+        uint64_t real = sl_read_uleb(r);
+        if (real == DW_FORM_indirect || real == DW_FORM_implicit_const || real > UINT16_MAX)
+            return false;
+        return dwarf_read_form(r, unit, (uint16_t)real, 0, out);
+    }
+    default: return false;
+    }
+    return !r->failed;
+}
+
+bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form)
+{
+    struct attribute ignored;
+    return dwarf_read_form(r, unit, form, 0, &ignored);
+}
+
+bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step)
+{
+    switch (step->op) {
+    case STEP_SKIP: sl_reader_skip(r, (uint64_t)step->value); break;
+    case STEP_ULEB:
+        while (r->at < r->end && (*r->at & 0x80))
+            r->at++;
+        sl_reader_skip(r, 1);
+        break;
+    case STEP_BLOCK1: sl_reader_skip(r, sl_read_u8(r)); break;
+    case STEP_BLOCK2: sl_reader_skip(r, sl_read_u16(r)); break;
+    case STEP_BLOCK4: sl_reader_skip(r, sl_read_u32(r)); break;
+    case STEP_BLOCK: sl_reader_skip(r, sl_read_uleb(r)); break;
+    case STEP_STRING: sl_read_cstr(r); break;
+    default: return dwarf_skip_form(r, unit, step->form);
+    }
+    return !r->failed;
+}
+
+static struct sl_str indexed_text(const struct dwarf_unit *unit, uint64_t index)
+{
+    unsigned size = unit->header->offset_size;
+    struct sl_reader r = sl_reader(unit->file->str_offsets, unit->file->big_endian);
+    if (index > unit->file->str_offsets.size / size)
+        return (struct sl_str){NULL, 0};
+    sl_reader_seek(&r, unit->str_offsets_base);
+    sl_reader_skip(&r, index * size);
+    uint64_t offset = sl_read_uint(&r, size);
+    return r.failed ? (struct sl_str){NULL, 0} : sl_cstr_at(unit->file->str, offset);
+}
+
+struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *a)
+{
+    const struct dwarf_file *file = unit->file;
+    switch (a->form) {
+    case DW_FORM_string: return a->text;
+    case DW_FORM_strp: return sl_cstr_at(file->str, a->value);
+    case DW_FORM_line_strp: return sl_cstr_at(file->line_str, a->value);
+    case DW_FORM_strp_sup:
+    case DW_FORM_GNU_strp_alt: return file->sup ? sl_cstr_at(file->sup->str, a->value) : (struct sl_str){NULL, 0};
+    case DW_FORM_strx: case DW_FORM_strx1: case DW_FORM_strx2: case DW_FORM_strx3: case DW_FORM_strx4:
+    case DW_FORM_GNU_str_index: return indexed_text(unit, a->value);
+    default: return (struct sl_str){NULL, 0};
+    }
+}
+
+bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address)
+{
+    const struct dwarf_file *file = unit->address_file;
+    unsigned size = unit->header->address_size;
+    if (index > file->addr.size / size)
+        return false;
+    struct sl_reader r = sl_reader(file->addr, file->big_endian);
+    sl_reader_seek(&r, unit->addr_base);
+    sl_reader_skip(&r, index * size);
+    *address = sl_read_uint(&r, size);
+    return !r.failed;
+}
+
+bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uint64_t *address)
+{
+    switch (a->form) {
+    case DW_FORM_addr: *address = a->value; return true;
+    case DW_FORM_addrx: case DW_FORM_addrx1: case DW_FORM_addrx2: case DW_FORM_addrx3: case DW_FORM_addrx4:
+    case DW_FORM_GNU_addr_index: return dwarf_indexed_address(unit, a->value, address);
+    default: return false;
+    }
+}
+
+struct reference dwarf_reference(const struct dwarf_unit *unit, const struct attribute *a)
+{
+    switch (a->form) {
+    case DW_FORM_ref1: case DW_FORM_ref2: case DW_FORM_ref4: case DW_FORM_ref8: case DW_FORM_ref_udata:
+        if (a->value > unit->header->end - unit->header->offset)
+            return (struct reference){NULL, 0};
+        return (struct reference){unit->file, unit->header->offset + a->value};
+    case DW_FORM_ref_addr: return (struct reference){unit->file, a->value};
+    case DW_FORM_ref_sup4: case DW_FORM_ref_sup8: case DW_FORM_GNU_ref_alt:
+        return (struct reference){unit->file->sup, a->value};
+    default: return (struct reference){NULL, 0};
+    }
+}

@@ -1,0 +1,211 @@
+/* Structures shared by the files of this folder.
+ *
+ *     file ──index──▶ unit headers          (serial, headers only)
+ *     unit ──walk──▶ subprograms, inlinees  (one worker a unit)
+ *          ──line program──▶ rows           (once a unit)
+ *
+ * A `struct dwarf_file` is one set of sections: the object itself, its supplementary (dwz) file, a package or a .dwo. */
+#pragma once
+
+#include "dwarf/constants.h"
+#include "dwarf/dwarf.h"
+#include "function/assemble.h"
+
+enum { MAX_DIE_DEPTH = 4096, MAX_REFERENCES = 16 };
+
+struct dwarf_unit_header {
+    uint64_t offset, end; /* in .debug_info */
+    uint64_t die;         /* offset of the root entry */
+    uint64_t abbrev_offset, dwo_id;
+    uint16_t version;
+    uint8_t address_size, offset_size, type;
+    _Atomic int8_t language; /* enum sl_language + 1 once known; filled by whoever needs it first */
+};
+
+struct dwarf_file {
+    struct sl_bytes info, abbrev, str, line_str, str_offsets, line, ranges, rnglists, addr;
+    struct sl_bytes cu_index;
+    bool big_endian, relocatable, split; /* split: a package or .dwo file */
+    struct dwarf_unit_header *units;
+    size_t unit_count;
+    const struct dwarf_file *sup;
+};
+
+/* ---- abbreviations ---- */
+
+/* One step of reading an entry: skip, or read an attribute that somebody asks for. */
+struct abbrev_step {
+    enum abbrev_op { STEP_SKIP, STEP_ULEB, STEP_BLOCK1, STEP_BLOCK2, STEP_BLOCK4, STEP_BLOCK, STEP_STRING,
+                     STEP_INDIRECT, STEP_READ } op;
+    uint16_t attribute, form;
+    int64_t value; /* STEP_SKIP: bytes; STEP_READ of an implicit constant: the constant */
+};
+
+enum abbrev_kind { KIND_OTHER, KIND_SUBPROGRAM, KIND_INLINED, KIND_LEAF_TYPE };
+
+struct abbrev {
+    uint32_t first_step, step_count;
+    uint16_t tag;
+    uint8_t kind; /* enum abbrev_kind */
+    bool children, known;
+};
+
+struct abbrev_table {
+    const struct dwarf_file *file;
+    uint64_t offset;
+    uint8_t address_size, offset_size;
+    uint16_t version;
+    struct abbrev *items; /* by code, if code < dense_count */
+    size_t dense_count;
+    struct { uint64_t code; struct abbrev abbrev; } *sparse; /* sorted by code */
+    size_t sparse_count;
+    struct abbrev_step *steps;
+    size_t step_count, item_capacity, sparse_capacity, step_capacity;
+    bool used;
+};
+
+bool abbrev_table_read(struct abbrev_table *table, const struct dwarf_file *file, const struct dwarf_unit_header *unit);
+void abbrev_table_free(struct abbrev_table *table);
+const struct abbrev *abbrev_find(const struct abbrev_table *table, uint64_t code);
+
+/* ---- units ---- */
+
+struct dwarf_unit {
+    const struct dwarf_file *file;
+    const struct dwarf_unit_header *header;
+    const struct abbrev_table *abbrevs;
+    uint64_t low_pc, ranges, stmt_list, str_offsets_base, addr_base, rnglists_base, gnu_ranges_base;
+    uint64_t str_offsets_size; /* of the unit's contribution in a package, 0 = to the end */
+    uint16_t ranges_form;
+    bool has_low_pc, has_ranges, has_stmt_list, is_dart;
+    enum sl_language language;
+    struct sl_str name, comp_dir, dwo_name, producer;
+    const struct dwarf_file *address_file; /* where .debug_addr, .debug_ranges and .debug_line are: the skeleton's */
+};
+
+enum { FOREIGN_UNITS = 16, ABBREV_TABLES = 24 };
+
+struct row { uint64_t address; uint32_t file, line; };
+struct sequence { uint64_t start, end; uint32_t first, count; };
+struct range { uint64_t begin, end; };
+
+struct line_table {
+    struct row *rows;
+    struct sequence *sequences;
+    struct sl_file *files; /* in the batch's arena */
+    size_t row_count, row_capacity, sequence_count, sequence_capacity, file_count, file_capacity;
+};
+
+struct name_slot { uint64_t key; struct sl_str name; int language; uint32_t generation; };
+
+/* Scratch of one worker: reused from unit to unit. */
+struct dwarf_worker {
+    struct abbrev_table tables[ABBREV_TABLES];
+    unsigned table_next;
+    const struct abbrev_table *pinned; /* of the unit being walked: not replaced */
+    struct dwarf_unit foreign[FOREIGN_UNITS];
+    bool foreign_used[FOREIGN_UNITS];
+    struct line_table lines;
+    struct sl_assembler assembler;
+    struct range *ranges;
+    size_t range_capacity;
+    struct sl_flat_inlinee *inlinees;
+    size_t inlinee_count, inlinee_capacity;
+    struct sl_flat_inlinee *selected;
+    size_t selected_capacity;
+    struct sl_line *function_lines;
+    size_t function_line_capacity;
+    struct sl_function *functions;
+    size_t function_count, function_capacity;
+    struct range *pending; /* ranges of open subprograms, a stack */
+    size_t pending_count, pending_capacity;
+    struct frame *frames;
+    size_t frame_capacity;
+    struct name_slot *names;
+    size_t name_capacity, name_count;
+    uint32_t name_generation;
+};
+
+/* All symbols of the object by address: the first of each address. */
+struct symbol_index {
+    const struct sl_symbol *symbols;
+    uint32_t *slots; /* index + 1 */
+    size_t mask;
+};
+
+struct dwarf_reader {
+    struct sl_object *object;
+    uint64_t load_address;
+    struct dwarf_file main, sup, dwp;
+    const struct sl_companions *companions;
+    struct symbol_index symbols;
+    bool has_sup, has_dwp;
+};
+
+/* Indexes the unit headers of the file, into the arena. */
+bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *skipped);
+void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
+const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
+
+/* Reads the root entry. False when it cannot be read. */
+bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
+                     struct dwarf_unit *unit);
+void dwarf_unit_bases(struct dwarf_unit *unit);
+bool dwarf_read_root(struct dwarf_unit *unit);
+enum sl_language dwarf_language(uint64_t code);
+
+/* ---- attributes ---- */
+
+struct attribute {
+    uint64_t value;      /* address, constant, offset, index */
+    struct sl_str text;  /* DW_FORM_string */
+    uint16_t form;
+};
+
+/* Reads one attribute value; false past the end or for an unknown form. */
+bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form, int64_t implicit,
+                     struct attribute *out);
+bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step);
+bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form);
+
+struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *a);
+bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uint64_t *address);
+bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address);
+
+struct reference {
+    const struct dwarf_file *file; /* NULL: none */
+    uint64_t offset;
+};
+struct reference dwarf_reference(const struct dwarf_unit *unit, const struct attribute *a);
+
+/* ---- ranges, lines, names, functions ---- */
+
+/* Appends the live ranges of an entry to worker->ranges; returns their number. */
+size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
+                    const struct attribute *low_pc, const struct attribute *high_pc);
+
+/* Decodes the unit's line program into worker->lines, files into `arena`. */
+void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit, struct sl_arena *arena);
+
+/* Name (and, when another unit owns it, language) of the entry referred to. */
+struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
+                            enum sl_language *language);
+
+/* Walks the unit and fills worker->functions; everything they point to is in `arena` or in the file. False when the
+ * unit's entries could not be read to their end. */
+bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                          struct sl_arena *arena);
+
+/* The split unit of a skeleton, in a package or a .dwo file; false when it is not to be had. `file` is storage. */
+bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
+                      struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split);
+
+void dwarf_worker_free(struct dwarf_worker *w);
+
+/* Forgets tables and units that point to `file`. */
+void dwarf_forget_file(struct dwarf_worker *w, const struct dwarf_file *file);
+const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
+                                         const struct dwarf_unit_header *header);
+
+/* realloc-style growth of a scratch array; false when out of memory. */
+bool dwarf_grow(void *array, size_t *capacity, size_t need, size_t item);

@@ -1,0 +1,370 @@
+/* Line programs (DWARF 5, 6.2), decoded once a unit into rows and sequences sorted by address. */
+#include "dwarf/impl.h"
+
+#include <stdlib.h>
+
+struct program {
+    struct sl_bytes code;
+    uint16_t version;
+    uint8_t address_size, offset_size, min_instruction, max_ops, line_range, opcode_base;
+    int8_t line_base;
+    uint8_t lengths[256];
+    bool big_endian;
+};
+
+struct file_entry {
+    struct sl_str name;
+    uint64_t directory;
+};
+
+struct table_reader {
+    struct dwarf_worker *w;
+    const struct dwarf_unit *unit;
+    struct sl_arena *arena;
+    struct sl_str *directories;
+    size_t directory_count;
+};
+
+static bool add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
+{
+    struct line_table *lines = &t->w->lines;
+    if (!dwarf_grow(&lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
+        return false;
+    lines->files[lines->file_count++] = (struct sl_file){
+        .comp_dir = t->unit->comp_dir,
+        .directory = directory < t->directory_count ? t->directories[directory] : (struct sl_str){NULL, 0},
+        .name = name,
+    };
+    return true;
+}
+
+/* Versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. */
+static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
+{
+    struct sl_str *directories = NULL;
+    size_t count = 1, capacity = 0;
+    bool ok = dwarf_grow(&directories, &capacity, 1, sizeof *directories);
+    while (ok && !r->failed) {
+        struct sl_str name = sl_read_cstr(r);
+        if (name.size == 0)
+            break;
+        ok = dwarf_grow(&directories, &capacity, count + 1, sizeof *directories);
+        if (ok)
+            directories[count++] = name;
+    }
+    t->directories = directories;
+    t->directory_count = ok ? count : 0;
+    ok = ok && add_file(t, t->unit->name, 0);
+    while (ok && !r->failed) {
+        struct sl_str name = sl_read_cstr(r);
+        if (name.size == 0)
+            break;
+        uint64_t directory = sl_read_uleb(r);
+        sl_read_uleb(r);
+        sl_read_uleb(r);
+        ok = add_file(t, name, directory);
+    }
+    free(directories);
+    return ok && !r->failed;
+}
+
+struct entry_format {
+    uint64_t content;
+    uint16_t form;
+};
+
+static size_t read_formats(struct sl_reader *r, struct entry_format formats[255])
+{
+    size_t count = sl_read_u8(r);
+    for (size_t i = 0; i < count; i++) {
+        formats[i].content = sl_read_uleb(r);
+        uint64_t form = sl_read_uleb(r);
+        formats[i].form = form > UINT16_MAX ? 0 : (uint16_t)form;
+    }
+    return r->failed ? 0 : count;
+}
+
+static bool read_entry(struct table_reader *t, struct sl_reader *r, const struct entry_format *formats, size_t count,
+                       struct file_entry *entry)
+{
+    *entry = (struct file_entry){0};
+    for (size_t i = 0; i < count; i++) {
+        struct attribute a;
+        if (!dwarf_read_form(r, t->unit, formats[i].form, 0, &a))
+            return false;
+        if (formats[i].content == DW_LNCT_path)
+            entry->name = dwarf_text(t->unit, &a);
+        else if (formats[i].content == DW_LNCT_directory_index)
+            entry->directory = a.value;
+    }
+    return true;
+}
+
+static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
+{
+    struct entry_format formats[255];
+    struct file_entry entry;
+    size_t format_count = read_formats(r, formats);
+    uint64_t count = sl_read_uleb(r);
+    if (count > sl_reader_left(r) || (count && !format_count))
+        return false;
+    struct sl_str *directories = calloc(count ? (size_t)count : 1, sizeof *directories);
+    if (!directories)
+        return false;
+    t->directories = directories;
+    bool ok = true;
+    for (uint64_t i = 0; ok && i < count; i++) {
+        ok = read_entry(t, r, formats, format_count, &entry);
+        if (ok)
+            directories[t->directory_count++] = entry.name;
+    }
+    format_count = read_formats(r, formats);
+    count = sl_read_uleb(r);
+    ok = ok && count <= sl_reader_left(r) && (!count || format_count);
+    for (uint64_t i = 0; ok && i < count; i++)
+        ok = read_entry(t, r, formats, format_count, &entry) && add_file(t, entry.name, entry.directory);
+    free(directories);
+    return ok;
+}
+
+static bool read_header(struct table_reader *t, struct program *p)
+{
+    const struct dwarf_file *file = t->unit->address_file;
+    struct sl_reader r = sl_reader(file->line, file->big_endian);
+    sl_reader_seek(&r, t->unit->stmt_list);
+    p->big_endian = file->big_endian;
+    p->offset_size = 4;
+    uint64_t length = sl_read_u32(&r);
+    if (length == 0xFFFFFFFF) {
+        p->offset_size = 8;
+        length = sl_read_u64(&r);
+    }
+    if (r.failed || length > sl_reader_left(&r))
+        return false;
+    r.end = r.at + length;
+    p->version = sl_read_u16(&r);
+    p->address_size = t->unit->header->address_size;
+    if (p->version < 2 || p->version > 5)
+        return false;
+    if (p->version == 5) {
+        p->address_size = sl_read_u8(&r);
+        sl_read_u8(&r);
+    }
+    uint64_t header = sl_read_uint(&r, p->offset_size);
+    if (header > sl_reader_left(&r))
+        return false;
+    const uint8_t *code = r.at + header;
+    p->min_instruction = sl_read_u8(&r);
+    p->max_ops = p->version >= 4 ? sl_read_u8(&r) : 1;
+    sl_read_u8(&r); /* default_is_stmt */
+    p->line_base = (int8_t)sl_read_u8(&r);
+    p->line_range = sl_read_u8(&r);
+    p->opcode_base = sl_read_u8(&r);
+    for (unsigned i = 1; i < p->opcode_base; i++)
+        p->lengths[i] = sl_read_u8(&r);
+    if (r.failed || p->line_range == 0 || p->opcode_base == 0)
+        return false;
+    p->code = (struct sl_bytes){code, (size_t)(r.end - code)};
+    struct sl_reader tables = r;
+    tables.end = code < r.end ? code : r.end;
+    /* A header's strings may run past its stated length in broken files: the rows still count. */
+    if (p->version == 5)
+        read_tables_v5(t, &tables);
+    else
+        read_tables_v4(t, &tables);
+    return true;
+}
+
+struct machine {
+    struct line_table *lines;
+    struct table_reader *table;
+    uint64_t address, dead;
+    uint32_t file, line, op_index;
+    size_t first;      /* row of the open sequence */
+    bool open, killed; /* killed: rows do not count until the next set_address */
+    bool keep_zero;
+};
+
+static bool emit(struct machine *m)
+{
+    struct line_table *t = m->lines;
+    if (m->killed || m->address >= m->dead || (m->address == 0 && !m->keep_zero))
+        return true;
+    if (!m->open) {
+        m->open = true;
+        m->first = t->row_count;
+    } else if (t->row_count > m->first) {
+        struct row *last = &t->rows[t->row_count - 1];
+        if (m->address < last->address)
+            return true;
+        if (m->address == last->address) {
+            last->file = m->file;
+            last->line = m->line;
+            return true;
+        }
+    }
+    if (t->row_count == t->row_capacity && !dwarf_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
+        return false;
+    t->rows[t->row_count++] = (struct row){m->address, m->file, m->line};
+    return true;
+}
+
+static bool close_sequence(struct machine *m, uint64_t end)
+{
+    struct line_table *t = m->lines;
+    bool rows = m->open && t->row_count > m->first;
+    m->open = false;
+    if (!rows)
+        return true;
+    const struct row *first = &t->rows[m->first], *last = &t->rows[t->row_count - 1];
+    if (end <= last->address)
+        end = last->address + 1;
+    if (!dwarf_grow(&t->sequences, &t->sequence_capacity, t->sequence_count + 1, sizeof *t->sequences))
+        return false;
+    t->sequences[t->sequence_count++] =
+        (struct sequence){first->address, end, (uint32_t)m->first, (uint32_t)(t->row_count - m->first)};
+    return true;
+}
+
+static void reset(struct machine *m)
+{
+    m->address = 0;
+    m->file = 1;
+    m->line = 1;
+    m->op_index = 0;
+    m->killed = false;
+}
+
+static void advance(struct machine *m, const struct program *p, uint64_t ops)
+{
+    if (p->max_ops <= 1) {
+        m->address += ops * p->min_instruction;
+        return;
+    }
+    uint64_t total = m->op_index + ops;
+    m->address += total / p->max_ops * p->min_instruction;
+    m->op_index = (uint32_t)(total % p->max_ops);
+}
+
+static bool extended(struct machine *m, const struct program *p, struct sl_reader *r)
+{
+    uint64_t length = sl_read_uleb(r);
+    if (length == 0 || length > sl_reader_left(r))
+        return !r->failed && length == 0;
+    struct sl_reader in = *r;
+    in.end = in.at + length;
+    r->at += length;
+    switch (sl_read_u8(&in)) {
+    case DW_LNE_end_sequence:
+        if (!close_sequence(m, m->address))
+            return false;
+        reset(m);
+        break;
+    case DW_LNE_set_address: {
+        uint64_t size = length - 1;
+        uint64_t address = sl_read_uint(&in, size <= 8 ? (unsigned)size : 0);
+        if (in.failed)
+            return false;
+        bool back = m->open && m->lines->row_count > m->first &&
+                    address < m->lines->rows[m->lines->row_count - 1].address;
+        m->killed = back || address >= m->dead;
+        m->address = address;
+        m->op_index = 0;
+        break;
+    }
+    case DW_LNE_define_file: {
+        struct sl_str name = sl_read_cstr(&in);
+        uint64_t directory = sl_read_uleb(&in);
+        if (!in.failed)
+            add_file(m->table, name, directory);
+        break;
+    }
+    }
+    return true;
+}
+
+static bool standard(struct machine *m, const struct program *p, struct sl_reader *r, uint8_t opcode)
+{
+    switch (opcode) {
+    case DW_LNS_copy: return emit(m);
+    case DW_LNS_advance_pc: advance(m, p, sl_read_uleb(r)); break;
+    case DW_LNS_advance_line: m->line = (uint32_t)((int64_t)m->line + sl_read_sleb(r)); break;
+    case DW_LNS_set_file: {
+        uint64_t file = sl_read_uleb(r);
+        m->file = file > UINT32_MAX - 1 ? SL_NO_FILE : (uint32_t)file;
+        break;
+    }
+    case DW_LNS_set_column: sl_read_uleb(r); break;
+    case DW_LNS_negate_stmt: case DW_LNS_set_basic_block: case DW_LNS_set_prologue_end:
+    case DW_LNS_set_epilogue_begin: break;
+    case DW_LNS_const_add_pc: advance(m, p, (255u - p->opcode_base) / p->line_range); break;
+    case DW_LNS_fixed_advance_pc:
+        m->address += sl_read_u16(r);
+        m->op_index = 0;
+        break;
+    default:
+        for (unsigned i = 0; i < p->lengths[opcode]; i++)
+            sl_read_uleb(r);
+    }
+    return !r->failed;
+}
+
+static void run(struct machine *m, const struct program *p)
+{
+    struct sl_reader r = sl_reader(p->code, p->big_endian);
+    bool simple = p->max_ops <= 1;
+    reset(m);
+    while (r.at < r.end && !r.failed) {
+        uint8_t opcode = *r.at++;
+        if (opcode >= p->opcode_base) {
+            unsigned adjusted = opcode - p->opcode_base;
+            unsigned ops = adjusted / p->line_range;
+            if (simple)
+                m->address += (uint64_t)ops * p->min_instruction;
+            else
+                advance(m, p, ops);
+            m->line += (uint32_t)(p->line_base + (int)(adjusted % p->line_range));
+            if (!emit(m))
+                return;
+        } else if (opcode == 0 ? !extended(m, p, &r) : !standard(m, p, &r, opcode)) {
+            break;
+        }
+    }
+    /* A sequence without its end covers one byte after the last row. */
+    close_sequence(m, 0);
+}
+
+static int by_start(const void *left, const void *right)
+{
+    const struct sequence *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return (a->first > b->first) - (a->first < b->first);
+}
+
+void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit, struct sl_arena *arena)
+{
+    struct line_table *lines = &w->lines;
+    lines->row_count = lines->sequence_count = lines->file_count = 0;
+    if (!unit->has_stmt_list)
+        return;
+    struct table_reader table = {.w = w, .unit = unit, .arena = arena};
+    struct program program = {0};
+    if (!read_header(&table, &program))
+        return;
+    unsigned bits = program.address_size >= 8 || program.address_size == 0 ? 64 : 8u * program.address_size;
+    struct machine machine = {
+        .lines = lines,
+        .table = &table,
+        .dead = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) - 1,
+        .keep_zero = unit->address_file->relocatable,
+    };
+    table.directories = NULL; /* freed with the tables; files defined in the program have none */
+    table.directory_count = 0;
+    run(&machine, &program);
+    bool sorted = true;
+    for (size_t i = 1; i < lines->sequence_count && sorted; i++)
+        sorted = lines->sequences[i - 1].start <= lines->sequences[i].start;
+    if (!sorted)
+        qsort(lines->sequences, lines->sequence_count, sizeof *lines->sequences, by_start);
+}

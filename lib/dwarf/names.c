@@ -1,0 +1,140 @@
+/* Names of subprograms: their own, or through specification and abstract origin, across units and files. */
+#include "dwarf/impl.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct entry_names {
+    struct sl_str name, linkage;
+    struct reference origin;
+};
+
+/* The unit of `from` itself, or another one, opened and kept among the worker's foreign units. */
+static const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
+                                        struct reference reference)
+{
+    if (reference.file == from->file && reference.offset >= from->header->die && reference.offset < from->header->end)
+        return from;
+    const struct dwarf_unit_header *header = dwarf_unit_at(reference.file, reference.offset);
+    if (!header)
+        return NULL;
+    size_t slot = (size_t)(header->offset * 0x9E3779B97F4A7C15u >> 40) % FOREIGN_UNITS;
+    struct dwarf_unit *unit = &w->foreign[slot];
+    if (w->foreign_used[slot] && unit->header == header)
+        return unit;
+    w->foreign_used[slot] = false;
+    if (!dwarf_unit_open(w, reference.file, header, unit))
+        return NULL;
+    if (reference.file == from->file && from->file->split) {
+        unit->str_offsets_base = from->str_offsets_base;
+        unit->address_file = from->address_file;
+        unit->addr_base = from->addr_base;
+    }
+    w->foreign_used[slot] = true;
+    return unit;
+}
+
+static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct entry_names *out)
+{
+    *out = (struct entry_names){0};
+    struct sl_reader r = sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end},
+                                   unit->file->big_endian);
+    sl_reader_seek(&r, offset);
+    const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
+    if (!abbrev || r.failed)
+        return false;
+    const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
+    for (size_t i = 0; i < abbrev->step_count; i++, step++) {
+        struct attribute a;
+        if (step->op != STEP_READ) {
+            if (!dwarf_skip_step(&r, unit, step))
+                return false;
+            continue;
+        }
+        if (!dwarf_read_form(&r, unit, step->form, step->value, &a))
+            return false;
+        switch (step->attribute) {
+        case DW_AT_name: out->name = dwarf_text(unit, &a); break;
+        case DW_AT_linkage_name:
+        case DW_AT_MIPS_linkage_name: out->linkage = dwarf_text(unit, &a); break;
+        case DW_AT_abstract_origin:
+        case DW_AT_specification: out->origin = dwarf_reference(unit, &a); break;
+        }
+    }
+    return true;
+}
+
+static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
+{
+    if ((w->name_count + 1) * 2 > w->name_capacity) {
+        size_t capacity = w->name_capacity ? w->name_capacity * 2 : 1024;
+        struct name_slot *slots = calloc(capacity, sizeof *slots);
+        if (!slots)
+            return NULL;
+        for (size_t i = 0; i < w->name_capacity; i++) {
+            const struct name_slot *old = &w->names[i];
+            if (old->generation != w->name_generation)
+                continue;
+            size_t at = (size_t)(old->key * 0x9E3779B97F4A7C15u >> 20) & (capacity - 1);
+            while (slots[at].generation)
+                at = (at + 1) & (capacity - 1);
+            slots[at] = *old;
+        }
+        free(w->names);
+        w->names = slots;
+        w->name_capacity = capacity;
+    }
+    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (w->name_capacity - 1);
+    while (w->names[at].generation == w->name_generation && w->names[at].key != key)
+        at = (at + 1) & (w->name_capacity - 1);
+    return &w->names[at];
+}
+
+struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
+                            enum sl_language *language)
+{
+    struct sl_str name = {NULL, 0};
+    int found = -1;
+    if (!reference.file)
+        return name;
+    uint64_t key = reference.offset << 1 | (reference.file != from->file);
+    struct name_slot *slot = slot_of(w, key);
+    if (slot && slot->generation == w->name_generation) {
+        if (slot->language >= 0)
+            *language = (enum sl_language)slot->language;
+        return slot->name;
+    }
+    const struct dwarf_unit *unit = from;
+    struct dwarf_unit copy; /* the foreign slot may be reused while the chain goes on */
+    for (int hops = 0; hops < MAX_REFERENCES && reference.file; hops++) {
+        const struct dwarf_unit *next = unit_of(w, unit, reference);
+        struct entry_names entry;
+        if (!next)
+            break;
+        if (next != unit) {
+            copy = *next;
+            unit = &copy;
+            found = (int)unit->language;
+        }
+        if (!read_entry(unit, reference.offset, &entry))
+            break;
+        if (entry.linkage.size || (entry.name.size && !entry.origin.file)) {
+            name = entry.linkage.size ? entry.linkage : entry.name;
+            break;
+        }
+        if (entry.name.size)
+            name = entry.name;
+        if (entry.origin.file == reference.file && entry.origin.offset == reference.offset)
+            break;
+        if (name.size)
+            break;
+        reference = entry.origin;
+    }
+    if (slot) {
+        *slot = (struct name_slot){key, name, found, w->name_generation};
+        w->name_count++;
+    }
+    if (found >= 0)
+        *language = (enum sl_language)found;
+    return name;
+}

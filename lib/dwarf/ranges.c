@@ -1,0 +1,130 @@
+/* Address ranges of an entry (DWARF 5, 2.17, 7.25; .debug_ranges of versions 2 to 4). */
+#include "dwarf/impl.h"
+
+struct collector {
+    struct dwarf_worker *w;
+    size_t count;
+    uint64_t dead; /* addresses from here on are tombstones */
+    bool relocatable;
+};
+
+static void add(struct collector *c, uint64_t begin, uint64_t end)
+{
+    if (begin >= end || begin >= c->dead || (begin == 0 && !c->relocatable))
+        return;
+    if (!dwarf_grow(&c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
+        return;
+    c->w->ranges[c->count++] = (struct range){begin, end};
+}
+
+static uint64_t tombstone(unsigned address_size)
+{
+    return (address_size >= 8 ? UINT64_MAX : (UINT64_C(1) << (8 * address_size)) - 1) - 1;
+}
+
+static void add_offset_pair(struct collector *c, uint64_t base, uint64_t begin, uint64_t end)
+{
+    if (base < c->dead && begin <= UINT64_MAX - base && end <= UINT64_MAX - base)
+        add(c, base + begin, base + end);
+}
+
+static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uint64_t offset)
+{
+    const struct dwarf_file *file = unit->file;
+    unsigned size = unit->header->address_size;
+    struct sl_reader r = sl_reader(file->rnglists, file->big_endian);
+    uint64_t base = unit->low_pc, begin, end;
+    sl_reader_seek(&r, offset);
+    while (!r.failed) {
+        switch (sl_read_u8(&r)) {
+        case DW_RLE_end_of_list: return;
+        case DW_RLE_base_addressx:
+            if (!dwarf_indexed_address(unit, sl_read_uleb(&r), &base))
+                return;
+            break;
+        case DW_RLE_startx_endx:
+            if (!dwarf_indexed_address(unit, sl_read_uleb(&r), &begin) ||
+                !dwarf_indexed_address(unit, sl_read_uleb(&r), &end))
+                return;
+            add(c, begin, end);
+            break;
+        case DW_RLE_startx_length:
+            if (!dwarf_indexed_address(unit, sl_read_uleb(&r), &begin))
+                return;
+            end = sl_read_uleb(&r);
+            add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
+            break;
+        case DW_RLE_offset_pair:
+            begin = sl_read_uleb(&r);
+            end = sl_read_uleb(&r);
+            add_offset_pair(c, base, begin, end);
+            break;
+        case DW_RLE_base_address: base = sl_read_uint(&r, size); break;
+        case DW_RLE_start_end:
+            begin = sl_read_uint(&r, size);
+            end = sl_read_uint(&r, size);
+            add(c, begin, end);
+            break;
+        case DW_RLE_start_length:
+            begin = sl_read_uint(&r, size);
+            end = sl_read_uleb(&r);
+            add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
+            break;
+        default: return;
+        }
+    }
+}
+
+static void read_ranges(struct collector *c, const struct dwarf_unit *unit, uint64_t offset)
+{
+    const struct dwarf_file *file = unit->address_file;
+    unsigned size = unit->header->address_size;
+    uint64_t base = unit->low_pc;
+    struct sl_reader r = sl_reader(file->ranges, file->big_endian);
+    sl_reader_seek(&r, offset);
+    for (;;) {
+        uint64_t begin = sl_read_uint(&r, size), end = sl_read_uint(&r, size);
+        if (r.failed || (begin == 0 && end == 0))
+            return;
+        if (begin == tombstone(size) + 1)
+            base = end;
+        else if (begin < tombstone(size))
+            add_offset_pair(c, base, begin, end);
+    }
+}
+
+static void from_list(struct collector *c, const struct dwarf_unit *unit, const struct attribute *ranges)
+{
+    uint64_t offset = ranges->value;
+    if (unit->header->version < 5) {
+        read_ranges(c, unit, offset + (unit->file->split ? unit->gnu_ranges_base : 0));
+        return;
+    }
+    if (ranges->form == DW_FORM_rnglistx) {
+        unsigned size = unit->header->offset_size;
+        struct sl_reader r = sl_reader(unit->file->rnglists, unit->file->big_endian);
+        if (offset > unit->file->rnglists.size / size)
+            return;
+        sl_reader_seek(&r, unit->rnglists_base);
+        sl_reader_skip(&r, offset * size);
+        offset = unit->rnglists_base + sl_read_uint(&r, size);
+        if (r.failed)
+            return;
+    }
+    read_rnglist(c, unit, offset);
+}
+
+size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
+                    const struct attribute *low_pc, const struct attribute *high_pc)
+{
+    struct collector c = {w, 0, tombstone(unit->header->address_size), unit->address_file->relocatable};
+    uint64_t begin, end;
+    if (ranges->form)
+        from_list(&c, unit, ranges);
+    if (c.count == 0 && low_pc->form && high_pc->form && dwarf_address(unit, low_pc, &begin)) {
+        if (!dwarf_address(unit, high_pc, &end))
+            end = high_pc->value > UINT64_MAX - begin ? begin : begin + high_pc->value;
+        add(&c, begin, end);
+    }
+    return c.count;
+}

@@ -1,0 +1,118 @@
+/* Split DWARF: from a skeleton unit to its full unit in a package (DWARF 5, 7.3.5; GNU version 2) or a .dwo file. */
+#include "dwarf/impl.h"
+
+enum { SECT_INFO = 1, SECT_ABBREV = 3, SECT_LINE = 4, SECT_STR_OFFSETS = 6, SECT_RNGLISTS = 8 };
+
+struct contribution {
+    uint32_t id;
+    struct sl_bytes *section;
+};
+
+/* The row of `dwo_id` in the package's index; 0 when absent. Rows count from 1. */
+static uint32_t find_row(struct sl_reader *r, uint64_t dwo_id, uint32_t slots)
+{
+    if (!slots || (slots & (slots - 1)) || slots > sl_reader_left(r) / 12)
+        return 0;
+    uint64_t mask = slots - 1, at = dwo_id & mask, step = ((dwo_id >> 32) & mask) | 1;
+    size_t start = sl_reader_offset(r);
+    for (uint32_t tries = 0; tries < slots; tries++, at = (at + step) & mask) {
+        sl_reader_seek(r, start + at * 8);
+        uint64_t signature = sl_read_u64(r);
+        sl_reader_seek(r, start + (uint64_t)slots * 8 + at * 4);
+        uint32_t row = sl_read_u32(r);
+        if (signature == dwo_id && row)
+            return row;
+        if (!row)
+            return 0;
+    }
+    return 0;
+}
+
+/* Cuts the sections of `file` down to the contributions of one unit. */
+static bool cut_package(struct dwarf_file *file, uint64_t dwo_id)
+{
+    struct sl_reader r = sl_reader(file->cu_index, file->big_endian);
+    uint32_t version = sl_read_u32(&r);
+    if (version != 2) { /* version 5: u16 and padding */
+        sl_reader_seek(&r, 0);
+        version = sl_read_u16(&r);
+        sl_read_u16(&r);
+    }
+    uint32_t columns = sl_read_u32(&r), units = sl_read_u32(&r), slots = sl_read_u32(&r);
+    if (r.failed || (version != 2 && version != 5) || columns > 16)
+        return false;
+    size_t table = sl_reader_offset(&r);
+    uint32_t row = find_row(&r, dwo_id, slots);
+    if (!row || row > units)
+        return false;
+    struct contribution parts[] = {{SECT_INFO, &file->info},
+                                   {SECT_ABBREV, &file->abbrev},
+                                   {SECT_STR_OFFSETS, &file->str_offsets},
+                                   {version == 5 ? SECT_RNGLISTS : 0, &file->rnglists}};
+    uint64_t ids = table + (uint64_t)slots * 12, offsets = ids + (uint64_t)columns * 4;
+    uint64_t sizes = offsets + (uint64_t)units * columns * 4;
+    for (uint32_t column = 0; column < columns; column++) {
+        uint64_t cell = ((uint64_t)(row - 1) * columns + column) * 4;
+        struct sl_reader at = sl_reader(file->cu_index, file->big_endian);
+        sl_reader_seek(&at, ids + column * 4);
+        uint32_t id = sl_read_u32(&at);
+        sl_reader_seek(&at, offsets + cell);
+        uint32_t offset = sl_read_u32(&at);
+        sl_reader_seek(&at, sizes + cell);
+        uint32_t size = sl_read_u32(&at);
+        if (at.failed)
+            return false;
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+            if (parts[i].id == id && id)
+                *parts[i].section = sl_bytes_slice(*parts[i].section, offset, size, NULL);
+    }
+    return true;
+}
+
+static bool find_unit(struct dwarf_file *file, uint64_t dwo_id, const struct dwarf_unit_header **header)
+{
+    for (size_t i = 0; i < file->unit_count; i++) {
+        const struct dwarf_unit_header *h = &file->units[i];
+        bool match = h->version >= 5 ? h->type == DW_UT_split_compile && h->dwo_id == dwo_id : true;
+        if (match) {
+            *header = h;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
+                      struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split)
+{
+    uint64_t id = skeleton->header->dwo_id;
+    const struct dwarf_unit_header *header;
+    size_t skipped = 0;
+    *file = reader->dwp;
+    if (!reader->has_dwp || !cut_package(file, id)) {
+        const struct sl_companions *c = reader->companions;
+        struct sl_object *dwo =
+            c && c->open_dwo ? c->open_dwo(c->arg, skeleton->comp_dir, skeleton->dwo_name, id) : NULL;
+        if (!dwo)
+            return false;
+        *file = (struct dwarf_file){0};
+        dwarf_file_open(file, dwo, true);
+    }
+    if (!dwarf_index_units(file, arena, &skipped) || !find_unit(file, id, &header))
+        return false;
+    *split = (struct dwarf_unit){
+        .file = file,
+        .header = header,
+        .address_file = skeleton->file,
+        .gnu_ranges_base = skeleton->gnu_ranges_base,
+    };
+    split->abbrevs = dwarf_abbrevs(w, file, header);
+    dwarf_unit_bases(split);
+    uint64_t addr_base = skeleton->addr_base;
+    if (!split->abbrevs || !dwarf_read_root(split))
+        return false;
+    split->addr_base = addr_base;
+    split->low_pc = skeleton->low_pc;
+    split->gnu_ranges_base = skeleton->gnu_ranges_base;
+    return true;
+}

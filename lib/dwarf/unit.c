@@ -1,0 +1,208 @@
+/* Unit headers and root entries (DWARF 5, 7.5.1; 3.1). */
+#include "dwarf/impl.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
+{
+    const struct {
+        const char *name, *split_name;
+        struct sl_bytes *bytes;
+    } sections[] = {
+        {"debug_info", "debug_info.dwo", &f->info},
+        {"debug_abbrev", "debug_abbrev.dwo", &f->abbrev},
+        {"debug_str", "debug_str.dwo", &f->str},
+        {"debug_line_str", "debug_line_str", &f->line_str},
+        {"debug_str_offsets", "debug_str_offsets.dwo", &f->str_offsets},
+        {"debug_line", "debug_line.dwo", &f->line},
+        {"debug_ranges", "debug_ranges", &f->ranges},
+        {"debug_rnglists", "debug_rnglists.dwo", &f->rnglists},
+        {"debug_addr", "debug_addr", &f->addr},
+        {"debug_cu_index", "debug_cu_index", &f->cu_index},
+    };
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        sl_object_section(object, split ? sections[i].split_name : sections[i].name, sections[i].bytes, NULL);
+    f->big_endian = sl_object_info(object)->big_endian;
+    f->relocatable = sl_object_info(object)->kind == SL_KIND_REL;
+    f->split = split;
+}
+
+/* Reads one header; the reader stands behind the unit afterwards. False when the rest cannot be read. */
+static bool read_header(struct sl_reader *r, struct dwarf_unit_header *h, bool *usable)
+{
+    *h = (struct dwarf_unit_header){.offset = sl_reader_offset(r), .offset_size = 4};
+    uint64_t length = sl_read_u32(r);
+    if (length == 0xFFFFFFFF) {
+        h->offset_size = 8;
+        length = sl_read_u64(r);
+    } else if (length >= 0xFFFFFFF0) {
+        return false;
+    }
+    if (r->failed || length > sl_reader_left(r))
+        return false;
+    uint64_t start = sl_reader_offset(r);
+    h->end = start + length;
+    struct sl_reader in = *r;
+    in.end = in.at + length;
+    h->version = sl_read_u16(&in);
+    h->type = DW_UT_compile;
+    if (h->version >= 5) {
+        h->type = sl_read_u8(&in);
+        h->address_size = sl_read_u8(&in);
+        h->abbrev_offset = sl_read_uint(&in, h->offset_size);
+        if (h->type == DW_UT_skeleton || h->type == DW_UT_split_compile)
+            h->dwo_id = sl_read_u64(&in);
+        else if (h->type == DW_UT_type || h->type == DW_UT_split_type)
+            sl_reader_skip(&in, 8u + h->offset_size);
+    } else {
+        h->abbrev_offset = sl_read_uint(&in, h->offset_size);
+        h->address_size = sl_read_u8(&in);
+    }
+    h->die = sl_reader_offset(&in);
+    bool good_size = h->address_size == 2 || h->address_size == 4 || h->address_size == 8;
+    *usable = !in.failed && h->version >= 2 && h->version <= 5 && good_size;
+    sl_reader_seek(r, h->end);
+    return true;
+}
+
+bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *skipped)
+{
+    struct dwarf_unit_header *units = NULL, header;
+    size_t count = 0, capacity = 0;
+    struct sl_reader r = sl_reader(file->info, file->big_endian);
+    while (sl_reader_left(&r) > 0) {
+        bool usable = false;
+        if (!read_header(&r, &header, &usable)) {
+            ++*skipped;
+            break;
+        }
+        if (!usable) {
+            ++*skipped;
+            continue;
+        }
+        if (!dwarf_grow(&units, &capacity, count + 1, sizeof *units)) {
+            free(units);
+            return false;
+        }
+        units[count++] = header;
+    }
+    file->units = SL_ARENA_ARRAY(arena, struct dwarf_unit_header, count ? count : 1);
+    if (file->units && count)
+        memcpy(file->units, units, count * sizeof *units);
+    free(units);
+    file->unit_count = file->units ? count : 0;
+    return file->units != NULL;
+}
+
+const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset)
+{
+    size_t low = 0, high = file->unit_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (file->units[middle].end <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == file->unit_count || offset < file->units[low].die)
+        return NULL;
+    return &file->units[low];
+}
+
+enum sl_language dwarf_language(uint64_t code)
+{
+    switch (code) {
+    case 0x01: case 0x02: case 0x0c: case 0x1d: case 0x2c: case 0x3e: return SL_LANG_C;
+    case 0x04: case 0x1a: case 0x21: case 0x2a: case 0x2b: case 0x3a: return SL_LANG_CPP;
+    case 0x10: return SL_LANG_OBJC;
+    case 0x11: return SL_LANG_OBJCPP;
+    case 0x13: return SL_LANG_D;
+    case 0x16: return SL_LANG_GO;
+    case 0x1c: return SL_LANG_RUST;
+    case 0x1e: return SL_LANG_SWIFT;
+    default: return SL_LANG_UNKNOWN;
+    }
+}
+
+/* DWARF 6 DW_AT_language_name. */
+static enum sl_language language_name(uint64_t code)
+{
+    static const enum sl_language table[] = {[0x03] = SL_LANG_C, [0x04] = SL_LANG_CPP, [0x06] = SL_LANG_D,
+                                             [0x0a] = SL_LANG_GO, [0x13] = SL_LANG_OBJC, [0x14] = SL_LANG_OBJCPP,
+                                             [0x17] = SL_LANG_RUST, [0x19] = SL_LANG_SWIFT};
+    return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
+}
+
+static bool read_root_pass(struct dwarf_unit *unit, bool bases)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end},
+                                   unit->file->big_endian);
+    sl_reader_seek(&r, unit->header->die);
+    const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
+    if (!abbrev)
+        return false;
+    const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
+    for (size_t i = 0; i < abbrev->step_count; i++, step++) {
+        struct attribute a;
+        if (step->op != STEP_READ) {
+            if (!dwarf_skip_step(&r, unit, step))
+                return false;
+            continue;
+        }
+        if (!dwarf_read_form(&r, unit, step->form, step->value, &a))
+            return false;
+        if (bases) { /* first pass: what the second needs to resolve indexes */
+            switch (step->attribute) {
+            case DW_AT_str_offsets_base: unit->str_offsets_base = a.value; break;
+            case DW_AT_addr_base: case DW_AT_GNU_addr_base: unit->addr_base = a.value; break;
+            case DW_AT_rnglists_base: unit->rnglists_base = a.value; break;
+            case DW_AT_GNU_ranges_base: unit->gnu_ranges_base = a.value; break;
+            }
+            continue;
+        }
+        switch (step->attribute) {
+        case DW_AT_name: unit->name = dwarf_text(unit, &a); break;
+        case DW_AT_comp_dir: unit->comp_dir = dwarf_text(unit, &a); break;
+        case DW_AT_producer: unit->producer = dwarf_text(unit, &a); break;
+        case DW_AT_dwo_name: case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(unit, &a); break;
+        case DW_AT_language: unit->language = dwarf_language(a.value); break;
+        case DW_AT_language_name: unit->language = language_name(a.value); break;
+        case DW_AT_low_pc: unit->has_low_pc = dwarf_address(unit, &a, &unit->low_pc); break;
+        case DW_AT_ranges: unit->has_ranges = true; unit->ranges = a.value; unit->ranges_form = a.form; break;
+        case DW_AT_stmt_list: unit->has_stmt_list = true; unit->stmt_list = a.value; break;
+        case DW_AT_GNU_dwo_id:
+            ((struct dwarf_unit_header *)unit->header)->dwo_id = a.value; /* same value from every thread */
+            break;
+        }
+    }
+    return true;
+}
+
+bool dwarf_read_root(struct dwarf_unit *unit)
+{
+    if (!read_root_pass(unit, true) || !read_root_pass(unit, false))
+        return false;
+    unit->is_dart = sl_str_equal(unit->producer, SL_STR("Dart VM"));
+    atomic_store_explicit(&((struct dwarf_unit_header *)unit->header)->language, (int8_t)(unit->language + 1),
+                          memory_order_relaxed);
+    return true;
+}
+
+/* Defaults of DWARF 5 bases: just behind the first table's header. */
+void dwarf_unit_bases(struct dwarf_unit *unit)
+{
+    bool wide = unit->header->offset_size == 8;
+    unit->str_offsets_base = unit->header->version >= 5 ? wide ? 16 : 8 : 0;
+    unit->addr_base = unit->header->version >= 5 ? wide ? 16 : 8 : 0;
+    unit->rnglists_base = wide ? 20 : 12;
+}
+
+bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
+                     struct dwarf_unit *unit)
+{
+    *unit = (struct dwarf_unit){.file = file, .header = header, .address_file = file};
+    unit->abbrevs = dwarf_abbrevs(w, file, header);
+    dwarf_unit_bases(unit);
+    return unit->abbrevs && dwarf_read_root(unit);
+}

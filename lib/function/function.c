@@ -1,0 +1,19 @@
+#include "function/function.h"
+
+static const char *const names[] = {"unknown", "c",    "cpp",   "d",      "go",          "objc",
+                                    "objcpp",  "rust", "swift", "csharp", "visualbasic", "fsharp"};
+
+const char *sl_language_name(enum sl_language language)
+{
+    return (size_t)language < sizeof names / sizeof *names ? names[language] : names[0];
+}
+
+bool sl_language_parse(struct sl_str name, enum sl_language *language)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (sl_str_equal(name, sl_str(names[i]))) {
+            *language = (enum sl_language)i;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,69 @@
+/* The stream of functions: what every debug format is read into and every cache is written from.
+ *
+ *     reader ──batches of struct sl_function, in file order──▶ sink (symcache writer, Breakpad writer, symbfile writer)
+ *
+ * A reader delivers *batches*: usually one per compilation unit. Batches may be built on several threads; `prepare` of
+ * the sink (optional) is called on the building thread and does the sink's share of the work that needs no order;
+ * `consume` is called in file order, one at a time. Everything a batch points to is valid until `consume` returns,
+ * unless it points into the debug file itself.
+ *
+ * Addresses are relative to the object's load address. Within one function, lines are sorted by address and do not
+ * overlap; where an inlined call covers code, the caller's lines hold a record with the *call* line for that range
+ * (this is what function/assemble.h makes from flat records). */
+#pragma once
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/error.h"
+
+enum sl_language {
+    SL_LANG_UNKNOWN, SL_LANG_C, SL_LANG_CPP, SL_LANG_D, SL_LANG_GO, SL_LANG_OBJC, SL_LANG_OBJCPP, SL_LANG_RUST,
+    SL_LANG_SWIFT, SL_LANG_CSHARP, SL_LANG_VISUALBASIC, SL_LANG_FSHARP,
+};
+const char *sl_language_name(enum sl_language language); /* "unknown", "c", "cpp" ... */
+bool sl_language_parse(struct sl_str name, enum sl_language *language);
+
+/* A source file as the debug information splits it; any part may be empty. The full path is
+ * sl_path_clean(join(join(comp_dir, directory), name)) of function/path.h. */
+struct sl_file {
+    struct sl_str comp_dir, directory, name;
+    struct sl_str srcsrv_path, srcsrv_revision;
+};
+
+#define SL_NO_FILE UINT32_MAX
+
+struct sl_line {
+    uint64_t address;
+    uint64_t size;  /* bytes; 0 = not known */
+    uint32_t file;  /* index into the batch's files, SL_NO_FILE = none */
+    uint32_t line;  /* 1-based, 0 = not known */
+};
+
+struct sl_function {
+    uint64_t address, size;
+    struct sl_str name;              /* as stored, mangled if the file has it so; may be empty */
+    enum sl_language language;
+    const struct sl_line *lines;
+    const struct sl_function *inlinees; /* sorted by address; their `address`/`size` are the inlined range */
+    uint32_t line_count, inlinee_count;
+    uint32_t call_file, call_line;   /* of an inlinee: where its parent calls it (already in the parent's lines) */
+};
+
+struct sl_function_batch {
+    const struct sl_file *files;
+    const struct sl_function *functions; /* outermost ones, in file order */
+    size_t file_count, function_count;
+    const char *producer;                /* of the unit, may be NULL */
+    void *prepared;                      /* what the sink's `prepare` made of it */
+};
+
+struct sl_function_sink {
+    /* On the building thread, right after the batch was built; may be NULL. `arena` belongs to the batch and lives until
+     * `consume` has returned. `worker` as in base/parallel.h. */
+    void (*prepare)(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                    unsigned worker);
+    /* In file order. Anything but SL_OK stops the reader, which then returns that code. */
+    enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                            struct sl_error *error);
+    size_t skipped_units; /* set by the reader: units (or records) dropped as malformed */
+};

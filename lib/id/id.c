@@ -1,0 +1,195 @@
+#include "id/id.h"
+
+#include <stdio.h>
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *size)
+{
+    if (hex.size % 2 || hex.size / 2 > capacity)
+        return false;
+    for (size_t i = 0; i < hex.size; i += 2) {
+        int high = hex_value(hex.data[i]), low = hex_value(hex.data[i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        out[i / 2] = (uint8_t)(high << 4 | low);
+    }
+    if (size)
+        *size = hex.size / 2;
+    return true;
+}
+
+/* One to eight hex digits. */
+static bool parse_hex32(struct sl_str text, uint32_t *value)
+{
+    if (text.size == 0 || text.size > 8)
+        return false;
+    *value = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        int digit = hex_value(text.data[i]);
+        if (digit < 0)
+            return false;
+        *value = *value << 4 | (uint32_t)digit;
+    }
+    return true;
+}
+
+static struct sl_str part(struct sl_str text, size_t from)
+{
+    return (struct sl_str){text.data + from, text.size - from};
+}
+
+bool sl_debug_id_is_nil(const struct sl_debug_id *id)
+{
+    static const uint8_t zeros[16];
+    return memcmp(id->uuid, zeros, sizeof zeros) == 0 && id->age == 0;
+}
+
+bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b)
+{
+    return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && a->age == b->age && a->pdb20 == b->pdb20;
+}
+
+static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)
+{
+    struct sl_str stamp = {text.data, 8};
+    if (!sl_hex_decode(stamp, id->uuid, 4, NULL) || !parse_hex32(part(text, 8 + hyphen), &id->age))
+        return false;
+    id->pdb20 = true;
+    return true;
+}
+
+/* Eight, four, four, four and twelve digits, with a hyphen between the groups if `hyphen`. */
+static bool parse_uuid(struct sl_str text, bool hyphen, uint8_t uuid[16])
+{
+    static const uint8_t groups[] = {8, 4, 4, 4, 12};
+    size_t at = 0, out = 0;
+    for (size_t g = 0; g < sizeof groups; g++) {
+        if (g && hyphen && (at >= text.size || text.data[at++] != '-'))
+            return false;
+        if (text.size - at < groups[g] ||
+            !sl_hex_decode((struct sl_str){text.data + at, groups[g]}, uuid + out, 16 - out, NULL))
+            return false;
+        at += groups[g];
+        out += groups[g] / 2;
+    }
+    return true;
+}
+
+bool sl_debug_id_parse(struct sl_str text, struct sl_debug_id *id)
+{
+    *id = (struct sl_debug_id){0};
+    struct sl_debug_id parsed = {0};
+    if (text.size < 9)
+        return false;
+    bool hyphen = text.data[8] == '-';
+    if (text.size <= (hyphen ? 17u : 16u)) {
+        if (!parse_pdb20(text, hyphen, &parsed))
+            return false;
+        *id = parsed;
+        return true;
+    }
+    size_t length = hyphen ? 36 : 32;
+    if (text.size < length || !parse_uuid(text, hyphen, parsed.uuid))
+        return false;
+    struct sl_str rest = part(text, length);
+    if (rest.size) {
+        if ((rest.data[0] == '-') != hyphen)
+            return false;
+        rest = part(rest, hyphen);
+        for (size_t i = 0; i < rest.size; i++)
+            if ((unsigned char)rest.data[i] >= 0x80)
+                return false;
+        if (rest.size > 8)
+            rest.size = 8;
+        if (!parse_hex32(rest, &parsed.age))
+            return false;
+    }
+    *id = parsed;
+    return true;
+}
+
+bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id)
+{
+    *id = (struct sl_debug_id){0};
+    struct sl_debug_id parsed = {0};
+    if (memchr(text.data ? text.data : "", '-', text.size))
+        return false;
+    bool ok = text.size >= 9 && text.size <= 16   ? parse_pdb20(text, false, &parsed)
+              : text.size >= 33 && text.size <= 40 ? parse_uuid(text, false, parsed.uuid) &&
+                                                        parse_hex32(part(text, 32), &parsed.age)
+                                                  : false;
+    if (ok)
+        *id = parsed;
+    return ok;
+}
+
+void sl_debug_id_format(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT])
+{
+    const uint8_t *u = id->uuid;
+    int n;
+    if (id->pdb20)
+        n = snprintf(out, SL_DEBUG_ID_TEXT, "%02X%02X%02X%02X", u[0], u[1], u[2], u[3]);
+    else
+        n = snprintf(out, SL_DEBUG_ID_TEXT,
+                     "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
+                     u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    if (id->age)
+        snprintf(out + n, SL_DEBUG_ID_TEXT - (size_t)n, "-%x", id->age);
+}
+
+void sl_debug_id_format_breakpad(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT])
+{
+    size_t bytes = id->pdb20 ? 4 : 16;
+    for (size_t i = 0; i < bytes; i++)
+        snprintf(out + 2 * i, 3, "%02X", id->uuid[i]);
+    snprintf(out + 2 * bytes, SL_DEBUG_ID_TEXT - 2 * bytes, "%x", id->age);
+}
+
+static void swap_bytes(uint8_t *a, uint8_t *b)
+{
+    uint8_t t = *a;
+    *a = *b;
+    *b = t;
+}
+
+struct sl_debug_id sl_debug_id_from_build_id(struct sl_bytes build_id, bool big_endian)
+{
+    struct sl_debug_id id = {0};
+    if (build_id.size)
+        memcpy(id.uuid, build_id.data, build_id.size < 16 ? build_id.size : 16);
+    if (!big_endian) {
+        swap_bytes(&id.uuid[0], &id.uuid[3]);
+        swap_bytes(&id.uuid[1], &id.uuid[2]);
+        swap_bytes(&id.uuid[4], &id.uuid[5]);
+        swap_bytes(&id.uuid[6], &id.uuid[7]);
+    }
+    return id;
+}
+
+struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text)
+{
+    char *out = sl_arena_alloc(arena, text.size + 1, 1);
+    size_t size = 0;
+    if (!out)
+        return (struct sl_str){NULL, 0};
+    for (size_t i = 0; i < text.size; i++)
+        if (hex_value(text.data[i]) >= 0)
+            out[size++] = "0123456789abcdef"[hex_value(text.data[i])];
+    out[size] = '\0';
+    return (struct sl_str){out, size};
+}
+
+bool sl_file_id_parse(struct sl_str text, struct sl_file_id *id)
+{
+    return text.size == 32 && sl_hex_decode(text, id->bytes, sizeof id->bytes, NULL);
+}

@@ -1,0 +1,50 @@
+/* Identities of code and debug information.
+ *
+ * A *debug id* names debug information: a UUID in big-endian (text) order plus an age or appendix; PDB 2.0 files have a
+ * 32-bit time stamp instead of the UUID. A *code id* names an executable: GNU build id, Mach-O UUID, or PE time stamp
+ * and size, as lower-case hex text. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/buf.h"
+
+struct sl_debug_id {
+    uint8_t uuid[16];
+    uint32_t age;     /* appendix */
+    bool pdb20;       /* uuid[0..3] is the big-endian time stamp, the rest zero */
+};
+
+#define SL_DEBUG_ID_TEXT 48 /* room for the longest text form with its NUL */
+
+bool sl_debug_id_is_nil(const struct sl_debug_id *id);
+bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b);
+
+/* Lenient parser of requests: hyphenated or not, optional appendix of which eight digits count, PDB 2.0 ids by length.
+ * False and a nil id when it is no debug id. */
+bool sl_debug_id_parse(struct sl_str text, struct sl_debug_id *id);
+
+/* Strict Breakpad form: no hyphens, age required, nothing after it; PDB 2.0 form too. */
+bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id);
+
+/* `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, then `-<age in lower hex>` if the age is not 0; PDB 2.0: `418E89C3-1`. */
+void sl_debug_id_format(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]);
+
+/* 32 upper-case hex digits and the age in lower-case hex, always; PDB 2.0: `418E89C31`. */
+void sl_debug_id_format_breakpad(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]);
+
+/* Debug id of a GNU build id (or of the text-section hash): first 16 bytes, zero padded, the first three UUID fields
+ * byte-swapped for little-endian files. */
+struct sl_debug_id sl_debug_id_from_build_id(struct sl_bytes build_id, bool big_endian);
+
+/* The code id in `text`: hex digits only, lower-cased, in the arena. Empty when there is none. */
+struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text);
+
+/* 128-bit id of a deployed executable as symbfile uploads name it: 32 hex digits. */
+struct sl_file_id {
+    uint8_t bytes[16];
+};
+bool sl_file_id_parse(struct sl_str text, struct sl_file_id *id);
+
+/* Hex text to bytes; false on odd length, a non-digit or more than `capacity` bytes. */
+bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *size);

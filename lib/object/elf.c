@@ -1,0 +1,403 @@
+/* ELF: headers, identity, kind, features. */
+#include "object/elf.h"
+
+#include <stdlib.h>
+
+struct elf_header {
+    uint64_t phoff, shoff;
+    uint16_t phentsize, phnum, shentsize, shnum, shstrndx;
+};
+
+static enum sl_code invalid(struct sl_error *error, const char *what)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid ELF file%s%s", what ? ": " : "", what ? what : "");
+}
+
+static uint64_t read_word(struct sl_reader *r, bool is_64bit) { return is_64bit ? sl_read_u64(r) : sl_read_u32(r); }
+
+static bool read_header(struct sl_object *object, struct elf *elf, struct elf_header *h)
+{
+    struct sl_reader r = sl_reader(object->bytes, false);
+    sl_reader_skip(&r, 4);
+    uint8_t class = sl_read_u8(&r), data = sl_read_u8(&r);
+    if ((class != 1 && class != 2) || (data != 1 && data != 2))
+        return false;
+    object->info.is_64bit = class == 2;
+    object->info.big_endian = r.big_endian = data == 2;
+    sl_reader_seek(&r, 16);
+    elf->type = sl_read_u16(&r);
+    elf->machine = sl_read_u16(&r);
+    sl_read_u32(&r);
+    read_word(&r, class == 2);
+    h->phoff = read_word(&r, class == 2);
+    h->shoff = read_word(&r, class == 2);
+    elf->flags = sl_read_u32(&r);
+    sl_read_u16(&r);
+    h->phentsize = sl_read_u16(&r);
+    h->phnum = sl_read_u16(&r);
+    h->shentsize = sl_read_u16(&r);
+    h->shnum = sl_read_u16(&r);
+    h->shstrndx = sl_read_u16(&r);
+    return !r.failed;
+}
+
+static bool read_segments(struct sl_object *object, struct elf *elf, const struct elf_header *h, uint64_t count)
+{
+    bool wide = object->info.is_64bit;
+    if (count == 0)
+        return true;
+    if (h->phentsize != (wide ? 56 : 32) || h->phoff > object->bytes.size ||
+        count > (object->bytes.size - h->phoff) / h->phentsize)
+        return false;
+    elf->segments = SL_ARENA_ARRAY(&object->arena, struct elf_segment, count);
+    if (!elf->segments)
+        return false;
+    struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);
+    sl_reader_seek(&r, h->phoff);
+    for (size_t i = 0; i < count; i++) {
+        struct elf_segment *s = &elf->segments[i];
+        s->type = sl_read_u32(&r);
+        if (wide)
+            s->flags = sl_read_u32(&r);
+        s->offset = read_word(&r, wide);
+        s->address = read_word(&r, wide);
+        read_word(&r, wide);
+        s->file_size = read_word(&r, wide);
+        s->memory_size = read_word(&r, wide);
+        if (!wide)
+            s->flags = sl_read_u32(&r);
+        read_word(&r, wide);
+    }
+    elf->segment_count = count;
+    return !r.failed;
+}
+
+static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, uint32_t *name)
+{
+    *name = sl_read_u32(r);
+    s->type = sl_read_u32(r);
+    s->flags = read_word(r, wide);
+    s->address = read_word(r, wide);
+    s->offset = read_word(r, wide);
+    s->size = read_word(r, wide);
+    s->link = sl_read_u32(r);
+    s->info = sl_read_u32(r);
+    read_word(r, wide);
+    s->entsize = read_word(r, wide);
+}
+
+/* Section 0 holds the counts that do not fit the file header. */
+static bool read_sections(struct sl_object *object, struct elf *elf, struct elf_header *h, uint64_t *segments)
+{
+    bool wide = object->info.is_64bit;
+    uint64_t count = h->shnum, names_index = h->shstrndx;
+    *segments = h->phnum;
+    if (h->shoff == 0)
+        return true;
+    size_t entry = wide ? 64 : 40;
+    if (h->shentsize != entry || h->shoff > object->bytes.size || object->bytes.size - h->shoff < entry)
+        return count == 0 && h->shentsize == 0;
+    struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);
+    struct elf_section zero = {0};
+    uint32_t name;
+    sl_reader_seek(&r, h->shoff);
+    read_section(&r, wide, &zero, &name);
+    if (count == 0)
+        count = zero.size;
+    if (names_index == SHN_XINDEX)
+        names_index = zero.link;
+    if (h->phnum == 0xFFFF)
+        *segments = zero.info;
+    if (count > (object->bytes.size - h->shoff) / entry)
+        return false;
+    elf->sections = SL_ARENA_ARRAY(&object->arena, struct elf_section, count ? count : 1);
+    uint32_t *names = SL_ARENA_ARRAY(&object->arena, uint32_t, count ? count : 1);
+    if (!elf->sections || !names)
+        return false;
+    sl_reader_seek(&r, h->shoff);
+    for (size_t i = 0; i < count; i++)
+        read_section(&r, wide, &elf->sections[i], &names[i]);
+    elf->section_count = count;
+    struct sl_bytes table;
+    if (names_index < count && elf_raw(object, &elf->sections[names_index], &table)) {
+        for (size_t i = 0; i < count; i++)
+            elf->sections[i].name = sl_cstr_at(table, names[i]);
+    } else if (count) {
+        object->info.partial = true;
+    }
+    return !r.failed;
+}
+
+static enum sl_arch arch_of(const struct elf *elf, bool is_64bit)
+{
+    switch (elf->machine) {
+    case EM_386: return SL_ARCH_X86;
+    case EM_X86_64: return SL_ARCH_X86_64;
+    case EM_AARCH64: return SL_ARCH_ARM64;
+    case EM_ARM: return SL_ARCH_ARM;
+    case EM_PPC: return SL_ARCH_PPC;
+    case EM_PPC64: return SL_ARCH_PPC64;
+    case EM_MIPS:
+    case EM_MIPS_RS3_LE: {
+        uint32_t abi = elf->flags & 0xF000; /* O64 0x2000, EABI64 0x4000; EABI32 0x3000 has 32-bit pointers */
+        return is_64bit || abi == 0x2000 || abi == 0x4000 ? SL_ARCH_MIPS64 : SL_ARCH_MIPS;
+    }
+    default: return SL_ARCH_UNKNOWN;
+    }
+}
+
+static bool has_interpreter(const struct sl_object *object, const struct elf *elf)
+{
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        bool inside;
+        if (s->type == PT_INTERP && s->file_size) {
+            struct sl_bytes text = sl_bytes_slice(object->bytes, s->offset, s->file_size, &inside);
+            return inside && text.data[0] != '\0';
+        }
+    }
+    return false;
+}
+
+static enum sl_object_kind kind_of(const struct sl_object *object, const struct elf *elf)
+{
+    switch (elf->type) {
+    case ET_NONE: return SL_KIND_NONE;
+    case ET_REL: return SL_KIND_REL;
+    case ET_EXEC: return has_interpreter(object, elf) ? SL_KIND_EXE : SL_KIND_DBG;
+    case ET_DYN: {
+        struct elf_section *text = elf_find(object, ".text");
+        return text && text->size ? SL_KIND_LIB : SL_KIND_DBG;
+    }
+    case ET_CORE: return SL_KIND_DUMP;
+    case ET_SCE_EXEC: return SL_KIND_EXE;
+    case ET_SCE_DYN: return SL_KIND_LIB;
+    default: return SL_KIND_OTHER;
+    }
+}
+
+/* The first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
+static struct sl_bytes build_id_note(struct sl_bytes notes, bool big_endian, bool gnu)
+{
+    struct sl_reader r = sl_reader(notes, big_endian);
+    while (sl_reader_left(&r) >= 12) {
+        uint32_t name_size = sl_read_u32(&r), size = sl_read_u32(&r), type = sl_read_u32(&r);
+        struct sl_bytes name = sl_read_bytes(&r, name_size);
+        sl_reader_skip(&r, -(uint64_t)name_size & 3);
+        struct sl_bytes desc = sl_read_bytes(&r, size);
+        if (r.failed)
+            break;
+        if (type == 3 && size && (!gnu || (name.size >= 3 && memcmp(name.data, "GNU", 3) == 0)))
+            return desc;
+        uint64_t padding = -(uint64_t)size & 3;
+        if (padding > sl_reader_left(&r))
+            break;
+        sl_reader_skip(&r, padding);
+    }
+    return (struct sl_bytes){NULL, 0};
+}
+
+static struct sl_bytes build_id(const struct sl_object *object, const struct elf *elf)
+{
+    bool inside;
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        struct sl_bytes notes = sl_bytes_slice(object->bytes, s->offset, s->file_size, &inside);
+        struct sl_bytes id = {NULL, 0};
+        if (s->type == PT_NOTE && inside)
+            id = build_id_note(notes, object->info.big_endian, true);
+        if (id.size)
+            return id;
+    }
+    struct elf_section *section = elf_find(object, ".note.gnu.build-id");
+    struct sl_bytes notes;
+    if (section && elf_raw(object, section, &notes)) {
+        struct sl_bytes id = build_id_note(notes, object->info.big_endian, false);
+        if (id.size)
+            return id;
+    }
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type == PT_SCE_BUILD_ID && s->file_size >= 20)
+            return sl_bytes_slice(object->bytes, s->offset, 20, &inside);
+    }
+    return (struct sl_bytes){NULL, 0};
+}
+
+static void set_ids(struct sl_object *object, const struct elf *elf)
+{
+    struct sl_bytes id = build_id(object, elf);
+    uint8_t hash[16] = {0};
+    if (id.size) {
+        char *hex = sl_arena_alloc(&object->arena, id.size * 2, 1);
+        if (!hex)
+            return;
+        for (size_t i = 0; i < id.size; i++) {
+            hex[2 * i] = "0123456789abcdef"[id.data[i] >> 4];
+            hex[2 * i + 1] = "0123456789abcdef"[id.data[i] & 15];
+        }
+        object->info.code_id = (struct sl_str){hex, id.size * 2};
+    } else {
+        struct elf_section *section = elf_find(object, ".text");
+        struct sl_bytes text;
+        if (!section || !elf_raw(object, section, &text))
+            return;
+        for (size_t i = 0; i < text.size && i < 4096; i++)
+            hash[i % 16] ^= text.data[i];
+        id = (struct sl_bytes){hash, sizeof hash};
+    }
+    object->info.debug_id = sl_debug_id_from_build_id(id, object->info.big_endian);
+}
+
+/* True if the section holds at least one frame description entry (DWARF 5, 6.4.1; LSB 10.6). A lone terminator, or CIEs
+ * alone, describe nothing. */
+static bool has_fde(struct sl_bytes bytes, bool big_endian, bool eh_frame)
+{
+    struct sl_reader r = sl_reader(bytes, big_endian);
+    while (sl_reader_left(&r) >= 8) {
+        uint64_t length = sl_read_u32(&r);
+        bool wide = length == 0xFFFFFFFF;
+        if (wide)
+            length = sl_read_u64(&r);
+        if (length == 0 && eh_frame)
+            return false;
+        if (length < (wide ? 8u : 4u) || length > sl_reader_left(&r))
+            return false;
+        uint64_t id = wide && !eh_frame ? sl_read_u64(&r) : sl_read_u32(&r);
+        uint64_t cie = eh_frame ? 0 : wide ? UINT64_MAX : UINT32_MAX;
+        if (id != cie)
+            return true;
+        sl_reader_skip(&r, length - (wide && !eh_frame ? 8 : 4));
+    }
+    return false;
+}
+
+static void set_features(struct sl_object *object, struct elf *elf)
+{
+    static const char *const frames[] = {"eh_frame", "debug_frame"};
+    struct sl_features *f = &object->info.features;
+    f->has_debug_info = false;
+    for (size_t i = 0; i < elf->section_count; i++) {
+        struct elf_section *s = &elf->sections[i];
+        bool debug = sl_str_equal(s->name, SL_STR(".debug_info")) || sl_str_equal(s->name, SL_STR(".zdebug_info"));
+        if (debug && s->type != SHT_NOBITS && s->offset && s->offset <= object->bytes.size &&
+            s->size <= object->bytes.size - s->offset)
+            f->has_debug_info = true;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        struct sl_bytes bytes;
+        if (!f->has_unwind_info && elf_section_bytes(object, frames[i], &bytes, NULL))
+            f->has_unwind_info = has_fde(bytes, object->info.big_endian, i == 0);
+    }
+    f->has_symbols = elf_has_symbols(object);
+}
+
+static void set_debug_link(struct sl_object *object)
+{
+    struct elf_section *section = elf_find(object, ".gnu_debuglink");
+    struct sl_bytes bytes;
+    if (!section || !elf_raw(object, section, &bytes) || bytes.size < 5)
+        return;
+    struct sl_str name = sl_cstr_at(bytes, 0);
+    struct sl_reader r = sl_reader(bytes, object->info.big_endian);
+    sl_reader_seek(&r, bytes.size - 4);
+    if (name.size && name.size <= bytes.size - 5) {
+        object->info.debug_link = name;
+        object->info.debug_link_crc = sl_read_u32(&r);
+    }
+}
+
+static void set_addresses(struct sl_object *object, const struct elf *elf)
+{
+    bool first = true;
+    uint64_t end = 0;
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type != PT_LOAD)
+            continue;
+        if (first)
+            object->info.load_address = s->address;
+        first = false;
+        if (s->address <= UINT64_MAX - s->memory_size && s->address + s->memory_size > end)
+            end = s->address + s->memory_size;
+    }
+    object->info.image_size = end > object->info.load_address ? end - object->info.load_address : 0;
+}
+
+static void set_soname(struct sl_object *object, const struct elf *elf)
+{
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type != PT_DYNAMIC)
+            continue;
+        struct sl_reader r = sl_reader(sl_bytes_slice(object->bytes, s->offset, s->file_size, NULL),
+                                       object->info.big_endian);
+        bool wide = object->info.is_64bit;
+        uint64_t name = UINT64_MAX, table = 0;
+        while (sl_reader_left(&r) >= (wide ? 16u : 8u)) {
+            uint64_t tag = read_word(&r, wide), value = read_word(&r, wide);
+            if (tag == 0)
+                break;
+            if (tag == 14) /* DT_SONAME */
+                name = value;
+            if (tag == 5) /* DT_STRTAB */
+                table = value;
+        }
+        struct sl_bytes strings;
+        if (name != UINT64_MAX && elf_at_address(object, table, &strings))
+            object->info.debug_file = sl_cstr_at(strings, name);
+        return;
+    }
+}
+
+static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
+{
+    struct elf *elf = SL_ARENA_NEW(&object->arena, struct elf);
+    struct elf_header header = {0};
+    uint64_t segments;
+    if (!elf)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    object->impl = elf;
+    if (!read_header(object, elf, &header))
+        return invalid(error, "bad file header");
+    if (!read_sections(object, elf, &header, &segments))
+        return invalid(error, "section headers outside of the file");
+    if (!read_segments(object, elf, &header, segments))
+        return invalid(error, "program headers outside of the file");
+    object->info.arch = arch_of(elf, object->info.is_64bit);
+    set_addresses(object, elf);
+    object->info.kind = kind_of(object, elf);
+    set_ids(object, elf);
+    set_debug_link(object);
+    set_soname(object, elf);
+    set_features(object, elf);
+    return SL_OK;
+}
+
+static void elf_close(struct sl_object *object)
+{
+    struct elf *elf = object->impl;
+    sl_object_close(elf->mini);
+    for (size_t i = 0; i < elf->inflated_count; i++)
+        free(elf->inflated[i]);
+    free(elf->inflated);
+}
+
+static bool elf_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    const struct elf *elf = object->impl;
+    if (index >= elf->section_count)
+        return false;
+    const struct elf_section *s = &elf->sections[index];
+    *info = (struct sl_section_info){s->name, s->address, s->offset, s->size, elf_compression(object, s)};
+    return true;
+}
+
+const struct object_format sl_object_elf = {
+    .format = SL_FORMAT_ELF,
+    .open = elf_open,
+    .close = elf_close,
+    .section = elf_section_bytes,
+    .section_info = elf_section_info,
+    .symbols = elf_symbols,
+};

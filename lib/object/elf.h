@@ -1,0 +1,66 @@
+/* ELF (System V ABI, generic and processor supplements): structures shared by the elf_*.c files. Private to this
+ * folder. */
+#pragma once
+
+#include "object/impl.h"
+
+enum {
+    SHT_PROGBITS = 1, SHT_SYMTAB = 2, SHT_STRTAB = 3, SHT_RELA = 4, SHT_HASH = 5, SHT_DYNAMIC = 6, SHT_NOTE = 7,
+    SHT_NOBITS = 8, SHT_REL = 9, SHT_DYNSYM = 11, SHT_SYMTAB_SHNDX = 18,
+    PT_LOAD = 1, PT_DYNAMIC = 2, PT_INTERP = 3, PT_NOTE = 4, PT_SCE_BUILD_ID = 0x61000000,
+    ET_NONE = 0, ET_REL = 1, ET_EXEC = 2, ET_DYN = 3, ET_CORE = 4, ET_SCE_EXEC = 0xFE10, ET_SCE_DYN = 0xFE18,
+    EM_386 = 3, EM_MIPS = 8, EM_MIPS_RS3_LE = 10, EM_PPC = 20, EM_PPC64 = 21, EM_ARM = 40, EM_X86_64 = 62,
+    EM_AARCH64 = 183,
+    SHF_EXECINSTR = 4, SHF_COMPRESSED = 0x800,
+    STT_FUNC = 2, STT_GNU_IFUNC = 10, SHN_XINDEX = 0xFFFF, SHN_LORESERVE = 0xFF00,
+};
+
+struct elf_section {
+    struct sl_str name;
+    uint32_t type, link, info;
+    uint64_t flags, address, offset, size, entsize;
+    struct sl_bytes inflated; /* once asked for: decompressed or relocated contents */
+    bool tried;               /* inflating was tried; `inflated` empty = absent */
+};
+
+struct elf_segment {
+    uint32_t type, flags;
+    uint64_t offset, address, file_size, memory_size;
+};
+
+struct elf {
+    uint16_t type, machine;
+    uint32_t flags;
+    struct elf_section *sections;
+    size_t section_count;
+    struct elf_segment *segments;
+    size_t segment_count;
+    void **inflated; /* malloc'ed contents to free */
+    size_t inflated_count, inflated_capacity;
+    struct sl_object *mini; /* of .gnu_debugdata, opened on demand */
+    bool mini_tried;
+};
+
+/* The section's bytes as they are in the file; false when it has none or they are outside. */
+bool elf_raw(const struct sl_object *object, const struct elf_section *section, struct sl_bytes *bytes);
+
+/* The first section of that name (with its dot); NULL when absent. */
+struct elf_section *elf_find(const struct sl_object *object, const char *name);
+
+/* Address to file contents through the program headers. */
+bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes);
+
+bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
+const char *elf_compression(const struct sl_object *object, const struct elf_section *section);
+enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                         struct sl_error *error);
+bool elf_has_symbols(struct sl_object *object);
+
+/* Keeps a malloc'ed block until the object is closed; frees it and returns false when out of memory. */
+bool elf_keep(struct elf *elf, void *memory);
+
+/* Applies the relocations of a relocatable file to a copy of a debug section. */
+struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);
+
+/* The ELF file inside .gnu_debugdata (MiniDebugInfo); NULL when there is none. */
+struct sl_object *elf_mini(struct sl_object *object);

@@ -1,0 +1,222 @@
+/* ELF symbol tables: .symtab, the dynamic symbols, MiniDebugInfo (gABI, "Symbol Table"; GNU hash section). */
+#include "object/elf.h"
+
+struct table {
+    struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
+};
+
+struct collector {
+    struct sl_object *object;
+    struct sl_arena *arena;
+    struct sl_symbol *symbols;
+    size_t count, capacity;
+};
+
+static size_t entry_size(const struct sl_object *object) { return object->info.is_64bit ? 24 : 16; }
+
+static bool section_table(const struct sl_object *object, uint32_t type, struct table *table)
+{
+    const struct elf *elf = object->impl;
+    for (size_t i = 0; i < elf->section_count; i++) {
+        const struct elf_section *s = &elf->sections[i];
+        if (s->type != type || !elf_raw(object, s, &table->symbols))
+            continue;
+        if (s->link < elf->section_count)
+            elf_raw(object, &elf->sections[s->link], &table->strings);
+        for (size_t j = 0; j < elf->section_count; j++)
+            if (elf->sections[j].type == SHT_SYMTAB_SHNDX && elf->sections[j].link == i)
+                elf_raw(object, &elf->sections[j], &table->indexes);
+        return table->symbols.size >= entry_size(object);
+    }
+    return false;
+}
+
+/* Number of symbols a DT_GNU_HASH table covers: the end of the chain of the highest bucket. */
+static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes bytes)
+{
+    struct sl_reader r = sl_reader(bytes, object->info.big_endian);
+    uint32_t buckets = sl_read_u32(&r), offset = sl_read_u32(&r), bloom = sl_read_u32(&r), highest = 0;
+    sl_read_u32(&r);
+    sl_reader_skip(&r, (uint64_t)bloom * (object->info.is_64bit ? 8 : 4));
+    if (buckets > sl_reader_left(&r) / 4)
+        return 0;
+    for (uint32_t i = 0; i < buckets; i++) {
+        uint32_t start = sl_read_u32(&r);
+        highest = start > highest ? start : highest;
+    }
+    if (highest < offset)
+        return offset;
+    sl_reader_skip(&r, (uint64_t)(highest - offset) * 4);
+    while (sl_reader_left(&r) >= 4) {
+        highest++;
+        if (sl_read_u32(&r) & 1)
+            return highest;
+    }
+    return 0;
+}
+
+struct dynamic {
+    uint64_t symtab, strtab, strsz, hash, gnu_hash;
+};
+
+static bool read_dynamic(const struct sl_object *object, struct dynamic *d)
+{
+    const struct elf *elf = object->impl;
+    bool wide = object->info.is_64bit, found = false;
+    for (size_t i = 0; i < elf->segment_count && !found; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type != PT_DYNAMIC)
+            continue;
+        found = true;
+        struct sl_reader r =
+            sl_reader(sl_bytes_slice(object->bytes, s->offset, s->file_size, NULL), object->info.big_endian);
+        while (sl_reader_left(&r) >= (wide ? 16u : 8u)) {
+            uint64_t tag = wide ? sl_read_u64(&r) : sl_read_u32(&r);
+            uint64_t value = wide ? sl_read_u64(&r) : sl_read_u32(&r);
+            switch (tag) {
+            case 0: return true;
+            case 4: d->hash = value; break;
+            case 5: d->strtab = value; break;
+            case 6: d->symtab = value; break;
+            case 10: d->strsz = value; break;
+            case 0x6FFFFEF5: d->gnu_hash = value; break;
+            }
+        }
+    }
+    return found;
+}
+
+static bool dynamic_table(const struct sl_object *object, struct table *table)
+{
+    struct dynamic d = {0};
+    struct sl_bytes bytes;
+    uint64_t count = 0;
+    if (read_dynamic(object, &d) && d.symtab && elf_at_address(object, d.symtab, &table->symbols)) {
+        if (d.gnu_hash && elf_at_address(object, d.gnu_hash, &bytes))
+            count = gnu_hash_count(object, bytes);
+        if (!count && d.hash && elf_at_address(object, d.hash, &bytes)) {
+            struct sl_reader r = sl_reader(bytes, object->info.big_endian);
+            sl_read_u32(&r);
+            count = sl_read_u32(&r);
+        }
+        if (count > table->symbols.size / entry_size(object))
+            count = table->symbols.size / entry_size(object);
+        if (elf_at_address(object, d.strtab, &table->strings) && d.strsz < table->strings.size)
+            table->strings.size = (size_t)d.strsz;
+        table->symbols.size = (size_t)count * entry_size(object);
+    }
+    if (count > 1)
+        return true;
+    *table = (struct table){0};
+    return section_table(object, SHT_DYNSYM, table);
+}
+
+static bool reserve(struct collector *c, size_t more)
+{
+    if (more <= c->capacity - c->count)
+        return true;
+    size_t capacity = c->count + more;
+    struct sl_symbol *grown = SL_ARENA_ARRAY(c->arena, struct sl_symbol, capacity);
+    if (!grown)
+        return false;
+    if (c->count)
+        memcpy(grown, c->symbols, c->count * sizeof *grown);
+    c->symbols = grown;
+    c->capacity = capacity;
+    return true;
+}
+
+struct raw_symbol {
+    uint32_t name;
+    uint8_t type;
+    uint16_t section;
+    uint64_t value, size;
+};
+
+static struct raw_symbol read_symbol(struct sl_reader *r, bool wide)
+{
+    struct raw_symbol s = {.name = sl_read_u32(r)};
+    if (!wide) {
+        s.value = sl_read_u32(r);
+        s.size = sl_read_u32(r);
+    }
+    s.type = sl_read_u8(r) & 15;
+    sl_read_u8(r);
+    s.section = sl_read_u16(r);
+    if (wide) {
+        s.value = sl_read_u64(r);
+        s.size = sl_read_u64(r);
+    }
+    return s;
+}
+
+static bool in_code(const struct sl_object *object, const struct table *table, const struct raw_symbol *s, size_t index)
+{
+    const struct elf *elf = object->impl;
+    uint32_t section = s->section;
+    if (section == SHN_XINDEX) {
+        struct sl_reader r = sl_reader(table->indexes, object->info.big_endian);
+        sl_reader_seek(&r, (uint64_t)index * 4);
+        section = sl_read_u32(&r);
+    } else if (section >= SHN_LORESERVE) {
+        return false;
+    }
+    return section && section < elf->section_count && (elf->sections[section].flags & SHF_EXECINSTR);
+}
+
+static enum sl_code collect(struct collector *c, const struct table *table, struct sl_error *error)
+{
+    const struct sl_object *object = c->object;
+    const struct elf *elf = object->impl;
+    size_t count = table->symbols.size / entry_size(object);
+    struct sl_reader r = sl_reader(table->symbols, object->info.big_endian);
+    if (!reserve(c, count))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    /* Thumb and microMIPS functions carry their mode in bit 0. */
+    bool mode_bit = elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
+    for (size_t i = 0; i < count; i++) {
+        struct raw_symbol s = read_symbol(&r, object->info.is_64bit);
+        if ((s.type != STT_FUNC && s.type != STT_GNU_IFUNC) || s.value < object->info.load_address ||
+            !in_code(object, table, &s, i))
+            continue;
+        if (mode_bit)
+            s.value &= ~UINT64_C(1);
+        c->symbols[c->count++] = (struct sl_symbol){
+            .address = s.value - object->info.load_address,
+            .size = s.size,
+            .name = sl_cstr_at(table->strings, s.name),
+        };
+    }
+    return SL_OK;
+}
+
+enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                         struct sl_error *error)
+{
+    struct collector c = {object, arena, NULL, 0, 0};
+    struct table table = {0};
+    enum sl_code code = SL_OK;
+    if (section_table(object, SHT_SYMTAB, &table))
+        code = collect(&c, &table, error);
+    table = (struct table){0};
+    if (code == SL_OK && dynamic_table(object, &table))
+        code = collect(&c, &table, error);
+    struct sl_object *mini = elf_mini(object);
+    table = (struct table){0};
+    if (code == SL_OK && mini && section_table(mini, SHT_SYMTAB, &table)) {
+        c.object = mini;
+        code = collect(&c, &table, error);
+    }
+    *symbols = c.symbols;
+    *count = c.count;
+    return code;
+}
+
+bool elf_has_symbols(struct sl_object *object)
+{
+    struct table table = {0};
+    if (section_table(object, SHT_SYMTAB, &table) && table.symbols.size / entry_size(object) > 1)
+        return true;
+    table = (struct table){0};
+    return (dynamic_table(object, &table) && table.symbols.size / entry_size(object) > 1) || elf_mini(object) != NULL;
+}

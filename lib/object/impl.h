@@ -1,0 +1,27 @@
+/* What the formats share behind object.h: the object itself and the operations a format provides. Private to this
+ * folder. */
+#pragma once
+
+#include "object/object.h"
+
+struct object_format {
+    enum sl_format format;
+    /* Fills object->info and object->impl (in object->arena); `object` is otherwise ready. */
+    enum sl_code (*open)(struct sl_object *object, struct sl_error *error);
+    void (*close)(struct sl_object *object); /* may be NULL */
+    bool (*section)(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
+    bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
+    enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                            size_t *count, struct sl_error *error);
+};
+
+struct sl_object {
+    struct sl_object_info info;
+    struct sl_bytes bytes;
+    uint64_t max_section_size;
+    struct sl_arena arena;
+    const struct object_format *format;
+    void *impl;
+};
+
+extern const struct object_format sl_object_elf;

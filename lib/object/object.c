@@ -1,0 +1,109 @@
+/* Detection, and dispatch to the formats. */
+#include "object/impl.h"
+
+#include <stdlib.h>
+
+enum { MIN_FILE = 16 };
+static const uint64_t default_max_section = UINT64_C(4) << 30;
+
+static const struct object_format *const formats[] = {&sl_object_elf};
+
+static bool starts(struct sl_bytes bytes, const void *magic, size_t size)
+{
+    return bytes.size >= size && memcmp(bytes.data, magic, size) == 0;
+}
+
+static bool is_macho(struct sl_bytes bytes)
+{
+    static const uint8_t magics[4][4] = {
+        {0xFE, 0xED, 0xFA, 0xCE}, {0xFE, 0xED, 0xFA, 0xCF}, {0xCE, 0xFA, 0xED, 0xFE}, {0xCF, 0xFA, 0xED, 0xFE}};
+    for (size_t i = 0; i < 4; i++)
+        if (starts(bytes, magics[i], 4))
+            return true;
+    /* Java class files share the fat magic; their version is at least 45. */
+    struct sl_reader r = sl_reader(bytes, true);
+    uint32_t magic = sl_read_u32(&r);
+    return (magic == 0xCAFEBABE || magic == 0xCAFEBABF) && sl_read_u32(&r) < 45;
+}
+
+enum sl_format sl_format_detect(struct sl_bytes bytes)
+{
+    static const struct {
+        const char *magic;
+        size_t size;
+        enum sl_format format;
+    } magics[] = {
+        {"\x7F" "ELF", 4, SL_FORMAT_ELF},
+        {"MZ", 2, SL_FORMAT_PE},
+        {"Microsoft C/C++ MSF 7.00\r\n\x1a" "DS\0\0\0", 32, SL_FORMAT_PDB},
+        {"SYSB", 4, SL_FORMAT_SOURCEBUNDLE},
+        {"MODULE ", 7, SL_FORMAT_BREAKPAD},
+        {"\0asm", 4, SL_FORMAT_WASM},
+        {"BSJB", 4, SL_FORMAT_PORTABLEPDB},
+    };
+    if (bytes.size < MIN_FILE)
+        return SL_FORMAT_UNKNOWN;
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (starts(bytes, magics[i].magic, magics[i].size))
+            return magics[i].format;
+    return is_macho(bytes) ? SL_FORMAT_MACHO : SL_FORMAT_UNKNOWN;
+}
+
+enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits *limits, struct sl_object **out,
+                            struct sl_error *error)
+{
+    *out = NULL;
+    enum sl_format format = sl_format_detect(bytes);
+    const struct object_format *ops = NULL;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->format == format)
+            ops = formats[i];
+    if (!ops)
+        return sl_fail(error, SL_MALFORMED, "unsupported object file format");
+    struct sl_object *object = calloc(1, sizeof *object);
+    if (!object)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    object->bytes = bytes;
+    object->format = ops;
+    object->info.format = format;
+    object->max_section_size = limits && limits->max_section_size ? limits->max_section_size : default_max_section;
+    enum sl_code code = ops->open(object, error);
+    if (code != SL_OK) {
+        sl_object_close(object);
+        return code;
+    }
+    *out = object;
+    return SL_OK;
+}
+
+void sl_object_close(struct sl_object *object)
+{
+    if (!object)
+        return;
+    if (object->impl && object->format->close)
+        object->format->close(object);
+    sl_arena_free(&object->arena);
+    free(object);
+}
+
+const struct sl_object_info *sl_object_info(const struct sl_object *object) { return &object->info; }
+struct sl_bytes sl_object_file(const struct sl_object *object) { return object->bytes; }
+
+bool sl_object_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
+{
+    *bytes = (struct sl_bytes){NULL, 0};
+    return object->format->section(object, name, bytes, address);
+}
+
+bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    return object->format->section_info(object, index, info);
+}
+
+enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                               size_t *count, struct sl_error *error)
+{
+    *symbols = NULL;
+    *count = 0;
+    return object->format->symbols(object, arena, symbols, count, error);
+}

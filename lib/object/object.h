@@ -1,0 +1,142 @@
+/* Debug files and executables: the one interface over all formats.
+ *
+ * `sl_object_open` looks at the magic, reads the headers and answers questions: identity, architecture, features,
+ * sections, symbols. Reading the code description - functions, inlinees, lines - is `sl_object_read_functions`, which
+ * feeds the stream of function/function.h. Nothing is copied: an object points into the bytes it was opened on, which
+ * must outlive it; what has to be made (decompressed sections, gathered tables) lives in the object.
+ *
+ * An object is immutable after opening except for its cache of decompressed sections, which is filled by
+ * `sl_object_section`: call that from one thread, or before threads start. */
+#pragma once
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "id/id.h"
+
+enum sl_format {
+    SL_FORMAT_UNKNOWN,
+    SL_FORMAT_ELF,
+    SL_FORMAT_PE,
+    SL_FORMAT_PDB,
+    SL_FORMAT_SOURCEBUNDLE,
+    SL_FORMAT_BREAKPAD,
+    SL_FORMAT_WASM,
+    SL_FORMAT_PORTABLEPDB,
+    SL_FORMAT_MACHO,
+};
+
+enum sl_object_kind {
+    SL_KIND_NONE, SL_KIND_REL, SL_KIND_EXE, SL_KIND_LIB, SL_KIND_DUMP, SL_KIND_DBG, SL_KIND_SRC, SL_KIND_OTHER,
+};
+
+/* The numbers are those of symcache headers. */
+enum sl_arch {
+    SL_ARCH_UNKNOWN = 0,
+    SL_ARCH_X86 = 101, SL_ARCH_X86_UNKNOWN = 199,
+    SL_ARCH_X86_64 = 201, SL_ARCH_X86_64H = 202, SL_ARCH_X86_64_UNKNOWN = 299,
+    SL_ARCH_ARM = 301, SL_ARCH_ARMV5 = 302, SL_ARCH_ARMV6 = 303, SL_ARCH_ARMV6M = 304, SL_ARCH_ARMV7 = 305,
+    SL_ARCH_ARMV7F = 306, SL_ARCH_ARMV7S = 307, SL_ARCH_ARMV7K = 308, SL_ARCH_ARMV7M = 309, SL_ARCH_ARMV7EM = 310,
+    SL_ARCH_ARM_UNKNOWN = 399,
+    SL_ARCH_ARM64 = 401, SL_ARCH_ARM64V8 = 402, SL_ARCH_ARM64E = 403, SL_ARCH_ARM64_UNKNOWN = 499,
+    SL_ARCH_PPC = 501, SL_ARCH_PPC64 = 601, SL_ARCH_MIPS = 701, SL_ARCH_MIPS64 = 801,
+    SL_ARCH_ARM64_32 = 901, SL_ARCH_ARM64_32_V8 = 902, SL_ARCH_ARM64_32_UNKNOWN = 999,
+    SL_ARCH_WASM32 = 1001,
+};
+
+enum sl_cpu_family {
+    SL_CPU_UNKNOWN, SL_CPU_X86, SL_CPU_X86_64, SL_CPU_ARM, SL_CPU_ARM64, SL_CPU_PPC, SL_CPU_PPC64,
+    SL_CPU_MIPS, SL_CPU_MIPS64, SL_CPU_ARM64_32, SL_CPU_WASM32,
+};
+
+const char *sl_arch_name(enum sl_arch arch);
+enum sl_arch sl_arch_parse(struct sl_str name); /* without case, with the usual aliases; SL_ARCH_UNKNOWN if none */
+enum sl_cpu_family sl_arch_family(enum sl_arch arch);
+unsigned sl_cpu_pointer_size(enum sl_cpu_family family);
+unsigned sl_cpu_instruction_alignment(enum sl_cpu_family family); /* 1 when there is none */
+const char *sl_cpu_ip_register(enum sl_cpu_family family);        /* "rip", "pc" ...; NULL when there is none */
+const char *sl_format_name(enum sl_format format);                /* "elf", "pe", "macho" ... */
+const char *sl_object_kind_name(enum sl_object_kind kind);
+
+struct sl_features {
+    bool has_debug_info, has_unwind_info, has_symbols, has_sources;
+    struct sl_str srcsrv_vcs; /* "git", "perforce", "other" or empty */
+};
+
+struct sl_object_info {
+    enum sl_format format;
+    enum sl_object_kind kind;
+    enum sl_arch arch;
+    struct sl_debug_id debug_id;
+    struct sl_str code_id;      /* lower-case hex, empty when there is none */
+    struct sl_str debug_file;   /* name of the debug file the object itself states; may be empty */
+    struct sl_str debug_link;   /* .gnu_debuglink's file name; may be empty */
+    uint32_t debug_link_crc;
+    uint64_t load_address;      /* what addresses are relative to */
+    uint64_t image_size;        /* end of the last loaded byte, relative; 0 = not known */
+    struct sl_features features;
+    bool big_endian;
+    bool is_64bit;
+    bool partial;               /* malformed but usable: something optional could not be read */
+};
+
+struct sl_symbol {
+    uint64_t address; /* relative to the load address */
+    uint64_t size;    /* 0 = not known */
+    struct sl_str name; /* mangled as stored; may be empty */
+};
+
+struct sl_object_limits {
+    uint64_t max_section_size; /* inflated debug section, bytes; 0 = 4 GiB */
+};
+
+struct sl_object;
+struct sl_function_sink; /* function/function.h */
+
+/* What the first bytes say (at least 16 are needed). */
+enum sl_format sl_format_detect(struct sl_bytes bytes);
+
+/* Opens a file with one object in it (for fat Mach-O see archive.h). `limits` may be NULL. `*object` is owned by the
+ * caller: sl_object_close. SL_MALFORMED with the format's text ("invalid ELF file" ...) or
+ * "unsupported object file format". */
+enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits *limits, struct sl_object **object,
+                            struct sl_error *error);
+void sl_object_close(struct sl_object *object);
+
+const struct sl_object_info *sl_object_info(const struct sl_object *object);
+struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it was opened on */
+
+/* The named DWARF or other section without its leading dot or underscores ("debug_info", "eh_frame", "text"),
+ * decompressed (also from .zdebug_*); `*address` (may be NULL) is its address relative to the load address.
+ * False when absent, outside the file, over the limit or undecodable. */
+bool sl_object_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
+
+/* One section header as the file has it, for tools; false past the last one. */
+struct sl_section_info {
+    struct sl_str name;
+    uint64_t address, offset, size;
+    const char *compression; /* "zlib", "zstd" or NULL */
+};
+bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
+
+/* All function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo), into the arena.
+ * An unreadable table gives what could be read. */
+enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                               size_t *count, struct sl_error *error);
+
+/* Companion files of split or shared debug information, opened by the caller and kept until reading is over.
+ * All may be NULL. */
+struct sl_companions {
+    struct sl_object *dwp;   /* DWARF package of the split units */
+    struct sl_object *dwz;   /* .gnu_debugaltlink / supplementary file */
+    /* Opens the .dwo file of a split unit that is in no package; may be NULL (the service never follows paths). The
+     * object belongs to the callback, which keeps it until reading is over. May be called from several threads. */
+    struct sl_object *(*open_dwo)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id);
+    void *arg;
+};
+
+/* Streams every function of the object's debug information to `sink`, in file order (function/function.h has the
+ * contract), then nothing else: symbols are read by the caller. SL_NOT_FOUND when the object has no debug information;
+ * SL_MALFORMED only if no unit could be read. Bad units are dropped and counted in the sink. */
+enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_companions *companions,
+                                      const struct sl_parallel *parallel, struct sl_function_sink *sink,
+                                      struct sl_error *error);

@@ -1,0 +1,60 @@
+/* The symcache file, version 1.0. Little-endian; private to this folder.
+ *
+ *     +-----------------+ 0
+ *     | header, 128     |
+ *     +-----------------+ 128
+ *     | section table   |  24 bytes a section: u32 id, u32 flags, u64 offset, u64 size
+ *     +-----------------+
+ *     | sections        |  each 8-aligned
+ *     +-----------------+
+ *
+ * DIRECTORY  first address of every block of 64 entries, ascending (u32, or u64 with FLAG_WIDE)
+ * OFFSETS    u32 a block, and one more: where in BLOCKS it begins
+ * BLOCKS     entries: uleb address delta to the previous entry (the first: none), control byte, then what it asks for
+ *
+ *     control   7 6 5 4 3     2           1 0
+ *               line code     file        context
+ *     context   0 hole, 1 as before, 2 zigzag uleb delta to the one before, 3 one more than the highest of the block
+ *     file      1: uleb file id + 1 follows (0 = none); 0: the context's default file
+ *     line      0..30: delta - 15 to the last line of this context's slot; 31: zigzag uleb delta
+ *
+ *     The slots are eight line registers, chosen by the context's low bits; they and the other state begin at 0 in every
+ *     block, so any block decodes alone.
+ * CONTEXTS   columns function, parent + 1, call file + 1, call line, default file + 1: one link of an inline chain
+ * FUNCTIONS  columns name, entry + 1 (0 = inlinee), language
+ * FILES      column path
+ * STRINGS    groups of 16, sorted, each group: the first whole, the others as uleb shared prefix, uleb rest, bytes
+ * GROUPS     u32 a group, and one more: where in STRINGS it begins
+ * MODULE     the module's file name, optional
+ *
+ * A section with columns begins with eight bytes: the width in bits of each column; the columns follow, 8-aligned. */
+#pragma once
+
+#include "symcache/symcache.h"
+
+enum {
+    HEADER_SIZE = 128, SECTION_ENTRY = 24, FORMAT_MAJOR = 1, FORMAT_MINOR = 0,
+    BLOCK_ENTRIES = 64, GROUP_STRINGS = 16, LINE_SLOTS = 8, MAX_SECTIONS = 16,
+    FLAG_WIDE = 1, FLAG_PARTIAL = 2,
+};
+
+enum section_id {
+    SECTION_DIRECTORY = 1, SECTION_OFFSETS, SECTION_BLOCKS, SECTION_CONTEXTS, SECTION_FUNCTIONS, SECTION_FILES,
+    SECTION_STRINGS, SECTION_GROUPS, SECTION_MODULE,
+};
+
+enum column {
+    COLUMN_CONTEXT_FUNCTION, COLUMN_CONTEXT_PARENT, COLUMN_CONTEXT_CALL_FILE, COLUMN_CONTEXT_CALL_LINE,
+    COLUMN_CONTEXT_FILE, COLUMN_FUNCTION_NAME, COLUMN_FUNCTION_ENTRY, COLUMN_FUNCTION_LANGUAGE, COLUMN_FILE_PATH,
+    COLUMN_COUNT
+};
+
+enum { CONTEXT_HOLE, CONTEXT_SAME, CONTEXT_DELTA, CONTEXT_NEW, CONTROL_FILE = 4, LINE_SHIFT = 3, LINE_BIAS = 15,
+       LINE_ESCAPE = 31 };
+
+/* Offsets in the header. */
+enum {
+    AT_MAGIC = 0, AT_MAJOR = 4, AT_MINOR = 6, AT_HEADER_SIZE = 8, AT_FLAGS = 12, AT_ARCH = 16, AT_AGE = 20, AT_UUID = 24,
+    AT_IMAGE_SIZE = 40, AT_ENTRIES = 48, AT_CONTEXTS = 56, AT_FUNCTIONS = 64, AT_FILES = 72, AT_STRINGS = 80,
+    AT_SECTION_COUNT = 88, AT_CONTENT_HASH = 96, AT_HEADER_HASH = 120,
+};

@@ -1,0 +1,114 @@
+/* Symcaches (`SLSC`): address -> chain of (function, file, line), innermost inlinee first.
+ *
+ * Written from the function stream of one object and its symbols; used in place from a mapping: opening validates a
+ * fixed header and the section table, a lookup decodes at most one block of 64 entries and allocates nothing.
+ * Little-endian and position independent on every host; the layout is in format.h. A damaged file yields "no symbol",
+ * never a crash. Lookups are pure reads: any number of threads may share one. */
+#pragma once
+
+#include "base/buf.h"
+#include "function/function.h"
+#include "object/object.h"
+
+/* ---- writing ---- */
+
+struct sl_symcache_writer;
+
+struct sl_symcache_options {
+    enum sl_arch arch;
+    struct sl_debug_id debug_id;
+    uint64_t image_size;
+    bool is_windows;              /* PE or PDB: C decoration is removed from names */
+    struct sl_str module_file;    /* optional: the module's file name, kept in a section of its own */
+    /* Optional: rewrites a function name or a line's file and line before storing (BCSymbolMap, il2cpp). May be called
+     * from several threads. NULL = none. Returned text must live until the writer is finished. */
+    struct sl_str (*map_name)(void *arg, struct sl_str name);
+    bool (*map_line)(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line);
+    void *map_arg;
+};
+
+/* NULL when out of memory. */
+struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_options *options,
+                                                  const struct sl_parallel *parallel);
+void sl_symcache_writer_free(struct sl_symcache_writer *writer);
+
+/* The sink to hand to sl_object_read_functions; owned by the writer. Functions first, in file order... */
+struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *writer);
+
+/* ...then the symbols, in the order of sl_object_symbols. The names must live until `finish`. */
+void sl_symcache_writer_symbols(struct sl_symcache_writer *writer, const struct sl_symbol *symbols, size_t count);
+
+/* Builds the file into `out` (appended at its current, 8-aligned end). Equal input gives equal bytes, whatever the
+ * number of workers. */
+enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *writer, struct sl_buf *out, struct sl_error *error);
+
+/* The whole conversion: functions, then symbols, of one object. `companions`, `parallel` may be NULL.
+ * SL_MALFORMED "bad debug file" when it cannot be converted. */
+enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_companions *companions,
+                                 const struct sl_symcache_options *options, const struct sl_parallel *parallel,
+                                 struct sl_buf *out, struct sl_error *error);
+
+/* ---- reading ---- */
+
+struct sl_symcache_column { /* bit-packed numbers; private to reader.c */
+    const uint8_t *data;
+    uint64_t count;
+    uint8_t width;
+};
+
+struct sl_symcache {
+    struct sl_bytes bytes;
+    struct sl_bytes sections[16]; /* by id; private to reader.c */
+    struct sl_symcache_column columns[12];
+    uint64_t block_count;
+    struct sl_debug_id debug_id;
+    enum sl_arch arch;
+    uint32_t flags;
+    uint64_t image_size;
+    uint64_t entry_count, function_count, file_count, context_count, string_count;
+};
+
+/* Validates header and section table, O(1). SL_MALFORMED otherwise. `cache` points into `bytes`, which must outlive it
+ * and be 8-aligned. */
+enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *cache, struct sl_error *error);
+
+/* Checks the hash of the contents and that every entry decodes; for files from outside. */
+enum sl_code sl_symcache_verify(const struct sl_symcache *cache, struct sl_error *error);
+
+#define SL_SYMCACHE_NONE UINT32_MAX
+
+struct sl_location {
+    uint32_t function;      /* id for sl_symcache_function */
+    uint32_t file;          /* id for sl_symcache_file, SL_SYMCACHE_NONE = none */
+    uint32_t line;          /* 0 = not known; of an outer element: the call's line */
+};
+
+/* The chain at `address`, innermost first, the real function last: at most `capacity` elements are stored, the number
+ * of elements is returned (may be larger). 0 = no symbol. */
+size_t sl_symcache_lookup(const struct sl_symcache *cache, uint64_t address, struct sl_location *chain,
+                          size_t capacity);
+
+#define SL_SYMCACHE_MAX_CHAIN 1024
+
+struct sl_symcache_function {
+    uint32_t name;          /* string id */
+    enum sl_language language;
+    uint64_t entry;         /* UINT64_MAX for an inlinee */
+};
+bool sl_symcache_function(const struct sl_symcache *cache, uint32_t id, struct sl_symcache_function *function);
+
+/* Appends the text to `out`; nothing when the id is bad. A file's text is its full, cleaned path. */
+void sl_symcache_string(const struct sl_symcache *cache, uint32_t string_id, struct sl_buf *out);
+void sl_symcache_file(const struct sl_symcache *cache, uint32_t file_id, struct sl_buf *out);
+
+/* The module's file name of the writer's options; empty when none. */
+struct sl_str sl_symcache_module_file(const struct sl_symcache *cache);
+
+/* All entries ascending: address and whether a hole begins there. For tools, tests and merging. */
+struct sl_symcache_cursor {
+    uint64_t index, address;
+    bool hole;
+    uint64_t block; /* private */
+};
+void sl_symcache_first(const struct sl_symcache *cache, struct sl_symcache_cursor *cursor);
+bool sl_symcache_next(const struct sl_symcache *cache, struct sl_symcache_cursor *cursor);

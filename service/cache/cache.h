@@ -1,0 +1,92 @@
+/* The cache: one mechanism for every kind of file that is fetched or computed.
+ *
+ * An entry is named by a kind and a key (a text; its SHA-256 is the file name) and holds contents or an error. A look-up
+ * asks memory, disk, (a shared layer) and then computes: into a temporary file, published by rename, used through a
+ * read-only mapping. Equal look-ups join one computation, which belongs to the key and not to the request. Any number of
+ * processes may share one directory, and any file in it may vanish at any moment. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "config/config.h"
+#include "core/fiber.h"
+
+enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS };
+
+struct cache_key {
+    struct sl_str text;   /* "scope: <scope>\n\n..." ; must live as long as the call */
+    struct sl_str scope;  /* empty or "global" = global (metadata null) */
+};
+
+/* A file being computed: opened read-write at offset 0 in the process's temporary directory. compute may replace `fd`
+ * by another file of cache_tmp_create, closing the old one. */
+struct cache_tmp {
+    int fd;
+    char path[256]; /* empty when unlinked */
+};
+
+/* A published or unpublished entry in memory: reference-counted, immutable. */
+struct cache_item {
+    struct sl_mapping mapping;
+    void *loaded;          /* made by the kind's load; NULL when the kind has none */
+    uint64_t weight;       /* bytes of `loaded` beyond the handle */
+    int64_t time_created;  /* seconds since the epoch */
+    uint32_t references;
+    const struct cache_kind *kind;
+};
+
+struct cache_kind { /* one static row per kind */
+    const char *name;                /* directory, metric label */
+    enum cache_section section;
+    unsigned version;                /* current; path format 2 */
+    const unsigned *fallbacks, *previous; /* versions, 0 terminated; may be NULL */
+    unsigned format1_up_to;          /* versions up to this use the old path shape */
+    uint64_t (*capacity)(const struct config *config); /* memory layer, bytes; NULL = default_capacity */
+    /* In a fiber of the key's own: fills `tmp`. SL_OK = contents. `context` is what cache_get was given, valid until
+     * compute returns (the engine calls `retain`, copying it into the flight's arena). */
+    enum sl_code (*compute)(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
+    void *(*retain)(const void *context, struct sl_arena *arena);
+    /* Validates a mapping, no parsing: O(1). May be NULL. An error makes the entry corrupt: removed and computed anew
+     * once. On the pool. */
+    enum sl_code (*load)(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
+    void (*free_loaded)(void *loaded);
+};
+
+/* Every kind must be registered before cache_init; the list is the table of kinds/kinds.c. */
+enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
+                        struct sl_error *error);
+void cache_close(void); /* removes the process's temporary directory */
+
+/* Contents: SL_OK and a reference (`*item`, give back with cache_release). Otherwise the entry's error, fresh or kept.
+ * SL_CANCELLED when the caller's group was cancelled while waiting; the computation goes on. */
+enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
+                       struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+struct cache_item *cache_retain(struct cache_item *item);
+void cache_release(struct cache_item *item);
+
+/* A further temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */
+enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error);
+void cache_tmp_discard(struct cache_tmp *tmp);
+const char *cache_tmp_dir(void); /* of this process; the system's when there is no cache_dir */
+
+/* "v<N>/<b0>/<b1>/<rest>" (or the old shape). `out` gets at most 128 bytes with the NUL. */
+void cache_relative_path(struct sl_str key_text, unsigned version, bool format1, char out[128]);
+
+/* The marker file of an error, and back. cache_error_decode: SL_OK = the bytes are contents. */
+void cache_error_encode(const struct sl_error *error, struct sl_buf *out);
+enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error);
+
+/* `not found`, `permission denied: ...`, `download timed out after 300s` ...: the text clients see. */
+void cache_error_text(const struct sl_error *error, struct sl_buf *out);
+
+struct cleanup_options {
+    bool dry_run, all;
+    const char *const *only; size_t only_count; /* kind names; 0 = every kind */
+};
+struct cleanup_totals {
+    uint64_t files, bytes, removed_files, removed_bytes, errors;
+};
+/* One run over cache_dir. Blocks: pool work or a command. SL_NOT_FOUND when there is no cache_dir. */
+enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t count,
+                           const struct cleanup_options *options, struct cleanup_totals *totals, struct sl_error *error);

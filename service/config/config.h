@@ -1,0 +1,81 @@
+/* The configuration file (YAML) as one struct, with every default filled in; and the sources it names.
+ *
+ * All problems of a file are found in one pass, each with line, column and dotted key. Only keys that something reads
+ * have a field here; keys known to the specification of the replaced services but without a field are accepted
+ * silently, unknown ones are warnings. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "core/log.h"
+#include "core/value.h"
+
+struct source; /* origin/origin.h */
+
+struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
+    uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
+    unsigned max_lazy;
+};
+
+struct config {
+    struct sl_arena arena;
+    const char *path;                 /* of the file, NULL = all defaults */
+    const char **bind; size_t bind_count;
+    const char *cache_dir;            /* NULL = no disk cache */
+    char *log_level; enum log_format log_format; const char *log_file;
+    int access_log;                   /* enum of http_options.access */
+
+    struct source *sources; size_t source_count;
+    bool symstore_proxy;
+    bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
+        allow_internal_sentry_sources_in_requests;
+    struct sl_str *sentry_source_hosts; size_t sentry_source_host_count;
+
+    uint64_t max_concurrent_requests; /* UINT64_MAX = no limit */
+    uint64_t max_job_duration_ns, result_ttl_ns, result_bytes;
+    uint64_t symbolicate_body_max_bytes, crash_file_body_max_bytes;
+    uint64_t max_request_frames, max_request_modules, max_response_frames, max_fibers, pool_max_queued;
+
+    uint64_t connect_timeout_ns, head_timeout_ns, max_download_timeout_ns, download_stall_timeout_ns;
+    uint64_t max_download_size, max_source_file_size; /* UINT64_MAX = no limit */
+    unsigned max_inflate_ratio, max_downloads, max_downloads_per_host;
+    bool connect_to_reserved_ips;
+    struct sl_str *allowed_reserved_networks; size_t allowed_reserved_network_count;
+    bool deny_list_enabled;
+    uint64_t deny_list_time_window_ns, deny_list_bucket_size_ns, deny_list_block_time_ns;
+    unsigned deny_list_threshold;
+    struct sl_str *deny_list_never_block_hosts; size_t deny_list_never_block_host_count;
+    uint64_t object_max_section_size, object_max_source_size;
+
+    bool enable_cache_cleanup;
+    uint64_t cache_cleanup_interval_ns;
+    struct cache_lifetimes downloaded, derived, index, diagnostics;
+    bool restart_retries_malformed;
+    uint64_t object_meta_capacity, default_capacity; /* bytes of the memory layer */
+
+    struct {
+        int backlog;
+        uint64_t max_request_line, max_head_bytes, compress_min, min_rate;
+        unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
+        uint64_t header_timeout_ns, body_timeout_ns, idle_timeout_ns, write_timeout_ns;
+        const char **allowed_hosts; size_t allowed_host_count;
+        const char **trusted_proxies; size_t trusted_proxy_count;
+        bool server_header;
+    } http;
+    uint64_t shutdown_delay_ns, shutdown_timeout_ns;
+};
+
+/* Loads `path` (NULL = defaults only) with environment references resolved. On SL_MALFORMED the problems are listed;
+ * warnings may be listed on success too. The config owns everything; config_free ends it. */
+enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
+                         struct sl_error *error);
+/* As config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */
+enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config,
+                          struct value_problems *problems, struct sl_error *error);
+void config_free(struct config *config);
+
+/* "<file>:<line>:<column>: error: <path>: <what>\n" for each. */
+void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
+
+/* True in a container: /.dockerenv, "/docker" in /proc/self/cgroup, or SYMLOOM_CONTAINER=1. */
+bool config_in_container(void);

@@ -1,0 +1,19 @@
+/* Durations and sizes as the configuration, cache files and messages write them. */
+#pragma once
+
+#include "base/buf.h"
+
+/* "1h 30m", "7days", "100ms"; "0" alone is allowed. False when it is no duration or overflows. Nanoseconds. */
+bool duration_parse(struct sl_str text, uint64_t *ns);
+
+/* Exact form: non-zero parts joined by blanks, "4m 33s", "1day", "0s". */
+void duration_format(uint64_t ns, struct sl_buf *out);
+
+/* The form of error messages: largest unit of s, ms, us (µs), ns in which it is at least 1: "200ms", "300s", "1.5s". */
+void duration_format_short(uint64_t ns, struct sl_buf *out);
+
+/* "64KiB", "1GiB", "512 MB", plain bytes. */
+bool size_parse(struct sl_str text, uint64_t *bytes);
+
+#define DURATION_MS(ns) ((ns) / 1000000u)
+#define DURATION_NEVER UINT64_MAX /* a null limit */

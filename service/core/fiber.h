@@ -1,0 +1,87 @@
+/* Fibers: requests as straight-line code on one loop thread.
+ *
+ * A fiber is a stackful coroutine with its own guarded stack (256 KiB reserved, only touched pages used, stacks are
+ * recycled). It runs on the loop thread until it suspends; nothing preempts it, so service state needs no lock.
+ * Functions that may suspend their fiber are marked SL_SUSPENDS and may only be called from a fiber.
+ *
+ * Every fiber belongs to a group. A group can be waited for, has an optional deadline, and can be cancelled: every
+ * suspended or later suspending operation of its fibers then returns SL_CANCELLED (or false) at once, so that the fibers
+ * unwind by their ordinary error paths. Cancelling is the only way to end a fiber from outside. Groups nest: cancelling
+ * a parent cancels its children. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SL_SUSPENDS /* the caller's fiber may be suspended */
+
+struct fiber;
+
+struct fiber_group {
+    struct fiber_group *parent, *next_sibling, *children;
+    struct fiber *first;   /* running or suspended fibers */
+    struct fiber *waiter;  /* in fiber_group_wait */
+    size_t count;          /* live fibers of the group itself */
+    void *timer;           /* deadline, NULL when none */
+    bool cancelled;
+    bool expired;          /* cancelled by its deadline */
+};
+
+/* `parent` may be NULL. The group is embedded in its owner and must outlive its fibers. */
+void fiber_group_init(struct fiber_group *group, struct fiber_group *parent);
+
+/* Cancels the group when `ms` milliseconds from now have passed. Once per group. */
+void fiber_group_deadline(struct fiber_group *group, uint64_t ms);
+
+void fiber_group_cancel(struct fiber_group *group);
+
+/* Suspends until no fiber of the group is left (cancelled or not), then detaches it from its parent. Must be called
+ * (or every fiber be known to have ended: fiber_group_finish) before the group's memory goes away. */
+void fiber_group_wait(struct fiber_group *group) SL_SUSPENDS;
+void fiber_group_finish(struct fiber_group *group);
+
+/* Starts `run(arg)` as a fiber of the group, on the next turn of the loop. False when max_fibers run or memory is out.
+ * Loop thread only, from a fiber or from a loop callback. */
+bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg);
+
+struct fiber *fiber_self(void); /* NULL outside of fibers */
+bool fiber_cancelled(void);     /* of the running fiber's group */
+
+/* Parks the running fiber until fiber_wake; returns false when its group is or gets cancelled. The building block of
+ * everything that suspends: whoever gives the fiber to a callback must, on false, take it back before returning. */
+bool fiber_suspend(void) SL_SUSPENDS;
+
+/* As fiber_suspend, but not woken by cancellation: for operations that must be waited out (a pool job that uses the
+ * caller's stack). */
+void fiber_suspend_uncancellable(void) SL_SUSPENDS;
+
+/* Lets a parked fiber go on in this or the next turn of the loop. Waking a fiber twice before it ran counts once. Loop
+ * thread only. */
+void fiber_wake(struct fiber *fiber);
+
+/* False when cancelled. */
+bool fiber_sleep(uint64_t ms) SL_SUSPENDS;
+
+/* A list of fibers waiting for one event (a flight in the cache, a free slot). Zeros are an empty list. */
+struct fiber_wait_node {
+    struct fiber_wait_node *next, *previous;
+    struct fiber *fiber;
+    bool woken;
+};
+struct fiber_wait_list {
+    struct fiber_wait_node *first, *last;
+};
+enum fiber_wait { FIBER_WOKEN, FIBER_TIMED_OUT, FIBER_CANCELLED };
+
+/* Waits on the list; `timeout_ms` UINT64_MAX = for ever. */
+enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms) SL_SUSPENDS;
+void fiber_wake_one(struct fiber_wait_list *list);
+void fiber_wake_all(struct fiber_wait_list *list);
+
+/* For metrics. */
+size_t fiber_live(void);
+size_t fiber_stacks_allocated(void);
+
+/* max_fibers of the configuration; default 20000. */
+void fiber_set_limit(size_t max_fibers);

@@ -1,0 +1,26 @@
+/* The one event loop (libuv) of the process, its start, its clock and its end. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "core/fiber.h"
+
+/* Sets the pool size (UV_THREADPOOL_SIZE; 0 = usable cores by affinity and cgroup quota, at least 2), ignores SIGPIPE,
+ * makes the loop. Once, before anything else of core. */
+void loop_init(unsigned pool_threads);
+uv_loop_t *loop_get(void);
+unsigned loop_pool_threads(void);
+
+/* Runs until loop_stop() was called, or, when `main_fiber` is given, until that fiber has ended. For commands:
+ * loop_run_fiber(fn, arg) starts the loop, runs `fn(arg)` as a fiber and returns when it has ended. */
+void loop_run(void);
+void loop_run_fiber(void (*run)(void *arg), void *arg);
+void loop_stop(void);
+void loop_close(void); /* after loop_run: closes what core opened */
+
+uint64_t loop_now_ms(void);   /* monotonic, as of this loop turn */
+uint64_t clock_mono_ns(void); /* monotonic, now */
+int64_t clock_wall_s(void);   /* seconds since the epoch, now */
+uint64_t clock_wall_us(void);

@@ -1,0 +1,75 @@
+/* Metrics: one static table (metrics.c), atomics, text for Prometheus.
+ *
+ * A metric is defined once, in the table; code bumps it by its number with up to three label values. Label values are
+ * bounded by the callers (route patterns, source ids, codes); a metric keeps at most 500 series, the rest counts as
+ * "overflow". Counters and histograms may be bumped from any thread. */
+#pragma once
+
+#include "base/buf.h"
+
+/* Numbers of the rows of metrics.c, same order. Add a row here and there. */
+enum metric {
+    METRIC_HTTP_REQUESTS,         /* route, method, status */
+    METRIC_HTTP_REQUEST_DURATION, /* route; seconds */
+    METRIC_HTTP_REQUEST_BYTES,    /* route */
+    METRIC_HTTP_RESPONSE_BYTES,   /* route */
+    METRIC_HTTP_CONNECTIONS,      /* state */
+    METRIC_HTTP_CONNECTIONS_TOTAL,/* result */
+    METRIC_HTTP_ABORTED,          /* reason */
+    METRIC_HTTP_REFUSED,          /* reason */
+    METRIC_HEALTHCHECKS,
+    METRIC_STARTS,
+    METRIC_JOBS_REJECTED,
+    METRIC_JOBS_ACCEPTED,         /* task */
+    METRIC_JOBS_FINISHED,         /* task, outcome */
+    METRIC_JOBS_RUNNING,          /* task */
+    METRIC_JOBS_LIMIT,
+    METRIC_JOB_DURATION,          /* task; seconds */
+    METRIC_POLLS,                 /* result */
+    METRIC_MODULES,               /* platform, purpose, status */
+    METRIC_FRAMES,                /* origin, platform, status */
+    METRIC_ADDRESS_UNDERFLOW,
+    METRIC_CACHE_LOOKUPS,         /* cache, layer, result */
+    METRIC_CACHE_COMPUTE_SECONDS, /* cache */
+    METRIC_CACHE_FILE_BYTES,      /* cache, hit */
+    METRIC_CACHE_WRITES,          /* cache, status, is_refresh */
+    METRIC_CACHE_MEMORY_BYTES,    /* cache */
+    METRIC_CACHE_MEMORY_ITEMS,    /* cache */
+    METRIC_CACHE_DISK_BYTES,      /* cache */
+    METRIC_CACHE_DISK_FILES,      /* cache */
+    METRIC_CACHE_REMOVED_BYTES,   /* cache, reason */
+    METRIC_CACHE_REMOVED_FILES,   /* cache, reason */
+    METRIC_CACHE_CORRUPT,         /* cache */
+    METRIC_DOWNLOADS,             /* source, result */
+    METRIC_DOWNLOAD_ATTEMPTS,     /* source */
+    METRIC_DOWNLOAD_BYTES,        /* source */
+    METRIC_DOWNLOAD_SECONDS,      /* source, phase */
+    METRIC_DOWNLOADS_IN_FLIGHT,
+    METRIC_DOWNLOADS_QUEUED,
+    METRIC_BLOCKED_HOSTS,
+    METRIC_BLOCKED_ADDRESSES,
+    METRIC_DOWNLOAD_ID_MISMATCH,  /* source */
+    METRIC_CONVERSIONS,           /* cache, result */
+    METRIC_CONVERSION_SECONDS,    /* cache */
+    METRIC_POOL_THREADS,
+    METRIC_POOL_BUSY,
+    METRIC_POOL_QUEUED,
+    METRIC_POOL_RUN_SECONDS,      /* job */
+    METRIC_POOL_WAIT_SECONDS,     /* job */
+    METRIC_LOOP_LAG_SECONDS,
+    METRIC_FIBERS,
+    METRIC_FIBER_STACKS,
+    METRIC_LOG_DROPPED,
+    METRIC_READY,
+    METRIC_DRAINING,
+    METRIC_BUILD_INFO,            /* version, compiler */
+    METRIC_COUNT
+};
+
+/* Missing trailing labels are NULL. */
+void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c);
+void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c);
+void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c);
+
+/* Text format 0.0.4, or OpenMetrics 1.0. Loop thread. */
+void metrics_write(struct sl_buf *out, bool open_metrics);

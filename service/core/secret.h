@@ -1,0 +1,12 @@
+/* A value that must never be printed: keys, tokens, cookies, passwords, headers of sources. Everything that prints
+ * writes "[redacted]"; only service/fetch and the signers open it. */
+#pragma once
+
+#include "base/bytes.h"
+
+struct sl_secret {
+    struct sl_str hidden;
+};
+
+static inline struct sl_str secret_open(struct sl_secret secret) { return secret.hidden; }
+static inline bool secret_present(struct sl_secret secret) { return secret.hidden.data != NULL; }

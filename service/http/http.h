@@ -1,0 +1,138 @@
+/* The HTTP/1.1 server: connections, framing, limits and timeouts over llhttp; each request is a fiber that runs the
+ * handler of its route (RFC 9110, RFC 9112; what is stricter than llhttp is listed in server.c).
+ *
+ * A handler reads the request (head is complete when it starts; the body is read by http_body), fills the response and
+ * returns; the answer is written afterwards. The exchange and its arena live until the answer is out. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "core/fiber.h"
+#include "core/json.h"
+
+struct http_header {
+    struct sl_str name; /* lower case */
+    struct sl_str value;
+};
+
+struct http_query {
+    struct sl_str key, value; /* decoded */
+};
+
+enum { HTTP_MAX_CAPTURES = 8 };
+
+struct http_exchange {
+    struct sl_arena arena;
+    struct fiber_group group; /* cancelled when the client resets the connection */
+
+    /* request */
+    struct sl_str method, target, path; /* path: raw, before the first '?' */
+    struct http_header *headers;
+    size_t header_count;
+    struct http_query *query;
+    size_t query_count;
+    struct sl_str captures[HTTP_MAX_CAPTURES]; /* decoded segments of the route's {..}; the rest for a {rest..} */
+    size_t capture_count;
+    int64_t content_length; /* -1 when chunked or absent */
+    bool has_body;
+    struct sl_str client;   /* address after trusted proxies */
+    struct sl_str request_id;
+    const struct http_route *route;
+    void *service;          /* of the server's options */
+
+    /* response; a handler sets these through the functions below */
+    int status;
+    struct http_header *response_headers;
+    size_t response_header_count;
+    struct sl_buf body;     /* owned; freed after writing */
+    struct sl_mapping *file; /* instead of body: answered with ranges and validators */
+
+    void *connection;       /* private to the server */
+};
+
+typedef void http_handler(struct http_exchange *x) SL_SUSPENDS;
+
+enum http_family { /* shape of the server's own error bodies */
+    HTTP_NATIVE,       /* {"detail":...} or the plain texts of the native API */
+    HTTP_PLAIN,
+    HTTP_SYMBFILE, HTTP_MOZILLA,
+};
+
+struct http_route {
+    const char *method;   /* "GET" also serves HEAD */
+    const char *pattern;  /* "/requests/{id}", "/proxy/{rest..}"; a name in braces is one segment */
+    http_handler *handler;
+    enum http_family family;
+    bool health;          /* exempt from access log, limits and draining */
+    bool takes_work;      /* refused with 503 while draining */
+    /* Checks made on the head before any body byte is read, in this order: `check` (query, media type, slots) may answer
+     * itself by setting x->status; may be NULL. Does not suspend. */
+    void (*check)(struct http_exchange *x);
+    uint64_t (*body_limit)(const struct http_exchange *x); /* bytes; NULL = 64 KiB and the body is discarded */
+};
+
+struct http_options {
+    const char *const *bind; /* "IP:PORT", "[IPv6]:PORT", "unix:/path" */
+    size_t bind_count;
+    const struct http_route *routes; /* ends with a NULL method; first match wins, literal before pattern */
+    void *service;
+    const char *tmp_dir;      /* for large bodies */
+    int backlog;
+    uint64_t max_request_line, max_head_bytes, compress_min;
+    unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
+    uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms, write_timeout_ms, min_rate;
+    const char *const *allowed_hosts;  size_t allowed_host_count;
+    const char *const *trusted_proxies; size_t trusted_proxy_count;
+    bool server_header;
+    enum { HTTP_ACCESS_ALL, HTTP_ACCESS_ERRORS, HTTP_ACCESS_OFF } access;
+};
+
+struct http_server;
+
+/* Fills in the defaults. */
+void http_options_default(struct http_options *options);
+
+/* Binds every listener and begins to accept. Errors name the address. */
+enum sl_code http_server_start(const struct http_options *options, struct http_server **server, struct sl_error *error);
+
+/* The address the i-th listener is bound to ("127.0.0.1:3021"), for logs and tests with port 0. */
+const char *http_server_address(struct http_server *server, size_t index);
+
+/* Drain: idle connections are closed, answers carry `Connection: close`, routes that take work answer 503. */
+void http_server_drain(struct http_server *server);
+bool http_server_draining(struct http_server *server);
+size_t http_server_connections(struct http_server *server);
+size_t http_server_active(struct http_server *server); /* requests being handled */
+/* Closes everything at once; suspends until all fibers are gone, then frees. */
+void http_server_stop(struct http_server *server) SL_SUSPENDS;
+
+/* ---- request ---- */
+struct sl_str http_header(const struct http_exchange *x, const char *name); /* first value, data NULL when absent */
+size_t http_query_count(const struct http_exchange *x, const char *key);
+struct sl_str http_query(const struct http_exchange *x, const char *key);   /* data NULL when absent */
+
+/* The whole decoded body (Content-Encoding undone), at most the route's limit. Bodies above 1 MiB are spooled to an
+ * unlinked file and mapped. On failure the response is already set (400, 408, 413, 415) or the client is gone
+ * (SL_CANCELLED). */
+enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body) SL_SUSPENDS;
+
+/* The next piece of the decoded body, at most 256 KiB, valid until the next call; empty at the end. For uploads that
+ * are not collected. */
+enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_SUSPENDS;
+
+/* True once the client has gone (reset). */
+bool http_client_gone(const struct http_exchange *x);
+
+/* ---- response ---- */
+/* Names and values must live as long as the exchange (literals, or its arena). */
+void http_set_header(struct http_exchange *x, const char *name, struct sl_str value);
+void http_reply(struct http_exchange *x, int status, const char *content_type, struct sl_str body); /* copies */
+void http_reply_empty(struct http_exchange *x, int status);
+/* The JSON in `json` becomes the body; the buffer is taken over. */
+void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
+/* {"detail":detail,"causes":[cause]}; `cause` may be NULL. */
+void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause);
+
+const char *http_reason(int status); /* "Not Found"; "<unknown status code>" */

@@ -1,0 +1,107 @@
+/* Where files come from: sources, directory layouts, and getting one remote file.
+ *
+ * A *source* is configured or named by a request. For an object id and a list of file types it lists *remote files*
+ * (location and URI) by its layout, without asking the network unless it has an index; `origin_fetch` gets one of them. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "core/fiber.h"
+#include "core/secret.h"
+#include "core/value.h"
+#include "fetch/fetch.h"
+#include "id/id.h"
+
+enum file_type {
+    FILE_PE, FILE_PDB, FILE_PORTABLEPDB, FILE_MACH_DEBUG, FILE_MACH_CODE, FILE_ELF_DEBUG, FILE_ELF_CODE,
+    FILE_WASM_DEBUG, FILE_WASM_CODE, FILE_BREAKPAD, FILE_SOURCEBUNDLE, FILE_UUIDMAP, FILE_BCSYMBOLMAP, FILE_IL2CPP,
+    FILE_PROGUARD, FILE_TYPES
+};
+const char *file_type_name(enum file_type type);
+bool file_type_parse(struct sl_str name, enum file_type *type);
+
+enum object_type { OBJECT_UNKNOWN, OBJECT_ELF, OBJECT_MACHO, OBJECT_PE, OBJECT_PE_DOTNET, OBJECT_WASM };
+const char *object_type_name(enum object_type type);
+enum object_type object_type_parse(struct sl_str name);
+
+/* A module as look-ups see it. Empty text = absent. */
+struct object_id {
+    enum object_type type;
+    struct sl_str code_id;      /* normalised: lower-case hex */
+    struct sl_str code_file, debug_file, debug_checksum;
+    struct sl_debug_id debug_id;
+    bool has_debug_id;
+};
+
+enum source_type { SOURCE_FILESYSTEM, SOURCE_HTTP, SOURCE_S3, SOURCE_GCS, SOURCE_SENTRY };
+enum layout_type {
+    LAYOUT_NATIVE, LAYOUT_SYMSTORE, LAYOUT_SYMSTORE_INDEX2, LAYOUT_SSQP, LAYOUT_DEBUGINFOD, LAYOUT_UNIFIED,
+    LAYOUT_SLASHSYMBOLS
+};
+enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE };
+
+struct source {
+    struct sl_str id;
+    enum source_type type;
+    enum layout_type layout;
+    enum layout_casing casing;
+    uint32_t filetypes;             /* bit per enum file_type; 0 = all */
+    struct sl_str *path_patterns; size_t path_pattern_count;
+    bool requires_checksum, is_public, has_index, file_ptr;
+    /* filesystem */
+    struct sl_str path;
+    /* http, sentry */
+    struct sl_str url;              /* as given */
+    struct fetch_header *headers; size_t header_count;
+    bool accept_invalid_certs;
+    struct sl_secret token, cookies;
+    /* s3, gcs */
+    struct sl_str bucket, prefix, region, endpoint;
+    enum { CREDENTIALS_STATIC, CREDENTIALS_CONTAINER, CREDENTIALS_INSTANCE, CREDENTIALS_WEB_IDENTITY } credentials;
+    struct sl_secret access_key, secret_key, session_token, private_key, bearer_token;
+    struct sl_str client_email;
+};
+
+struct source_policy { /* what a request may name; all true for the configuration */
+    bool filesystem, ambient_credentials, internal_sentry;
+    const struct sl_str *sentry_hosts; size_t sentry_host_count;
+};
+
+/* Reads a list of sources (JSON or YAML, same keys) into the arena; unknown keys are ignored. Problems are reported
+ * with paths below `path` ("sources"); the code is SL_MALFORMED if there was an error. */
+enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list, const char *path,
+                               const struct source_policy *policy, struct source **sources, size_t *count,
+                               struct value_problems *problems);
+
+struct remote_file {
+    const struct source *source;
+    enum file_type type;
+    struct sl_str location;  /* relative path */
+    struct sl_str uri;       /* candidate location and part of the cache key; no secrets */
+    struct sl_str checksum;  /* sent to HTTP sources when not empty */
+};
+
+/* The relative paths of one file type in one layout, best first, post-processed (casing, `_` variants). At most
+ * LAYOUT_MAX_PATHS. Texts in the arena. */
+enum { LAYOUT_MAX_PATHS = 12 };
+size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
+                    const struct object_id *id, enum file_type type, struct sl_str paths[LAYOUT_MAX_PATHS]);
+
+/* `path` of a symbol proxy request ("crash.pdb/<id>/crash.pdb") to what is asked for; false = not found. */
+bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type);
+
+/* Everything the source may hold for the id, in the order of `types` and paths. Filters are applied. `scope` as in the
+ * request, for indexes. Suspends only for sources with an index and for Sentry. */
+enum sl_code origin_list(const struct source *source, struct sl_str scope, const struct object_id *id,
+                         const enum file_type *types, size_t type_count, struct sl_arena *arena,
+                         struct remote_file **files, size_t *count, struct sl_error *error) SL_SUSPENDS;
+
+/* Whether the whole-string glob matches (ASCII without case, '*' and '?' match '/' too). */
+bool origin_glob_valid(struct sl_str pattern);
+bool origin_glob(struct sl_str pattern, struct sl_str subject);
+
+/* Downloads or copies the file into `fd` (empty, read-write). Same errors as fetch_get. The contents are unwrapped. */
+enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+
+/* The scope its cache entries have: "global" for public sources, else the request's. */
+struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope);

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Compares symloom with llvm-symbolizer over random text addresses of an ELF file.
+
+usage: compare.py --symloom PATH [--count N] [--seed N] [--show N] [--least PERCENT] FILE ...
+
+Both tools are asked for the inline chain of the same addresses (linkage names, no demangling). Every element's function,
+file and line must be equal. A difference is put into the first class that explains it; the classes say who is right:
+
+  alias        both names are symbols at the same address; either may be shown
+  no-line      same function and file, one side knows no line (0)
+  symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
+  path         same file, spelled differently (`..`, doubled or trailing separators)
+  chain        the inline chains have different lengths
+  name, file, line: the first element that differs, differs there
+
+Exit status 1 when fewer than PERCENT (default 99.5) of the addresses agree; aliases and path spellings count as agreeing.
+"""
+import argparse, collections, json, posixpath, random, struct, subprocess, sys
+
+
+def text_ranges(path):
+    """(address, size) of the executable sections of a 64-bit little-endian ELF file."""
+    data = open(path, "rb").read()
+    shoff, = struct.unpack_from("<Q", data, 0x28)
+    entsize, count, _ = struct.unpack_from("<HHH", data, 0x3A)
+    ranges = []
+    for i in range(count):
+        _, kind, flags, addr, _, size = struct.unpack_from("<IIQQQQ", data, shoff + i * entsize)
+        if flags & 4 and size:
+            ranges.append((addr, size))
+    return ranges
+
+
+def symbols(path):
+    """address -> names of the file's function symbols."""
+    out = collections.defaultdict(set)
+    for table in ([], ["-D"]):
+        text = subprocess.run(["nm", *table, path], capture_output=True, text=True).stdout
+        for line in text.splitlines():
+            parts = line.split()
+            if len(parts) == 3 and parts[1] in "TtWwiuVv":
+                out[int(parts[0], 16)].add(parts[2].split("@")[0])
+    return out
+
+
+def ask(command, addresses):
+    text = "".join(f"0x{a:x}\n" for a in addresses)
+    run = subprocess.run(command, input=text, capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit(f"{command[0]} failed: {run.stderr[-500:]}")
+    answers = []
+    for line in run.stdout.splitlines():
+        if line.strip():
+            answer = json.loads(line)
+            answers.append([(f["FunctionName"], f["FileName"], f["Line"]) for f in answer.get("Symbol", [])])
+    if len(answers) != len(addresses):
+        sys.exit(f"{command[0]}: {len(answers)} answers to {len(addresses)} addresses")
+    return answers
+
+
+def trim(chain):
+    return [] if all(not f[0] and not f[1] for f in chain) else chain
+
+
+def classify(ours, theirs, aliases):
+    """None when equal, else (class, agrees)."""
+    if ours == theirs:
+        return None
+    if not any(f[1] for f in ours + theirs):
+        return "symbol-only", bool(ours) == bool(theirs) and aliases(ours[-1][0], theirs[-1][0]) if ours and theirs else False
+    if len(ours) != len(theirs):
+        return "chain", False
+    seen = None
+    for a, b in zip(ours, theirs):
+        if a == b:
+            continue
+        if a[0] != b[0]:
+            if not aliases(a[0], b[0]):
+                return "name", False
+            seen = "alias"
+        if a[1] != b[1]:
+            if posixpath.normpath(a[1] or ".") != posixpath.normpath(b[1] or "."):
+                return "file", False
+            seen = seen or "path"
+        if a[2] != b[2]:
+            return ("no-line" if 0 in (a[2], b[2]) else "line"), False
+    return seen, True
+
+
+def compare(symloom, llvm, path, count, seed, show):
+    ranges, table = text_ranges(path), symbols(path)
+    where = {name: address for address, names in table.items() for name in names}
+    def aliases(a, b):
+        return a in where and where.get(b) == where[a] or a.startswith(b + ".") or b.startswith(a + ".")
+    rng = random.Random(seed)
+    weights = [size for _, size in ranges]
+    picks = rng.choices(ranges, weights, k=count)
+    addresses = [start + rng.randrange(size) for start, size in picks]
+    ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i"], addresses)
+    theirs = ask([llvm, "--obj=" + path, "--output-style=JSON", "--no-demangle", "--functions=linkage", "--inlines"], addresses)
+    classes, agree, shown = collections.Counter(), 0, collections.Counter()
+    for address, a, b in zip(addresses, map(trim, ours), map(trim, theirs)):
+        verdict = classify(a, b, aliases)
+        if verdict is None:
+            agree += 1
+            continue
+        classes[verdict[0]] += 1
+        agree += verdict[1]
+        if shown[verdict[0]] < show:
+            shown[verdict[0]] += 1
+            print(f"  {verdict[0]} at 0x{address:x}\n    symloom {a}\n    llvm    {b}")
+    percent = 100.0 * agree / count
+    print(f"{path}: {agree} of {count} agree ({percent:.2f} %); differences: {dict(classes) or 'none'}")
+    return percent
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--symloom", required=True)
+    parser.add_argument("--llvm-symbolizer", default="llvm-symbolizer-14")
+    parser.add_argument("--count", type=int, default=10000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--show", type=int, default=0)
+    parser.add_argument("--least", type=float, default=99.5)
+    parser.add_argument("files", nargs="+")
+    args = parser.parse_args()
+    results = [compare(args.symloom, args.llvm_symbolizer, f, args.count, args.seed, args.show) for f in args.files]
+    sys.exit(0 if min(results) >= args.least else 1)
+
+
+if __name__ == "__main__":
+    main()

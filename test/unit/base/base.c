@@ -1,0 +1,235 @@
+/* Arena, reader, buffer, map, error, file: the behaviours the rest of the house stands on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/map.h"
+#include "base/parallel.h"
+
+static void arena_aligns_zeroes_and_keeps_its_limit(void **state)
+{
+    (void)state;
+    struct sl_arena arena;
+    sl_arena_init(&arena, 64 * 1024);
+    for (size_t align = 1; align <= 64; align *= 2)
+        assert_int_equal((uintptr_t)sl_arena_alloc(&arena, 3, align) % align, 0);
+    uint8_t *zeros = sl_arena_zalloc(&arena, 100, 10);
+    for (size_t i = 0; i < 1000; i++)
+        assert_int_equal(zeros[i], 0);
+    assert_null(sl_arena_alloc(&arena, 64 * 1024, 1));
+    assert_null(sl_arena_alloc(&arena, SIZE_MAX - 8, 8));
+    assert_null(sl_arena_zalloc(&arena, SIZE_MAX / 2, 3));
+    assert_string_equal(sl_arena_strndup(&arena, "hello", 4), "hell");
+    sl_arena_reset(&arena);
+    assert_non_null(sl_arena_alloc(&arena, 16, 16));
+    sl_arena_free(&arena);
+    assert_int_equal(arena.used, 0);
+}
+
+static void reader_stops_at_the_end_and_stays_failed(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct sl_reader r = sl_reader((struct sl_bytes){bytes, sizeof bytes}, false);
+    assert_int_equal(sl_read_u8(&r), 1);
+    assert_int_equal(sl_read_u32(&r), 0x05040302);
+    assert_int_equal(sl_read_uint(&r, 3), 0x080706);
+    assert_int_equal(sl_read_u16(&r), 0);
+    assert_true(r.failed);
+    assert_int_equal(sl_read_u8(&r), 0);
+    r = sl_reader((struct sl_bytes){bytes, sizeof bytes}, true);
+    assert_int_equal(sl_read_u64(&r), 0x0102030405060708);
+    sl_reader_seek(&r, 9);
+    assert_false(r.failed);
+    sl_reader_seek(&r, 10);
+    assert_true(r.failed);
+    r = sl_reader((struct sl_bytes){NULL, 0}, false);
+    assert_int_equal(sl_read_uleb(&r), 0);
+    assert_true(r.failed);
+}
+
+static void leb128_values_and_limits(void **state)
+{
+    (void)state;
+    static const uint64_t unsigned_values[] = {0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX};
+    static const int64_t signed_values[] = {0, 1, -1, 63, 64, -64, -65, INT32_MIN, INT64_MAX, INT64_MIN};
+    struct sl_buf buf = {0};
+    for (size_t i = 0; i < 8; i++)
+        sl_buf_uleb(&buf, unsigned_values[i]);
+    for (size_t i = 0; i < 10; i++)
+        sl_buf_sleb(&buf, signed_values[i]);
+    struct sl_reader r = sl_reader(sl_buf_bytes(&buf), false);
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(sl_read_uleb(&r), unsigned_values[i]);
+    for (size_t i = 0; i < 10; i++)
+        assert_int_equal(sl_read_sleb(&r), signed_values[i]);
+    assert_false(r.failed);
+    sl_buf_free(&buf);
+
+    static const uint8_t too_long[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00};
+    static const uint8_t too_big[] = {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02};
+    static const uint8_t padded[] = {0x81, 0x80, 0x80, 0x00};
+    r = sl_reader((struct sl_bytes){too_long, sizeof too_long}, false);
+    sl_read_uleb(&r);
+    assert_true(r.failed);
+    r = sl_reader((struct sl_bytes){too_big, sizeof too_big}, false);
+    sl_read_uleb(&r);
+    assert_true(r.failed);
+    r = sl_reader((struct sl_bytes){padded, sizeof padded}, false);
+    assert_int_equal(sl_read_uleb(&r), 1);
+    assert_false(r.failed);
+}
+
+static void text_needs_its_nul(void **state)
+{
+    (void)state;
+    struct sl_bytes table = {(const uint8_t *)"ab\0cd", 5};
+    assert_true(sl_str_equal(sl_cstr_at(table, 0), SL_STR("ab")));
+    assert_null(sl_cstr_at(table, 3).data);
+    assert_null(sl_cstr_at(table, 5).data);
+    struct sl_reader r = sl_reader(table, false);
+    assert_int_equal(sl_read_cstr(&r).size, 2);
+    assert_null(sl_read_cstr(&r).data);
+    assert_true(r.failed);
+}
+
+static void slices_do_not_overflow(void **state)
+{
+    (void)state;
+    struct sl_bytes bytes = {(const uint8_t *)"0123", 4};
+    bool ok;
+    assert_int_equal(sl_bytes_slice(bytes, 1, 3, &ok).size, 3);
+    assert_true(ok);
+    sl_bytes_slice(bytes, 1, 4, &ok);
+    assert_false(ok);
+    sl_bytes_slice(bytes, UINT64_MAX, 2, &ok);
+    assert_false(ok);
+    sl_bytes_slice(bytes, 2, UINT64_MAX, &ok);
+    assert_false(ok);
+}
+
+static void map_grows_finds_and_forgets(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 };
+    static char keys[COUNT][8];
+    struct sl_map map = {0};
+    for (size_t i = 0; i < COUNT; i++) {
+        snprintf(keys[i], sizeof keys[i], "%zu", i);
+        bool made;
+        *sl_map_slot(&map, sl_str(keys[i]), &made) = keys[i];
+        assert_true(made);
+    }
+    for (size_t i = 0; i < COUNT; i += 2)
+        assert_ptr_equal(sl_map_remove(&map, sl_str(keys[i])), keys[i]);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_ptr_equal(sl_map_get(&map, sl_str(keys[i])), i % 2 ? keys[i] : NULL);
+    size_t seen = 0;
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&map, e));)
+        seen++;
+    assert_int_equal(seen, COUNT / 2);
+    for (size_t round = 0; round < 10 * COUNT; round++) {
+        *sl_map_slot(&map, sl_str(keys[0]), NULL) = keys[0];
+        sl_map_remove(&map, sl_str(keys[0]));
+    }
+    assert_true(map.capacity < 8 * COUNT);
+    sl_map_free(&map);
+}
+
+static void messages_are_cut_at_a_character(void **state)
+{
+    (void)state;
+    struct sl_error error;
+    char text[400];
+    for (size_t i = 0; i < 199; i++)
+        memcpy(text + 2 * i, "é", 2);
+    text[398] = '\0';
+    assert_int_equal(sl_fail(&error, SL_MALFORMED, "x%s", text), SL_MALFORMED);
+    size_t length = strlen(error.message);
+    assert_true(length < sizeof error.message && length % 2 == 1);
+    assert_int_equal((unsigned char)error.message[length - 1], 0xA9);
+    assert_int_equal(sl_fail(NULL, SL_TIMEOUT, "x"), SL_TIMEOUT);
+    assert_string_equal(sl_code_name(SL_DOWNLOAD_ERROR), "download_error");
+}
+
+static void files_are_written_and_mapped(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/symloom-base-XXXXXX", path[64];
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/file", dir);
+    struct sl_error error;
+    struct sl_mapping mapping;
+    assert_int_equal(sl_map_file(path, &mapping, &error), SL_NOT_FOUND);
+    assert_int_equal(sl_write_file(path, (struct sl_bytes){(const uint8_t *)"abc", 3}, &error), SL_OK);
+    assert_int_equal(sl_map_file(path, &mapping, &error), SL_OK);
+    assert_memory_equal(mapping.bytes.data, "abc", 3);
+    sl_mapping_drop(&mapping, 0, 3);
+    assert_int_equal(mapping.bytes.data[1], 'b');
+    sl_unmap(&mapping);
+    assert_int_equal(sl_write_file(path, (struct sl_bytes){NULL, 0}, &error), SL_OK);
+    assert_int_equal(sl_map_file(path, &mapping, &error), SL_OK);
+    assert_int_equal(mapping.bytes.size, 0);
+    sl_unmap(&mapping);
+    assert_int_equal(sl_map_file(dir, &mapping, &error), SL_INTERNAL);
+    unlink(path);
+    rmdir(dir);
+}
+
+static void note_order(void *arg, size_t index, unsigned worker)
+{
+    size_t *next = arg;
+    assert_int_equal(index, (*next)++);
+    assert_int_equal(worker, 0);
+}
+
+static void parallel_without_threads_is_a_loop(void **state)
+{
+    (void)state;
+    size_t next = 0;
+    sl_parallel_run(NULL, 10, note_order, &next);
+    assert_int_equal(next, 10);
+}
+
+static void buffer_writes_little_endian_and_hex(void **state)
+{
+    (void)state;
+    struct sl_buf buf = {0};
+    sl_buf_u32(&buf, 0x01020304);
+    sl_buf_u8(&buf, 9);
+    sl_buf_align(&buf, 8);
+    assert_int_equal(buf.size, 8);
+    sl_buf_hex(&buf, buf.data, 5);
+    assert_memory_equal(buf.data + 8, "0403020109", 10);
+    sl_buf_clear(&buf);
+    sl_buf_printf(&buf, "%d-%s", 5, "x");
+    assert_true(sl_str_equal(sl_buf_view(&buf), SL_STR("5-x")));
+    sl_buf_free(&buf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arena_aligns_zeroes_and_keeps_its_limit),
+        cmocka_unit_test(reader_stops_at_the_end_and_stays_failed),
+        cmocka_unit_test(leb128_values_and_limits),
+        cmocka_unit_test(text_needs_its_nul),
+        cmocka_unit_test(slices_do_not_overflow),
+        cmocka_unit_test(map_grows_finds_and_forgets),
+        cmocka_unit_test(messages_are_cut_at_a_character),
+        cmocka_unit_test(files_are_written_and_mapped),
+        cmocka_unit_test(parallel_without_threads_is_a_loop),
+        cmocka_unit_test(buffer_writes_little_endian_and_hex),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
