@@ -1,7 +1,8 @@
 /* Readable names: parameters shown, return types not (the style of crash reports).
  *
- * C++ (Itanium and Microsoft), Rust (legacy and v0, without the hash), Objective-C, Swift. Thread safe; never aborts on
- * bad input: what cannot be demangled is reported as such and the caller shows the mangled name. */
+ * C++ (Itanium and Microsoft), Rust (legacy and v0, without the hash), Objective-C. Swift names are detected and left as
+ * they are. Thread safe; never aborts on bad input: what cannot be demangled is reported as such and the caller shows the
+ * mangled name. Needs up to 4 MiB of stack for hostile names: never call it on a fiber's. */
 #pragma once
 
 #include "base/buf.h"

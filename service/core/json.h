@@ -26,7 +26,7 @@ void json_str(struct json_writer *w, struct sl_str text);
 void json_u64(struct json_writer *w, uint64_t v);
 void json_i64(struct json_writer *w, int64_t v);
 void json_double(struct json_writer *w, double v);
-void json_bool(struct json_writer *w, bool v);
+void json_boolean(struct json_writer *w, bool v); /* json_bool is a type of json-c */
 void json_null(struct json_writer *w);
 void json_hex(struct json_writer *w, uint64_t v);                /* "0x..." */
 void json_raw(struct json_writer *w, struct sl_str json);        /* a complete value */

@@ -9,13 +9,17 @@ file and line must be equal. A difference is put into the first class that expla
   alias        both names are symbols at the same address; either may be shown
   no-line      same function and file, one side knows no line (0)
   symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
+  file-symbol  the same, and llvm-symbolizer shows the object file's STT_FILE symbol as source file
   path         same file, spelled differently (`..`, doubled or trailing separators)
   chain        the inline chains have different lengths
   name, file, line: the first element that differs, differs there
 
+Where FILE.reference exists, llvm-symbolizer is asked about that file: the same code with debug information in a form that
+it reads (it does not follow supplementary files).
+
 Exit status 1 when fewer than PERCENT (default 99.5) of the addresses agree; aliases and path spellings count as agreeing.
 """
-import argparse, collections, json, posixpath, random, struct, subprocess, sys
+import argparse, collections, json, os, posixpath, random, struct, subprocess, sys
 
 
 def text_ranges(path):
@@ -59,15 +63,19 @@ def ask(command, addresses):
 
 
 def trim(chain):
-    return [] if all(not f[0] and not f[1] for f in chain) else chain
+    """A line without any function is padding between functions: no answer."""
+    return [] if all(not f[0] for f in chain) else chain
 
 
 def classify(ours, theirs, aliases):
     """None when equal, else (class, agrees)."""
     if ours == theirs:
         return None
+    if len(ours) == len(theirs) == 1 and not ours[0][1] and not theirs[0][2]:
+        same = ours[0][0] == theirs[0][0] or aliases(ours[0][0], theirs[0][0])
+        return ("file-symbol" if theirs[0][1] else "symbol-only"), same
     if not any(f[1] for f in ours + theirs):
-        return "symbol-only", bool(ours) == bool(theirs) and aliases(ours[-1][0], theirs[-1][0]) if ours and theirs else False
+        return "symbol-only", False
     if len(ours) != len(theirs):
         return "chain", False
     seen = None
@@ -91,13 +99,17 @@ def compare(symloom, llvm, path, count, seed, show):
     ranges, table = text_ranges(path), symbols(path)
     where = {name: address for address, names in table.items() for name in names}
     def aliases(a, b):
+        a, b = a.split("@")[0], b.split("@")[0]
+        if a == b:
+            return True
         return a in where and where.get(b) == where[a] or a.startswith(b + ".") or b.startswith(a + ".")
     rng = random.Random(seed)
     weights = [size for _, size in ranges]
     picks = rng.choices(ranges, weights, k=count)
     addresses = [start + rng.randrange(size) for start, size in picks]
     ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i"], addresses)
-    theirs = ask([llvm, "--obj=" + path, "--output-style=JSON", "--no-demangle", "--functions=linkage", "--inlines"], addresses)
+    reference = path + ".reference"
+    theirs = ask([llvm, "--obj=" + (reference if os.path.exists(reference) else path), "--output-style=JSON", "--no-demangle", "--functions=linkage", "--inlines"], addresses)
     classes, agree, shown = collections.Counter(), 0, collections.Counter()
     for address, a, b in zip(addresses, map(trim, ours), map(trim, theirs)):
         verdict = classify(a, b, aliases)

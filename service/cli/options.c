@@ -1,0 +1,171 @@
+#include "cli/options.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t rows = strlen(a), columns = strlen(b), line[64];
+    if (columns >= 63 || rows >= 63)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= columns; j++)
+        line[j] = j;
+    for (size_t i = 1; i <= rows; i++) {
+        size_t diagonal = line[0];
+        line[0] = i;
+        for (size_t j = 1; j <= columns; j++) {
+            size_t above = line[j], best = diagonal + (a[i - 1] != b[j - 1]);
+            best = above + 1 < best ? above + 1 : best;
+            best = line[j - 1] + 1 < best ? line[j - 1] + 1 : best;
+            diagonal = above;
+            line[j] = best;
+        }
+    }
+    return line[columns];
+}
+
+const char *options_nearest(const char *word, const char *const *words)
+{
+    const char *best = NULL;
+    size_t distance = 3;
+    for (; *words; words++) {
+        size_t d = edit_distance(word, *words);
+        if (d < distance) {
+            distance = d;
+            best = *words;
+        }
+    }
+    return best;
+}
+
+static bool usage_error(const char *command, const char *what, const char *word)
+{
+    fprintf(stderr, "error: %s%s\nTry 'symloom %s --help'.\n", what, word, command);
+    return false;
+}
+
+static bool add_value(struct options *o, size_t spec, const char *value, const char *command)
+{
+    if (o->counts[spec] && o->specs[spec].type != OPTION_FLAG && !o->specs[spec].repeatable)
+        return usage_error(command, "option given twice: --", o->specs[spec].name);
+    const char **grown = realloc(o->values[spec], (o->counts[spec] + 1) * sizeof *grown);
+    if (!grown)
+        return usage_error(command, "out of memory", "");
+    grown[o->counts[spec]++] = value;
+    o->values[spec] = grown;
+    return true;
+}
+
+static bool parse_long(struct options *o, const char *command, int argc, char **argv, int *at)
+{
+    const char *word = argv[*at] + 2, *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    for (size_t i = 0; o->specs[i].name; i++) {
+        const struct option_spec *spec = &o->specs[i];
+        if (strlen(spec->name) != length || strncmp(spec->name, word, length) != 0)
+            continue;
+        if (spec->type == OPTION_FLAG)
+            return equals ? usage_error(command, "option takes no value: --", spec->name) : add_value(o, i, "", command);
+        if (equals || spec->type == OPTION_OPTIONAL)
+            return add_value(o, i, equals ? equals + 1 : "", command);
+        if (*at + 1 >= argc)
+            return usage_error(command, "option needs a value: --", spec->name);
+        return add_value(o, i, argv[++*at], command);
+    }
+    const char *names[OPTION_MAX + 1];
+    size_t count = 0;
+    for (; o->specs[count].name && count < OPTION_MAX; count++)
+        names[count] = o->specs[count].name;
+    names[count] = NULL;
+    const char *near = options_nearest(word, names);
+    fprintf(stderr, "error: unknown option %s%s%s\n", argv[*at], near ? ", did you mean --" : "", near ? near : "");
+    fprintf(stderr, "Try 'symloom %s --help'.\n", command);
+    return false;
+}
+
+static bool parse_short(struct options *o, const char *command, int argc, char **argv, int *at)
+{
+    for (const char *letter = argv[*at] + 1; *letter; letter++) {
+        size_t i = 0;
+        while (o->specs[i].name && o->specs[i].letter != *letter)
+            i++;
+        const struct option_spec *spec = &o->specs[i];
+        if (!spec->name)
+            return usage_error(command, "unknown option ", argv[*at]);
+        if (spec->type == OPTION_FLAG) {
+            if (!add_value(o, i, "", command))
+                return false;
+            continue;
+        }
+        if (letter[1] || spec->type == OPTION_OPTIONAL)
+            return add_value(o, i, letter + 1, command);
+        if (*at + 1 >= argc)
+            return usage_error(command, "option needs a value: ", argv[*at]);
+        return add_value(o, i, argv[++*at], command);
+    }
+    return true;
+}
+
+bool options_parse(struct options *o, const struct option_spec *specs, const char *command, int argc, char **argv)
+{
+    *o = (struct options){.specs = specs};
+    o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
+    bool only_arguments = false, ok = o->arguments != NULL;
+    for (int i = 0; ok && i < argc; i++) {
+        const char *word = argv[i];
+        if (only_arguments || word[0] != '-' || word[1] == '\0')
+            o->arguments[o->argument_count++] = argv[i];
+        else if (strcmp(word, "--") == 0)
+            only_arguments = true;
+        else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+            o->help = true;
+        else if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+            o->version = true;
+        else
+            ok = word[1] == '-' ? parse_long(o, command, argc, argv, &i) : parse_short(o, command, argc, argv, &i);
+    }
+    return ok;
+}
+
+void options_free(struct options *o)
+{
+    for (size_t i = 0; i < OPTION_MAX; i++)
+        free(o->values[i]);
+    free(o->arguments);
+}
+
+static size_t find(const struct options *o, const char *name)
+{
+    size_t i = 0;
+    while (o->specs[i].name && strcmp(o->specs[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+bool option_given(const struct options *o, const char *name) { return o->counts[find(o, name)] > 0; }
+
+const char *option_value(const struct options *o, const char *name, const char *fallback)
+{
+    size_t i = find(o, name);
+    return o->counts[i] ? o->values[i][o->counts[i] - 1] : fallback;
+}
+
+void options_help(const struct option_spec *specs, const char *usage, const char *about)
+{
+    printf("usage: symloom %s\n\n%s\n\n", usage, about);
+    for (; specs->name; specs++) {
+        char left[64], letter[8] = "    ";
+        if (!specs->help)
+            continue;
+        if (specs->letter)
+            snprintf(letter, sizeof letter, "-%c, ", specs->letter);
+        const char *value = specs->value ? specs->value : "";
+        const char *glue = specs->type == OPTION_OPTIONAL ? "[=" : specs->type == OPTION_VALUE ? " " : "";
+        snprintf(left, sizeof left, "%s--%s%s%s%s", letter, specs->name, glue, value,
+                 specs->type == OPTION_OPTIONAL ? "]" : "");
+        printf("  %-34s %s\n", left, specs->help);
+    }
+    printf("  %-34s %s\n", "-h, --help", "this text");
+}

@@ -1,0 +1,46 @@
+/* Command line options in one grammar for every sub-command: `--name VALUE`, `--name=VALUE`, bundled short ones, options
+ * and arguments mixed, `--` ends options. Names are never abbreviated. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum option_type {
+    OPTION_FLAG,     /* no value */
+    OPTION_VALUE,    /* a value is required */
+    OPTION_OPTIONAL, /* a value only with `=` (or attached to the short form) */
+};
+
+struct option_spec {
+    const char *name;  /* long name without dashes; NULL ends a table */
+    char letter;       /* 0 = none */
+    enum option_type type;
+    bool repeatable;
+    const char *value; /* placeholder in the help text */
+    const char *help;  /* NULL: accepted, not shown */
+};
+
+enum { OPTION_MAX = 64 };
+
+struct options {
+    const struct option_spec *specs;
+    const char **values[OPTION_MAX]; /* of each spec, in order */
+    size_t counts[OPTION_MAX];
+    char **arguments;
+    size_t argument_count;
+    bool help, version;
+};
+
+/* Parses the words behind the command. A usage error is reported on stderr (`error: ...` and where to find help) and
+ * false returned: the program then ends with status 2. */
+bool options_parse(struct options *options, const struct option_spec *specs, const char *command, int argc, char **argv);
+void options_free(struct options *options);
+
+bool option_given(const struct options *options, const char *name);
+/* The last value given, or `fallback`. An OPTION_OPTIONAL without value yields "". */
+const char *option_value(const struct options *options, const char *name, const char *fallback);
+
+void options_help(const struct option_spec *specs, const char *usage, const char *about);
+
+/* The word of `words` (ends with NULL) nearest to `word`, if it is near enough to be meant; else NULL. */
+const char *options_nearest(const char *word, const char *const *words);

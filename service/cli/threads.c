@@ -1,0 +1,54 @@
+/* Threads for commands: started for each run and joined at its end, which suits programs that convert one file. */
+#include "cli/cli.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { MAX_THREADS = 64 };
+
+struct job {
+    void (*work)(void *arg, size_t index, unsigned worker);
+    void *arg;
+    size_t count;
+    atomic_size_t next;
+};
+
+struct member {
+    struct job *job;
+    unsigned worker;
+};
+
+static void *serve(void *arg)
+{
+    struct member *member = arg;
+    struct job *job = member->job;
+    for (size_t i; (i = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed)) < job->count;)
+        job->work(job->arg, i, member->worker);
+    return NULL;
+}
+
+static void run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
+{
+    struct job job = {.work = work, .arg = arg, .count = count};
+    struct member members[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
+    unsigned started = 0, wanted = self->workers < count ? self->workers : (unsigned)count;
+    for (unsigned i = 0; i < wanted; i++)
+        members[i] = (struct member){&job, i};
+    while (started + 1 < wanted && pthread_create(&threads[started], NULL, serve, &members[started + 1]) == 0)
+        started++;
+    serve(&members[0]);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+const struct sl_parallel *threads_parallel(unsigned jobs)
+{
+    static struct sl_parallel parallel = {.run = run};
+    cpu_set_t cpus;
+    if (!jobs)
+        jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (unsigned)CPU_COUNT(&cpus) : 1;
+    parallel.workers = jobs > MAX_THREADS ? MAX_THREADS : jobs;
+    return &parallel;
+}

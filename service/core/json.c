@@ -1,0 +1,336 @@
+#include "core/json.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LEVELS = 128 };
+
+/* ---- out ---- */
+static inline void comma(struct json_writer *w)
+{
+    if (w->comma)
+        sl_buf_u8(w->out, ',');
+    w->comma = true;
+}
+
+static inline void open_with(struct json_writer *w, uint8_t bracket)
+{
+    comma(w);
+    sl_buf_u8(w->out, bracket);
+    w->comma = false;
+}
+
+static inline void close_with(struct json_writer *w, uint8_t bracket)
+{
+    sl_buf_u8(w->out, bracket);
+    w->comma = true;
+}
+
+void json_object_begin(struct json_writer *w) { open_with(w, '{'); }
+void json_object_end(struct json_writer *w) { close_with(w, '}'); }
+void json_array_begin(struct json_writer *w) { open_with(w, '['); }
+void json_array_end(struct json_writer *w) { close_with(w, ']'); }
+
+void json_key(struct json_writer *w, const char *key)
+{
+    size_t size = strlen(key);
+    if (!sl_buf_reserve(w->out, size + 4))
+        return;
+    uint8_t *at = w->out->data + w->out->size, *start = at;
+    if (w->comma)
+        *at++ = ',';
+    *at++ = '"';
+    memcpy(at, key, size);
+    at += size;
+    *at++ = '"';
+    *at++ = ':';
+    w->out->size += (size_t)(at - start);
+    w->comma = false;
+}
+
+#define ONES  0x0101010101010101ull
+#define HIGHS 0x8080808080808080ull
+
+/* Bytes from `at` that need no escape: printable ASCII but quote and backslash, eight at a time. */
+static size_t plain_run(const uint8_t *at, const uint8_t *end)
+{
+    const uint8_t *start = at;
+    for (; end - at >= 8; at += 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        uint64_t quote = word ^ (ONES * '"'), slash = word ^ (ONES * '\\');
+        uint64_t stop = ((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) | word;
+        if (stop & HIGHS)
+            break;
+    }
+    while (at < end && *at >= 0x20 && *at < 0x80 && *at != '"' && *at != '\\')
+        at++;
+    return (size_t)(at - start);
+}
+
+/* Length of the valid UTF-8 sequence at `at` (RFC 3629), 0 when it is none. */
+static size_t utf8_sequence(const uint8_t *at, const uint8_t *end)
+{
+    size_t left = (size_t)(end - at);
+    uint8_t c = at[0];
+    uint8_t low = 0x80, high = 0xBF;
+    size_t size = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+    if (c < 0xC2 || c > 0xF4 || left < size)
+        return 0;
+    if (c == 0xE0)
+        low = 0xA0;
+    else if (c == 0xED)
+        high = 0x9F;
+    else if (c == 0xF0)
+        low = 0x90;
+    else if (c == 0xF4)
+        high = 0x8F;
+    if (at[1] < low || at[1] > high)
+        return 0;
+    for (size_t i = 2; i < size; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    return size;
+}
+
+static void escape_byte(struct sl_buf *out, uint8_t c)
+{
+    static const char short_forms[] = "btn\0fr"; /* 8 to 13; 11 has none */
+    static const char digits[] = "0123456789abcdef";
+    char text[6] = {'\\', (char)c};
+    size_t size = 2;
+    if (c >= 8 && c <= 13 && c != 11) {
+        text[1] = short_forms[c - 8];
+    } else if (c < 0x20) {
+        text[1] = 'u';
+        text[2] = text[3] = '0';
+        text[4] = digits[c >> 4];
+        text[5] = digits[c & 15];
+        size = 6;
+    }
+    sl_buf_add(out, text, size);
+}
+
+static void add_quoted(struct sl_buf *out, struct sl_str text)
+{
+    const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
+    if (!sl_buf_reserve(out, text.size + 2))
+        return;
+    sl_buf_u8(out, '"');
+    while (at < end) {
+        size_t run = plain_run(at, end);
+        sl_buf_add(out, at, run);
+        at += run;
+        if (at == end)
+            break;
+        if (*at < 0x80) {
+            escape_byte(out, *at++);
+            continue;
+        }
+        size_t size = utf8_sequence(at, end);
+        if (size)
+            sl_buf_add(out, at, size);
+        else
+            sl_buf_add(out, "\xEF\xBF\xBD", 3);
+        at += size ? size : 1;
+    }
+    sl_buf_u8(out, '"');
+}
+
+void json_key_str(struct json_writer *w, struct sl_str key)
+{
+    comma(w);
+    add_quoted(w->out, key);
+    sl_buf_u8(w->out, ':');
+    w->comma = false;
+}
+
+void json_str(struct json_writer *w, struct sl_str text)
+{
+    comma(w);
+    add_quoted(w->out, text);
+}
+
+static void add_decimal(struct sl_buf *out, uint64_t v, bool negative)
+{
+    char digits[21];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + v % 10);
+    while (v /= 10);
+    if (negative)
+        digits[--at] = '-';
+    sl_buf_add(out, digits + at, sizeof digits - at);
+}
+
+void json_u64(struct json_writer *w, uint64_t v)
+{
+    comma(w);
+    add_decimal(w->out, v, false);
+}
+
+void json_i64(struct json_writer *w, int64_t v)
+{
+    comma(w);
+    add_decimal(w->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
+}
+
+/* The shortest of 15 to 17 digits that reads back as the same number; an integral value keeps ".0". */
+void json_double(struct json_writer *w, double v)
+{
+    comma(w);
+    if (!isfinite(v)) {
+        sl_buf_cstr(w->out, "null");
+        return;
+    }
+    char text[40];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*g", precision, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    sl_buf_cstr(w->out, text);
+    if (!strpbrk(text, ".e"))
+        sl_buf_add(w->out, ".0", 2);
+}
+
+void json_boolean(struct json_writer *w, bool v)
+{
+    comma(w);
+    sl_buf_cstr(w->out, v ? "true" : "false");
+}
+
+void json_null(struct json_writer *w)
+{
+    comma(w);
+    sl_buf_add(w->out, "null", 4);
+}
+
+void json_hex(struct json_writer *w, uint64_t v)
+{
+    static const char digits[] = "0123456789abcdef";
+    char text[20];
+    size_t at = sizeof text;
+    text[--at] = '"';
+    do
+        text[--at] = digits[v & 15];
+    while (v >>= 4);
+    text[--at] = 'x';
+    text[--at] = '0';
+    text[--at] = '"';
+    comma(w);
+    sl_buf_add(w->out, text + at, sizeof text - at);
+}
+
+void json_raw(struct json_writer *w, struct sl_str json)
+{
+    comma(w);
+    sl_buf_str(w->out, json);
+}
+
+static void write_number(struct json_writer *w, struct json_object *value)
+{
+    if (json_object_get_type(value) == json_type_double) { /* json-c keeps the text it was parsed from */
+        json_raw(w, sl_str(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN)));
+        return;
+    }
+    int64_t v = json_object_get_int64(value);
+    if (v < 0)
+        json_i64(w, v);
+    else
+        json_u64(w, json_object_get_uint64(value));
+}
+
+static void write_value(struct json_writer *w, struct json_object *value, unsigned level)
+{
+    switch (level > MAX_LEVELS ? json_type_null : json_object_get_type(value)) {
+    case json_type_null: json_null(w); break;
+    case json_type_boolean: json_boolean(w, json_object_get_boolean(value)); break;
+    case json_type_int:
+    case json_type_double: write_number(w, value); break;
+    case json_type_string:
+        json_str(w, (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)});
+        break;
+    case json_type_array:
+        json_array_begin(w);
+        for (size_t i = 0, count = json_object_array_length(value); i < count; i++)
+            write_value(w, json_object_array_get_idx(value, i), level + 1);
+        json_array_end(w);
+        break;
+    case json_type_object:
+        json_object_begin(w);
+        for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = entry->next) {
+            json_key_str(w, sl_str(lh_entry_k(entry)));
+            write_value(w, lh_entry_v(entry), level + 1);
+        }
+        json_object_end(w);
+        break;
+    }
+}
+
+void json_value(struct json_writer *w, struct json_object *value) { write_value(w, value, 0); }
+
+/* ---- in ---- */
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+static enum sl_code fail_at(struct sl_error *error, struct sl_str text, size_t offset, const char *reason)
+{
+    size_t line = 1, line_start = 0;
+    for (size_t i = 0; i < offset && i < text.size; i++) {
+        if (text.data[i] == '\n') {
+            line++;
+            line_start = i + 1;
+        }
+    }
+    return sl_fail(error, SL_MALFORMED, "%s at line %zu column %zu", reason, line, offset - line_start + 1);
+}
+
+static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text, struct json_object **object,
+                               struct sl_error *error)
+{
+    size_t start = 0;
+    while (start < text.size && is_space(text.data[start]))
+        start++;
+    if (start == text.size)
+        return fail_at(error, text, start, "expected a value but the document ends");
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8);
+    struct json_object *parsed = json_tokener_parse_ex(tokener, text.data, (int)text.size);
+    enum json_tokener_error why = json_tokener_get_error(tokener);
+    if (why == json_tokener_continue) { /* a bare number at the very end is complete only when a byte follows */
+        parsed = json_tokener_parse_ex(tokener, " ", 1);
+        why = json_tokener_get_error(tokener);
+        if (why != json_tokener_success)
+            return fail_at(error, text, text.size, "the document ends too early");
+        *object = parsed;
+        return SL_OK;
+    }
+    size_t end = json_tokener_get_parse_end(tokener);
+    if (why == json_tokener_error_depth)
+        return fail_at(error, text, end, "recursion limit exceeded");
+    if (why != json_tokener_success)
+        return fail_at(error, text, end, json_tokener_error_desc(why));
+    while (end < text.size && is_space(text.data[end]))
+        end++;
+    if (end < text.size) {
+        json_object_put(parsed);
+        return fail_at(error, text, end, "trailing characters");
+    }
+    *object = parsed;
+    return SL_OK;
+}
+
+enum sl_code json_parse(struct sl_str text, struct json_object **object, struct sl_error *error)
+{
+    *object = NULL;
+    if (text.size > INT_MAX)
+        return sl_fail(error, SL_MALFORMED, "document too large");
+    struct json_tokener *tokener = json_tokener_new_ex(MAX_LEVELS + 1);
+    if (!tokener)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = parse_with(tokener, text, object, error);
+    json_tokener_free(tokener);
+    return code;
+}

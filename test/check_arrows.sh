@@ -1,0 +1,27 @@
+#!/bin/sh
+# The arrows of the house, read off the includes. Prints every include that goes the wrong way; status 1 if there is one.
+cd "$(dirname "$0")/.." || exit 2
+bad=0
+deny() { # FOLDER PATTERN
+    found=$(grep -rnE "^ *# *include *[<\"]($2)" "$1" --include='*.[ch]' --include='*.cc' 2>/dev/null)
+    [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
+}
+deny lib '(uv\.h|curl/|llhttp|hiredis|pthread|sys/socket|json-c|core/|config/|http/|fetch/|origin/|cache/|kinds/|api/|cli/)'
+for folder in id function demangle object dwarf symcache; do deny lib/base "$folder/"; done
+deny lib/id '(object|function|dwarf|symcache|demangle)/'
+deny lib/function '(object|dwarf|symcache|demangle)/'
+deny lib/object '(dwarf|symcache|demangle)/'
+deny lib/dwarf 'symcache/'
+deny service/core '(http|fetch|origin|config|cache|kinds|api|cli)/'
+deny service/http '(fetch|origin|config|cache|kinds|api|cli)/'
+deny service/fetch '(http|origin|config|cache|kinds|api|cli)/'
+deny service/origin '(http|config|cache|kinds|api|cli)/'
+deny service/cache '(http|kinds|api|cli)/'
+deny service/kinds '(http|api|cli)/'
+deny service/api 'cli/'
+# A folder's private header is its own.
+for header in object/impl.h object/elf.h dwarf/impl.h dwarf/constants.h symcache/build.h symcache/format.h demangle/llvm.h cache/impl.h; do
+    found=$(grep -rn "include \"$header\"" lib service --include='*.[ch]' --include='*.cc' | grep -v "^[a-z]*/${header%/*}/")
+    [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
+done
+exit $bad

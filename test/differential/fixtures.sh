@@ -1,0 +1,65 @@
+#!/bin/sh
+# Builds ELF files over the matrix of DWARF versions, optimisation, compression and splitting into the given directory,
+# each `<name>.elf` with what belongs to it beside it.
+set -eu
+out=$1
+cat >"$out/a.cc" <<'C'
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+namespace shapes {
+template <typename T> struct box {
+    T value;
+    __attribute__((always_inline)) T twice() const { return value + value; }
+    __attribute__((noinline)) T grow(int n) const
+    {
+        T result = value;
+        for (int i = 0; i < n; i++)
+            result += twice();
+        return result;
+    }
+};
+static inline int clamp(int v) { return v < 0 ? 0 : v > 255 ? 255 : v; }
+} // namespace shapes
+int sum(const std::vector<int> &v)
+{
+    int total = 0;
+    for (int x : v)
+        total += shapes::clamp(x);
+    return total;
+}
+int main(int argc, char **argv)
+{
+    std::map<std::string, int> counts;
+    for (int i = 0; i < argc; i++)
+        counts[argv[i]] += shapes::box<int>{i}.grow(argc);
+    std::vector<int> v(counts.size(), argc);
+    std::sort(v.begin(), v.end(), [](int a, int b) { return a > b; });
+    return sum(v) + (int)shapes::box<double>{1.5}.grow(2);
+}
+C
+for version in 2 3 4 5; do
+    for level in 0 2 s; do
+        g++ -g -gdwarf-$version -O$level -o "$out/gcc-$version-O$level.elf" "$out/a.cc"
+        clang++ -g -gdwarf-$version -O$level -o "$out/clang-$version-O$level.elf" "$out/a.cc"
+    done
+done
+g++ -g -O2 -flto -o "$out/gcc-lto.elf" "$out/a.cc"
+g++ -g -O2 -Wl,--compress-debug-sections=zlib -o "$out/gcc-zlib.elf" "$out/a.cc"
+g++ -g -O2 -Wl,--compress-debug-sections=zlib-gnu -o "$out/gcc-zdebug.elf" "$out/a.cc"
+g++ -g -O2 -ffunction-sections -Wl,--gc-sections -o "$out/gcc-gc.elf" "$out/a.cc"
+# two files whose common information dwz moves into a third
+cp "$out/gcc-4-O2.elf" "$out/dwz-1.elf"
+cp "$out/gcc-4-Os.elf" "$out/dwz-2.elf"
+cp "$out/gcc-4-O2.elf" "$out/dwz-1.elf.reference"
+cp "$out/gcc-4-Os.elf" "$out/dwz-2.elf.reference"
+(cd "$out" && dwz -m dwz.common dwz-1.elf dwz-2.elf)
+# split DWARF, as .dwo files and as a package
+for version in 4 5; do
+    mkdir "$out/split$version"
+    (cd "$out/split$version" && clang++ -g -gdwarf-$version -O2 -gsplit-dwarf -o ../split$version.elf ../a.cc)
+    (cd "$out/split$version" && g++ -g -gdwarf-$version -O2 -gsplit-dwarf -o ../gcc-split$version.elf ../a.cc)
+done
+(mkdir "$out/package" && cd "$out/package" && clang++ -g -gdwarf-5 -O2 -gsplit-dwarf -o ../package.elf ../a.cc &&
+    llvm-dwp-14 -e ../package.elf -o ../package.elf.dwp && rm -f ./*.dwo)

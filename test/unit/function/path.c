@@ -1,0 +1,69 @@
+/* Joining, cleaning and splitting paths of debug information. */
+#include "../check.h"
+
+#include "function/path.h"
+
+static void expect(struct sl_buf *out, const char *text)
+{
+    assert_true(sl_str_equal(sl_buf_view(out), sl_str(text)));
+    sl_buf_free(out);
+}
+
+static void join(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"foo", "C:", "C:"},           {"foo", "C:bar", "foo/C:bar"},     {"C:/a", "b", "C:/a\\b"},
+        {"\\\\UNC\\", "a", "\\\\UNC\\a"}, {"C:\\foo/bar", "\\baz", "C:\\baz"}, {"/a/b", "\\c", "\\c"},
+        {"a/b/", "c", "a/b/c"},        {"a/b/", "<stdin>", "<stdin>"},    {"", "x", "x"},
+        {"x", "", "x"},                {"a", "/b", "/b"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_buf out = {0};
+        sl_path_join(&out, sl_str(rows[i][0]), sl_str(rows[i][1]));
+        expect(&out, rows[i][2]);
+    }
+}
+
+static void clean(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"/foo/bar/baz/./blah/", "/foo/bar/baz/blah"},
+        {"foo/bar/baz/../blah/", "foo/bar/blah"},
+        {"..\\../blah/", "..\\..\\blah"},
+        {"foo\\bar\\baz/../../../../blah/", "..\\blah"},
+        {"../../blah/", "../../blah"},
+        {"\\\\foo\\..\\bar", "\\\\bar"},
+        {"/foo/../bar", "/bar"}, /* an absolute path stays absolute */
+        {"/foo/../../b", "/b"},
+        {"a//b", "a/b"},
+        {"C:\\a\\..\\..\\b", "C:\\b"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_buf out = {0};
+        sl_path_clean(&out, sl_str(rows[i][0]));
+        expect(&out, rows[i][1]);
+    }
+}
+
+static void split(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"/a", "/", "a"}, {"a/", "", "a"}, {"C:/a\\b", "C:/a", "b"}, {"C:\\a\\b", "C:\\a", "b"}, {"", "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_str directory, name;
+        sl_path_split(sl_str(rows[i][0]), &directory, &name);
+        assert_true(sl_str_equal(directory, sl_str(rows[i][1])));
+        assert_true(sl_str_equal(name, sl_str(rows[i][2])));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(join), cmocka_unit_test(clean), cmocka_unit_test(split)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
