@@ -10,7 +10,10 @@ struct sl_arena_chunk {
 
 enum { FIRST_CHUNK = 4096, MAX_CHUNK = 1 << 20 };
 
-void sl_arena_init(struct sl_arena *arena, size_t limit) { *arena = (struct sl_arena){.limit = limit}; }
+void sl_arena_init(struct sl_arena *arena, size_t limit)
+{
+    *arena = (struct sl_arena){.limit = limit};
+}
 
 static void free_chunks(struct sl_arena_chunk *chunk)
 {

@@ -45,7 +45,7 @@ static inline void *sl_arena_alloc(struct sl_arena *arena, size_t size, size_t a
 void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
 
 /* Typed forms: one item, `count` items; zeroed. */
-#define SL_ARENA_NEW(arena, type) ((type *)sl_arena_zalloc((arena), 1, sizeof(type)))
+#define SL_ARENA_NEW(arena, type)          ((type *)sl_arena_zalloc((arena), 1, sizeof(type)))
 #define SL_ARENA_ARRAY(arena, type, count) ((type *)sl_arena_zalloc((arena), (count), sizeof(type)))
 
 /* A terminated copy of `size` bytes. */

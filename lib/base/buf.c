@@ -41,7 +41,10 @@ void sl_buf_add(struct sl_buf *buf, const void *data, size_t size)
     }
 }
 
-void sl_buf_cstr(struct sl_buf *buf, const char *text) { sl_buf_add(buf, text, strlen(text)); }
+void sl_buf_cstr(struct sl_buf *buf, const char *text)
+{
+    sl_buf_add(buf, text, strlen(text));
+}
 
 void sl_buf_printf(struct sl_buf *buf, const char *format, ...)
 {
@@ -74,9 +77,18 @@ static void add_little(struct sl_buf *buf, uint64_t v, size_t size)
     sl_buf_add(buf, bytes, size);
 }
 
-void sl_buf_u16(struct sl_buf *buf, uint16_t v) { add_little(buf, v, 2); }
-void sl_buf_u32(struct sl_buf *buf, uint32_t v) { add_little(buf, v, 4); }
-void sl_buf_u64(struct sl_buf *buf, uint64_t v) { add_little(buf, v, 8); }
+void sl_buf_u16(struct sl_buf *buf, uint16_t v)
+{
+    add_little(buf, v, 2);
+}
+void sl_buf_u32(struct sl_buf *buf, uint32_t v)
+{
+    add_little(buf, v, 4);
+}
+void sl_buf_u64(struct sl_buf *buf, uint64_t v)
+{
+    add_little(buf, v, 8);
+}
 
 void sl_buf_uleb(struct sl_buf *buf, uint64_t v)
 {
@@ -99,7 +111,10 @@ void sl_buf_sleb(struct sl_buf *buf, int64_t v)
     }
 }
 
-void sl_buf_align(struct sl_buf *buf, size_t align) { sl_buf_fill(buf, 0, (size_t)-buf->size & (align - 1)); }
+void sl_buf_align(struct sl_buf *buf, size_t align)
+{
+    sl_buf_fill(buf, 0, (size_t)-buf->size & (align - 1));
+}
 
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size)
 {

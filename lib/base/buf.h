@@ -12,13 +12,19 @@ struct sl_buf {
 };
 
 void sl_buf_free(struct sl_buf *buf);
-static inline void sl_buf_clear(struct sl_buf *buf) { buf->size = 0; }
+static inline void sl_buf_clear(struct sl_buf *buf)
+{
+    buf->size = 0;
+}
 
 /* Room for `size` more bytes; false when out of memory. */
 bool sl_buf_reserve(struct sl_buf *buf, size_t size);
 
 void sl_buf_add(struct sl_buf *buf, const void *data, size_t size);
-static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s) { sl_buf_add(buf, s.data, s.size); }
+static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s)
+{
+    sl_buf_add(buf, s.data, s.size);
+}
 void sl_buf_cstr(struct sl_buf *buf, const char *text);
 void sl_buf_printf(struct sl_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sl_buf_fill(struct sl_buf *buf, uint8_t byte, size_t count);
@@ -42,7 +48,10 @@ void sl_buf_align(struct sl_buf *buf, size_t align);
 /* Lower-case hex of `size` bytes. */
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
 
-static inline struct sl_bytes sl_buf_bytes(const struct sl_buf *buf) { return (struct sl_bytes){buf->data, buf->size}; }
+static inline struct sl_bytes sl_buf_bytes(const struct sl_buf *buf)
+{
+    return (struct sl_bytes){buf->data, buf->size};
+}
 static inline struct sl_str sl_buf_view(const struct sl_buf *buf)
 {
     return (struct sl_str){(const char *)buf->data, buf->size};

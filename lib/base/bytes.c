@@ -7,7 +7,10 @@ int sl_str_compare(struct sl_str a, struct sl_str b)
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-static unsigned char lower(char c) { return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c); }
+static unsigned char lower(char c)
+{
+    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+}
 
 bool sl_str_equal_nocase(struct sl_str a, struct sl_str b)
 {
@@ -72,7 +75,10 @@ uint64_t sl_read_uint(struct sl_reader *r, unsigned size)
         r->at += 3;
         return r->big_endian ? (uint32_t)p[0] << 16 | p[1] << 8 | p[2] : (uint32_t)p[2] << 16 | p[1] << 8 | p[0];
     }
-    default: r->failed = true; r->at = r->end; return 0;
+    default:
+        r->failed = true;
+        r->at = r->end;
+        return 0;
     }
 }
 

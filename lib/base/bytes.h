@@ -21,8 +21,8 @@ struct sl_str {
 };
 
 #define SL_STR(literal) ((struct sl_str){"" literal, sizeof(literal) - 1})
-#define SL_STR_FMT "%.*s"
-#define SL_STR_ARG(s) (int)(s).size, (s).data ? (s).data : ""
+#define SL_STR_FMT      "%.*s"
+#define SL_STR_ARG(s)   (int)(s).size, (s).data ? (s).data : ""
 
 static inline struct sl_str sl_str(const char *text)
 {
@@ -57,8 +57,14 @@ static inline struct sl_reader sl_reader(struct sl_bytes bytes, bool big_endian)
     return (struct sl_reader){bytes.data, bytes.data, bytes.data ? bytes.data + bytes.size : NULL, big_endian, false};
 }
 
-static inline size_t sl_reader_left(const struct sl_reader *r) { return (size_t)(r->end - r->at); }
-static inline size_t sl_reader_offset(const struct sl_reader *r) { return (size_t)(r->at - r->begin); }
+static inline size_t sl_reader_left(const struct sl_reader *r)
+{
+    return (size_t)(r->end - r->at);
+}
+static inline size_t sl_reader_offset(const struct sl_reader *r)
+{
+    return (size_t)(r->at - r->begin);
+}
 
 /* Moves to `offset` from the beginning; fails past the end. */
 void sl_reader_seek(struct sl_reader *r, uint64_t offset);
@@ -73,7 +79,10 @@ static inline bool sl_reader_need(struct sl_reader *r, size_t size)
     return false;
 }
 
-static inline uint8_t sl_read_u8(struct sl_reader *r) { return sl_reader_need(r, 1) ? *r->at++ : 0; }
+static inline uint8_t sl_read_u8(struct sl_reader *r)
+{
+    return sl_reader_need(r, 1) ? *r->at++ : 0;
+}
 
 static inline uint16_t sl_read_u16(struct sl_reader *r)
 {

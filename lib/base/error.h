@@ -12,12 +12,12 @@ enum sl_code {
     SL_OK = 0,
     SL_NOT_FOUND,
     SL_PERMISSION_DENIED,
-    SL_TIMEOUT,        /* message: the limit that was exceeded as a duration, `duration_ns` as a number */
+    SL_TIMEOUT, /* message: the limit that was exceeded as a duration, `duration_ns` as a number */
     SL_DOWNLOAD_ERROR,
     SL_MALFORMED,
     SL_UNSUPPORTED,
     SL_INTERNAL,
-    SL_CANCELLED,      /* the fiber's group was cancelled; service only */
+    SL_CANCELLED, /* the fiber's group was cancelled; service only */
 };
 
 struct sl_error {

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-uint64_t sl_hash(const void *data, size_t size) { return XXH3_64bits(data, size); }
+uint64_t sl_hash(const void *data, size_t size)
+{
+    return XXH3_64bits(data, size);
+}
 
 void sl_map_free(struct sl_map *map)
 {

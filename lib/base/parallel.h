@@ -10,8 +10,8 @@
 
 struct sl_parallel {
     unsigned workers;
-    void (*run)(const struct sl_parallel *self, size_t count,
-                void (*work)(void *arg, size_t index, unsigned worker), void *arg);
+    void (*run)(const struct sl_parallel *self, size_t count, void (*work)(void *arg, size_t index, unsigned worker),
+                void *arg);
 };
 
 /* Runs in order on the calling thread when `parallel` is NULL or has one worker. */

@@ -13,7 +13,10 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-static bool starts(struct sl_str name, const char *prefix) { return sl_str_starts(name, sl_str(prefix)); }
+static bool starts(struct sl_str name, const char *prefix)
+{
+    return sl_str_starts(name, sl_str(prefix));
+}
 
 /* ---- detection ---- */
 
@@ -43,7 +46,10 @@ static size_t itanium_prefix(struct sl_str name)
     return found ? underscores + 1 : 0;
 }
 
-static bool is_microsoft(struct sl_str name) { return starts(name, "?") || starts(name, "@?"); }
+static bool is_microsoft(struct sl_str name)
+{
+    return starts(name, "?") || starts(name, "@?");
+}
 
 static bool is_swift(struct sl_str name)
 {
@@ -132,7 +138,9 @@ static void add_utf8(struct sl_buf *out, uint32_t c)
 /* `$LT$` and its like, `$u7e$`, `..`; false for an escape nobody knows: the rest is kept as it is. */
 static bool add_escape(struct sl_buf *out, struct sl_str escape)
 {
-    static const struct { const char *name, *text; } known[] = {
+    static const struct {
+        const char *name, *text;
+    } known[] = {
         {"SP", "@"}, {"BP", "*"}, {"RF", "&"}, {"LT", "<"}, {"GT", ">"}, {"LP", "("}, {"RP", ")"}, {"C", ","},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -5,14 +5,17 @@
 #include <cstring>
 #include <new>
 
-namespace {
-struct TooLong {};
+namespace
+{
+struct TooLong {
+};
 
 // A few substitutions can name gigabytes of text. The output buffer grows through this function only, and stops here.
 constexpr size_t MaxOutput = 64 * 1024;
 } // namespace
 
-namespace std {
+namespace std
+{
 static void *symloom_limited_realloc(void *buffer, size_t size)
 {
     if (size > 4 * MaxOutput)
@@ -31,10 +34,12 @@ static void *symloom_limited_realloc(void *buffer, size_t size)
 using namespace llvm::itanium_demangle;
 using llvm::itanium_demangle::OutputBuffer;
 
-namespace {
+namespace
+{
 
 // Nodes live until the name is done; a name that wants very many is refused.
-class Arena {
+class Arena
+{
     static constexpr size_t Block = 16 * 1024, MaxBlocks = 256;
     struct Chunk {
         Chunk *next;
@@ -43,7 +48,7 @@ class Arena {
     Chunk *chunks = nullptr;
     size_t used = Block, count = 0;
 
-public:
+  public:
     Arena() = default;
     Arena(const Arena &) = delete;
     ~Arena() { reset(); }

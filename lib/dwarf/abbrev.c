@@ -26,16 +26,35 @@ static int fixed_size(uint16_t form, const struct abbrev_table *table)
     switch (form) {
     case DW_FORM_flag_present:
     case DW_FORM_implicit_const: return 0;
-    case DW_FORM_data1: case DW_FORM_flag: case DW_FORM_ref1: case DW_FORM_strx1: case DW_FORM_addrx1: return 1;
-    case DW_FORM_data2: case DW_FORM_ref2: case DW_FORM_strx2: case DW_FORM_addrx2: return 2;
-    case DW_FORM_strx3: case DW_FORM_addrx3: return 3;
-    case DW_FORM_data4: case DW_FORM_ref4: case DW_FORM_strx4: case DW_FORM_addrx4: case DW_FORM_ref_sup4: return 4;
-    case DW_FORM_data8: case DW_FORM_ref8: case DW_FORM_ref_sig8: case DW_FORM_ref_sup8: return 8;
+    case DW_FORM_data1:
+    case DW_FORM_flag:
+    case DW_FORM_ref1:
+    case DW_FORM_strx1:
+    case DW_FORM_addrx1: return 1;
+    case DW_FORM_data2:
+    case DW_FORM_ref2:
+    case DW_FORM_strx2:
+    case DW_FORM_addrx2: return 2;
+    case DW_FORM_strx3:
+    case DW_FORM_addrx3: return 3;
+    case DW_FORM_data4:
+    case DW_FORM_ref4:
+    case DW_FORM_strx4:
+    case DW_FORM_addrx4:
+    case DW_FORM_ref_sup4: return 4;
+    case DW_FORM_data8:
+    case DW_FORM_ref8:
+    case DW_FORM_ref_sig8:
+    case DW_FORM_ref_sup8: return 8;
     case DW_FORM_data16: return 16;
     case DW_FORM_addr: return table->address_size;
     case DW_FORM_ref_addr: return table->version <= 2 ? table->address_size : table->offset_size;
-    case DW_FORM_strp: case DW_FORM_line_strp: case DW_FORM_sec_offset: case DW_FORM_strp_sup:
-    case DW_FORM_GNU_ref_alt: case DW_FORM_GNU_strp_alt: return table->offset_size;
+    case DW_FORM_strp:
+    case DW_FORM_line_strp:
+    case DW_FORM_sec_offset:
+    case DW_FORM_strp_sup:
+    case DW_FORM_GNU_ref_alt:
+    case DW_FORM_GNU_strp_alt: return table->offset_size;
     default: return -1;
     }
 }
@@ -47,8 +66,16 @@ static bool wanted(uint16_t tag, uint16_t attribute)
     if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
         return attribute == DW_AT_declaration && tag != DW_TAG_variable;
     switch (attribute) {
-    case DW_AT_name: case DW_AT_low_pc: case DW_AT_high_pc: case DW_AT_abstract_origin: case DW_AT_declaration:
-    case DW_AT_specification: case DW_AT_ranges: case DW_AT_call_file: case DW_AT_call_line: case DW_AT_linkage_name:
+    case DW_AT_name:
+    case DW_AT_low_pc:
+    case DW_AT_high_pc:
+    case DW_AT_abstract_origin:
+    case DW_AT_declaration:
+    case DW_AT_specification:
+    case DW_AT_ranges:
+    case DW_AT_call_file:
+    case DW_AT_call_line:
+    case DW_AT_linkage_name:
     case DW_AT_MIPS_linkage_name: return true;
     default: return false;
     }
@@ -65,8 +92,13 @@ static enum abbrev_kind kind_of(uint16_t tag)
     switch (tag) {
     case DW_TAG_subprogram: return KIND_SUBPROGRAM;
     case DW_TAG_inlined_subroutine: return KIND_INLINED;
-    case DW_TAG_array_type: case DW_TAG_enumeration_type: case DW_TAG_subroutine_type: case DW_TAG_formal_parameter:
-    case DW_TAG_variable: case DW_TAG_call_site: case DW_TAG_GNU_call_site: return KIND_LEAF_TYPE;
+    case DW_TAG_array_type:
+    case DW_TAG_enumeration_type:
+    case DW_TAG_subroutine_type:
+    case DW_TAG_formal_parameter:
+    case DW_TAG_variable:
+    case DW_TAG_call_site:
+    case DW_TAG_GNU_call_site: return KIND_LEAF_TYPE;
     default: return KIND_OTHER;
     }
 }
@@ -96,14 +128,20 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_
         return add_step(t, abbrev, (struct abbrev_step){STEP_SKIP, 0, form, size});
     enum abbrev_op op;
     switch (form) {
-    case DW_FORM_sdata: case DW_FORM_udata: case DW_FORM_ref_udata: case DW_FORM_strx: case DW_FORM_addrx:
-    case DW_FORM_loclistx: case DW_FORM_rnglistx: case DW_FORM_GNU_addr_index: case DW_FORM_GNU_str_index:
-        op = STEP_ULEB;
-        break;
+    case DW_FORM_sdata:
+    case DW_FORM_udata:
+    case DW_FORM_ref_udata:
+    case DW_FORM_strx:
+    case DW_FORM_addrx:
+    case DW_FORM_loclistx:
+    case DW_FORM_rnglistx:
+    case DW_FORM_GNU_addr_index:
+    case DW_FORM_GNU_str_index: op = STEP_ULEB; break;
     case DW_FORM_block1: op = STEP_BLOCK1; break;
     case DW_FORM_block2: op = STEP_BLOCK2; break;
     case DW_FORM_block4: op = STEP_BLOCK4; break;
-    case DW_FORM_block: case DW_FORM_exprloc: op = STEP_BLOCK; break;
+    case DW_FORM_block:
+    case DW_FORM_exprloc: op = STEP_BLOCK; break;
     case DW_FORM_string: op = STEP_STRING; break;
     case DW_FORM_indirect: op = STEP_INDIRECT; break;
     default: return true; /* an unknown form: entries that use this abbreviation stop at `known` */
@@ -113,9 +151,8 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_
 
 static bool is_known_form(uint16_t form, const struct abbrev_table *t)
 {
-    return fixed_size(form, t) >= 0 ||
-           (form >= DW_FORM_block2 && form <= DW_FORM_rnglistx) || form == DW_FORM_GNU_addr_index ||
-           form == DW_FORM_GNU_str_index;
+    return fixed_size(form, t) >= 0 || (form >= DW_FORM_block2 && form <= DW_FORM_rnglistx) ||
+           form == DW_FORM_GNU_addr_index || form == DW_FORM_GNU_str_index;
 }
 
 static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbrev *abbrev)

@@ -13,34 +13,52 @@ bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_
     switch (form) {
     case DW_FORM_flag_present: out->value = 1; break;
     case DW_FORM_implicit_const: out->value = (uint64_t)implicit; break;
-    case DW_FORM_data1: case DW_FORM_flag: case DW_FORM_ref1: case DW_FORM_strx1: case DW_FORM_addrx1:
-        out->value = sl_read_u8(r);
-        break;
-    case DW_FORM_data2: case DW_FORM_ref2: case DW_FORM_strx2: case DW_FORM_addrx2: out->value = sl_read_u16(r); break;
-    case DW_FORM_strx3: case DW_FORM_addrx3: out->value = sl_read_uint(r, 3); break;
-    case DW_FORM_data4: case DW_FORM_ref4: case DW_FORM_strx4: case DW_FORM_addrx4: case DW_FORM_ref_sup4:
-        out->value = sl_read_u32(r);
-        break;
-    case DW_FORM_data8: case DW_FORM_ref8: case DW_FORM_ref_sig8: case DW_FORM_ref_sup8:
-        out->value = sl_read_u64(r);
-        break;
+    case DW_FORM_data1:
+    case DW_FORM_flag:
+    case DW_FORM_ref1:
+    case DW_FORM_strx1:
+    case DW_FORM_addrx1: out->value = sl_read_u8(r); break;
+    case DW_FORM_data2:
+    case DW_FORM_ref2:
+    case DW_FORM_strx2:
+    case DW_FORM_addrx2: out->value = sl_read_u16(r); break;
+    case DW_FORM_strx3:
+    case DW_FORM_addrx3: out->value = sl_read_uint(r, 3); break;
+    case DW_FORM_data4:
+    case DW_FORM_ref4:
+    case DW_FORM_strx4:
+    case DW_FORM_addrx4:
+    case DW_FORM_ref_sup4: out->value = sl_read_u32(r); break;
+    case DW_FORM_data8:
+    case DW_FORM_ref8:
+    case DW_FORM_ref_sig8:
+    case DW_FORM_ref_sup8: out->value = sl_read_u64(r); break;
     case DW_FORM_data16: sl_reader_skip(r, 16); break;
     case DW_FORM_addr: out->value = sl_read_uint(r, unit->header->address_size); break;
     case DW_FORM_ref_addr:
         out->value = unit->header->version <= 2 ? sl_read_uint(r, unit->header->address_size) : read_offset(r, unit);
         break;
-    case DW_FORM_strp: case DW_FORM_line_strp: case DW_FORM_sec_offset: case DW_FORM_strp_sup:
-    case DW_FORM_GNU_ref_alt: case DW_FORM_GNU_strp_alt: out->value = read_offset(r, unit); break;
+    case DW_FORM_strp:
+    case DW_FORM_line_strp:
+    case DW_FORM_sec_offset:
+    case DW_FORM_strp_sup:
+    case DW_FORM_GNU_ref_alt:
+    case DW_FORM_GNU_strp_alt: out->value = read_offset(r, unit); break;
     case DW_FORM_sdata: out->value = (uint64_t)sl_read_sleb(r); break;
-    case DW_FORM_udata: case DW_FORM_ref_udata: case DW_FORM_strx: case DW_FORM_addrx: case DW_FORM_loclistx:
-    case DW_FORM_rnglistx: case DW_FORM_GNU_addr_index: case DW_FORM_GNU_str_index:
-        out->value = sl_read_uleb(r);
-        break;
+    case DW_FORM_udata:
+    case DW_FORM_ref_udata:
+    case DW_FORM_strx:
+    case DW_FORM_addrx:
+    case DW_FORM_loclistx:
+    case DW_FORM_rnglistx:
+    case DW_FORM_GNU_addr_index:
+    case DW_FORM_GNU_str_index: out->value = sl_read_uleb(r); break;
     case DW_FORM_string: out->text = sl_read_cstr(r); break;
     case DW_FORM_block1: sl_reader_skip(r, sl_read_u8(r)); break;
     case DW_FORM_block2: sl_reader_skip(r, sl_read_u16(r)); break;
     case DW_FORM_block4: sl_reader_skip(r, sl_read_u32(r)); break;
-    case DW_FORM_block: case DW_FORM_exprloc: sl_reader_skip(r, sl_read_uleb(r)); break;
+    case DW_FORM_block:
+    case DW_FORM_exprloc: sl_reader_skip(r, sl_read_uleb(r)); break;
     case DW_FORM_indirect: {
         uint64_t real = sl_read_uleb(r);
         if (real == DW_FORM_indirect || real == DW_FORM_implicit_const || real > UINT16_MAX)
@@ -98,7 +116,11 @@ struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *
     case DW_FORM_line_strp: return sl_cstr_at(file->line_str, a->value);
     case DW_FORM_strp_sup:
     case DW_FORM_GNU_strp_alt: return file->sup ? sl_cstr_at(file->sup->str, a->value) : (struct sl_str){NULL, 0};
-    case DW_FORM_strx: case DW_FORM_strx1: case DW_FORM_strx2: case DW_FORM_strx3: case DW_FORM_strx4:
+    case DW_FORM_strx:
+    case DW_FORM_strx1:
+    case DW_FORM_strx2:
+    case DW_FORM_strx3:
+    case DW_FORM_strx4:
     case DW_FORM_GNU_str_index: return indexed_text(unit, a->value);
     default: return (struct sl_str){NULL, 0};
     }
@@ -121,7 +143,11 @@ bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uin
 {
     switch (a->form) {
     case DW_FORM_addr: *address = a->value; return true;
-    case DW_FORM_addrx: case DW_FORM_addrx1: case DW_FORM_addrx2: case DW_FORM_addrx3: case DW_FORM_addrx4:
+    case DW_FORM_addrx:
+    case DW_FORM_addrx1:
+    case DW_FORM_addrx2:
+    case DW_FORM_addrx3:
+    case DW_FORM_addrx4:
     case DW_FORM_GNU_addr_index: return dwarf_indexed_address(unit, a->value, address);
     default: return false;
     }
@@ -130,13 +156,18 @@ bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uin
 struct reference dwarf_reference(const struct dwarf_unit *unit, const struct attribute *a)
 {
     switch (a->form) {
-    case DW_FORM_ref1: case DW_FORM_ref2: case DW_FORM_ref4: case DW_FORM_ref8: case DW_FORM_ref_udata:
+    case DW_FORM_ref1:
+    case DW_FORM_ref2:
+    case DW_FORM_ref4:
+    case DW_FORM_ref8:
+    case DW_FORM_ref_udata:
         if (a->value > unit->header->end - unit->header->offset)
             return (struct reference){NULL, 0};
         return (struct reference){unit->file, unit->header->offset + a->value};
     case DW_FORM_ref_addr: return (struct reference){unit->file, a->value};
-    case DW_FORM_ref_sup4: case DW_FORM_ref_sup8: case DW_FORM_GNU_ref_alt:
-        return (struct reference){unit->file->sup, a->value};
+    case DW_FORM_ref_sup4:
+    case DW_FORM_ref_sup8:
+    case DW_FORM_GNU_ref_alt: return (struct reference){unit->file->sup, a->value};
     default: return (struct reference){NULL, 0};
     }
 }

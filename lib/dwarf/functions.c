@@ -11,7 +11,7 @@ struct entry {
     struct reference origin;
 };
 
-struct frame { /* an open entry with children */
+struct frame {              /* an open entry with children */
     uint32_t depth;         /* inline depth of its children */
     uint32_t first_pending; /* of a subprogram: its ranges in worker->pending */
     uint32_t pending_count;
@@ -297,8 +297,8 @@ static bool visit(struct walk *walk, struct entry *e, bool *jump)
 static bool walk_unit(struct walk *walk)
 {
     const struct dwarf_unit *unit = walk->unit;
-    struct sl_reader r = sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end},
-                                   unit->file->big_endian);
+    struct sl_reader r =
+        sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     struct entry e;
     sl_reader_seek(&r, unit->header->die);
     while (r.at < r.end) {

@@ -35,8 +35,17 @@ struct dwarf_file {
 
 /* One step of reading an entry: skip, or read an attribute that somebody asks for. */
 struct abbrev_step {
-    enum abbrev_op { STEP_SKIP, STEP_ULEB, STEP_BLOCK1, STEP_BLOCK2, STEP_BLOCK4, STEP_BLOCK, STEP_STRING,
-                     STEP_INDIRECT, STEP_READ } op;
+    enum abbrev_op {
+        STEP_SKIP,
+        STEP_ULEB,
+        STEP_BLOCK1,
+        STEP_BLOCK2,
+        STEP_BLOCK4,
+        STEP_BLOCK,
+        STEP_STRING,
+        STEP_INDIRECT,
+        STEP_READ
+    } op;
     uint16_t attribute, form;
     int64_t value; /* STEP_SKIP: bytes; STEP_READ of an implicit constant: the constant */
 };
@@ -57,7 +66,10 @@ struct abbrev_table {
     uint16_t version;
     struct abbrev *items; /* by code, if code < dense_count */
     size_t dense_count;
-    struct { uint64_t code; struct abbrev abbrev; } *sparse; /* sorted by code */
+    struct {
+        uint64_t code;
+        struct abbrev abbrev;
+    } * sparse; /* sorted by code */
     size_t sparse_count;
     struct abbrev_step *steps;
     size_t step_count, item_capacity, sparse_capacity, step_capacity;
@@ -85,9 +97,17 @@ struct dwarf_unit {
 
 enum { FOREIGN_UNITS = 16, ABBREV_TABLES = 24 };
 
-struct row { uint64_t address; uint32_t file, line; };
-struct sequence { uint64_t start, end; uint32_t first, count; };
-struct range { uint64_t begin, end; };
+struct row {
+    uint64_t address;
+    uint32_t file, line;
+};
+struct sequence {
+    uint64_t start, end;
+    uint32_t first, count;
+};
+struct range {
+    uint64_t begin, end;
+};
 
 struct line_table {
     struct row *rows;
@@ -96,7 +116,12 @@ struct line_table {
     size_t row_count, row_capacity, sequence_count, sequence_capacity, file_count, file_capacity;
 };
 
-struct name_slot { uint64_t key; struct sl_str name; int language; uint32_t generation; };
+struct name_slot {
+    uint64_t key;
+    struct sl_str name;
+    int language;
+    uint32_t generation;
+};
 
 /* Scratch of one worker: reused from unit to unit. */
 struct dwarf_worker {
@@ -157,8 +182,8 @@ enum sl_language dwarf_language(uint64_t code);
 /* ---- attributes ---- */
 
 struct attribute {
-    uint64_t value;      /* address, constant, offset, index */
-    struct sl_str text;  /* DW_FORM_string */
+    uint64_t value;     /* address, constant, offset, index */
+    struct sl_str text; /* DW_FORM_string */
     uint16_t form;
 };
 

@@ -265,8 +265,8 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
         uint64_t address = sl_read_uint(&in, size <= 8 ? (unsigned)size : 0);
         if (in.failed)
             return false;
-        bool back = m->open && m->lines->row_count > m->first &&
-                    address < m->lines->rows[m->lines->row_count - 1].address;
+        bool back =
+            m->open && m->lines->row_count > m->first && address < m->lines->rows[m->lines->row_count - 1].address;
         m->killed = back || address >= m->dead;
         m->address = address;
         m->op_index = 0;
@@ -295,7 +295,9 @@ static bool standard(struct machine *m, const struct program *p, struct sl_reade
         break;
     }
     case DW_LNS_set_column: sl_read_uleb(r); break;
-    case DW_LNS_negate_stmt: case DW_LNS_set_basic_block: case DW_LNS_set_prologue_end:
+    case DW_LNS_negate_stmt:
+    case DW_LNS_set_basic_block:
+    case DW_LNS_set_prologue_end:
     case DW_LNS_set_epilogue_begin: break;
     case DW_LNS_const_add_pc: advance(m, p, (255u - p->opcode_base) / p->line_range); break;
     case DW_LNS_fixed_advance_pc:

@@ -37,8 +37,8 @@ static const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwa
 static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct entry_names *out)
 {
     *out = (struct entry_names){0};
-    struct sl_reader r = sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end},
-                                   unit->file->big_endian);
+    struct sl_reader r =
+        sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     sl_reader_seek(&r, offset);
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
     if (!abbrev || r.failed)

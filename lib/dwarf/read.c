@@ -96,7 +96,8 @@ static bool has_code(const struct dwarf_unit *unit)
 
 static bool is_skeleton(const struct dwarf_unit *unit)
 {
-    return unit->header->type == DW_UT_skeleton || unit->dwo_name.size || (unit->header->version < 5 && unit->header->dwo_id);
+    return unit->header->type == DW_UT_skeleton || unit->dwo_name.size ||
+           (unit->header->version < 5 && unit->header->dwo_id);
 }
 
 static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
@@ -195,8 +196,8 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
 {
     unsigned workers = sl_parallel_workers(parallel);
     size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER, read = 0;
-    struct window window = {reader, calloc(workers, sizeof(struct dwarf_worker)), calloc(slots, sizeof(struct slot)),
-                            sink, 0, 0};
+    struct window window = {
+        reader, calloc(workers, sizeof(struct dwarf_worker)), calloc(slots, sizeof(struct slot)), sink, 0, 0};
     struct range_set set = {0};
     enum sl_code code = SL_OK;
     if (!window.workers || !window.slots)

@@ -113,8 +113,18 @@ const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uin
 enum sl_language dwarf_language(uint64_t code)
 {
     switch (code) {
-    case 0x01: case 0x02: case 0x0c: case 0x1d: case 0x2c: case 0x3e: return SL_LANG_C;
-    case 0x04: case 0x1a: case 0x21: case 0x2a: case 0x2b: case 0x3a: return SL_LANG_CPP;
+    case 0x01:
+    case 0x02:
+    case 0x0c:
+    case 0x1d:
+    case 0x2c:
+    case 0x3e: return SL_LANG_C;
+    case 0x04:
+    case 0x1a:
+    case 0x21:
+    case 0x2a:
+    case 0x2b:
+    case 0x3a: return SL_LANG_CPP;
     case 0x10: return SL_LANG_OBJC;
     case 0x11: return SL_LANG_OBJCPP;
     case 0x13: return SL_LANG_D;
@@ -128,16 +138,16 @@ enum sl_language dwarf_language(uint64_t code)
 /* DWARF 6 DW_AT_language_name. */
 static enum sl_language language_name(uint64_t code)
 {
-    static const enum sl_language table[] = {[0x03] = SL_LANG_C, [0x04] = SL_LANG_CPP, [0x06] = SL_LANG_D,
-                                             [0x0a] = SL_LANG_GO, [0x13] = SL_LANG_OBJC, [0x14] = SL_LANG_OBJCPP,
-                                             [0x17] = SL_LANG_RUST, [0x19] = SL_LANG_SWIFT};
+    static const enum sl_language table[] = {
+        [0x03] = SL_LANG_C,    [0x04] = SL_LANG_CPP,    [0x06] = SL_LANG_D,    [0x0a] = SL_LANG_GO,
+        [0x13] = SL_LANG_OBJC, [0x14] = SL_LANG_OBJCPP, [0x17] = SL_LANG_RUST, [0x19] = SL_LANG_SWIFT};
     return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
 }
 
 static bool read_root_pass(struct dwarf_unit *unit, bool bases)
 {
-    struct sl_reader r = sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end},
-                                   unit->file->big_endian);
+    struct sl_reader r =
+        sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     sl_reader_seek(&r, unit->header->die);
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
     if (!abbrev)
@@ -155,7 +165,8 @@ static bool read_root_pass(struct dwarf_unit *unit, bool bases)
         if (bases) { /* first pass: what the second needs to resolve indexes */
             switch (step->attribute) {
             case DW_AT_str_offsets_base: unit->str_offsets_base = a.value; break;
-            case DW_AT_addr_base: case DW_AT_GNU_addr_base: unit->addr_base = a.value; break;
+            case DW_AT_addr_base:
+            case DW_AT_GNU_addr_base: unit->addr_base = a.value; break;
             case DW_AT_rnglists_base: unit->rnglists_base = a.value; break;
             case DW_AT_GNU_ranges_base: unit->gnu_ranges_base = a.value; break;
             }
@@ -165,12 +176,20 @@ static bool read_root_pass(struct dwarf_unit *unit, bool bases)
         case DW_AT_name: unit->name = dwarf_text(unit, &a); break;
         case DW_AT_comp_dir: unit->comp_dir = dwarf_text(unit, &a); break;
         case DW_AT_producer: unit->producer = dwarf_text(unit, &a); break;
-        case DW_AT_dwo_name: case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(unit, &a); break;
+        case DW_AT_dwo_name:
+        case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(unit, &a); break;
         case DW_AT_language: unit->language = dwarf_language(a.value); break;
         case DW_AT_language_name: unit->language = language_name(a.value); break;
         case DW_AT_low_pc: unit->has_low_pc = dwarf_address(unit, &a, &unit->low_pc); break;
-        case DW_AT_ranges: unit->has_ranges = true; unit->ranges = a.value; unit->ranges_form = a.form; break;
-        case DW_AT_stmt_list: unit->has_stmt_list = true; unit->stmt_list = a.value; break;
+        case DW_AT_ranges:
+            unit->has_ranges = true;
+            unit->ranges = a.value;
+            unit->ranges_form = a.form;
+            break;
+        case DW_AT_stmt_list:
+            unit->has_stmt_list = true;
+            unit->stmt_list = a.value;
+            break;
         case DW_AT_GNU_dwo_id:
             ((struct dwarf_unit_header *)unit->header)->dwo_id = a.value; /* same value from every thread */
             break;

@@ -204,8 +204,7 @@ static bool build(struct sl_assembler *a, struct sl_arena *arena, struct sl_func
                   size_t owned)
 {
     struct sl_line *lines = sl_arena_alloc(arena, owned * sizeof *lines + 1, _Alignof(struct sl_line));
-    struct sl_function *children =
-        sl_arena_alloc(arena, node_count * sizeof *children, _Alignof(struct sl_function));
+    struct sl_function *children = sl_arena_alloc(arena, node_count * sizeof *children, _Alignof(struct sl_function));
     if (!lines || !children)
         return false;
     a->nodes[0].target = function;

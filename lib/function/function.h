@@ -17,8 +17,18 @@
 #include "base/error.h"
 
 enum sl_language {
-    SL_LANG_UNKNOWN, SL_LANG_C, SL_LANG_CPP, SL_LANG_D, SL_LANG_GO, SL_LANG_OBJC, SL_LANG_OBJCPP, SL_LANG_RUST,
-    SL_LANG_SWIFT, SL_LANG_CSHARP, SL_LANG_VISUALBASIC, SL_LANG_FSHARP,
+    SL_LANG_UNKNOWN,
+    SL_LANG_C,
+    SL_LANG_CPP,
+    SL_LANG_D,
+    SL_LANG_GO,
+    SL_LANG_OBJC,
+    SL_LANG_OBJCPP,
+    SL_LANG_RUST,
+    SL_LANG_SWIFT,
+    SL_LANG_CSHARP,
+    SL_LANG_VISUALBASIC,
+    SL_LANG_FSHARP,
 };
 const char *sl_language_name(enum sl_language language); /* "unknown", "c", "cpp" ... */
 bool sl_language_parse(struct sl_str name, enum sl_language *language);
@@ -34,27 +44,27 @@ struct sl_file {
 
 struct sl_line {
     uint64_t address;
-    uint64_t size;  /* bytes; 0 = not known */
-    uint32_t file;  /* index into the batch's files, SL_NO_FILE = none */
-    uint32_t line;  /* 1-based, 0 = not known */
+    uint64_t size; /* bytes; 0 = not known */
+    uint32_t file; /* index into the batch's files, SL_NO_FILE = none */
+    uint32_t line; /* 1-based, 0 = not known */
 };
 
 struct sl_function {
     uint64_t address, size;
-    struct sl_str name;              /* as stored, mangled if the file has it so; may be empty */
+    struct sl_str name; /* as stored, mangled if the file has it so; may be empty */
     enum sl_language language;
     const struct sl_line *lines;
     const struct sl_function *inlinees; /* sorted by address; their `address`/`size` are the inlined range */
     uint32_t line_count, inlinee_count;
-    uint32_t call_file, call_line;   /* of an inlinee: where its parent calls it (already in the parent's lines) */
+    uint32_t call_file, call_line; /* of an inlinee: where its parent calls it (already in the parent's lines) */
 };
 
 struct sl_function_batch {
     const struct sl_file *files;
     const struct sl_function *functions; /* outermost ones, in file order */
     size_t file_count, function_count;
-    const char *producer;                /* of the unit, may be NULL */
-    void *prepared;                      /* what the sink's `prepare` made of it */
+    const char *producer; /* of the unit, may be NULL */
+    void *prepared;       /* what the sink's `prepare` made of it */
 };
 
 struct sl_function_sink {

@@ -1,6 +1,9 @@
 #include "function/path.h"
 
-static bool is_separator(char c) { return c == '/' || c == '\\'; }
+static bool is_separator(char c)
+{
+    return c == '/' || c == '\\';
+}
 
 static bool is_windows_absolute(struct sl_str p)
 {

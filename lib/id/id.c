@@ -124,10 +124,10 @@ bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id)
     struct sl_debug_id parsed = {0};
     if (memchr(text.data ? text.data : "", '-', text.size))
         return false;
-    bool ok = text.size >= 9 && text.size <= 16   ? parse_pdb20(text, false, &parsed)
-              : text.size >= 33 && text.size <= 40 ? parse_uuid(text, false, parsed.uuid) &&
-                                                        parse_hex32(part(text, 32), &parsed.age)
-                                                  : false;
+    bool ok = text.size >= 9 && text.size <= 16 ? parse_pdb20(text, false, &parsed)
+              : text.size >= 33 && text.size <= 40
+                  ? parse_uuid(text, false, parsed.uuid) && parse_hex32(part(text, 32), &parsed.age)
+                  : false;
     if (ok)
         *id = parsed;
     return ok;
@@ -140,9 +140,9 @@ void sl_debug_id_format(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]
     if (id->pdb20)
         n = snprintf(out, SL_DEBUG_ID_TEXT, "%02X%02X%02X%02X", u[0], u[1], u[2], u[3]);
     else
-        n = snprintf(out, SL_DEBUG_ID_TEXT,
-                     "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3],
-                     u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+        n = snprintf(out, SL_DEBUG_ID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                     u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
+                     u[15]);
     if (id->age)
         snprintf(out + n, SL_DEBUG_ID_TEXT - (size_t)n, "-%x", id->age);
 }

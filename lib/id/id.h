@@ -11,8 +11,8 @@
 
 struct sl_debug_id {
     uint8_t uuid[16];
-    uint32_t age;     /* appendix */
-    bool pdb20;       /* uuid[0..3] is the big-endian time stamp, the rest zero */
+    uint32_t age; /* appendix */
+    bool pdb20;   /* uuid[0..3] is the big-endian time stamp, the rest zero */
 };
 
 #define SL_DEBUG_ID_TEXT 48 /* room for the longest text form with its NUL */

@@ -41,17 +41,20 @@ static const struct {
     const char *alias;
     enum sl_arch arch;
 } aliases[] = {
-    {"i386", SL_ARCH_X86}, {"amd64", SL_ARCH_X86_64}, {"x86-64", SL_ARCH_X86_64}, {"arm-64", SL_ARCH_ARM64},
+    {"i386", SL_ARCH_X86},
+    {"amd64", SL_ARCH_X86_64},
+    {"x86-64", SL_ARCH_X86_64},
+    {"arm-64", SL_ARCH_ARM64},
 };
 
 static const struct {
     uint8_t pointer, alignment;
     const char *ip;
 } families[] = {
-    [SL_CPU_UNKNOWN] = {4, 1, NULL},    [SL_CPU_X86] = {4, 1, "eip"},    [SL_CPU_X86_64] = {8, 1, "rip"},
-    [SL_CPU_ARM] = {4, 2, "pc"},        [SL_CPU_ARM64] = {8, 4, "pc"},   [SL_CPU_PPC] = {4, 4, "srr0"},
-    [SL_CPU_PPC64] = {8, 8, "srr0"},    [SL_CPU_MIPS] = {4, 4, "pc"},    [SL_CPU_MIPS64] = {8, 4, "pc"},
-    [SL_CPU_ARM64_32] = {8, 4, "pc"},   [SL_CPU_WASM32] = {4, 4, NULL},
+    [SL_CPU_UNKNOWN] = {4, 1, NULL},  [SL_CPU_X86] = {4, 1, "eip"},   [SL_CPU_X86_64] = {8, 1, "rip"},
+    [SL_CPU_ARM] = {4, 2, "pc"},      [SL_CPU_ARM64] = {8, 4, "pc"},  [SL_CPU_PPC] = {4, 4, "srr0"},
+    [SL_CPU_PPC64] = {8, 8, "srr0"},  [SL_CPU_MIPS] = {4, 4, "pc"},   [SL_CPU_MIPS64] = {8, 4, "pc"},
+    [SL_CPU_ARM64_32] = {8, 4, "pc"}, [SL_CPU_WASM32] = {4, 4, NULL},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -64,8 +67,14 @@ static const struct arch_row *row_of(enum sl_arch arch)
     return &archs[0];
 }
 
-const char *sl_arch_name(enum sl_arch arch) { return row_of(arch)->name; }
-enum sl_cpu_family sl_arch_family(enum sl_arch arch) { return row_of(arch)->family; }
+const char *sl_arch_name(enum sl_arch arch)
+{
+    return row_of(arch)->name;
+}
+enum sl_cpu_family sl_arch_family(enum sl_arch arch)
+{
+    return row_of(arch)->family;
+}
 
 enum sl_arch sl_arch_parse(struct sl_str name)
 {
@@ -78,9 +87,18 @@ enum sl_arch sl_arch_parse(struct sl_str name)
     return SL_ARCH_UNKNOWN;
 }
 
-unsigned sl_cpu_pointer_size(enum sl_cpu_family family) { return families[family].pointer; }
-unsigned sl_cpu_instruction_alignment(enum sl_cpu_family family) { return families[family].alignment; }
-const char *sl_cpu_ip_register(enum sl_cpu_family family) { return families[family].ip; }
+unsigned sl_cpu_pointer_size(enum sl_cpu_family family)
+{
+    return families[family].pointer;
+}
+unsigned sl_cpu_instruction_alignment(enum sl_cpu_family family)
+{
+    return families[family].alignment;
+}
+const char *sl_cpu_ip_register(enum sl_cpu_family family)
+{
+    return families[family].ip;
+}
 
 const char *sl_format_name(enum sl_format format)
 {

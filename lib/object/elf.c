@@ -13,7 +13,10 @@ static enum sl_code invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid ELF file%s%s", what ? ": " : "", what ? what : "");
 }
 
-static uint64_t read_word(struct sl_reader *r, bool is_64bit) { return is_64bit ? sl_read_u64(r) : sl_read_u32(r); }
+static uint64_t read_word(struct sl_reader *r, bool is_64bit)
+{
+    return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
+}
 
 static bool read_header(struct sl_object *object, struct elf *elf, struct elf_header *h)
 {
@@ -330,8 +333,8 @@ static void set_soname(struct sl_object *object, const struct elf *elf)
         const struct elf_segment *s = &elf->segments[i];
         if (s->type != PT_DYNAMIC)
             continue;
-        struct sl_reader r = sl_reader(sl_bytes_slice(object->bytes, s->offset, s->file_size, NULL),
-                                       object->info.big_endian);
+        struct sl_reader r =
+            sl_reader(sl_bytes_slice(object->bytes, s->offset, s->file_size, NULL), object->info.big_endian);
         bool wide = object->info.is_64bit;
         uint64_t name = UINT64_MAX, table = 0;
         while (sl_reader_left(&r) >= (wide ? 16u : 8u)) {

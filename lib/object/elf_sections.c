@@ -66,7 +66,10 @@ struct compressed {
     bool zstd;
 };
 
-static bool is_zdebug(const struct elf_section *s) { return sl_str_starts(s->name, SL_STR(".z")); }
+static bool is_zdebug(const struct elf_section *s)
+{
+    return sl_str_starts(s->name, SL_STR(".z"));
+}
 
 /* 1 compressed, 0 plain, -1 unreadable. */
 static int compression_of(const struct sl_object *object, const struct elf_section *s, struct compressed *c)

@@ -12,7 +12,10 @@ struct collector {
     size_t count, capacity;
 };
 
-static size_t entry_size(const struct sl_object *object) { return object->info.is_64bit ? 24 : 16; }
+static size_t entry_size(const struct sl_object *object)
+{
+    return object->info.is_64bit ? 24 : 16;
+}
 
 static bool section_table(const struct sl_object *object, uint32_t type, struct table *table)
 {

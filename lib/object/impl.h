@@ -11,8 +11,8 @@ struct object_format {
     void (*close)(struct sl_object *object); /* may be NULL */
     bool (*section)(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
     bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
-    enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
-                            size_t *count, struct sl_error *error);
+    enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                            struct sl_error *error);
 };
 
 struct sl_object {

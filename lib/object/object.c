@@ -33,9 +33,13 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
         size_t size;
         enum sl_format format;
     } magics[] = {
-        {"\x7F" "ELF", 4, SL_FORMAT_ELF},
+        {"\x7F"
+         "ELF",
+         4, SL_FORMAT_ELF},
         {"MZ", 2, SL_FORMAT_PE},
-        {"Microsoft C/C++ MSF 7.00\r\n\x1a" "DS\0\0\0", 32, SL_FORMAT_PDB},
+        {"Microsoft C/C++ MSF 7.00\r\n\x1a"
+         "DS\0\0\0",
+         32, SL_FORMAT_PDB},
         {"SYSB", 4, SL_FORMAT_SOURCEBUNDLE},
         {"MODULE ", 7, SL_FORMAT_BREAKPAD},
         {"\0asm", 4, SL_FORMAT_WASM},
@@ -86,8 +90,14 @@ void sl_object_close(struct sl_object *object)
     free(object);
 }
 
-const struct sl_object_info *sl_object_info(const struct sl_object *object) { return &object->info; }
-struct sl_bytes sl_object_file(const struct sl_object *object) { return object->bytes; }
+const struct sl_object_info *sl_object_info(const struct sl_object *object)
+{
+    return &object->info;
+}
+struct sl_bytes sl_object_file(const struct sl_object *object)
+{
+    return object->bytes;
+}
 
 bool sl_object_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {

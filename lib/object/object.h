@@ -26,26 +26,61 @@ enum sl_format {
 };
 
 enum sl_object_kind {
-    SL_KIND_NONE, SL_KIND_REL, SL_KIND_EXE, SL_KIND_LIB, SL_KIND_DUMP, SL_KIND_DBG, SL_KIND_SRC, SL_KIND_OTHER,
+    SL_KIND_NONE,
+    SL_KIND_REL,
+    SL_KIND_EXE,
+    SL_KIND_LIB,
+    SL_KIND_DUMP,
+    SL_KIND_DBG,
+    SL_KIND_SRC,
+    SL_KIND_OTHER,
 };
 
 /* The numbers are those of symcache headers. */
 enum sl_arch {
     SL_ARCH_UNKNOWN = 0,
-    SL_ARCH_X86 = 101, SL_ARCH_X86_UNKNOWN = 199,
-    SL_ARCH_X86_64 = 201, SL_ARCH_X86_64H = 202, SL_ARCH_X86_64_UNKNOWN = 299,
-    SL_ARCH_ARM = 301, SL_ARCH_ARMV5 = 302, SL_ARCH_ARMV6 = 303, SL_ARCH_ARMV6M = 304, SL_ARCH_ARMV7 = 305,
-    SL_ARCH_ARMV7F = 306, SL_ARCH_ARMV7S = 307, SL_ARCH_ARMV7K = 308, SL_ARCH_ARMV7M = 309, SL_ARCH_ARMV7EM = 310,
+    SL_ARCH_X86 = 101,
+    SL_ARCH_X86_UNKNOWN = 199,
+    SL_ARCH_X86_64 = 201,
+    SL_ARCH_X86_64H = 202,
+    SL_ARCH_X86_64_UNKNOWN = 299,
+    SL_ARCH_ARM = 301,
+    SL_ARCH_ARMV5 = 302,
+    SL_ARCH_ARMV6 = 303,
+    SL_ARCH_ARMV6M = 304,
+    SL_ARCH_ARMV7 = 305,
+    SL_ARCH_ARMV7F = 306,
+    SL_ARCH_ARMV7S = 307,
+    SL_ARCH_ARMV7K = 308,
+    SL_ARCH_ARMV7M = 309,
+    SL_ARCH_ARMV7EM = 310,
     SL_ARCH_ARM_UNKNOWN = 399,
-    SL_ARCH_ARM64 = 401, SL_ARCH_ARM64V8 = 402, SL_ARCH_ARM64E = 403, SL_ARCH_ARM64_UNKNOWN = 499,
-    SL_ARCH_PPC = 501, SL_ARCH_PPC64 = 601, SL_ARCH_MIPS = 701, SL_ARCH_MIPS64 = 801,
-    SL_ARCH_ARM64_32 = 901, SL_ARCH_ARM64_32_V8 = 902, SL_ARCH_ARM64_32_UNKNOWN = 999,
+    SL_ARCH_ARM64 = 401,
+    SL_ARCH_ARM64V8 = 402,
+    SL_ARCH_ARM64E = 403,
+    SL_ARCH_ARM64_UNKNOWN = 499,
+    SL_ARCH_PPC = 501,
+    SL_ARCH_PPC64 = 601,
+    SL_ARCH_MIPS = 701,
+    SL_ARCH_MIPS64 = 801,
+    SL_ARCH_ARM64_32 = 901,
+    SL_ARCH_ARM64_32_V8 = 902,
+    SL_ARCH_ARM64_32_UNKNOWN = 999,
     SL_ARCH_WASM32 = 1001,
 };
 
 enum sl_cpu_family {
-    SL_CPU_UNKNOWN, SL_CPU_X86, SL_CPU_X86_64, SL_CPU_ARM, SL_CPU_ARM64, SL_CPU_PPC, SL_CPU_PPC64,
-    SL_CPU_MIPS, SL_CPU_MIPS64, SL_CPU_ARM64_32, SL_CPU_WASM32,
+    SL_CPU_UNKNOWN,
+    SL_CPU_X86,
+    SL_CPU_X86_64,
+    SL_CPU_ARM,
+    SL_CPU_ARM64,
+    SL_CPU_PPC,
+    SL_CPU_PPC64,
+    SL_CPU_MIPS,
+    SL_CPU_MIPS64,
+    SL_CPU_ARM64_32,
+    SL_CPU_WASM32,
 };
 
 const char *sl_arch_name(enum sl_arch arch);
@@ -67,21 +102,21 @@ struct sl_object_info {
     enum sl_object_kind kind;
     enum sl_arch arch;
     struct sl_debug_id debug_id;
-    struct sl_str code_id;      /* lower-case hex, empty when there is none */
-    struct sl_str debug_file;   /* name of the debug file the object itself states; may be empty */
-    struct sl_str debug_link;   /* .gnu_debuglink's file name; may be empty */
+    struct sl_str code_id;    /* lower-case hex, empty when there is none */
+    struct sl_str debug_file; /* name of the debug file the object itself states; may be empty */
+    struct sl_str debug_link; /* .gnu_debuglink's file name; may be empty */
     uint32_t debug_link_crc;
-    uint64_t load_address;      /* what addresses are relative to */
-    uint64_t image_size;        /* end of the last loaded byte, relative; 0 = not known */
+    uint64_t load_address; /* what addresses are relative to */
+    uint64_t image_size;   /* end of the last loaded byte, relative; 0 = not known */
     struct sl_features features;
     bool big_endian;
     bool is_64bit;
-    bool partial;               /* malformed but usable: something optional could not be read */
+    bool partial; /* malformed but usable: something optional could not be read */
 };
 
 struct sl_symbol {
-    uint64_t address; /* relative to the load address */
-    uint64_t size;    /* 0 = not known */
+    uint64_t address;   /* relative to the load address */
+    uint64_t size;      /* 0 = not known */
     struct sl_str name; /* mangled as stored; may be empty */
 };
 
@@ -126,8 +161,8 @@ enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena,
 /* Companion files of split or shared debug information, opened by the caller and kept until reading is over.
  * All may be NULL. */
 struct sl_companions {
-    struct sl_object *dwp;   /* DWARF package of the split units */
-    struct sl_object *dwz;   /* .gnu_debugaltlink / supplementary file */
+    struct sl_object *dwp; /* DWARF package of the split units */
+    struct sl_object *dwz; /* .gnu_debugaltlink / supplementary file */
     /* Opens the .dwo file of a split unit that is in no package; may be NULL (the service never follows paths). The
      * object belongs to the callback, which keeps it until reading is over. May be called from several threads. */
     struct sl_object *(*open_dwo)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id);

@@ -20,7 +20,10 @@ struct encoder {
     size_t text_count;
     struct sl_buf *out;
     size_t start; /* of the file in `out` */
-    struct { uint32_t id; uint64_t offset, size; } sections[MAX_SECTIONS];
+    struct {
+        uint32_t id;
+        uint64_t offset, size;
+    } sections[MAX_SECTIONS];
     uint32_t section_count;
     uint32_t flags;
 };
@@ -106,7 +109,8 @@ static unsigned width_of(uint64_t max)
 }
 
 /* A column of `count` values, each `get(e, i)`, packed to `width` bits, with room to read eight bytes at any value. */
-static void write_column(struct encoder *e, uint32_t count, unsigned width, uint64_t (*get)(const struct encoder *, uint32_t))
+static void write_column(struct encoder *e, uint32_t count, unsigned width,
+                         uint64_t (*get)(const struct encoder *, uint32_t))
 {
     size_t size = ((size_t)count * width + 7) / 8 + 8;
     sl_buf_align(e->out, 8);
@@ -154,28 +158,49 @@ static uint64_t file_plus_one(const struct encoder *e, uint32_t file)
     return file == SL_NO_FILE ? 0 : (uint64_t)e->files.id[file] + 1;
 }
 
-static uint64_t context_function(const struct encoder *e, uint32_t i) { return e->functions.id[context_at(e, i)->function]; }
+static uint64_t context_function(const struct encoder *e, uint32_t i)
+{
+    return e->functions.id[context_at(e, i)->function];
+}
 static uint64_t context_parent(const struct encoder *e, uint32_t i)
 {
     uint32_t parent = context_at(e, i)->parent;
     return parent == NO_CONTEXT ? 0 : (uint64_t)e->contexts.id[parent] + 1;
 }
-static uint64_t context_call_file(const struct encoder *e, uint32_t i) { return file_plus_one(e, context_at(e, i)->call_file); }
-static uint64_t context_call_line(const struct encoder *e, uint32_t i) { return context_at(e, i)->call_line; }
-static uint64_t context_file(const struct encoder *e, uint32_t i) { return file_plus_one(e, context_at(e, i)->file); }
+static uint64_t context_call_file(const struct encoder *e, uint32_t i)
+{
+    return file_plus_one(e, context_at(e, i)->call_file);
+}
+static uint64_t context_call_line(const struct encoder *e, uint32_t i)
+{
+    return context_at(e, i)->call_line;
+}
+static uint64_t context_file(const struct encoder *e, uint32_t i)
+{
+    return file_plus_one(e, context_at(e, i)->file);
+}
 
 static const struct function_row *function_at(const struct encoder *e, uint32_t i)
 {
     return &e->w->functions[e->functions.order[i]];
 }
-static uint64_t function_name(const struct encoder *e, uint32_t i) { return e->text_rank[function_at(e, i)->name]; }
+static uint64_t function_name(const struct encoder *e, uint32_t i)
+{
+    return e->text_rank[function_at(e, i)->name];
+}
 static uint64_t function_entry(const struct encoder *e, uint32_t i)
 {
     uint64_t entry = function_at(e, i)->entry;
     return entry == UINT64_MAX ? 0 : entry + 1;
 }
-static uint64_t function_language(const struct encoder *e, uint32_t i) { return function_at(e, i)->language; }
-static uint64_t file_path(const struct encoder *e, uint32_t i) { return e->text_rank[e->w->files[e->files.order[i]]]; }
+static uint64_t function_language(const struct encoder *e, uint32_t i)
+{
+    return function_at(e, i)->language;
+}
+static uint64_t file_path(const struct encoder *e, uint32_t i)
+{
+    return e->text_rank[e->w->files[e->files.order[i]]];
+}
 
 /* ---- blocks ---- */
 
@@ -186,7 +211,10 @@ struct state { /* of one block; format.h */
     uint32_t lines[LINE_SLOTS];
 };
 
-static uint64_t zigzag(int64_t v) { return (uint64_t)v << 1 ^ (uint64_t)(v >> 63); }
+static uint64_t zigzag(int64_t v)
+{
+    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
 
 static void write_entry(struct encoder *e, struct state *s, const struct op *op, bool first)
 {

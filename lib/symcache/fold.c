@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
-struct key { uint32_t address, index; };
+struct key {
+    uint32_t address, index;
+};
 
 /* LSD radix sort by 11 bits; three passes for 32-bit addresses. Returns the array that holds the result. */
 static struct key *radix_sort(struct key *a, struct key *b, size_t count)

@@ -68,8 +68,7 @@ static bool open_sections(struct sl_symcache *c, uint32_t count)
     uint64_t groups = (c->string_count + GROUP_STRINGS - 1) / GROUP_STRINGS;
     c->block_count = blocks;
     return c->sections[SECTION_DIRECTORY].size / (c->flags & FLAG_WIDE ? 8 : 4) == blocks &&
-           c->sections[SECTION_OFFSETS].size / 4 == blocks + 1 &&
-           c->sections[SECTION_GROUPS].size / 4 == groups + 1 &&
+           c->sections[SECTION_OFFSETS].size / 4 == blocks + 1 && c->sections[SECTION_GROUPS].size / 4 == groups + 1 &&
            open_columns(c, SECTION_CONTEXTS, COLUMN_CONTEXT_FUNCTION, 5, c->context_count) &&
            open_columns(c, SECTION_FUNCTIONS, COLUMN_FUNCTION_NAME, 3, c->function_count) &&
            open_columns(c, SECTION_FILES, COLUMN_FILE_PATH, 1, c->file_count);
@@ -140,7 +139,10 @@ static inline uint64_t read_uleb(struct decoder *d)
     return 0;
 }
 
-static inline int64_t unzigzag(uint64_t v) { return (int64_t)(v >> 1) ^ -(int64_t)(v & 1); }
+static inline int64_t unzigzag(uint64_t v)
+{
+    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+}
 
 static uint64_t block_address(const struct sl_symcache *c, uint64_t block)
 {

@@ -5,7 +5,10 @@
 
 enum { MAX_LEVEL = 200 };
 
-struct item { uint64_t word; uint32_t index; };
+struct item {
+    uint64_t word;
+    uint32_t index;
+};
 
 /* Eight bytes at `depth` as a number that orders like the bytes; a text that ends sorts before its extensions, because
  * NUL cannot occur inside (texts with NUL are ordered by their bytes all the same, only not strictly). */
@@ -97,8 +100,7 @@ static void sort_items(const struct text *texts, struct item *items, size_t coun
     insertion_sort(texts, items, count > 16 ? 0 : count, depth);
 }
 
-size_t symcache_sort_texts(const struct text *texts, size_t count, const uint8_t *used, uint32_t *order,
-                           uint32_t *rank)
+size_t symcache_sort_texts(const struct text *texts, size_t count, const uint8_t *used, uint32_t *order, uint32_t *rank)
 {
     struct sl_arena arena = {0};
     struct item *items = SL_ARENA_ARRAY(&arena, struct item, count + 1);

@@ -18,12 +18,13 @@ struct sl_symcache_options {
     enum sl_arch arch;
     struct sl_debug_id debug_id;
     uint64_t image_size;
-    bool is_windows;              /* PE or PDB: C decoration is removed from names */
-    struct sl_str module_file;    /* optional: the module's file name, kept in a section of its own */
+    bool is_windows;           /* PE or PDB: C decoration is removed from names */
+    struct sl_str module_file; /* optional: the module's file name, kept in a section of its own */
     /* Optional: rewrites a function name or a line's file and line before storing (BCSymbolMap, il2cpp). May be called
      * from several threads. NULL = none. Returned text must live until the writer is finished. */
     struct sl_str (*map_name)(void *arg, struct sl_str name);
-    bool (*map_line)(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line);
+    bool (*map_line)(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
+                     uint32_t *new_line);
     void *map_arg;
 };
 
@@ -78,9 +79,9 @@ enum sl_code sl_symcache_verify(const struct sl_symcache *cache, struct sl_error
 #define SL_SYMCACHE_NONE UINT32_MAX
 
 struct sl_location {
-    uint32_t function;      /* id for sl_symcache_function */
-    uint32_t file;          /* id for sl_symcache_file, SL_SYMCACHE_NONE = none */
-    uint32_t line;          /* 0 = not known; of an outer element: the call's line */
+    uint32_t function; /* id for sl_symcache_function */
+    uint32_t file;     /* id for sl_symcache_file, SL_SYMCACHE_NONE = none */
+    uint32_t line;     /* 0 = not known; of an outer element: the call's line */
 };
 
 /* The chain at `address`, innermost first, the real function last: at most `capacity` elements are stored, the number
@@ -91,9 +92,9 @@ size_t sl_symcache_lookup(const struct sl_symcache *cache, uint64_t address, str
 #define SL_SYMCACHE_MAX_CHAIN 1024
 
 struct sl_symcache_function {
-    uint32_t name;          /* string id */
+    uint32_t name; /* string id */
     enum sl_language language;
-    uint64_t entry;         /* UINT64_MAX for an inlinee */
+    uint64_t entry; /* UINT64_MAX for an inlinee */
 };
 bool sl_symcache_function(const struct sl_symcache *cache, uint32_t id, struct sl_symcache_function *function);
 

@@ -11,7 +11,11 @@
 struct prepared {
     struct op *ops;
     struct context *contexts;
-    struct local_function { struct sl_str name; uint64_t hash, entry; enum sl_language language; } *functions;
+    struct local_function {
+        struct sl_str name;
+        uint64_t hash, entry;
+        enum sl_language language;
+    } * functions;
     struct text *files; /* full paths; data NULL = none */
     size_t op_count, op_capacity, context_count, context_capacity, function_count, function_capacity, file_count;
     const struct sl_function_batch *batch;
@@ -25,7 +29,9 @@ struct call { /* from `address` on, the callee's parent is this location */
     uint32_t context, file, line;
 };
 
-struct span { uint64_t start, end; };
+struct span {
+    uint64_t start, end;
+};
 
 bool symcache_grow(struct sl_symcache_writer *w, void *pointer, size_t *capacity, size_t need, size_t item)
 {
@@ -127,7 +133,9 @@ static struct span *inlinee_spans(struct prepared *p, const struct sl_function *
     return spans;
 }
 
-struct location { uint32_t file, line; };
+struct location {
+    uint32_t file, line;
+};
 
 static struct location mapped(struct prepared *p, const struct sl_line *line)
 {
@@ -160,8 +168,8 @@ static void add_function_ops(struct prepared *p, const struct sl_function *f, co
         struct location l = mapped(p, line);
         if (context_call != at_call) {
             context_call = at_call;
-            context = add_context(p, (struct context){id, calls[at_call].context, calls[at_call].file,
-                                                      calls[at_call].line, l.file});
+            context = add_context(
+                p, (struct context){id, calls[at_call].context, calls[at_call].file, calls[at_call].line, l.file});
             if (base == NO_CONTEXT)
                 base = context;
         }
@@ -272,7 +280,10 @@ static uint64_t text_hash(const void *arg, uint32_t i)
     return ((const struct sl_symcache_writer *)arg)->texts[i].hash;
 }
 
-struct text_query { const struct sl_symcache_writer *w; struct text text; };
+struct text_query {
+    const struct sl_symcache_writer *w;
+    struct text text;
+};
 
 static bool same_text(const void *arg, uint32_t i)
 {
@@ -306,7 +317,10 @@ static uint64_t function_hash(const void *arg, uint32_t i)
     return mix((uint64_t)f->name << 8 | f->language, f->entry);
 }
 
-struct function_query { const struct sl_symcache_writer *w; struct function_row row; };
+struct function_query {
+    const struct sl_symcache_writer *w;
+    struct function_row row;
+};
 
 static bool same_function(const void *arg, uint32_t i)
 {
@@ -342,7 +356,10 @@ static uint64_t context_hash(const void *arg, uint32_t i)
     return context_key_hash(&((const struct sl_symcache_writer *)arg)->contexts[i]);
 }
 
-struct context_query { const struct sl_symcache_writer *w; struct context context; };
+struct context_query {
+    const struct sl_symcache_writer *w;
+    struct context context;
+};
 
 static bool same_context(const void *arg, uint32_t i)
 {
@@ -373,7 +390,10 @@ static uint64_t file_hash(const void *arg, uint32_t i)
     return mix(((const struct sl_symcache_writer *)arg)->files[i], 1);
 }
 
-struct file_query { const struct sl_symcache_writer *w; uint32_t path; };
+struct file_query {
+    const struct sl_symcache_writer *w;
+    uint32_t path;
+};
 
 static bool same_file(const void *arg, uint32_t i)
 {
@@ -468,7 +488,10 @@ void sl_symcache_writer_free(struct sl_symcache_writer *w)
     free(w);
 }
 
-struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *w) { return &w->sink; }
+struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *w)
+{
+    return &w->sink;
+}
 
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
 {

@@ -40,8 +40,8 @@ static struct sl_object *open_dwz(struct input *input, const char *path)
     struct sl_str name = sl_cstr_at(link, 0);
     const char *slash = strrchr(path, '/');
     int directory = name.size && name.data[0] == '/' ? 0 : slash ? (int)(slash - path) + 1 : 0;
-    if (!name.size || snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(name)) >=
-                          (int)sizeof full)
+    if (!name.size ||
+        snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(name)) >= (int)sizeof full)
         return NULL;
     return open_companion(input, COMPANION_DWZ, full);
 }
@@ -49,7 +49,10 @@ static struct sl_object *open_dwz(struct input *input, const char *path)
 /* The .dwo files opened so far. */
 struct dwo_files {
     pthread_mutex_t lock;
-    struct { struct sl_mapping mapping; struct sl_object *object; } *items;
+    struct {
+        struct sl_mapping mapping;
+        struct sl_object *object;
+    } * items;
     size_t count;
 };
 

@@ -50,11 +50,10 @@ static void print_counts(struct report *r)
 {
     struct sl_error error;
     if (option_given(r->options, "verify") && input_convert(r->path, r->input, 0, &error) == SL_OK)
-        sl_buf_printf(&r->out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries\n",
-                      (unsigned long long)r->input->cache.file_count,
-                      (unsigned long long)r->input->cache.function_count,
-                      (unsigned long long)r->input->cache.context_count,
-                      (unsigned long long)r->input->cache.entry_count);
+        sl_buf_printf(
+            &r->out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries\n",
+            (unsigned long long)r->input->cache.file_count, (unsigned long long)r->input->cache.function_count,
+            (unsigned long long)r->input->cache.context_count, (unsigned long long)r->input->cache.entry_count);
 }
 
 static void print_sections(struct report *r)

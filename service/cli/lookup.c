@@ -80,8 +80,8 @@ static void read_element(struct lookup *l, const struct sl_location *location, s
     sl_buf_clear(&l->scratch);
     if (sl_symcache_function(&l->input.cache, location->function, &function)) {
         sl_symcache_string(&l->input.cache, function.name, &l->scratch);
-        bool readable = (l->demangle || l->short_names) &&
-                        sl_demangle(sl_buf_view(&l->scratch), function.language, &l->name);
+        bool readable =
+            (l->demangle || l->short_names) && sl_demangle(sl_buf_view(&l->scratch), function.language, &l->name);
         if (!readable)
             sl_buf_str(&l->name, sl_buf_view(&l->scratch));
         e->has_entry = function.entry != UINT64_MAX;
@@ -271,7 +271,8 @@ static bool serve_input(struct lookup *l)
         if (n <= 0)
             buffer[filled++] = '\n';
         size_t at = 0;
-        for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at)); at = (size_t)(end - buffer) + 1) {
+        for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at));
+             at = (size_t)(end - buffer) + 1) {
             struct json_writer w = json_writer(&l->out);
             *end = '\0';
             answer(l, &w, parse_address(buffer + at, l->style != STYLE_LLVM && l->style != STYLE_JSON));
@@ -319,7 +320,10 @@ static bool serve_all(struct lookup *l)
     return flush(l);
 }
 
-static bool is_false(const char *text) { return strcmp(text, "false") == 0 || strcmp(text, "0") == 0; }
+static bool is_false(const char *text)
+{
+    return strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
 
 static bool read_style(struct lookup *l, const char *name)
 {

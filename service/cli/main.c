@@ -24,7 +24,8 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void summary(FILE *out)
 {
-    fputs("usage: symloom COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n", out);
+    fputs("usage: symloom COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n",
+          out);
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].about);
     fputs("\n'symloom help COMMAND' explains a command.\n", out);

@@ -67,7 +67,8 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
         if (strlen(spec->name) != length || strncmp(spec->name, word, length) != 0)
             continue;
         if (spec->type == OPTION_FLAG)
-            return equals ? usage_error(command, "option takes no value: --", spec->name) : add_value(o, i, "", command);
+            return equals ? usage_error(command, "option takes no value: --", spec->name)
+                          : add_value(o, i, "", command);
         if (equals || spec->type == OPTION_OPTIONAL)
             return add_value(o, i, equals ? equals + 1 : "", command);
         if (*at + 1 >= argc)
@@ -144,7 +145,10 @@ static size_t find(const struct options *o, const char *name)
     return i;
 }
 
-bool option_given(const struct options *o, const char *name) { return o->counts[find(o, name)] > 0; }
+bool option_given(const struct options *o, const char *name)
+{
+    return o->counts[find(o, name)] > 0;
+}
 
 const char *option_value(const struct options *o, const char *name, const char *fallback)
 {

@@ -12,8 +12,8 @@ enum option_type {
 };
 
 struct option_spec {
-    const char *name;  /* long name without dashes; NULL ends a table */
-    char letter;       /* 0 = none */
+    const char *name; /* long name without dashes; NULL ends a table */
+    char letter;      /* 0 = none */
     enum option_type type;
     bool repeatable;
     const char *value; /* placeholder in the help text */
@@ -33,7 +33,8 @@ struct options {
 
 /* Parses the words behind the command. A usage error is reported on stderr (`error: ...` and where to find help) and
  * false returned: the program then ends with status 2. */
-bool options_parse(struct options *options, const struct option_spec *specs, const char *command, int argc, char **argv);
+bool options_parse(struct options *options, const struct option_spec *specs, const char *command, int argc,
+                   char **argv);
 void options_free(struct options *options);
 
 bool option_given(const struct options *options, const char *name);

@@ -36,14 +36,14 @@ def text_ranges(path):
 
 
 def symbols(path):
-    """address -> names of the file's function symbols."""
+    """name -> addresses of the file's function symbols; versions are no part of the name."""
     out = collections.defaultdict(set)
     for table in ([], ["-D"]):
         text = subprocess.run(["nm", *table, path], capture_output=True, text=True).stdout
         for line in text.splitlines():
             parts = line.split()
             if len(parts) == 3 and parts[1] in "TtWwiuVv":
-                out[int(parts[0], 16)].add(parts[2].split("@")[0])
+                out[parts[2].split("@")[0]].add(int(parts[0], 16))
     return out
 
 
@@ -96,13 +96,10 @@ def classify(ours, theirs, aliases):
 
 
 def compare(symloom, llvm, path, count, seed, show):
-    ranges, table = text_ranges(path), symbols(path)
-    where = {name: address for address, names in table.items() for name in names}
+    ranges, where = text_ranges(path), symbols(path)
     def aliases(a, b):
-        a, b = a.split("@")[0], b.split("@")[0]
-        if a == b:
-            return True
-        return a in where and where.get(b) == where[a] or a.startswith(b + ".") or b.startswith(a + ".")
+        a, b = (name.split("@")[0].split(".cold")[0] for name in (a, b))
+        return a == b or bool(where[a] & where[b]) or a.startswith(b + ".") or b.startswith(a + ".")
     rng = random.Random(seed)
     weights = [size for _, size in ranges]
     picks = rng.choices(ranges, weights, k=count)

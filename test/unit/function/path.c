@@ -13,10 +13,17 @@ static void join(void **state)
 {
     (void)state;
     static const char *const rows[][3] = {
-        {"foo", "C:", "C:"},           {"foo", "C:bar", "foo/C:bar"},     {"C:/a", "b", "C:/a\\b"},
-        {"\\\\UNC\\", "a", "\\\\UNC\\a"}, {"C:\\foo/bar", "\\baz", "C:\\baz"}, {"/a/b", "\\c", "\\c"},
-        {"a/b/", "c", "a/b/c"},        {"a/b/", "<stdin>", "<stdin>"},    {"", "x", "x"},
-        {"x", "", "x"},                {"a", "/b", "/b"},
+        {"foo", "C:", "C:"},
+        {"foo", "C:bar", "foo/C:bar"},
+        {"C:/a", "b", "C:/a\\b"},
+        {"\\\\UNC\\", "a", "\\\\UNC\\a"},
+        {"C:\\foo/bar", "\\baz", "C:\\baz"},
+        {"/a/b", "\\c", "\\c"},
+        {"a/b/", "c", "a/b/c"},
+        {"a/b/", "<stdin>", "<stdin>"},
+        {"", "x", "x"},
+        {"x", "", "x"},
+        {"a", "/b", "/b"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sl_buf out = {0};

@@ -77,8 +77,7 @@ static void code_ids_keep_hex_digits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lenient_forms), cmocka_unit_test(breakpad_form_is_strict), cmocka_unit_test(build_ids),
-        cmocka_unit_test(code_ids_keep_hex_digits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lenient_forms), cmocka_unit_test(breakpad_form_is_strict),
+                                       cmocka_unit_test(build_ids), cmocka_unit_test(code_ids_keep_hex_digits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,10 @@
 static struct sl_mapping self;
 
 int unit_test_marker(int x);
-__attribute__((noinline)) int unit_test_marker(int x) { return x + 1; }
+__attribute__((noinline)) int unit_test_marker(int x)
+{
+    return x + 1;
+}
 
 static int open_self(void **state)
 {
@@ -108,11 +111,21 @@ static void damaged_files(void **state)
 static void detection(void **state)
 {
     (void)state;
-    static const struct { const char *bytes; size_t size; enum sl_format format; } rows[] = {
-        {"\x7f" "ELF............", 16, SL_FORMAT_ELF},
-        {"\x7f" "ELF...........", 15, SL_FORMAT_UNKNOWN},
+    static const struct {
+        const char *bytes;
+        size_t size;
+        enum sl_format format;
+    } rows[] = {
+        {"\x7f"
+         "ELF............",
+         16, SL_FORMAT_ELF},
+        {"\x7f"
+         "ELF...........",
+         15, SL_FORMAT_UNKNOWN},
         {"MZ..............", 16, SL_FORMAT_PE},
-        {"Microsoft C/C++ MSF 7.00\r\n\x1a" "DS\0\0\0", 32, SL_FORMAT_PDB},
+        {"Microsoft C/C++ MSF 7.00\r\n\x1a"
+         "DS\0\0\0",
+         32, SL_FORMAT_PDB},
         {"SYSB............", 16, SL_FORMAT_SOURCEBUNDLE},
         {"MODULE Linux x86", 16, SL_FORMAT_BREAKPAD},
         {"MODULES.........", 16, SL_FORMAT_UNKNOWN},
@@ -146,9 +159,12 @@ static void architectures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity_and_features), cmocka_unit_test(symbols_are_functions),
-        cmocka_unit_test(sections_by_name),      cmocka_unit_test(damaged_files),
-        cmocka_unit_test(detection),             cmocka_unit_test(architectures),
+        cmocka_unit_test(identity_and_features),
+        cmocka_unit_test(symbols_are_functions),
+        cmocka_unit_test(sections_by_name),
+        cmocka_unit_test(damaged_files),
+        cmocka_unit_test(detection),
+        cmocka_unit_test(architectures),
     };
     return cmocka_run_group_tests(tests, open_self, close_self);
 }

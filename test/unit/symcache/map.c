@@ -10,8 +10,8 @@ static const struct sl_file sources[] = {
     {.comp_dir = {"/src", 4}, .directory = {"lib", 3}, .name = {"a.rs", 4}},
 };
 
-static struct sl_symcache build(const struct sl_function *functions, size_t n, const struct sl_symbol *symbols, size_t m,
-                                bool windows)
+static struct sl_symcache build(const struct sl_function *functions, size_t n, const struct sl_symbol *symbols,
+                                size_t m, bool windows)
 {
     struct sl_symcache_options options = {.arch = SL_ARCH_X86_64, .image_size = 0x10000, .is_windows = windows};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
@@ -55,7 +55,10 @@ static void expect(const struct sl_symcache *cache, uint64_t address, const char
     sl_buf_free(&out);
 }
 
-#define NAME(text) {text, sizeof text - 1}
+#define NAME(text)                                                                                                     \
+    {                                                                                                                  \
+        text, sizeof text - 1                                                                                          \
+    }
 
 static void functions_and_symbols(void **state)
 {
@@ -94,8 +97,13 @@ static void inlined_calls(void **state)
         {.address = 0x1010, .size = 0x10, .name = NAME("a"), .lines = a_lines, .line_count = 1},
         {.address = 0x1000, .size = 0x30, .name = NAME("b"), .lines = b_lines, .line_count = 2},
     };
-    static const struct sl_function f[] = {{.address = 0x1000, .size = 0x30, .name = NAME("outer"), .lines = outer_lines,
-                                            .line_count = 1, .inlinees = inlinees, .inlinee_count = 2}};
+    static const struct sl_function f[] = {{.address = 0x1000,
+                                            .size = 0x30,
+                                            .name = NAME("outer"),
+                                            .lines = outer_lines,
+                                            .line_count = 1,
+                                            .inlinees = inlinees,
+                                            .inlinee_count = 2}};
     struct sl_symcache c = build(f, 1, NULL, 0, false);
     expect(&c, 0x1010, "a:7@/src/lib/a.rs outer:5@/src/main.rs");
     expect(&c, 0x100f, "b:8@/src/lib/a.rs outer:5@/src/main.rs");
@@ -129,8 +137,8 @@ static void overlaps(void **state)
 static void windows_decoration(void **state)
 {
     (void)state;
-    static const struct sl_symbol symbols[] = {{0x10, 0, NAME("_malloc")}, {0x20, 0, NAME("_foo@8")},
-                                               {0x30, 0, NAME("@bar@12")}, {0x40, 0, NAME("baz@@16")},
+    static const struct sl_symbol symbols[] = {{0x10, 0, NAME("_malloc")},   {0x20, 0, NAME("_foo@8")},
+                                               {0x30, 0, NAME("@bar@12")},   {0x40, 0, NAME("baz@@16")},
                                                {0x50, 0, NAME("?x@@YAXXZ")}, {0x60, 0, NAME("_a::b")}};
     struct sl_symcache c = build(NULL, 0, symbols, 6, true);
     expect(&c, 0x10, "malloc:0");
