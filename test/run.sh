@@ -28,7 +28,7 @@ werror=false
 echo "==> building with sanitizers in $build"
 [ -f $build/build.ninja ] ||
     meson setup $build -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=$werror \
-        >/dev/null || { failed=1; finish; }
+        || { failed=1; finish; }
 check "build" ninja -C $build --quiet
 [ "$failed" = 0 ] || finish
 

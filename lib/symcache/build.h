@@ -22,7 +22,7 @@ struct op {
     uint32_t line : 30, kind : 2;
 };
 
-struct context { /* one link of an inline chain */
+struct context {               /* one link of an inline chain */
     uint32_t function, parent; /* parent: NO_CONTEXT = none */
     uint32_t call_file, call_line;
     uint32_t file; /* default: the first file seen with it */
@@ -34,10 +34,15 @@ struct function_row {
     uint8_t language;
 };
 
-struct text { struct sl_str str; uint64_t hash; };
+struct text {
+    struct sl_str str;
+    uint64_t hash;
+};
 
-struct table { /* hash -> index + 1, open addressing */
-    uint32_t *slots;
+struct table { /* hash -> index + 1, open addressing; the hash in the slot saves looking at the item */
+    struct table_slot {
+        uint32_t hash, index;
+    } * slots;
     size_t capacity, count;
 };
 

@@ -235,30 +235,32 @@ static void prepare(struct sl_function_sink *sink, struct sl_function_batch *bat
 /* ---- interning ---- */
 
 /* The slot of an item with `hash`, for which `same` says yes; a free one if there is none. */
-static uint32_t *find_slot(struct table *t, uint64_t hash, bool (*same)(const void *arg, uint32_t index),
-                           const void *arg)
+static struct table_slot *find_slot(struct table *t, uint64_t hash, bool (*same)(const void *arg, uint32_t index),
+                                    const void *arg)
 {
     size_t mask = t->capacity - 1;
-    for (size_t at = (size_t)(hash >> 7) & mask;; at = (at + 1) & mask)
-        if (!t->slots[at] || same(arg, t->slots[at] - 1))
-            return &t->slots[at];
+    for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
+        struct table_slot *slot = &t->slots[at];
+        if (!slot->index || (slot->hash == (uint32_t)hash && same(arg, slot->index - 1)))
+            return slot;
+    }
 }
 
-static bool make_room(struct sl_symcache_writer *w, struct table *t, uint64_t (*hash_of)(const void *, uint32_t))
+static bool make_room(struct sl_symcache_writer *w, struct table *t)
 {
     if ((t->count + 1) * 2 <= t->capacity)
         return true;
-    size_t capacity = t->capacity ? t->capacity * 2 : 4096;
-    uint32_t *slots = calloc(capacity, sizeof *slots);
+    size_t capacity = t->capacity ? t->capacity * 4 : 4096;
+    struct table_slot *slots = calloc(capacity, sizeof *slots);
     if (!slots) {
         w->failed = true;
         return false;
     }
     for (size_t i = 0; i < t->capacity; i++) {
-        if (!t->slots[i])
+        if (!t->slots[i].index)
             continue;
-        size_t at = (size_t)(hash_of(w, t->slots[i] - 1) >> 7) & (capacity - 1);
-        while (slots[at])
+        size_t at = t->slots[i].hash & (capacity - 1);
+        while (slots[at].index)
             at = (at + 1) & (capacity - 1);
         slots[at] = t->slots[i];
     }
@@ -268,16 +270,19 @@ static bool make_room(struct sl_symcache_writer *w, struct table *t, uint64_t (*
     return true;
 }
 
+/* Fills the free slot with the item just appended and returns its index. */
+static uint32_t take_slot(struct table *t, struct table_slot *slot, uint64_t hash, size_t count)
+{
+    *slot = (struct table_slot){(uint32_t)hash, (uint32_t)count};
+    t->count++;
+    return (uint32_t)count - 1;
+}
+
 static uint64_t mix(uint64_t a, uint64_t b)
 {
     uint64_t h = (a ^ 0x9E3779B97F4A7C15u) * 0xC2B2AE3D27D4EB4Fu;
     h = (h ^ (h >> 29) ^ b) * 0x9E3779B97F4A7C15u;
     return h ^ (h >> 32);
-}
-
-static uint64_t text_hash(const void *arg, uint32_t i)
-{
-    return ((const struct sl_symcache_writer *)arg)->texts[i].hash;
 }
 
 struct text_query {
@@ -295,26 +300,18 @@ static bool same_text(const void *arg, uint32_t i)
 static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash)
 {
     struct text_query query = {w, {str, hash}};
-    if (!make_room(w, &w->text_table, text_hash))
+    if (!make_room(w, &w->text_table))
         return 0;
-    uint32_t *slot = find_slot(&w->text_table, hash, same_text, &query);
-    if (*slot)
-        return *slot - 1;
+    struct table_slot *slot = find_slot(&w->text_table, hash, same_text, &query);
+    if (slot->index)
+        return slot->index - 1;
     char *copy = sl_arena_strndup(&w->arena, str.data, str.size);
     if (!copy || !symcache_grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
         w->failed = true;
         return 0;
     }
     w->texts[w->text_count] = (struct text){{copy, str.size}, hash};
-    w->text_table.count++;
-    *slot = (uint32_t)++w->text_count;
-    return *slot - 1;
-}
-
-static uint64_t function_hash(const void *arg, uint32_t i)
-{
-    const struct function_row *f = &((const struct sl_symcache_writer *)arg)->functions[i];
-    return mix((uint64_t)f->name << 8 | f->language, f->entry);
+    return take_slot(&w->text_table, slot, hash, ++w->text_count);
 }
 
 struct function_query {
@@ -332,28 +329,21 @@ static bool same_function(const void *arg, uint32_t i)
 static uint32_t intern_function(struct sl_symcache_writer *w, struct function_row row)
 {
     struct function_query query = {w, row};
-    if (!make_room(w, &w->function_table, function_hash))
+    if (!make_room(w, &w->function_table))
         return 0;
     uint64_t hash = mix((uint64_t)row.name << 8 | row.language, row.entry);
-    uint32_t *slot = find_slot(&w->function_table, hash, same_function, &query);
-    if (*slot)
-        return *slot - 1;
+    struct table_slot *slot = find_slot(&w->function_table, hash, same_function, &query);
+    if (slot->index)
+        return slot->index - 1;
     if (!symcache_grow(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
         return 0;
     w->functions[w->function_count] = row;
-    w->function_table.count++;
-    *slot = (uint32_t)++w->function_count;
-    return *slot - 1;
+    return take_slot(&w->function_table, slot, hash, ++w->function_count);
 }
 
 static uint64_t context_key_hash(const struct context *c)
 {
     return mix((uint64_t)c->function << 32 | c->parent, (uint64_t)c->call_file << 32 | c->call_line);
-}
-
-static uint64_t context_hash(const void *arg, uint32_t i)
-{
-    return context_key_hash(&((const struct sl_symcache_writer *)arg)->contexts[i]);
 }
 
 struct context_query {
@@ -372,22 +362,16 @@ static bool same_context(const void *arg, uint32_t i)
 static uint32_t intern_context(struct sl_symcache_writer *w, struct context context)
 {
     struct context_query query = {w, context};
-    if (!make_room(w, &w->context_table, context_hash))
+    if (!make_room(w, &w->context_table))
         return 0;
-    uint32_t *slot = find_slot(&w->context_table, context_key_hash(&context), same_context, &query);
-    if (*slot)
-        return *slot - 1;
+    uint64_t hash = context_key_hash(&context);
+    struct table_slot *slot = find_slot(&w->context_table, hash, same_context, &query);
+    if (slot->index)
+        return slot->index - 1;
     if (!symcache_grow(w, &w->contexts, &w->context_capacity, w->context_count + 1, sizeof *w->contexts))
         return 0;
     w->contexts[w->context_count] = context;
-    w->context_table.count++;
-    *slot = (uint32_t)++w->context_count;
-    return *slot - 1;
-}
-
-static uint64_t file_hash(const void *arg, uint32_t i)
-{
-    return mix(((const struct sl_symcache_writer *)arg)->files[i], 1);
+    return take_slot(&w->context_table, slot, hash, ++w->context_count);
 }
 
 struct file_query {
@@ -403,18 +387,17 @@ static bool same_file(const void *arg, uint32_t i)
 
 static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *path)
 {
-    if (!path->str.size || !make_room(w, &w->file_table, file_hash))
+    if (!path->str.size || !make_room(w, &w->file_table))
         return SL_NO_FILE;
     struct file_query query = {w, intern_text(w, path->str, path->hash)};
-    uint32_t *slot = find_slot(&w->file_table, mix(query.path, 1), same_file, &query);
-    if (*slot)
-        return *slot - 1;
+    uint64_t hash = mix(query.path, 1);
+    struct table_slot *slot = find_slot(&w->file_table, hash, same_file, &query);
+    if (slot->index)
+        return slot->index - 1;
     if (!symcache_grow(w, &w->files, &w->file_capacity, w->file_count + 1, sizeof *w->files))
         return SL_NO_FILE;
     w->files[w->file_count] = query.path;
-    w->file_table.count++;
-    *slot = (uint32_t)++w->file_count;
-    return *slot - 1;
+    return take_slot(&w->file_table, slot, hash, ++w->file_count);
 }
 
 /* Local ids of the batch to global ones, in the order of the batch. */
