@@ -15,37 +15,43 @@
 enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS };
 
 struct cache_key {
-    struct sl_str text;   /* "scope: <scope>\n\n..." ; must live as long as the call */
-    struct sl_str scope;  /* empty or "global" = global (metadata null) */
+    struct sl_str text;  /* "scope: <scope>\n\n..." ; must live as long as the call */
+    struct sl_str scope; /* empty or "global" = global (metadata null) */
 };
 
-/* A file being computed: opened read-write at offset 0 in the process's temporary directory. compute may replace `fd`
- * by another file of cache_tmp_create, closing the old one. */
+/* A file being computed: opened read-write at offset 0 in the process's temporary directory. compute may replace it by
+ * another one of cache_tmp_create, discarding the old one; one without a name can be served but not published. */
 struct cache_tmp {
     int fd;
     char path[256]; /* empty when unlinked */
 };
 
-/* A published or unpublished entry in memory: reference-counted, immutable. */
+/* A published or unpublished entry in memory: reference-counted, immutable. Files of up to 1 KiB are copied instead of
+ * mapped; their bytes are 16-aligned. Loop thread only. */
 struct cache_item {
     struct sl_mapping mapping;
-    void *loaded;          /* made by the kind's load; NULL when the kind has none */
-    uint64_t weight;       /* bytes of `loaded` beyond the handle */
-    int64_t time_created;  /* seconds since the epoch */
+    void *loaded;         /* made by the kind's load; NULL when the kind has none */
+    uint64_t weight;      /* bytes of `loaded` beyond the handle */
+    int64_t time_created; /* seconds since the epoch */
     uint32_t references;
     const struct cache_kind *kind;
 };
 
-struct cache_kind { /* one static row per kind */
-    const char *name;                /* directory, metric label */
+struct cache_kind {   /* one static row per kind */
+    const char *name; /* directory, metric label */
     enum cache_section section;
-    unsigned version;                /* current; path format 2 */
-    const unsigned *fallbacks, *previous; /* versions, 0 terminated; may be NULL */
-    unsigned format1_up_to;          /* versions up to this use the old path shape */
+    unsigned version;                                  /* current; path format 2 */
+    const unsigned *fallbacks, *previous;              /* versions, 0 terminated; may be NULL */
+    unsigned format1_up_to;                            /* versions up to this use the old path shape */
     uint64_t (*capacity)(const struct config *config); /* memory layer, bytes; NULL = default_capacity */
+    bool random_access; /* a lookup table: reading one page says nothing about the next */
     /* In a fiber of the key's own: fills `tmp`. SL_OK = contents. `context` is what cache_get was given, valid until
-     * compute returns (the engine calls `retain`, copying it into the flight's arena). */
-    enum sl_code (*compute)(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
+     * compute returns (the engine calls `retain`, copying it into the flight's arena; without `retain` the pointer
+     * itself is kept and must stay valid). SL_INTERNAL is never written to disk and remembered for 30 s; a
+     * SL_DOWNLOAD_ERROR whose `duration_ns` is set is remembered for that long, in memory only; SL_CANCELLED is not
+     * remembered at all. */
+    enum sl_code (*compute)(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                            struct sl_error *error) SL_SUSPENDS;
     void *(*retain)(const void *context, struct sl_arena *arena);
     /* Validates a mapping, no parsing: O(1). May be NULL. An error makes the entry corrupt: removed and computed anew
      * once. On the pool. */
@@ -53,20 +59,29 @@ struct cache_kind { /* one static row per kind */
     void (*free_loaded)(void *loaded);
 };
 
-/* Every kind must be registered before cache_init; the list is the table of kinds/kinds.c. */
+/* `kinds` is the table of kinds/kinds.c; both it and the configuration must outlive the cache. Makes `cache_dir` when it
+ * is missing and removes temporary files that processes before this one left. SL_INTERNAL, SL_MALFORMED (path too long)
+ * when the directory cannot be used. */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                         struct sl_error *error);
-void cache_close(void); /* removes the process's temporary directory */
+
+/* Cancels the running computations and waits for their end. Before the loop stops. */
+void cache_drain(void) SL_SUSPENDS;
+void cache_close(void); /* removes the process's temporary directory; no fiber of the cache may run again */
 
 /* Contents: SL_OK and a reference (`*item`, give back with cache_release). Otherwise the entry's error, fresh or kept.
  * SL_CANCELLED when the caller's group was cancelled while waiting; the computation goes on. */
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
+/* As cache_get when the memory layer has the answer: true, and `*code` with `*item` or `*error`. Never suspends. */
+bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
+                struct cache_item **item, struct sl_error *error);
 struct cache_item *cache_retain(struct cache_item *item);
 void cache_release(struct cache_item *item);
 
 /* A further temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */
-enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error);
+enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error); /* any thread */
 void cache_tmp_discard(struct cache_tmp *tmp);
 const char *cache_tmp_dir(void); /* of this process; the system's when there is no cache_dir */
 
@@ -82,11 +97,17 @@ void cache_error_text(const struct sl_error *error, struct sl_buf *out);
 
 struct cleanup_options {
     bool dry_run, all;
-    const char *const *only; size_t only_count; /* kind names; 0 = every kind */
+    const char *const *only;
+    size_t only_count; /* kind names; 0 = every kind */
 };
-struct cleanup_totals {
-    uint64_t files, bytes, removed_files, removed_bytes, errors;
+struct cleanup_totals {    /* entries; side files are not counted. A dry run counts as if it had removed */
+    uint64_t files, bytes; /* that stay */
+    uint64_t removed_files, removed_bytes;
+    uint64_t errors; /* files and directories that could not be examined or removed */
 };
-/* One run over cache_dir. Blocks: pool work or a command. SL_NOT_FOUND when there is no cache_dir. */
+/* One run over cache_dir. Blocks: pool work or a command. SL_NOT_FOUND when there is no cache_dir; SL_MALFORMED for an
+ * unknown name in `only`; SL_INTERNAL with the first failure when the directory of a kind could not be walked (the
+ * others were). Malformed entries older than the process (the first run, or cache_init) go whatever their age. */
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t count,
-                           const struct cleanup_options *options, struct cleanup_totals *totals, struct sl_error *error);
+                           const struct cleanup_options *options, struct cleanup_totals *totals,
+                           struct sl_error *error);

@@ -14,18 +14,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 #define SL_SUSPENDS /* the caller's fiber may be suspended */
 
 struct fiber;
 
 struct fiber_group {
     struct fiber_group *parent, *next_sibling, *children;
-    struct fiber *first;   /* running or suspended fibers */
-    struct fiber *waiter;  /* in fiber_group_wait */
-    size_t count;          /* live fibers of the group itself */
-    void *timer;           /* deadline, NULL when none */
+    struct fiber_group **sibling_link; /* what points to this group in the parent's list */
+    struct fiber *first;               /* running or suspended fibers */
+    struct fiber *waiter;              /* in fiber_group_wait */
+    size_t count;                      /* live fibers of the group itself */
+    void *timer;                       /* deadline, NULL when none */
     bool cancelled;
-    bool expired;          /* cancelled by its deadline */
+    bool expired;                                /* cancelled by its deadline */
+    void (*on_empty)(struct fiber_group *group); /* called by the loop when the last fiber has ended; may be NULL, and
+                                                    may free or reuse the group's memory */
 };
 
 /* `parent` may be NULL. The group is embedded in its owner and must outlive its fibers. */
@@ -45,6 +50,9 @@ void fiber_group_finish(struct fiber_group *group);
  * Loop thread only, from a fiber or from a loop callback. */
 bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
+/* As fiber_start, but a call from a loop callback runs the fiber at once, until it first suspends. */
+bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg);
+
 struct fiber *fiber_self(void); /* NULL outside of fibers */
 bool fiber_cancelled(void);     /* of the running fiber's group */
 
@@ -56,7 +64,8 @@ bool fiber_suspend(void) SL_SUSPENDS;
  * caller's stack). */
 void fiber_suspend_uncancellable(void) SL_SUSPENDS;
 
-/* Lets a parked fiber go on in this or the next turn of the loop. Waking a fiber twice before it ran counts once. Loop
+/* Lets a parked fiber go on in this or the next turn of the loop. Waking a fiber twice before it ran counts once; a
+ * running fiber cannot be woken, so whoever may be answered before suspending keeps a flag: while (!done) suspend. Loop
  * thread only. */
 void fiber_wake(struct fiber *fiber);
 
@@ -78,6 +87,10 @@ enum fiber_wait { FIBER_WOKEN, FIBER_TIMED_OUT, FIBER_CANCELLED };
 enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms) SL_SUSPENDS;
 void fiber_wake_one(struct fiber_wait_list *list);
 void fiber_wake_all(struct fiber_wait_list *list);
+
+/* The request id that log lines of this fiber, and of fibers it starts from now on, carry (at most 128 bytes, copied). */
+void fiber_set_request_id(struct sl_str id);
+struct sl_str fiber_request_id(void); /* empty outside of fibers */
 
 /* For metrics. */
 size_t fiber_live(void);

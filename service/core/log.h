@@ -19,17 +19,22 @@ struct log_field {
     const char *key; /* NULL ends the list */
     enum { LOG_FIELD_STR, LOG_FIELD_U64, LOG_FIELD_I64, LOG_FIELD_DOUBLE, LOG_FIELD_URL, LOG_FIELD_BOOL } type;
     struct sl_str str;
-    union { uint64_t u64; int64_t i64; double number; bool boolean; };
+    union {
+        uint64_t u64;
+        int64_t i64;
+        double number;
+        bool boolean;
+    };
 };
 
-#define LOG_STR(k, s) ((struct log_field){.key = (k), .type = LOG_FIELD_STR, .str = sl_str(s)})
-#define LOG_SLSTR(k, s) ((struct log_field){.key = (k), .type = LOG_FIELD_STR, .str = (s)})
-#define LOG_U64(k, v) ((struct log_field){.key = (k), .type = LOG_FIELD_U64, .u64 = (v)})
-#define LOG_I64(k, v) ((struct log_field){.key = (k), .type = LOG_FIELD_I64, .i64 = (v)})
+#define LOG_STR(k, s)    ((struct log_field){.key = (k), .type = LOG_FIELD_STR, .str = sl_str(s)})
+#define LOG_SLSTR(k, s)  ((struct log_field){.key = (k), .type = LOG_FIELD_STR, .str = (s)})
+#define LOG_U64(k, v)    ((struct log_field){.key = (k), .type = LOG_FIELD_U64, .u64 = (v)})
+#define LOG_I64(k, v)    ((struct log_field){.key = (k), .type = LOG_FIELD_I64, .i64 = (v)})
 #define LOG_DOUBLE(k, v) ((struct log_field){.key = (k), .type = LOG_FIELD_DOUBLE, .number = (v)})
-#define LOG_BOOL(k, v) ((struct log_field){.key = (k), .type = LOG_FIELD_BOOL, .boolean = (v)})
-#define LOG_URL(k, s) ((struct log_field){.key = (k), .type = LOG_FIELD_URL, .str = sl_str(s)})
-#define LOG_ERR(e) ((struct log_field){.key = "error", .type = LOG_FIELD_STR, .str = sl_str((e)->message)})
+#define LOG_BOOL(k, v)   ((struct log_field){.key = (k), .type = LOG_FIELD_BOOL, .boolean = (v)})
+#define LOG_URL(k, s)    ((struct log_field){.key = (k), .type = LOG_FIELD_URL, .str = sl_str(s)})
+#define LOG_ERR(e)       ((struct log_field){.key = "error", .type = LOG_FIELD_STR, .str = sl_str((e)->message)})
 
 struct log_site { /* one per call site: rate limit */
     uint64_t second;
@@ -42,10 +47,11 @@ void log_set_format(enum log_format format);
 bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (JSON: stdout) */
 void log_reopen(void);
 bool log_enabled(enum log_level level, const char *module);
+/* `site` NULL: no rate limit (access lines). Lines of a fiber carry its request id as `req`. */
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,
                const char *message, const struct log_field *fields);
-void log_start(void);  /* the writer thread; before it, lines are written directly */
-void log_flush(void);  /* waits until everything written so far is out */
+void log_start(void); /* the writer thread; before it, lines are written directly */
+void log_flush(void); /* waits until everything written so far is out */
 void log_stop(void);
 
 #define LOG_AT(lvl, module, message, ...)                                                                              \
@@ -56,7 +62,7 @@ void log_stop(void);
                       (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}});                            \
     } while (0)
 #define log_error(module, ...) LOG_AT(LOG_ERROR, module, __VA_ARGS__)
-#define log_warn(module, ...) LOG_AT(LOG_WARN, module, __VA_ARGS__)
-#define log_info(module, ...) LOG_AT(LOG_INFO, module, __VA_ARGS__)
+#define log_warn(module, ...)  LOG_AT(LOG_WARN, module, __VA_ARGS__)
+#define log_info(module, ...)  LOG_AT(LOG_INFO, module, __VA_ARGS__)
 #define log_debug(module, ...) LOG_AT(LOG_DEBUG, module, __VA_ARGS__)
 #define log_trace(module, ...) LOG_AT(LOG_TRACE, module, __VA_ARGS__)

@@ -9,25 +9,25 @@
 
 /* Numbers of the rows of metrics.c, same order. Add a row here and there. */
 enum metric {
-    METRIC_HTTP_REQUESTS,         /* route, method, status */
-    METRIC_HTTP_REQUEST_DURATION, /* route; seconds */
-    METRIC_HTTP_REQUEST_BYTES,    /* route */
-    METRIC_HTTP_RESPONSE_BYTES,   /* route */
-    METRIC_HTTP_CONNECTIONS,      /* state */
-    METRIC_HTTP_CONNECTIONS_TOTAL,/* result */
-    METRIC_HTTP_ABORTED,          /* reason */
-    METRIC_HTTP_REFUSED,          /* reason */
+    METRIC_HTTP_REQUESTS,          /* route, method, status */
+    METRIC_HTTP_REQUEST_DURATION,  /* route; seconds */
+    METRIC_HTTP_REQUEST_BYTES,     /* route */
+    METRIC_HTTP_RESPONSE_BYTES,    /* route */
+    METRIC_HTTP_CONNECTIONS,       /* state */
+    METRIC_HTTP_CONNECTIONS_TOTAL, /* result */
+    METRIC_HTTP_ABORTED,           /* reason */
+    METRIC_HTTP_REFUSED,           /* reason */
     METRIC_HEALTHCHECKS,
     METRIC_STARTS,
     METRIC_JOBS_REJECTED,
-    METRIC_JOBS_ACCEPTED,         /* task */
-    METRIC_JOBS_FINISHED,         /* task, outcome */
-    METRIC_JOBS_RUNNING,          /* task */
+    METRIC_JOBS_ACCEPTED, /* task */
+    METRIC_JOBS_FINISHED, /* task, outcome */
+    METRIC_JOBS_RUNNING,  /* task */
     METRIC_JOBS_LIMIT,
-    METRIC_JOB_DURATION,          /* task; seconds */
-    METRIC_POLLS,                 /* result */
-    METRIC_MODULES,               /* platform, purpose, status */
-    METRIC_FRAMES,                /* origin, platform, status */
+    METRIC_JOB_DURATION, /* task; seconds */
+    METRIC_POLLS,        /* result */
+    METRIC_MODULES,      /* platform, purpose, status */
+    METRIC_FRAMES,       /* origin, platform, status */
     METRIC_ADDRESS_UNDERFLOW,
     METRIC_CACHE_LOOKUPS,         /* cache, layer, result */
     METRIC_CACHE_COMPUTE_SECONDS, /* cache */
@@ -48,21 +48,21 @@ enum metric {
     METRIC_DOWNLOADS_QUEUED,
     METRIC_BLOCKED_HOSTS,
     METRIC_BLOCKED_ADDRESSES,
-    METRIC_DOWNLOAD_ID_MISMATCH,  /* source */
-    METRIC_CONVERSIONS,           /* cache, result */
-    METRIC_CONVERSION_SECONDS,    /* cache */
+    METRIC_DOWNLOAD_ID_MISMATCH, /* source */
+    METRIC_CONVERSIONS,          /* cache, result */
+    METRIC_CONVERSION_SECONDS,   /* cache */
     METRIC_POOL_THREADS,
     METRIC_POOL_BUSY,
     METRIC_POOL_QUEUED,
-    METRIC_POOL_RUN_SECONDS,      /* job */
-    METRIC_POOL_WAIT_SECONDS,     /* job */
+    METRIC_POOL_RUN_SECONDS,  /* job */
+    METRIC_POOL_WAIT_SECONDS, /* job */
     METRIC_LOOP_LAG_SECONDS,
     METRIC_FIBERS,
     METRIC_FIBER_STACKS,
     METRIC_LOG_DROPPED,
     METRIC_READY,
     METRIC_DRAINING,
-    METRIC_BUILD_INFO,            /* version, compiler */
+    METRIC_BUILD_INFO, /* version, compiler */
     METRIC_COUNT
 };
 
@@ -70,6 +70,13 @@ enum metric {
 void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c);
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c);
 void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c);
+
+/* One series looked up once, for hot paths: the same label values always give the same series, which lives for ever.
+ * NULL when out of memory, which the two functions accept. */
+struct metric_series;
+struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c);
+void metric_series_add(struct metric_series *series, uint64_t n);       /* a counter */
+void metric_series_observe(struct metric_series *series, double value); /* a histogram */
 
 /* Text format 0.0.4, or OpenMetrics 1.0. Loop thread. */
 void metrics_write(struct sl_buf *out, bool open_metrics);

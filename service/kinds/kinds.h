@@ -15,10 +15,14 @@ enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE };
 /* The report on one remote file, as responses show it. Strings live in the lookup's arena. */
 struct candidate {
     struct sl_str source, location;
-    enum sl_code download;            /* SL_OK: `features` count */
-    struct sl_str download_details;   /* for permission denied: the reason; for the error statuses: the text form */
+    enum sl_code download;          /* SL_OK: `features` count */
+    struct sl_str download_details; /* for permission denied: the reason; for the error statuses: the text form */
     struct sl_features features;
-    struct { bool set; enum sl_code code; struct sl_str details; } debug, unwind;
+    struct {
+        bool set;
+        enum sl_code code;
+        struct sl_str details;
+    } debug, unwind;
 };
 
 struct candidate_list { /* sorted and unique by (source, location) once kinds_candidates_merge has run */
@@ -29,13 +33,13 @@ struct candidate_list { /* sorted and unique by (source, location) once kinds_ca
 /* Adds `from` to `into` by the merge rules (download overwritten, debug/unwind only if set), keeping the order. */
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
-struct symbol_lookup {            /* result of one module's debug look-up */
-    enum sl_code code;            /* SL_OK: `symcache` is usable */
+struct symbol_lookup { /* result of one module's debug look-up */
+    enum sl_code code; /* SL_OK: `symcache` is usable */
     struct sl_error error;
-    struct cache_item *item;      /* reference; holds the mapping of `symcache`. NULL unless SL_OK */
+    struct cache_item *item; /* reference; holds the mapping of `symcache`. NULL unless SL_OK */
     const struct sl_symcache *symcache;
-    struct sl_features features;  /* of the chosen object; all false when none */
-    enum sl_arch arch;            /* SL_ARCH_UNKNOWN when none */
+    struct sl_features features; /* of the chosen object; all false when none */
+    enum sl_arch arch;           /* SL_ARCH_UNKNOWN when none */
     struct candidate_list candidates;
 };
 

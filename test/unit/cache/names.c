@@ -76,9 +76,9 @@ static void details_are_cleaned(void **state)
     assert_int_equal(cache_error_decode((struct sl_bytes){(const uint8_t *)nul, sizeof nul - 1}, &error), SL_MALFORMED);
     assert_string_equal(error.message, "before");
     check_decode("malformeda\xffz", SL_MALFORMED, "a\xEF\xBF\xBDz");
-    check_decode("malformed\xe2\x82", SL_MALFORMED, "\xEF\xBF\xBD");           /* cut in a character */
+    check_decode("malformed\xe2\x82", SL_MALFORMED, "\xEF\xBF\xBD"); /* cut in a character */
     check_decode("malformed\xed\xa0\x80", SL_MALFORMED, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"); /* a surrogate */
-    check_decode("malformed\xc0\xaf!", SL_MALFORMED, "\xEF\xBF\xBD\xEF\xBF\xBD!"); /* overlong */
+    check_decode("malformed\xc0\xaf!", SL_MALFORMED, "\xEF\xBF\xBD\xEF\xBF\xBD!");               /* overlong */
     check_decode("malformed\xf0\x9f\x98\x80", SL_MALFORMED, "\xf0\x9f\x98\x80");
     char hostile[2000] = "malformed";
     memset(hostile + 9, 0x80, sizeof hostile - 9);
@@ -157,9 +157,17 @@ static void side_files_are_read(void **state)
 static void bad_side_files_are_told(void **state)
 {
     (void)state;
-    const char *const bad[] = {"", "{", "[]", "null", "{}", "{\"scope\":null}", "{\"time_created\":1}",
-                               "{\"scope\":1,\"time_created\":1}", "{\"scope\":null,\"time_created\":\"1\"}",
-                               "{\"scope\":null,\"time_created\":1.5}", "{\"scope\":null,\"time_created\":1}x"};
+    const char *const bad[] = {"",
+                               "{",
+                               "[]",
+                               "null",
+                               "{}",
+                               "{\"scope\":null}",
+                               "{\"time_created\":1}",
+                               "{\"scope\":1,\"time_created\":1}",
+                               "{\"scope\":null,\"time_created\":\"1\"}",
+                               "{\"scope\":null,\"time_created\":1.5}",
+                               "{\"scope\":null,\"time_created\":1}x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         check_meta(bad[i], CACHE_META_BAD);
     check_meta("{\"scope\":null,\"time_created\":99999999999999999999}", CACHE_META_READ);
@@ -198,8 +206,8 @@ static void side_files_are_written(void **state)
 static enum sl_code decode(const char *bytes, const struct cache_meta *meta, bool *kept)
 {
     struct sl_error error;
-    enum sl_code code = cache_entry_decode((struct sl_bytes){(const uint8_t *)bytes, strlen(bytes)}, strlen(bytes),
-                                           100, &meta, &error);
+    enum sl_code code =
+        cache_entry_decode((struct sl_bytes){(const uint8_t *)bytes, strlen(bytes)}, strlen(bytes), 100, &meta, &error);
     *kept = meta != NULL;
     return code;
 }
@@ -226,7 +234,7 @@ static void sizes_tell_damage_from_a_late_side_file(void **state)
     struct cache_meta meta = {.has_size = true, .size = 10, .mtime_ns = 200};
     assert_false(cache_entry_damaged(10, 100, &meta));
     assert_true(cache_entry_damaged(9, 100, &meta));
-    assert_false(cache_entry_damaged(9, 300, &meta)); /* the entry is newer: replaced a moment ago */
+    assert_false(cache_entry_damaged(9, 300, &meta));  /* the entry is newer: replaced a moment ago */
     assert_false(cache_entry_damaged(10, 300, &meta)); /* touched */
     assert_false(cache_entry_damaged(9, 100, NULL));
     const struct cache_meta *late = &meta;
@@ -277,8 +285,8 @@ static void malformed_entries_get_a_chance_at_each_start(void **state)
     (void)state;
     int64_t start = 1000 * CACHE_SECOND_NS + 500;
     struct cache_lifetimes never = {DURATION_NEVER, DURATION_NEVER, DURATION_NEVER, DURATION_NEVER, 0};
-    struct cache_facts facts = {.class = CACHE_MALFORMED, .created_ns = 999 * CACHE_SECOND_NS,
-                                .created_in_seconds = true};
+    struct cache_facts facts = {
+        .class = CACHE_MALFORMED, .created_ns = 999 * CACHE_SECOND_NS, .created_in_seconds = true};
     assert_true(cache_expiry(&never, &facts, start + 1, start, true).expired);
     assert_false(cache_expiry(&never, &facts, start + 1, start, false).expired);
     facts.created_ns = 1000 * CACHE_SECOND_NS; /* the second of the start: whole seconds cannot tell */

@@ -1,0 +1,515 @@
+#include "cache/impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+enum { REFRESHES_REMEMBERED = 1024 }; /* per kind; when passed, those that may be tried again are forgotten */
+#define LOG_EVERY_NS 60000000000ull
+
+/* One computation, or look-up on disk, that any number of callers wait for. Its fiber and each waiting caller hold a
+ * reference. */
+struct flight {
+    struct kind_state *state;
+    struct sl_arena arena;
+    struct sl_str key, scope;
+    void *context;
+    struct fiber_wait_list waiters;
+    uint32_t references;
+    bool done;
+    enum sl_code code;
+    struct cache_item *item;
+    struct sl_error error;
+};
+
+/* A refresh of an outdated version: running, or failed and not to be tried again before a time. */
+struct refresh {
+    uint64_t not_before_ms; /* 0 = running */
+    struct sl_str key;
+};
+
+struct kind_state {
+    const struct cache_kind *kind;
+    const struct cache_lifetimes *lifetimes;
+    struct cache_memory memory;
+    struct sl_map flights;   /* key -> struct flight */
+    struct sl_map refreshes; /* key -> struct refresh */
+    unsigned *lazy;          /* free tokens of the kind's counter; NULL = no refreshes */
+};
+
+static struct {
+    struct cache_disk disk;
+    char *dir;
+    struct kind_state *kinds;
+    size_t count;
+    struct fiber_group group; /* of all computations */
+    unsigned redownloads, recomputations;
+    uint64_t max_mapped;
+    uint64_t last_log_ns;
+} engine;
+
+/* ---- start and end ---- */
+
+/* Half of what the kernel allows a process, the rest being for objects in use and everything else that maps. */
+static uint64_t mapped_limit(void)
+{
+    unsigned long count = 65530;
+    FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+    if (f && fscanf(f, "%lu", &count) != 1)
+        count = 65530;
+    if (f)
+        fclose(f);
+    return count / 2;
+}
+
+static void kind_init(struct kind_state *state, const struct cache_kind *kind, const struct config *config)
+{
+    *state = (struct kind_state){.kind = kind, .lifetimes = cache_lifetimes_of(config, kind->section)};
+    state->memory.name = kind->name;
+    state->memory.capacity = kind->capacity ? kind->capacity(config) : config->default_capacity;
+    state->lazy = kind->section == CACHE_DIAGNOSTICS ? NULL
+                  : kind->section == CACHE_DERIVED   ? &engine.recomputations
+                                                     : &engine.redownloads;
+}
+
+enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
+                        struct sl_error *error)
+{
+    enum sl_code code = cache_tmp_open(config->cache_dir, error);
+    if (code != SL_OK)
+        return code;
+    engine.dir = config->cache_dir ? strdup(config->cache_dir) : NULL;
+    engine.kinds = calloc(count, sizeof *engine.kinds);
+    if (!engine.kinds || (config->cache_dir && !engine.dir)) {
+        cache_close();
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    engine.disk = (struct cache_disk){engine.dir, cache_start_ns(), config->restart_retries_malformed};
+    if (engine.dir)
+        cache_tmp_sweep(engine.dir);
+    engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
+    engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
+    engine.max_mapped = mapped_limit();
+    engine.count = count;
+    for (size_t i = 0; i < count; i++)
+        kind_init(&engine.kinds[i], kinds[i], config);
+    fiber_group_init(&engine.group, NULL);
+    return SL_OK;
+}
+
+void cache_drain(void)
+{
+    fiber_group_cancel(&engine.group);
+    fiber_group_wait(&engine.group);
+}
+
+static void forget_refreshes(struct kind_state *state, uint64_t now_ms)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->refreshes, e));) {
+        struct refresh *refresh = e->value;
+        if (refresh->not_before_ms && refresh->not_before_ms <= now_ms) {
+            sl_map_remove(&state->refreshes, refresh->key);
+            free(refresh);
+        }
+    }
+}
+
+void cache_close(void)
+{
+    for (size_t i = 0; i < engine.count; i++) {
+        cache_memory_free(&engine.kinds[i].memory);
+        forget_refreshes(&engine.kinds[i], UINT64_MAX);
+        sl_map_free(&engine.kinds[i].refreshes);
+        sl_map_free(&engine.kinds[i].flights);
+    }
+    free(engine.kinds);
+    free(engine.dir);
+    engine.kinds = NULL;
+    engine.dir = NULL;
+    engine.count = 0;
+    engine.disk = (struct cache_disk){0};
+    cache_tmp_close();
+}
+
+static struct kind_state *state_of(const struct cache_kind *kind)
+{
+    for (size_t i = 0; i < engine.count; i++)
+        if (engine.kinds[i].kind == kind)
+            return &engine.kinds[i];
+    return NULL;
+}
+
+struct cache_item *cache_retain(struct cache_item *item)
+{
+    item->references++;
+    return item;
+}
+
+void cache_release(struct cache_item *item)
+{
+    if (item && --item->references == 0)
+        cache_item_destroy(item);
+}
+
+/* ---- memory ---- */
+
+static void count_lookup(const struct kind_state *state, const char *layer, enum sl_code code)
+{
+    metric_add(METRIC_CACHE_LOOKUPS, 1, state->kind->name, layer, sl_code_name(code));
+}
+
+bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
+                struct cache_item **item, struct sl_error *error)
+{
+    struct kind_state *state = state_of(kind);
+    struct cache_memory_entry *entry = state ? cache_memory_find(&state->memory, key->text, loop_now_ms()) : NULL;
+    if (!entry)
+        return false;
+    *code = entry->item ? SL_OK : entry->error->code;
+    if (entry->item)
+        *item = cache_retain(entry->item);
+    else if (error)
+        *error = *entry->error;
+    count_lookup(state, "memory", *code);
+    return true;
+}
+
+static void bound_mapped(void)
+{
+    uint64_t mapped = 0;
+    struct kind_state *most = NULL;
+    for (size_t i = 0; i < engine.count; i++) {
+        mapped += engine.kinds[i].memory.mapped;
+        if (!most || engine.kinds[i].memory.mapped > most->memory.mapped)
+            most = &engine.kinds[i];
+    }
+    if (mapped > engine.max_mapped)
+        cache_memory_evict_mapped(&most->memory);
+}
+
+static void remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
+                     const struct sl_error *error, uint64_t for_ns)
+{
+    uint64_t for_ms = DURATION_MS(for_ns), now = loop_now_ms();
+    if (for_ms == 0)
+        return;
+    uint64_t deadline = for_ns == DURATION_NEVER || for_ms > UINT64_MAX - now ? UINT64_MAX : now + for_ms;
+    cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, deadline);
+    bound_mapped();
+}
+
+/* How long a fresh result stays in memory. */
+static uint64_t fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
+{
+    switch (code) {
+    case SL_OK: return (uint64_t)CACHE_TOUCH_EVERY_NS;
+    case SL_INTERNAL: return (uint64_t)CACHE_INTERNAL_FOR_NS;
+    case SL_MALFORMED: return state->lifetimes->retry_malformed_after;
+    case SL_CANCELLED: return 0;
+    case SL_DOWNLOAD_ERROR: return error->duration_ns ? error->duration_ns : state->lifetimes->retry_misses_after;
+    default: return state->lifetimes->retry_misses_after;
+    }
+}
+
+/* ---- one flight ---- */
+
+static void flight_release(struct flight *flight)
+{
+    if (--flight->references)
+        return;
+    cache_release(flight->item);
+    struct sl_arena arena = flight->arena;
+    sl_arena_free(&arena);
+}
+
+static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
+{
+    char *copy = sl_arena_strndup(arena, s.data ? s.data : "", s.size);
+    *ok = *ok && copy;
+    return (struct sl_str){copy, s.size};
+}
+
+static struct flight *flight_new(struct kind_state *state, const struct cache_key *key, const void *context)
+{
+    struct sl_arena arena = {0};
+    struct flight *flight = SL_ARENA_NEW(&arena, struct flight);
+    bool ok = flight != NULL;
+    if (ok) {
+        flight->state = state;
+        flight->key = copy_str(&arena, key->text, &ok);
+        flight->scope = copy_str(&arena, key->scope, &ok);
+        flight->context = state->kind->retain ? state->kind->retain(context, &arena) : (void *)context;
+        ok = ok && (!state->kind->retain || flight->context);
+    }
+    if (!ok) {
+        sl_arena_free(&arena);
+        return NULL;
+    }
+    flight->arena = arena;
+    flight->references = 1;
+    return flight;
+}
+
+/* A directory that does not work is an ordinary sight for an operator; once a minute is enough. */
+static void log_io(const char *what, int number)
+{
+    uint64_t now = clock_mono_ns();
+    if (!number || (engine.last_log_ns && now - engine.last_log_ns < LOG_EVERY_NS))
+        return;
+    engine.last_log_ns = now;
+    log_error("cache", what, LOG_STR("cache_dir", engine.dir ? engine.dir : ""), LOG_STR("error", strerror(number)));
+}
+
+static enum sl_code look_up(struct flight *flight, struct cache_disk_lookup *lookup, struct sl_error *error)
+{
+    struct kind_state *state = flight->state;
+    *lookup = (struct cache_disk_lookup){.disk = &engine.disk,
+                                         .kind = state->kind,
+                                         .lifetimes = state->lifetimes,
+                                         .key = flight->key,
+                                         .tmp = {.fd = -1}};
+    enum sl_code code = pool_run(POOL_IO, cache_disk_lookup, lookup, error);
+    if (code != SL_OK)
+        return code;
+    log_io("cannot read the cache directory", lookup->io_errno);
+    if (lookup->corrupt) {
+        metric_add(METRIC_CACHE_CORRUPT, lookup->corrupt, state->kind->name, NULL, NULL);
+        log_warn("cache", "removed a corrupt entry", LOG_STR("cache", state->kind->name),
+                 LOG_SLSTR("key", flight->key));
+    }
+    if (lookup->found && lookup->code == SL_OK)
+        metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, state->kind->name, "true",
+                       NULL);
+    return SL_OK;
+}
+
+static const char *write_status(enum sl_code code)
+{
+    return code == SL_OK          ? "positive"
+           : code == SL_NOT_FOUND ? "negative"
+           : code == SL_MALFORMED ? "malformed"
+                                  : "cache-specific error";
+}
+
+/* Errors that say nothing about the key, or not for long, stay off the disk. */
+static bool publishable(enum sl_code code, const struct sl_error *error, bool is_refresh)
+{
+    if (code == SL_OK)
+        return true;
+    return !is_refresh && code != SL_INTERNAL && code != SL_CANCELLED &&
+           !(code == SL_DOWNLOAD_ERROR && error->duration_ns);
+}
+
+static enum sl_code publish(struct flight *flight, struct cache_tmp *tmp, enum sl_code code, bool is_refresh,
+                            struct cache_item **item, struct sl_error *error)
+{
+    struct kind_state *state = flight->state;
+    struct cache_disk_publish job = {.disk = &engine.disk,
+                                     .kind = state->kind,
+                                     .key = flight->key,
+                                     .scope = flight->scope,
+                                     .tmp = tmp,
+                                     .code = code,
+                                     .error = *error};
+    if (pool_run(POOL_IO, cache_disk_publish, &job, error) != SL_OK) {
+        cache_tmp_discard(tmp);
+        return SL_INTERNAL;
+    }
+    *error = job.error;
+    *item = job.item;
+    log_io("cache write failed", job.io_errno);
+    if (job.published)
+        metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
+    if (job.outdated_files) {
+        metric_add(METRIC_CACHE_REMOVED_FILES, job.outdated_files, state->kind->name, "version", NULL);
+        metric_add(METRIC_CACHE_REMOVED_BYTES, job.outdated_bytes, state->kind->name, "version", NULL);
+    }
+    if (job.code == SL_OK)
+        metric_observe(METRIC_CACHE_FILE_BYTES, (double)job.item->mapping.bytes.size, state->kind->name, "false", NULL);
+    return job.code;
+}
+
+/* Computes into `tmp`, which is closed in the end. SL_OK: `*item` is a reference. */
+static enum sl_code compute(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct cache_item **item,
+                            struct sl_error *error)
+{
+    const struct cache_kind *kind = flight->state->kind;
+    uint64_t begin = clock_mono_ns();
+    struct sl_arena arena = {0};
+    *error = (struct sl_error){0};
+    /* A shared layer, when there is one, is asked here: its hit fills `tmp` in place of the computation. */
+    enum sl_code code = kind->compute(flight->context, tmp, &arena, error);
+    sl_arena_free(&arena);
+    error->code = code;
+    metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
+    if (publishable(code, error, is_refresh))
+        return publish(flight, tmp, code, is_refresh, item, error);
+    cache_tmp_discard(tmp);
+    return code;
+}
+
+/* The result goes into memory and the flight out of the table in one go: nobody can start a second one in between. */
+static void land(struct flight *flight, uint64_t for_ns)
+{
+    struct kind_state *state = flight->state;
+    flight->done = true;
+    flight->error.code = flight->code;
+    remember(state, flight->key, flight->code, flight->item, &flight->error, for_ns);
+    sl_map_remove(&state->flights, flight->key);
+    fiber_wake_all(&flight->waiters);
+}
+
+/* ---- refreshing outdated versions ---- */
+
+/* A place in `refreshes` and a token, or NULL. */
+static struct refresh *refresh_begin(struct flight *flight)
+{
+    struct kind_state *state = flight->state;
+    uint64_t now = loop_now_ms();
+    struct refresh *refresh = sl_map_get(&state->refreshes, flight->key);
+    if (!state->lazy || *state->lazy == 0 || (refresh && (!refresh->not_before_ms || refresh->not_before_ms > now)))
+        return NULL;
+    if (state->refreshes.count >= REFRESHES_REMEMBERED)
+        forget_refreshes(state, now);
+    if (!refresh && (refresh = sl_map_get(&state->refreshes, flight->key)) == NULL) {
+        refresh = calloc(1, sizeof *refresh + flight->key.size);
+        if (!refresh)
+            return NULL;
+        memcpy(refresh + 1, flight->key.data, flight->key.size);
+        refresh->key = (struct sl_str){(char *)(refresh + 1), flight->key.size};
+        void **slot = sl_map_slot(&state->refreshes, refresh->key, NULL);
+        if (!slot) {
+            free(refresh);
+            return NULL;
+        }
+        *slot = refresh;
+    }
+    refresh->not_before_ms = 0;
+    --*state->lazy;
+    return refresh;
+}
+
+static void refresh_end(struct flight *flight, struct refresh *refresh, enum sl_code code)
+{
+    struct kind_state *state = flight->state;
+    uint64_t wait_ms = DURATION_MS(state->lifetimes->retry_misses_after), now = loop_now_ms();
+    ++*state->lazy;
+    if (code == SL_OK || wait_ms == 0) {
+        sl_map_remove(&state->refreshes, refresh->key);
+        free(refresh);
+    } else {
+        refresh->not_before_ms = wait_ms > UINT64_MAX - now ? UINT64_MAX : now + wait_ms;
+    }
+}
+
+/* After the callers have gone on with the old version, the flight's fiber makes the current one. Only contents replace
+ * it: an error must not destroy what still serves. */
+static void refresh(struct flight *flight)
+{
+    struct kind_state *state = flight->state;
+    struct refresh *place = refresh_begin(flight);
+    struct cache_tmp tmp;
+    if (!place)
+        return;
+    struct cache_item *item = NULL;
+    struct sl_error error = {0};
+    enum sl_code code = cache_tmp_create(&tmp, false, &error);
+    if (code == SL_OK)
+        code = compute(flight, &tmp, true, &item, &error);
+    if (code == SL_OK)
+        remember(state, flight->key, SL_OK, item, NULL, (uint64_t)CACHE_TOUCH_EVERY_NS);
+    else
+        log_debug("cache", "could not refresh an outdated entry", LOG_STR("cache", state->kind->name), LOG_ERR(&error));
+    cache_release(item);
+    refresh_end(flight, place, code);
+}
+
+/* ---- the fiber of a key ---- */
+
+static void fly(void *arg)
+{
+    struct flight *flight = arg;
+    struct cache_disk_lookup lookup;
+    struct sl_error *error = &flight->error;
+    enum sl_code code = look_up(flight, &lookup, error);
+    if (code != SL_OK) { /* the pool is full: a statement about now, not about the key */
+        flight->code = code == SL_CANCELLED ? code : SL_INTERNAL;
+        count_lookup(flight->state, "computed", flight->code);
+        land(flight, 0);
+    } else if (lookup.found) {
+        bool outdated = lookup.version != flight->state->kind->version;
+        flight->code = lookup.code;
+        flight->item = lookup.item;
+        *error = lookup.error;
+        count_lookup(flight->state, outdated ? "fallback" : "disk", flight->code);
+        land(flight, lookup.left_ns);
+        if (outdated)
+            refresh(flight);
+    } else {
+        if (lookup.tmp.fd >= 0) {
+            flight->code = compute(flight, &lookup.tmp, false, &flight->item, error);
+        } else {
+            *error = lookup.tmp_error;
+            flight->code = SL_INTERNAL;
+        }
+        count_lookup(flight->state, "computed", flight->code);
+        land(flight, fresh_for(flight->state, flight->code, error));
+    }
+    flight_release(flight);
+}
+
+static enum sl_code start(struct kind_state *state, const struct cache_key *key, const void *context,
+                          struct flight **started, struct sl_error *error)
+{
+    struct flight *flight = flight_new(state, key, context);
+    void **slot = flight ? sl_map_slot(&state->flights, flight->key, NULL) : NULL;
+    if (!slot) {
+        if (flight)
+            flight_release(flight);
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    *slot = flight;
+    if (!fiber_start(&engine.group, fly, flight)) {
+        sl_map_remove(&state->flights, flight->key);
+        flight_release(flight);
+        return sl_fail(error, SL_INTERNAL, "too many fibers");
+    }
+    *started = flight;
+    return SL_OK;
+}
+
+enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
+                       struct cache_item **item, struct sl_error *error)
+{
+    enum sl_code code;
+    *item = NULL;
+    if (cache_peek(kind, key, &code, item, error))
+        return code;
+    struct kind_state *state = state_of(kind);
+    if (!state)
+        return sl_fail(error, SL_INTERNAL, "the cache kind %s is not registered", kind->name);
+    struct flight *flight = sl_map_get(&state->flights, key->text);
+    bool joined = flight != NULL;
+    if (!joined && (code = start(state, key, context, &flight, error)) != SL_OK)
+        return code;
+    flight->references++;
+    while (!flight->done)
+        if (fiber_wait_on(&flight->waiters, UINT64_MAX) == FIBER_CANCELLED) {
+            flight_release(flight);
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+        }
+    code = flight->code;
+    if (code == SL_OK)
+        *item = cache_retain(flight->item);
+    else if (error)
+        *error = flight->error;
+    if (joined)
+        count_lookup(state, "joined", code);
+    flight_release(flight);
+    return code;
+}

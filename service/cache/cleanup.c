@@ -1,0 +1,255 @@
+/* Removing what has expired. Works beside running servers: nothing is locked, every step may find that somebody else was
+ * faster, and directories go only by rmdir, which refuses when a server has just put something there. */
+#include "cache/impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "core/metrics.h"
+
+enum { MAX_DEPTH = 32 };
+#define ORPHAN_AFTER_NS (3600 * CACHE_SECOND_NS) /* a side file without entry: its entry may be about to come back */
+
+struct sweep {
+    const struct cache_kind *kind;
+    const struct cache_lifetimes *lifetimes;
+    const struct cleanup_options *options;
+    bool restart_retries_malformed;
+    int64_t now_ns, start_ns;
+    struct cleanup_totals totals; /* of this kind */
+};
+
+static void failed(struct sweep *sweep, const char *what, const char *name)
+{
+    if (errno == ENOENT)
+        return; /* already gone */
+    sweep->totals.errors++;
+    log_warn("cleanup", what, LOG_STR("cache", sweep->kind->name), LOG_STR("file", name),
+             LOG_STR("error", strerror(errno)));
+}
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
+}
+
+/* False when the file cannot be read. */
+static bool expired(struct sweep *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
+{
+    uint8_t head[128]; /* the longest marker with a duration; other details do not matter here */
+    int fd = openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = number;
+    if (n < 0)
+        return false;
+    struct cache_meta read;
+    const struct cache_meta *meta = NULL;
+    if (cache_meta_read(at, name, &read) == CACHE_META_READ)
+        meta = &read;
+    struct cache_facts facts;
+    if (cache_entry_damaged((uint64_t)st->st_size, mtime_ns(st), meta)) {
+        *is_expired = true;
+        return true;
+    }
+    enum sl_code code =
+        cache_entry_decode((struct sl_bytes){head, (size_t)n}, (uint64_t)st->st_size, mtime_ns(st), &meta, NULL);
+    cache_entry_facts(code, mtime_ns(st), meta, &facts);
+    *is_expired =
+        cache_expiry(sweep->lifetimes, &facts, sweep->now_ns, sweep->start_ns, sweep->restart_retries_malformed)
+            .expired;
+    return true;
+}
+
+static bool remove_file(struct sweep *sweep, int at, const char *name)
+{
+    if (sweep->options->dry_run || unlinkat(at, name, 0) == 0 || errno == ENOENT)
+        return true;
+    failed(sweep, "cannot remove a file", name);
+    return false;
+}
+
+/* An entry. Returns whether it is gone afterwards. */
+static bool sweep_entry(struct sweep *sweep, int at, const char *name, const struct stat *st)
+{
+    bool is_expired = sweep->options->all;
+    if (!is_expired && !expired(sweep, at, name, st, &is_expired)) {
+        bool gone = errno == ENOENT;
+        failed(sweep, "cannot read a cache entry", name);
+        return gone;
+    }
+    if (!is_expired || !remove_file(sweep, at, name)) {
+        sweep->totals.files++;
+        sweep->totals.bytes += (uint64_t)st->st_size;
+        return false;
+    }
+    char side[300];
+    if (cache_meta_name(name, side, sizeof side))
+        remove_file(sweep, at, side);
+    log_debug("cleanup", "removed", LOG_STR("cache", sweep->kind->name), LOG_STR("file", name),
+              LOG_U64("bytes", (uint64_t)st->st_size), LOG_BOOL("dry_run", sweep->options->dry_run));
+    sweep->totals.removed_files++;
+    sweep->totals.removed_bytes += (uint64_t)st->st_size;
+    return true;
+}
+
+/* A side file goes with its entry; one whose entry has gone without it goes when it is old. It never keeps its
+ * directory by itself: the rmdir tells. */
+static void sweep_side_file(struct sweep *sweep, int at, const char *name, size_t entry_length, const struct stat *st)
+{
+    char entry[300];
+    struct stat ignored;
+    snprintf(entry, sizeof entry, "%.*s", (int)entry_length, name);
+    if (fstatat(at, entry, &ignored, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        return;
+    if (sweep->options->all || sweep->now_ns - mtime_ns(st) > ORPHAN_AFTER_NS)
+        remove_file(sweep, at, name);
+}
+
+static bool sweep_dir(struct sweep *sweep, int fd, unsigned depth);
+
+static bool sweep_child(struct sweep *sweep, int at, const char *name, unsigned depth)
+{
+    struct stat st;
+    if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+        bool gone = errno == ENOENT;
+        failed(sweep, "cannot examine a file", name);
+        return gone;
+    }
+    struct sl_str text = sl_str(name), suffix = SL_STR(".metadata");
+    if (S_ISREG(st.st_mode) && sl_str_ends(text, suffix)) {
+        sweep_side_file(sweep, at, name, text.size - suffix.size, &st);
+        return true;
+    }
+    if (S_ISREG(st.st_mode))
+        return sweep_entry(sweep, at, name, &st);
+    if (S_ISLNK(st.st_mode))
+        return remove_file(sweep, at, name);
+    if (!S_ISDIR(st.st_mode) || depth >= MAX_DEPTH)
+        return false;
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        bool gone = errno == ENOENT;
+        failed(sweep, "cannot open a directory", name);
+        return gone;
+    }
+    if (!sweep_dir(sweep, fd, depth + 1))
+        return false;
+    return sweep->options->dry_run || unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+/* Takes over `fd`. Returns whether the directory is empty afterwards. */
+static bool sweep_dir(struct sweep *sweep, int fd, unsigned depth)
+{
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        failed(sweep, "cannot read a directory", "");
+        close(fd);
+        return false;
+    }
+    bool empty = true;
+    for (struct dirent *e; (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            empty &= sweep_child(sweep, fd, e->d_name, depth);
+    closedir(dir);
+    return empty;
+}
+
+static enum sl_code sweep_kind(struct sweep *sweep, const char *cache_dir, struct sl_error *error)
+{
+    char path[CACHE_PATH_BYTES];
+    if (snprintf(path, sizeof path, "%s/%s", cache_dir, sweep->kind->name) >= (int)sizeof path)
+        return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
+    if (mkdir(cache_dir, 0750) != 0 && errno != EEXIST)
+        return sl_fail(error, SL_INTERNAL, "cannot create %.150s: %s", cache_dir, strerror(errno));
+    if (mkdir(path, 0750) != 0 && errno != EEXIST)
+        return sl_fail(error, SL_INTERNAL, "cannot create %.150s: %s", path, strerror(errno));
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot open %.150s: %s", path, strerror(errno));
+    sweep_dir(sweep, fd, 0);
+    return SL_OK;
+}
+
+static void count(const struct sweep *sweep, struct cleanup_totals *totals)
+{
+    const char *name = sweep->kind->name;
+    metric_set(METRIC_CACHE_DISK_BYTES, (double)sweep->totals.bytes, name, NULL, NULL);
+    metric_set(METRIC_CACHE_DISK_FILES, (double)sweep->totals.files, name, NULL, NULL);
+    metric_add(METRIC_CACHE_REMOVED_BYTES, sweep->totals.removed_bytes, name, "age", NULL);
+    metric_add(METRIC_CACHE_REMOVED_FILES, sweep->totals.removed_files, name, "age", NULL);
+    totals->files += sweep->totals.files;
+    totals->bytes += sweep->totals.bytes;
+    totals->removed_files += sweep->totals.removed_files;
+    totals->removed_bytes += sweep->totals.removed_bytes;
+    totals->errors += sweep->totals.errors;
+}
+
+static bool wanted(const struct cleanup_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->only_count; i++)
+        if (strcmp(options->only[i], name) == 0)
+            return true;
+    return options->only_count == 0;
+}
+
+static const char *unknown_name(const struct cleanup_options *options, const struct cache_kind *const *kinds,
+                                size_t kind_count)
+{
+    for (size_t i = 0; i < options->only_count; i++) {
+        size_t k = 0;
+        while (k < kind_count && strcmp(kinds[k]->name, options->only[i]) != 0)
+            k++;
+        if (k == kind_count)
+            return options->only[i];
+    }
+    return NULL;
+}
+
+enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t kind_count,
+                           const struct cleanup_options *options, struct cleanup_totals *totals, struct sl_error *error)
+{
+    *totals = (struct cleanup_totals){0};
+    if (!config->cache_dir)
+        return sl_fail(error, SL_NOT_FOUND, "no caching configured! Did you provide a path to your config file?");
+    const char *unknown = unknown_name(options, kinds, kind_count);
+    if (unknown)
+        return sl_fail(error, SL_MALFORMED, "unknown cache kind: %.60s", unknown);
+    int64_t start_ns = cache_start_ns();
+    if (!options->dry_run)
+        cache_tmp_sweep(config->cache_dir);
+    /* A different kind first each time, so that no kind is always the one that an interrupted run does not reach. */
+    unsigned first = 0;
+    if (getrandom(&first, sizeof first, 0) != (ssize_t)sizeof first)
+        first = (unsigned)start_ns;
+    enum sl_code result = SL_OK;
+    for (size_t i = 0; i < kind_count; i++) {
+        const struct cache_kind *kind = kinds[(first + i) % kind_count];
+        if (!wanted(options, kind->name))
+            continue;
+        struct sweep sweep = {.kind = kind,
+                              .lifetimes = cache_lifetimes_of(config, kind->section),
+                              .options = options,
+                              .now_ns = cache_now_ns(),
+                              .start_ns = start_ns,
+                              .restart_retries_malformed = config->restart_retries_malformed};
+        struct sl_error failure;
+        if (sweep_kind(&sweep, config->cache_dir, &failure) != SL_OK) {
+            sweep.totals.errors++;
+            log_error("cleanup", "cannot clean up", LOG_STR("cache", kind->name), LOG_ERR(&failure));
+            if (result == SL_OK)
+                result = sl_fail(error, SL_INTERNAL, "%s", failure.message);
+        }
+        count(&sweep, totals);
+    }
+    return result;
+}

@@ -1,0 +1,279 @@
+#include "cache/impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/duration.h"
+
+enum { PUBLISH_ATTEMPTS = 3 };
+
+static bool entry_path(const struct cache_disk *disk, const struct cache_kind *kind, const uint8_t *hash,
+                       unsigned version, char out[CACHE_PATH_BYTES])
+{
+    char relative[128];
+    cache_hash_path(hash, version, version <= kind->format1_up_to, relative);
+    return snprintf(out, CACHE_PATH_BYTES, "%s/%s/%s", disk->dir, kind->name, relative) < CACHE_PATH_BYTES;
+}
+
+static void remove_entry(const char *path)
+{
+    char side[CACHE_PATH_BYTES];
+    unlink(path);
+    if (cache_meta_name(path, side, sizeof side))
+        unlink(side);
+}
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
+}
+
+/* ---- items ---- */
+
+void cache_item_destroy(struct cache_item *item)
+{
+    if (item->loaded && item->kind->free_loaded)
+        item->kind->free_loaded(item->loaded);
+    if (item->mapping.mapped)
+        sl_unmap(&item->mapping);
+    else if (item->mapping.bytes.size)
+        free((void *)item->mapping.bytes.data);
+    free(item);
+}
+
+static bool read_exactly(int fd, uint8_t *to, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t n = pread(fd, to + at, size - at, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+/* Small files are copied: a mapping costs a page, a fault and one of the process's limited number of maps, and entries
+ * of a hundred bytes are by far the most numerous. */
+static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind *kind, struct sl_mapping *mapping,
+                                 struct sl_error *error)
+{
+    *mapping = (struct sl_mapping){{(const uint8_t *)"", 0}, 0};
+    if (size == 0)
+        return SL_OK;
+    if (size > CACHE_HEAD_BYTES) {
+        enum sl_code code = sl_map_fd(fd, mapping, error);
+        if (code == SL_OK && kind->random_access)
+            madvise((void *)mapping->bytes.data, mapping->mapped, MADV_RANDOM);
+        return code == SL_OK ? SL_OK : SL_INTERNAL;
+    }
+    uint8_t *copy = malloc(size);
+    if (!copy || !read_exactly(fd, copy, size)) {
+        free(copy);
+        return sl_fail(error, SL_INTERNAL, "cannot read a cache entry");
+    }
+    mapping->bytes = (struct sl_bytes){copy, size};
+    return SL_OK;
+}
+
+/* SL_MALFORMED: the kind's loader refused the bytes. */
+static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s,
+                              struct cache_item **made, struct sl_error *error)
+{
+    struct cache_item *item = calloc(1, sizeof *item);
+    if (!item)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    *item = (struct cache_item){.references = 1, .kind = kind, .time_created = created_s};
+    enum sl_code code = map_contents(fd, size, kind, &item->mapping, error);
+    if (code == SL_OK && kind->load && kind->load(item->mapping.bytes, &item->loaded, &item->weight, error) != SL_OK) {
+        item->loaded = NULL;
+        code = SL_MALFORMED;
+    }
+    if (code == SL_OK)
+        *made = item;
+    else
+        cache_item_destroy(item);
+    return code;
+}
+
+/* ---- look-up ---- */
+
+/* Contents that nobody has used for an hour become young again. False: the entry is gone. */
+static bool touch(int fd, struct cache_disk_lookup *l)
+{
+    struct stat st;
+    if (futimens(fd, NULL) != 0)
+        l->io_errno = errno;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat *st, const char *path,
+                          const struct cache_facts *facts, const struct cache_verdict *verdict)
+{
+    if (verdict->touch && !touch(fd, l))
+        return false;
+    enum sl_code code =
+        make_item(fd, (uint64_t)st->st_size, l->kind, facts->created_ns / CACHE_SECOND_NS, &l->item, &l->error);
+    if (code == SL_MALFORMED) {
+        remove_entry(path);
+        l->corrupt++;
+    }
+    return code == SL_OK;
+}
+
+/* True when the entry is there, unexpired and usable. */
+static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
+{
+    struct stat st;
+    uint8_t head[CACHE_HEAD_BYTES];
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    size_t head_size = st.st_size < (off_t)sizeof head ? (size_t)st.st_size : sizeof head;
+    if (!read_exactly(fd, head, head_size))
+        return false;
+    struct cache_meta read;
+    enum cache_meta_result result = cache_meta_read(AT_FDCWD, path, &read);
+    char side[CACHE_PATH_BYTES];
+    if (result == CACHE_META_BAD && cache_meta_name(path, side, sizeof side))
+        unlink(side);
+    const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
+    if (cache_entry_damaged((uint64_t)st.st_size, mtime_ns(&st), meta)) {
+        remove_entry(path);
+        l->corrupt++;
+        return false;
+    }
+    l->code =
+        cache_entry_decode((struct sl_bytes){head, head_size}, (uint64_t)st.st_size, mtime_ns(&st), &meta, &l->error);
+    if (l->code == SL_INTERNAL)
+        return false;
+    struct cache_facts facts;
+    cache_entry_facts(l->code, mtime_ns(&st), meta, &facts);
+    struct cache_verdict verdict =
+        cache_expiry(l->lifetimes, &facts, cache_now_ns(), l->disk->start_ns, l->disk->restart_retries_malformed);
+    l->left_ns = verdict.left_ns;
+    return !verdict.expired && (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict));
+}
+
+static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned version)
+{
+    char path[CACHE_PATH_BYTES];
+    if (!entry_path(l->disk, l->kind, hash, version, path))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            l->io_errno = errno;
+        return false;
+    }
+    bool found = open_entry(l, fd, path);
+    close(fd);
+    l->version = version;
+    return found;
+}
+
+void cache_disk_lookup(void *arg)
+{
+    struct cache_disk_lookup *l = arg;
+    l->tmp.fd = -1;
+    if (l->disk->dir) {
+        uint8_t hash[CACHE_HASH_BYTES];
+        cache_key_hash(l->key, hash);
+        l->found = look_at(l, hash, l->kind->version);
+        const unsigned *fallback = l->kind->fallbacks;
+        for (unsigned i = 0; !l->found && !l->corrupt && fallback && i < CACHE_VERSIONS_MAX && fallback[i]; i++)
+            l->found = look_at(l, hash, fallback[i]);
+    }
+    if (!l->found)
+        cache_tmp_create(&l->tmp, false, &l->tmp_error);
+}
+
+/* ---- publishing ---- */
+
+static bool move_into_place(struct cache_disk_publish *p, char *path)
+{
+    if (!p->tmp->path[0])
+        return false;
+    bool moved = fdatasync(p->tmp->fd) == 0;
+    /* Cleaning may remove a directory that just became empty between its making and the rename. */
+    for (int attempt = 0; moved; attempt++) {
+        if (cache_make_parents(path, strlen(p->disk->dir)) && rename(p->tmp->path, path) == 0) {
+            p->tmp->path[0] = '\0';
+            return true;
+        }
+        moved = errno == ENOENT && attempt + 1 < PUBLISH_ATTEMPTS;
+    }
+    p->io_errno = errno;
+    return false;
+}
+
+static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
+{
+    const unsigned *previous = p->kind->previous;
+    char path[CACHE_PATH_BYTES];
+    for (unsigned i = 0; previous && i < CACHE_VERSIONS_MAX && previous[i]; i++) {
+        struct stat st;
+        if (!entry_path(p->disk, p->kind, hash, previous[i], path))
+            continue;
+        if (lstat(path, &st) == 0) {
+            p->outdated_files++;
+            p->outdated_bytes += (uint64_t)st.st_size;
+        }
+        remove_entry(path); /* also a side file that is left alone */
+    }
+}
+
+static void publish(struct cache_disk_publish *p, uint64_t size, int64_t created_s)
+{
+    uint8_t hash[CACHE_HASH_BYTES];
+    char path[CACHE_PATH_BYTES];
+    cache_key_hash(p->key, hash);
+    if (!p->disk->dir || !entry_path(p->disk, p->kind, hash, p->kind->version, path) || !move_into_place(p, path))
+        return;
+    p->published = true;
+    struct sl_buf json = {0};
+    cache_meta_encode(p->key, p->scope, created_s, p->code, size, &json);
+    if (!json.failed)
+        cache_meta_write(path, sl_buf_bytes(&json));
+    sl_buf_free(&json);
+    remove_previous(p, hash);
+}
+
+/* The file becomes exactly the marker, whatever the computation had written before it failed. */
+static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
+{
+    struct sl_buf marker = {0};
+    cache_error_encode(&p->error, &marker);
+    *size = marker.size;
+    bool ok = !marker.failed && ftruncate(p->tmp->fd, 0) == 0 &&
+              (marker.size == 0 || pwrite(p->tmp->fd, marker.data, marker.size, 0) == (ssize_t)marker.size);
+    if (!ok)
+        p->io_errno = errno;
+    sl_buf_free(&marker);
+    return ok;
+}
+
+void cache_disk_publish(void *arg)
+{
+    struct cache_disk_publish *p = arg;
+    struct stat st;
+    uint64_t size = 0;
+    int64_t created_s = cache_now_ns() / CACHE_SECOND_NS;
+    p->error.code = p->code;
+    if (p->code != SL_OK) {
+        if (p->disk->dir && write_marker(p, &size))
+            publish(p, size, created_s);
+    } else if (fstat(p->tmp->fd, &st) != 0) {
+        p->code = sl_fail(&p->error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
+    } else if (make_item(p->tmp->fd, (uint64_t)st.st_size, p->kind, created_s, &p->item, &p->error) != SL_OK) {
+        p->code = p->error.code = SL_INTERNAL;
+    } else {
+        publish(p, (uint64_t)st.st_size, created_s);
+    }
+    cache_tmp_discard(p->tmp);
+}

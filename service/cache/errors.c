@@ -1,0 +1,126 @@
+#include "cache/cache.h"
+
+#include "core/duration.h"
+
+/* Errors that are kept on disk, each by the word its file begins with. No word is the beginning of another. Not found
+ * has none: its file is empty. */
+static const struct marker {
+    enum sl_code code;
+    struct sl_str word, text;
+} markers[] = {
+    {SL_PERMISSION_DENIED, SL_STR("permissiondenied"), SL_STR("permission denied: ")},
+    {SL_TIMEOUT, SL_STR("timeout"), SL_STR("download timed out after ")},
+    {SL_DOWNLOAD_ERROR, SL_STR("downloaderror"), SL_STR("download failed: ")},
+    {SL_MALFORMED, SL_STR("malformed"), SL_STR("malformed: ")},
+    {SL_UNSUPPORTED, SL_STR("unsupported"), SL_STR("unsupported: ")},
+};
+enum { MARKERS = sizeof markers / sizeof *markers };
+
+static const struct marker *marker_of(enum sl_code code)
+{
+    for (size_t i = 0; i < MARKERS; i++)
+        if (markers[i].code == code)
+            return &markers[i];
+    return NULL;
+}
+
+void cache_error_encode(const struct sl_error *error, struct sl_buf *out)
+{
+    const struct marker *marker = marker_of(error->code);
+    if (!marker)
+        return;
+    sl_buf_str(out, marker->word);
+    if (error->code == SL_TIMEOUT)
+        duration_format(error->duration_ns, out);
+    else
+        sl_buf_cstr(out, error->message);
+}
+
+/* Length of the UTF-8 sequence at `s` (RFC 3629, section 4), or 0 when it is none; `*skip` is then what a decoder drops
+ * for one replacement character. */
+static size_t utf8_length(const uint8_t *s, size_t size, size_t *skip)
+{
+    uint8_t first = s[0];
+    size_t length = first < 0x80                    ? 1
+                    : first >= 0xC2 && first < 0xE0 ? 2
+                    : (first & 0xF0) == 0xE0        ? 3
+                    : first >= 0xF0 && first < 0xF5 ? 4
+                                                    : 0;
+    uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+    *skip = 1;
+    for (size_t i = 1; i < length; i++) {
+        if (i >= size || s[i] < low || s[i] > high)
+            return 0;
+        *skip = i + 1;
+        low = 0x80;
+        high = 0xBF;
+    }
+    return length;
+}
+
+/* Copies text, bad bytes becoming U+FFFD, as much as fits with whole characters. */
+static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
+{
+    size_t at = 0, used = 0;
+    while (at < from.size && from.data[at]) {
+        size_t skip, length = utf8_length(from.data + at, from.size - at, &skip);
+        const void *piece = length ? (const void *)(from.data + at) : "\xEF\xBF\xBD";
+        size_t size = length ? length : 3;
+        if (used + size >= capacity)
+            break;
+        memcpy(to + used, piece, size);
+        used += size;
+        at += length ? length : skip;
+    }
+    to[used] = '\0';
+}
+
+static enum sl_code decode_timeout(struct sl_bytes details, struct sl_error *error)
+{
+    char text[sizeof error->message];
+    copy_lossy(details, text, sizeof text);
+    uint64_t ns;
+    if (!duration_parse(sl_str(text), &ns))
+        return sl_fail(error, SL_INTERNAL, "a kept timeout without a duration");
+    struct sl_buf limit = {0};
+    duration_format_short(ns, &limit);
+    sl_fail(error, SL_TIMEOUT, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&limit)));
+    if (error)
+        error->duration_ns = ns;
+    sl_buf_free(&limit);
+    return SL_TIMEOUT;
+}
+
+enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error)
+{
+    if (bytes.size == 0)
+        return sl_fail(error, SL_NOT_FOUND, "not found");
+    for (size_t i = 0; i < MARKERS; i++) {
+        struct sl_str word = markers[i].word;
+        if (bytes.size < word.size || memcmp(bytes.data, word.data, word.size) != 0)
+            continue;
+        struct sl_bytes details = {bytes.data + word.size, bytes.size - word.size};
+        if (markers[i].code == SL_TIMEOUT)
+            return decode_timeout(details, error);
+        sl_fail(error, markers[i].code, "%s", "");
+        if (error)
+            copy_lossy(details, error->message, sizeof error->message);
+        return markers[i].code;
+    }
+    return SL_OK;
+}
+
+void cache_error_text(const struct sl_error *error, struct sl_buf *out)
+{
+    const struct marker *marker = marker_of(error->code);
+    if (!marker) {
+        sl_buf_cstr(out, error->code == SL_NOT_FOUND ? "not found" : "internal error");
+        return;
+    }
+    sl_buf_str(out, marker->text);
+    if (error->code == SL_TIMEOUT)
+        duration_format_short(error->duration_ns, out);
+    else
+        sl_buf_cstr(out, error->message);
+}

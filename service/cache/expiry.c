@@ -1,0 +1,114 @@
+#include "cache/impl.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "core/duration.h"
+
+int64_t cache_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * CACHE_SECOND_NS + now.tv_nsec;
+}
+
+int64_t cache_start_ns(void)
+{
+    static _Atomic int64_t start;
+    int64_t unset = 0, now = cache_now_ns();
+    return atomic_compare_exchange_strong(&start, &unset, now) ? now : unset;
+}
+
+const struct cache_lifetimes *cache_lifetimes_of(const struct config *config, enum cache_section section)
+{
+    switch (section) {
+    case CACHE_DOWNLOADED: return &config->downloaded;
+    case CACHE_DERIVED: return &config->derived;
+    case CACHE_INDEX: return &config->index;
+    case CACHE_DIAGNOSTICS: break;
+    }
+    return &config->diagnostics;
+}
+
+enum cache_class cache_class_of(enum sl_code code)
+{
+    return code == SL_OK ? CACHE_CONTENTS : code == SL_MALFORMED ? CACHE_MALFORMED : CACHE_NEGATIVE;
+}
+
+/* A clock that jumped back makes everything young, never old. */
+static uint64_t age(int64_t then_ns, int64_t now_ns)
+{
+    return then_ns < now_ns ? (uint64_t)(now_ns - then_ns) : 0;
+}
+
+static struct cache_verdict until(uint64_t age_ns, uint64_t limit_ns)
+{
+    if (limit_ns == DURATION_NEVER)
+        return (struct cache_verdict){.left_ns = DURATION_NEVER};
+    return (struct cache_verdict){.expired = age_ns >= limit_ns, .left_ns = age_ns < limit_ns ? limit_ns - age_ns : 0};
+}
+
+static bool before_start(const struct cache_facts *facts, int64_t start_ns)
+{
+    if (facts->created_in_seconds)
+        return facts->created_ns / CACHE_SECOND_NS < start_ns / CACHE_SECOND_NS;
+    return facts->created_ns < start_ns;
+}
+
+struct cache_verdict cache_expiry(const struct cache_lifetimes *lifetimes, const struct cache_facts *facts,
+                                  int64_t now_ns, int64_t start_ns, bool restart_retries_malformed)
+{
+    uint64_t unused = age(facts->mtime_ns, now_ns), old = age(facts->created_ns, now_ns);
+    struct cache_verdict verdict;
+    switch (facts->class) {
+    case CACHE_CONTENTS:
+        verdict = (struct cache_verdict){.expired = lifetimes->max_unused_for != DURATION_NEVER &&
+                                                    unused > lifetimes->max_unused_for};
+        verdict.touch = !verdict.expired && unused >= (uint64_t)CACHE_TOUCH_EVERY_NS;
+        verdict.left_ns = verdict.touch                             ? (uint64_t)CACHE_TOUCH_EVERY_NS
+                          : unused < (uint64_t)CACHE_TOUCH_EVERY_NS ? (uint64_t)CACHE_TOUCH_EVERY_NS - unused
+                                                                    : 0;
+        return verdict;
+    case CACHE_NEGATIVE:
+        return until(old, facts->is_public ? lifetimes->retry_misses_after_public : lifetimes->retry_misses_after);
+    case CACHE_MALFORMED: break;
+    }
+    verdict = until(old, lifetimes->retry_malformed_after);
+    if (restart_retries_malformed && before_start(facts, start_ns))
+        verdict.expired = true;
+    return verdict;
+}
+
+bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, const struct cache_meta *meta)
+{
+    return meta && meta->has_size && meta->size != size && mtime_ns <= meta->mtime_ns;
+}
+
+enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, int64_t mtime_ns, const struct cache_meta **meta,
+                                struct sl_error *error)
+{
+    /* An entry goes into place before its side file. Between the two an older side file is still there: the entry is
+     * then the younger one (a touched entry is, too, but its size agrees). */
+    if (*meta && (*meta)->has_size && (*meta)->size != size && mtime_ns > (*meta)->mtime_ns)
+        *meta = NULL;
+    enum sl_code by_marker = cache_error_decode(head, error);
+    if (!*meta || !(*meta)->has_status)
+        return by_marker;
+    if ((*meta)->status == SL_OK)
+        return SL_OK;
+    if (by_marker != (*meta)->status)
+        *meta = NULL;
+    return by_marker;
+}
+
+void cache_entry_facts(enum sl_code code, int64_t mtime_ns, const struct cache_meta *meta, struct cache_facts *facts)
+{
+    *facts = (struct cache_facts){.class = cache_class_of(code), .mtime_ns = mtime_ns, .created_ns = mtime_ns};
+    if (!meta)
+        return;
+    facts->is_public = meta->is_public;
+    facts->created_in_seconds = true;
+    int64_t limit = INT64_MAX / CACHE_SECOND_NS;
+    int64_t seconds = meta->created_s < 0 ? 0 : meta->created_s > limit ? limit : meta->created_s;
+    facts->created_ns = seconds * CACHE_SECOND_NS;
+}

@@ -1,0 +1,51 @@
+#include "cache/impl.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES])
+{
+    /* Fails only without memory for its context; going on with another name would mix up entries. */
+    if (EVP_Digest(text.data ? text.data : "", text.size, hash, NULL, EVP_sha256(), NULL) != 1)
+        abort();
+}
+
+void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128])
+{
+    static const char digits[] = "0123456789abcdef";
+    int at = snprintf(out, 128, "v%u/", version);
+    for (unsigned i = 0; i < CACHE_HASH_BYTES; i++) {
+        out[at++] = digits[hash[i] >> 4];
+        out[at++] = digits[hash[i] & 15];
+        if (i == 0 || i == (format1 ? 3 : 1))
+            out[at++] = '/';
+    }
+    out[at] = '\0';
+}
+
+void cache_relative_path(struct sl_str key_text, unsigned version, bool format1, char out[128])
+{
+    uint8_t hash[CACHE_HASH_BYTES];
+    cache_key_hash(key_text, hash);
+    cache_hash_path(hash, version, format1, out);
+}
+
+bool cache_scope_global(struct sl_str scope)
+{
+    return scope.size == 0 || sl_str_equal(scope, SL_STR("global"));
+}
+
+bool cache_make_parents(char *path, size_t keep)
+{
+    for (char *slash = path + keep; (slash = strchr(slash + 1, '/'));) {
+        *slash = '\0';
+        bool ok = mkdir(path, 0750) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!ok)
+            return false;
+    }
+    return true;
+}

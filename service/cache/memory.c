@@ -1,0 +1,126 @@
+#include "cache/impl.h"
+
+#include <stdlib.h>
+
+#include "core/metrics.h"
+
+enum { BOOKKEEPING = 80, ITEM_MIN = 32 }; /* weight of an entry is their sum at least */
+
+static void unlink_entry(struct cache_memory *memory, struct cache_memory_entry *entry)
+{
+    *(entry->newer ? &entry->newer->older : &memory->newest) = entry->older;
+    *(entry->older ? &entry->older->newer : &memory->oldest) = entry->newer;
+    entry->newer = entry->older = NULL;
+}
+
+static void link_newest(struct cache_memory *memory, struct cache_memory_entry *entry)
+{
+    entry->older = memory->newest;
+    *(memory->newest ? &memory->newest->newer : &memory->oldest) = entry;
+    memory->newest = entry;
+}
+
+static void publish_size(const struct cache_memory *memory)
+{
+    metric_set(METRIC_CACHE_MEMORY_BYTES, (double)memory->bytes, memory->name, NULL, NULL);
+    metric_set(METRIC_CACHE_MEMORY_ITEMS, (double)memory->map.count, memory->name, NULL, NULL);
+}
+
+static void drop(struct cache_memory *memory, struct cache_memory_entry *entry)
+{
+    sl_map_remove(&memory->map, entry->key);
+    unlink_entry(memory, entry);
+    memory->bytes -= entry->weight;
+    if (entry->item) {
+        memory->mapped -= entry->item->mapping.mapped != 0;
+        cache_release(entry->item);
+    }
+    free(entry->error);
+    free(entry);
+}
+
+struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms)
+{
+    struct cache_memory_entry *entry = sl_map_get(&memory->map, key);
+    if (!entry)
+        return NULL;
+    if (entry->deadline_ms <= now_ms) {
+        drop(memory, entry);
+        publish_size(memory);
+        return NULL;
+    }
+    if (entry != memory->newest) {
+        unlink_entry(memory, entry);
+        link_newest(memory, entry);
+    }
+    return entry;
+}
+
+static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item *item, const struct sl_error *error)
+{
+    struct cache_memory_entry *entry = calloc(1, sizeof *entry + key.size);
+    if (!entry)
+        return NULL;
+    if (item) {
+        entry->item = cache_retain(item);
+    } else if ((entry->error = malloc(sizeof *error))) {
+        *entry->error = *error;
+    } else {
+        free(entry);
+        return NULL;
+    }
+    memcpy(entry + 1, key.data, key.size);
+    entry->key = (struct sl_str){(char *)(entry + 1), key.size};
+    return entry;
+}
+
+/* What the item costs beyond the handle: `loaded`, and the contents when they were copied instead of mapped. */
+static uint64_t weigh(const struct cache_item *item)
+{
+    uint64_t weight = item ? item->weight + (item->mapping.mapped ? 0 : item->mapping.bytes.size) : 0;
+    return BOOKKEEPING + (weight < ITEM_MIN ? ITEM_MIN : weight);
+}
+
+void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
+                      const struct sl_error *error, uint64_t deadline_ms)
+{
+    struct cache_memory_entry *old = sl_map_get(&memory->map, key);
+    if (old)
+        drop(memory, old);
+    struct cache_memory_entry *entry = new_entry(key, item, error);
+    void **slot = entry ? sl_map_slot(&memory->map, entry->key, NULL) : NULL;
+    if (!slot) { /* out of memory: the layer is allowed to forget */
+        if (entry && entry->item)
+            cache_release(entry->item);
+        if (entry)
+            free(entry->error);
+        free(entry);
+        return;
+    }
+    *slot = entry;
+    entry->deadline_ms = deadline_ms;
+    entry->weight = weigh(item);
+    memory->bytes += entry->weight;
+    memory->mapped += item && item->mapping.mapped;
+    link_newest(memory, entry);
+    while (memory->bytes > memory->capacity && memory->oldest)
+        drop(memory, memory->oldest);
+    publish_size(memory);
+}
+
+bool cache_memory_evict_mapped(struct cache_memory *memory)
+{
+    for (struct cache_memory_entry *entry = memory->oldest; entry; entry = entry->newer)
+        if (entry->item && entry->item->mapping.mapped) {
+            drop(memory, entry);
+            return true;
+        }
+    return false;
+}
+
+void cache_memory_free(struct cache_memory *memory)
+{
+    while (memory->oldest)
+        drop(memory, memory->oldest);
+    sl_map_free(&memory->map);
+}

@@ -1,0 +1,202 @@
+/* Temporary files.
+ *
+ *     <cache_dir>/tmp/<pid>-<random>/lock      held with flock(2) as long as the process lives
+ *                                   /tmp...    files being computed, uploads
+ *
+ * A directory whose lock can be taken has no owner any more and is removed by whoever notices. */
+#include "cache/impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 3, TREE_DEPTH = 8 };
+#define YOUNG_NS (60 * CACHE_SECOND_NS) /* a directory without lock: its owner may be about to make it */
+#define DAY_NS   (24 * 3600 * CACHE_SECOND_NS)
+
+static struct {
+    char root[200]; /* <cache_dir>/tmp; empty = the system's directory is used */
+    char dir[232];
+    int lock;              /* descriptor, -1 = none */
+    pthread_mutex_t mutex; /* pool threads remake a directory that vanished */
+} own = {.lock = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t random_u64(void)
+{
+    uint64_t v;
+    if (getrandom(&v, sizeof v, 0) == (ssize_t)sizeof v)
+        return v;
+    /* Only before the kernel's generator is seeded, or under a filter; names just have to differ. */
+    static _Atomic uint64_t count;
+    return (uint64_t)cache_now_ns() * 0x9E3779B97F4A7C15u + count++ + (uint64_t)getpid();
+}
+
+static const char *system_dir(void)
+{
+    const char *dir = getenv("TMPDIR");
+    return dir && dir[0] == '/' && strlen(dir) < sizeof own.root ? dir : "/tmp";
+}
+
+const char *cache_tmp_dir(void)
+{
+    return own.root[0] ? own.dir : system_dir();
+}
+
+/* Makes the directory `own.dir` with its lock. */
+static bool make_dir(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/lock", own.dir);
+    if (!cache_make_parents(path, 0))
+        return false;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return false;
+    struct stat st;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &st) != 0 || st.st_nlink == 0) {
+        close(fd);
+        errno = ENOENT; /* somebody swept it before it was locked */
+        return false;
+    }
+    if (own.lock >= 0)
+        close(own.lock);
+    own.lock = fd;
+    return true;
+}
+
+static bool remake_dir(void)
+{
+    pthread_mutex_lock(&own.mutex);
+    bool ok = access(own.dir, F_OK) == 0 || make_dir();
+    pthread_mutex_unlock(&own.mutex);
+    return ok;
+}
+
+enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
+{
+    if (!cache_dir) {
+        own.root[0] = '\0';
+        return SL_OK;
+    }
+    int length = snprintf(own.root, sizeof own.root, "%s/tmp", cache_dir);
+    if (length < 0 || (size_t)length >= sizeof own.root) {
+        own.root[0] = '\0';
+        return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
+    }
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        snprintf(own.dir, sizeof own.dir, "%s/%d-%08x", own.root, (int)getpid(), (unsigned)random_u64());
+        if (make_dir())
+            return SL_OK;
+    }
+    enum sl_code code = sl_fail(error, SL_INTERNAL, "cannot create %.150s: %s", own.dir, strerror(errno));
+    own.root[0] = '\0';
+    return code;
+}
+
+enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error)
+{
+    *tmp = (struct cache_tmp){.fd = -1};
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        snprintf(tmp->path, sizeof tmp->path, "%.231s/tmp%012llx", cache_tmp_dir(),
+                 (unsigned long long)(random_u64() & 0xFFFFFFFFFFFF));
+        tmp->fd = open(tmp->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        if (tmp->fd >= 0)
+            break;
+        if (errno != EEXIST && !(errno == ENOENT && own.root[0] && remake_dir()))
+            break;
+    }
+    if (tmp->fd < 0) {
+        tmp->path[0] = '\0';
+        return sl_fail(error, SL_INTERNAL, "cannot create a temporary file in %.150s: %s", cache_tmp_dir(),
+                       strerror(errno));
+    }
+    if (unlinked || !own.root[0]) {
+        unlink(tmp->path);
+        tmp->path[0] = '\0';
+    }
+    return SL_OK;
+}
+
+void cache_tmp_discard(struct cache_tmp *tmp)
+{
+    if (tmp->path[0])
+        unlink(tmp->path);
+    if (tmp->fd >= 0)
+        close(tmp->fd);
+    *tmp = (struct cache_tmp){.fd = -1};
+}
+
+static void remove_tree(int at, const char *name, unsigned depth)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (unlinkat(fd, e->d_name, 0) != 0 && (errno == EISDIR || errno == EPERM) && depth < TREE_DEPTH)
+            remove_tree(fd, e->d_name, depth + 1);
+    }
+    closedir(dir);
+    unlinkat(at, name, AT_REMOVEDIR);
+}
+
+static void sweep_dir(int at, const char *name, int64_t age_ns)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%.255s/lock", name);
+    int lock = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (lock < 0) {
+        if (errno == ENOENT && age_ns > YOUNG_NS)
+            remove_tree(at, name, 0);
+        return;
+    }
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+        remove_tree(at, name, 0);
+    close(lock);
+}
+
+void cache_tmp_sweep(const char *cache_dir)
+{
+    char root[CACHE_PATH_BYTES];
+    if (snprintf(root, sizeof root, "%s/tmp", cache_dir) >= (int)sizeof root)
+        return;
+    DIR *dir = opendir(root);
+    if (!dir)
+        return;
+    int fd = dirfd(dir);
+    int64_t now = cache_now_ns();
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        int64_t age_ns = now - (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS;
+        if (S_ISDIR(st.st_mode))
+            sweep_dir(fd, e->d_name, age_ns);
+        else if (age_ns > DAY_NS)
+            unlinkat(fd, e->d_name, 0);
+    }
+    closedir(dir);
+}
+
+void cache_tmp_close(void)
+{
+    if (own.root[0])
+        remove_tree(AT_FDCWD, own.dir, 0);
+    if (own.lock >= 0)
+        close(own.lock);
+    own.lock = -1;
+    own.root[0] = own.dir[0] = '\0';
+}

@@ -1,0 +1,133 @@
+/* Machine part of the fibers: making and switching stacks, and telling the sanitizers of it. Private to core. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+void context_switch(void **save, void *load) __attribute__((visibility("hidden")));
+void context_entry(void) __attribute__((visibility("hidden")));
+
+/* Lays out the first frame below `top` (16-byte aligned), so that switching to the returned stack pointer calls
+ * run(arg). */
+static inline void *context_make(void *top, void (*run)(void *arg), void *arg)
+{
+#if defined(__x86_64__)
+    /* r15 r14 r13 r12 rbx rbp, return address; after the `ret` the stack is aligned for the call in context_entry. */
+    uintptr_t *frame = (uintptr_t *)top - 9;
+    frame[0] = frame[1] = 0;
+    frame[2] = (uintptr_t)arg;
+    frame[3] = (uintptr_t)run;
+    frame[4] = frame[5] = 0;
+    frame[6] = (uintptr_t)context_entry;
+    frame[7] = frame[8] = 0;
+    return frame;
+#else
+    uintptr_t *frame = (uintptr_t *)top - 20;
+    for (int i = 0; i < 20; i++)
+        frame[i] = 0;
+    frame[0] = (uintptr_t)run;
+    frame[1] = (uintptr_t)arg;
+    frame[11] = (uintptr_t)context_entry;
+    return frame;
+#endif
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CONTEXT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONTEXT_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define CONTEXT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CONTEXT_TSAN 1
+#endif
+#endif
+
+#ifdef CONTEXT_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+static inline void context_leaves(void **fake, const void *bottom, size_t size)
+{
+    __sanitizer_start_switch_fiber(fake, bottom, size);
+}
+static inline void context_arrived(void *fake, const void **from_bottom, size_t *from_size)
+{
+    __sanitizer_finish_switch_fiber(fake, from_bottom, from_size);
+}
+/* The frames of the stack's last user are gone without having returned. */
+static inline void context_clean(void *stack, size_t size)
+{
+    __asan_unpoison_memory_region(stack, size);
+}
+static inline void context_root(void *stack, size_t size)
+{
+    __lsan_register_root_region(stack, size);
+}
+static inline void context_unroot(void *stack, size_t size)
+{
+    __lsan_unregister_root_region(stack, size);
+}
+#else
+static inline void context_leaves(void **fake, const void *bottom, size_t size)
+{
+    (void)fake, (void)bottom, (void)size;
+}
+static inline void context_arrived(void *fake, const void **from_bottom, size_t *from_size)
+{
+    (void)fake, (void)from_bottom, (void)from_size;
+}
+static inline void context_clean(void *stack, size_t size)
+{
+    (void)stack, (void)size;
+}
+static inline void context_root(void *stack, size_t size)
+{
+    (void)stack, (void)size;
+}
+static inline void context_unroot(void *stack, size_t size)
+{
+    (void)stack, (void)size;
+}
+#endif
+
+#ifdef CONTEXT_TSAN
+#include <sanitizer/tsan_interface.h>
+static inline void *context_tsan_new(void)
+{
+    return __tsan_create_fiber(0);
+}
+static inline void context_tsan_free(void *fiber)
+{
+    __tsan_destroy_fiber(fiber);
+}
+static inline void *context_tsan_self(void)
+{
+    return __tsan_get_current_fiber();
+}
+static inline void context_tsan_to(void *fiber)
+{
+    __tsan_switch_to_fiber(fiber, 0);
+}
+#else
+static inline void *context_tsan_new(void)
+{
+    return NULL;
+}
+static inline void context_tsan_free(void *fiber)
+{
+    (void)fiber;
+}
+static inline void *context_tsan_self(void)
+{
+    return NULL;
+}
+static inline void context_tsan_to(void *fiber)
+{
+    (void)fiber;
+}
+#endif

@@ -1,0 +1,528 @@
+/* A fiber lives at the top of its own stack mapping:
+ *
+ *     +------------+---------------------------------------+--------------+
+ *     | guard page | stack, grows down          <----- top | struct fiber |
+ *     +------------+---------------------------------------+--------------+
+ *
+ * Stacks of ended fibers are kept warm on a list. Control always passes between the loop and one fiber, never from
+ * fiber to fiber: ready fibers wait in a queue that runs after the loop's timers (prepare) and after its I/O (check). */
+#include "core/fiber.h"
+
+#include <sys/mman.h>
+#include <stdlib.h>
+
+#include "core/context.h"
+#include "core/impl.h"
+#include "core/loop.h"
+
+enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
+
+struct fiber {
+    void *sp;
+    struct fiber *next_ready; /* or the next warm stack */
+    struct fiber_group *group;
+    struct fiber *next, **link; /* in the group */
+    void (*run)(void *arg);
+    void *arg;
+    bool parked, ready, cancellable, ended;
+    void *fake_stack, *tsan; /* of the sanitizers */
+    uint8_t request_id_size;
+    char request_id[MAX_REQUEST_ID];
+};
+
+/* A one-shot timer, recycled: closing a libuv timer takes a turn of the loop and an allocation each. */
+struct timer {
+    uv_timer_t handle;
+    struct timer *next_free;
+    struct fiber *fiber;       /* woken, after `fired` is set */
+    struct fiber_group *group; /* or cancelled */
+    bool fired;
+};
+
+static uv_loop_t *loop;
+static uv_prepare_t prepare;
+static uv_check_t check;
+static uv_idle_t idle;
+static struct fiber *ready_first, *ready_last;
+static struct fiber *warm;
+static size_t warm_count, live, stacks, limit = 20000;
+static struct timer *free_timers;
+static struct fiber_group root;
+static _Thread_local struct fiber *current;
+static void *loop_sp, *loop_fake, *loop_tsan;
+static const void *loop_stack;
+static size_t loop_stack_size;
+
+/* ---- stacks ---- */
+static uint8_t *stack_of(struct fiber *fiber)
+{
+    return (uint8_t *)(fiber + 1) - STACK_SIZE;
+}
+
+static struct fiber *stack_take(void)
+{
+    struct fiber *fiber = warm;
+    if (fiber) {
+        warm = fiber->next_ready;
+        warm_count--;
+        context_clean(stack_of(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
+        return fiber;
+    }
+    uint8_t *memory =
+        mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (mprotect(memory, GUARD_SIZE, PROT_NONE) != 0) {
+        munmap(memory, STACK_SIZE);
+        return NULL;
+    }
+    context_root(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
+    stacks++;
+    return (struct fiber *)(memory + STACK_SIZE) - 1;
+}
+
+static void stack_unmap(struct fiber *fiber)
+{
+    uint8_t *memory = stack_of(fiber);
+    context_clean(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
+    context_unroot(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
+    munmap(memory, STACK_SIZE);
+    stacks--;
+}
+
+static void stack_give(struct fiber *fiber)
+{
+    if (warm_count >= WARM_STACKS) {
+        stack_unmap(fiber);
+        return;
+    }
+    fiber->next_ready = warm;
+    warm = fiber;
+    warm_count++;
+}
+
+/* ---- switching ---- */
+static void park(struct fiber *fiber)
+{
+    context_leaves(fiber->ended ? NULL : &fiber->fake_stack, loop_stack, loop_stack_size);
+    context_tsan_to(loop_tsan);
+    context_switch(&fiber->sp, loop_sp);
+    context_arrived(fiber->fake_stack, &loop_stack, &loop_stack_size);
+}
+
+static void fiber_main(void *arg)
+{
+    struct fiber *fiber = arg;
+    context_arrived(NULL, &loop_stack, &loop_stack_size);
+    fiber->run(fiber->arg);
+    fiber->ended = true;
+    park(fiber);
+}
+
+static void fiber_end(struct fiber *fiber)
+{
+    struct fiber_group *group = fiber->group;
+    if (fiber->next)
+        fiber->next->link = fiber->link;
+    *fiber->link = fiber->next;
+    group->count--;
+    live--;
+    context_tsan_free(fiber->tsan);
+    stack_give(fiber);
+    if (group->count > 0)
+        return;
+    if (group->waiter)
+        fiber_wake(group->waiter);
+    if (group->on_empty)
+        group->on_empty(group);
+}
+
+static void resume(struct fiber *fiber)
+{
+    fiber->ready = false;
+    fiber->parked = false;
+    current = fiber;
+    loop_tsan = context_tsan_self();
+    context_leaves(&loop_fake, stack_of(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
+    context_tsan_to(fiber->tsan);
+    context_switch(&loop_sp, fiber->sp);
+    context_arrived(loop_fake, NULL, NULL);
+    current = NULL;
+    if (fiber->ended)
+        fiber_end(fiber);
+}
+
+static void make_ready(struct fiber *fiber)
+{
+    fiber->ready = true;
+    fiber->next_ready = NULL;
+    if (ready_last)
+        ready_last->next_ready = fiber;
+    else
+        ready_first = fiber;
+    ready_last = fiber;
+}
+
+/* Runs those that are ready now; what they make ready waits, so that I/O gets its turn. */
+static void run_ready(void)
+{
+    struct fiber *last = ready_last;
+    while (ready_first) {
+        struct fiber *fiber = ready_first;
+        ready_first = fiber->next_ready;
+        if (!ready_first)
+            ready_last = NULL;
+        resume(fiber);
+        if (fiber == last)
+            break;
+    }
+}
+
+static void on_idle(uv_idle_t *handle)
+{
+    (void)handle;
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    (void)handle;
+    run_ready();
+    if (ready_first)
+        uv_idle_start(&idle, on_idle); /* keeps the poll from sleeping */
+    else
+        uv_idle_stop(&idle);
+}
+
+static void on_check(uv_check_t *handle)
+{
+    (void)handle;
+    run_ready();
+}
+
+/* ---- start ---- */
+static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg), void *arg)
+{
+    if (!group)
+        group = &root;
+    if (live >= limit)
+        return NULL;
+    struct fiber *fiber = stack_take();
+    if (!fiber)
+        return NULL;
+    uint8_t id_size = current ? current->request_id_size : 0;
+    if (id_size)
+        memcpy(fiber->request_id, current->request_id, id_size);
+    fiber->request_id_size = id_size;
+    fiber->group = group;
+    fiber->run = run;
+    fiber->arg = arg;
+    fiber->parked = true;
+    fiber->cancellable = fiber->ended = false;
+    fiber->fake_stack = NULL;
+    fiber->tsan = context_tsan_new();
+    fiber->sp = context_make((void *)((uintptr_t)fiber & ~(uintptr_t)15), fiber_main, fiber);
+    fiber->next = group->first;
+    fiber->link = &group->first;
+    if (fiber->next)
+        fiber->next->link = &fiber->next;
+    group->first = fiber;
+    group->count++;
+    live++;
+    return fiber;
+}
+
+bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg)
+{
+    struct fiber *fiber = fiber_new(group, run, arg);
+    if (!fiber)
+        return false;
+    make_ready(fiber);
+    return true;
+}
+
+bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg)
+{
+    if (current)
+        return fiber_start(group, run, arg);
+    struct fiber *fiber = fiber_new(group, run, arg);
+    if (!fiber)
+        return false;
+    resume(fiber);
+    return true;
+}
+
+struct fiber *fiber_self(void)
+{
+    return current;
+}
+bool fiber_cancelled(void)
+{
+    return current && current->group->cancelled;
+}
+
+void fiber_set_request_id(struct sl_str id)
+{
+    if (!current)
+        return;
+    current->request_id_size = (uint8_t)(id.size < MAX_REQUEST_ID ? id.size : MAX_REQUEST_ID);
+    if (id.size)
+        memcpy(current->request_id, id.data, current->request_id_size);
+}
+
+struct sl_str fiber_request_id(void)
+{
+    return current ? (struct sl_str){current->request_id, current->request_id_size} : (struct sl_str){NULL, 0};
+}
+
+/* ---- suspending ---- */
+bool fiber_suspend(void)
+{
+    struct fiber *self = current;
+    if (self->group->cancelled)
+        return false;
+    self->parked = self->cancellable = true;
+    park(self);
+    return !self->group->cancelled;
+}
+
+void fiber_suspend_uncancellable(void)
+{
+    struct fiber *self = current;
+    self->parked = true;
+    self->cancellable = false;
+    park(self);
+}
+
+void fiber_wake(struct fiber *fiber)
+{
+    if (fiber->parked && !fiber->ready)
+        make_ready(fiber);
+}
+
+/* ---- timers ---- */
+static struct timer *timer_take(void)
+{
+    struct timer *timer = free_timers;
+    if (timer) {
+        free_timers = timer->next_free;
+    } else {
+        timer = malloc(sizeof *timer);
+        if (!timer)
+            return NULL;
+        uv_timer_init(loop, &timer->handle);
+        timer->handle.data = timer;
+    }
+    timer->fired = false;
+    timer->fiber = NULL;
+    timer->group = NULL;
+    return timer;
+}
+
+static void timer_give(struct timer *timer)
+{
+    uv_timer_stop(&timer->handle);
+    timer->next_free = free_timers;
+    free_timers = timer;
+}
+
+static void on_timer(uv_timer_t *handle)
+{
+    struct timer *timer = handle->data;
+    timer->fired = true;
+    if (timer->fiber)
+        fiber_wake(timer->fiber);
+    if (timer->group) {
+        timer->group->expired = !timer->group->cancelled;
+        fiber_group_cancel(timer->group);
+    }
+}
+
+static void timer_set(struct timer *timer, uint64_t ms)
+{
+    uv_update_time(loop); /* the running callback or fiber may have worked for long */
+    uv_timer_start(&timer->handle, on_timer, ms, 0);
+}
+
+bool fiber_sleep(uint64_t ms)
+{
+    if (fiber_cancelled())
+        return false;
+    struct timer *timer = timer_take();
+    if (!timer)
+        return false;
+    timer->fiber = current;
+    timer_set(timer, ms);
+    while (!timer->fired && fiber_suspend())
+        ;
+    bool fired = timer->fired;
+    timer_give(timer);
+    return fired && !fiber_cancelled();
+}
+
+/* ---- groups ---- */
+void fiber_group_init(struct fiber_group *group, struct fiber_group *parent)
+{
+    *group = (struct fiber_group){.parent = parent, .cancelled = parent && parent->cancelled};
+    if (!parent)
+        return;
+    group->next_sibling = parent->children;
+    group->sibling_link = &parent->children;
+    if (group->next_sibling)
+        group->next_sibling->sibling_link = &group->next_sibling;
+    parent->children = group;
+}
+
+void fiber_group_deadline(struct fiber_group *group, uint64_t ms)
+{
+    if (group->timer)
+        return;
+    struct timer *timer = timer_take();
+    if (!timer)
+        return;
+    timer->group = group;
+    group->timer = timer;
+    timer_set(timer, ms);
+}
+
+void fiber_group_cancel(struct fiber_group *group)
+{
+    if (group->cancelled)
+        return;
+    group->cancelled = true;
+    for (struct fiber *fiber = group->first; fiber; fiber = fiber->next)
+        if (fiber->cancellable)
+            fiber_wake(fiber);
+    for (struct fiber_group *child = group->children; child; child = child->next_sibling)
+        fiber_group_cancel(child);
+}
+
+void fiber_group_finish(struct fiber_group *group)
+{
+    if (group->timer)
+        timer_give(group->timer);
+    group->timer = NULL;
+    if (!group->parent)
+        return;
+    if (group->next_sibling)
+        group->next_sibling->sibling_link = group->sibling_link;
+    *group->sibling_link = group->next_sibling;
+    group->parent = NULL;
+}
+
+void fiber_group_wait(struct fiber_group *group)
+{
+    while (group->count > 0) {
+        group->waiter = current;
+        fiber_suspend_uncancellable();
+    }
+    group->waiter = NULL;
+    fiber_group_finish(group);
+}
+
+/* ---- wait lists ---- */
+static void list_remove(struct fiber_wait_list *list, struct fiber_wait_node *node)
+{
+    if (node->previous)
+        node->previous->next = node->next;
+    else
+        list->first = node->next;
+    if (node->next)
+        node->next->previous = node->previous;
+    else
+        list->last = node->previous;
+}
+
+enum fiber_wait fiber_wait_on(struct fiber_wait_list *list, uint64_t timeout_ms)
+{
+    if (fiber_cancelled())
+        return FIBER_CANCELLED;
+    struct timer *timer = NULL;
+    if (timeout_ms != UINT64_MAX) {
+        timer = timer_take();
+        if (!timer)
+            return FIBER_TIMED_OUT;
+        timer->fiber = current;
+        timer_set(timer, timeout_ms);
+    }
+    struct fiber_wait_node node = {.previous = list->last, .fiber = current};
+    if (list->last)
+        list->last->next = &node;
+    else
+        list->first = &node;
+    list->last = &node;
+    while (!node.woken && !(timer && timer->fired) && fiber_suspend())
+        ;
+    if (timer)
+        timer_give(timer);
+    if (node.woken) /* also when cancelled meanwhile: what was handed over must not be lost */
+        return FIBER_WOKEN;
+    list_remove(list, &node);
+    return fiber_cancelled() ? FIBER_CANCELLED : FIBER_TIMED_OUT;
+}
+
+void fiber_wake_one(struct fiber_wait_list *list)
+{
+    struct fiber_wait_node *node = list->first;
+    if (!node)
+        return;
+    list_remove(list, node);
+    node->woken = true;
+    fiber_wake(node->fiber);
+}
+
+void fiber_wake_all(struct fiber_wait_list *list)
+{
+    while (list->first)
+        fiber_wake_one(list);
+}
+
+/* ---- start and end ---- */
+size_t fiber_live(void)
+{
+    return live;
+}
+size_t fiber_stacks_allocated(void)
+{
+    return stacks;
+}
+void fiber_set_limit(size_t max_fibers)
+{
+    limit = max_fibers;
+}
+
+void fibers_open(uv_loop_t *the_loop)
+{
+    loop = the_loop;
+    fiber_group_init(&root, NULL);
+    uv_prepare_init(loop, &prepare);
+    uv_check_init(loop, &check);
+    uv_idle_init(loop, &idle);
+    uv_prepare_start(&prepare, on_prepare);
+    uv_check_start(&check, on_check);
+    uv_unref((uv_handle_t *)&prepare);
+    uv_unref((uv_handle_t *)&check);
+}
+
+void fibers_close(void)
+{
+    uv_close((uv_handle_t *)&prepare, NULL);
+    uv_close((uv_handle_t *)&check, NULL);
+    uv_close((uv_handle_t *)&idle, NULL);
+    for (struct timer *timer = free_timers; timer; timer = timer->next_free)
+        uv_close((uv_handle_t *)&timer->handle, NULL);
+}
+
+void fibers_free(void)
+{
+    while (free_timers) {
+        struct timer *next = free_timers->next_free;
+        free(free_timers);
+        free_timers = next;
+    }
+    while (warm) {
+        struct fiber *next = warm->next_ready;
+        stack_unmap(warm);
+        warm = next;
+    }
+    warm_count = 0;
+}

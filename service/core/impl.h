@@ -1,0 +1,10 @@
+/* What the files of core share among themselves: the start and end of each part with the loop. */
+#pragma once
+
+#include <uv.h>
+
+void fibers_open(uv_loop_t *loop);
+void fibers_close(void); /* closes handles; the loop must run once more */
+void fibers_free(void);  /* after the loop has ended: stacks and timers */
+void pool_open(uv_loop_t *loop);
+void pool_close(void);

@@ -1,0 +1,316 @@
+/* The three line formats of the log, into a fixed buffer: a line never allocates. */
+#include "core/log_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const level_names[] = {"OFF", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"};
+
+/* ---- a line under construction ----
+ * Text that would pass TEXT_END is cut and ends in "..."; no field follows it. So the brackets and quotes around it
+ * always fit. */
+enum { TEXT_END = LOG_LINE_MAX - 512 };
+
+static void put(struct log_line *line, const void *data, size_t size)
+{
+    if (size > 0 && size <= LOG_LINE_MAX - line->size) {
+        memcpy(line->text + line->size, data, size);
+        line->size += size;
+    }
+}
+
+static void put_char(struct log_line *line, char c)
+{
+    put(line, &c, 1);
+}
+static void put_cstr(struct log_line *line, const char *text)
+{
+    put(line, text, strlen(text));
+}
+
+static void put_u64(struct log_line *line, uint64_t v)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + v % 10);
+    while (v /= 10);
+    put(line, digits + at, sizeof digits - at);
+}
+
+static void put_padded(struct log_line *line, uint64_t v, int width)
+{
+    char digits[20];
+    for (int i = width - 1; i >= 0; i--, v /= 10)
+        digits[i] = (char)('0' + v % 10);
+    put(line, digits, (size_t)width);
+}
+
+static void put_escape(struct log_line *line, unsigned byte, bool json)
+{
+    static const char hex[] = "0123456789abcdef";
+    /* In JSON the backslash itself is escaped, so that an invalid byte reads as the text \xNN. */
+    char text[5] = {'\\', '\\', 'x', hex[byte >> 4 & 15], hex[byte & 15]};
+    put(line, json ? text : text + 1, json ? 5 : 4);
+}
+
+static void put_control(struct log_line *line, uint8_t c, bool json)
+{
+    static const char hex[] = "0123456789abcdef";
+    if (c == '\n' || c == '\r' || c == '\t') {
+        char text[2] = {'\\', c == '\n' ? 'n' : c == '\r' ? 'r' : 't'};
+        put(line, text, 2);
+    } else if (json) {
+        char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+        put(line, text, 6);
+    } else {
+        put_escape(line, c, false);
+    }
+}
+
+/* Size of the UTF-8 sequence at `at` if it is valid and no C1 control, else 0. */
+static size_t printable_sequence(const uint8_t *at, size_t left)
+{
+    uint8_t c = at[0];
+    size_t size = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+    if (c < 0xC2 || c > 0xF4 || left < size)
+        return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    bool c1 = c == 0xC2 && at[1] < 0xA0;
+    bool overlong = (c == 0xE0 && at[1] < 0xA0) || (c == 0xF0 && at[1] < 0x90);
+    bool outside = (c == 0xED && at[1] > 0x9F) || (c == 0xF4 && at[1] > 0x8F);
+    return c1 || overlong || outside ? 0 : size;
+}
+
+/* Text with everything escaped that could forge a line or drive a terminal. */
+static void put_text(struct log_line *line, struct sl_str text, bool json, bool quoted)
+{
+    const uint8_t *at = (const uint8_t *)text.data;
+    for (size_t i = 0; i < text.size && !line->cut;) {
+        size_t run = i;
+        while (run < text.size && at[run] >= 0x20 && at[run] < 0x7F && at[run] != '"' && at[run] != '\\')
+            run++;
+        if (line->size + (run - i) > TEXT_END) {
+            put(line, at + i, TEXT_END > line->size ? TEXT_END - line->size : 0);
+            put(line, "...", 3);
+            line->cut = true;
+            return;
+        }
+        put(line, at + i, run - i);
+        i = run;
+        if (i == text.size)
+            return;
+        uint8_t c = at[i];
+        if (c == '"' || c == '\\') {
+            if (quoted)
+                put_char(line, '\\');
+            put_char(line, (char)c);
+            i++;
+        } else if (c < 0x80) {
+            put_control(line, c, json);
+            i++;
+        } else {
+            size_t size = printable_sequence(at + i, text.size - i);
+            if (size)
+                put(line, at + i, size);
+            else
+                put_escape(line, c, json);
+            i += size ? size : 1;
+        }
+    }
+}
+
+/* ---- time, cut into seconds that are formatted once ---- */
+static void put_utc(struct log_line *line, uint64_t wall_us)
+{
+    static _Thread_local time_t cached_second = -1;
+    static _Thread_local char cached[24];
+    time_t second = (time_t)(wall_us / 1000000);
+    if (second != cached_second) {
+        struct tm tm;
+        gmtime_r(&second, &tm);
+        strftime(cached, sizeof cached, "%Y-%m-%dT%H:%M:%S.", &tm);
+        cached_second = second;
+    }
+    put_cstr(line, cached);
+    put_padded(line, wall_us % 1000000, 6);
+    put_char(line, 'Z');
+}
+
+static void put_local(struct log_line *line, uint64_t wall_us)
+{
+    time_t second = (time_t)(wall_us / 1000000);
+    struct tm tm;
+    char text[32];
+    localtime_r(&second, &tm);
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S.", &tm);
+    put_cstr(line, text);
+    put_padded(line, wall_us % 1000000, 6);
+}
+
+/* ---- fields ---- */
+/* A URL without its user info and query. */
+static void put_url(struct log_line *line, struct sl_str url, bool json, bool quoted)
+{
+    size_t end = 0;
+    while (end < url.size && url.data[end] != '?' && url.data[end] != '#')
+        end++;
+    const char *scheme = memmem(url.data, end, "://", 3);
+    size_t authority = scheme ? (size_t)(scheme - url.data) + 3 : 0;
+    size_t path = authority;
+    while (path < end && url.data[path] != '/')
+        path++;
+    const char *at = scheme ? memrchr(url.data + authority, '@', path - authority) : NULL;
+    put_text(line, (struct sl_str){url.data, authority}, json, quoted);
+    size_t host = at ? (size_t)(at - url.data) + 1 : authority;
+    put_text(line, (struct sl_str){url.data + host, end - host}, json, quoted);
+}
+
+static bool needs_quotes(struct sl_str text)
+{
+    if (text.size == 0)
+        return true;
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t c = (uint8_t)text.data[i];
+        if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7F)
+            return true;
+    }
+    return false;
+}
+
+static void put_number(struct log_line *line, const struct log_field *field, bool json)
+{
+    char text[40];
+    switch (field->type) {
+    case LOG_FIELD_U64: put_u64(line, field->u64); break;
+    case LOG_FIELD_I64:
+        if (field->i64 < 0)
+            put_char(line, '-');
+        put_u64(line, field->i64 < 0 ? 0 - (uint64_t)field->i64 : (uint64_t)field->i64);
+        break;
+    case LOG_FIELD_BOOL: put_cstr(line, field->boolean ? "true" : "false"); break;
+    default:
+        snprintf(text, sizeof text, "%.6g", field->number);
+        put_cstr(line, json && !(field->number - field->number == 0) ? "null" : text);
+    }
+}
+
+static void put_value(struct log_line *line, const struct log_field *field, bool json)
+{
+    if (field->type != LOG_FIELD_STR && field->type != LOG_FIELD_URL) {
+        put_number(line, field, json);
+        return;
+    }
+    bool quoted = json || needs_quotes(field->str);
+    if (quoted)
+        put_char(line, '"');
+    if (field->type == LOG_FIELD_URL)
+        put_url(line, field->str, json, quoted);
+    else
+        put_text(line, field->str, json, quoted);
+    if (quoted)
+        put_char(line, '"');
+}
+
+static void put_json_field(struct log_line *line, const struct log_field *field)
+{
+    if (line->cut)
+        return;
+    put_cstr(line, ",\"");
+    put_cstr(line, field->key);
+    put_cstr(line, "\":");
+    put_value(line, field, true);
+}
+
+static const char *const first_keys[] = {"req", "job", "scope", "source", "cache", "key", "duration_ms", "error"};
+enum { FIRST_KEYS = sizeof first_keys / sizeof *first_keys };
+
+static int rank_of(const char *key)
+{
+    for (int i = 0; i < FIRST_KEYS; i++)
+        if (strcmp(first_keys[i], key) == 0)
+            return i;
+    return FIRST_KEYS;
+}
+
+static void format_json(struct log_line *line, const struct log_record *record)
+{
+    put_cstr(line, "{\"timestamp\":\"");
+    put_utc(line, record->wall_us);
+    put_cstr(line, "\",\"level\":\"");
+    put_cstr(line, level_names[record->level]);
+    put_cstr(line, "\",\"target\":\"");
+    put_cstr(line, record->module);
+    put_cstr(line, "\",\"message\":\"");
+    put_text(line, sl_str(record->message), true, true);
+    put_char(line, '"');
+    if (record->req.key)
+        put_json_field(line, &record->req);
+    for (int rank = 0; rank < FIRST_KEYS; rank++)
+        for (const struct log_field *field = record->fields; field->key; field++)
+            if (rank_of(field->key) == rank)
+                put_json_field(line, field);
+    for (const struct log_field *field = record->fields; field->key; field++)
+        if (rank_of(field->key) == FIRST_KEYS)
+            put_json_field(line, field);
+    if (record->level >= LOG_DEBUG) {
+        struct log_field filename = LOG_STR("filename", record->file), number = LOG_I64("line_number", record->line);
+        put_json_field(line, &filename);
+        put_json_field(line, &number);
+    }
+    put_char(line, '}');
+}
+
+static void put_plain_field(struct log_line *line, const struct log_field *field)
+{
+    if (line->cut)
+        return;
+    put_char(line, ' ');
+    put_cstr(line, field->key);
+    put_char(line, '=');
+    put_value(line, field, false);
+}
+
+static void put_level(struct log_line *line, enum log_level level, bool colour)
+{
+    static const char *const colours[] = {"", "\33[31m", "\33[33m", "\33[32m", "\33[34m", "\33[35m"};
+    put_cstr(line, colour ? colours[level] : "");
+    put_cstr(line, strlen(level_names[level]) == 4 ? " " : "");
+    put_cstr(line, level_names[level]);
+    put_cstr(line, colour ? "\33[0m" : "");
+}
+
+static void format_plain(struct log_line *line, const struct log_record *record, bool pretty, bool colour)
+{
+    if (pretty)
+        put_local(line, record->wall_us);
+    else
+        put_utc(line, record->wall_us);
+    put_char(line, ' ');
+    put_level(line, record->level, colour);
+    put_char(line, ' ');
+    put_cstr(line, record->module);
+    put_cstr(line, ": ");
+    put_text(line, sl_str(record->message), false, false);
+    bool any = record->req.key || record->fields->key;
+    if (pretty && any)
+        put_cstr(line, "\n   ");
+    if (record->req.key)
+        put_plain_field(line, &record->req);
+    for (const struct log_field *field = record->fields; field->key; field++)
+        put_plain_field(line, field);
+}
+
+void log_format_line(struct log_line *line, const struct log_record *record, enum log_format format, bool colour)
+{
+    line->size = 0;
+    line->cut = false;
+    if (format == LOG_JSON)
+        format_json(line, record);
+    else
+        format_plain(line, record, format == LOG_PRETTY, colour);
+    line->text[line->size++] = '\n';
+}

@@ -1,0 +1,24 @@
+/* Between log.c (levels, ring, writer) and log_format.c (lines). */
+#pragma once
+
+#include "core/log.h"
+
+enum { LOG_LINE_MAX = 16 * 1024 - 8 };
+
+struct log_line {
+    char text[LOG_LINE_MAX + 8];
+    size_t size;
+    bool cut;
+};
+
+struct log_record {
+    uint64_t wall_us;
+    enum log_level level;
+    const char *module, *file, *message;
+    int line;
+    struct log_field req; /* key NULL when there is none */
+    const struct log_field *fields;
+};
+
+/* One line with its line end. */
+void log_format_line(struct log_line *line, const struct log_record *record, enum log_format format, bool colour);

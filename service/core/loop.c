@@ -1,0 +1,167 @@
+#include "core/loop.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/impl.h"
+#include "core/log.h"
+#include "core/metrics.h"
+
+enum { LAG_PERIOD_MS = 1000 };
+
+static uv_loop_t the_loop;
+static unsigned pool_threads_now;
+static bool stopping;
+static uv_timer_t lag_timer;
+static uint64_t lag_due_ns;
+
+/* Cores that a cgroup v2 quota allows, rounded up; 0 when there is none. */
+static unsigned quota_cores(void)
+{
+    char path[512] = "", line[512];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "0::", 3) == 0)
+            snprintf(path, sizeof path, "/sys/fs/cgroup%.480s/cpu.max", strcmp(line + 3, "/") == 0 ? "" : line + 3);
+    }
+    if (file)
+        fclose(file);
+    file = path[0] ? fopen(path, "re") : NULL;
+    if (!file)
+        file = fopen("/sys/fs/cgroup/cpu.max", "re"); /* the cgroup's own namespace */
+    if (!file)
+        return 0;
+    unsigned long quota = 0, period = 0;
+    int fields = fscanf(file, "%lu %lu", &quota, &period);
+    fclose(file);
+    return fields == 2 && period > 0 ? (unsigned)((quota + period - 1) / period) : 0;
+}
+
+static unsigned usable_cores(void)
+{
+    cpu_set_t set;
+    unsigned cores = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 2;
+    unsigned quota = quota_cores();
+    if (quota > 0 && quota < cores)
+        cores = quota;
+    return cores < 2 ? 2 : cores > 256 ? 256 : cores;
+}
+
+static void on_lag_timer(uv_timer_t *timer)
+{
+    (void)timer;
+    uint64_t now = uv_hrtime();
+    metric_observe(METRIC_LOOP_LAG_SECONDS, now > lag_due_ns ? (double)(now - lag_due_ns) / 1e9 : 0, NULL, NULL, NULL);
+    lag_due_ns = now + LAG_PERIOD_MS * 1000000ull;
+    uv_update_time(&the_loop);
+    uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
+}
+
+void loop_init(unsigned pool_threads)
+{
+    pool_threads_now = pool_threads ? pool_threads : usable_cores();
+    char number[16];
+    snprintf(number, sizeof number, "%u", pool_threads_now);
+    setenv("UV_THREADPOOL_SIZE", number, 1);
+    signal(SIGPIPE, SIG_IGN);
+    stopping = false;
+    if (uv_loop_init(&the_loop) != 0) {
+        fputs("symloom: the event loop cannot be made\n", stderr);
+        abort();
+    }
+    fibers_open(&the_loop);
+    pool_open(&the_loop);
+    uv_timer_init(&the_loop, &lag_timer);
+    uv_unref((uv_handle_t *)&lag_timer);
+    lag_due_ns = uv_hrtime() + LAG_PERIOD_MS * 1000000ull;
+    uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
+}
+
+uv_loop_t *loop_get(void)
+{
+    return &the_loop;
+}
+unsigned loop_pool_threads(void)
+{
+    return pool_threads_now;
+}
+
+void loop_run(void)
+{
+    while (!stopping)
+        uv_run(&the_loop, UV_RUN_DEFAULT);
+    stopping = false;
+}
+
+void loop_stop(void)
+{
+    stopping = true;
+    uv_stop(&the_loop);
+}
+
+struct main_fiber {
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void run_main(void *arg)
+{
+    struct main_fiber *main_fiber = arg;
+    main_fiber->run(main_fiber->arg);
+    loop_stop();
+}
+
+void loop_run_fiber(void (*run)(void *arg), void *arg)
+{
+    struct fiber_group group;
+    struct main_fiber main_fiber = {run, arg};
+    fiber_group_init(&group, NULL);
+    if (!fiber_start(&group, run_main, &main_fiber)) {
+        fputs("symloom: no memory for a fiber\n", stderr);
+        abort();
+    }
+    loop_run();
+    while (group.count > 0) /* loop_stop was called by somebody else before the fiber's end */
+        uv_run(&the_loop, UV_RUN_ONCE);
+    stopping = false;
+    fiber_group_finish(&group);
+}
+
+void loop_close(void)
+{
+    uv_close((uv_handle_t *)&lag_timer, NULL);
+    pool_close();
+    fibers_close();
+    /* A handle that its owner forgot would keep this from ending: one turn per close is enough for the others. */
+    for (int turn = 0; turn < 100 && uv_loop_alive(&the_loop); turn++)
+        uv_run(&the_loop, UV_RUN_NOWAIT);
+    if (uv_loop_close(&the_loop) != 0)
+        log_debug("core", "the loop ends with open handles");
+    fibers_free();
+}
+
+uint64_t loop_now_ms(void)
+{
+    return uv_now(&the_loop);
+}
+uint64_t clock_mono_ns(void)
+{
+    return uv_hrtime();
+}
+
+int64_t clock_wall_s(void)
+{
+    return (int64_t)time(NULL);
+}
+
+uint64_t clock_wall_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}

@@ -1,0 +1,320 @@
+#include "core/metrics.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/fiber.h"
+#include "core/metrics_impl.h"
+#include "core/pool.h"
+
+enum { MAX_SERIES = 500, SLOTS = 1024, MAX_BUCKETS = 16, MAX_LABELS = 3 };
+
+enum kind { COUNTER, GAUGE, HISTOGRAM };
+
+struct buckets {
+    unsigned count;
+    double bounds[MAX_BUCKETS];
+};
+
+static const struct buckets seconds = {
+    16, {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900}};
+static const struct buckets sizes = {
+    12,
+    {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296, 17179869184}};
+
+static const struct {
+    const char *name; /* without symloom_ */
+    enum kind kind;
+    const char *labels[MAX_LABELS];
+    const struct buckets *buckets;
+    const char *help;
+} table[METRIC_COUNT] = {
+    {"http_requests_total", COUNTER, {"route", "method", "status"}, NULL, "Finished requests, health checks excluded."},
+    {"http_request_duration_seconds", HISTOGRAM, {"route"}, &seconds, "Head complete to answer written."},
+    {"http_request_bytes_total", COUNTER, {"route"}, NULL, "Request body bytes on the wire."},
+    {"http_response_bytes_total", COUNTER, {"route"}, NULL, "Response body bytes on the wire."},
+    {"http_connections", GAUGE, {"state"}, NULL, "Open connections."},
+    {"http_connections_total", COUNTER, {"result"}, NULL, "Connections by what became of them at accept."},
+    {"http_aborted_total", COUNTER, {"reason"}, NULL, "Connections that ended early."},
+    {"http_refused_total", COUNTER, {"reason"}, NULL, "Requests refused before work began."},
+    {"healthchecks_total", COUNTER, {NULL}, NULL, "Health checks answered."},
+    {"starts_total", COUNTER, {NULL}, NULL, "Starts of the service."},
+    {"jobs_rejected_total", COUNTER, {NULL}, NULL, "Jobs refused because all slots were taken."},
+    {"jobs_accepted_total", COUNTER, {"task"}, NULL, "Jobs accepted."},
+    {"jobs_finished_total", COUNTER, {"task", "outcome"}, NULL, "Jobs ended."},
+    {"jobs_running", GAUGE, {"task"}, NULL, "Jobs that run now."},
+    {"jobs_limit", GAUGE, {NULL}, NULL, "Jobs that may run at once."},
+    {"job_duration_seconds", HISTOGRAM, {"task"}, &seconds, "Start of a job to its outcome."},
+    {"polls_total", COUNTER, {"result"}, NULL, "Polls for results."},
+    {"modules_total", COUNTER, {"platform", "purpose", "status"}, NULL, "Module statuses of answers."},
+    {"frames_total", COUNTER, {"origin", "platform", "status"}, NULL, "Frame statuses of answers."},
+    {"address_underflow_total", COUNTER, {NULL}, NULL, "Addresses below their module."},
+    {"cache_lookups_total", COUNTER, {"cache", "layer", "result"}, NULL, "Look-ups by the layer that answered."},
+    {"cache_compute_seconds", HISTOGRAM, {"cache"}, &seconds, "Time to compute an entry."},
+    {"cache_file_bytes", HISTOGRAM, {"cache", "hit"}, &sizes, "Sizes of entries."},
+    {"cache_writes_total", COUNTER, {"cache", "status", "is_refresh"}, NULL, "Entries written."},
+    {"cache_memory_bytes", GAUGE, {"cache"}, NULL, "Bytes held by the memory layer."},
+    {"cache_memory_items", GAUGE, {"cache"}, NULL, "Items held by the memory layer."},
+    {"cache_disk_bytes", GAUGE, {"cache"}, NULL, "Bytes on disk as of the last cleanup."},
+    {"cache_disk_files", GAUGE, {"cache"}, NULL, "Files on disk as of the last cleanup."},
+    {"cache_removed_bytes_total", COUNTER, {"cache", "reason"}, NULL, "Bytes removed by cleanups."},
+    {"cache_removed_files_total", COUNTER, {"cache", "reason"}, NULL, "Files removed by cleanups."},
+    {"cache_corrupt_total", COUNTER, {"cache"}, NULL, "Entries found damaged."},
+    {"downloads_total", COUNTER, {"source", "result"}, NULL, "Whole downloads."},
+    {"download_attempts_total", COUNTER, {"source"}, NULL, "Attempts of downloads."},
+    {"download_bytes_total", COUNTER, {"source"}, NULL, "Bytes downloaded."},
+    {"download_seconds", HISTOGRAM, {"source", "phase"}, &seconds, "Time of downloads."},
+    {"downloads_in_flight", GAUGE, {NULL}, NULL, "Downloads that run now."},
+    {"downloads_queued", GAUGE, {NULL}, NULL, "Downloads that wait for a slot."},
+    {"blocked_hosts", GAUGE, {NULL}, NULL, "Hosts on the deny list."},
+    {"blocked_addresses_total", COUNTER, {NULL}, NULL, "Connections to reserved addresses refused."},
+    {"download_id_mismatch_total", COUNTER, {"source"}, NULL, "Files whose id was not the one asked for."},
+    {"conversions_total", COUNTER, {"cache", "result"}, NULL, "Conversions of debug files."},
+    {"conversion_seconds", HISTOGRAM, {"cache"}, &seconds, "Time of conversions."},
+    {"pool_threads", GAUGE, {NULL}, NULL, "Threads of the pool."},
+    {"pool_busy", GAUGE, {NULL}, NULL, "Threads of the pool at work."},
+    {"pool_queued", GAUGE, {NULL}, NULL, "Jobs that wait for a thread."},
+    {"pool_run_seconds", HISTOGRAM, {"job"}, &seconds, "Time of pool jobs."},
+    {"pool_wait_seconds", HISTOGRAM, {"job"}, &seconds, "Time that pool jobs waited for a thread."},
+    {"loop_lag_seconds", HISTOGRAM, {NULL}, &seconds, "Lateness of a timer of the loop."},
+    {"fibers", GAUGE, {NULL}, NULL, "Live fibers."},
+    {"fiber_stacks", GAUGE, {NULL}, NULL, "Fiber stacks allocated."},
+    {"log_dropped_total", COUNTER, {NULL}, NULL, "Log lines dropped because the ring was full."},
+    {"ready", GAUGE, {NULL}, NULL, "1 when ready for work."},
+    {"draining", GAUGE, {NULL}, NULL, "1 while draining."},
+    {"build_info", GAUGE, {"version", "compiler"}, NULL, "Always 1."},
+};
+
+struct metric_series {
+    uint64_t hash;
+    char *labels; /* `a="x",b="y"`, escaped; empty without labels */
+    const struct buckets *buckets;
+    atomic_ullong value; /* a counter; the bits of a gauge's double; a histogram's sum (bits of a double) */
+    atomic_ullong bucket[MAX_BUCKETS + 1];
+};
+
+/* Open addressing; a slot is filled once and never emptied, so readers need no lock. */
+static _Atomic(struct metric_series *) *_Atomic slots[METRIC_COUNT];
+static size_t series_count[METRIC_COUNT];
+static pthread_mutex_t insert_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static double from_bits(unsigned long long bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static unsigned long long to_bits(double value)
+{
+    unsigned long long bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static uint64_t hash_labels(const char *const values[MAX_LABELS])
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int i = 0; i < MAX_LABELS; i++) {
+        for (const char *at = values[i] ? values[i] : ""; *at; at++)
+            hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
+        hash = (hash ^ 0xFF) * 0x100000001b3u;
+    }
+    return hash ? hash : 1;
+}
+
+static char *format_labels(enum metric metric, const char *const values[MAX_LABELS])
+{
+    struct sl_buf text = {0};
+    for (int i = 0; i < MAX_LABELS && table[metric].labels[i]; i++) {
+        sl_buf_printf(&text, "%s%s=\"", i ? "," : "", table[metric].labels[i]);
+        for (const char *at = values[i] ? values[i] : ""; *at; at++) {
+            if (*at == '\\' || *at == '"')
+                sl_buf_u8(&text, '\\');
+            if (*at == '\n')
+                sl_buf_cstr(&text, "\\n");
+            else
+                sl_buf_u8(&text, (uint8_t)*at);
+        }
+        sl_buf_u8(&text, '"');
+    }
+    sl_buf_u8(&text, 0);
+    if (text.failed)
+        sl_buf_free(&text);
+    return (char *)text.data;
+}
+
+static struct metric_series *find(_Atomic(struct metric_series *) *metric_slots, uint64_t hash, size_t *at)
+{
+    for (*at = hash % SLOTS;; *at = (*at + 1) % SLOTS) {
+        struct metric_series *series = atomic_load_explicit(&metric_slots[*at], memory_order_acquire);
+        if (!series || series->hash == hash)
+            return series;
+    }
+}
+
+static struct metric_series *insert(enum metric metric, uint64_t hash, const char *const values[MAX_LABELS])
+{
+    if (!slots[metric])
+        slots[metric] = calloc(SLOTS, sizeof *slots[metric]);
+    if (!slots[metric])
+        return NULL;
+    if (series_count[metric] >= MAX_SERIES) {
+        static const char *const overflow[MAX_LABELS] = {"overflow", "overflow", "overflow"};
+        values = overflow;
+        hash = hash_labels(values);
+    }
+    size_t at;
+    struct metric_series *series = find(slots[metric], hash, &at);
+    if (series)
+        return series;
+    series = calloc(1, sizeof *series);
+    if (!series)
+        return NULL;
+    series->hash = hash;
+    series->buckets = table[metric].buckets;
+    series->labels = format_labels(metric, values);
+    if (!series->labels) {
+        free(series);
+        return NULL;
+    }
+    series_count[metric]++;
+    atomic_store_explicit(&slots[metric][at], series, memory_order_release);
+    return series;
+}
+
+struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c)
+{
+    const char *const values[MAX_LABELS] = {a, b, c};
+    uint64_t hash = hash_labels(values);
+    size_t at;
+    struct metric_series *series = slots[metric] ? find(slots[metric], hash, &at) : NULL;
+    if (series)
+        return series;
+    pthread_mutex_lock(&insert_lock);
+    series = insert(metric, hash, values);
+    pthread_mutex_unlock(&insert_lock);
+    return series;
+}
+
+void metric_series_add(struct metric_series *series, uint64_t n)
+{
+    if (series)
+        atomic_fetch_add_explicit(&series->value, n, memory_order_relaxed);
+}
+
+void metric_series_observe(struct metric_series *series, double value)
+{
+    if (!series)
+        return;
+    unsigned i = 0;
+    while (i < series->buckets->count && value > series->buckets->bounds[i])
+        i++;
+    atomic_fetch_add_explicit(&series->bucket[i], 1, memory_order_relaxed);
+    unsigned long long old = atomic_load_explicit(&series->value, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&series->value, &old, to_bits(from_bits(old) + value),
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c)
+{
+    metric_series_add(metric_series(metric, a, b, c), n);
+}
+
+void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c)
+{
+    struct metric_series *series = metric_series(metric, a, b, c);
+    if (series)
+        atomic_store_explicit(&series->value, to_bits(value), memory_order_relaxed);
+}
+
+void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c)
+{
+    metric_series_observe(metric_series(metric, a, b, c), value);
+}
+
+/* ---- text ---- */
+static void write_sample(struct sl_buf *out, const char *name, const char *suffix, const char *labels,
+                         const char *extra)
+{
+    sl_buf_printf(out, "symloom_%s%s", name, suffix);
+    if (*labels || *extra)
+        sl_buf_printf(out, "{%s%s%s}", labels, *labels && *extra ? "," : "", extra);
+    sl_buf_u8(out, ' ');
+}
+
+static void write_histogram(struct sl_buf *out, const char *name, struct metric_series *series)
+{
+    unsigned long long total = 0;
+    for (unsigned i = 0; i <= series->buckets->count; i++) {
+        char bound[40] = "le=\"+Inf\"";
+        if (i < series->buckets->count)
+            snprintf(bound, sizeof bound, "le=\"%.15g\"", series->buckets->bounds[i]);
+        total += atomic_load_explicit(&series->bucket[i], memory_order_relaxed);
+        write_sample(out, name, "_bucket", series->labels, bound);
+        sl_buf_printf(out, "%llu\n", total);
+    }
+    write_sample(out, name, "_sum", series->labels, "");
+    sl_buf_printf(out, "%.15g\n", from_bits(atomic_load_explicit(&series->value, memory_order_relaxed)));
+    write_sample(out, name, "_count", series->labels, "");
+    sl_buf_printf(out, "%llu\n", total);
+}
+
+static void write_series(struct sl_buf *out, enum metric metric, struct metric_series *series)
+{
+    const char *name = table[metric].name;
+    unsigned long long value = atomic_load_explicit(&series->value, memory_order_relaxed);
+    if (table[metric].kind == HISTOGRAM) {
+        write_histogram(out, name, series);
+        return;
+    }
+    write_sample(out, name, "", series->labels, "");
+    if (table[metric].kind == COUNTER)
+        sl_buf_printf(out, "%llu\n", value);
+    else
+        sl_buf_printf(out, "%.15g\n", from_bits(value));
+}
+
+void metrics_write_header(struct sl_buf *out, const char *name, const char *type, const char *help, bool open_metrics)
+{
+    size_t size = strlen(name), suffix = strlen("_total");
+    /* OpenMetrics names a counter's family without the suffix of its samples. */
+    if (open_metrics && strcmp(type, "counter") == 0 && size > suffix && strcmp(name + size - suffix, "_total") == 0)
+        size -= suffix;
+    sl_buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", (int)size, name, help, (int)size, name, type);
+}
+
+static void write_metric(struct sl_buf *out, enum metric metric, bool open_metrics)
+{
+    static const char *const types[] = {"counter", "gauge", "histogram"};
+    char name[80];
+    if (!table[metric].labels[0])
+        metric_series(metric, NULL, NULL, NULL); /* a metric without labels is always there */
+    if (!slots[metric])
+        return;
+    snprintf(name, sizeof name, "symloom_%s", table[metric].name);
+    metrics_write_header(out, name, types[table[metric].kind], table[metric].help, open_metrics);
+    for (size_t i = 0; i < SLOTS; i++) {
+        struct metric_series *series = atomic_load_explicit(&slots[metric][i], memory_order_acquire);
+        if (series)
+            write_series(out, metric, series);
+    }
+}
+
+void metrics_write(struct sl_buf *out, bool open_metrics)
+{
+    metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);
+    metric_set(METRIC_POOL_QUEUED, (double)pool_queued(), NULL, NULL, NULL);
+    metric_set(METRIC_FIBERS, (double)fiber_live(), NULL, NULL, NULL);
+    metric_set(METRIC_FIBER_STACKS, (double)fiber_stacks_allocated(), NULL, NULL, NULL);
+    metric_set(METRIC_BUILD_INFO, 1, SYMLOOM_VERSION, __VERSION__, NULL);
+    for (int i = 0; i < METRIC_COUNT; i++)
+        write_metric(out, (enum metric)i, open_metrics);
+    metrics_write_process(out, open_metrics);
+    if (open_metrics)
+        sl_buf_cstr(out, "# EOF\n");
+}

@@ -1,0 +1,76 @@
+/* The process_* metrics that every Prometheus client offers, from /proc and getrusage. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/metrics_impl.h"
+
+static void write_one(struct sl_buf *out, bool open_metrics, const char *name, const char *type, const char *help,
+                      double value)
+{
+    metrics_write_header(out, name, type, help, open_metrics);
+    sl_buf_printf(out, "%s %.15g\n", name, value);
+}
+
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return count ? count - 1 : 0; /* without the one that reads the directory */
+}
+
+/* Seconds since the epoch; 0 when /proc does not tell. */
+static double start_time(void)
+{
+    char text[1024] = "";
+    unsigned long long ticks = 0, boot = 0;
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (file && fgets(text, sizeof text, file)) {
+        /* Field 22, counted from behind the command's name, which may hold anything. */
+        char *at = strrchr(text, ')');
+        for (int field = 2; at && field < 22; field++)
+            at = strchr(at + 1, ' ');
+        if (at)
+            sscanf(at, " %llu", &ticks);
+    }
+    if (file)
+        fclose(file);
+    file = fopen("/proc/stat", "re");
+    while (file && boot == 0 && fgets(text, sizeof text, file))
+        sscanf(text, "btime %llu", &boot);
+    if (file)
+        fclose(file);
+    return boot ? (double)boot + (double)ticks / (double)sysconf(_SC_CLK_TCK) : 0;
+}
+
+void metrics_write_process(struct sl_buf *out, bool open_metrics)
+{
+    struct rusage usage;
+    struct rlimit files;
+    unsigned long long pages_virtual = 0, pages_resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file) {
+        if (fscanf(file, "%llu %llu", &pages_virtual, &pages_resident) != 2)
+            pages_virtual = pages_resident = 0;
+        fclose(file);
+    }
+    double page = (double)sysconf(_SC_PAGESIZE);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system time.",
+                  (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    write_one(out, open_metrics, "process_resident_memory_bytes", "gauge", "Resident memory.",
+              (double)pages_resident * page);
+    write_one(out, open_metrics, "process_virtual_memory_bytes", "gauge", "Virtual memory.",
+              (double)pages_virtual * page);
+    write_one(out, open_metrics, "process_open_fds", "gauge", "Open descriptors.", open_descriptors());
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0)
+        write_one(out, open_metrics, "process_max_fds", "gauge", "Limit of open descriptors.", (double)files.rlim_cur);
+    write_one(out, open_metrics, "process_start_time_seconds", "gauge", "Start since the epoch.", start_time());
+}

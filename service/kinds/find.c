@@ -1,0 +1,376 @@
+/* Choosing the best file for a module among everything the sources list. */
+#include "kinds/impl.h"
+
+#include "core/log.h"
+
+#define TYPES(...)                                                                                                     \
+    (const enum file_type[]){__VA_ARGS__}, sizeof((enum file_type[]){__VA_ARGS__}) / sizeof(enum file_type)
+
+/* File types that are asked for, by the module's type and the purpose. The debug rows look odd on purpose: applications
+ * ship, for example, ELF debug files for PE programs. */
+static const struct wanted {
+    enum object_type type;
+    const enum file_type *types;
+    size_t count;
+} debug_types[] = {
+    {OBJECT_MACHO, TYPES(FILE_MACH_CODE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
+    {OBJECT_PE, TYPES(FILE_PE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
+    {OBJECT_ELF, TYPES(FILE_ELF_CODE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
+    {OBJECT_WASM, TYPES(FILE_WASM_CODE, FILE_WASM_DEBUG)},
+    {OBJECT_PE_DOTNET, TYPES(FILE_PORTABLEPDB, FILE_PDB)},
+    {OBJECT_UNKNOWN, TYPES(FILE_PDB, FILE_MACH_DEBUG, FILE_ELF_DEBUG, FILE_PE, FILE_MACH_CODE, FILE_ELF_CODE,
+                           FILE_WASM_CODE, FILE_WASM_DEBUG, FILE_BREAKPAD, FILE_SOURCEBUNDLE, FILE_UUIDMAP,
+                           FILE_BCSYMBOLMAP, FILE_PORTABLEPDB, FILE_PROGUARD)},
+};
+static const struct wanted source_types = {OBJECT_UNKNOWN,
+                                           TYPES(FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG)};
+
+enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
+
+struct gather { /* the waiting for several look-ups */
+    struct fiber_wait_list finished;
+    size_t running;
+};
+
+struct probe { /* one listed file */
+    struct object_request request;
+    struct cache_key key;
+    struct gather *gather;
+    enum sl_code code;
+    struct sl_error error;
+    struct sl_features features;
+    struct candidate *candidate;
+};
+
+struct search {
+    const struct object_id *id;
+    struct sl_str scope;
+    enum purpose purpose;
+    struct sl_arena *arena;
+    struct probe *probes;
+    size_t count, capacity;
+    struct candidate_list candidates; /* capacity reserved before the probes point into it */
+    struct sl_error failure;          /* code SL_OK = none */
+};
+
+static const struct wanted *wanted_types(enum object_type type, enum purpose purpose)
+{
+    size_t rows = sizeof debug_types / sizeof *debug_types;
+    if (purpose == PURPOSE_SOURCE)
+        return &source_types;
+    for (size_t i = 0; i < rows; i++)
+        if (debug_types[i].type == type)
+            return &debug_types[i];
+    return &debug_types[rows - 1];
+}
+
+/* ---- listing ---- */
+
+static bool fail(struct search *search, enum sl_code code)
+{
+    sl_fail(&search->failure, code, "%s", code == SL_CANCELLED ? "cancelled" : "out of memory");
+    return false;
+}
+
+static bool grow(struct search *search, size_t more)
+{
+    if (search->capacity - search->count >= more)
+        return true;
+    size_t capacity = search->capacity * 2 + more;
+    struct probe *probes = SL_ARENA_ARRAY(search->arena, struct probe, capacity);
+    if (!probes)
+        return fail(search, SL_INTERNAL);
+    if (search->count)
+        memcpy(probes, search->probes, search->count * sizeof *probes);
+    search->probes = probes;
+    search->capacity = capacity;
+    return true;
+}
+
+static bool add_files(struct search *search, const struct remote_file *files, size_t count)
+{
+    if (!grow(search, count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct probe *probe = &search->probes[search->count++];
+        probe->request = (struct object_request){&files[i], search->id, origin_scope(&files[i], search->scope)};
+        if (!object_request_key(&probe->request, search->arena, &probe->key))
+            return fail(search, SL_INTERNAL);
+    }
+    return true;
+}
+
+static bool list_source(struct search *search, const struct source *source, struct candidate *nothing, bool *empty)
+{
+    const struct wanted *wanted = wanted_types(search->id->type, search->purpose);
+    struct remote_file *files = NULL;
+    size_t count = 0;
+    struct sl_error error;
+    enum sl_code code = origin_list(source, search->scope, search->id, wanted->types, wanted->count, search->arena,
+                                    &files, &count, &error);
+    if (code == SL_CANCELLED)
+        return fail(search, code);
+    if (code != SL_OK) {
+        log_debug("find", "a source could not be listed", LOG_SLSTR("source", source->id), LOG_ERR(&error));
+        count = 0;
+    }
+    *empty = count == 0;
+    if (count)
+        return add_files(search, files, count);
+    *nothing = (struct candidate){
+        .source = source->id, .location = SL_STR("No object files listed on this source"), .download = SL_NOT_FOUND};
+    return true;
+}
+
+/* Everything the sources list, and the candidates: first the rows of the sources that have nothing. */
+static bool list(struct search *search, const struct source *sources, size_t source_count)
+{
+    struct candidate *nothing = SL_ARENA_ARRAY(search->arena, struct candidate, source_count ? source_count : 1);
+    size_t nothing_count = 0;
+    if (!nothing)
+        return fail(search, SL_INTERNAL);
+    for (size_t i = 0; i < source_count; i++) {
+        bool empty = false;
+        if (!list_source(search, &sources[i], &nothing[nothing_count], &empty))
+            return false;
+        nothing_count += empty;
+    }
+    size_t count = nothing_count + search->count;
+    struct candidate *items = SL_ARENA_ARRAY(search->arena, struct candidate, count ? count : 1);
+    if (!items)
+        return fail(search, SL_INTERNAL);
+    memcpy(items, nothing, nothing_count * sizeof *items);
+    for (size_t i = 0; i < search->count; i++) {
+        struct probe *probe = &search->probes[i];
+        probe->candidate = &items[nothing_count + i];
+        probe->candidate->source = probe->request.file->source->id;
+        probe->candidate->location = probe->request.file->uri;
+    }
+    search->candidates = (struct candidate_list){.items = items, .count = count, .capacity = count};
+    return true;
+}
+
+/* ---- fetching what is known about each ---- */
+
+static void take(struct probe *probe, enum sl_code code, struct cache_item *item)
+{
+    probe->code = probe->error.code = code;
+    if (code != SL_OK)
+        return;
+    probe->features = *(const struct sl_features *)item->loaded;
+    cache_release(item);
+}
+
+static void ask(struct probe *probe)
+{
+    struct cache_item *item;
+    enum sl_code code = cache_get(&kind_object_meta, &probe->key, &probe->request, &item, &probe->error);
+    take(probe, code, item);
+}
+
+static void ask_fiber(void *arg)
+{
+    struct probe *probe = arg;
+    ask(probe);
+    if (--probe->gather->running == 0)
+        fiber_wake_all(&probe->gather->finished);
+}
+
+static bool ask_concurrently(struct search *search, struct probe **probes, size_t count)
+{
+    struct fiber_group group;
+    struct gather gather = {0};
+    bool cancelled = false;
+    fiber_group_init(&group, NULL);
+    for (size_t i = 0; i + 1 < count; i++) {
+        probes[i]->gather = &gather;
+        gather.running++;
+        if (!fiber_start(&group, ask_fiber, probes[i])) { /* no fiber to be had: one after the other */
+            gather.running--;
+            ask(probes[i]);
+        }
+    }
+    ask(probes[count - 1]);
+    while (gather.running && !cancelled)
+        cancelled = fiber_wait_on(&gather.finished, UINT64_MAX) == FIBER_CANCELLED;
+    if (cancelled)
+        fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+    return cancelled || fiber_cancelled() ? fail(search, SL_CANCELLED) : true;
+}
+
+static bool fetch_features(struct search *search)
+{
+    struct probe **pending = SL_ARENA_ARRAY(search->arena, struct probe *, search->count ? search->count : 1);
+    size_t count = 0;
+    if (!pending)
+        return fail(search, SL_INTERNAL);
+    for (size_t i = 0; i < search->count; i++) {
+        struct probe *probe = &search->probes[i];
+        struct cache_item *item = NULL;
+        enum sl_code code;
+        if (cache_peek(&kind_object_meta, &probe->key, &code, &item, &probe->error))
+            take(probe, code, item);
+        else
+            pending[count++] = probe;
+    }
+    return count == 0 || ask_concurrently(search, pending, count);
+}
+
+/* ---- choosing ---- */
+
+static unsigned grade(const struct probe *probe, enum purpose purpose)
+{
+    const struct sl_features *f = &probe->features;
+    if (probe->code != SL_OK)
+        return GRADE_ERROR;
+    switch (purpose) {
+    case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
+    case PURPOSE_SOURCE: return f->has_sources ? GRADE_BEST : GRADE_NONE;
+    case PURPOSE_DEBUG: break;
+    }
+    return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
+}
+
+static struct probe *choose(const struct search *search)
+{
+    struct probe *best = NULL;
+    unsigned best_grade = GRADE_NONE;
+    for (size_t i = 0; i < search->count; i++) {
+        unsigned g = grade(&search->probes[i], search->purpose);
+        if (g < best_grade) {
+            best = &search->probes[i];
+            best_grade = g;
+        }
+    }
+    return best;
+}
+
+static struct sl_str in_arena(struct sl_arena *arena, struct sl_buf *text)
+{
+    char *copy = text->failed ? NULL : sl_arena_strndup(arena, (const char *)text->data, text->size);
+    struct sl_str result = {copy ? copy : "", copy ? text->size : 0};
+    sl_buf_free(text);
+    return result;
+}
+
+static struct sl_str error_text(struct sl_arena *arena, const struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    cache_error_text(error, &text);
+    return in_arena(arena, &text);
+}
+
+static void report_downloads(struct search *search)
+{
+    for (size_t i = 0; i < search->count; i++) {
+        struct probe *probe = &search->probes[i];
+        struct candidate *candidate = probe->candidate;
+        candidate->download = probe->code;
+        candidate->features = probe->features;
+        if (probe->code == SL_PERMISSION_DENIED) {
+            char *reason = sl_arena_strndup(search->arena, probe->error.message, strlen(probe->error.message));
+            candidate->download_details = sl_str(reason ? reason : "");
+        } else if (probe->code != SL_OK && probe->code != SL_NOT_FOUND && probe->code != SL_MALFORMED) {
+            candidate->download_details = error_text(search->arena, &probe->error);
+        }
+    }
+}
+
+/* The answer keeps to the first error in order; an operator is better served by the one that says most. */
+static void log_errors(const struct search *search)
+{
+    static const enum sl_code telling[] = {SL_MALFORMED, SL_PERMISSION_DENIED, SL_TIMEOUT, SL_DOWNLOAD_ERROR};
+    if (!log_enabled(LOG_DEBUG, "find"))
+        return;
+    for (size_t t = 0; t < sizeof telling / sizeof *telling; t++)
+        for (size_t i = 0; i < search->count; i++)
+            if (search->probes[i].code == telling[t]) {
+                log_debug("find", "no usable object", LOG_SLSTR("location", search->probes[i].request.file->location),
+                          LOG_STR("status", sl_code_name(telling[t])), LOG_ERR(&search->probes[i].error));
+                return;
+            }
+}
+
+/* Lists, fetches and chooses. NULL with `failure` set, or without when there is nothing at all. */
+static struct probe *find(struct search *search, const struct source *sources, size_t source_count)
+{
+    if (!list(search, sources, source_count) || !fetch_features(search))
+        return NULL;
+    report_downloads(search);
+    struct probe *chosen = choose(search);
+    if (!chosen || chosen->code != SL_OK)
+        log_errors(search);
+    return chosen;
+}
+
+/* What the chosen candidate says of its use: a file that could not even be fetched says nothing. */
+static void report_chosen_error(struct candidate *candidate, enum sl_code code)
+{
+    if (code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_TIMEOUT || code == SL_DOWNLOAD_ERROR)
+        return;
+    candidate->debug.set = true;
+    candidate->debug.code = SL_MALFORMED;
+}
+
+static void report_conversion(struct search *search, struct candidate *candidate, const struct sl_error *error)
+{
+    candidate->debug.set = true;
+    candidate->debug.code = error->code;
+    if (error->code == SL_NOT_FOUND)
+        candidate->debug.details = SL_STR("Object file no longer available");
+    else if (error->code != SL_OK && error->code != SL_MALFORMED)
+        candidate->debug.details = error_text(search->arena, error);
+}
+
+static void use(struct search *search, struct probe *chosen, struct symbol_lookup *result)
+{
+    if (chosen->code != SL_OK) {
+        result->code = chosen->code;
+        result->error = chosen->error;
+        report_chosen_error(chosen->candidate, chosen->code);
+        return;
+    }
+    result->features = chosen->features;
+    result->code = cache_get(&kind_symcaches, &chosen->key, &chosen->request, &result->item, &result->error);
+    result->error.code = result->code;
+    if (result->code == SL_OK) {
+        result->symcache = result->item->loaded;
+        result->arch = result->symcache->arch;
+    }
+    if (result->code != SL_CANCELLED)
+        report_conversion(search, chosen->candidate, &result->error);
+}
+
+void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
+                         const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result)
+{
+    struct search search = {.id = id, .scope = scope, .purpose = PURPOSE_DEBUG, .arena = arena};
+    *result = (struct symbol_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    struct probe *chosen = find(&search, sources, source_count);
+    if (search.failure.code != SL_OK) {
+        result->code = search.failure.code;
+        result->error = search.failure;
+        return;
+    }
+    if (chosen)
+        use(&search, chosen, result);
+    candidates_merge(arena, &result->candidates, &search.candidates);
+}
+
+void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
+                       const struct object_id *id, struct sl_arena *arena, struct source_lookup *result)
+{
+    struct search search = {.id = id, .scope = scope, .purpose = PURPOSE_SOURCE, .arena = arena};
+    *result = (struct source_lookup){.code = SL_NOT_FOUND};
+    struct probe *chosen = find(&search, sources, source_count);
+    if (search.failure.code != SL_OK) {
+        result->code = search.failure.code;
+        return;
+    }
+    if (chosen)
+        result->code = chosen->code == SL_OK
+                           ? cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, NULL)
+                           : chosen->code;
+    candidates_merge(arena, &result->candidates, &search.candidates);
+}

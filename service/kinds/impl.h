@@ -1,0 +1,26 @@
+/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all three of them, and
+ * their keys differ only by the kind. */
+#pragma once
+
+#include "kinds/kinds.h"
+
+struct object_request {
+    const struct remote_file *file;
+    const struct object_id *id;
+    struct sl_str scope; /* of the entries: origin_scope */
+};
+
+/* The key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
+bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
+
+/* A deep copy: the computation outlives the request that named the source. */
+void *object_request_retain(const void *request, struct sl_arena *arena);
+
+extern const struct cache_kind kind_objects;
+extern const struct cache_kind kind_object_meta; /* loaded: struct sl_features, static texts */
+extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */
+
+const struct sl_object_limits *kinds_object_limits(void);
+
+/* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
+enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);

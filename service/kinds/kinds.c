@@ -1,0 +1,36 @@
+#include "kinds/impl.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
+static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
+
+const struct cache_kind *const kinds_all[] = {&kind_objects, &kind_object_meta, &kind_symcaches, &kind_diagnostics};
+const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
+
+static struct sl_object_limits limits;
+
+void kinds_init(const struct config *config)
+{
+    limits = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
+}
+
+const struct sl_object_limits *kinds_object_limits(void)
+{
+    return &limits;
+}
+
+enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)
+{
+    for (size_t at = 0; at < bytes.size;) {
+        ssize_t n = pwrite(fd, bytes.data + at, bytes.size - at, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+        at += (size_t)n;
+    }
+    return SL_OK;
+}

@@ -1,0 +1,138 @@
+/* The kind `object_meta`: what an object can be used for, so that candidates are ranked without opening them:
+ *
+ *     {"has_debug_info":b,"has_unwind_info":b,"has_symbols":b,"has_sources":b,"srcsrv_vcs":"git"|"perforce"|"other"}
+ *
+ * The last member only if it is known. */
+#include "kinds/impl.h"
+
+#include <stdlib.h>
+
+#include "core/json.h"
+#include "core/pool.h"
+
+static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
+
+static void encode(const struct sl_features *features, struct sl_buf *out)
+{
+    struct json_writer w = json_writer(out);
+    json_object_begin(&w);
+    json_key(&w, "has_debug_info");
+    json_boolean(&w, features->has_debug_info);
+    json_key(&w, "has_unwind_info");
+    json_boolean(&w, features->has_unwind_info);
+    json_key(&w, "has_symbols");
+    json_boolean(&w, features->has_symbols);
+    json_key(&w, "has_sources");
+    json_boolean(&w, features->has_sources);
+    if (features->srcsrv_vcs.size) {
+        json_key(&w, "srcsrv_vcs");
+        json_str(&w, features->srcsrv_vcs);
+    }
+    json_object_end(&w);
+}
+
+struct describe {
+    struct sl_bytes file;
+    int fd;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void describe_object(void *arg)
+{
+    struct describe *d = arg;
+    struct sl_object *object;
+    d->code = sl_object_open(d->file, kinds_object_limits(), &object, &d->error);
+    if (d->code != SL_OK)
+        return;
+    struct sl_buf json = {0};
+    encode(&sl_object_info(object)->features, &json);
+    sl_object_close(object);
+    d->code = json.failed ? sl_fail(&d->error, SL_INTERNAL, "out of memory")
+                          : kinds_write(d->fd, sl_buf_bytes(&json), &d->error);
+    sl_buf_free(&json);
+}
+
+static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    const struct object_request *request = context;
+    struct cache_key key;
+    struct cache_item *object;
+    if (!object_request_key(request, arena, &key))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = cache_get(&kind_objects, &key, request, &object, error);
+    if (code != SL_OK)
+        return code;
+    struct describe d = {.file = object->mapping.bytes, .fd = tmp->fd};
+    code = pool_run(POOL_CONVERT, describe_object, &d, error);
+    cache_release(object);
+    if (code != SL_OK)
+        return SL_INTERNAL;
+    if (d.code != SL_OK)
+        *error = d.error;
+    return d.code;
+}
+
+static bool read_bool(struct json_object *object, const char *key, bool required, bool *value)
+{
+    struct json_object *member;
+    if (!json_object_object_get_ex(object, key, &member))
+        return !required;
+    *value = json_object_get_boolean(member);
+    return json_object_is_type(member, json_type_boolean);
+}
+
+static bool decode(struct json_object *object, struct sl_features *features)
+{
+    if (!json_object_is_type(object, json_type_object) ||
+        !read_bool(object, "has_debug_info", true, &features->has_debug_info) ||
+        !read_bool(object, "has_unwind_info", true, &features->has_unwind_info) ||
+        !read_bool(object, "has_symbols", true, &features->has_symbols) ||
+        !read_bool(object, "has_sources", false, &features->has_sources))
+        return false;
+    struct json_object *vcs;
+    if (json_object_object_get_ex(object, "srcsrv_vcs", &vcs) && json_object_is_type(vcs, json_type_string))
+        for (size_t i = 0; i < sizeof vcs_names / sizeof *vcs_names; i++)
+            if (sl_str_equal(sl_str(json_object_get_string(vcs)), vcs_names[i]))
+                features->srcsrv_vcs = vcs_names[i];
+    return true;
+}
+
+static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    struct json_object *object = NULL;
+    enum sl_code code = json_parse((struct sl_str){(const char *)bytes.data, bytes.size}, &object, error);
+    if (code != SL_OK)
+        return code;
+    struct sl_features *features = calloc(1, sizeof *features);
+    if (features && decode(object, features)) {
+        *loaded = features;
+        *weight = sizeof *features;
+    } else {
+        free(features);
+        code = sl_fail(error, SL_MALFORMED, "no features of an object");
+    }
+    json_object_put(object);
+    return code;
+}
+
+static uint64_t capacity(const struct config *config)
+{
+    return config->object_meta_capacity;
+}
+
+static const unsigned older[] = {1, 0};
+
+const struct cache_kind kind_object_meta = {
+    .name = "object_meta",
+    .section = CACHE_DERIVED,
+    .version = 2,
+    .fallbacks = older,
+    .previous = older,
+    .format1_up_to = 1,
+    .capacity = capacity,
+    .compute = compute,
+    .retain = object_request_retain,
+    .load = load,
+    .free_loaded = free,
+};

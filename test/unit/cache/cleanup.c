@@ -1,0 +1,261 @@
+/* Removing expired entries from a directory, as a command would. */
+#include "support.h"
+
+static const struct cache_kind objects = {.name = "objects", .section = CACHE_DOWNLOADED, .version = 2};
+static const struct cache_kind derived = {.name = "symcaches", .section = CACHE_DERIVED, .version = 1};
+static const struct cache_kind *const kinds[] = {&objects, &derived};
+
+static struct cleanup_totals totals;
+
+static void clean_with(struct cleanup_options options)
+{
+    struct sl_error error;
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_OK);
+}
+
+static void clean(void)
+{
+    clean_with((struct cleanup_options){0});
+}
+
+static void put_meta(const char *entry, const char *scope, uint64_t age_s)
+{
+    char name[256], json[256];
+    snprintf(name, sizeof name, "%s.metadata", entry);
+    snprintf(json, sizeof json, "{\"scope\":%s,\"time_created\":%lld,\"debug\":null}", scope,
+             (long long)(cache_now_ns() / CACHE_SECOND_NS - (int64_t)age_s));
+    put_file(name, json, 0);
+}
+
+static void unused_contents_go(void **state)
+{
+    (void)state;
+    test_config.downloaded.max_unused_for = 50 * S;
+    put_file("objects/v2/aa/old", "hi", 100 * S);
+    put_meta("objects/v2/aa/old", "null", 100);
+    put_file("objects/v2/aa/empty", "", 100 * S);
+    put_file("objects/v2/aa/new", "hi", 0);
+    clean();
+    assert_false(exists("objects/v2/aa/old") || exists("objects/v2/aa/old.metadata"));
+    assert_true(exists("objects/v2/aa/empty") && exists("objects/v2/aa/new"));
+    assert_int_equal(totals.files, 2);
+    assert_int_equal(totals.bytes, 2);
+    assert_int_equal(totals.removed_files, 1);
+    assert_int_equal(totals.removed_bytes, 2);
+    assert_int_equal(totals.errors, 0);
+}
+
+static void misses_go_by_creation_and_scope(void **state)
+{
+    (void)state;
+    test_config.derived.retry_misses_after = 10 * S;
+    put_file("symcaches/contents", "hi", 0);
+    put_meta("symcaches/contents", "\"12345\"", 0);
+    put_file("symcaches/public", "", 100 * S);
+    put_meta("symcaches/public", "null", 100);
+    put_file("symcaches/old", "", 11 * S);
+    put_file("symcaches/created", "", 0);
+    put_meta("symcaches/created", "\"12345\"", 11);
+    put_file("symcaches/fresh", "", 0);
+    put_meta("symcaches/fresh", "\"12345\"", 0);
+    clean();
+    assert_true(exists("symcaches/contents") && exists("symcaches/public") && exists("symcaches/fresh"));
+    assert_false(exists("symcaches/old") || exists("symcaches/created"));
+    assert_int_equal(totals.removed_files, 2);
+}
+
+static void malformed_entries_of_the_past_go(void **state)
+{
+    (void)state;
+    test_config.derived.retry_malformed_after = DURATION_NEVER;
+    put_file("symcaches/a", "malformed", 60 * S);
+    put_file("symcaches/b", "malformedhonk", 60 * S);
+    put_file("symcaches/c", "addictive", 60 * S);
+    put_file("symcaches/d", "hi", 60 * S);
+    put_file("symcaches/e", "honkhonkbeepbeep", 60 * S);
+    put_file("symcaches/f", "malformedsince", 0);
+    clean();
+    assert_false(exists("symcaches/a") || exists("symcaches/b"));
+    assert_true(exists("symcaches/c") && exists("symcaches/d") && exists("symcaches/e") && exists("symcaches/f"));
+}
+
+static void other_errors_are_misses(void **state)
+{
+    (void)state;
+    test_config.downloaded.retry_misses_after = 2 * S;
+    static const char *const texts[] = {"downloaderror", "downloaderrorhonk", "downloaderrormalformed",
+                                        "malformeddownloaderror", "timeout1day 23h 59m 59s 999ms 999us 999ns"};
+    for (int i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "objects/%d", i);
+        put_file(name, texts[i], 3 * S);
+        put_meta(name, "\"12345\"", 3);
+    }
+    put_file("objects/public", "downloaderror", 3 * S);
+    put_meta("objects/public", "null", 3);
+    put_file("objects/long", "timeout1day 23h 59m 59s 999ms 999us 999ns", 3 * S);
+    put_meta("objects/long", "null", 3);
+    clean();
+    for (int i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "objects/%d", i);
+        assert_false(exists(name));
+    }
+    assert_true(exists("objects/public") && exists("objects/long"));
+}
+
+static void each_class_has_its_age(void **state)
+{
+    (void)state;
+    test_config.downloaded = (struct cache_lifetimes){60 * S, 60 * S, 7200 * S, 60 * S, 0};
+    put_file("objects/contents", "hi", 3600 * S);
+    put_file("objects/private", "", 3600 * S);
+    put_meta("objects/private", "\"1\"", 3600);
+    put_file("objects/public", "", 3600 * S);
+    put_meta("objects/public", "null", 3600);
+    clean();
+    assert_true(exists("objects/public"));
+    assert_false(exists("objects/contents") || exists("objects/private"));
+    test_config.downloaded.max_unused_for = DURATION_NEVER;
+    put_file("objects/contents", "hi", 3600000 * S);
+    clean();
+    assert_true(exists("objects/contents"));
+}
+
+static void empty_directories_go(void **state)
+{
+    (void)state;
+    put_file("objects/v2/aa/bb/old", "hi", 30 * 24 * 3600 * S);
+    put_file("objects/v2/cc/bb/old", "hi", 30 * 24 * 3600 * S);
+    put_file("objects/v2/cc/new", "hi", 0);
+    make_parent(in_dir("objects/v1/empty/"));
+    make_parent(in_dir("other/v1/empty/"));
+    clean();
+    assert_false(exists("objects/v2/aa") || exists("objects/v1") || exists("objects/v2/cc/bb"));
+    assert_true(exists("objects/v2/cc/new") && exists("objects") && exists("symcaches") && exists("other/v1/empty"));
+    assert_int_equal(unlink(in_dir("objects/v2/cc/new")), 0);
+    clean();
+    assert_false(exists("objects/v2"));
+    assert_true(exists("objects"));
+}
+
+static void lonely_side_files_go_when_old(void **state)
+{
+    (void)state;
+    put_file("objects/v2/a.metadata", "{}", 3700 * S);
+    put_file("objects/v2/b.metadata", "{}", 60 * S);
+    clean();
+    assert_false(exists("objects/v2/a.metadata"));
+    assert_true(exists("objects/v2/b.metadata"));
+    assert_int_equal(totals.files + totals.removed_files, 0);
+}
+
+static void unreadable_side_files_stay(void **state)
+{
+    (void)state;
+    put_file("objects/a", "hi", 0);
+    put_file("objects/a.metadata", "{", 0);
+    clean();
+    assert_true(exists("objects/a") && exists("objects/a.metadata"));
+}
+
+static void damaged_entries_go(void **state)
+{
+    (void)state;
+    put_file("objects/short", "hi", 10 * S);
+    put_file("objects/short.metadata", "{\"scope\":null,\"time_created\":1,\"status\":\"ok\",\"size\":3}", 5 * S);
+    put_file("objects/empty", "", 10 * S);
+    put_file("objects/empty.metadata", "{\"scope\":\"1\",\"time_created\":1,\"status\":\"ok\",\"size\":0}", 5 * S);
+    clean();
+    assert_false(exists("objects/short") || exists("objects/short.metadata"));
+    assert_true(exists("objects/empty"));
+}
+
+static void links_are_not_followed(void **state)
+{
+    (void)state;
+    put_file("outside/file", "hi", 30 * 24 * 3600 * S);
+    make_parent(in_dir("objects/v2/"));
+    assert_int_equal(symlink(in_dir("outside"), in_dir("objects/v2/dir")), 0);
+    assert_int_equal(symlink(in_dir("outside/file"), in_dir("objects/v2/file")), 0);
+    clean();
+    assert_true(exists("outside/file"));
+    assert_false(exists("objects/v2"));
+}
+
+static void a_dry_run_only_counts(void **state)
+{
+    (void)state;
+    put_file("objects/v2/old", "hi", 30 * 24 * 3600 * S);
+    put_meta("objects/v2/old", "null", 100);
+    put_file("symcaches/v1/new", "hello", 0);
+    put_file("symcaches/v1/bad.metadata", "x", 7200 * S);
+    put_file("tmp/x", "x", 48 * 3600 * S);
+    clean_with((struct cleanup_options){.dry_run = true});
+    assert_int_equal(totals.removed_files, 1);
+    assert_int_equal(totals.removed_bytes, 2);
+    assert_int_equal(totals.files, 1);
+    assert_true(exists("objects/v2/old") && exists("objects/v2/old.metadata") && exists("symcaches/v1/bad.metadata") &&
+                exists("tmp/x"));
+}
+
+static void all_and_only(void **state)
+{
+    (void)state;
+    put_file("objects/v2/new", "hi", 0);
+    put_file("symcaches/v1/new", "hello", 0);
+    put_file("symcaches/v1/lonely.metadata", "x", 0);
+    const char *only[] = {"symcaches"};
+    clean_with((struct cleanup_options){.all = true, .only = only, .only_count = 1});
+    assert_true(exists("objects/v2/new") && exists("symcaches"));
+    assert_false(exists("symcaches/v1"));
+    const char *unknown[] = {"symcaches", "nonsense"};
+    struct sl_error error;
+    struct cleanup_options options = {.only = unknown, .only_count = 2};
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_MALFORMED);
+    assert_string_equal(error.message, "unknown cache kind: nonsense");
+}
+
+static void without_a_directory_there_is_nothing_to_do(void **state)
+{
+    (void)state;
+    struct sl_error error;
+    struct cleanup_options options = {0};
+    test_config.cache_dir = NULL;
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_NOT_FOUND);
+    assert_string_equal(error.message, "no caching configured! Did you provide a path to your config file?");
+}
+
+static void a_kind_that_fails_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    struct sl_error error;
+    struct cleanup_options options = {0};
+    put_file("symcaches", "a file where the directory should be", 0);
+    put_file("objects/v2/old", "hi", 30 * 24 * 3600 * S);
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_INTERNAL);
+    assert_true(totals.errors > 0);
+    assert_false(exists("objects/v2"));
+}
+
+int main(void)
+{
+    cache_start_ns();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(unused_contents_go, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(misses_go_by_creation_and_scope, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(malformed_entries_of_the_past_go, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(other_errors_are_misses, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(each_class_has_its_age, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(empty_directories_go, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(lonely_side_files_go_when_old, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(unreadable_side_files_stay, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(damaged_entries_go, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(links_are_not_followed, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(a_dry_run_only_counts, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(all_and_only, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(without_a_directory_there_is_nothing_to_do, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(a_kind_that_fails_does_not_stop_the_others, dir_setup, dir_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* The pool: jobs, the bound of its queue, parallel pieces, faults of mappings. */
+#include "../check.h"
+#include <string.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "core/loop.h"
+#include "core/pool.h"
+
+static void run(void (*fn)(void *arg), unsigned threads)
+{
+    loop_init(threads);
+    loop_run_fiber(fn, NULL);
+    loop_close();
+}
+
+static void square(void *arg)
+{
+    int *number = arg;
+    assert_null(fiber_self()); /* a pool thread is no fiber */
+    *number *= *number;
+}
+
+static void run_squares(void *arg)
+{
+    (void)arg;
+    int number = 7;
+    struct sl_error error;
+    assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_OK);
+    assert_int_equal(number, 49);
+    pool_set_limit(0);
+    assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "too much work queued");
+    pool_set_limit(10000);
+    assert_int_equal(pool_busy(), 0);
+    assert_int_equal(pool_queued(), 0);
+}
+
+static void a_job_runs_and_a_full_queue_refuses(void **state)
+{
+    (void)state;
+    run(run_squares, 4);
+}
+
+/* ---- the job outlives the cancellation of its fiber ---- */
+static atomic_int job_ended;
+
+static void slow(void *arg)
+{
+    usleep(20000);
+    atomic_store((atomic_int *)arg, 1);
+}
+
+static void run_slow(void *arg)
+{
+    (void)arg;
+    assert_int_equal(pool_run(POOL_IO, slow, &job_ended, NULL), SL_OK);
+    assert_int_equal(atomic_load(&job_ended), 1);
+    assert_true(fiber_cancelled());
+}
+
+static void cancel_slow(void *arg)
+{
+    (void)arg;
+    struct fiber_group group;
+    atomic_store(&job_ended, 0);
+    fiber_group_init(&group, NULL);
+    fiber_start(&group, run_slow, NULL);
+    fiber_sleep(0);
+    fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+}
+
+static void a_cancelled_fiber_still_waits_for_its_job(void **state)
+{
+    (void)state;
+    run(cancel_slow, 4);
+}
+
+/* ---- parallel ---- */
+enum { PIECES = 5000, MOST_WORKERS = 64 };
+struct pieces {
+    unsigned char done[PIECES];
+    atomic_int inside[MOST_WORKERS];
+    atomic_uint workers_seen;
+    bool nested;
+};
+
+static void inner_piece(void *arg, size_t index, unsigned worker)
+{
+    (void)index, (void)worker;
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void piece(void *arg, size_t index, unsigned worker)
+{
+    struct pieces *pieces = arg;
+    assert_true(worker < pool_parallel()->workers);
+    assert_int_equal(atomic_fetch_add(&pieces->inside[worker], 1), 0); /* one thread per number */
+    pieces->done[index]++;
+    atomic_fetch_or(&pieces->workers_seen, 1u << worker);
+    if (pieces->nested && index < 4) {
+        atomic_int count = 0;
+        sl_parallel_run(pool_parallel(), 100, inner_piece, &count);
+        assert_int_equal(atomic_load(&count), 100);
+    } else if (index < 200) {
+        usleep(200);
+    }
+    atomic_fetch_sub(&pieces->inside[worker], 1);
+}
+
+static void do_pieces(void *arg)
+{
+    sl_parallel_run(pool_parallel(), PIECES, piece, arg);
+}
+
+static void check_pieces(struct pieces *pieces)
+{
+    for (size_t i = 0; i < PIECES; i++)
+        assert_int_equal(pieces->done[i], 1);
+}
+
+static void run_pieces(void *arg)
+{
+    (void)arg;
+    static struct pieces pieces;
+    memset(&pieces, 0, sizeof pieces);
+    assert_int_equal(pool_run(POOL_CONVERT, do_pieces, &pieces, NULL), SL_OK);
+    check_pieces(&pieces);
+    if (loop_pool_threads() >= 4)
+        assert_true((pieces.workers_seen & ~1u) != 0); /* somebody helped */
+    memset(&pieces, 0, sizeof pieces);
+    pieces.nested = true;
+    assert_int_equal(pool_run(POOL_CONVERT, do_pieces, &pieces, NULL), SL_OK);
+    check_pieces(&pieces);
+    memset(&pieces, 0, sizeof pieces);
+    do_pieces(&pieces); /* on the loop's thread: alone, but whole */
+    check_pieces(&pieces);
+}
+
+static void pieces_run_once_each_and_on_several_threads(void **state)
+{
+    (void)state;
+    run(run_pieces, 4);
+}
+
+/* ---- a mapping whose file shrank ---- */
+static void touch(void *arg)
+{
+    volatile const char *memory = arg;
+    (void)memory[0];
+}
+
+static void touch_piece(void *arg, size_t index, unsigned worker)
+{
+    (void)worker;
+    if (index == 17)
+        touch(arg);
+}
+
+static void touch_in_pieces(void *arg)
+{
+    sl_parallel_run(pool_parallel(), 1000, touch_piece, arg);
+}
+
+static void read_cut_file(void *arg)
+{
+    (void)arg;
+    char path[] = "/tmp/symloom-unit-XXXXXX";
+    int fd = mkstemp(path);
+    unlink(path);
+    assert_int_equal(ftruncate(fd, 4096), 0);
+    void *memory = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    struct sl_error error;
+    assert_int_equal(pool_run(POOL_CONVERT, touch, memory, &error), SL_OK);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(pool_run(POOL_CONVERT, touch, memory, &error), SL_INTERNAL);
+    assert_int_equal(pool_run(POOL_CONVERT, touch_in_pieces, memory, &error), SL_INTERNAL);
+    int number = 3;
+    assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_OK);
+    munmap(memory, 4096);
+    close(fd);
+}
+
+static void a_file_that_shrinks_under_its_mapping_ends_only_the_job(void **state)
+{
+    (void)state;
+    run(read_cut_file, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_runs_and_a_full_queue_refuses),
+        cmocka_unit_test(a_cancelled_fiber_still_waits_for_its_job),
+        cmocka_unit_test(pieces_run_once_each_and_on_several_threads),
+        cmocka_unit_test(a_file_that_shrinks_under_its_mapping_ends_only_the_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
