@@ -19,17 +19,22 @@ struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
 
 struct config {
     struct sl_arena arena;
-    const char *path;                 /* of the file, NULL = all defaults */
-    const char **bind; size_t bind_count;
-    const char *cache_dir;            /* NULL = no disk cache */
-    char *log_level; enum log_format log_format; const char *log_file;
-    int access_log;                   /* enum of http_options.access */
+    const char *path; /* of the file, NULL = all defaults */
+    const char **bind;
+    size_t bind_count;
+    const char *cache_dir; /* NULL = no disk cache */
+    char *log_level;
+    enum log_format log_format;
+    const char *log_file;
+    int access_log; /* enum of http_options.access */
 
-    struct source *sources; size_t source_count;
+    struct source *sources;
+    size_t source_count;
     bool symstore_proxy;
     bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
         allow_internal_sentry_sources_in_requests;
-    struct sl_str *sentry_source_hosts; size_t sentry_source_host_count;
+    struct sl_str *sentry_source_hosts;
+    size_t sentry_source_host_count;
 
     uint64_t max_concurrent_requests; /* UINT64_MAX = no limit */
     uint64_t max_job_duration_ns, result_ttl_ns, result_bytes;
@@ -40,11 +45,13 @@ struct config {
     uint64_t max_download_size, max_source_file_size; /* UINT64_MAX = no limit */
     unsigned max_inflate_ratio, max_downloads, max_downloads_per_host;
     bool connect_to_reserved_ips;
-    struct sl_str *allowed_reserved_networks; size_t allowed_reserved_network_count;
+    struct sl_str *allowed_reserved_networks;
+    size_t allowed_reserved_network_count;
     bool deny_list_enabled;
     uint64_t deny_list_time_window_ns, deny_list_bucket_size_ns, deny_list_block_time_ns;
     unsigned deny_list_threshold;
-    struct sl_str *deny_list_never_block_hosts; size_t deny_list_never_block_host_count;
+    struct sl_str *deny_list_never_block_hosts;
+    size_t deny_list_never_block_host_count;
     uint64_t object_max_section_size, object_max_source_size;
 
     bool enable_cache_cleanup;
@@ -58,8 +65,10 @@ struct config {
         uint64_t max_request_line, max_head_bytes, compress_min, min_rate;
         unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
         uint64_t header_timeout_ns, body_timeout_ns, idle_timeout_ns, write_timeout_ns;
-        const char **allowed_hosts; size_t allowed_host_count;
-        const char **trusted_proxies; size_t trusted_proxy_count;
+        const char **allowed_hosts;
+        size_t allowed_host_count;
+        const char **trusted_proxies;
+        size_t trusted_proxy_count;
         bool server_header;
     } http;
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
@@ -70,8 +79,8 @@ struct config {
 enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
                          struct sl_error *error);
 /* As config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */
-enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config,
-                          struct value_problems *problems, struct sl_error *error);
+enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
+                          struct sl_error *error);
 void config_free(struct config *config);
 
 /* "<file>:<line>:<column>: error: <path>: <what>\n" for each. */

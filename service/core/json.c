@@ -29,10 +29,22 @@ static inline void close_with(struct json_writer *w, uint8_t bracket)
     w->comma = true;
 }
 
-void json_object_begin(struct json_writer *w) { open_with(w, '{'); }
-void json_object_end(struct json_writer *w) { close_with(w, '}'); }
-void json_array_begin(struct json_writer *w) { open_with(w, '['); }
-void json_array_end(struct json_writer *w) { close_with(w, ']'); }
+void json_object_begin(struct json_writer *w)
+{
+    open_with(w, '{');
+}
+void json_object_end(struct json_writer *w)
+{
+    close_with(w, '}');
+}
+void json_array_begin(struct json_writer *w)
+{
+    open_with(w, '[');
+}
+void json_array_end(struct json_writer *w)
+{
+    close_with(w, ']');
+}
 
 void json_key(struct json_writer *w, const char *key)
 {
@@ -271,10 +283,16 @@ static void write_value(struct json_writer *w, struct json_object *value, unsign
     }
 }
 
-void json_value(struct json_writer *w, struct json_object *value) { write_value(w, value, 0); }
+void json_value(struct json_writer *w, struct json_object *value)
+{
+    write_value(w, value, 0);
+}
 
 /* ---- in ---- */
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
 
 static enum sl_code fail_at(struct sl_error *error, struct sl_str text, size_t offset, const char *reason)
 {
@@ -296,7 +314,8 @@ static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text,
         start++;
     if (start == text.size)
         return fail_at(error, text, start, "expected a value but the document ends");
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8);
+    json_tokener_set_flags(tokener,
+                           JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8);
     struct json_object *parsed = json_tokener_parse_ex(tokener, text.data, (int)text.size);
     enum json_tokener_error why = json_tokener_get_error(tokener);
     if (why == json_tokener_continue) { /* a bare number at the very end is complete only when a byte follows */

@@ -14,22 +14,25 @@ struct json_writer {
     bool comma; /* before the next member or element */
 };
 
-static inline struct json_writer json_writer(struct sl_buf *out) { return (struct json_writer){out, false}; }
+static inline struct json_writer json_writer(struct sl_buf *out)
+{
+    return (struct json_writer){out, false};
+}
 
 void json_object_begin(struct json_writer *w);
 void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w);
 void json_array_end(struct json_writer *w);
-void json_key(struct json_writer *w, const char *key);           /* a plain ASCII key that needs no escape */
-void json_key_str(struct json_writer *w, struct sl_str key);     /* any key */
+void json_key(struct json_writer *w, const char *key);       /* a plain ASCII key that needs no escape */
+void json_key_str(struct json_writer *w, struct sl_str key); /* any key */
 void json_str(struct json_writer *w, struct sl_str text);
 void json_u64(struct json_writer *w, uint64_t v);
 void json_i64(struct json_writer *w, int64_t v);
 void json_double(struct json_writer *w, double v);
 void json_boolean(struct json_writer *w, bool v); /* json_bool is a type of json-c */
 void json_null(struct json_writer *w);
-void json_hex(struct json_writer *w, uint64_t v);                /* "0x..." */
-void json_raw(struct json_writer *w, struct sl_str json);        /* a complete value */
+void json_hex(struct json_writer *w, uint64_t v);         /* "0x..." */
+void json_raw(struct json_writer *w, struct sl_str json); /* a complete value */
 
 /* Parses one document; trailing bytes other than white space are an error, as are more than 128 levels.
  * SL_MALFORMED with "<reason> at line L column C". The caller owns the object (json_object_put). */

@@ -8,5 +8,11 @@ struct sl_secret {
     struct sl_str hidden;
 };
 
-static inline struct sl_str secret_open(struct sl_secret secret) { return secret.hidden; }
-static inline bool secret_present(struct sl_secret secret) { return secret.hidden.data != NULL; }
+static inline struct sl_str secret_open(struct sl_secret secret)
+{
+    return secret.hidden;
+}
+static inline bool secret_present(struct sl_secret secret)
+{
+    return secret.hidden.data != NULL;
+}

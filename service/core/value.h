@@ -11,14 +11,14 @@ enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_INT, VALUE_DOUBLE, VALUE_STRING,
 struct value {
     enum value_type type;
     bool boolean;
-    bool negative;          /* VALUE_INT: the value is -(int64_t)integer's magnitude */
-    uint64_t integer;       /* magnitude */
-    double number;          /* also set for VALUE_INT */
-    struct sl_str string;   /* VALUE_STRING; of other YAML scalars their text */
-    struct value *items;    /* VALUE_LIST: elements; VALUE_MAP: values */
-    struct sl_str *keys;    /* VALUE_MAP, parallel to items */
+    bool negative;        /* VALUE_INT: the value is -(int64_t)integer's magnitude */
+    uint64_t integer;     /* magnitude */
+    double number;        /* also set for VALUE_INT */
+    struct sl_str string; /* VALUE_STRING; of other YAML scalars their text */
+    struct value *items;  /* VALUE_LIST: elements; VALUE_MAP: values */
+    struct sl_str *keys;  /* VALUE_MAP, parallel to items */
     size_t count;
-    uint32_t line, column;  /* 1-based; 0 when not known (JSON) */
+    uint32_t line, column; /* 1-based; 0 when not known (JSON) */
 };
 
 /* The member of a map; NULL when absent or `map` is no map. */

@@ -21,26 +21,29 @@ struct fetch_options { /* of the process; set once, replaced at reload */
     uint64_t max_download_size; /* UINT64_MAX = none */
     unsigned max_inflate_ratio, max_downloads, max_downloads_per_host;
     bool connect_to_reserved_ips;
-    const struct sl_str *allowed_reserved_networks; size_t allowed_reserved_network_count;
+    const struct sl_str *allowed_reserved_networks;
+    size_t allowed_reserved_network_count;
     bool deny_list_enabled;
     uint64_t deny_window_ns, deny_bucket_ns, deny_block_ns;
     unsigned deny_threshold;
-    const struct sl_str *deny_never_block; size_t deny_never_block_count;
+    const struct sl_str *deny_never_block;
+    size_t deny_never_block_count;
 };
 
 void fetch_init(const struct fetch_options *options); /* after loop_init */
 void fetch_close(void);
 
 struct fetch_request {
-    const char *url;                 /* absolute http(s) URL; user info becomes Basic authorization */
-    const struct fetch_header *headers; size_t header_count; /* dropped on redirects to another host */
-    bool trusted;                    /* may connect to reserved addresses */
+    const char *url; /* absolute http(s) URL; user info becomes Basic authorization */
+    const struct fetch_header *headers;
+    size_t header_count; /* dropped on redirects to another host */
+    bool trusted;        /* may connect to reserved addresses */
     bool accept_invalid_certs;
-    bool deny_list;                  /* the host's failures count, and it may be blocked */
-    const char *source;              /* metric label */
-    uint64_t max_size;               /* 0 = max_download_size */
-    uint64_t timeout_ns;             /* 0 = max_download_timeout */
-    bool keep_wrapper;               /* do not look for a compressed wrapper */
+    bool deny_list;      /* the host's failures count, and it may be blocked */
+    const char *source;  /* metric label */
+    uint64_t max_size;   /* 0 = max_download_size */
+    uint64_t timeout_ns; /* 0 = max_download_timeout */
+    bool keep_wrapper;   /* do not look for a compressed wrapper */
 };
 
 /* Downloads into `fd` (an empty file opened read-write; truncated between attempts). On success the file holds the

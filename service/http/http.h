@@ -37,36 +37,37 @@ struct http_exchange {
     size_t capture_count;
     int64_t content_length; /* -1 when chunked or absent */
     bool has_body;
-    struct sl_str client;   /* address after trusted proxies */
+    struct sl_str client; /* address after trusted proxies */
     struct sl_str request_id;
     const struct http_route *route;
-    void *service;          /* of the server's options */
+    void *service; /* of the server's options */
 
     /* response; a handler sets these through the functions below */
     int status;
     struct http_header *response_headers;
     size_t response_header_count;
-    struct sl_buf body;     /* owned; freed after writing */
+    struct sl_buf body;      /* owned; freed after writing */
     struct sl_mapping *file; /* instead of body: answered with ranges and validators */
 
-    void *connection;       /* private to the server */
+    void *connection; /* private to the server */
 };
 
 typedef void http_handler(struct http_exchange *x) SL_SUSPENDS;
 
-enum http_family { /* shape of the server's own error bodies */
-    HTTP_NATIVE,       /* {"detail":...} or the plain texts of the native API */
-    HTTP_PLAIN,
-    HTTP_SYMBFILE, HTTP_MOZILLA,
+enum http_family {              /* shape of the server's own error bodies */
+                   HTTP_NATIVE, /* {"detail":...} or the plain texts of the native API */
+                   HTTP_PLAIN,
+                   HTTP_SYMBFILE,
+                   HTTP_MOZILLA,
 };
 
 struct http_route {
-    const char *method;   /* "GET" also serves HEAD */
-    const char *pattern;  /* "/requests/{id}", "/proxy/{rest..}"; a name in braces is one segment */
+    const char *method;  /* "GET" also serves HEAD */
+    const char *pattern; /* "/requests/{id}", "/proxy/{rest..}"; a name in braces is one segment */
     http_handler *handler;
     enum http_family family;
-    bool health;          /* exempt from access log, limits and draining */
-    bool takes_work;      /* refused with 503 while draining */
+    bool health;     /* exempt from access log, limits and draining */
+    bool takes_work; /* refused with 503 while draining */
     /* Checks made on the head before any body byte is read, in this order: `check` (query, media type, slots) may answer
      * itself by setting x->status; may be NULL. Does not suspend. */
     void (*check)(struct http_exchange *x);
@@ -78,13 +79,15 @@ struct http_options {
     size_t bind_count;
     const struct http_route *routes; /* ends with a NULL method; first match wins, literal before pattern */
     void *service;
-    const char *tmp_dir;      /* for large bodies */
+    const char *tmp_dir; /* for large bodies */
     int backlog;
     uint64_t max_request_line, max_head_bytes, compress_min;
     unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
     uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms, write_timeout_ms, min_rate;
-    const char *const *allowed_hosts;  size_t allowed_host_count;
-    const char *const *trusted_proxies; size_t trusted_proxy_count;
+    const char *const *allowed_hosts;
+    size_t allowed_host_count;
+    const char *const *trusted_proxies;
+    size_t trusted_proxy_count;
     bool server_header;
     enum { HTTP_ACCESS_ALL, HTTP_ACCESS_ERRORS, HTTP_ACCESS_OFF } access;
 };
@@ -111,7 +114,7 @@ void http_server_stop(struct http_server *server) SL_SUSPENDS;
 /* ---- request ---- */
 struct sl_str http_header(const struct http_exchange *x, const char *name); /* first value, data NULL when absent */
 size_t http_query_count(const struct http_exchange *x, const char *key);
-struct sl_str http_query(const struct http_exchange *x, const char *key);   /* data NULL when absent */
+struct sl_str http_query(const struct http_exchange *x, const char *key); /* data NULL when absent */
 
 /* The whole decoded body (Content-Encoding undone), at most the route's limit. Bodies above 1 MiB are spooled to an
  * unlinked file and mapped. On failure the response is already set (400, 408, 413, 415) or the client is gone

@@ -20,6 +20,8 @@ struct multipart_callbacks {
 /* The boundary of a Content-Type value; false when it is no multipart/form-data or the boundary is missing or bad. */
 bool multipart_boundary(struct sl_str content_type, struct sl_str *boundary);
 
-struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary, const struct multipart_callbacks *callbacks);
+struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
+                                const struct multipart_callbacks *callbacks);
 enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl_error *error);
-enum sl_code multipart_finish(struct multipart *m, struct sl_error *error); /* SL_MALFORMED when the last boundary is missing */
+enum sl_code multipart_finish(struct multipart *m,
+                              struct sl_error *error); /* SL_MALFORMED when the last boundary is missing */

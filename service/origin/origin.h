@@ -13,9 +13,22 @@
 #include "id/id.h"
 
 enum file_type {
-    FILE_PE, FILE_PDB, FILE_PORTABLEPDB, FILE_MACH_DEBUG, FILE_MACH_CODE, FILE_ELF_DEBUG, FILE_ELF_CODE,
-    FILE_WASM_DEBUG, FILE_WASM_CODE, FILE_BREAKPAD, FILE_SOURCEBUNDLE, FILE_UUIDMAP, FILE_BCSYMBOLMAP, FILE_IL2CPP,
-    FILE_PROGUARD, FILE_TYPES
+    FILE_PE,
+    FILE_PDB,
+    FILE_PORTABLEPDB,
+    FILE_MACH_DEBUG,
+    FILE_MACH_CODE,
+    FILE_ELF_DEBUG,
+    FILE_ELF_CODE,
+    FILE_WASM_DEBUG,
+    FILE_WASM_CODE,
+    FILE_BREAKPAD,
+    FILE_SOURCEBUNDLE,
+    FILE_UUIDMAP,
+    FILE_BCSYMBOLMAP,
+    FILE_IL2CPP,
+    FILE_PROGUARD,
+    FILE_TYPES
 };
 const char *file_type_name(enum file_type type);
 bool file_type_parse(struct sl_str name, enum file_type *type);
@@ -27,7 +40,7 @@ enum object_type object_type_parse(struct sl_str name);
 /* A module as look-ups see it. Empty text = absent. */
 struct object_id {
     enum object_type type;
-    struct sl_str code_id;      /* normalised: lower-case hex */
+    struct sl_str code_id; /* normalised: lower-case hex */
     struct sl_str code_file, debug_file, debug_checksum;
     struct sl_debug_id debug_id;
     bool has_debug_id;
@@ -35,7 +48,12 @@ struct object_id {
 
 enum source_type { SOURCE_FILESYSTEM, SOURCE_HTTP, SOURCE_S3, SOURCE_GCS, SOURCE_SENTRY };
 enum layout_type {
-    LAYOUT_NATIVE, LAYOUT_SYMSTORE, LAYOUT_SYMSTORE_INDEX2, LAYOUT_SSQP, LAYOUT_DEBUGINFOD, LAYOUT_UNIFIED,
+    LAYOUT_NATIVE,
+    LAYOUT_SYMSTORE,
+    LAYOUT_SYMSTORE_INDEX2,
+    LAYOUT_SSQP,
+    LAYOUT_DEBUGINFOD,
+    LAYOUT_UNIFIED,
     LAYOUT_SLASHSYMBOLS
 };
 enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE };
@@ -45,14 +63,16 @@ struct source {
     enum source_type type;
     enum layout_type layout;
     enum layout_casing casing;
-    uint32_t filetypes;             /* bit per enum file_type; 0 = all */
-    struct sl_str *path_patterns; size_t path_pattern_count;
+    uint32_t filetypes; /* bit per enum file_type; 0 = all */
+    struct sl_str *path_patterns;
+    size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
     /* filesystem */
     struct sl_str path;
     /* http, sentry */
-    struct sl_str url;              /* as given */
-    struct fetch_header *headers; size_t header_count;
+    struct sl_str url; /* as given */
+    struct fetch_header *headers;
+    size_t header_count;
     bool accept_invalid_certs;
     struct sl_secret token, cookies;
     /* s3, gcs */
@@ -64,7 +84,8 @@ struct source {
 
 struct source_policy { /* what a request may name; all true for the configuration */
     bool filesystem, ambient_credentials, internal_sentry;
-    const struct sl_str *sentry_hosts; size_t sentry_host_count;
+    const struct sl_str *sentry_hosts;
+    size_t sentry_host_count;
 };
 
 /* Reads a list of sources (JSON or YAML, same keys) into the arena; unknown keys are ignored. Problems are reported
@@ -76,9 +97,9 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
 struct remote_file {
     const struct source *source;
     enum file_type type;
-    struct sl_str location;  /* relative path */
-    struct sl_str uri;       /* candidate location and part of the cache key; no secrets */
-    struct sl_str checksum;  /* sent to HTTP sources when not empty */
+    struct sl_str location; /* relative path */
+    struct sl_str uri;      /* candidate location and part of the cache key; no secrets */
+    struct sl_str checksum; /* sent to HTTP sources when not empty */
 };
 
 /* The relative paths of one file type in one layout, best first, post-processed (casing, `_` variants). At most
