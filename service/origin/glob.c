@@ -1,0 +1,111 @@
+/* Whole-string globs over module names: ASCII without case; `*` and `?` match separators too; `**` is a whole component. */
+#include "origin/origin.h"
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+/* Length of the class that begins at `at` (its '['), 0 when it is not closed. */
+static size_t class_length(struct sl_str pattern, size_t at)
+{
+    size_t i = at + 1;
+    if (i < pattern.size && pattern.data[i] == '!')
+        i++;
+    if (i < pattern.size && pattern.data[i] == ']')
+        i++;
+    while (i < pattern.size && pattern.data[i] != ']')
+        i++;
+    return i < pattern.size ? i + 1 - at : 0;
+}
+
+static bool class_matches(struct sl_str pattern, size_t at, size_t length, char c)
+{
+    size_t i = at + 1, end = at + length - 1;
+    bool negate = pattern.data[i] == '!', found = false;
+    char l = lower(c);
+    i += negate;
+    while (i < end) {
+        char from = pattern.data[i], to = from;
+        if (i + 2 < end && pattern.data[i + 1] == '-') {
+            to = pattern.data[i + 2];
+            i += 2;
+        }
+        i++;
+        char upper = l >= 'a' && l <= 'z' ? (char)(l - 32) : l;
+        found = found || (l >= from && l <= to) || (upper >= from && upper <= to) || (from == to && lower(from) == l);
+    }
+    return found != negate;
+}
+
+/* Number of stars at `at`. */
+static size_t stars(struct sl_str pattern, size_t at)
+{
+    size_t n = 0;
+    while (at + n < pattern.size && pattern.data[at + n] == '*')
+        n++;
+    return n;
+}
+
+bool origin_glob_valid(struct sl_str pattern)
+{
+    for (size_t i = 0; i < pattern.size;) {
+        if (pattern.data[i] == '[') {
+            size_t length = class_length(pattern, i);
+            if (!length)
+                return false;
+            i += length;
+        } else if (pattern.data[i] == '*') {
+            size_t n = stars(pattern, i);
+            bool begins = i == 0 || pattern.data[i - 1] == '/';
+            bool ends = i + n == pattern.size || pattern.data[i + n] == '/';
+            if (n > 2 || (n == 2 && (!begins || !ends)))
+                return false;
+            i += n;
+        } else {
+            i++;
+        }
+    }
+    return true;
+}
+
+/* Greedy matching with one point to come back to: linear space, at most pattern times subject steps. As `*` matches
+ * separators, `**` differs from it only in that `**` and the separator behind it may vanish together. */
+bool origin_glob(struct sl_str pattern, struct sl_str subject)
+{
+    size_t p = 0, s = 0, back_p = SIZE_MAX, back_s = 0;
+    for (;;) {
+        size_t length = 1;
+        bool match = false;
+        if (p < pattern.size && pattern.data[p] == '*') {
+            size_t n = stars(pattern, p);
+            p += n;
+            if (n == 2 && p < pattern.size && (s == 0 || subject.data[s - 1] == '/'))
+                p++; /* zero directories: the separator goes too; more are tried by coming back behind one */
+            back_p = p;
+            back_s = s;
+            continue;
+        }
+        if (s < subject.size && p < pattern.size) {
+            if (pattern.data[p] == '?') {
+                match = true;
+            } else if (pattern.data[p] == '[' && (length = class_length(pattern, p)) > 0) {
+                match = class_matches(pattern, p, length, subject.data[s]);
+            } else {
+                length = 1;
+                match = lower(pattern.data[p]) == lower(subject.data[s]);
+            }
+        } else if (p == pattern.size && s == subject.size) {
+            return true;
+        }
+        if (match) {
+            p += length;
+            s++;
+        } else if (back_p != SIZE_MAX && back_s < subject.size) {
+            s = ++back_s;
+            p = back_p;
+        } else {
+            return false;
+        }
+    }
+}

@@ -1,0 +1,427 @@
+/* Directory layouts: an object id and a file type to relative paths, and back.
+ *
+ * Every path is one of a few blocks (GDB's build-id tree, LLDB's UUID tree, the symbol store's name/id/name, Breakpad's),
+ * chosen by two tables: layout and file type here, object type below. */
+#include "origin/origin.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* What paths are made of; data NULL = not to be had. */
+struct parts {
+    struct sl_arena *arena;
+    const struct object_id *id;
+    struct sl_str code_file, debug_file; /* base names */
+    struct sl_str code_id, mach_uuid;    /* lower case */
+    bool dotnet;
+};
+
+struct paths {
+    struct sl_str *items;
+    size_t count;
+};
+
+static struct sl_str text(struct parts *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static struct sl_str text(struct parts *p, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, args);
+    char *out = size >= 0 ? sl_arena_alloc(p->arena, (size_t)size + 1, 1) : NULL;
+    if (out)
+        vsnprintf(out, (size_t)size + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return out ? (struct sl_str){out, (size_t)size} : (struct sl_str){NULL, 0};
+}
+
+static struct sl_str cased(struct parts *p, struct sl_str s, bool upper)
+{
+    char *out = s.data ? sl_arena_strndup(p->arena, s.data, s.size) : NULL;
+    for (size_t i = 0; out && i < s.size; i++) {
+        if (upper && out[i] >= 'a' && out[i] <= 'z')
+            out[i] = (char)(out[i] - 32);
+        else if (!upper && out[i] >= 'A' && out[i] <= 'Z')
+            out[i] = (char)(out[i] + 32);
+    }
+    return out ? (struct sl_str){out, s.size} : (struct sl_str){NULL, 0};
+}
+
+static struct sl_str part(struct sl_str s, size_t from, size_t to)
+{
+    return (struct sl_str){s.data + from, (to < s.size ? to : s.size) - from};
+}
+
+static void add(struct paths *paths, struct sl_str path)
+{
+    if (path.data && path.size && paths->count < LAYOUT_MAX_PATHS)
+        paths->items[paths->count++] = path;
+}
+
+/* The part behind the last separator, if it is fit to be a path component. */
+static struct sl_str base_name(struct sl_str name)
+{
+    struct sl_str none = {NULL, 0};
+    while (name.size && (name.data[name.size - 1] == '/' || name.data[name.size - 1] == '\\'))
+        name.size--;
+    size_t at = name.size;
+    while (at && name.data[at - 1] != '/' && name.data[at - 1] != '\\')
+        at--;
+    struct sl_str base = {name.data + at, name.size - at};
+    if (!base.size || base.size >= 256 || sl_str_equal(base, SL_STR(".")) || sl_str_equal(base, SL_STR("..")))
+        return none;
+    for (size_t i = 0; i < base.size; i++)
+        if ((unsigned char)base.data[i] < 0x20 || base.data[i] == 0x7F)
+            return none;
+    return base;
+}
+
+/* ---- blocks ---- */
+
+static struct sl_str uuid_hex(struct parts *p, bool upper)
+{
+    char out[SL_DEBUG_ID_TEXT];
+    struct sl_debug_id id = p->id->debug_id;
+    id.age = 0;
+    if (!p->id->has_debug_id)
+        return (struct sl_str){NULL, 0};
+    sl_debug_id_format_breakpad(&id, out);
+    struct sl_str hex = text(p, "%.*s", (int)strlen(out) - 1, out);
+    return upper ? hex : cased(p, hex, false);
+}
+
+static struct sl_str age_hex(struct parts *p, bool upper, bool real)
+{
+    if (p->dotnet && !real)
+        return upper ? SL_STR("FFFFFFFF") : SL_STR("ffffffff");
+    return text(p, upper ? "%X" : "%x", p->id->debug_id.age);
+}
+
+static struct sl_str gdb(struct parts *p, const char *suffix)
+{
+    struct sl_str c = p->code_id;
+    if (c.size < 2)
+        return (struct sl_str){NULL, 0};
+    return text(p, "%.2s/" SL_STR_FMT "%s", c.data, SL_STR_ARG(part(c, 2, c.size)), suffix);
+}
+
+static struct sl_str lldb(struct parts *p, const char *suffix)
+{
+    struct sl_str m = cased(p, p->mach_uuid, true);
+    if (!m.data)
+        return m;
+    return text(p, "%.4s/%.4s/%.4s/%.4s/%.4s/%.12s%s", m.data, m.data + 4, m.data + 8, m.data + 12, m.data + 16,
+                m.data + 20, suffix);
+}
+
+static struct sl_str pdb(struct parts *p, bool ssqp)
+{
+    struct sl_str name = ssqp ? cased(p, p->debug_file, false) : p->debug_file, id = uuid_hex(p, !ssqp);
+    if (!name.data || !id.data)
+        return (struct sl_str){NULL, 0};
+    struct sl_str age = age_hex(p, ssqp, false);
+    return text(p, SL_STR_FMT "/" SL_STR_FMT SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(id),
+                SL_STR_ARG(age), SL_STR_ARG(name));
+}
+
+static struct sl_str pe(struct parts *p, bool ssqp)
+{
+    struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file, c = p->code_id;
+    if (!name.data || !c.data || (!ssqp && c.size < 8))
+        return (struct sl_str){NULL, 0};
+    size_t stamp = ssqp ? 0 : 8;
+    struct sl_str upper = cased(p, part(c, 0, stamp), true);
+    return text(p, SL_STR_FMT "/" SL_STR_FMT SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(upper),
+                SL_STR_ARG(part(c, stamp, c.size)), SL_STR_ARG(name));
+}
+
+static struct sl_str breakpad(struct parts *p, const char *suffix)
+{
+    struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
+    if (!name.data || !id.data || p->id->type == OBJECT_WASM)
+        return (struct sl_str){NULL, 0};
+    if (sl_str_ends(stem, SL_STR(".pdb")))
+        stem.size -= 4;
+    return text(p, SL_STR_FMT "/" SL_STR_FMT SL_STR_FMT "/" SL_STR_FMT "%s", SL_STR_ARG(name), SL_STR_ARG(id),
+                SL_STR_ARG(age_hex(p, false, true)), SL_STR_ARG(stem), suffix);
+}
+
+/* The PDB path cut at its last dot, with the bundle's ending. */
+static struct sl_str pdb_bundle(struct parts *p, bool ssqp)
+{
+    struct sl_str path = pdb(p, ssqp);
+    const char *dot = path.data ? memrchr(path.data, '.', path.size) : NULL;
+    const char *slash = path.data ? memrchr(path.data, '/', path.size) : NULL;
+    if (dot && dot > slash)
+        path.size = (size_t)(dot - path.data);
+    return path.data ? text(p, SL_STR_FMT ".src.zip", SL_STR_ARG(path)) : path;
+}
+
+/* ---- layouts ---- */
+
+static void native_bundle(struct parts *p, struct paths *out)
+{
+    switch (p->id->type) {
+    case OBJECT_PE:
+    case OBJECT_PE_DOTNET: add(out, pdb_bundle(p, false)); break;
+    case OBJECT_MACHO: add(out, lldb(p, ".src.zip")); break;
+    case OBJECT_ELF:
+    case OBJECT_WASM: add(out, gdb(p, ".src.zip")); break;
+    case OBJECT_UNKNOWN: return;
+    }
+    struct sl_str second = breakpad(p, ".src.zip");
+    if (!out->count || !sl_str_equal(out->items[out->count - 1], second))
+        add(out, second);
+}
+
+static void native(struct parts *p, enum file_type type, struct paths *out)
+{
+    switch (type) {
+    case FILE_PE: add(out, pe(p, false)); break;
+    case FILE_PDB:
+    case FILE_PORTABLEPDB: add(out, pdb(p, false)); break;
+    case FILE_ELF_CODE:
+    case FILE_WASM_CODE: add(out, gdb(p, "")); break;
+    case FILE_ELF_DEBUG:
+    case FILE_WASM_DEBUG: add(out, gdb(p, ".debug")); break;
+    case FILE_MACH_CODE: add(out, lldb(p, ".app")); break;
+    case FILE_MACH_DEBUG: add(out, lldb(p, "")); break;
+    case FILE_BREAKPAD: add(out, breakpad(p, ".sym")); break;
+    case FILE_SOURCEBUNDLE: native_bundle(p, out); break;
+    default: break;
+    }
+}
+
+/* `<name>/<kind><id>/<name>`, with `_.debug` and `_.dwarf` in the place of the name of debug files. */
+static void store_path(struct parts *p, struct paths *out, struct sl_str name, const char *kind, struct sl_str id)
+{
+    if (name.data && id.data && id.size)
+        add(out, text(p, SL_STR_FMT "/%s" SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), kind, SL_STR_ARG(id),
+                      SL_STR_ARG(name)));
+}
+
+static void symstore(struct parts *p, enum file_type type, bool ssqp, struct paths *out)
+{
+    struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file, padded = {NULL, 0};
+    if (p->code_id.size && p->code_id.size < 40) /* stores that follow the key conventions pad short build ids */
+        padded = text(p, SL_STR_FMT "%0*d", SL_STR_ARG(p->code_id), 40 - (int)p->code_id.size, 0);
+    switch (type) {
+    case FILE_PE: add(out, pe(p, ssqp)); break;
+    case FILE_PDB:
+    case FILE_PORTABLEPDB: add(out, pdb(p, ssqp)); break;
+    case FILE_ELF_CODE:
+        store_path(p, out, name, "elf-buildid-", p->code_id);
+        store_path(p, out, name, "elf-buildid-", padded);
+        break;
+    case FILE_ELF_DEBUG:
+        store_path(p, out, SL_STR("_.debug"), "elf-buildid-sym-", p->code_id);
+        store_path(p, out, SL_STR("_.debug"), "elf-buildid-sym-", padded);
+        break;
+    case FILE_MACH_CODE: store_path(p, out, name, "mach-uuid-", p->mach_uuid); break;
+    case FILE_MACH_DEBUG: store_path(p, out, SL_STR("_.dwarf"), "mach-uuid-sym-", p->mach_uuid); break;
+    case FILE_SOURCEBUNDLE:
+        if (p->id->type == OBJECT_PE)
+            add(out, pdb_bundle(p, ssqp));
+        break;
+    default: break;
+    }
+}
+
+/* A directory of the path's first two bytes, or of one if the second is a dot or separator. */
+static void index2(struct parts *p, enum file_type type, struct paths *out)
+{
+    symstore(p, type, false, out);
+    for (size_t i = 0; i < out->count; i++) {
+        struct sl_str path = out->items[i];
+        bool one = path.size > 1 && (path.data[1] == '/' || path.data[1] == '.');
+        bool cuts = path.size > 2 && !one && ((unsigned char)path.data[2] & 0xC0) == 0x80;
+        if (!cuts)
+            out->items[i] = text(p, "%.*s/" SL_STR_FMT, one ? 1 : 2, path.data, SL_STR_ARG(path));
+    }
+}
+
+static void debuginfod(struct parts *p, enum file_type type, struct paths *out)
+{
+    if (!p->code_id.size)
+        return;
+    if (type == FILE_ELF_CODE)
+        add(out, text(p, SL_STR_FMT "/executable", SL_STR_ARG(p->code_id)));
+    else if (type == FILE_ELF_DEBUG)
+        add(out, text(p, SL_STR_FMT "/debuginfo", SL_STR_ARG(p->code_id)));
+}
+
+enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_ID_OR_UUID, UNIFIED_BY_TYPE };
+
+static const struct {
+    enum unified_id id;
+    const char *suffix;
+} unified_rows[FILE_TYPES] = {
+    [FILE_PE] = {UNIFIED_DEBUG_ID, "executable"},
+    [FILE_PDB] = {UNIFIED_DEBUG_ID, "debuginfo"},
+    [FILE_PORTABLEPDB] = {UNIFIED_DEBUG_ID, "debuginfo"},
+    [FILE_ELF_CODE] = {UNIFIED_CODE_ID, "executable"},
+    [FILE_ELF_DEBUG] = {UNIFIED_CODE_ID, "debuginfo"},
+    [FILE_MACH_CODE] = {UNIFIED_CODE_ID_OR_UUID, "executable"},
+    [FILE_MACH_DEBUG] = {UNIFIED_CODE_ID_OR_UUID, "debuginfo"},
+    [FILE_WASM_CODE] = {UNIFIED_CODE_ID_OR_UUID, "executable"},
+    [FILE_WASM_DEBUG] = {UNIFIED_CODE_ID_OR_UUID, "debuginfo"},
+    [FILE_BREAKPAD] = {UNIFIED_BY_TYPE, "breakpad"},
+    [FILE_SOURCEBUNDLE] = {UNIFIED_BY_TYPE, "sourcebundle"},
+    [FILE_UUIDMAP] = {UNIFIED_CODE_ID_OR_UUID, "uuidmap"},
+    [FILE_BCSYMBOLMAP] = {UNIFIED_CODE_ID_OR_UUID, "bcsymbolmap"},
+    [FILE_IL2CPP] = {UNIFIED_BY_TYPE, "il2cpp"},
+    [FILE_PROGUARD] = {UNIFIED_DEBUG_ID, "proguard"},
+};
+
+static const enum unified_id unified_by_type[] = {
+    [OBJECT_UNKNOWN] = UNIFIED_NONE, [OBJECT_ELF] = UNIFIED_CODE_ID,        [OBJECT_MACHO] = UNIFIED_CODE_ID_OR_UUID,
+    [OBJECT_PE] = UNIFIED_DEBUG_ID,  [OBJECT_PE_DOTNET] = UNIFIED_DEBUG_ID, [OBJECT_WASM] = UNIFIED_CODE_ID_OR_UUID,
+};
+
+static void unified(struct parts *p, enum file_type type, struct paths *out)
+{
+    enum unified_id how = unified_rows[type].id;
+    struct sl_str id = {NULL, 0};
+    if (how == UNIFIED_BY_TYPE)
+        how = unified_by_type[p->id->type];
+    if (how == UNIFIED_CODE_ID || (how == UNIFIED_CODE_ID_OR_UUID && p->code_id.size))
+        id = p->code_id;
+    else if (how == UNIFIED_CODE_ID_OR_UUID)
+        id = uuid_hex(p, false);
+    else if (how == UNIFIED_DEBUG_ID && p->id->has_debug_id && type == FILE_PROGUARD)
+        id = uuid_hex(p, false);
+    else if (how == UNIFIED_DEBUG_ID && p->id->has_debug_id)
+        id = text(p, SL_STR_FMT "%x", SL_STR_ARG(uuid_hex(p, false)), p->id->debug_id.age);
+    if (id.size >= 2)
+        add(out,
+            text(p, "%.2s/" SL_STR_FMT "/%s", id.data, SL_STR_ARG(part(id, 2, id.size)), unified_rows[type].suffix));
+}
+
+static void slashsymbols(struct parts *p, struct paths *out)
+{
+    if (!p->code_file.data || !p->code_id.size)
+        return;
+    struct sl_str upper = cased(p, p->code_id, true);
+    add(out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(upper)));
+    if (!sl_str_equal(upper, p->code_id))
+        add(out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(p->code_id)));
+}
+
+static void layout_add(struct parts *p, enum layout_type layout, enum file_type type, struct paths *out)
+{
+    switch (layout) {
+    case LAYOUT_NATIVE: native(p, type, out); break;
+    case LAYOUT_SYMSTORE: symstore(p, type, false, out); break;
+    case LAYOUT_SSQP: symstore(p, type, true, out); break;
+    case LAYOUT_SYMSTORE_INDEX2: index2(p, type, out); break;
+    case LAYOUT_DEBUGINFOD: debuginfod(p, type, out); break;
+    case LAYOUT_UNIFIED: unified(p, type, out); break;
+    case LAYOUT_SLASHSYMBOLS: slashsymbols(p, out); break;
+    }
+}
+
+/* A code id whose first byte is the number of bytes behind it is the raw form of a WASM build id. */
+static struct sl_str without_length_prefix(struct sl_str code_id)
+{
+    uint8_t length;
+    bool prefixed =
+        code_id.size >= 4 && sl_hex_decode(part(code_id, 0, 2), &length, 1, NULL) && code_id.size == 2u + 2u * length;
+    return prefixed ? part(code_id, 2, code_id.size) : (struct sl_str){NULL, 0};
+}
+
+static struct sl_str mach_uuid(struct parts *p)
+{
+    if (p->code_id.size)
+        return p->code_id.size == 32 ? p->code_id : (struct sl_str){NULL, 0};
+    return uuid_hex(p, false);
+}
+
+size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
+                    const struct object_id *id, enum file_type type, struct sl_str out[LAYOUT_MAX_PATHS])
+{
+    struct sl_str base[LAYOUT_MAX_PATHS];
+    struct paths paths = {base, 0}, result = {out, 0};
+    struct parts p = {
+        .arena = arena,
+        .id = id,
+        .code_file = base_name(id->code_file),
+        .debug_file = base_name(id->debug_file),
+        .code_id = id->code_id,
+        .dotnet = id->type == OBJECT_PE_DOTNET,
+    };
+    p.mach_uuid = mach_uuid(&p);
+    layout_add(&p, layout, type, &paths);
+    struct sl_str stripped = id->type == OBJECT_WASM ? without_length_prefix(id->code_id) : (struct sl_str){NULL, 0};
+    if (stripped.data) {
+        p.code_id = stripped;
+        p.mach_uuid = mach_uuid(&p);
+        layout_add(&p, layout, type, &paths);
+    }
+    for (size_t i = 0; i < paths.count; i++) {
+        struct sl_str path = casing == CASING_DEFAULT ? base[i] : cased(&p, base[i], casing == CASING_UPPERCASE);
+        add(&result, path);
+        if (type == FILE_PDB || type == FILE_PE) /* the compressed form of symbol stores */
+            add(&result, text(&p, SL_STR_FMT "_", SL_STR_ARG(part(path, 0, path.size - 1))));
+    }
+    return result.count;
+}
+
+/* ---- back from a path ---- */
+
+static bool starts_nocase(struct sl_str s, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    return s.size >= size && sl_str_equal_nocase(part(s, 0, size), sl_str(prefix));
+}
+
+static bool ends_nocase(struct sl_str s, const char *suffix)
+{
+    size_t size = strlen(suffix);
+    return s.size >= size && sl_str_equal_nocase(part(s, s.size - size, s.size), sl_str(suffix));
+}
+
+bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type)
+{
+    static const struct {
+        const char *suffix, *prefix;
+        enum file_type type;
+        enum object_type object;
+    } rows[] = {
+        {".debug", "elf-buildid-sym-", FILE_ELF_DEBUG, OBJECT_ELF},
+        {"", "elf-buildid-", FILE_ELF_CODE, OBJECT_ELF},
+        {".dwarf", "mach-uuid-sym-", FILE_MACH_DEBUG, OBJECT_MACHO},
+        {"", "mach-uuid-", FILE_MACH_CODE, OBJECT_MACHO},
+    };
+    const char *one = memchr(path.data ? path.data : "", '/', path.size);
+    if (!one)
+        return false;
+    size_t first_size = (size_t)(one - path.data);
+    struct sl_str first = part(path, 0, first_size), rest = part(path, first_size + 1, path.size);
+    const char *two = memchr(rest.data, '/', rest.size);
+    if (!two)
+        return false;
+    struct sl_str signature = part(rest, 0, (size_t)(two - rest.data));
+    struct sl_str third = part(rest, signature.size + 1, rest.size);
+    if (!sl_str_equal_nocase(first, third))
+        return false;
+    *id = (struct object_id){.type = OBJECT_PE, .code_file = first};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (ends_nocase(first, rows[i].suffix) && starts_nocase(signature, rows[i].prefix)) {
+            *type = rows[i].type;
+            id->type = rows[i].object;
+            id->code_id = sl_code_id_normalise(arena, part(signature, strlen(rows[i].prefix), signature.size));
+            return true;
+        }
+    if (ends_nocase(first, ".pdb")) {
+        *type = FILE_PDB;
+        id->debug_file = first;
+        id->code_file = (struct sl_str){NULL, 0};
+        id->has_debug_id = sl_debug_id_parse_breakpad(signature, &id->debug_id);
+        return id->has_debug_id;
+    }
+    *type = FILE_PE;
+    id->code_id = sl_code_id_normalise(arena, signature);
+    return true;
+}
