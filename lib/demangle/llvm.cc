@@ -66,7 +66,7 @@ class Arena
 
     void *take(size_t size)
     {
-        size = (size + 15) & ~size_t(15);
+        size = size ? (size + 15) & ~size_t(15) : 16;
         if (size > Block || count > MaxBlocks)
             throw TooLong();
         if (size > Block - used) {
@@ -91,8 +91,49 @@ class Arena
     void *allocateNodeArray(size_t size) { return take(sizeof(Node *) * size); }
 };
 
+// LLVM's parser recurses with the name's nesting; it calls itself through these, which stop it in time.
 struct Parser : AbstractManglingParser<Parser, Arena> {
-    using AbstractManglingParser<Parser, Arena>::AbstractManglingParser;
+    using Base = AbstractManglingParser<Parser, Arena>;
+    using Base::Base;
+
+    Node *parseEncoding()
+    {
+        return guarded([&] { return Base::parseEncoding(); });
+    }
+    Node *parseType()
+    {
+        return guarded([&] { return Base::parseType(); });
+    }
+    Node *parseExpr()
+    {
+        return guarded([&] { return Base::parseExpr(); });
+    }
+    Node *parseName(NameState *state = nullptr)
+    {
+        return guarded([&] { return Base::parseName(state); });
+    }
+    Node *parseTemplateArg()
+    {
+        return guarded([&] { return Base::parseTemplateArg(); });
+    }
+    Node *parseUnresolvedName()
+    {
+        return guarded([&] { return Base::parseUnresolvedName(); });
+    }
+
+  private:
+    static constexpr unsigned MaxDepth = 256;
+    unsigned depth = 0;
+
+    template <typename F> Node *guarded(F parse)
+    {
+        if (depth == MaxDepth)
+            throw TooLong();
+        depth++;
+        Node *node = parse();
+        depth--;
+        return node;
+    }
 };
 
 size_t copy_out(const char *text, size_t size, char *out, size_t capacity)

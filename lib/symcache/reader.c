@@ -127,7 +127,7 @@ static inline uint64_t read_uleb(struct decoder *d)
     if (d->at < d->end && *d->at < 0x80)
         return *d->at++;
     uint64_t value = 0;
-    for (unsigned shift = 0; shift < 63; shift += 7) {
+    for (unsigned shift = 0; shift < 64; shift += 7) {
         if (d->at >= d->end)
             break;
         uint8_t byte = *d->at++;
