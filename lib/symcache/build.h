@@ -8,6 +8,9 @@
 
 #include "symcache/format.h"
 
+/* Columns are at most 56 bits wide: what lies above is beyond any address space and is ignored. */
+static const uint64_t max_address = (UINT64_C(1) << 56) - 2;
+
 enum { NO_CONTEXT = UINT32_MAX, MAX_LINE = (1 << 30) - 1 };
 
 enum op_kind {

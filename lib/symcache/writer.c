@@ -72,7 +72,7 @@ static bool grow_local(struct prepared *p, void *pointer, size_t *capacity, size
 static void add_op(struct prepared *p, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
                    uint32_t line)
 {
-    if (grow_local(p, &p->ops, &p->op_capacity, p->op_count + 1, sizeof *p->ops))
+    if (address <= max_address && grow_local(p, &p->ops, &p->op_capacity, p->op_count + 1, sizeof *p->ops))
         p->ops[p->op_count++] = (struct op){address, context, file, line > MAX_LINE ? 0 : line, kind};
 }
 
@@ -146,7 +146,7 @@ static struct location mapped(struct prepared *p, const struct sl_line *line)
 static void add_function_ops(struct prepared *p, const struct sl_function *f, const struct call *calls,
                              size_t call_count, bool inlinee)
 {
-    if (!f->size)
+    if (!f->size || f->address > max_address)
         return;
     uint32_t id = add_function(p, f, inlinee), context = NO_CONTEXT, base = NO_CONTEXT;
     size_t span_count, next_span = 0, at_call = 0, context_call = SIZE_MAX, callee_count = 0;
@@ -408,7 +408,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     struct prepared *p = batch->prepared;
     if (!p || p->failed)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    size_t need = p->file_count + p->function_count + p->context_count;
+    size_t need = p->file_count + p->function_count + p->context_count + 1;
     if (!symcache_grow(w, &w->map, &w->map_capacity, need, sizeof *w->map) ||
         !symcache_grow(w, &w->ops, &w->op_capacity, w->op_count + p->op_count, sizeof *w->ops))
         return sl_fail(error, SL_INTERNAL, "out of memory");
@@ -483,7 +483,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
         return;
     for (size_t i = 0; i < count && !w->failed; i++) {
         struct sl_str name = o->map_name ? o->map_name(o->map_arg, symbols[i].name) : symbols[i].name;
-        if (!name.size)
+        if (!name.size || symbols[i].address > max_address)
             continue;
         if (o->is_windows)
             name = symcache_undecorate(name);
@@ -491,7 +491,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
         uint32_t function = intern_function(w, (struct function_row){symbols[i].address, text, SL_LANG_UNKNOWN});
         uint32_t context = intern_context(w, (struct context){function, NO_CONTEXT, SL_NO_FILE, 0, SL_NO_FILE});
         w->ops[w->op_count++] = (struct op){symbols[i].address, context, SL_NO_FILE, 0, OP_ENTRY};
-        if (symbols[i].size && symbols[i].size <= UINT64_MAX - symbols[i].address)
+        if (symbols[i].size && symbols[i].size <= max_address - symbols[i].address)
             w->ops[w->op_count++] =
                 (struct op){symbols[i].address + symbols[i].size, NO_CONTEXT, SL_NO_FILE, 0, OP_HOLE};
     }
