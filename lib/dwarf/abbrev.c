@@ -186,6 +186,8 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
     t->version = unit->version;
     t->step_count = t->dense_count = t->sparse_count = 0;
     t->used = true;
+    if (!dwarf_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps)) /* entries point to their steps, even to none */
+        return false;
     struct sl_reader r = sl_reader(file->abbrev, file->big_endian);
     sl_reader_seek(&r, unit->abbrev_offset);
     while (!r.failed) {

@@ -162,11 +162,11 @@ static bool read_header(struct table_reader *t, struct program *p)
     p->opcode_base = sl_read_u8(&r);
     for (unsigned i = 1; i < p->opcode_base; i++)
         p->lengths[i] = sl_read_u8(&r);
-    if (r.failed || p->line_range == 0 || p->opcode_base == 0)
+    if (r.failed || p->line_range == 0 || p->opcode_base == 0 || r.at > code)
         return false;
     p->code = (struct sl_bytes){code, (size_t)(r.end - code)};
     struct sl_reader tables = r;
-    tables.end = code < r.end ? code : r.end;
+    tables.end = code;
     /* A header's strings may run past its stated length in broken files: the rows still count. */
     if (p->version == 5)
         read_tables_v5(t, &tables);
