@@ -47,7 +47,10 @@ struct http_exchange {
     struct http_header *response_headers;
     size_t response_header_count;
     struct sl_buf body;      /* owned; freed after writing */
-    struct sl_mapping *file; /* instead of body: answered with ranges and validators */
+    struct sl_mapping *file; /* instead of body: answered with ranges and validators (http_reply_file) */
+    int64_t file_modified_s;
+    void (*file_release)(void *arg); /* called when the answer is out; may be NULL */
+    void *file_arg;
 
     void *connection; /* private to the server */
 };
@@ -137,5 +140,12 @@ void http_reply_empty(struct http_exchange *x, int status);
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
 /* {"detail":detail,"causes":[cause]}; `cause` may be NULL. */
 void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause);
+
+/* Answers 200 with a file, or, as the request's conditions and Range ask (RFC 9110, 13 and 14), 206, 304 or 416.
+ * `etag` is a quoted strong tag (copied; NULL = none), `modified_s` seconds since the epoch (0 = none). The mapping must
+ * live until `release(arg)` is called, once the answer is out; it may be NULL. Cache-Control becomes
+ * "private, max-age=3600" unless it was set before. The file is read on the pool, never on the loop. */
+void http_reply_file(struct http_exchange *x, const char *content_type, struct sl_mapping *file, const char *etag,
+                     int64_t modified_s, void (*release)(void *arg), void *arg);
 
 const char *http_reason(int status); /* "Not Found"; "<unknown status code>" */

@@ -1,0 +1,207 @@
+/* Who asks: the client's address behind trusted proxies, and the request's id. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "http/impl.h"
+
+/* ---- networks ---- */
+static bool address_parse(struct sl_str text, uint8_t bytes[16], bool *v4)
+{
+    char copy[ADDRESS_MAX];
+    if (text.size == 0 || text.size >= sizeof copy)
+        return false;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    memset(bytes, 0, 10);
+    bytes[10] = bytes[11] = 0xFF;
+    *v4 = inet_pton(AF_INET, copy, bytes + 12) == 1;
+    if (*v4)
+        return true;
+    if (inet_pton(AF_INET6, copy, bytes) != 1)
+        return false;
+    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+    *v4 = memcmp(bytes, mapped, 12) == 0;
+    return true;
+}
+
+bool network_parse(const char *text, struct network *network)
+{
+    const char *slash = strchr(text, '/');
+    bool v4;
+    if (!address_parse((struct sl_str){text, slash ? (size_t)(slash - text) : strlen(text)}, network->bytes, &v4))
+        return false;
+    unsigned most = strchr(text, ':') ? 128 : 32, bits = most;
+    if (slash) {
+        char *end;
+        unsigned long number = strtoul(slash + 1, &end, 10);
+        if (slash[1] < '0' || slash[1] > '9' || *end || number > most)
+            return false;
+        bits = (unsigned)number;
+    }
+    network->bits = bits + (128 - most);
+    return true;
+}
+
+static bool network_holds(const struct network *network, const uint8_t bytes[16])
+{
+    unsigned whole = network->bits / 8, rest = network->bits % 8;
+    if (memcmp(network->bytes, bytes, whole) != 0)
+        return false;
+    return rest == 0 || ((network->bytes[whole] ^ bytes[whole]) >> (8 - rest)) == 0;
+}
+
+static bool trusted(const struct http_server *server, struct sl_str address)
+{
+    uint8_t bytes[16];
+    bool v4;
+    if (sl_str_equal(address, SL_STR("unix")))
+        return server->trust_unix;
+    if (!address_parse(address, bytes, &v4))
+        return false;
+    for (size_t i = 0; i < server->proxy_count; i++)
+        if (network_holds(&server->proxies[i], bytes))
+            return true;
+    return false;
+}
+
+/* ---- X-Forwarded-For, several headers being one list ---- */
+struct forwarded {
+    const struct http_exchange *x;
+    size_t header; /* one past the current */
+    struct sl_str left;
+};
+
+/* The right-most entry not yet taken; false when none is left. */
+static bool take_last(struct forwarded *list, struct sl_str *entry)
+{
+    while (list->left.size == 0) {
+        do {
+            if (list->header == 0)
+                return false;
+            list->header--;
+        } while (!sl_str_equal(list->x->headers[list->header].name, SL_STR("x-forwarded-for")));
+        list->left = list->x->headers[list->header].value;
+    }
+    const char *comma = memrchr(list->left.data, ',', list->left.size);
+    const char *start = comma ? comma + 1 : list->left.data;
+    *entry = (struct sl_str){start, list->left.size - (size_t)(start - list->left.data)};
+    list->left.size = comma ? (size_t)(comma - list->left.data) : 0;
+    while (entry->size && (entry->data[0] == ' ' || entry->data[0] == '\t'))
+        entry->data++, entry->size--;
+    while (entry->size && (entry->data[entry->size - 1] == ' ' || entry->data[entry->size - 1] == '\t'))
+        entry->size--;
+    return true;
+}
+
+static struct sl_str client_address(const struct request *r, struct sl_str peer)
+{
+    struct forwarded list = {.x = &r->x, .header = r->x.header_count};
+    struct sl_str current = peer, entry;
+    uint8_t bytes[16];
+    bool v4;
+    while (trusted(r->server, current) && take_last(&list, &entry) && address_parse(entry, bytes, &v4))
+        current = entry;
+    return current;
+}
+
+/* ---- request ids ---- */
+static uint64_t rotate(uint64_t v, int by)
+{
+    return v << by | v >> (64 - by);
+}
+
+/* xoshiro256**: ids must differ, not be secret. */
+static uint64_t next_random(struct http_server *server)
+{
+    uint64_t *s = server->random;
+    if (!(s[0] | s[1] | s[2] | s[3]) && getrandom(s, sizeof server->random, 0) < 0)
+        s[0] = uv_hrtime();
+    uint64_t result = rotate(s[1] * 5, 7) * 9, t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotate(s[3], 45);
+    return result;
+}
+
+void random_uuid(struct http_server *server, char out[37])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t high = next_random(server), low = next_random(server);
+    high = (high & ~0xF000ull) | 0x4000;
+    low = (low & ~(3ull << 62)) | 2ull << 62;
+    for (int i = 0, at = 0; i < 32; i++) {
+        if (i == 8 || i == 12 || i == 16 || i == 20)
+            out[at++] = '-';
+        out[at++] = digits[(i < 16 ? high >> (60 - 4 * i) : low >> (124 - 4 * i)) & 15];
+    }
+    out[36] = '\0';
+}
+
+static bool is_request_id(struct sl_str text)
+{
+    if (text.size == 0 || text.size > 128)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (!((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '.' || c == '_' || c == '-'))
+            return false;
+    }
+    return true;
+}
+
+void identify(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    struct http_server *server = r->server;
+    struct sl_str peer = sl_str(connection_peer(r->connection));
+    x->client = peer;
+    if (server->proxy_count > 0 || server->trust_unix) {
+        x->client = client_address(r, peer);
+        struct sl_str given = http_header(x, "x-request-id");
+        if (given.data && is_request_id(given) && trusted(server, peer))
+            x->request_id = given;
+    }
+    if (!x->request_id.size) {
+        random_uuid(server, r->id);
+        x->request_id = (struct sl_str){r->id, 36};
+    }
+}
+
+/* ---- connections per address ---- */
+bool address_admit(struct request *r)
+{
+    struct connection *c = r->connection;
+    struct http_server *server = r->server;
+    struct sl_str address = r->x.client;
+    unsigned limit = server->options.max_connections_per_ip;
+    if (limit == 0 || c->ip || address.size >= ADDRESS_MAX)
+        return true;
+    struct ip_entry *entry = sl_map_get(&server->ips, address);
+    if (!entry) {
+        entry = calloc(1, sizeof *entry);
+        if (!entry)
+            return true;
+        memcpy(entry->address, address.data, address.size);
+        void **slot = sl_map_slot(&server->ips, (struct sl_str){entry->address, address.size}, NULL);
+        if (!slot) {
+            free(entry);
+            return true;
+        }
+        *slot = entry;
+    }
+    entry->count++;
+    c->ip = entry;
+    return entry->count <= limit;
+}
+
+void address_leave(struct connection *c)
+{
+    if (!c->ip || --c->ip->count > 0)
+        return;
+    sl_map_remove(&c->server->ips, sl_str(c->ip->address));
+    free(c->ip);
+}

@@ -1,0 +1,351 @@
+/* Request bodies: a window that the connection fills and the handler's fiber empties, decoding on the way. A full window
+ * stops the reading of the socket, so that a fast client waits for a slow disk. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "core/loop.h"
+#include "core/pool.h"
+#include "http/impl.h"
+
+enum {
+    DECODE_ON_LOOP = 4096, /* encoded bytes; more is work for the pool */
+    KEEP_BUFFER = 16 * 1024,
+};
+
+void body_init(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    struct body *body = &r->body;
+    body->discard = x->status != 0 || !x->route || !x->route->body_limit;
+    body->started_ms = loop_now_ms();
+    if (x->status)
+        body->limit = DISCARD_LIMIT;
+    body->in_flight = x->has_body && !x->status;
+    r->server->bodies += body->in_flight;
+    /* A small body of known length is collected where it will be parsed. */
+    if (!body->discard && x->content_length > 0 && x->content_length <= READ_BUFFER)
+        sl_buf_reserve(&body->window, (size_t)x->content_length);
+}
+
+static void left_flight(struct request *r)
+{
+    r->server->bodies -= r->body.in_flight;
+    r->body.in_flight = false;
+}
+
+void body_fail(struct request *r, int status, const char *detail)
+{
+    struct body *body = &r->body;
+    if (body->failed_status)
+        return;
+    body->failed_status = status;
+    body->failed_detail = detail;
+    if (body->reader)
+        fiber_wake(body->reader);
+}
+
+void body_receive(struct request *r, struct sl_bytes data)
+{
+    struct body *body = &r->body;
+    body->received += data.size;
+    if (body->discard && body->reader)
+        fiber_wake(body->reader);
+    if (body->failed_status || body->discard)
+        return;
+    if (body->received > body->limit) {
+        r->close = true;
+        body_fail(r, 413, NULL);
+        return;
+    }
+    sl_buf_add(&body->window, data.data, data.size);
+    if (body->window.failed)
+        body_fail(r, 503, "out of memory");
+    if (body->window.size >= BODY_WINDOW)
+        connection_read(r->connection, false);
+    if (body->reader)
+        fiber_wake(body->reader);
+}
+
+void body_complete(struct request *r)
+{
+    r->message_done = true;
+    left_flight(r);
+    if (r->body.reader)
+        fiber_wake(r->body.reader);
+}
+
+/* Small buffers are kept for the next request. */
+static void keep_or_free(struct sl_buf *buf)
+{
+    if (buf->capacity > KEEP_BUFFER || buf->failed)
+        sl_buf_free(buf);
+    else
+        sl_buf_clear(buf);
+}
+
+void body_finish(struct request *r)
+{
+    struct body *body = &r->body;
+    left_flight(r);
+    keep_or_free(&body->window);
+    keep_or_free(&body->raw);
+    keep_or_free(&body->piece);
+    decoder_free(body->decoder);
+    if (body->spool.bytes.data)
+        sl_unmap(&body->spool);
+}
+
+/* ---- reading ---- */
+/* Waits until the window holds something or the end was seen. */
+static enum sl_code wait_for_bytes(struct request *r)
+{
+    struct body *body = &r->body;
+    while (body->window.size == 0 && !r->message_done && !body->failed_status) {
+        if (r->connection->dead)
+            return SL_CANCELLED;
+        body->reader = fiber_self();
+        connection_read(r->connection, true);
+        bool go_on = fiber_suspend();
+        body->reader = NULL;
+        if (!go_on)
+            return SL_CANCELLED;
+    }
+    return SL_OK;
+}
+
+static enum sl_code fail_now(struct request *r)
+{
+    static const struct {
+        int status;
+        enum sl_code code;
+    } codes[] = {{408, SL_TIMEOUT}, {413, SL_UNSUPPORTED}, {503, SL_INTERNAL}, {500, SL_INTERNAL}};
+    reply_error(&r->x, r->body.failed_status, r->body.failed_detail);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].status == r->body.failed_status)
+            return codes[i].code;
+    return SL_MALFORMED;
+}
+
+static enum sl_code fail_with(struct request *r, int status, const char *detail)
+{
+    body_fail(r, status, detail);
+    r->close |= !r->message_done;
+    return fail_now(r);
+}
+
+struct decode_job {
+    struct decoder *decoder;
+    struct sl_bytes in;
+    struct sl_buf *out;
+    size_t limit;
+    enum sl_code code;
+};
+
+static void decode(void *arg)
+{
+    struct decode_job *job = arg;
+    job->code = decoder_run(job->decoder, &job->in, job->out, job->limit);
+}
+
+/* Fills `piece` from the window through the decoder. */
+static enum sl_code read_decoded(struct request *r)
+{
+    struct body *body = &r->body;
+    sl_buf_clear(&body->piece);
+    while (body->piece.size == 0) {
+        if (body->raw_at == body->raw.size) {
+            enum sl_code code = wait_for_bytes(r);
+            if (code)
+                return code;
+            if (body->failed_status)
+                return fail_now(r);
+            struct sl_buf empty = body->raw;
+            sl_buf_clear(&empty);
+            body->raw = body->window;
+            body->window = empty;
+            body->raw_at = 0;
+        }
+        bool at_end = body->raw.size == 0;
+        struct decode_job job = {body->decoder,
+                                 {body->raw.data + body->raw_at, body->raw.size - body->raw_at},
+                                 &body->piece,
+                                 BODY_WINDOW,
+                                 SL_OK};
+        if (at_end)
+            return decoder_ended(body->decoder) ? SL_OK : fail_with(r, 400, "request body could not be decompressed");
+        if (job.in.size <= DECODE_ON_LOOP)
+            decode(&job);
+        else if (pool_run(POOL_COMPRESS, decode, &job, NULL) != SL_OK)
+            return fail_with(r, 503, "too much work queued");
+        body->raw_at = body->raw.size - job.in.size;
+        if (job.code || body->piece.failed)
+            return fail_with(r, 400, "request body could not be decompressed");
+    }
+    body->decoded += body->piece.size;
+    if (body->decoded > body->limit)
+        return fail_with(r, 413, NULL);
+    return SL_OK;
+}
+
+static enum sl_code read_plain(struct request *r)
+{
+    struct body *body = &r->body;
+    enum sl_code code = wait_for_bytes(r);
+    if (code)
+        return code;
+    if (body->failed_status)
+        return fail_now(r);
+    struct sl_buf used = body->piece;
+    sl_buf_clear(&used);
+    body->piece = body->window;
+    body->window = used;
+    return SL_OK;
+}
+
+enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
+{
+    struct request *r = (struct request *)x;
+    struct body *body = &r->body;
+    *piece = (struct sl_bytes){NULL, 0};
+    if (body->failed_status)
+        return fail_now(r);
+    if (body->coding != CODING_IDENTITY && !body->decoder && x->has_body) {
+        body->decoder = decoder_new(body->coding);
+        if (!body->decoder)
+            return fail_with(r, 503, "out of memory");
+    }
+    enum sl_code code = body->decoder ? read_decoded(r) : read_plain(r);
+    if (code)
+        return code;
+    *piece = sl_buf_bytes(&body->piece);
+    return SL_OK;
+}
+
+/* ---- collecting ---- */
+struct spool {
+    int fd;
+    const char *directory;
+    struct sl_bytes bytes;
+    struct sl_mapping *mapping;
+    enum sl_code code;
+};
+
+static void spool_open(void *arg)
+{
+    struct spool *spool = arg;
+    spool->fd = open(spool->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (spool->fd >= 0)
+        return;
+    char path[1024]; /* a file system without O_TMPFILE */
+    int size = snprintf(path, sizeof path, "%s/body-XXXXXX", spool->directory);
+    spool->fd = size > 0 && size < (int)sizeof path ? mkostemp(path, O_CLOEXEC) : -1;
+    if (spool->fd >= 0)
+        unlink(path);
+}
+
+static void spool_write(void *arg)
+{
+    struct spool *spool = arg;
+    struct sl_bytes left = spool->bytes;
+    while (left.size > 0) {
+        ssize_t n = write(spool->fd, left.data, left.size);
+        if (n <= 0) {
+            spool->code = SL_INTERNAL;
+            return;
+        }
+        left.data += n;
+        left.size -= (size_t)n;
+    }
+}
+
+static void spool_map(void *arg)
+{
+    struct spool *spool = arg;
+    spool->code = sl_map_fd(spool->fd, spool->mapping, NULL);
+}
+
+static enum sl_code spool_step(struct spool *spool, void (*step)(void *arg), struct sl_bytes bytes)
+{
+    spool->bytes = bytes;
+    enum sl_code code = pool_run(POOL_IO, step, spool, NULL);
+    return code ? code : spool->code;
+}
+
+static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, struct sl_bytes *body)
+{
+    struct spool spool = {.fd = -1, .directory = r->server->options.tmp_dir, .mapping = &r->body.spool};
+    if (spool_step(&spool, spool_open, first) != SL_OK || spool.fd < 0)
+        return fail_with(r, 500, "temporary file could not be made");
+    enum sl_code code = spool_step(&spool, spool_write, first);
+    for (struct sl_bytes piece = {NULL, 1}; code == SL_OK && piece.size > 0;) {
+        enum sl_code read = http_body_read(&r->x, &piece);
+        if (read) {
+            close(spool.fd);
+            return read;
+        }
+        if (piece.size > 0)
+            code = spool_step(&spool, spool_write, piece);
+    }
+    if (code == SL_OK)
+        code = spool_step(&spool, spool_map, (struct sl_bytes){NULL, 0});
+    close(spool.fd);
+    if (code)
+        return fail_with(r, 500, "temporary file could not be written");
+    *body = r->body.spool.bytes;
+    return SL_OK;
+}
+
+enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
+{
+    struct request *r = (struct request *)x;
+    struct sl_bytes piece;
+    *body = (struct sl_bytes){(const uint8_t *)"", 0};
+    if (r->body.coding == CODING_IDENTITY && x->content_length > 0 && x->content_length <= BODY_WINDOW) {
+        /* The window takes the whole: wait until it has it, and hand it over. */
+        while (!r->message_done && !r->body.failed_status && !r->connection->dead) {
+            r->body.reader = fiber_self();
+            bool go_on = fiber_suspend();
+            r->body.reader = NULL;
+            if (!go_on)
+                return SL_CANCELLED;
+        }
+        if (r->connection->dead)
+            return SL_CANCELLED;
+        return http_body_read(x, body);
+    }
+    struct sl_buf whole = {0};
+    enum sl_code code;
+    while ((code = http_body_read(x, &piece)) == SL_OK && piece.size > 0 && whole.size + piece.size <= BODY_IN_MEMORY)
+        sl_buf_add(&whole, piece.data, piece.size);
+    if (code == SL_OK && whole.failed)
+        code = fail_with(r, 503, "out of memory");
+    if (code == SL_OK && piece.size > 0) { /* too large for memory */
+        sl_buf_add(&whole, piece.data, piece.size);
+        code = whole.failed ? fail_with(r, 503, "out of memory") : collect_in_file(r, sl_buf_bytes(&whole), body);
+    } else if (code == SL_OK && whole.size > 0) {
+        struct sl_buf used = r->body.piece;
+        r->body.piece = whole;
+        whole = used;
+        *body = sl_buf_bytes(&r->body.piece);
+    }
+    sl_buf_free(&whole);
+    return code;
+}
+
+/* ---- after an early answer ---- */
+bool body_discard_rest(struct request *r)
+{
+    struct body *body = &r->body;
+    body->discard = true;
+    sl_buf_clear(&body->window);
+    uint64_t until = body->raw_bytes + DISCARD_LIMIT;
+    while (!r->message_done && !body->failed_status && !r->connection->dead && body->raw_bytes <= until) {
+        body->reader = fiber_self();
+        connection_read(r->connection, true);
+        bool go_on = fiber_suspend();
+        body->reader = NULL;
+        if (!go_on)
+            break;
+    }
+    return r->message_done && !r->framing_error;
+}

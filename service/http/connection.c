@@ -1,0 +1,402 @@
+/* A connection: reads, cuts the stream into heads and bodies, keeps what comes too early, and ends in good order. */
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "core/loop.h"
+#include "http/impl.h"
+
+enum { LINGER_TOTAL_MS = 30000, RATE_GRACE_MS = 30000 };
+
+void connection_state(struct connection *c, enum state state)
+{
+    c->server->counts[c->state]--;
+    c->server->counts[state]++;
+    c->state = state;
+    c->state_since_ms = loop_now_ms();
+}
+
+const char *connection_peer(struct connection *c)
+{
+    struct sockaddr_storage address;
+    int size = sizeof address;
+    if (c->peer[0])
+        return c->peer;
+    if (c->unix_socket)
+        return "unix";
+    if (uv_tcp_getpeername(&c->uv.tcp, (struct sockaddr *)&address, &size) != 0 ||
+        uv_ip_name((struct sockaddr *)&address, c->peer, sizeof c->peer) != 0)
+        return "unknown";
+    if (strncmp(c->peer, "::ffff:", 7) == 0 && strchr(c->peer, '.')) /* IPv4 on a socket for both */
+        memmove(c->peer, c->peer + 7, strlen(c->peer + 7) + 1);
+    return c->peer;
+}
+
+/* ---- the end ---- */
+static void release(struct connection *c)
+{
+    if (!c->closed || c->request)
+        return;
+    sl_buf_free(&c->pending);
+    address_leave(c);
+    server_forget(c);
+    free(c);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    c->closed = true;
+    release(c);
+}
+
+void connection_abort(struct connection *c, bool reset)
+{
+    if (c->dead)
+        return;
+    c->dead = true;
+    server_timer(c, TIMEOUT_NONE);
+    connection_state(c, STATE_CLOSING);
+    if (!reset || c->unix_socket || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
+        uv_close(&c->uv.handle, on_closed);
+    if (c->request) {
+        if (c->request->body.reader)
+            fiber_wake(c->request->body.reader);
+        fiber_group_cancel(&c->request->x.group);
+    }
+}
+
+/* The answer is out but the client may still be sending: closing now would reset the connection and could take the
+ * answer with it. Say that nothing more comes, and read on for a while. */
+static void linger(struct connection *c)
+{
+    uv_os_fd_t fd;
+    if (c->eof || uv_fileno(&c->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
+        connection_abort(c, false);
+        return;
+    }
+    sl_buf_free(&c->pending);
+    connection_state(c, STATE_LINGER);
+    c->linger_end_ms = loop_now_ms() + LINGER_TOTAL_MS;
+    connection_read(c, true);
+    server_timer(c, TIMEOUT_LINGER);
+}
+
+/* ---- parsing ---- */
+static struct request *refuse(struct connection *c, int status, const char *detail)
+{
+    struct request *r = request_new(c);
+    if (!r) {
+        connection_abort(c, false);
+        return NULL;
+    }
+    server_timer(c, TIMEOUT_NONE);
+    connection_state(c, STATE_WORK);
+    identify(r);
+    parse_refuse(r, status, detail);
+    metric_add(METRIC_HTTP_ABORTED, 1, status == 408 ? "header_timeout" : "framing", NULL, NULL);
+    return r;
+}
+
+/* No method begins like this: a TLS hello or a binary protocol need not wait for a head that never ends. */
+static bool cannot_be_http(const struct connection *c, struct sl_bytes data)
+{
+    uint8_t first = data.size > c->scan.start ? data.data[c->scan.start] : 'G';
+    return first < 0x20 ? first != '\r' && first != '\n' : first >= 0x7F;
+}
+
+/* Makes a request of a complete head; returns the bytes used, 0 when more are needed. */
+static size_t take_head(struct connection *c, struct sl_bytes data)
+{
+    static const struct {
+        int status;
+        const char *detail;
+    } refusals[] = {[HEAD_BAD] = {400, "malformed head"},
+                    [HEAD_LINE_TOO_LONG] = {414, "request line too long"},
+                    [HEAD_TOO_LARGE] = {431, "head too large"}};
+    if (c->state == STATE_IDLE) {
+        connection_state(c, STATE_HEAD);
+        c->scan = (struct head_scan){0};
+        if (c->requests > 0)
+            server_timer(c, TIMEOUT_HEADER);
+    }
+    size_t size = 0;
+    enum head_result result = head_scan(&c->scan, data, &c->server->options, &size);
+    if (result == HEAD_MORE && cannot_be_http(c, data))
+        result = HEAD_BAD;
+    if (result == HEAD_MORE)
+        return 0;
+    if (result != HEAD_COMPLETE) {
+        refuse(c, refusals[result].status, refusals[result].detail);
+        return data.size;
+    }
+    struct request *r = request_new(c);
+    if (!r) {
+        connection_abort(c, false);
+        return data.size;
+    }
+    parse_head(r, (struct sl_bytes){data.data, size}, c->scan.lines);
+    bool rest = !r->message_done && !r->framing_error;
+    connection_state(c, rest ? STATE_BODY : STATE_WORK);
+    server_timer(c, rest ? TIMEOUT_BODY : TIMEOUT_NONE);
+    return size;
+}
+
+static size_t take_body(struct connection *c, struct sl_bytes data)
+{
+    struct request *r = c->request;
+    size_t used = parse_body(r, data);
+    if ((r->message_done || r->framing_error) && c->state == STATE_BODY) {
+        connection_state(c, STATE_WORK);
+        server_timer(c, TIMEOUT_NONE);
+    }
+    return used;
+}
+
+static void keep(struct connection *c, struct sl_bytes rest)
+{
+    if (rest.size == 0 || c->dead || c->state == STATE_LINGER) {
+        sl_buf_free(&c->pending);
+    } else if (rest.data >= c->pending.data && rest.data <= c->pending.data + c->pending.size && c->pending.data) {
+        memmove(c->pending.data, rest.data, rest.size);
+        c->pending.size = rest.size;
+    } else {
+        sl_buf_add(&c->pending, rest.data, rest.size);
+        if (c->pending.failed)
+            connection_abort(c, false);
+    }
+}
+
+/* Parses as much as possible; the rest stays for later. */
+static void consume(struct connection *c, struct sl_bytes data)
+{
+    size_t at = 0;
+    c->processing = true;
+    while (!c->dead && at < data.size && c->state != STATE_LINGER) {
+        struct sl_bytes rest = {data.data + at, data.size - at};
+        if (c->request && c->state != STATE_BODY)
+            break;
+        if (c->request) {
+            at += take_body(c, rest);
+            continue;
+        }
+        size_t used = take_head(c, rest);
+        if (used == 0)
+            break;
+        at += used;
+        if (c->dead)
+            break;
+        struct request *r = c->request;
+        if (c->state == STATE_BODY && at < data.size)
+            at += take_body(c, (struct sl_bytes){data.data + at, data.size - at});
+        else if (r->interim_due && !r->x.status)
+            send_interim(r);
+        r->interim_due &= r->x.status != 0;
+        request_start(r);
+    }
+    c->processing = false;
+    keep(c, (struct sl_bytes){data.data + at, data.size - at});
+}
+
+/* ---- reading ---- */
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)suggested;
+    struct connection *c = handle->data;
+    *buf = uv_buf_init(c->server->read_buffer, READ_BUFFER);
+}
+
+static bool too_slow(const struct connection *c)
+{
+    const struct request *r = c->request;
+    uint64_t elapsed = loop_now_ms() - r->body.started_ms;
+    if (elapsed <= RATE_GRACE_MS || (r->x.route && r->x.route->family == HTTP_SYMBFILE))
+        return false;
+    return r->body.raw_bytes / (elapsed / 1000) < c->server->options.min_rate;
+}
+
+static void fail_body(struct connection *c, int status, const char *detail, const char *reason)
+{
+    c->request->framing_error = c->request->close = true;
+    if (reason)
+        c->request->aborted = reason;
+    body_fail(c->request, status, detail);
+    connection_state(c, STATE_WORK);
+    server_timer(c, TIMEOUT_NONE);
+}
+
+static void on_data(struct connection *c, struct sl_bytes data)
+{
+    switch (c->state) {
+    case STATE_LINGER:
+        if (loop_now_ms() >= c->linger_end_ms)
+            connection_abort(c, false);
+        else
+            server_timer(c, TIMEOUT_LINGER);
+        return;
+    case STATE_BODY:
+        if (c->timeout == TIMEOUT_BODY)
+            server_timer(c, TIMEOUT_BODY);
+        if (too_slow(c))
+            fail_body(c, 408, "request body too slow", "slow");
+        else
+            consume(c, data);
+        return;
+    case STATE_WORK:
+        sl_buf_add(&c->pending, data.data, data.size);
+        if (c->pending.failed)
+            connection_abort(c, false);
+        else if (c->pending.size >= PIPELINE_LIMIT)
+            connection_read(c, false);
+        return;
+    default:
+        if (c->pending.size > 0) {
+            sl_buf_add(&c->pending, data.data, data.size);
+            if (c->pending.failed) {
+                connection_abort(c, false);
+                return;
+            }
+            data = sl_buf_bytes(&c->pending);
+        }
+        consume(c, data);
+    }
+}
+
+static void on_end(struct connection *c)
+{
+    c->eof = true;
+    c->reading = false;
+    uv_read_stop(&c->uv.stream);
+    if (c->state == STATE_BODY)
+        fail_body(c, 400, "connection closed before the end of the body", NULL);
+    else if (c->state != STATE_WORK) /* half-closed while a request runs: it still gets its answer */
+        connection_abort(c, false);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    struct connection *c = stream->data;
+    if (c->dead || size == 0)
+        return;
+    if (size > 0) {
+        on_data(c, (struct sl_bytes){(const uint8_t *)buf->base, (size_t)size});
+    } else if (size == UV_EOF) {
+        on_end(c);
+    } else {
+        if (c->request)
+            c->request->aborted = "reset";
+        connection_abort(c, false);
+    }
+}
+
+void connection_read(struct connection *c, bool on)
+{
+    if (c->reading == on || c->dead || c->eof)
+        return;
+    c->reading = on;
+    if (on)
+        uv_read_start(&c->uv.stream, on_alloc, on_read);
+    else
+        uv_read_stop(&c->uv.stream);
+    if (c->state != STATE_BODY)
+        return;
+    if (on)
+        c->request->body.started_ms += loop_now_ms() - c->paused_ms; /* our pause is not the client's slowness */
+    else
+        c->paused_ms = loop_now_ms();
+    server_timer(c, on ? TIMEOUT_BODY : TIMEOUT_NONE);
+}
+
+/* ---- between requests ---- */
+void connection_answered(struct connection *c, bool close, bool whole)
+{
+    c->requests++;
+    if (c->dead) {
+        release(c);
+        return;
+    }
+    if (close || (c->eof && c->pending.size == 0 && !c->processing)) {
+        if (whole && c->pending.size == 0 && !c->processing)
+            connection_abort(c, false);
+        else
+            linger(c);
+        return;
+    }
+    connection_state(c, STATE_IDLE);
+    server_timer(c, TIMEOUT_IDLE);
+    connection_read(c, true);
+    if (c->processing)
+        return; /* the loop in `consume` goes on with the bytes it has */
+    if (c->pending.size > 0)
+        consume(c, sl_buf_bytes(&c->pending));
+    if (c->eof && !c->request && !c->dead && c->state != STATE_LINGER)
+        connection_abort(c, false);
+}
+
+/* ---- timeouts ---- */
+static void expired_write(struct connection *c)
+{
+    const struct http_options *options = &c->server->options;
+    size_t unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+    uint64_t now = loop_now_ms(), elapsed = now - c->write_started_ms;
+    if (unsent < c->unsent) {
+        c->unsent = unsent;
+        c->write_progress_ms = now;
+    }
+    uint64_t sent = c->request ? c->request->bytes_out + (c->answer_size - unsent) : 0;
+    bool slow = elapsed > RATE_GRACE_MS && sent / (elapsed / 1000) < options->min_rate;
+    if (!slow && now - c->write_progress_ms < options->write_timeout_ms) {
+        server_timer(c, TIMEOUT_WRITE);
+        return;
+    }
+    if (c->request)
+        c->request->aborted = slow ? "slow" : "write_timeout";
+    connection_abort(c, true);
+}
+
+void connection_expired(struct connection *c)
+{
+    enum timeout timeout = c->timeout;
+    server_timer(c, TIMEOUT_NONE);
+    switch (timeout) {
+    case TIMEOUT_HEADER:
+    case TIMEOUT_RESERVE:
+        if (c->state == STATE_HEAD) {
+            struct request *r = refuse(c, 408, "request head took too long");
+            if (r)
+                request_start(r);
+        } else {
+            connection_abort(c, false);
+        }
+        break;
+    case TIMEOUT_BODY: fail_body(c, 408, "request body took too long", "body_timeout"); break;
+    case TIMEOUT_DISCARD: fail_body(c, 408, NULL, NULL); break;
+    case TIMEOUT_WRITE: expired_write(c); break;
+    default: connection_abort(c, false);
+    }
+}
+
+/* ---- the beginning ---- */
+void connection_accept(struct listener *listener)
+{
+    struct http_server *server = listener->server;
+    struct connection *c = calloc(1, sizeof *c);
+    if (!c)
+        return; /* the next connection event tries again */
+    c->server = server;
+    c->unix_socket = listener->unix_socket;
+    c->uv.handle.data = c;
+    if (listener->unix_socket)
+        uv_pipe_init(loop_get(), &c->uv.pipe, 0);
+    else
+        uv_tcp_init(loop_get(), &c->uv.tcp);
+    c->uv.handle.data = c;
+    server_remember(c);
+    if (uv_accept(&listener->uv.stream, &c->uv.stream) != 0) {
+        connection_abort(c, false);
+        return;
+    }
+    c->reserve = server->connection_count > server->options.max_connections;
+    metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
+    server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
+    connection_read(c, true);
+}

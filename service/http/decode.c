@@ -1,0 +1,122 @@
+/* Content codings of requests (RFC 9110, 8.4): gzip (RFC 1952), deflate in its zlib form (RFC 1950), zstd (RFC 8878). */
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "http/impl.h"
+
+enum { OUT_STEP = 64 * 1024, ZSTD_WINDOW_LOG = 23 /* what HTTP may use: RFC 9659 */ };
+
+struct decoder {
+    enum content_coding coding;
+    z_stream zlib;
+    ZSTD_DStream *zstd;
+    bool ended; /* a stream is complete; gzip and zstd may be followed by another */
+};
+
+enum content_coding coding_parse(struct sl_str value)
+{
+    static const struct {
+        const char *name;
+        enum content_coding coding;
+    } codings[] = {{"identity", CODING_IDENTITY},
+                   {"gzip", CODING_GZIP},
+                   {"x-gzip", CODING_GZIP},
+                   {"deflate", CODING_DEFLATE},
+                   {"zstd", CODING_ZSTD}};
+    for (size_t i = 0; i < sizeof codings / sizeof *codings; i++)
+        if (sl_str_equal_nocase(value, sl_str(codings[i].name)))
+            return codings[i].coding;
+    return CODING_UNKNOWN;
+}
+
+struct decoder *decoder_new(enum content_coding coding)
+{
+    struct decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder)
+        return NULL;
+    decoder->coding = coding;
+    bool ready;
+    if (coding == CODING_ZSTD) {
+        decoder->zstd = ZSTD_createDStream();
+        ready =
+            decoder->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG));
+    } else {
+        ready = inflateInit2(&decoder->zlib, coding == CODING_GZIP ? 15 + 16 : 15) == Z_OK;
+    }
+    if (ready)
+        return decoder;
+    ZSTD_freeDStream(decoder->zstd);
+    free(decoder);
+    return NULL;
+}
+
+void decoder_free(struct decoder *decoder)
+{
+    if (!decoder)
+        return;
+    if (decoder->coding == CODING_ZSTD)
+        ZSTD_freeDStream(decoder->zstd);
+    else
+        inflateEnd(&decoder->zlib);
+    free(decoder);
+}
+
+bool decoder_ended(const struct decoder *decoder)
+{
+    return decoder->ended;
+}
+
+static enum sl_code step_zlib(struct decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
+{
+    z_stream *z = &decoder->zlib;
+    if (decoder->ended) { /* another gzip member */
+        if (decoder->coding != CODING_GZIP || inflateReset(z) != Z_OK)
+            return SL_MALFORMED;
+        decoder->ended = false;
+    }
+    uInt given = in->size > (1u << 30) ? 1u << 30 : (uInt)in->size;
+    z->next_in = (Bytef *)(uintptr_t)in->data;
+    z->avail_in = given;
+    z->next_out = out;
+    z->avail_out = (uInt)*size;
+    int result = inflate(z, Z_NO_FLUSH);
+    in->data += given - z->avail_in;
+    in->size -= given - z->avail_in;
+    *size -= z->avail_out;
+    decoder->ended = result == Z_STREAM_END;
+    return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? SL_OK : SL_MALFORMED;
+}
+
+static enum sl_code step_zstd(struct decoder *decoder, struct sl_bytes *in, uint8_t *out, size_t *size)
+{
+    ZSTD_inBuffer input = {in->data, in->size, 0};
+    ZSTD_outBuffer output = {out, *size, 0};
+    size_t result = ZSTD_decompressStream(decoder->zstd, &output, &input);
+    if (ZSTD_isError(result))
+        return SL_MALFORMED;
+    in->data += input.pos;
+    in->size -= input.pos;
+    *size = output.pos;
+    decoder->ended = result == 0;
+    return SL_OK;
+}
+
+enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit)
+{
+    while (out->size < limit) {
+        size_t size = limit - out->size < OUT_STEP ? limit - out->size : OUT_STEP, before = in->size;
+        if (!sl_buf_reserve(out, size))
+            return SL_INTERNAL;
+        enum sl_code code = decoder->coding == CODING_ZSTD ? step_zstd(decoder, in, out->data + out->size, &size)
+                                                           : step_zlib(decoder, in, out->data + out->size, &size);
+        if (code)
+            return code;
+        out->size += size;
+        if (in->size == 0 && size == 0)
+            return SL_OK; /* all input used and nothing held back */
+        if (in->size == before && size == 0)
+            return SL_MALFORMED; /* no progress */
+    }
+    return SL_OK;
+}

@@ -1,0 +1,145 @@
+/* Compression of answers by Accept-Encoding (RFC 9110, 12.5.3). */
+#include <stdlib.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "core/pool.h"
+#include "http/impl.h"
+
+enum { COMPRESS_ON_LOOP = 64 * 1024 };
+
+/* The weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 when malformed. */
+static unsigned weight_of(struct sl_str parameters)
+{
+    const char *q = memmem(parameters.data, parameters.size, "q=", 2);
+    if (!q)
+        q = memmem(parameters.data, parameters.size, "Q=", 2);
+    if (!q)
+        return 1000;
+    const char *end = parameters.data + parameters.size;
+    q += 2;
+    if (q == end || (*q != '0' && *q != '1'))
+        return 0;
+    unsigned weight = (unsigned)(*q - '0') * 1000, scale = 100;
+    for (q += q + 1 < end && q[1] == '.' ? 2 : 1; q < end && *q >= '0' && *q <= '9'; q++, scale /= 10)
+        weight += (unsigned)(*q - '0') * scale;
+    return weight > 1000 ? 1000 : weight;
+}
+
+enum content_coding encode_choose(struct sl_str accept)
+{
+    int gzip = -1, zstd = -1, any = -1;
+    for (size_t at = 0; at < accept.size;) {
+        const char *comma = memchr(accept.data + at, ',', accept.size - at);
+        size_t end = comma ? (size_t)(comma - accept.data) : accept.size;
+        while (at < end && (accept.data[at] == ' ' || accept.data[at] == '\t'))
+            at++;
+        size_t name_end = at;
+        while (name_end < end && accept.data[name_end] != ';' && accept.data[name_end] != ' ')
+            name_end++;
+        struct sl_str name = {accept.data + at, name_end - at};
+        int weight = (int)weight_of((struct sl_str){accept.data + name_end, end - name_end});
+        if (sl_str_equal_nocase(name, SL_STR("gzip")) || sl_str_equal_nocase(name, SL_STR("x-gzip")))
+            gzip = weight;
+        else if (sl_str_equal_nocase(name, SL_STR("zstd")))
+            zstd = weight;
+        else if (sl_str_equal(name, SL_STR("*")))
+            any = weight;
+        at = end + 1;
+    }
+    if (gzip < 0)
+        gzip = any;
+    if (zstd < 0)
+        zstd = any;
+    if (zstd > 0 && zstd >= gzip)
+        return CODING_ZSTD;
+    return gzip > 0 ? CODING_GZIP : CODING_IDENTITY;
+}
+
+static bool type_compresses(struct sl_str type)
+{
+    static const char *const types[] = {"application/json",
+                                        "text/plain",
+                                        "text/html",
+                                        "text/css",
+                                        "text/javascript",
+                                        "application/javascript",
+                                        "application/openmetrics-text"};
+    const char *semicolon = memchr(type.data, ';', type.size);
+    if (semicolon)
+        type.size = (size_t)(semicolon - type.data);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (sl_str_equal_nocase(type, sl_str(types[i])))
+            return true;
+    return false;
+}
+
+struct encode_job {
+    enum content_coding coding;
+    struct sl_bytes in;
+    struct sl_buf out;
+};
+
+static void encode_gzip(struct encode_job *job)
+{
+    z_stream z = {0};
+    if (job->in.size > UINT32_MAX / 2 || deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+        job->out.failed = true;
+        return;
+    }
+    size_t bound = deflateBound(&z, job->in.size);
+    if (sl_buf_reserve(&job->out, bound)) {
+        z.next_in = (Bytef *)(uintptr_t)job->in.data;
+        z.avail_in = (uInt)job->in.size;
+        z.next_out = job->out.data;
+        z.avail_out = (uInt)bound;
+        if (deflate(&z, Z_FINISH) == Z_STREAM_END)
+            job->out.size = bound - z.avail_out;
+        else
+            job->out.failed = true;
+    }
+    deflateEnd(&z);
+}
+
+static void encode(void *arg)
+{
+    struct encode_job *job = arg;
+    if (job->coding == CODING_GZIP) {
+        encode_gzip(job);
+        return;
+    }
+    size_t bound = ZSTD_compressBound(job->in.size);
+    if (!sl_buf_reserve(&job->out, bound))
+        return;
+    size_t size = ZSTD_compress(job->out.data, bound, job->in.data, job->in.size, 1);
+    if (ZSTD_isError(size))
+        job->out.failed = true;
+    else
+        job->out.size = size;
+}
+
+void encode_body(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    struct sl_str type, set;
+    if (r->http10 || !r->accept_encoding.size || x->file || x->body.size < r->server->options.compress_min ||
+        !header_is_set(x, "Content-Type", &type) || !type_compresses(type) ||
+        header_is_set(x, "Content-Encoding", &set))
+        return;
+    struct encode_job job = {encode_choose(r->accept_encoding), sl_buf_bytes(&x->body), {0}};
+    if (job.coding == CODING_IDENTITY)
+        return;
+    if (x->body.size <= COMPRESS_ON_LOOP)
+        encode(&job);
+    else if (pool_run(POOL_COMPRESS, encode, &job, NULL) != SL_OK)
+        job.out.failed = true;
+    if (job.out.failed || job.out.size >= x->body.size) { /* the plain body serves as well */
+        sl_buf_free(&job.out);
+        return;
+    }
+    sl_buf_free(&x->body);
+    x->body = job.out;
+    http_set_header(x, "Content-Encoding", job.coding == CODING_GZIP ? SL_STR("gzip") : SL_STR("zstd"));
+    if (!header_is_set(x, "Vary", &set))
+        http_set_header(x, "Vary", SL_STR("Accept-Encoding"));
+}

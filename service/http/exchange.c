@@ -1,0 +1,137 @@
+/* The life of a request: a fiber runs its handler and writes the answer; when the fiber and all that the handler started
+ * have ended, the memory goes back for the next request. */
+#include <stdlib.h>
+
+#include "core/loop.h"
+#include "http/impl.h"
+
+enum { KEEP_ARENA = 64 * 1024, KEEP_BODY = 16 * 1024, FREE_REQUESTS = 256 };
+
+static void on_empty(struct fiber_group *group);
+
+struct request *request_new(struct connection *c)
+{
+    struct http_server *server = c->server;
+    struct request *r = server->free_requests;
+    if (r) {
+        server->free_requests = r->next_free;
+        server->free_request_count--;
+    } else {
+        r = calloc(1, sizeof *r);
+        if (!r)
+            return NULL;
+    }
+    r->server = server;
+    r->connection = c;
+    r->x.service = server->options.service;
+    r->x.connection = r;
+    r->x.content_length = -1;
+    fiber_group_init(&r->x.group, NULL);
+    r->x.group.on_empty = on_empty;
+    r->start_ns = clock_mono_ns();
+    c->request = r;
+    server->active++;
+    return r;
+}
+
+/* Everything but the memory worth keeping becomes zero. */
+static void request_recycle(struct request *r)
+{
+    struct http_server *server = r->server;
+    body_finish(r);
+    if (r->x.body.capacity > KEEP_BODY || r->x.body.failed)
+        sl_buf_free(&r->x.body);
+    if (r->x.arena.used > KEEP_ARENA)
+        sl_arena_free(&r->x.arena);
+    else
+        sl_arena_reset(&r->x.arena);
+    if (server->free_request_count >= FREE_REQUESTS || server->stopping) {
+        request_free(r);
+        return;
+    }
+    struct request clean = {.x.arena = r->x.arena,
+                            .x.body = r->x.body,
+                            .body.window = r->body.window,
+                            .body.raw = r->body.raw,
+                            .body.piece = r->body.piece};
+    *r = clean;
+    sl_buf_clear(&r->x.body);
+    r->next_free = server->free_requests;
+    server->free_requests = r;
+    server->free_request_count++;
+}
+
+void request_free(struct request *r)
+{
+    sl_buf_free(&r->body.window);
+    sl_buf_free(&r->body.raw);
+    sl_buf_free(&r->body.piece);
+    sl_buf_free(&r->x.body);
+    sl_arena_free(&r->x.arena);
+    free(r);
+}
+
+static void request_end(struct request *r)
+{
+    struct connection *c = r->connection;
+    bool close = r->close, whole = r->message_done && !r->framing_error;
+    fiber_group_finish(&r->x.group);
+    request_recycle(r);
+    c->request = NULL;
+    c->server->active--;
+    connection_answered(c, close, whole);
+}
+
+static void on_empty(struct fiber_group *group)
+{
+    request_end((struct request *)((char *)group - offsetof(struct request, x.group)));
+}
+
+/* A body that the route does not want is read before the handler runs. */
+static void drop_body(struct request *r)
+{
+    if (body_discard_rest(r) || r->connection->dead)
+        return;
+    r->close = true;
+    reply_error(&r->x, r->body.failed_status ? r->body.failed_status : 413, r->body.failed_detail);
+}
+
+static void run(void *arg)
+{
+    struct request *r = arg;
+    struct http_exchange *x = &r->x;
+    struct connection *c = r->connection;
+    fiber_set_request_id(x->request_id);
+    if (!x->status && !r->message_done && !x->route->body_limit)
+        drop_body(r);
+    if (!x->status && !c->dead)
+        x->route->handler(x);
+    if (!x->status && !c->dead)
+        reply_error(x, 500, "internal error");
+    if (!c->dead)
+        send_answer(r);
+    else if (!r->aborted)
+        r->aborted = "reset";
+    if (x->file_release)
+        x->file_release(x->file_arg);
+    access_record(r);
+    if (!r->message_done && !r->close && !c->dead) {
+        server_timer(c, TIMEOUT_DISCARD);
+        r->close = !body_discard_rest(r);
+    }
+}
+
+void request_start(struct request *r)
+{
+    r->started = true;
+    if (fiber_start_now(&r->x.group, run, r))
+        return;
+    /* No fiber is left: the one answer that is written without. */
+    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+                               "Connection: close\r\n\r\n"
+                               "{\"detail\":\"too many requests are in flight\"}";
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text, sizeof text - 1);
+    uv_try_write(&r->connection->uv.stream, &buf, 1);
+    r->close = true;
+    request_end(r);
+}

@@ -1,0 +1,281 @@
+/* What the files of http share.
+ *
+ * A connection is in one state; what it waits for has one timeout, kept in a list per kind, so that a timer costs a
+ * few pointers. A request is made when a head is complete and lives until its answer is out and its fibers are gone.
+ *
+ *     bytes -> connection.c (cuts heads, feeds bodies) -> parse.c (llhttp, checks) -> router.c -> fiber in exchange.c:
+ *     handler -> send.c (conditions, compression, writing) -> back to connection.c (next request, linger or close)
+ */
+#pragma once
+
+#include <llhttp.h>
+#include <netinet/in.h>
+#include <uv.h>
+
+#include "base/map.h"
+#include "core/metrics.h"
+#include "http/http.h"
+
+enum {
+    READ_BUFFER = 64 * 1024,      /* one for all connections */
+    BODY_WINDOW = 256 * 1024,     /* received and not yet taken by the handler */
+    BODY_IN_MEMORY = 1024 * 1024, /* above: an unlinked file */
+    DISCARD_LIMIT = 64 * 1024,    /* bodies nobody wants, and rests of bodies after early answers */
+    PIPELINE_LIMIT = 16 * 1024,   /* waiting behind a running request */
+    CHUNK_CREDIT = 16 * 1024,
+    RESERVE_LANE = 64, /* connections above the limit, for health checks */
+    ADDRESS_MAX = 46,
+};
+
+enum state { STATE_IDLE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
+
+enum timeout {
+    TIMEOUT_NONE,
+    TIMEOUT_HEADER,
+    TIMEOUT_RESERVE, /* header timeout of the reserve lane */
+    TIMEOUT_BODY,
+    TIMEOUT_DISCARD, /* rest of a body after an early answer */
+    TIMEOUT_IDLE,
+    TIMEOUT_WRITE,
+    TIMEOUT_LINGER,
+    TIMEOUTS
+};
+
+/* ---- head.c: finds the end of a head and what llhttp lets through ---- */
+enum head_result { HEAD_MORE, HEAD_COMPLETE, HEAD_BAD, HEAD_LINE_TOO_LONG, HEAD_TOO_LARGE };
+
+struct head_scan {
+    size_t offset;     /* scanned so far, at a line's start or inside a line */
+    size_t line_start; /* of the current line */
+    size_t start;      /* of the request line, after skipped empty lines */
+    unsigned lines;    /* complete ones: request line and fields */
+};
+
+/* Scans all bytes of a head received so far; `*size` is its length when complete. Lines are counted, folds and bare line
+ * feeds are HEAD_BAD. */
+enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const struct http_options *limits,
+                           size_t *size);
+
+/* ---- decode.c ---- */
+struct decoder;
+enum content_coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_UNKNOWN };
+enum content_coding coding_parse(struct sl_str value);
+struct decoder *decoder_new(enum content_coding coding); /* NULL when out of memory */
+void decoder_free(struct decoder *decoder);
+/* Decodes from `*in` (advanced) to `out`, until the input is used up or `out` holds `limit` bytes. */
+enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit);
+bool decoder_ended(const struct decoder *decoder); /* at the end of a complete stream */
+
+/* ---- requests ---- */
+struct body {
+    struct sl_buf window; /* received, still encoded; filled by the connection */
+    struct sl_buf raw;    /* being decoded; `raw_at` of it is used */
+    size_t raw_at;
+    struct sl_buf piece; /* handed to the handler */
+    struct decoder *decoder;
+    enum content_coding coding;
+    uint64_t limit; /* of received and of decoded bytes */
+    uint64_t received, decoded, raw_bytes, chunks, trailer_bytes;
+    uint64_t started_ms;
+    int failed_status; /* the answer when reading fails: 400, 408, 413 */
+    const char *failed_detail;
+    bool discard;   /* nobody wants it: bytes are counted and dropped */
+    bool in_flight; /* counts against max_bodies_in_flight */
+    struct fiber *reader;
+    struct sl_mapping spool;
+};
+
+struct request {
+    struct http_exchange x; /* first: an exchange is its request */
+    struct http_server *server;
+    struct connection *connection;
+    llhttp_t parser;
+    struct body body;
+    struct sl_str host, expect, accept_encoding;
+    unsigned host_count, coding_count;
+    size_t header_capacity;
+    bool chunked, bad_transfer_encoding, has_transfer_encoding;
+    bool head_done;    /* fields from here on are trailers */
+    bool message_done; /* the last byte of the request was parsed */
+    bool close;        /* after the answer */
+    bool http10, head_only, interim_due, framing_error, started;
+    unsigned route_index;
+    uint64_t start_ns;
+    uint64_t bytes_out;
+    const char *aborted;
+    uv_write_t write;
+    int write_status;
+    bool write_done;
+    struct fiber *writer;
+    char id[40];
+    struct request *next_free;
+};
+
+struct ip_entry { /* connections of one client address */
+    unsigned count;
+    char address[ADDRESS_MAX];
+};
+
+struct connection {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    struct http_server *server;
+    struct connection *next, *previous; /* all of the server */
+    struct connection *timer_next, *timer_previous;
+    enum timeout timeout;
+    enum state state;
+    uint64_t due_ms, linger_end_ms, state_since_ms, paused_ms;
+    struct request *request;
+    struct sl_buf pending; /* received and not yet parsed */
+    struct head_scan scan;
+    size_t unsent, answer_size; /* for the progress of a write */
+    uint64_t write_started_ms, write_progress_ms;
+    unsigned requests;
+    bool unix_socket, reserve, reading, eof, processing;
+    bool dead; /* being closed; the memory stays until `closed` and the request's end */
+    bool closed;
+    struct ip_entry *ip;
+    char peer[ADDRESS_MAX]; /* empty until asked for */
+};
+
+struct listener {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    struct http_server *server;
+    bool unix_socket;
+    bool waiting;      /* connections wait because the server is full */
+    bool bound;        /* a socket file to unlink */
+    char address[128]; /* as bound; of a unix socket its path, after "unix:" */
+};
+
+struct network { /* a trusted proxy */
+    uint8_t bytes[16];
+    unsigned bits; /* IPv4 as mapped IPv6 */
+};
+
+enum { SERIES_PER_ROUTE = 6 };
+struct route_series { /* of one route */
+    struct metric_series *duration, *bytes_in, *bytes_out;
+    struct {
+        int status;
+        const char *method;
+        struct metric_series *series;
+    } requests[SERIES_PER_ROUTE];
+};
+
+struct timer_queue {
+    struct connection *first, *last;
+    uint64_t ms;
+};
+
+struct http_server {
+    struct http_options options;
+    struct sl_arena arena;
+    struct listener *listeners;
+    size_t listener_count;
+    size_t route_count;
+    struct route_series *series; /* route_count + 1: the last is for no route */
+    struct connection *connections;
+    size_t connection_count, active, bodies, counts[STATES];
+    struct timer_queue queues[TIMEOUTS];
+    uv_timer_t tick;
+    uint64_t next_gauges_ms, next_accept_warning_ms;
+    struct request *free_requests;
+    unsigned free_request_count;
+    struct sl_map ips;
+    struct network *proxies;
+    size_t proxy_count;
+    bool trust_unix, draining, stopping, failed;
+    unsigned open_handles; /* listeners and the tick, until closed */
+    struct fiber *stopper; /* in http_server_stop */
+    uint64_t random[4];
+    time_t date_second;
+    char date[40];
+    char read_buffer[READ_BUFFER];
+};
+
+/* ---- server.c ---- */
+void server_timer(struct connection *c, enum timeout timeout); /* (re)starts; TIMEOUT_NONE stops */
+void server_remember(struct connection *c);                    /* a new connection */
+void server_forget(struct connection *c);                      /* a connection is closed */
+void server_free(struct http_server *server);
+
+/* ---- connection.c ---- */
+void connection_accept(struct listener *listener);
+void connection_state(struct connection *c, enum state state);
+void connection_abort(struct connection *c, bool reset); /* closes at once and cancels what runs */
+void connection_expired(struct connection *c);
+void connection_read(struct connection *c, bool on);
+/* Its request has ended; `whole`: all of it was parsed, so that no byte of it can follow. */
+void connection_answered(struct connection *c, bool close, bool whole);
+const char *connection_peer(struct connection *c);
+
+/* ---- exchange.c: the life of a request ---- */
+struct request *request_new(struct connection *c);
+void request_free(struct request *r);
+void request_start(struct request *r); /* runs its fiber, until it suspends */
+
+/* ---- parse.c ---- */
+void parse_init(void);
+/* Parses a complete head (copied), routes and checks it. Sets an answer (x.status) when one is due already. */
+void parse_head(struct request *r, struct sl_bytes head, unsigned lines);
+/* A request whose head is refused: 400, 408, 414, 431 ... */
+void parse_refuse(struct request *r, int status, const char *detail);
+/* Feeds body bytes; returns how many belong to this request. */
+size_t parse_body(struct request *r, struct sl_bytes data);
+
+/* ---- router.c ---- */
+/* Finds the route and sets the captures. 0, or the status of the answer, with Allow set for 405. */
+int route_find(struct http_exchange *x, const struct http_route *routes, unsigned *index);
+void route_allow_all(struct http_exchange *x, const struct http_route *routes);
+/* Percent-decodes into the arena; false for a bad escape, a NUL or what is not UTF-8. */
+bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out);
+void query_parse(struct http_exchange *x, struct sl_str text);
+
+/* ---- body.c ---- */
+void body_init(struct request *r); /* after the head's checks */
+void body_receive(struct request *r, struct sl_bytes data);
+void body_fail(struct request *r, int status, const char *detail); /* wakes the reader */
+void body_complete(struct request *r);
+bool body_discard_rest(struct request *r) SL_SUSPENDS; /* true when the connection can go on */
+void body_finish(struct request *r);                   /* frees */
+
+/* ---- response.c ---- */
+void reply_error(struct http_exchange *x, int status, const char *detail); /* in the shape of the route's family */
+bool header_is_set(const struct http_exchange *x, const char *name, struct sl_str *value);
+
+/* ---- file.c: conditions and ranges (RFC 9110, 13 and 14) ---- */
+struct file_part {
+    uint64_t offset, size;
+};
+/* Decides how the file of `x` is answered: sets the status (200, 206, 304, 416) and headers, returns the part to send. */
+struct file_part file_conditions(struct http_exchange *x);
+bool http_date_parse(struct sl_str text, int64_t *seconds);
+
+/* ---- encode.c ---- */
+enum content_coding encode_choose(struct sl_str accept_encoding); /* CODING_IDENTITY, _GZIP or _ZSTD */
+void encode_body(struct request *r) SL_SUSPENDS;                  /* replaces x.body when that pays */
+
+/* ---- send.c ---- */
+void send_answer(struct request *r) SL_SUSPENDS;
+void send_interim(struct request *r); /* 100 Continue */
+const char *server_date(struct http_server *server);
+
+/* ---- address.c ---- */
+bool network_parse(const char *text, struct network *network);
+void identify(struct request *r); /* client address and request id */
+/* Counts the connection for its client's address, once; false when there are too many. */
+bool address_admit(struct request *r);
+void address_leave(struct connection *c);
+void random_uuid(struct http_server *server, char out[37]);
+
+/* ---- access.c ---- */
+void access_record(struct request *r); /* log line and metrics of an ended request */

@@ -1,0 +1,299 @@
+/* Delimiter search over a stream: at most one delimiter's length of bytes is ever held back.
+ *
+ *     preamble --boundary CRLF headers CRLF CRLF data CRLF--boundary CRLF ... CRLF--boundary-- epilogue */
+#include "http/multipart.h"
+
+#include <string.h>
+
+enum { MAX_BOUNDARY = 70, MAX_PARTS = 64, MAX_HEADERS = 16 * 1024, MAX_DELIMITER = MAX_BOUNDARY + 4 };
+
+enum where { PREAMBLE, AFTER_DELIMITER, HEADERS, DATA, EPILOGUE };
+
+struct multipart {
+    struct multipart_callbacks callbacks;
+    struct sl_arena *arena;
+    char delimiter[MAX_DELIMITER]; /* CRLF "--" boundary */
+    size_t delimiter_size;
+    enum where where;
+    size_t matched; /* bytes of the delimiter that end what was seen so far */
+    size_t assumed; /* of them, line end bytes that are not content of this part */
+    size_t parts;
+    char tail[2]; /* after a delimiter: CRLF, "--", or blanks before the CRLF */
+    size_t tail_size;
+    char *headers; /* of the current part, MAX_HEADERS */
+    size_t headers_size;
+};
+
+/* ---- parameters of header values (RFC 9110, 5.6.6) ---- */
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* The next `; name=value` at `*at`; a quoted value without its quotes. 0 at the end, -1 when malformed. */
+static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, struct sl_str *value, bool *quoted)
+{
+    while (*at < text.size && (is_blank(text.data[*at]) || text.data[*at] == ';'))
+        (*at)++;
+    if (*at == text.size)
+        return 0;
+    size_t start = *at;
+    while (*at < text.size && text.data[*at] != '=' && text.data[*at] != ';')
+        (*at)++;
+    *name = (struct sl_str){text.data + start, *at - start};
+    while (name->size && is_blank(name->data[name->size - 1]))
+        name->size--;
+    *value = (struct sl_str){text.data + *at, 0};
+    *quoted = false;
+    if (*at == text.size || text.data[*at] == ';')
+        return 1;
+    (*at)++;
+    while (*at < text.size && is_blank(text.data[*at]))
+        (*at)++;
+    *quoted = *at < text.size && text.data[*at] == '"';
+    if (!*quoted) {
+        start = *at;
+        while (*at < text.size && text.data[*at] != ';')
+            (*at)++;
+        *value = (struct sl_str){text.data + start, *at - start};
+        while (value->size && is_blank(value->data[value->size - 1]))
+            value->size--;
+        return 1;
+    }
+    start = ++*at;
+    while (*at < text.size && text.data[*at] != '"')
+        *at += text.data[*at] == '\\' && *at + 1 < text.size ? 2 : 1;
+    if (*at >= text.size)
+        return -1;
+    *value = (struct sl_str){text.data + start, *at - start};
+    (*at)++;
+    return 1;
+}
+
+static bool is_boundary_char(char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("'()+_,-./:=? ", c));
+}
+
+bool multipart_boundary(struct sl_str content_type, struct sl_str *boundary)
+{
+    static const struct sl_str type = SL_STR("multipart/form-data");
+    size_t at = type.size;
+    if (content_type.size < at || !sl_str_equal_nocase((struct sl_str){content_type.data, at}, type))
+        return false;
+    if (at < content_type.size && content_type.data[at] != ';' && !is_blank(content_type.data[at]))
+        return false;
+    struct sl_str name, value;
+    bool quoted;
+    while (next_parameter(content_type, &at, &name, &value, &quoted) > 0) {
+        if (!sl_str_equal_nocase(name, SL_STR("boundary")))
+            continue;
+        if (value.size == 0 || value.size > MAX_BOUNDARY || value.data[value.size - 1] == ' ')
+            return false;
+        for (size_t i = 0; i < value.size; i++)
+            if (!is_boundary_char(value.data[i]))
+                return false;
+        *boundary = value;
+        return true;
+    }
+    return false;
+}
+
+/* ---- part headers ---- */
+static struct sl_str unescape(struct sl_arena *arena, struct sl_str text, bool quoted)
+{
+    if (!quoted || !memchr(text.data, '\\', text.size))
+        return text;
+    char *copy = sl_arena_strndup(arena, text.data, text.size);
+    size_t size = 0;
+    for (size_t i = 0; copy && i < text.size; i++) {
+        if (text.data[i] == '\\' && i + 1 < text.size && (text.data[i + 1] == '"' || text.data[i + 1] == '\\'))
+            i++;
+        copy[size++] = text.data[i];
+    }
+    return (struct sl_str){copy, size};
+}
+
+static bool part_name(struct multipart *m, struct sl_str line, struct sl_str *name)
+{
+    static const struct sl_str header = SL_STR("content-disposition:");
+    size_t at = header.size;
+    if (line.size < at || !sl_str_equal_nocase((struct sl_str){line.data, at}, header))
+        return true;
+    while (at < line.size && line.data[at] != ';')
+        at++;
+    struct sl_str key, value;
+    bool quoted;
+    int more;
+    while ((more = next_parameter(line, &at, &key, &value, &quoted)) > 0)
+        if (sl_str_equal_nocase(key, SL_STR("name")))
+            *name = unescape(m->arena, value, quoted);
+    return more == 0;
+}
+
+static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
+{
+    struct sl_str name = {"", 0}, headers = {m->headers, m->headers_size};
+    for (size_t at = 0; at < headers.size;) {
+        const char *end = memmem(headers.data + at, headers.size - at, "\r\n", 2);
+        size_t size = end ? (size_t)(end - headers.data) - at : headers.size - at;
+        struct sl_str line = {headers.data + at, size};
+        if (size > 0 && (!memchr(line.data, ':', size) || is_blank(line.data[0])))
+            return sl_fail(error, SL_MALFORMED, "malformed header of a part");
+        if (!part_name(m, line, &name))
+            return sl_fail(error, SL_MALFORMED, "malformed Content-Disposition of a part");
+        at += size + 2;
+    }
+    if (!name.data)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return m->callbacks.begin ? m->callbacks.begin(m->callbacks.arg, name, error) : SL_OK;
+}
+
+/* ---- the stream ---- */
+struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
+                                const struct multipart_callbacks *callbacks)
+{
+    struct multipart *m = SL_ARENA_NEW(arena, struct multipart);
+    if (!m || boundary.size == 0 || boundary.size > MAX_BOUNDARY)
+        return NULL;
+    m->headers = sl_arena_alloc(arena, MAX_HEADERS, 1);
+    if (!m->headers)
+        return NULL;
+    m->arena = arena;
+    m->callbacks = *callbacks;
+    memcpy(m->delimiter, "\r\n--", 4);
+    memcpy(m->delimiter + 4, boundary.data, boundary.size);
+    m->delimiter_size = boundary.size + 4;
+    m->matched = m->assumed =
+        2; /* the first delimiter may stand at the very beginning, without the line end before it */
+    return m;
+}
+
+static enum sl_code give(struct multipart *m, const void *data, size_t size, struct sl_error *error)
+{
+    if (m->where != DATA || size == 0 || !m->callbacks.data)
+        return SL_OK;
+    return m->callbacks.data(m->callbacks.arg, (struct sl_bytes){data, size}, error);
+}
+
+/* The delimiter holds CR only as its first byte. So after a mismatch no shorter beginning of it can end the bytes seen,
+ * and the search goes on at the mismatching byte. */
+static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
+{
+    const uint8_t *start = in->data, *end = in->data + in->size, *at = start;
+    while (at < end) {
+        if (m->matched == 0) {
+            const uint8_t *cr = memchr(at, '\r', (size_t)(end - at));
+            at = cr ? cr : end;
+            if (!cr)
+                break;
+            enum sl_code code = give(m, start, (size_t)(at - start), error);
+            if (code)
+                return code;
+            m->matched = 1;
+            m->assumed = 0;
+            start = ++at;
+            continue;
+        }
+        if (*at == (uint8_t)m->delimiter[m->matched]) {
+            at++;
+            if (++m->matched == m->delimiter_size) {
+                in->data = at;
+                in->size = (size_t)(end - at);
+                return SL_OK;
+            }
+            start = at;
+            continue;
+        }
+        /* What looked like a delimiter was content. */
+        enum sl_code code = give(m, m->delimiter + m->assumed, m->matched - m->assumed, error);
+        if (code)
+            return code;
+        m->matched = m->assumed = 0;
+        start = at;
+    }
+    in->data = end;
+    in->size = 0;
+    return m->matched ? SL_OK : give(m, start, (size_t)(end - start), error);
+}
+
+static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)
+{
+    bool in_part = m->where == DATA;
+    m->matched = m->assumed = 0;
+    m->tail_size = 0;
+    m->where = AFTER_DELIMITER;
+    return in_part && m->callbacks.end ? m->callbacks.end(m->callbacks.arg, error) : SL_OK;
+}
+
+/* The two bytes after a delimiter; blanks before the line end are padding. */
+static enum sl_code take_tail(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
+{
+    uint8_t c = *in->data;
+    in->data++;
+    in->size--;
+    if (m->tail_size == 0 && is_blank((char)c))
+        return SL_OK;
+    m->tail[m->tail_size++] = (char)c;
+    if (m->tail_size < 2)
+        return SL_OK;
+    if (memcmp(m->tail, "--", 2) == 0) {
+        m->where = EPILOGUE;
+        return SL_OK;
+    }
+    if (memcmp(m->tail, "\r\n", 2) != 0)
+        return sl_fail(error, SL_MALFORMED, "malformed boundary line");
+    if (++m->parts > MAX_PARTS)
+        return sl_fail(error, SL_MALFORMED, "more than %d parts", MAX_PARTS);
+    m->where = HEADERS;
+    m->headers_size = 0;
+    return SL_OK;
+}
+
+static enum sl_code take_headers(struct multipart *m, struct sl_bytes *in, struct sl_error *error)
+{
+    while (in->size > 0) {
+        if (m->headers_size == MAX_HEADERS)
+            return sl_fail(error, SL_MALFORMED, "headers of a part larger than %d bytes", MAX_HEADERS);
+        char c = (char)*in->data;
+        m->headers[m->headers_size++] = c;
+        in->data++;
+        in->size--;
+        size_t size = m->headers_size;
+        bool empty = size == 2 && memcmp(m->headers, "\r\n", 2) == 0;
+        if (!empty && (c != '\n' || size < 4 || memcmp(m->headers + size - 4, "\r\n\r\n", 4) != 0))
+            continue;
+        m->headers_size -= empty ? 2 : 4;
+        m->where = DATA;
+        m->matched = m->assumed = 2; /* an empty part: the line end of the headers also begins the delimiter */
+        return begin_part(m, error);
+    }
+    return SL_OK;
+}
+
+enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    while (code == SL_OK && data.size > 0) {
+        switch (m->where) {
+        case PREAMBLE:
+        case DATA: {
+            code = scan_data(m, &data, error);
+            if (code == SL_OK && m->matched == m->delimiter_size)
+                code = delimiter_found(m, error);
+            break;
+        }
+        case AFTER_DELIMITER: code = take_tail(m, &data, error); break;
+        case HEADERS: code = take_headers(m, &data, error); break;
+        case EPILOGUE: return SL_OK;
+        }
+    }
+    return code;
+}
+
+enum sl_code multipart_finish(struct multipart *m, struct sl_error *error)
+{
+    if (m->where != EPILOGUE)
+        return sl_fail(error, SL_MALFORMED, "the last boundary is missing");
+    return SL_OK;
+}

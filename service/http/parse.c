@@ -1,0 +1,448 @@
+/* From the bytes of one head to a checked exchange. llhttp does the grammar; what this server refuses beyond it:
+ *
+ *   Transfer-Encoding other than one `chunked`; any in HTTP/1.0     501; 400
+ *   versions other than 1.0 and 1.1, also none                      505
+ *   no Host in 1.1, several Host lines                              400
+ *   empty field names, a fragment in the target                     400
+ *   CONNECT                                                         405
+ *   chunk framing out of proportion to the body                     400
+ *
+ * Trailers come through the callbacks of headers: once the head is done, fields are only counted. */
+#include "http/impl.h"
+
+static llhttp_settings_t settings;
+
+static struct request *request_of(llhttp_t *parser)
+{
+    return parser->data;
+}
+
+/* ---- llhttp's callbacks: the head lies in one piece, so a span is one call or adjoins the one before ---- */
+static int on_url(llhttp_t *parser, const char *at, size_t size)
+{
+    struct http_exchange *x = &request_of(parser)->x;
+    if (!x->target.data)
+        x->target.data = at;
+    x->target.size = (size_t)(at + size - x->target.data);
+    return 0;
+}
+
+static int on_field(llhttp_t *parser, const char *at, size_t size)
+{
+    struct request *r = request_of(parser);
+    if (r->head_done) {
+        r->body.trailer_bytes += size + 4;
+        return 0;
+    }
+    if (r->x.header_count >= r->header_capacity)
+        return -1;
+    struct http_header *header = &r->x.headers[r->x.header_count];
+    if (!header->name.data)
+        header->name.data = at;
+    header->name.size = (size_t)(at + size - header->name.data);
+    return 0;
+}
+
+static int on_value(llhttp_t *parser, const char *at, size_t size)
+{
+    struct request *r = request_of(parser);
+    if (r->head_done) {
+        r->body.trailer_bytes += size;
+        return 0;
+    }
+    struct http_header *header = &r->x.headers[r->x.header_count];
+    if (!header->value.data)
+        header->value.data = at;
+    header->value.size = (size_t)(at + size - header->value.data);
+    return 0;
+}
+
+static void trim(struct sl_str *text)
+{
+    while (text->size && (text->data[text->size - 1] == ' ' || text->data[text->size - 1] == '\t'))
+        text->size--;
+}
+
+static int on_value_complete(llhttp_t *parser)
+{
+    struct request *r = request_of(parser);
+    if (r->head_done)
+        return 0;
+    struct http_header *header = &r->x.headers[r->x.header_count];
+    if (!header->value.data)
+        header->value.data = "";
+    trim(&header->value);
+    char *name = (char *)(uintptr_t)header->name.data; /* in the request's own copy of the head */
+    for (size_t i = 0; i < header->name.size; i++)
+        if (name[i] >= 'A' && name[i] <= 'Z')
+            name[i] |= 32;
+    r->x.header_count++;
+    return 0;
+}
+
+static int on_headers_complete(llhttp_t *parser)
+{
+    request_of(parser)->head_done = true; /* fields from here on are trailers */
+    return 0;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t size)
+{
+    body_receive(request_of(parser), (struct sl_bytes){(const uint8_t *)at, size});
+    return 0;
+}
+
+static int on_chunk_header(llhttp_t *parser)
+{
+    request_of(parser)->body.chunks++;
+    return 0;
+}
+
+static int on_message_complete(llhttp_t *parser)
+{
+    request_of(parser)->message_done = true;
+    return HPE_PAUSED; /* one request at a time */
+}
+
+void parse_init(void)
+{
+    llhttp_settings_init(&settings);
+    settings.on_url = on_url;
+    settings.on_header_field = on_field;
+    settings.on_header_value = on_value;
+    settings.on_header_value_complete = on_value_complete;
+    settings.on_headers_complete = on_headers_complete;
+    settings.on_body = on_body;
+    settings.on_chunk_header = on_chunk_header;
+    settings.on_message_complete = on_message_complete;
+}
+
+/* ---- the head ---- */
+void parse_refuse(struct request *r, int status, const char *detail)
+{
+    r->framing_error = r->close = true;
+    r->x.route = NULL;
+    reply_error(&r->x, status, detail);
+}
+
+static void note_header(struct request *r, const struct http_header *h)
+{
+    switch (h->name.size) {
+    case 4:
+        if (sl_str_equal(h->name, SL_STR("host"))) {
+            r->host = h->value;
+            r->host_count++;
+        }
+        break;
+    case 6:
+        if (sl_str_equal(h->name, SL_STR("expect")))
+            r->expect = h->value;
+        break;
+    case 15:
+        if (sl_str_equal(h->name, SL_STR("accept-encoding")) && !r->accept_encoding.data)
+            r->accept_encoding = h->value;
+        break;
+    case 16:
+        if (sl_str_equal(h->name, SL_STR("content-encoding"))) {
+            r->coding_count++;
+            r->body.coding = coding_parse(h->value);
+        }
+        break;
+    case 17:
+        if (sl_str_equal(h->name, SL_STR("transfer-encoding"))) {
+            r->bad_transfer_encoding |= r->has_transfer_encoding || !sl_str_equal_nocase(h->value, SL_STR("chunked"));
+            r->has_transfer_encoding = true;
+        }
+        break;
+    }
+}
+
+/* Path and query of the target in origin or absolute form; false when it is neither. */
+static bool split_target(struct http_exchange *x)
+{
+    struct sl_str target = x->target;
+    if (target.size && target.data[0] != '/' && !sl_str_equal(target, SL_STR("*"))) {
+        const char *authority = memmem(target.data, target.size, "://", 3);
+        if (!authority)
+            return false;
+        authority += 3;
+        size_t left = target.size - (size_t)(authority - target.data);
+        size_t size = 0;
+        while (size < left && authority[size] != '/' && authority[size] != '?')
+            size++;
+        target = (struct sl_str){authority + size, left - size};
+        if (target.size == 0 || target.data[0] == '?') { /* an empty path is "/" */
+            x->path = SL_STR("/");
+            x->target = target;
+            return true;
+        }
+    }
+    const char *question = memchr(target.data, '?', target.size);
+    x->path = (struct sl_str){target.data, question ? (size_t)(question - target.data) : target.size};
+    x->target = target;
+    return target.size > 0;
+}
+
+static struct sl_str query_of(const struct http_exchange *x)
+{
+    const char *question = memchr(x->target.data, '?', x->target.size);
+    if (!question)
+        return (struct sl_str){"", 0};
+    return (struct sl_str){question + 1, x->target.size - (size_t)(question + 1 - x->target.data)};
+}
+
+static bool host_allowed(const struct request *r)
+{
+    const struct http_options *options = &r->server->options;
+    if (options->allowed_host_count == 0)
+        return true;
+    struct sl_str name = r->host;
+    for (size_t i = name.size; i > 0 && name.data[i - 1] != ']'; i--) { /* without the port */
+        if (name.data[i - 1] == ':') {
+            name.size = i - 1;
+            break;
+        }
+    }
+    for (size_t i = 0; i < options->allowed_host_count; i++) {
+        struct sl_str allowed = sl_str(options->allowed_hosts[i]);
+        if (sl_str_equal_nocase(r->host, allowed) || sl_str_equal_nocase(name, allowed))
+            return true;
+    }
+    return false;
+}
+
+/* What is wrong with the head although llhttp took it; 0 when nothing is. */
+static int check_head(struct request *r, const char **why)
+{
+    struct http_exchange *x = &r->x;
+    *why = "malformed request";
+    if (r->parser.http_major != 1 || r->parser.http_minor > 1) {
+        *why = "HTTP version not supported";
+        return 505;
+    }
+    for (size_t i = 0; i < x->header_count; i++) {
+        if (x->headers[i].name.size == 0)
+            return 400;
+        note_header(r, &x->headers[i]);
+    }
+    r->http10 = r->parser.http_minor == 0;
+    if (r->http10 && r->has_transfer_encoding)
+        return 400;
+    if (r->bad_transfer_encoding) {
+        *why = "transfer coding not supported";
+        return 501;
+    }
+    if (r->host_count > 1 || (r->host_count == 0 && !r->http10)) {
+        *why = "exactly one Host is needed";
+        return 400;
+    }
+    if (memchr(x->target.data ? x->target.data : "", '#', x->target.size))
+        return 400;
+    return 0;
+}
+
+static int status_of_parser(enum llhttp_errno error)
+{
+    return error == HPE_INVALID_VERSION || error == HPE_PAUSED_H2_UPGRADE ? 505 : 400;
+}
+
+static bool is_token_char(char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+/* A method that llhttp does not know is no malformed request: it is answered by path, as any method without a route. */
+static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
+{
+    const char *line = (const char *)head.data, *end = memchr(line, '\r', head.size);
+    size_t size = end ? (size_t)(end - line) : 0, method = 0;
+    while (method < size && is_token_char(line[method]))
+        method++;
+    const char *target = line + method + 1;
+    const char *version = size > method ? memrchr(line, ' ', size) : NULL;
+    if (method == 0 || !version || version <= target || line[method] != ' ' || memcmp(version, " HTTP/1.", 8) != 0)
+        return false;
+    r->x.method = (struct sl_str){line, method};
+    r->x.target = (struct sl_str){target, (size_t)(version - target)};
+    if (!split_target(&r->x) || memchr(r->x.target.data, ' ', r->x.target.size))
+        return false;
+    int status = route_find(&r->x, r->server->options.routes, &r->route_index);
+    r->framing_error = r->close = true;
+    reply_error(&r->x, status ? status : 405, NULL);
+    return true;
+}
+
+/* ---- checks before the body (14, 1.4) ---- */
+static void check_request(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    struct http_server *server = r->server;
+    const struct http_route *route = x->route;
+    if (r->connection->reserve && !route->health) {
+        r->close = true;
+        metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
+        reply_error(x, 503, "too many connections");
+        return;
+    }
+    if (server->draining && route->takes_work) {
+        metric_add(METRIC_HTTP_REFUSED, 1, "draining", NULL, NULL);
+        reply_error(x, 503, "service is shutting down");
+        return;
+    }
+    if (route->check) {
+        route->check(x);
+        if (x->status)
+            return;
+    }
+    if (r->coding_count > 1 || (r->coding_count == 1 && r->body.coding == CODING_UNKNOWN)) {
+        metric_add(METRIC_HTTP_REFUSED, 1, "media_type", NULL, NULL);
+        http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
+        reply_error(x, 415, "content coding not supported");
+        return;
+    }
+    r->body.limit = route->body_limit ? route->body_limit(x) : DISCARD_LIMIT;
+    if (x->content_length >= 0 && (uint64_t)x->content_length > r->body.limit) {
+        metric_add(METRIC_HTTP_REFUSED, 1, "too_large", NULL, NULL);
+        reply_error(x, 413, NULL);
+        return;
+    }
+    if (x->has_body && !route->health && server->bodies >= server->options.max_bodies_in_flight) {
+        metric_add(METRIC_HTTP_REFUSED, 1, "bodies", NULL, NULL);
+        reply_error(x, 503, "too many request bodies at once");
+        return;
+    }
+    if (r->expect.size && !r->http10) {
+        r->interim_due = x->has_body && sl_str_equal_nocase(r->expect, SL_STR("100-continue"));
+        if (!sl_str_equal_nocase(r->expect, SL_STR("100-continue")))
+            reply_error(x, 417, "expectation not supported");
+    }
+}
+
+static void route_request(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    if (r->parser.method == HTTP_CONNECT) {
+        r->close = true;
+        route_allow_all(x, r->server->options.routes);
+        reply_error(x, 405, NULL);
+        return;
+    }
+    if (!split_target(x)) {
+        parse_refuse(r, 400, "malformed target");
+        return;
+    }
+    if (!address_admit(r)) {
+        r->close = true;
+        metric_add(METRIC_HTTP_REFUSED, 1, "rate", NULL, NULL);
+        reply_error(x, 429, "too many connections from this address");
+        return;
+    }
+    if (!host_allowed(r)) {
+        reply_error(x, 421, "host not allowed");
+        return;
+    }
+    if (sl_str_equal(x->path, SL_STR("*"))) {
+        if (r->parser.method != HTTP_OPTIONS) {
+            parse_refuse(r, 400, "malformed target");
+            return;
+        }
+        route_allow_all(x, r->server->options.routes);
+        http_reply_empty(x, 204);
+        return;
+    }
+    int status = route_find(x, r->server->options.routes, &r->route_index);
+    if (status) {
+        reply_error(x, status, status == 400 ? "malformed path" : NULL);
+        return;
+    }
+    query_parse(x, query_of(x));
+    check_request(r);
+}
+
+void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
+{
+    struct http_exchange *x = &r->x;
+    char *copy = sl_arena_strndup(&x->arena, (const char *)head.data, head.size);
+    r->header_capacity = lines;
+    x->headers = SL_ARENA_ARRAY(&x->arena, struct http_header, lines + 1);
+    if (!copy || !x->headers) {
+        parse_refuse(r, 503, "out of memory");
+        return;
+    }
+    while (*copy == '\r' || *copy == '\n') /* empty lines before the request */
+        copy++, head.size--;
+    llhttp_init(&r->parser, HTTP_REQUEST, &settings);
+    r->parser.data = r;
+    enum llhttp_errno error = llhttp_execute(&r->parser, copy, head.size);
+    if (error == HPE_PAUSED_UPGRADE) { /* nothing is upgraded: the request stands for itself */
+        llhttp_resume_after_upgrade(&r->parser);
+        r->message_done = true;
+    } else if (error != HPE_OK && error != HPE_PAUSED) {
+        if (error != HPE_INVALID_METHOD || !refuse_unknown_method(r, (struct sl_bytes){(uint8_t *)copy, head.size}))
+            parse_refuse(r, status_of_parser(error), llhttp_get_error_reason(&r->parser));
+        return;
+    }
+    x->method = sl_str(llhttp_method_name((llhttp_method_t)r->parser.method));
+    r->head_only = r->parser.method == HTTP_HEAD;
+    const char *why;
+    int status = check_head(r, &why);
+    if (status) {
+        parse_refuse(r, status, why);
+        return;
+    }
+    r->chunked = (r->parser.flags & F_CHUNKED) != 0;
+    x->content_length = r->chunked || !(r->parser.flags & F_CONTENT_LENGTH) ? -1 : (int64_t)r->parser.content_length;
+    x->has_body = !r->message_done;
+    if (x->content_length < -1) {
+        parse_refuse(r, 413, NULL);
+        return;
+    }
+    r->close |= !llhttp_should_keep_alive(&r->parser);
+    identify(r);
+    route_request(r);
+    body_init(r);
+}
+
+/* ---- the body ---- */
+static void refuse_body(struct request *r, int status, const char *detail)
+{
+    r->framing_error = r->close = true;
+    metric_add(METRIC_HTTP_ABORTED, 1, "framing", NULL, NULL);
+    body_fail(r, status, detail);
+}
+
+/* A chunked body whose framing outweighs its content only keeps the server busy. */
+static void check_framing(struct request *r)
+{
+    struct body *body = &r->body;
+    uint64_t framing = body->raw_bytes - body->received;
+    framing = framing > body->trailer_bytes ? framing - body->trailer_bytes : 0;
+    if (framing > 16 * body->chunks + 2 * body->received + CHUNK_CREDIT)
+        refuse_body(r, 400, "too much chunk framing");
+    else if (body->trailer_bytes > r->server->options.max_head_bytes)
+        refuse_body(r, 431, "trailers too large");
+}
+
+size_t parse_body(struct request *r, struct sl_bytes data)
+{
+    if (r->framing_error)
+        return data.size;
+    enum llhttp_errno error = llhttp_execute(&r->parser, (const char *)data.data, data.size);
+    size_t used = data.size;
+    if (error != HPE_OK)
+        used = (size_t)((const uint8_t *)llhttp_get_error_pos(&r->parser) - data.data);
+    r->body.raw_bytes += used;
+    if (r->chunked)
+        check_framing(r);
+    if (r->framing_error)
+        return data.size;
+    if (error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE) {
+        body_complete(r);
+        return used;
+    }
+    if (error != HPE_OK) {
+        refuse_body(r, 400, llhttp_get_error_reason(&r->parser));
+        return data.size;
+    }
+    return used;
+}

@@ -1,0 +1,274 @@
+/* What handlers and the server's own checks put into an answer. */
+#include "http/impl.h"
+
+static const struct {
+    int status;
+    const char *reason;
+} reasons[] = {
+    {100, "Continue"},
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {206, "Partial Content"},
+    {301, "Moved Permanently"},
+    {302, "Found"},
+    {303, "See Other"},
+    {304, "Not Modified"},
+    {307, "Temporary Redirect"},
+    {308, "Permanent Redirect"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Payload Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Entity"},
+    {425, "Too Early"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {502, "Bad Gateway"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
+};
+
+const char *http_reason(int status)
+{
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "<unknown status code>";
+}
+
+/* ---- request ---- */
+struct sl_str http_header(const struct http_exchange *x, const char *name)
+{
+    struct sl_str wanted = sl_str(name);
+    for (size_t i = 0; i < x->header_count; i++)
+        if (sl_str_equal_nocase(x->headers[i].name, wanted))
+            return x->headers[i].value;
+    return (struct sl_str){NULL, 0};
+}
+
+size_t http_query_count(const struct http_exchange *x, const char *key)
+{
+    size_t count = 0;
+    struct sl_str wanted = sl_str(key);
+    for (size_t i = 0; i < x->query_count; i++)
+        count += sl_str_equal(x->query[i].key, wanted);
+    return count;
+}
+
+struct sl_str http_query(const struct http_exchange *x, const char *key)
+{
+    struct sl_str wanted = sl_str(key);
+    for (size_t i = 0; i < x->query_count; i++)
+        if (sl_str_equal(x->query[i].key, wanted))
+            return x->query[i].value;
+    return (struct sl_str){NULL, 0};
+}
+
+bool http_client_gone(const struct http_exchange *x)
+{
+    const struct request *r = (const struct request *)x;
+    return r->connection->dead;
+}
+
+/* ---- headers of the answer ---- */
+enum { HEADER_STEP = 8 };
+
+bool header_is_set(const struct http_exchange *x, const char *name, struct sl_str *value)
+{
+    struct sl_str wanted = sl_str(name);
+    for (size_t i = 0; i < x->response_header_count; i++) {
+        if (sl_str_equal_nocase(x->response_headers[i].name, wanted)) {
+            *value = x->response_headers[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_clean(struct sl_str value)
+{
+    for (size_t i = 0; i < value.size; i++)
+        if ((uint8_t)value.data[i] < 0x20 && value.data[i] != '\t')
+            return false;
+    return true;
+}
+
+void http_set_header(struct http_exchange *x, const char *name, struct sl_str value)
+{
+    struct sl_str wanted = sl_str(name);
+    if (!is_clean(value)) /* a line end in a value would forge headers */
+        return;
+    for (size_t i = 0; i < x->response_header_count; i++) {
+        if (sl_str_equal_nocase(x->response_headers[i].name, wanted)) {
+            x->response_headers[i].value = value;
+            return;
+        }
+    }
+    if (x->response_header_count % HEADER_STEP == 0) {
+        struct http_header *grown =
+            SL_ARENA_ARRAY(&x->arena, struct http_header, x->response_header_count + HEADER_STEP);
+        if (!grown)
+            return;
+        if (x->response_header_count)
+            memcpy(grown, x->response_headers, x->response_header_count * sizeof *grown);
+        x->response_headers = grown;
+    }
+    x->response_headers[x->response_header_count++] = (struct http_header){wanted, value};
+}
+
+/* ---- bodies ---- */
+void http_reply_empty(struct http_exchange *x, int status)
+{
+    x->status = status;
+    sl_buf_clear(&x->body);
+}
+
+void http_reply(struct http_exchange *x, int status, const char *content_type, struct sl_str body)
+{
+    http_reply_empty(x, status);
+    if (content_type)
+        http_set_header(x, "Content-Type", sl_str(content_type));
+    sl_buf_str(&x->body, body);
+}
+
+void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json)
+{
+    if (json->failed) {
+        sl_buf_free(json);
+        http_reply_detail(x, 500, "out of memory", NULL);
+        return;
+    }
+    x->status = status;
+    http_set_header(x, "Content-Type", SL_STR("application/json"));
+    sl_buf_free(&x->body);
+    x->body = *json;
+    *json = (struct sl_buf){0};
+}
+
+void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause)
+{
+    http_reply_empty(x, status);
+    http_set_header(x, "Content-Type", SL_STR("application/json"));
+    struct json_writer w = json_writer(&x->body);
+    json_object_begin(&w);
+    json_key(&w, "detail");
+    json_str(&w, sl_str(detail));
+    if (cause) {
+        json_key(&w, "causes");
+        json_array_begin(&w);
+        json_str(&w, sl_str(cause));
+        json_array_end(&w);
+    }
+    json_object_end(&w);
+}
+
+void http_reply_file(struct http_exchange *x, const char *content_type, struct sl_mapping *file, const char *etag,
+                     int64_t modified_s, void (*release)(void *arg), void *arg)
+{
+    http_reply_empty(x, 200);
+    x->file = file;
+    x->file_release = release;
+    x->file_arg = arg;
+    x->file_modified_s = modified_s;
+    http_set_header(x, "Content-Type", sl_str(content_type));
+    http_set_header(x, "Accept-Ranges", SL_STR("bytes"));
+    if (etag) {
+        char *copy = sl_arena_strndup(&x->arena, etag, strlen(etag));
+        http_set_header(x, "ETag", sl_str(copy ? copy : ""));
+    }
+    struct sl_str set;
+    if (!header_is_set(x, "Cache-Control", &set))
+        http_set_header(x, "Cache-Control", SL_STR("private, max-age=3600"));
+}
+
+/* ---- the server's own errors ---- */
+static void reply_symbfile(struct http_exchange *x, int status, const char *detail)
+{
+    static const struct {
+        int status;
+        const char *code, *text;
+    } codes[] = {
+        {404, "1301", "Not found."},
+        {405, "1302", "Method not allowed."},
+        {408, "1110", "Upload timed out."},
+        {413, "1108", "Upload is too large."},
+        {415, "1109", "Content-Encoding is not supported."},
+        {400, "1112", "Body could not be decompressed."},
+        {503, "1401", "Too many uploads in progress."},
+        {500, "1000", "Something went wrong on our side."},
+    };
+    char uuid[37];
+    size_t i = 0;
+    while (i + 1 < sizeof codes / sizeof *codes && codes[i].status != status)
+        i++;
+    bool known = codes[i].status == status;
+    random_uuid(((struct request *)x)->server, uuid);
+    struct json_writer w = json_writer(&x->body);
+    json_object_begin(&w);
+    json_key(&w, "success");
+    json_boolean(&w, false);
+    json_key(&w, "uuid");
+    json_str(&w, sl_str(uuid));
+    json_key(&w, "error");
+    json_object_begin(&w);
+    json_key(&w, "Code");
+    json_str(&w, sl_str(known ? codes[i].code : "1000"));
+    json_key(&w, "Text");
+    json_str(&w, sl_str(known ? codes[i].text : detail ? detail : http_reason(status)));
+    json_object_end(&w);
+    json_key(&w, "status");
+    json_u64(&w, (uint64_t)status);
+    json_object_end(&w);
+    http_set_header(x, "Content-Type", SL_STR("application/json"));
+    if (status == 503)
+        http_set_header(x, "Retry-After", SL_STR("5"));
+}
+
+/* Mozilla's clients compare these bytes: a blank follows the colon. */
+static void reply_mozilla(struct http_exchange *x, int status)
+{
+    http_set_header(x, "Content-Type", SL_STR("application/json"));
+    if (status == 413)
+        sl_buf_cstr(&x->body, "{\"title\": \"Payload is too large\"}");
+    else
+        sl_buf_printf(&x->body, "{\"title\": \"%d %s\"}", status, http_reason(status));
+}
+
+void reply_error(struct http_exchange *x, int status, const char *detail)
+{
+    enum http_family family = x->route ? x->route->family : HTTP_NATIVE;
+    http_reply_empty(x, status);
+    if (family == HTTP_SYMBFILE) {
+        reply_symbfile(x, status, detail);
+    } else if (family == HTTP_MOZILLA) {
+        reply_mozilla(x, status);
+    } else if (status == 404 || status == 405) {
+        return; /* an unknown path or method has an empty body */
+    } else if (family == HTTP_PLAIN) {
+        http_reply(x, status, "text/plain; charset=utf-8", sl_str(detail ? detail : http_reason(status)));
+    } else if (status == 413) {
+        http_reply(x, status, "text/plain; charset=utf-8",
+                   SL_STR("Failed to buffer the request body: length limit exceeded"));
+    } else {
+        http_reply_detail(x, status, detail ? detail : http_reason(status), NULL);
+    }
+}

@@ -1,0 +1,242 @@
+#include "http/impl.h"
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+static bool is_utf8(const uint8_t *at, size_t size)
+{
+    const uint8_t *end = at + size;
+    while (at < end) {
+        uint8_t c = *at;
+        if (c < 0x80) {
+            at++;
+            continue;
+        }
+        size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+        if (c < 0xC2 || c > 0xF4 || (size_t)(end - at) < length)
+            return false;
+        uint8_t low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+        if (at[1] < low || at[1] > high)
+            return false;
+        for (size_t i = 2; i < length; i++)
+            if ((at[i] & 0xC0) != 0x80)
+                return false;
+        at += length;
+    }
+    return true;
+}
+
+bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out)
+{
+    char *copy = sl_arena_strndup(arena, text.data, text.size);
+    size_t size = 0;
+    if (!copy)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c == '%') {
+            int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
+            int low = i + 2 < text.size ? hex_digit(text.data[i + 2]) : -1;
+            if (high < 0 || low < 0 || (high == 0 && low == 0))
+                return false;
+            c = (char)(high << 4 | low);
+            i += 2;
+        }
+        copy[size++] = c;
+    }
+    copy[size] = '\0';
+    *out = (struct sl_str){copy, size};
+    return is_utf8((const uint8_t *)copy, size);
+}
+
+/* ---- query ---- */
+/* As forms are decoded: `+` is a blank, and a `%` that begins no escape stands for itself. */
+static struct sl_str decode_form(struct sl_arena *arena, struct sl_str text)
+{
+    if (!memchr(text.data, '%', text.size) && !memchr(text.data, '+', text.size))
+        return text;
+    char *copy = sl_arena_strndup(arena, text.data, text.size);
+    size_t size = 0;
+    for (size_t i = 0; copy && i < text.size; i++) {
+        char c = text.data[i] == '+' ? ' ' : text.data[i];
+        int high = c == '%' && i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
+        int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
+        if (low >= 0) {
+            c = (char)(high << 4 | low);
+            i += 2;
+        }
+        copy[size++] = c;
+    }
+    return (struct sl_str){copy, size};
+}
+
+void query_parse(struct http_exchange *x, struct sl_str text)
+{
+    size_t pairs = 1;
+    for (size_t i = 0; i < text.size; i++)
+        pairs += text.data[i] == '&';
+    x->query = text.size ? SL_ARENA_ARRAY(&x->arena, struct http_query, pairs) : NULL;
+    for (size_t at = 0; x->query && at < text.size;) {
+        const char *end = memchr(text.data + at, '&', text.size - at);
+        struct sl_str pair = {text.data + at, end ? (size_t)(end - text.data) - at : text.size - at};
+        at += pair.size + 1;
+        if (pair.size == 0)
+            continue;
+        const char *equals = memchr(pair.data, '=', pair.size);
+        size_t key_size = equals ? (size_t)(equals - pair.data) : pair.size;
+        struct sl_str value = {equals ? equals + 1 : pair.data + pair.size, equals ? pair.size - key_size - 1 : 0};
+        struct sl_str key = {pair.data, key_size};
+        x->query[x->query_count++] = (struct http_query){decode_form(&x->arena, key), decode_form(&x->arena, value)};
+    }
+}
+
+/* ---- routes ---- */
+enum match { NO_MATCH, MATCH, BAD_ESCAPE, BAD_SEGMENT };
+
+static bool is_literal(const char *pattern)
+{
+    return !strchr(pattern, '{');
+}
+
+static bool is_dots(struct sl_str segment)
+{
+    return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));
+}
+
+static enum match capture(struct http_exchange *x, struct sl_str raw, bool rest)
+{
+    struct sl_str decoded;
+    if (x->capture_count == HTTP_MAX_CAPTURES)
+        return NO_MATCH;
+    if (!percent_decode(&x->arena, raw, &decoded))
+        return BAD_ESCAPE;
+    x->captures[x->capture_count++] = decoded;
+    return !rest && is_dots(decoded) ? BAD_SEGMENT : MATCH;
+}
+
+/* Walks pattern and path together. An error of a capture counts only if the whole path matches, which later segments
+ * may still prevent. */
+static enum match match_pattern(struct http_exchange *x, const char *pattern)
+{
+    struct sl_str path = x->path;
+    size_t at = 0;
+    enum match result = MATCH;
+    x->capture_count = 0;
+    for (const char *p = pattern; *p;) {
+        if (*p != '{') {
+            if (at == path.size || path.data[at] != *p)
+                return NO_MATCH;
+            at++, p++;
+            continue;
+        }
+        const char *close = strchr(p, '}');
+        if (!close)
+            return NO_MATCH;
+        bool rest = close - p > 2 && close[-1] == '.' && close[-2] == '.';
+        const char *slash = rest ? NULL : memchr(path.data + at, '/', path.size - at);
+        size_t size = slash ? (size_t)(slash - path.data) - at : path.size - at;
+        if (size == 0)
+            return NO_MATCH;
+        enum match captured = capture(x, (struct sl_str){path.data + at, size}, rest);
+        if (captured != MATCH && result == MATCH)
+            result = captured;
+        at += size;
+        p = close + 1;
+    }
+    return at == path.size ? result : NO_MATCH;
+}
+
+static bool method_matches(const char *route_method, struct sl_str method)
+{
+    struct sl_str wanted = sl_str(route_method);
+    return sl_str_equal(wanted, method) ||
+           (sl_str_equal(wanted, SL_STR("GET")) && sl_str_equal(method, SL_STR("HEAD")));
+}
+
+static bool list_has(const struct sl_buf *list, const char *name)
+{
+    size_t size = strlen(name);
+    for (size_t at = 0; at + size <= list->size; at++)
+        if (memcmp(list->data + at, name, size) == 0)
+            return true;
+    return false;
+}
+
+static void add_method(struct sl_buf *allow, const char *method, const char *separator)
+{
+    if (list_has(allow, method))
+        return;
+    sl_buf_cstr(allow, allow->size ? separator : "");
+    sl_buf_cstr(allow, method);
+    if (strcmp(method, "GET") == 0)
+        add_method(allow, "HEAD", separator);
+}
+
+static void set_allow(struct http_exchange *x, struct sl_buf *allow)
+{
+    char *copy = sl_arena_strndup(&x->arena, (const char *)allow->data, allow->size);
+    if (copy)
+        http_set_header(x, "Allow", (struct sl_str){copy, allow->size});
+    sl_buf_free(allow);
+}
+
+void route_allow_all(struct http_exchange *x, const struct http_route *routes)
+{
+    struct sl_buf allow = {0};
+    for (const struct http_route *route = routes; route->method; route++)
+        add_method(&allow, route->method, ",");
+    set_allow(x, &allow);
+}
+
+static int method_not_allowed(struct http_exchange *x, const struct http_route *routes)
+{
+    struct sl_buf allow = {0};
+    for (const struct http_route *route = routes; route->method; route++)
+        if (match_pattern(x, route->pattern) != NO_MATCH)
+            add_method(&allow, route->method, route->family == HTTP_MOZILLA ? ", " : ",");
+    set_allow(x, &allow);
+    return 405;
+}
+
+static int try_routes(struct http_exchange *x, const struct http_route *routes, bool literal,
+                      const struct http_route **other_method)
+{
+    struct sl_str path = x->path;
+    for (const struct http_route *route = routes; route->method; route++) {
+        if (is_literal(route->pattern) != literal)
+            continue;
+        enum match match = literal ? (sl_str_equal(path, sl_str(route->pattern)) ? MATCH : NO_MATCH)
+                                   : match_pattern(x, route->pattern);
+        if (match == NO_MATCH)
+            continue;
+        if (!method_matches(route->method, x->method)) {
+            if (!*other_method)
+                *other_method = route;
+            continue;
+        }
+        x->route = route;
+        return match == MATCH ? 0 : match == BAD_ESCAPE ? 400 : 404;
+    }
+    return -1;
+}
+
+int route_find(struct http_exchange *x, const struct http_route *routes, unsigned *index)
+{
+    const struct http_route *other_method = NULL;
+    x->capture_count = 0;
+    int status = try_routes(x, routes, true, &other_method);
+    if (status < 0 && !other_method) /* a path that exists literally is not caught by a pattern */
+        status = try_routes(x, routes, false, &other_method);
+    if (status >= 0) {
+        *index = (unsigned)(x->route - routes);
+        return status;
+    }
+    if (!other_method)
+        return 404;
+    x->route = other_method; /* for the shape of the answer */
+    *index = (unsigned)(other_method - routes);
+    return method_not_allowed(x, routes);
+}

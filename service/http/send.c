@@ -1,0 +1,243 @@
+/* Writing answers: head and body in one system call where the kernel takes them, else waiting for the client. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/loop.h"
+#include "core/pool.h"
+#include "http/impl.h"
+
+enum { FILE_WINDOW = 256 * 1024 };
+
+const char *server_date(struct http_server *server)
+{
+    time_t now = (time_t)clock_wall_s();
+    if (now != server->date_second) {
+        struct tm tm;
+        gmtime_r(&now, &tm);
+        strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &tm); /* the C locale is in force */
+        server->date_second = now;
+    }
+    return server->date;
+}
+
+/* ---- the head ---- */
+static char *put(char *at, const char *data, size_t size)
+{
+    memcpy(at, data, size);
+    return at + size;
+}
+
+static char *put_cstr(char *at, const char *text)
+{
+    return put(at, text, strlen(text));
+}
+
+static char *put_number(char *at, uint64_t v)
+{
+    char digits[20];
+    size_t i = sizeof digits;
+    do
+        digits[--i] = (char)('0' + v % 10);
+    while (v /= 10);
+    return put(at, digits + i, sizeof digits - i);
+}
+
+static bool has_length(int status)
+{
+    return status != 204 && status != 304;
+}
+
+/* Upper bound of the head's size. */
+static size_t head_bound(const struct http_exchange *x)
+{
+    size_t bound = 512 + x->request_id.size;
+    for (size_t i = 0; i < x->response_header_count; i++)
+        bound += x->response_headers[i].name.size + x->response_headers[i].value.size + 4;
+    return bound;
+}
+
+static uv_buf_t make_head(struct request *r, uint64_t length)
+{
+    struct http_exchange *x = &r->x;
+    struct sl_str set;
+    char *head = sl_arena_alloc(&x->arena, head_bound(x), 1), *at = head;
+    if (!head)
+        return uv_buf_init(NULL, 0);
+    at = put_cstr(at, "HTTP/1.1 ");
+    at = put_number(at, (uint64_t)x->status);
+    *at++ = ' ';
+    const char *reason = http_reason(x->status);
+    at = put_cstr(at, *reason == '<' ? "" : reason);
+    at = put_cstr(at, "\r\nDate: ");
+    at = put_cstr(at, server_date(r->server));
+    if (r->server->options.server_header)
+        at = put_cstr(at, "\r\nServer: symloom");
+    at = put_cstr(at, "\r\nX-Content-Type-Options: nosniff");
+    if (x->request_id.size) {
+        at = put_cstr(at, "\r\nX-Request-Id: ");
+        at = put(at, x->request_id.data, x->request_id.size);
+    }
+    if (!header_is_set(x, "Cache-Control", &set))
+        at = put_cstr(at, "\r\nCache-Control: no-store");
+    for (size_t i = 0; i < x->response_header_count; i++) {
+        at = put(at, "\r\n", 2);
+        at = put(at, x->response_headers[i].name.data, x->response_headers[i].name.size);
+        at = put(at, ": ", 2);
+        at = put(at, x->response_headers[i].value.data, x->response_headers[i].value.size);
+    }
+    if (has_length(x->status)) {
+        at = put_cstr(at, "\r\nContent-Length: ");
+        at = put_number(at, length);
+    }
+    if (r->close)
+        at = put_cstr(at, "\r\nConnection: close");
+    else if (r->http10)
+        at = put_cstr(at, "\r\nConnection: keep-alive");
+    at = put(at, "\r\n\r\n", 4);
+    return uv_buf_init(head, (unsigned)(at - head));
+}
+
+/* ---- writing ---- */
+static void on_written(uv_write_t *write, int status)
+{
+    struct request *r = write->data;
+    r->write_status = status;
+    r->write_done = true;
+    fiber_wake(r->writer);
+}
+
+static void skip(uv_buf_t **bufs, unsigned *count, size_t size)
+{
+    while (*count > 0 && size >= (*bufs)->len) {
+        size -= (*bufs)->len;
+        (*bufs)++;
+        (*count)--;
+    }
+    if (*count > 0) {
+        (*bufs)->base += size;
+        (*bufs)->len -= size;
+    }
+}
+
+/* Writes all; false when the connection is gone. */
+static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
+{
+    struct connection *c = r->connection;
+    uint64_t total = 0;
+    for (unsigned i = 0; i < count; i++)
+        total += bufs[i].len;
+    if (c->dead)
+        return false;
+    int written = uv_try_write(&c->uv.stream, bufs, count);
+    if (written < 0 && written != UV_EAGAIN) {
+        r->aborted = "reset";
+        connection_abort(c, false);
+        return false;
+    }
+    skip(&bufs, &count, written > 0 ? (size_t)written : 0);
+    if (count > 0) {
+        r->write.data = r;
+        r->write_done = false;
+        r->writer = fiber_self();
+        r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, on_written);
+        if (r->write_status != 0)
+            return false;
+        c->answer_size = c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+        r->bytes_out += total - c->answer_size;
+        c->write_progress_ms = loop_now_ms();
+        server_timer(c, TIMEOUT_WRITE);
+        while (!r->write_done)
+            fiber_suspend_uncancellable(); /* the buffers are in use until then */
+        total = c->answer_size;
+        c->answer_size = 0;
+        if (c->dead || r->write_status != 0)
+            return false;
+        server_timer(c, TIMEOUT_NONE);
+    }
+    r->bytes_out += total;
+    return true;
+}
+
+struct copy_job {
+    void *to;
+    const void *from;
+    size_t size;
+};
+
+static void copy(void *arg)
+{
+    struct copy_job *job = arg;
+    memcpy(job->to, job->from, job->size);
+}
+
+/* The pages of a mapping may be cold: a pool thread reads them, window by window. The first window goes out with the
+ * head. */
+static bool write_file(struct request *r, uv_buf_t head, struct file_part part)
+{
+    size_t window = part.size < FILE_WINDOW ? (size_t)part.size : FILE_WINDOW;
+    char *buffer = malloc(window ? window : 1);
+    bool ok = buffer != NULL;
+    for (uint64_t done = 0; ok && done < part.size;) {
+        size_t size = part.size - done < window ? (size_t)(part.size - done) : window;
+        struct copy_job job = {buffer, r->x.file->bytes.data + part.offset + done, size};
+        uv_buf_t bufs[2] = {head, uv_buf_init(buffer, (unsigned)size)};
+        ok = pool_run(POOL_IO, copy, &job, NULL) == SL_OK && write_bufs(r, bufs, 2);
+        head.len = 0;
+        done += size;
+    }
+    free(buffer);
+    if (!ok)
+        connection_abort(r->connection, true); /* a short body must not look complete */
+    return ok;
+}
+
+/* The rest of a body that was not read: small enough to read it and go on, or the end of the connection. */
+static bool rest_is_small(const struct request *r)
+{
+    if (r->message_done)
+        return true;
+    if (r->framing_error || r->interim_due || r->x.content_length < 0)
+        return false;
+    return (uint64_t)r->x.content_length - r->body.received <= DISCARD_LIMIT;
+}
+
+void send_answer(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    struct connection *c = r->connection;
+    struct http_server *server = r->server;
+    struct file_part part = {0, 0};
+    if (x->body.failed) {
+        sl_buf_free(&x->body);
+        reply_error(x, 500, "out of memory");
+    }
+    if (x->file)
+        part = file_conditions(x);
+    else
+        encode_body(r);
+    if (server->draining || server->stopping || !rest_is_small(r) ||
+        c->requests + 1 >= server->options.keepalive_requests)
+        r->close = true;
+    c->write_started_ms = loop_now_ms();
+    uint64_t length = x->file ? part.size : x->body.size;
+    uv_buf_t bufs[2] = {make_head(r, length), uv_buf_init((char *)x->body.data, 0)};
+    if (!bufs[0].base) {
+        connection_abort(c, true);
+    } else if (r->head_only || !has_length(x->status)) {
+        write_bufs(r, bufs, 1);
+    } else if (x->file && part.size > 0) {
+        write_file(r, bufs[0], part);
+    } else {
+        bufs[1].len = x->file ? 0 : x->body.size;
+        write_bufs(r, bufs, bufs[1].len ? 2 : 1);
+    }
+}
+
+void send_interim(struct request *r)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)interim, sizeof interim - 1);
+    r->interim_due = false;
+    uv_try_write(&r->connection->uv.stream, &buf, 1); /* so few bytes fit, or the client is gone */
+}
