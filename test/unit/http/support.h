@@ -145,7 +145,10 @@ static void client_send(int fd, const void *data, size_t size)
     }
 }
 
-static void client_text(int fd, const char *text) { client_send(fd, text, strlen(text)); }
+static void client_text(int fd, const char *text)
+{
+    client_send(fd, text, strlen(text));
+}
 
 /* Reads until `enough` bytes, `until` occurs (may be NULL) or the end; appends and terminates. False at the end or on a
  * reset. */
@@ -207,7 +210,8 @@ static void client_answer(int fd, struct answer *answer, bool head_only)
         answer->raw.data[answer->raw.size] = '\0';
     }
     answer->head = (struct sl_str){(char *)answer->raw.data, head};
-    answer->body = (struct sl_str){(char *)answer->raw.data + head, answer->raw.size < head + size ? answer->raw.size - head : size};
+    answer->body = (struct sl_str){(char *)answer->raw.data + head,
+                                   answer->raw.size < head + size ? answer->raw.size - head : size};
 }
 
 static void answer_free(struct answer *answer)
