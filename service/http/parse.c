@@ -267,8 +267,10 @@ static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
     if (!split_target(&r->x) || memchr(r->x.target.data, ' ', r->x.target.size))
         return false;
     int status = route_find(&r->x, r->server->options.routes, &r->route_index);
+    if (status == 0)
+        return false; /* the method was not what llhttp refused */
     r->framing_error = r->close = true;
-    reply_error(&r->x, status ? status : 405, NULL);
+    reply_error(&r->x, status, NULL);
     return true;
 }
 
@@ -378,7 +380,8 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
         llhttp_resume_after_upgrade(&r->parser);
         r->message_done = true;
     } else if (error != HPE_OK && error != HPE_PAUSED) {
-        if (error != HPE_INVALID_METHOD || !refuse_unknown_method(r, (struct sl_bytes){(uint8_t *)copy, head.size}))
+        bool about_method = error == HPE_INVALID_METHOD || error == HPE_INVALID_CONSTANT;
+        if (!about_method || !refuse_unknown_method(r, (struct sl_bytes){(uint8_t *)copy, head.size}))
             parse_refuse(r, status_of_parser(error), llhttp_get_error_reason(&r->parser));
         return;
     }
