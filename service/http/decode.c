@@ -104,7 +104,7 @@ static enum sl_code step_zstd(struct decoder *decoder, struct sl_bytes *in, uint
 
 enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit)
 {
-    while (out->size < limit) {
+    while (out->size < limit && !(decoder->ended && in->size == 0)) {
         size_t size = limit - out->size < OUT_STEP ? limit - out->size : OUT_STEP, before = in->size;
         if (!sl_buf_reserve(out, size))
             return SL_INTERNAL;

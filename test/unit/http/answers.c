@@ -1,0 +1,444 @@
+/* Answers: compression, files with conditions and ranges, slow readers, addresses, limits of connections, drain. */
+#include "support.h"
+
+#include <sys/un.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "core/metrics.h"
+
+enum { LARGE = 10 << 20, REPEATS = 5000 };
+
+static char large[LARGE];
+static struct sl_mapping thousand, big;
+static int released; /* loop thread, read after the server's end */
+
+static void note_release(void *arg)
+{
+    *(int *)arg += 1;
+}
+
+static void health(struct http_exchange *x)
+{
+    http_reply(x, 200, "text/plain; charset=utf-8", SL_STR("ok"));
+}
+
+static void whoami(struct http_exchange *x)
+{
+    http_reply(x, 200, "text/plain", x->client);
+}
+
+static void json(struct http_exchange *x)
+{
+    struct sl_buf out = {0};
+    struct json_writer w = json_writer(&out);
+    json_array_begin(&w);
+    for (int i = 0; i < REPEATS; i++)
+        json_u64(&w, (uint64_t)i);
+    json_array_end(&w);
+    http_reply_json(x, 200, &out);
+}
+
+static void large_answer(struct http_exchange *x)
+{
+    http_reply(x, 200, "application/octet-stream", (struct sl_str){large, LARGE});
+}
+
+static void file(struct http_exchange *x)
+{
+    struct sl_mapping *mapping = sl_str_equal(x->captures[0], SL_STR("big")) ? &big : &thousand;
+    http_reply_file(x, "application/octet-stream", mapping, "\"tag-1\"", 784111777, note_release, &released);
+}
+
+static void forge(struct http_exchange *x)
+{
+    http_set_header(x, "X-Bad", SL_STR("a\r\nX-Forged: b"));
+    http_set_header(x, "X-Twice", SL_STR("1"));
+    http_set_header(x, "x-twice", SL_STR("2"));
+    http_reply_detail(x, 422, "a \"detail\"", "its cause");
+}
+
+static void silent(struct http_exchange *x)
+{
+    (void)x;
+}
+
+static const struct http_route routes[] = {
+    {"GET", "/healthcheck", health, HTTP_NATIVE, true, false, NULL, NULL},
+    {"GET", "/whoami", whoami, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/json", json, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/large", large_answer, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/file/{name}", file, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/forge", forge, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/silent", silent, HTTP_NATIVE, false, false, NULL, NULL},
+    {"POST", "/work", health, HTTP_NATIVE, false, true, NULL, NULL},
+    {NULL, NULL, NULL, HTTP_NATIVE, false, false, NULL, NULL},
+};
+
+static struct test_server server;
+static const char *const proxies[] = {"10.0.0.0/8", "127.0.0.1", "2001:db8::/33", "unix"};
+static const char *const hosts[] = {"good.example", "[::1]"};
+static char socket_path[100];
+
+static void adjust(struct http_options *options)
+{
+    options->trusted_proxies = proxies;
+    options->trusted_proxy_count = 4;
+    options->write_timeout_ms = 400;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(large, 'x', sizeof large);
+    thousand.bytes = (struct sl_bytes){(const uint8_t *)large, 1000};
+    big.bytes = (struct sl_bytes){(const uint8_t *)large, LARGE};
+    server_start(&server, routes, adjust);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    server_stop(&server);
+    return 0;
+}
+
+static int get(const char *path, const char *headers, struct answer *answer)
+{
+    char request[2048];
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, headers);
+    return exchange(&server, request, answer);
+}
+
+/* ---- compression ---- */
+static void answers_are_compressed_as_asked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *accept, *coding;
+    } cases[] = {
+        {"", NULL},
+        {"Accept-Encoding: gzip\r\n", "gzip"},
+        {"Accept-Encoding: gzip, deflate, br, zstd\r\n", "zstd"},
+        {"Accept-Encoding: gzip;q=1.0, zstd;q=0.5\r\n", "gzip"},
+        {"Accept-Encoding: gzip;q=0\r\n", NULL},
+        {"Accept-Encoding: *\r\n", "zstd"},
+        {"Accept-Encoding: *;q=0.1, zstd;q=0\r\n", "gzip"},
+        {"Accept-Encoding: br\r\n", NULL},
+        {"Accept-Encoding: gzip;q=nonsense\r\n", NULL},
+    };
+    struct answer plain, answer;
+    assert_int_equal(get("/json", "", &plain), 200);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(get("/json", cases[i].accept, &answer), 200);
+        struct sl_str coding = answer_header(&answer, "Content-Encoding");
+        if (!cases[i].coding) {
+            assert_null(coding.data);
+            assert_null(answer_header(&answer, "Vary").data);
+            assert_true(sl_str_equal(answer.body, plain.body));
+        } else {
+            char *out = malloc(plain.body.size);
+            uLongf size = plain.body.size;
+            assert_str(coding, cases[i].coding);
+            assert_str(answer_header(&answer, "Vary"), "Accept-Encoding");
+            if (*cases[i].coding == 'z') {
+                size = ZSTD_decompress(out, size, answer.body.data, answer.body.size);
+            } else {
+                z_stream z = {.next_in = (Bytef *)(uintptr_t)answer.body.data,
+                              .avail_in = (uInt)answer.body.size,
+                              .next_out = (Bytef *)out,
+                              .avail_out = (uInt)size};
+                inflateInit2(&z, 31);
+                assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+                size = z.total_out;
+                inflateEnd(&z);
+            }
+            assert_true(sl_str_equal((struct sl_str){out, size}, plain.body));
+            free(out);
+        }
+        answer_free(&answer);
+    }
+    assert_int_equal(get("/whoami", "Accept-Encoding: gzip\r\n", &answer), 200); /* too small to pay */
+    assert_null(answer_header(&answer, "Content-Encoding").data);
+    answer_free(&answer);
+    assert_int_equal(get("/file/a", "Accept-Encoding: gzip\r\n", &answer), 200);
+    assert_null(answer_header(&answer, "Content-Encoding").data);
+    answer_free(&answer);
+    answer_free(&plain);
+}
+
+/* ---- files ---- */
+static void files_answer_conditions_and_ranges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *headers;
+        int status;
+        const char *range;
+        size_t size;
+    } cases[] = {
+        {"", 200, NULL, 1000},
+        {"Range: bytes=990-\r\n", 206, "bytes 990-999/1000", 10},
+        {"Range: bytes=0-0\r\n", 206, "bytes 0-0/1000", 1},
+        {"Range: bytes=-5\r\n", 206, "bytes 995-999/1000", 5},
+        {"Range: bytes=-5000\r\n", 206, "bytes 0-999/1000", 1000},
+        {"Range: bytes=5-99999999999999999999\r\n", 200, NULL, 1000},
+        {"Range: bytes=5-9999999\r\n", 206, "bytes 5-999/1000", 995},
+        {"Range: bytes=0-0,5-6\r\n", 200, NULL, 1000},
+        {"Range: bytes=1000-\r\n", 416, "bytes */1000", 0},
+        {"Range: bytes=-0\r\n", 416, "bytes */1000", 0},
+        {"Range: bytes=7-3\r\n", 200, NULL, 1000},
+        {"Range: lines=7-8\r\n", 200, NULL, 1000},
+        {"Range: bytes=\r\n", 200, NULL, 1000},
+        {"If-None-Match: \"tag-1\"\r\n", 304, NULL, 0},
+        {"If-None-Match: \"a,b\", W/\"tag-1\"\r\n", 304, NULL, 0},
+        {"If-None-Match: *\r\n", 304, NULL, 0},
+        {"If-None-Match: \"other\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 200, NULL, 1000},
+        {"If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 304, NULL, 0},
+        {"If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n", 200, NULL, 1000},
+        {"If-Modified-Since: yesterday\r\n", 200, NULL, 1000},
+        {"Range: bytes=0-9\r\nIf-Range: \"tag-1\"\r\n", 206, "bytes 0-9/1000", 10},
+        {"Range: bytes=0-9\r\nIf-Range: \"tag-2\"\r\n", 200, NULL, 1000},
+        {"Range: bytes=0-9\r\nIf-Range: W/\"tag-1\"\r\n", 200, NULL, 1000},
+        {"Range: bytes=0-9\r\nIf-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 206, "bytes 0-9/1000", 10},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct answer answer;
+        int status = get("/file/a", cases[i].headers, &answer);
+        if (status != cases[i].status || answer.body.size != cases[i].size)
+            fail_msg("%d with %zu bytes for %s", status, answer.body.size, cases[i].headers);
+        if (cases[i].range)
+            assert_str(answer_header(&answer, "Content-Range"), cases[i].range);
+        assert_str(answer_header(&answer, "ETag"), "\"tag-1\"");
+        assert_str(answer_header(&answer, "Last-Modified"), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_str(answer_header(&answer, "Cache-Control"), "private, max-age=3600");
+        answer_free(&answer);
+    }
+    struct answer answer;
+    assert_int_equal(exchange(&server, "HEAD /file/a HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 200);
+    assert_str(answer_header(&answer, "Content-Length"), "1000");
+    answer_free(&answer);
+    assert_int_equal(get("/file/big", "", &answer), 200);
+    assert_int_equal(answer.body.size, LARGE);
+    assert_memory_equal(answer.body.data, large, LARGE);
+    answer_free(&answer);
+}
+
+/* ---- what handlers may get wrong ---- */
+static void handlers_cannot_forge_headers_and_must_answer(void **state)
+{
+    (void)state;
+    struct answer answer;
+    assert_int_equal(get("/forge", "", &answer), 422);
+    assert_null(strstr((char *)answer.raw.data, "Forged"));
+    assert_str(answer_header(&answer, "X-Twice"), "2");
+    assert_str(answer.body, "{\"detail\":\"a \\\"detail\\\"\",\"causes\":[\"its cause\"]}");
+    answer_free(&answer);
+    assert_int_equal(get("/silent", "", &answer), 500);
+    answer_free(&answer);
+}
+
+/* ---- writing ---- */
+static void a_large_answer_waits_for_its_reader(void **state)
+{
+    (void)state;
+    struct answer answer;
+    assert_int_equal(get("/large", "", &answer), 200);
+    assert_int_equal(answer.body.size, LARGE);
+    answer_free(&answer);
+    int fd = client_connect(&server); /* never reads: reset after write_timeout */
+    client_text(fd, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct pollfd poll_fd = {fd, 0, 0};
+    assert_int_equal(poll(&poll_fd, 1, CLIENT_PATIENCE_MS), 1);
+    assert_true(poll_fd.revents & (POLLERR | POLLHUP));
+    close(fd);
+}
+
+/* ---- identity ---- */
+static void the_client_is_found_behind_trusted_proxies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *headers, *client;
+    } cases[] = {
+        {"", "127.0.0.1"},
+        {"X-Forwarded-For: 203.0.113.9, 198.51.100.7, 10.0.0.9\r\n", "198.51.100.7"},
+        {"X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-For: 198.51.100.7\r\nX-Forwarded-For: 10.0.0.9,10.1.1.1\r\n",
+         "198.51.100.7"},
+        {"X-Forwarded-For: nonsense\r\n", "127.0.0.1"},
+        {"X-Forwarded-For: 10.0.0.1\r\n", "10.0.0.1"},
+        {"X-Forwarded-For: 192.0.2.1, 2001:db8:7fff::1\r\n", "192.0.2.1"},
+        {"X-Forwarded-For: 192.0.2.1, 2001:db8:8000::1\r\n", "2001:db8:8000::1"},
+        {"Forwarded: for=192.0.2.1\r\n", "127.0.0.1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct answer answer;
+        assert_int_equal(get("/whoami", cases[i].headers, &answer), 200);
+        assert_str(answer.body, cases[i].client);
+        answer_free(&answer);
+    }
+    struct answer answer;
+    get("/whoami", "X-Request-Id: my-id_1.2\r\n", &answer);
+    assert_str(answer_header(&answer, "X-Request-Id"), "my-id_1.2");
+    answer_free(&answer);
+    get("/whoami", "X-Request-Id: my id\r\n", &answer);
+    assert_int_equal(answer_header(&answer, "X-Request-Id").size, 36);
+    answer_free(&answer);
+}
+
+/* ---- other servers: their own options ---- */
+static void listen_on_a_socket(struct http_options *options)
+{
+    static const char *bind[2];
+    bind[0] = "127.0.0.1:0";
+    bind[1] = socket_path;
+    options->bind = bind;
+    options->bind_count = 2;
+    options->allowed_hosts = hosts;
+    options->allowed_host_count = 2;
+}
+
+static void unix_sockets_and_allowed_hosts(void **state)
+{
+    (void)state;
+    struct test_server other;
+    snprintf(socket_path, sizeof socket_path, "unix:/tmp/symloom-unit-%d.sock", (int)getpid());
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", socket_path + 5);
+    int stale = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(stale, (struct sockaddr *)&address, sizeof address), 0);
+    close(stale); /* the file stays, nobody listens */
+    server_start(&other, routes, listen_on_a_socket);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    struct answer answer = {0};
+    client_text(fd, "GET /whoami HTTP/1.1\r\nHost: GOOD.example:80\r\n\r\n");
+    client_answer(fd, &answer, false);
+    assert_str(answer.body, "unix");
+    answer_free(&answer);
+    client_text(fd, "GET /whoami HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 421);
+    answer_free(&answer);
+    client_text(fd, "GET /whoami HTTP/1.1\r\nHost: [::1]:3021\r\n\r\n");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
+    close(fd);
+    server_stop(&other);
+    assert_int_not_equal(access(address.sun_path, F_OK), 0);
+}
+
+static void few_connections(struct http_options *options)
+{
+    options->max_connections = 4;
+    options->keepalive_requests = 3;
+}
+
+static void over_the_limit_only_health_is_answered(void **state)
+{
+    (void)state;
+    struct test_server other;
+    server_start(&other, routes, few_connections);
+    int held[4];
+    struct answer answer = {0};
+    for (int i = 0; i < 4; i++) {
+        held[i] = client_connect(&other);
+        client_text(held[i], "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n");
+        client_answer(held[i], &answer, false);
+        answer_free(&answer);
+    }
+    assert_int_equal(exchange(&other, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 503);
+    assert_str(answer_header(&answer, "Connection"), "close");
+    answer_free(&answer);
+    assert_int_equal(status_of(&other, "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+    for (int i = 2; i <= 3; i++) {
+        client_text(held[0], "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n");
+        client_answer(held[0], &answer, false);
+        assert_int_equal(answer.status, 200);
+        assert_int_equal(answer_header(&answer, "Connection").data != NULL, i == 3); /* keepalive_requests */
+        answer_free(&answer);
+    }
+    for (int i = 0; i < 4; i++)
+        close(held[i]);
+    server_stop(&other);
+}
+
+static void one_per_address(struct http_options *options)
+{
+    options->max_connections_per_ip = 1;
+}
+
+static void connections_per_address_are_limited(void **state)
+{
+    (void)state;
+    struct test_server other;
+    server_start(&other, routes, one_per_address);
+    int fd = client_connect(&other);
+    struct answer answer = {0};
+    client_text(fd, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
+    assert_int_equal(status_of(&other, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n"), 429);
+    close(fd);
+    server_stop(&other);
+}
+
+static void draining_refuses_work_and_says_close(void **state)
+{
+    (void)state;
+    struct test_server other;
+    struct answer answer = {0};
+    server_start(&other, routes, NULL);
+    int fd = client_connect(&other);
+    client_text(fd, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n");
+    client_answer(fd, &answer, false);
+    answer_free(&answer);
+    server_wish(&other, WISH_DRAIN);
+    assert_false(client_read(fd, &answer.raw, NULL)); /* an idle connection is closed */
+    assert_int_equal(answer.raw.size, 0);
+    close(fd);
+    assert_int_equal(exchange(&other, "POST /work HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 503);
+    assert_str(answer.body, "{\"detail\":\"service is shutting down\"}");
+    answer_free(&answer);
+    assert_int_equal(exchange(&other, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 200);
+    assert_str(answer_header(&answer, "Connection"), "close");
+    answer_free(&answer);
+    server_stop(&other);
+}
+
+static void requests_are_counted(void **state)
+{
+    (void)state;
+    struct sl_buf text = {0};
+    assert_int_equal(status_of(&server, "GET /silent HTTP/1.1\r\nHost: x\r\n\r\n"), 500);
+    metrics_write(&text, false);
+    sl_buf_u8(&text, 0);
+    assert_non_null(
+        strstr((char *)text.data, "symloom_http_requests_total{route=\"/silent\",method=\"GET\",status=\"500\"} "));
+    assert_null(strstr((char *)text.data, "route=\"/healthcheck\""));
+    sl_buf_free(&text);
+}
+
+int main(void)
+{
+    log_set_levels("off");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_compressed_as_asked),
+        cmocka_unit_test(files_answer_conditions_and_ranges),
+        cmocka_unit_test(handlers_cannot_forge_headers_and_must_answer),
+        cmocka_unit_test(a_large_answer_waits_for_its_reader),
+        cmocka_unit_test(the_client_is_found_behind_trusted_proxies),
+        cmocka_unit_test(requests_are_counted),
+    };
+    const struct CMUnitTest others[] = {
+        cmocka_unit_test(unix_sockets_and_allowed_hosts),
+        cmocka_unit_test(over_the_limit_only_health_is_answered),
+        cmocka_unit_test(connections_per_address_are_limited),
+        cmocka_unit_test(draining_refuses_work_and_says_close),
+    };
+    int failed = cmocka_run_group_tests(tests, setup, teardown);
+    return failed + cmocka_run_group_tests(others, NULL, NULL);
+}

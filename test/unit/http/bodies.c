@@ -1,0 +1,416 @@
+/* Request bodies: codings, limits, files for large ones, early answers, slow clients. */
+#include "support.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#define HEAD(path) "POST " path " HTTP/1.1\r\nHost: x\r\n"
+
+enum { SMALL_LIMIT = 1 << 20, LARGE_LIMIT = 64 << 20 };
+
+static uint64_t small_limit(const struct http_exchange *x)
+{
+    (void)x;
+    return SMALL_LIMIT;
+}
+
+static uint64_t large_limit(const struct http_exchange *x)
+{
+    (void)x;
+    return LARGE_LIMIT;
+}
+
+static void reply_sum(struct http_exchange *x, uint64_t size, uint64_t sum)
+{
+    struct json_writer w = json_writer(&x->body);
+    json_array_begin(&w);
+    json_u64(&w, size);
+    json_u64(&w, sum);
+    json_array_end(&w);
+    x->status = 200;
+    http_set_header(x, "Content-Type", SL_STR("application/json"));
+}
+
+static uint64_t add_up(uint64_t sum, struct sl_bytes bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++)
+        sum = sum * 31 + bytes.data[i];
+    return sum;
+}
+
+static void collect(struct http_exchange *x)
+{
+    struct sl_bytes body;
+    if (http_body(x, &body) == SL_OK)
+        reply_sum(x, body.size, add_up(0, body));
+}
+
+static void stream(struct http_exchange *x)
+{
+    struct sl_bytes piece;
+    uint64_t size = 0, sum = 0;
+    enum sl_code code;
+    while ((code = http_body_read(x, &piece)) == SL_OK && piece.size > 0) {
+        assert(piece.size <= 512 * 1024);
+        size += piece.size;
+        sum = add_up(sum, piece);
+    }
+    if (code == SL_OK)
+        reply_sum(x, size, sum);
+}
+
+/* Answers without looking at the body. */
+static void refuse(struct http_exchange *x)
+{
+    http_reply_detail(x, 503, "busy", NULL);
+}
+
+static struct fiber_wait_list gate; /* loop thread */
+static atomic_int at_gate, cancelled;
+
+static void wait_at_gate(struct http_exchange *x)
+{
+    at_gate++;
+    if (fiber_wait_on(&gate, UINT64_MAX) == FIBER_CANCELLED) {
+        cancelled++;
+        assert(http_client_gone(x));
+    } else {
+        http_reply(x, 200, "text/plain", SL_STR("through"));
+    }
+}
+
+static void open_gate(struct http_exchange *x)
+{
+    fiber_wake_all(&gate);
+    http_reply_empty(x, 204);
+}
+
+static const struct http_route routes[] = {
+    {"POST", "/collect", collect, HTTP_NATIVE, false, false, NULL, large_limit},
+    {"POST", "/small", collect, HTTP_NATIVE, false, false, NULL, small_limit},
+    {"POST", "/stream", stream, HTTP_NATIVE, false, false, NULL, large_limit},
+    {"POST", "/refuse", refuse, HTTP_NATIVE, false, false, NULL, large_limit},
+    {"POST", "/upload", collect, HTTP_SYMBFILE, false, false, NULL, small_limit},
+    {"GET", "/gate", wait_at_gate, HTTP_NATIVE, false, false, NULL, NULL},
+    {"POST", "/gate", open_gate, HTTP_NATIVE, false, false, NULL, NULL},
+    {NULL, NULL, NULL, HTTP_NATIVE, false, false, NULL, NULL},
+};
+
+static struct test_server server;
+
+static void impatient(struct http_options *options)
+{
+    options->header_timeout_ms = 300;
+    options->body_timeout_ms = 300;
+    options->idle_timeout_ms = 300;
+    options->write_timeout_ms = 400;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    server_start(&server, routes, impatient);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    server_stop(&server);
+    return 0;
+}
+
+/* ---- helpers ---- */
+static void make_content(struct sl_buf *content, size_t size)
+{
+    uint32_t v = 1;
+    sl_buf_reserve(content, size);
+    for (size_t i = 0; i < size; i++) {
+        v = v * 1664525 + 1013904223;
+        sl_buf_u8(content, (uint8_t)(v >> 28)); /* compresses by about half */
+    }
+}
+
+static int post(const char *path, const char *headers, struct sl_bytes body, bool chunked, struct answer *answer)
+{
+    struct sl_buf request = {0};
+    sl_buf_printf(&request, "POST %s HTTP/1.1\r\nHost: x\r\n%s", path, headers);
+    if (!chunked) {
+        sl_buf_printf(&request, "Content-Length: %zu\r\n\r\n", body.size);
+        sl_buf_add(&request, body.data, body.size);
+    } else {
+        sl_buf_cstr(&request, "Transfer-Encoding: chunked\r\n\r\n");
+        for (size_t at = 0; at < body.size;) {
+            size_t size = body.size - at < 10000 ? body.size - at : 10000;
+            sl_buf_printf(&request, "%zx\r\n", size);
+            sl_buf_add(&request, body.data + at, size);
+            sl_buf_cstr(&request, "\r\n");
+            at += size;
+        }
+        sl_buf_cstr(&request, "0\r\n\r\n");
+    }
+    int status = exchange_bytes(&server, request.data, request.size, answer);
+    sl_buf_free(&request);
+    return status;
+}
+
+static void assert_sum(const struct answer *answer, const struct sl_buf *content)
+{
+    char text[80];
+    snprintf(text, sizeof text, "[%zu,%llu]", content->size, (unsigned long long)add_up(0, sl_buf_bytes(content)));
+    assert_int_equal(answer->status, 200);
+    assert_str(answer->body, text);
+}
+
+static struct sl_buf compress_zlib(const struct sl_buf *content, int window)
+{
+    z_stream z = {0};
+    struct sl_buf out = {0};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    size_t bound = deflateBound(&z, content->size);
+    sl_buf_reserve(&out, bound);
+    z.next_in = content->data;
+    z.avail_in = (uInt)content->size;
+    z.next_out = out.data;
+    z.avail_out = (uInt)bound;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    out.size = bound - z.avail_out;
+    deflateEnd(&z);
+    return out;
+}
+
+static struct sl_buf compress_zstd(const struct sl_buf *content)
+{
+    struct sl_buf out = {0};
+    size_t bound = ZSTD_compressBound(content->size);
+    sl_buf_reserve(&out, bound);
+    out.size = ZSTD_compress(out.data, bound, content->data, content->size, 3);
+    return out;
+}
+
+/* ---- tests ---- */
+static void bodies_of_every_size_arrive_whole(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 4000, 65535, 65536, 262144, 262145, 1 << 20, (1 << 20) + 1, 9000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct sl_buf content = {0};
+        struct answer answer;
+        make_content(&content, sizes[i]);
+        for (int chunked = 0; chunked < 2; chunked++) {
+            post("/collect", "", sl_buf_bytes(&content), chunked, &answer);
+            assert_sum(&answer, &content);
+            answer_free(&answer);
+            post("/stream", "", sl_buf_bytes(&content), chunked, &answer);
+            assert_sum(&answer, &content);
+            answer_free(&answer);
+        }
+        sl_buf_free(&content);
+    }
+}
+
+static void content_codings_are_undone(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 10, 5000, 3000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct sl_buf content = {0};
+        make_content(&content, sizes[i]);
+        struct sl_buf encoded[3] = {compress_zlib(&content, 31), compress_zlib(&content, 15), compress_zstd(&content)};
+        static const char *const headers[] = {"Content-Encoding: gzip\r\n", "Content-Encoding: DEFLATE\r\n",
+                                              "Content-Encoding: zstd\r\n"};
+        for (int j = 0; j < 3; j++) {
+            struct answer answer;
+            post("/collect", headers[j], sl_buf_bytes(&encoded[j]), j == 1, &answer);
+            assert_sum(&answer, &content);
+            answer_free(&answer);
+            if (encoded[j].size > 20) { /* cut, and damaged */
+                struct sl_bytes part = {encoded[j].data, encoded[j].size - 6};
+                assert_int_equal(post("/collect", headers[j], part, false, &answer), 400);
+                assert_str(answer.body, "{\"detail\":\"request body could not be decompressed\"}");
+                answer_free(&answer);
+            }
+            sl_buf_free(&encoded[j]);
+        }
+        sl_buf_free(&content);
+    }
+    struct answer answer;
+    struct sl_bytes junk = {(const uint8_t *)"this is no gzip", 15};
+    assert_int_equal(post("/collect", "Content-Encoding: gzip\r\n", junk, false, &answer), 400);
+    answer_free(&answer);
+    assert_int_equal(post("/collect", "Content-Encoding: identity\r\n", junk, false, &answer), 200);
+    answer_free(&answer);
+}
+
+static void unknown_codings_and_bombs_are_refused(void **state)
+{
+    (void)state;
+    struct answer answer;
+    struct sl_buf zeros = {0};
+    sl_buf_fill(&zeros, 0, 60 << 20);
+    struct sl_buf bomb = compress_zlib(&zeros, 31);
+    assert_true(bomb.size < 70000);
+    assert_int_equal(post("/small", "Content-Encoding: gzip\r\n", sl_buf_bytes(&bomb), false, &answer), 413);
+    answer_free(&answer);
+    assert_int_equal(post("/upload", "Content-Encoding: gzip\r\n", sl_buf_bytes(&bomb), false, &answer), 413);
+    assert_non_null(strstr(answer.body.data, "\"Code\":\"1108\""));
+    assert_non_null(strstr(answer.body.data, "\"status\":413"));
+    answer_free(&answer);
+    struct sl_bytes nothing = {(const uint8_t *)"x", 1};
+    assert_int_equal(post("/small", "Content-Encoding: br\r\n", nothing, false, &answer), 415);
+    assert_str(answer_header(&answer, "Accept-Encoding"), "zstd, gzip");
+    answer_free(&answer);
+    assert_int_equal(post("/small", "Content-Encoding: gzip, zstd\r\n", nothing, false, &answer), 415);
+    answer_free(&answer);
+    assert_int_equal(post("/small", "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n", nothing, false, &answer),
+                     415);
+    answer_free(&answer);
+    sl_buf_free(&zeros);
+    sl_buf_free(&bomb);
+}
+
+static void an_undeclared_body_over_the_limit_is_refused(void **state)
+{
+    (void)state;
+    struct sl_buf content = {0};
+    struct answer answer;
+    make_content(&content, SMALL_LIMIT + 1);
+    assert_int_equal(post("/small", "", sl_buf_bytes(&content), true, &answer), 413);
+    assert_str(answer_header(&answer, "Connection"), "close");
+    answer_free(&answer);
+    content.size = SMALL_LIMIT;
+    post("/small", "", sl_buf_bytes(&content), true, &answer);
+    assert_sum(&answer, &content);
+    answer_free(&answer);
+    sl_buf_free(&content);
+}
+
+static void an_early_answer_to_a_small_body_keeps_the_connection(void **state)
+{
+    (void)state;
+    int fd = client_connect(&server);
+    struct answer answer = {0};
+    client_text(fd, HEAD("/refuse") "Content-Length: 60000\r\n\r\n");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 503);
+    assert_null(answer_header(&answer, "Connection").data);
+    answer_free(&answer);
+    struct sl_buf rest = {0};
+    sl_buf_fill(&rest, 'x', 60000);
+    client_send(fd, rest.data, rest.size);
+    client_text(fd, HEAD("/collect") "Content-Length: 0\r\n\r\n");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
+    sl_buf_free(&rest);
+    close(fd);
+}
+
+/* The client sends its whole large body before it reads: it must see the answer, not a reset. */
+static void an_early_answer_to_a_large_body_is_not_lost(void **state)
+{
+    (void)state;
+    struct sl_buf content = {0};
+    struct answer answer;
+    sl_buf_fill(&content, 'x', 20 << 20);
+    assert_int_equal(post("/refuse", "", sl_buf_bytes(&content), false, &answer), 503);
+    assert_str(answer_header(&answer, "Connection"), "close");
+    answer_free(&answer);
+    sl_buf_free(&content);
+}
+
+static void slow_clients_are_answered_408(void **state)
+{
+    (void)state;
+    struct answer answer = {0};
+    int fd = client_connect(&server);
+    client_text(fd, "GET /he");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 408);
+    answer_free(&answer);
+    close(fd);
+    fd = client_connect(&server);
+    client_text(fd, HEAD("/collect") "Content-Length: 10\r\n\r\nabc");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 408);
+    assert_str(answer_header(&answer, "Connection"), "close");
+    answer_free(&answer);
+    close(fd);
+    fd = client_connect(&server); /* nothing sent: closed without a word */
+    struct sl_buf in = {0};
+    assert_false(client_read(fd, &in, NULL));
+    assert_int_equal(in.size, 0);
+    close(fd);
+    fd = client_connect(&server); /* idle after an answer: the same */
+    client_text(fd, HEAD("/gate") "\r\n");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 204);
+    assert_false(client_read(fd, &in, NULL));
+    assert_int_equal(in.size, 0);
+    answer_free(&answer);
+    close(fd);
+    sl_buf_free(&in);
+}
+
+static void wait_for(atomic_int *counter, int value)
+{
+    for (int i = 0; i < 20000 && atomic_load(counter) < value; i++)
+        poll(NULL, 0, 1);
+    assert_true(atomic_load(counter) >= value);
+}
+
+static void a_reset_cancels_the_request_and_a_half_close_does_not(void **state)
+{
+    (void)state;
+    atomic_store(&at_gate, 0);
+    atomic_store(&cancelled, 0);
+    int fd = client_connect(&server);
+    client_text(fd, "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    wait_for(&at_gate, 1);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    close(fd);
+    wait_for(&cancelled, 1);
+    fd = client_connect(&server);
+    client_text(fd, "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    shutdown(fd, SHUT_WR);
+    wait_for(&at_gate, 2);
+    assert_int_equal(status_of(&server, HEAD("/gate") "\r\n"), 204);
+    struct sl_buf in = {0};
+    assert_false(client_read(fd, &in, NULL));
+    assert_non_null(strstr((char *)in.data, "through"));
+    assert_int_equal(atomic_load(&cancelled), 1);
+    sl_buf_free(&in);
+    close(fd);
+}
+
+static void a_body_cut_by_the_client_is_malformed(void **state)
+{
+    (void)state;
+    int fd = client_connect(&server);
+    struct answer answer = {0};
+    client_text(fd, HEAD("/stream") "Content-Length: 10\r\n\r\nabc");
+    shutdown(fd, SHUT_WR);
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 400);
+    answer_free(&answer);
+    close(fd);
+}
+
+int main(void)
+{
+    log_set_levels("off");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bodies_of_every_size_arrive_whole),
+        cmocka_unit_test(content_codings_are_undone),
+        cmocka_unit_test(unknown_codings_and_bombs_are_refused),
+        cmocka_unit_test(an_undeclared_body_over_the_limit_is_refused),
+        cmocka_unit_test(an_early_answer_to_a_small_body_keeps_the_connection),
+        cmocka_unit_test(an_early_answer_to_a_large_body_is_not_lost),
+        cmocka_unit_test(slow_clients_are_answered_408),
+        cmocka_unit_test(a_reset_cancels_the_request_and_a_half_close_does_not),
+        cmocka_unit_test(a_body_cut_by_the_client_is_malformed),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
