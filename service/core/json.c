@@ -306,6 +306,82 @@ static enum sl_code fail_at(struct sl_error *error, struct sl_str text, size_t o
     return sl_fail(error, SL_MALFORMED, "%s at line %zu column %zu", reason, line, offset - line_start + 1);
 }
 
+/* json-c is lenient even when strict: raw control bytes in strings, NaN, `1.`, `-01`, integers beyond 64 bits (which it
+ * saturates). What RFC 8259 forbids of these, and too deep nesting, is refused before it sees the text. Each function
+ * returns the offset behind its token, or sets `*why` and returns the offset of the fault. */
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static size_t scan_string(struct sl_str text, size_t at, const char **why)
+{
+    for (at++; at < text.size && text.data[at] != '"'; at++) {
+        if ((uint8_t)text.data[at] < 0x20) {
+            *why = "control character in a string";
+            return at;
+        }
+        at += text.data[at] == '\\';
+    }
+    return at + 1;
+}
+
+static size_t scan_digits(struct sl_str text, size_t at, const char **why)
+{
+    if (at >= text.size || !is_digit(text.data[at]))
+        *why = "invalid number";
+    while (at < text.size && is_digit(text.data[at]))
+        at++;
+    return at;
+}
+
+static size_t scan_number(struct sl_str text, size_t at, const char **why)
+{
+    bool negative = text.data[at] == '-', integer = true;
+    size_t start = at + negative;
+    at = scan_digits(text, start, why);
+    if (!*why && text.data[start] == '0' && at > start + 1)
+        *why = "invalid number";
+    if (!*why && at < text.size && text.data[at] == '.') {
+        integer = false;
+        at = scan_digits(text, at + 1, why);
+    }
+    if (!*why && at < text.size && (text.data[at] | 32) == 'e') {
+        integer = false;
+        at += at + 1 < text.size && (text.data[at + 1] == '+' || text.data[at + 1] == '-') ? 2 : 1;
+        at = scan_digits(text, at, why);
+    }
+    uint64_t v = 0;
+    bool outside = false;
+    for (size_t i = start; integer && !*why && i < at; i++)
+        outside |= __builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(text.data[i] - '0'), &v);
+    if (outside || (integer && negative && v > 1ull << 63))
+        *why = "number out of range";
+    return at;
+}
+
+static size_t scan(struct sl_str text, const char **why)
+{
+    size_t levels = 0, at = 0;
+    while (at < text.size && !*why) {
+        char c = text.data[at];
+        if (c == '"') {
+            at = scan_string(text, at, why);
+        } else if (c == '-' || is_digit(c)) {
+            at = scan_number(text, at, why);
+        } else if (c == 'N' || c == 'I') {
+            *why = "expected a value";
+        } else {
+            levels += c == '[' || c == '{';
+            levels -= levels > 0 && (c == ']' || c == '}');
+            if (levels > MAX_LEVELS)
+                *why = "recursion limit exceeded";
+            at++;
+        }
+    }
+    return at;
+}
+
 static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text, struct json_object **object,
                                struct sl_error *error)
 {
@@ -314,6 +390,10 @@ static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text,
         start++;
     if (start == text.size)
         return fail_at(error, text, start, "expected a value but the document ends");
+    const char *why_not = NULL;
+    size_t fault = scan(text, &why_not);
+    if (why_not)
+        return fail_at(error, text, fault, why_not);
     json_tokener_set_flags(tokener,
                            JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8);
     struct json_object *parsed = json_tokener_parse_ex(tokener, text.data, (int)text.size);
@@ -327,8 +407,6 @@ static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text,
         return SL_OK;
     }
     size_t end = json_tokener_get_parse_end(tokener);
-    if (why == json_tokener_error_depth)
-        return fail_at(error, text, end, "recursion limit exceeded");
     if (why != json_tokener_success)
         return fail_at(error, text, end, json_tokener_error_desc(why));
     while (end < text.size && is_space(text.data[end]))
@@ -346,7 +424,7 @@ enum sl_code json_parse(struct sl_str text, struct json_object **object, struct 
     *object = NULL;
     if (text.size > INT_MAX)
         return sl_fail(error, SL_MALFORMED, "document too large");
-    struct json_tokener *tokener = json_tokener_new_ex(MAX_LEVELS + 1);
+    struct json_tokener *tokener = json_tokener_new_ex(MAX_LEVELS + 2);
     if (!tokener)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     enum sl_code code = parse_with(tokener, text, object, error);

@@ -152,21 +152,21 @@ static void put_local(struct log_line *line, uint64_t wall_us)
 }
 
 /* ---- fields ---- */
-/* A URL without its user info and query. */
-static void put_url(struct log_line *line, struct sl_str url, bool json, bool quoted)
+/* A URL without its user info and query, as two pieces: "https://" and "host/path". */
+static void url_pieces(struct sl_str url, struct sl_str *scheme, struct sl_str *rest)
 {
     size_t end = 0;
     while (end < url.size && url.data[end] != '?' && url.data[end] != '#')
         end++;
-    const char *scheme = memmem(url.data, end, "://", 3);
-    size_t authority = scheme ? (size_t)(scheme - url.data) + 3 : 0;
+    const char *colon = end ? memmem(url.data, end, "://", 3) : NULL;
+    size_t authority = colon ? (size_t)(colon - url.data) + 3 : 0;
     size_t path = authority;
     while (path < end && url.data[path] != '/')
         path++;
-    const char *at = scheme ? memrchr(url.data + authority, '@', path - authority) : NULL;
-    put_text(line, (struct sl_str){url.data, authority}, json, quoted);
+    const char *at = colon ? memrchr(url.data + authority, '@', path - authority) : NULL;
     size_t host = at ? (size_t)(at - url.data) + 1 : authority;
-    put_text(line, (struct sl_str){url.data + host, end - host}, json, quoted);
+    *scheme = (struct sl_str){url.data, authority};
+    *rest = (struct sl_str){url.data + host, end - host};
 }
 
 static bool needs_quotes(struct sl_str text)
@@ -204,13 +204,14 @@ static void put_value(struct log_line *line, const struct log_field *field, bool
         put_number(line, field, json);
         return;
     }
-    bool quoted = json || needs_quotes(field->str);
+    struct sl_str first = {"", 0}, text = field->str;
+    if (field->type == LOG_FIELD_URL)
+        url_pieces(field->str, &first, &text);
+    bool quoted = json || needs_quotes(text) || (first.size && needs_quotes(first));
     if (quoted)
         put_char(line, '"');
-    if (field->type == LOG_FIELD_URL)
-        put_url(line, field->str, json, quoted);
-    else
-        put_text(line, field->str, json, quoted);
+    put_text(line, first, json, quoted);
+    put_text(line, text, json, quoted);
     if (quoted)
         put_char(line, '"');
 }
