@@ -59,26 +59,30 @@ static int fixed_size(uint16_t form, const struct abbrev_table *table)
     }
 }
 
+static enum entry_slot slot_of(uint16_t attribute)
+{
+    switch (attribute) {
+    case DW_AT_sibling: return SLOT_SIBLING;
+    case DW_AT_declaration: return SLOT_DECLARATION;
+    case DW_AT_low_pc: return SLOT_LOW_PC;
+    case DW_AT_high_pc: return SLOT_HIGH_PC;
+    case DW_AT_ranges: return SLOT_RANGES;
+    case DW_AT_name: return SLOT_NAME;
+    case DW_AT_linkage_name:
+    case DW_AT_MIPS_linkage_name: return SLOT_LINKAGE;
+    case DW_AT_abstract_origin:
+    case DW_AT_specification: return SLOT_ORIGIN;
+    case DW_AT_call_file: return SLOT_CALL_FILE;
+    case DW_AT_call_line: return SLOT_CALL_LINE;
+    default: return SLOT_OTHER;
+    }
+}
+
 static bool wanted(uint16_t tag, uint16_t attribute)
 {
-    if (attribute == DW_AT_sibling)
-        return true;
     if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
-        return attribute == DW_AT_declaration && tag != DW_TAG_variable;
-    switch (attribute) {
-    case DW_AT_name:
-    case DW_AT_low_pc:
-    case DW_AT_high_pc:
-    case DW_AT_abstract_origin:
-    case DW_AT_declaration:
-    case DW_AT_specification:
-    case DW_AT_ranges:
-    case DW_AT_call_file:
-    case DW_AT_call_line:
-    case DW_AT_linkage_name:
-    case DW_AT_MIPS_linkage_name: return true;
-    default: return false;
-    }
+        return attribute == DW_AT_sibling;
+    return slot_of(attribute) != SLOT_OTHER;
 }
 
 static bool is_root(uint16_t tag)
@@ -118,15 +122,8 @@ static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbre
     return true;
 }
 
-static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_t attribute, uint16_t form,
-                          int64_t constant)
+static enum abbrev_op variable_size(uint16_t form)
 {
-    if (is_root(abbrev->tag) || wanted(abbrev->tag, attribute))
-        return add_step(t, abbrev, (struct abbrev_step){STEP_READ, attribute, form, constant});
-    int size = fixed_size(form, t);
-    if (size >= 0)
-        return add_step(t, abbrev, (struct abbrev_step){STEP_SKIP, 0, form, size});
-    enum abbrev_op op;
     switch (form) {
     case DW_FORM_sdata:
     case DW_FORM_udata:
@@ -136,17 +133,86 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_
     case DW_FORM_loclistx:
     case DW_FORM_rnglistx:
     case DW_FORM_GNU_addr_index:
-    case DW_FORM_GNU_str_index: op = STEP_ULEB; break;
-    case DW_FORM_block1: op = STEP_BLOCK1; break;
-    case DW_FORM_block2: op = STEP_BLOCK2; break;
-    case DW_FORM_block4: op = STEP_BLOCK4; break;
+    case DW_FORM_GNU_str_index: return STEP_ULEB;
+    case DW_FORM_block1: return STEP_BLOCK1;
+    case DW_FORM_block2: return STEP_BLOCK2;
+    case DW_FORM_block4: return STEP_BLOCK4;
     case DW_FORM_block:
-    case DW_FORM_exprloc: op = STEP_BLOCK; break;
-    case DW_FORM_string: op = STEP_STRING; break;
-    case DW_FORM_indirect: op = STEP_INDIRECT; break;
-    default: return true; /* an unknown form: entries that use this abbreviation stop at `known` */
+    case DW_FORM_exprloc: return STEP_BLOCK;
+    case DW_FORM_string: return STEP_STRING;
+    default: return STEP_INDIRECT;
     }
-    return add_step(t, abbrev, (struct abbrev_step){op, 0, form, 0});
+}
+
+static enum read_op read_op_of(uint16_t form, const struct abbrev_table *t)
+{
+    if (form == DW_FORM_implicit_const)
+        return READ_CONSTANT;
+    if (t->file->big_endian || form == DW_FORM_flag_present)
+        return READ_FORM;
+    if (fixed_size(form, t) < 0 && variable_size(form) == STEP_ULEB && form != DW_FORM_sdata)
+        return READ_ULEB;
+    switch (fixed_size(form, t)) {
+    case 1: return READ_1;
+    case 2: return READ_2;
+    case 4: return READ_4;
+    case 8: return READ_8;
+    default: return READ_FORM;
+    }
+}
+
+static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t form)
+{
+    int size = fixed_size(form, t);
+    if (size < 0) {
+        if (!dwarf_grow(&t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
+            return false;
+        t->skips[t->skip_count++] = (struct skip_step){variable_size(form), form, 0};
+        abbrev->skip_count++;
+        return true;
+    }
+    uint32_t *run = abbrev->skip_count ? &t->skips[t->skip_count - 1].then : &abbrev->lead;
+    return !__builtin_add_overflow(*run, (uint32_t)size, run);
+}
+
+static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_t attribute, uint16_t form,
+                          int64_t constant)
+{
+    if (!add_skip(t, abbrev, form))
+        return false;
+    if (is_root(abbrev->tag) || wanted(abbrev->tag, attribute))
+        return add_step(
+            t, abbrev,
+            (struct abbrev_step){STEP_READ, read_op_of(form, t), slot_of(attribute), attribute, form, constant});
+    int size = fixed_size(form, t);
+    if (size >= 0)
+        return add_step(t, abbrev, (struct abbrev_step){.op = STEP_SKIP, .form = form, .value = size});
+    return add_step(t, abbrev, (struct abbrev_step){.op = variable_size(form), .form = form});
+}
+
+/* Which attributes an abbreviation has, as far as the walk is concerned. */
+struct traits {
+    bool sibling, declaration, low_pc, high_pc, ranges;
+};
+
+static enum abbrev_walk walk_of(const struct abbrev *abbrev, const struct traits *traits)
+{
+    bool code = traits->ranges || (traits->low_pc && traits->high_pc), jump = traits->sibling && abbrev->children;
+    switch (abbrev->kind) {
+    case KIND_SUBPROGRAM: return code ? WALK_CODE : jump && traits->declaration ? WALK_JUMP : WALK_NOCODE;
+    case KIND_INLINED: return code ? WALK_CODE : WALK_PASS;
+    case KIND_LEAF_TYPE: return jump ? WALK_JUMP : WALK_PASS;
+    default: return WALK_PASS;
+    }
+}
+
+static void note(struct traits *traits, uint64_t attribute)
+{
+    traits->sibling = traits->sibling || attribute == DW_AT_sibling;
+    traits->declaration = traits->declaration || attribute == DW_AT_declaration;
+    traits->low_pc = traits->low_pc || attribute == DW_AT_low_pc;
+    traits->high_pc = traits->high_pc || attribute == DW_AT_high_pc;
+    traits->ranges = traits->ranges || attribute == DW_AT_ranges;
 }
 
 static bool is_known_form(uint16_t form, const struct abbrev_table *t)
@@ -157,15 +223,19 @@ static bool is_known_form(uint16_t form, const struct abbrev_table *t)
 
 static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbrev *abbrev)
 {
-    *abbrev = (struct abbrev){.first_step = (uint32_t)t->step_count, .known = true};
+    struct traits traits = {0};
+    *abbrev =
+        (struct abbrev){.first_step = (uint32_t)t->step_count, .first_skip = (uint32_t)t->skip_count, .known = true};
     uint64_t tag = sl_read_uleb(r);
     abbrev->tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
     abbrev->children = sl_read_u8(r) != 0;
     abbrev->kind = (uint8_t)kind_of(abbrev->tag);
     for (;;) {
         uint64_t attribute = sl_read_uleb(r), form = sl_read_uleb(r);
-        if (r->failed || (attribute == 0 && form == 0))
+        if (r->failed || (attribute == 0 && form == 0)) {
+            abbrev->walk = (uint8_t)walk_of(abbrev, &traits);
             return !r->failed;
+        }
         int64_t constant = form == DW_FORM_implicit_const ? sl_read_sleb(r) : 0;
         if (form > UINT16_MAX || !is_known_form((uint16_t)form, t)) {
             abbrev->known = false;
@@ -173,6 +243,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
         }
         if (!add_attribute(t, abbrev, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form, constant))
             return false;
+        note(&traits, attribute);
     }
 }
 
@@ -184,9 +255,11 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
     t->address_size = unit->address_size;
     t->offset_size = unit->offset_size;
     t->version = unit->version;
-    t->step_count = t->dense_count = t->sparse_count = 0;
+    t->step_count = t->skip_count = t->dense_count = t->sparse_count = 0;
     t->used = true;
-    if (!dwarf_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps)) /* entries point to their steps, even to none */
+    /* Entries point to their steps, even to none. */
+    if (!dwarf_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
+        !dwarf_grow(&t->skips, &t->skip_capacity, 1, sizeof *t->skips))
         return false;
     struct sl_reader r = sl_reader(file->abbrev, file->big_endian);
     sl_reader_seek(&r, unit->abbrev_offset);
@@ -218,6 +291,7 @@ void abbrev_table_free(struct abbrev_table *t)
     free(t->items);
     free(t->sparse);
     free(t->steps);
+    free(t->skips);
     *t = (struct abbrev_table){0};
 }
 

@@ -4,14 +4,12 @@
 #include <stdlib.h>
 
 struct entry {
-    const struct abbrev *abbrev;
-    uint64_t offset, sibling; /* sibling: absolute, 0 = none */
-    bool declaration;
-    struct attribute low_pc, high_pc, ranges, name, linkage, call_file, call_line;
-    struct reference origin;
+    struct attribute attributes[SLOT_COUNT]; /* form 0: absent */
 };
 
-struct frame {              /* an open entry with children */
+/* An open subprogram or inlined call; the first stands for the root. Other entries with children are only counted. */
+struct frame {
+    uint32_t plain;         /* open entries below it that have no frame */
     uint32_t depth;         /* inline depth of its children */
     uint32_t first_pending; /* of a subprogram: its ranges in worker->pending */
     uint32_t pending_count;
@@ -27,21 +25,34 @@ struct walk {
     struct dwarf_worker *w;
     const struct dwarf_unit *unit;
     struct sl_arena *arena;
-    size_t height;
+    size_t height; /* frames */
+    size_t depth;  /* open entries */
 };
 
-static bool read_entry(struct walk *walk, struct sl_reader *r, struct entry *e)
+static uint64_t load_2(const uint8_t *at)
 {
-    const struct dwarf_unit *unit = walk->unit;
-    const struct abbrev_step *step = &unit->abbrevs->steps[e->abbrev->first_step];
-    const struct abbrev_step *end = step + e->abbrev->step_count;
-    e->sibling = 0;
-    e->declaration = false;
-    e->low_pc.form = e->high_pc.form = e->ranges.form = e->name.form = e->linkage.form = 0;
-    e->call_file.form = e->call_line.form = 0;
-    e->origin.file = NULL;
+    return (uint64_t)at[0] | (uint64_t)at[1] << 8;
+}
+
+static uint64_t load_4(const uint8_t *at)
+{
+    return load_2(at) | load_2(at + 2) << 16;
+}
+
+static uint64_t load_8(const uint8_t *at)
+{
+    return load_4(at) | load_4(at + 4) << 32;
+}
+
+static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
+{
+    const struct abbrev_step *step = &walk->unit->abbrevs->steps[abbrev->first_step];
+    const struct abbrev_step *end = step + abbrev->step_count;
+    for (unsigned i = 0; i < SLOT_COUNT; i++)
+        e->attributes[i].form = 0;
     for (; step < end; step++) {
-        struct attribute a;
+        static const uint8_t sizes[] = {[READ_1] = 1, [READ_2] = 2, [READ_4] = 4, [READ_8] = 8};
+        struct attribute *a = &e->attributes[step->slot];
         if (step->op == STEP_SKIP) {
             if ((uint64_t)step->value > sl_reader_left(r))
                 return false;
@@ -49,30 +60,34 @@ static bool read_entry(struct walk *walk, struct sl_reader *r, struct entry *e)
             continue;
         }
         if (step->op != STEP_READ) {
-            if (!dwarf_skip_step(r, unit, step))
+            if (!dwarf_skip_step(r, walk->unit, step))
                 return false;
             continue;
         }
-        if (!dwarf_read_form(r, unit, step->form, step->value, &a))
+        if (step->read == READ_ULEB) {
+            a->value = sl_read_uleb(r);
+            a->form = step->form;
+            if (r->failed)
+                return false;
+            continue;
+        }
+        if (step->read == READ_FORM) {
+            if (!dwarf_read_form(r, walk->unit, step->form, step->value, a))
+                return false;
+            continue;
+        }
+        if (sizes[step->read] > sl_reader_left(r))
             return false;
-        switch (step->attribute) {
-        case DW_AT_sibling: {
-            struct reference to = dwarf_reference(unit, &a);
-            e->sibling = to.file == unit->file ? to.offset : 0;
-            break;
+        uint64_t value = (uint64_t)step->value;
+        switch (step->read) {
+        case READ_1: value = r->at[0]; break;
+        case READ_2: value = load_2(r->at); break;
+        case READ_4: value = load_4(r->at); break;
+        case READ_8: value = load_8(r->at); break;
         }
-        case DW_AT_declaration: e->declaration = a.value != 0; break;
-        case DW_AT_low_pc: e->low_pc = a; break;
-        case DW_AT_high_pc: e->high_pc = a; break;
-        case DW_AT_ranges: e->ranges = a; break;
-        case DW_AT_name: e->name = a; break;
-        case DW_AT_linkage_name:
-        case DW_AT_MIPS_linkage_name: e->linkage = a; break;
-        case DW_AT_call_file: e->call_file = a; break;
-        case DW_AT_call_line: e->call_line = a; break;
-        case DW_AT_abstract_origin:
-        case DW_AT_specification: e->origin = dwarf_reference(unit, &a); break;
-        }
+        r->at += sizes[step->read];
+        a->value = value;
+        a->form = step->form;
     }
     return true;
 }
@@ -92,28 +107,28 @@ static const struct sl_symbol *symbol_at(const struct symbol_index *index, uint6
 
 static struct sl_str entry_name(struct walk *walk, const struct entry *e, enum sl_language *language)
 {
+    const struct attribute *a = e->attributes;
     struct sl_str name = {NULL, 0};
-    if (e->origin.file)
-        name = dwarf_name_of(walk->w, walk->unit, e->origin, language);
-    if (e->linkage.form)
-        return dwarf_text(walk->unit, &e->linkage);
-    if (e->name.form) {
-        struct sl_str own = dwarf_text(walk->unit, &e->name);
+    if (a[SLOT_ORIGIN].form)
+        name = dwarf_name_of(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
+    if (a[SLOT_LINKAGE].form)
+        return dwarf_text(walk->unit, &a[SLOT_LINKAGE]);
+    if (a[SLOT_NAME].form) {
+        struct sl_str own = dwarf_text(walk->unit, &a[SLOT_NAME]);
         return own.size ? own : name;
     }
     return name;
 }
 
+/* A frame that continues the one around it. */
 static struct frame *push_frame(struct walk *walk)
 {
     struct dwarf_worker *w = walk->w;
     if (!dwarf_grow(&w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
         return NULL;
     struct frame *frame = &w->frames[walk->height];
-    if (walk->height)
-        *frame = w->frames[walk->height - 1];
-    else
-        *frame = (struct frame){0};
+    *frame = w->frames[walk->height - 1];
+    frame->plain = 0;
     frame->subprogram = false;
     walk->height++;
     return frame;
@@ -122,7 +137,9 @@ static struct frame *push_frame(struct walk *walk)
 static bool open_subprogram(struct walk *walk, const struct entry *e, struct frame *frame)
 {
     struct dwarf_worker *w = walk->w;
-    size_t count = e->declaration ? 0 : dwarf_ranges(w, walk->unit, &e->ranges, &e->low_pc, &e->high_pc);
+    const struct attribute *a = e->attributes;
+    bool declaration = a[SLOT_DECLARATION].form && a[SLOT_DECLARATION].value;
+    size_t count = declaration ? 0 : dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
     frame->subprogram = frame->code = count > 0;
     frame->depth = 0;
     if (!count)
@@ -157,9 +174,8 @@ static uint32_t as_u32(const struct attribute *a, uint32_t absent)
 static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *frame)
 {
     struct dwarf_worker *w = walk->w;
-    if (!frame->code)
-        return true;
-    size_t count = dwarf_ranges(w, walk->unit, &e->ranges, &e->low_pc, &e->high_pc);
+    const struct attribute *a = e->attributes;
+    size_t count = dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
     if (!count)
         return true;
     if (frame->depth < SL_MAX_INLINE_DEPTH &&
@@ -175,8 +191,8 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
                     .name = name,
                     .language = language,
                     .depth = frame->depth,
-                    .call_file = as_u32(&e->call_file, SL_NO_FILE),
-                    .call_line = as_u32(&e->call_line, 0),
+                    .call_file = as_u32(&a[SLOT_CALL_FILE], SL_NO_FILE),
+                    .call_line = as_u32(&a[SLOT_CALL_LINE], 0),
                 };
         frame->language = language;
     }
@@ -268,30 +284,155 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
     return true;
 }
 
-/* Handles one entry; `*jump` becomes true if its children are to be jumped over. */
-static bool visit(struct walk *walk, struct entry *e, bool *jump)
+static bool close_frame(struct walk *walk)
 {
-    bool children = e->abbrev->children;
-    bool leaf = e->abbrev->kind == KIND_LEAF_TYPE || (e->abbrev->kind == KIND_SUBPROGRAM && e->declaration);
-    *jump = leaf && children && e->sibling > e->offset;
-    if (*jump || (!children && e->abbrev->kind != KIND_SUBPROGRAM && e->abbrev->kind != KIND_INLINED))
-        return true;
-    if (walk->height >= MAX_DIE_DEPTH)
+    struct frame closing = walk->w->frames[--walk->height];
+    return !closing.subprogram || close_subprogram(walk, &closing);
+}
+
+/* Counts an entry with children as open. */
+static bool open_plain(struct walk *walk)
+{
+    if (walk->depth >= MAX_DIE_DEPTH)
         return false;
-    struct frame *frame = push_frame(walk);
+    walk->w->frames[walk->height - 1].plain++;
+    walk->depth++;
+    return true;
+}
+
+/* Inlined calls below an entry without code do not belong to the function around it. */
+static bool open_without_code(struct walk *walk)
+{
+    if (!walk->w->frames[walk->height - 1].code)
+        return open_plain(walk);
+    struct frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
     if (!frame)
         return false;
-    bool ok = true;
-    if (e->abbrev->kind == KIND_SUBPROGRAM)
-        ok = open_subprogram(walk, e, frame);
-    else if (e->abbrev->kind == KIND_INLINED)
-        ok = add_inlinee(walk, e, frame);
-    if (ok && !children) {
-        struct frame closing = walk->w->frames[--walk->height];
-        if (closing.subprogram)
-            ok = close_subprogram(walk, &closing);
+    frame->code = false;
+    frame->depth = 0;
+    walk->depth++;
+    return true;
+}
+
+/* A subprogram or inlined call that has addresses. */
+static bool open_code(struct walk *walk, const struct abbrev *abbrev, const struct entry *e)
+{
+    bool subprogram = abbrev->kind == KIND_SUBPROGRAM;
+    if (!subprogram && !walk->w->frames[walk->height - 1].code)
+        return !abbrev->children || open_plain(walk);
+    struct frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
+    if (!frame || !(subprogram ? open_subprogram(walk, e, frame) : add_inlinee(walk, e, frame)))
+        return false;
+    if (!abbrev->children)
+        return close_frame(walk);
+    walk->depth++;
+    return true;
+}
+
+/* An entry whose children need not be looked at: over them, if it says where they end. */
+static bool jump(struct walk *walk, const struct abbrev *abbrev, const struct entry *e, struct sl_reader *r)
+{
+    const struct attribute *declaration = &e->attributes[SLOT_DECLARATION];
+    if (abbrev->kind == KIND_SUBPROGRAM && !(declaration->form && declaration->value))
+        return open_without_code(walk);
+    struct reference to = dwarf_reference(walk->unit, &e->attributes[SLOT_SIBLING]);
+    if (to.file != walk->unit->file || to.offset <= sl_reader_offset(r))
+        return open_plain(walk);
+    sl_reader_seek(r, to.offset);
+    return !r->failed;
+}
+
+/* Reads and handles an entry that is more than passed over. */
+static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
+{
+    if (!read_entry(walk, abbrev, r, e))
+        return false;
+    return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
+}
+
+static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abbrev *abbrev, const uint8_t *at,
+                                 const uint8_t *end)
+{
+    if (abbrev->lead > (size_t)(end - at))
+        return NULL;
+    at += abbrev->lead;
+    const struct skip_step *step = &unit->abbrevs->skips[abbrev->first_skip];
+    for (uint32_t i = 0; i < abbrev->skip_count; i++, step++) {
+        if (step->op == STEP_ULEB) {
+            while (at < end && (*at & 0x80))
+                at++;
+            at = at < end ? at + 1 : NULL;
+        } else if (step->op == STEP_BLOCK && at < end && *at < 0x80 && *at < end - at) {
+            at += *at + 1;
+        } else {
+            at = dwarf_skip_rare(unit, step, at, end);
+        }
+        if (!at || step->then > (size_t)(end - at))
+            return NULL;
+        at += step->then;
     }
-    return ok;
+    return at;
+}
+
+/* Passes over entries up to one that matters, whose abbreviation it sets (NULL: the end of a frame's children) and whose
+ * attributes it returns. NULL when the entries cannot be read. */
+static const uint8_t *pass(struct walk *walk, const uint8_t *at, const uint8_t *end, const struct abbrev **found)
+{
+    const struct dwarf_unit *unit = walk->unit;
+    const struct abbrev *items = unit->abbrevs->items;
+    size_t dense = unit->abbrevs->dense_count;
+    struct frame *frame = &walk->w->frames[walk->height - 1];
+    uint32_t plain = frame->plain, limit = (uint32_t)(MAX_DIE_DEPTH - (walk->depth - plain));
+    *found = NULL;
+    while (at && at < end) {
+        uint64_t code = *at++;
+        if (code >= 0x80) {
+            struct sl_reader r = sl_reader((struct sl_bytes){at - 1, (size_t)(end - at) + 1}, false);
+            code = sl_read_uleb(&r);
+            at = r.at;
+            if (r.failed)
+                return NULL;
+        }
+        if (code == 0) {
+            if (!plain)
+                goto stop;
+            plain--;
+            continue;
+        }
+        const struct abbrev *abbrev = code < dense ? &items[code] : abbrev_find(unit->abbrevs, code);
+        if (!abbrev || !abbrev->known)
+            return NULL;
+        if (abbrev->walk > WALK_NOCODE) {
+            *found = abbrev;
+            goto stop;
+        }
+        at = skip_entry(unit, abbrev, at, end);
+        if (!at || !abbrev->children)
+            continue;
+        if (abbrev->walk == WALK_NOCODE && frame->code) {
+            *found = abbrev;
+            goto stop;
+        }
+        if (plain >= limit)
+            return NULL;
+        plain++;
+    }
+    at = NULL;
+stop:
+    walk->depth = walk->depth - frame->plain + plain;
+    frame->plain = plain;
+    return at;
+}
+
+/* Passes over the root's attributes. */
+static const uint8_t *enter_root(struct walk *walk, struct sl_reader *r, bool *children)
+{
+    uint64_t code = 0;
+    while (code == 0 && r->at < r->end) /* padding before the root */
+        code = sl_read_uleb(r);
+    const struct abbrev *root = r->failed ? NULL : abbrev_find(walk->unit->abbrevs, code);
+    *children = root && root->children;
+    return root ? skip_entry(walk->unit, root, r->at, r->end) : NULL;
 }
 
 static bool walk_unit(struct walk *walk)
@@ -299,53 +440,43 @@ static bool walk_unit(struct walk *walk)
     const struct dwarf_unit *unit = walk->unit;
     struct sl_reader r =
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
+    const struct abbrev *abbrev;
     struct entry e;
+    bool children;
     sl_reader_seek(&r, unit->header->die);
-    while (r.at < r.end) {
-        e.offset = sl_reader_offset(&r);
-        uint64_t code = sl_read_uleb(&r);
-        if (r.failed)
-            return false;
-        if (code == 0) {
-            if (walk->height == 0)
-                continue; /* padding behind the root */
-            struct frame closing = walk->w->frames[--walk->height];
-            if (closing.subprogram && !close_subprogram(walk, &closing))
-                return false;
-            if (walk->height == 0)
+    const uint8_t *at = enter_root(walk, &r, &children);
+    if (!children)
+        return at != NULL;
+    while ((at = pass(walk, at, r.end, &abbrev))) {
+        r.at = at;
+        if (!abbrev) {
+            if (walk->height == 1)
                 return true;
-            continue;
+            walk->depth--;
+            if (!close_frame(walk))
+                return false;
+        } else if (!(abbrev->walk == WALK_NOCODE ? open_without_code(walk) : visit(walk, abbrev, &r, &e))) {
+            return false;
         }
-        bool jump;
-        e.abbrev = abbrev_find(unit->abbrevs, code);
-        if (!e.abbrev || !read_entry(walk, &r, &e) || !visit(walk, &e, &jump))
-            return false;
-        if (jump && e.sibling > sl_reader_offset(&r))
-            sl_reader_seek(&r, e.sibling);
-        else if (jump && !push_frame(walk))
-            return false;
-        if (r.failed)
-            return false;
-        if (walk->height == 0)
-            return true;
+        at = r.at;
     }
-    return walk->height == 0;
+    return false;
 }
 
 bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                           struct sl_arena *arena)
 {
-    struct walk walk = {reader, w, unit, arena, 0};
+    struct walk walk = {reader, w, unit, arena, 1, 0};
     w->function_count = w->inlinee_count = w->pending_count = 0;
     w->name_count = 0;
     w->name_generation++;
+    if (!dwarf_grow(&w->frames, &w->frame_capacity, 1, sizeof *w->frames))
+        return false;
+    w->frames[0] = (struct frame){0}; /* around the root */
     bool ok = walk_unit(&walk);
     /* What was open when reading stopped still has its ranges and the lines. */
-    while (walk.height) {
-        struct frame closing = w->frames[--walk.height];
-        if (closing.subprogram && !close_subprogram(&walk, &closing))
-            break;
-    }
+    while (walk.height > 1 && close_frame(&walk))
+        continue;
     return ok;
 }
 

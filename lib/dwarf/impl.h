@@ -33,29 +33,69 @@ struct dwarf_file {
 
 /* ---- abbreviations ---- */
 
+enum abbrev_op {
+    STEP_SKIP,
+    STEP_ULEB,
+    STEP_BLOCK1,
+    STEP_BLOCK2,
+    STEP_BLOCK4,
+    STEP_BLOCK,
+    STEP_STRING,
+    STEP_INDIRECT,
+    STEP_READ
+};
+
 /* One step of reading an entry: skip, or read an attribute that somebody asks for. */
 struct abbrev_step {
-    enum abbrev_op {
-        STEP_SKIP,
-        STEP_ULEB,
-        STEP_BLOCK1,
-        STEP_BLOCK2,
-        STEP_BLOCK4,
-        STEP_BLOCK,
-        STEP_STRING,
-        STEP_INDIRECT,
-        STEP_READ
-    } op;
+    uint8_t op;   /* enum abbrev_op */
+    uint8_t read; /* enum read_op: how STEP_READ does it */
+    uint8_t slot; /* enum entry_slot: where its value goes */
     uint16_t attribute, form;
     int64_t value; /* STEP_SKIP: bytes; STEP_READ of an implicit constant: the constant */
 };
 
+/* The attributes that the walk over a unit reads. */
+enum entry_slot {
+    SLOT_OTHER,
+    SLOT_SIBLING,
+    SLOT_DECLARATION,
+    SLOT_LOW_PC,
+    SLOT_HIGH_PC,
+    SLOT_RANGES,
+    SLOT_NAME,
+    SLOT_LINKAGE,
+    SLOT_ORIGIN,
+    SLOT_CALL_FILE,
+    SLOT_CALL_LINE,
+    SLOT_COUNT
+};
+
+/* Forms by what is to be read, for entries read by the million; little-endian files only. */
+enum read_op { READ_FORM, READ_CONSTANT, READ_1, READ_2, READ_4, READ_8, READ_ULEB };
+
+/* One step of passing over an entry: something of variable size, then bytes of fixed size. */
+struct skip_step {
+    uint8_t op; /* enum abbrev_op */
+    uint16_t form;
+    uint32_t then;
+};
+
 enum abbrev_kind { KIND_OTHER, KIND_SUBPROGRAM, KIND_INLINED, KIND_LEAF_TYPE };
 
+/* What the walk over a unit does with an entry. */
+enum abbrev_walk {
+    WALK_PASS,   /* none of its attributes matters */
+    WALK_NOCODE, /* the same, of a subprogram: inlined calls below do not belong to the one around */
+    WALK_JUMP,   /* its children may be jumped over */
+    WALK_CODE,   /* may have code */
+};
+
 struct abbrev {
-    uint32_t first_step, step_count;
+    uint32_t first_step, step_count; /* to read it */
+    uint32_t first_skip, skip_count; /* to pass over it: `lead` bytes, then the steps */
+    uint32_t lead;
     uint16_t tag;
-    uint8_t kind; /* enum abbrev_kind */
+    uint8_t kind, walk; /* enum abbrev_kind, abbrev_walk */
     bool children, known;
 };
 
@@ -72,7 +112,8 @@ struct abbrev_table {
     } * sparse; /* sorted by code */
     size_t sparse_count;
     struct abbrev_step *steps;
-    size_t step_count, item_capacity, sparse_capacity, step_capacity;
+    struct skip_step *skips;
+    size_t step_count, skip_count, item_capacity, sparse_capacity, step_capacity, skip_capacity;
     bool used;
 };
 
@@ -191,6 +232,10 @@ struct attribute {
 bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form, int64_t implicit,
                      struct attribute *out);
 bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step);
+
+/* The same for a step of passing over an entry, from `at`; NULL past `end`. */
+const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_step *step, const uint8_t *at,
+                               const uint8_t *end);
 bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form);
 
 struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *a);
