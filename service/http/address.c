@@ -5,59 +5,12 @@
 
 #include "http/impl.h"
 
-/* ---- networks ---- */
-static bool address_parse(struct sl_str text, uint8_t bytes[16], bool *v4)
-{
-    char copy[ADDRESS_MAX];
-    if (text.size == 0 || text.size >= sizeof copy)
-        return false;
-    memcpy(copy, text.data, text.size);
-    copy[text.size] = '\0';
-    memset(bytes, 0, 10);
-    bytes[10] = bytes[11] = 0xFF;
-    *v4 = inet_pton(AF_INET, copy, bytes + 12) == 1;
-    if (*v4)
-        return true;
-    if (inet_pton(AF_INET6, copy, bytes) != 1)
-        return false;
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
-    *v4 = memcmp(bytes, mapped, 12) == 0;
-    return true;
-}
-
-bool network_parse(const char *text, struct network *network)
-{
-    const char *slash = strchr(text, '/');
-    bool v4;
-    if (!address_parse((struct sl_str){text, slash ? (size_t)(slash - text) : strlen(text)}, network->bytes, &v4))
-        return false;
-    unsigned most = strchr(text, ':') ? 128 : 32, bits = most;
-    if (slash) {
-        char *end;
-        unsigned long number = strtoul(slash + 1, &end, 10);
-        if (slash[1] < '0' || slash[1] > '9' || *end || number > most)
-            return false;
-        bits = (unsigned)number;
-    }
-    network->bits = bits + (128 - most);
-    return true;
-}
-
-static bool network_holds(const struct network *network, const uint8_t bytes[16])
-{
-    unsigned whole = network->bits / 8, rest = network->bits % 8;
-    if (memcmp(network->bytes, bytes, whole) != 0)
-        return false;
-    return rest == 0 || ((network->bytes[whole] ^ bytes[whole]) >> (8 - rest)) == 0;
-}
-
 static bool trusted(const struct http_server *server, struct sl_str address)
 {
     uint8_t bytes[16];
-    bool v4;
     if (sl_str_equal(address, SL_STR("unix")))
         return server->trust_unix;
-    if (!address_parse(address, bytes, &v4))
+    if (!network_address(address, bytes))
         return false;
     for (size_t i = 0; i < server->proxy_count; i++)
         if (network_holds(&server->proxies[i], bytes))
@@ -99,8 +52,7 @@ static struct sl_str client_address(const struct request *r, struct sl_str peer)
     struct forwarded list = {.x = &r->x, .header = r->x.header_count};
     struct sl_str current = peer, entry;
     uint8_t bytes[16];
-    bool v4;
-    while (trusted(r->server, current) && take_last(&list, &entry) && address_parse(entry, bytes, &v4))
+    while (trusted(r->server, current) && take_last(&list, &entry) && network_address(entry, bytes))
         current = entry;
     return current;
 }

@@ -147,5 +147,3 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
  * "private, max-age=3600" unless it was set before. The file is read on the pool, never on the loop. */
 void http_reply_file(struct http_exchange *x, const char *content_type, struct sl_mapping *file, const char *etag,
                      int64_t modified_s, void (*release)(void *arg), void *arg);
-
-const char *http_reason(int status); /* "Not Found"; "<unknown status code>" */

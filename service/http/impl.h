@@ -14,6 +14,7 @@
 
 #include "base/map.h"
 #include "core/metrics.h"
+#include "core/network.h"
 #include "http/http.h"
 
 enum {
@@ -156,11 +157,6 @@ struct listener {
     char address[128]; /* as bound; of a unix socket its path, after "unix:" */
 };
 
-struct network { /* a trusted proxy */
-    uint8_t bytes[16];
-    unsigned bits; /* IPv4 as mapped IPv6 */
-};
-
 enum { SERIES_PER_ROUTE = 6 };
 struct route_series { /* of one route */
     struct metric_series *duration, *bytes_in, *bytes_out;
@@ -270,7 +266,6 @@ void send_interim(struct request *r); /* 100 Continue */
 const char *server_date(struct http_server *server);
 
 /* ---- address.c ---- */
-bool network_parse(const char *text, struct network *network);
 void identify(struct request *r); /* client address and request id */
 /* Counts the connection for its client's address, once; false when there are too many. */
 bool address_admit(struct request *r);

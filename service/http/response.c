@@ -1,59 +1,6 @@
 /* What handlers and the server's own checks put into an answer. */
+#include "core/status.h"
 #include "http/impl.h"
-
-static const struct {
-    int status;
-    const char *reason;
-} reasons[] = {
-    {100, "Continue"},
-    {200, "OK"},
-    {201, "Created"},
-    {202, "Accepted"},
-    {204, "No Content"},
-    {206, "Partial Content"},
-    {301, "Moved Permanently"},
-    {302, "Found"},
-    {303, "See Other"},
-    {304, "Not Modified"},
-    {307, "Temporary Redirect"},
-    {308, "Permanent Redirect"},
-    {400, "Bad Request"},
-    {401, "Unauthorized"},
-    {403, "Forbidden"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {406, "Not Acceptable"},
-    {408, "Request Timeout"},
-    {409, "Conflict"},
-    {410, "Gone"},
-    {411, "Length Required"},
-    {412, "Precondition Failed"},
-    {413, "Payload Too Large"},
-    {414, "URI Too Long"},
-    {415, "Unsupported Media Type"},
-    {416, "Range Not Satisfiable"},
-    {417, "Expectation Failed"},
-    {421, "Misdirected Request"},
-    {422, "Unprocessable Entity"},
-    {425, "Too Early"},
-    {429, "Too Many Requests"},
-    {431, "Request Header Fields Too Large"},
-    {500, "Internal Server Error"},
-    {501, "Not Implemented"},
-    {502, "Bad Gateway"},
-    {503, "Service Unavailable"},
-    {504, "Gateway Timeout"},
-    {505, "HTTP Version Not Supported"},
-    {507, "Insufficient Storage"},
-};
-
-const char *http_reason(int status)
-{
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (reasons[i].status == status)
-            return reasons[i].reason;
-    return "<unknown status code>";
-}
 
 /* ---- request ---- */
 struct sl_str http_header(const struct http_exchange *x, const char *name)
@@ -233,7 +180,7 @@ static void reply_symbfile(struct http_exchange *x, int status, const char *deta
     json_key(&w, "Code");
     json_str(&w, sl_str(known ? codes[i].code : "1000"));
     json_key(&w, "Text");
-    json_str(&w, sl_str(known ? codes[i].text : detail ? detail : http_reason(status)));
+    json_str(&w, sl_str(known ? codes[i].text : detail ? detail : status_reason(status)));
     json_object_end(&w);
     json_key(&w, "status");
     json_u64(&w, (uint64_t)status);
@@ -250,7 +197,7 @@ static void reply_mozilla(struct http_exchange *x, int status)
     if (status == 413)
         sl_buf_cstr(&x->body, "{\"title\": \"Payload is too large\"}");
     else
-        sl_buf_printf(&x->body, "{\"title\": \"%d %s\"}", status, http_reason(status));
+        sl_buf_printf(&x->body, "{\"title\": \"%d %s\"}", status, status_reason(status));
 }
 
 void reply_error(struct http_exchange *x, int status, const char *detail)
@@ -264,11 +211,11 @@ void reply_error(struct http_exchange *x, int status, const char *detail)
     } else if (status == 404 || status == 405) {
         return; /* an unknown path or method has an empty body */
     } else if (family == HTTP_PLAIN) {
-        http_reply(x, status, "text/plain; charset=utf-8", sl_str(detail ? detail : http_reason(status)));
+        http_reply(x, status, "text/plain; charset=utf-8", sl_str(detail ? detail : status_reason(status)));
     } else if (status == 413) {
         http_reply(x, status, "text/plain; charset=utf-8",
                    SL_STR("Failed to buffer the request body: length limit exceeded"));
     } else {
-        http_reply_detail(x, status, detail ? detail : http_reason(status), NULL);
+        http_reply_detail(x, status, detail ? detail : status_reason(status), NULL);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "core/loop.h"
 #include "core/pool.h"
+#include "core/status.h"
 #include "http/impl.h"
 
 enum { FILE_WINDOW = 256 * 1024 };
@@ -67,7 +68,7 @@ static uv_buf_t make_head(struct request *r, uint64_t length)
     at = put_cstr(at, "HTTP/1.1 ");
     at = put_number(at, (uint64_t)x->status);
     *at++ = ' ';
-    const char *reason = http_reason(x->status);
+    const char *reason = status_reason(x->status);
     at = put_cstr(at, *reason == '<' ? "" : reason);
     at = put_cstr(at, "\r\nDate: ");
     at = put_cstr(at, server_date(r->server));

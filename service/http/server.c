@@ -322,7 +322,7 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
         const char *text = options->trusted_proxies[i];
         if (strcmp(text, "unix") == 0)
             server->trust_unix = true;
-        else if (!network_parse(text, &server->proxies[server->proxy_count++]))
+        else if (!network_parse(sl_str(text), &server->proxies[server->proxy_count++]))
             return sl_fail(error, SL_MALFORMED, "%s is not a network", text);
     }
     return SL_OK;

@@ -43,7 +43,7 @@ static void start(void)
     server->options.allowed_hosts = hosts;
     server->options.allowed_host_count = 2;
     server->proxies = calloc(1, sizeof *server->proxies);
-    server->proxy_count = server->proxies && network_parse("127.0.0.0/8", server->proxies);
+    server->proxy_count = server->proxies && network_parse(SL_STR("127.0.0.0/8"), server->proxies);
     server->random[0] = 1;
 }
 

@@ -1,0 +1,67 @@
+#include "core/network.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+
+bool network_is_v4(const uint8_t bytes[16])
+{
+    return memcmp(bytes, mapped, sizeof mapped) == 0;
+}
+
+bool network_address(struct sl_str text, uint8_t bytes[16])
+{
+    char copy[INET6_ADDRSTRLEN];
+    if (text.size == 0 || text.size >= sizeof copy)
+        return false;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    memcpy(bytes, mapped, sizeof mapped);
+    return inet_pton(AF_INET, copy, bytes + 12) == 1 || inet_pton(AF_INET6, copy, bytes) == 1;
+}
+
+bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16])
+{
+    if (address->sa_family == AF_INET) {
+        memcpy(bytes, mapped, sizeof mapped);
+        memcpy(bytes + 12, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+        return true;
+    }
+    if (address->sa_family != AF_INET6)
+        return false;
+    memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
+    return true;
+}
+
+bool network_parse(struct sl_str text, struct network *network)
+{
+    const char *slash = text.size ? memchr(text.data, '/', text.size) : NULL;
+    struct sl_str address = {text.data, slash ? (size_t)(slash - text.data) : text.size};
+    if (!network_address(address, network->bytes))
+        return false;
+    unsigned most = memchr(address.data, ':', address.size) ? 128 : 32, bits = most;
+    if (slash) {
+        bits = 0;
+        size_t digits = text.size - address.size - 1;
+        for (size_t i = 0; i < digits; i++) {
+            if (slash[1 + i] < '0' || slash[1 + i] > '9')
+                return false;
+            bits = bits * 10 + (unsigned)(slash[1 + i] - '0');
+            if (bits > most)
+                return false;
+        }
+        if (digits == 0)
+            return false;
+    }
+    network->bits = bits + (128 - most);
+    return true;
+}
+
+bool network_holds(const struct network *network, const uint8_t bytes[16])
+{
+    unsigned whole = network->bits / 8, rest = network->bits % 8;
+    if (memcmp(network->bytes, bytes, whole) != 0)
+        return false;
+    return rest == 0 || ((network->bytes[whole] ^ bytes[whole]) >> (8 - rest)) == 0;
+}

@@ -1,0 +1,22 @@
+/* Networks of IP addresses (CIDR, RFC 4632 and RFC 4291), IPv4 being the ::ffff:0:0/96 part of IPv6. */
+#pragma once
+
+#include "base/bytes.h"
+
+struct network {
+    uint8_t bytes[16];
+    unsigned bits; /* of the IPv6 form */
+};
+
+/* "10.0.0.0/8", "::1", "fd00::/8"; a lone address is a network of one. False when it is none. */
+bool network_parse(struct sl_str text, struct network *network);
+
+/* A numeric address ("10.1.2.3", "::1") to its IPv6 form; false when it is none. */
+bool network_address(struct sl_str text, uint8_t bytes[16]);
+
+/* The same of a socket address; false for other families. */
+struct sockaddr;
+bool network_sockaddr(const struct sockaddr *address, uint8_t bytes[16]);
+
+bool network_holds(const struct network *network, const uint8_t bytes[16]);
+bool network_is_v4(const uint8_t bytes[16]);
