@@ -10,7 +10,8 @@
 #include "core/log.h"
 #include "core/value.h"
 
-struct source; /* origin/origin.h */
+struct source;     /* origin/origin.h */
+struct key_origin; /* config/impl.h */
 
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
@@ -26,7 +27,7 @@ struct config {
     char *log_level;
     enum log_format log_format;
     const char *log_file;
-    int access_log; /* enum of http_options.access */
+    int access_log; /* enum of http_options.access: all, errors, off */
 
     struct source *sources;
     size_t source_count;
@@ -72,10 +73,20 @@ struct config {
         bool server_header;
     } http;
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
+
+    int cache_profile;               /* whose life times are the defaults: reference, documented, saas */
+    const struct value *source_list; /* the sources as written, references put in; NULL = none */
+    struct key_origin *origins;      /* where each key's value comes from */
 };
 
-/* Loads `path` (NULL = defaults only) with environment references resolved. On SL_MALFORMED the problems are listed;
- * warnings may be listed on success too. The config owns everything; config_free ends it. */
+/* Loads `path` (NULL = defaults only) with environment references resolved: a value that is exactly ${NAME} is the
+ * variable's text, and a secret `x` may be in the file that `x_file` names. On SL_MALFORMED the problems are listed, in
+ * the order of the file; warnings may be listed on success too, also that secrets are readable by everybody. The caller
+ * sets `problems->arena`; `problems` may be NULL. The config owns everything; config_free ends it. On failure `*config`
+ * is NULL and the error is one of
+ *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file: ..."
+ *   SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
+ *   SL_INTERNAL                                       "out of memory" */
 enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
                          struct sl_error *error);
 /* As config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */
@@ -83,8 +94,13 @@ enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **
                           struct sl_error *error);
 void config_free(struct config *config);
 
-/* "<file>:<line>:<column>: error: <path>: <what>\n" for each. */
+/* "<file>:<line>:<column>: error: <path>: <what>\n" for each, 20 errors and 20 warnings at most, then how many more there
+ * are. What is not known (place, path) is left out; control bytes are escaped. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
+
+/* The effective configuration as YAML that config_parse takes, each value with a comment that tells where it comes from
+ * ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs without user info and query. */
+void config_dump(const struct config *config, struct sl_buf *out);
 
 /* True in a container: /.dockerenv, "/docker" in /proc/self/cgroup, or SYMLOOM_CONTAINER=1. */
 bool config_in_container(void);

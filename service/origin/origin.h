@@ -67,6 +67,7 @@ struct source {
     struct sl_str *path_patterns;
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
+    bool internal; /* sentry: may connect to reserved addresses */
     /* filesystem */
     struct sl_str path;
     /* http, sentry */
@@ -84,6 +85,7 @@ struct source {
 
 struct source_policy { /* what a request may name; all true for the configuration */
     bool filesystem, ambient_credentials, internal_sentry;
+    bool secret_files; /* `token_file` and the like: the configuration's privilege */
     const struct sl_str *sentry_hosts;
     size_t sentry_host_count;
 };

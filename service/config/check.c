@@ -1,0 +1,133 @@
+/* What the rows do not see: unknown keys, and rules between keys. */
+#include <stdio.h>
+
+#include "base/map.h"
+#include "config/impl.h"
+
+struct walk {
+    struct path path;
+    struct value_problems *problems;
+};
+
+static void walk_map(struct walk *w, const struct value *map);
+
+static void warn_unknown(struct walk *w, struct sl_str key)
+{
+    struct value at = yaml_key_place(key);
+    struct sl_str near = key_nearest(path_pattern(&w->path));
+    value_problem(w->problems, &at, true, path_shown(&w->path), "unknown key%s" SL_STR_FMT "%s",
+                  near.size ? ", did you mean " : "", SL_STR_ARG(near), near.size ? "?" : "");
+}
+
+static void walk_group(struct walk *w, const struct value *value)
+{
+    if (value->type == VALUE_MAP)
+        walk_map(w, value);
+    else if (value->type != VALUE_NULL) {
+        char what[120];
+        value_problem(w->problems, value, false, path_shown(&w->path), "%s is not a map of keys",
+                      scalar_describe(value, what));
+    }
+}
+
+static void walk_elements(struct walk *w, const struct value *list)
+{
+    for (size_t i = 0; list->type == VALUE_LIST && i < list->count; i++) {
+        struct path_place up = path_index(&w->path, i);
+        if (list->items[i].type == VALUE_MAP)
+            walk_map(w, &list->items[i]);
+        path_up(&w->path, up);
+    }
+}
+
+/* `x_file` of a secret that could not be read is still there. */
+static bool is_secret_file(struct sl_str pattern)
+{
+    struct sl_str suffix = SL_STR("_file");
+    const struct key *row;
+    if (!sl_str_ends(pattern, suffix))
+        return false;
+    pattern.size -= suffix.size;
+    return key_classify(pattern, &row) == KEY_SECRET;
+}
+
+static void walk_map(struct walk *w, const struct value *map)
+{
+    for (size_t i = 0; i < map->count && !config_enough(w->problems); i++) {
+        struct path_place up = path_key(&w->path, map->keys[i]);
+        const struct key *row;
+        switch (key_classify(path_pattern(&w->path), &row)) {
+        case KEY_UNKNOWN:
+            if (!is_secret_file(path_pattern(&w->path)))
+                warn_unknown(w, map->keys[i]);
+            break;
+        case KEY_GROUP: walk_group(w, &map->items[i]); break;
+        case KEY_ROW:
+            if (row->type == KEY_SOURCES)
+                walk_elements(w, &map->items[i]);
+            break;
+        case KEY_IGNORED:
+        case KEY_IGNORED_BOOL:
+        case KEY_SECRET: break;
+        }
+        path_up(&w->path, up);
+    }
+}
+
+void config_check_keys(const struct value *root, struct value_problems *problems)
+{
+    struct walk w = {.problems = problems};
+    walk_map(&w, root);
+    path_free(&w.path);
+}
+
+/* ---- rules ---- */
+static void check_deny_list(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *at = config_find(root, "deny_list_bucket_size");
+    if (config->deny_list_bucket_size_ns > config->deny_list_time_window_ns)
+        value_problem(problems, at ? at : config_find(root, "deny_list_time_window"), false, "deny_list_bucket_size",
+                      "is above deny_list_time_window");
+}
+
+static void check_source_id(const struct value *source, size_t index, struct sl_map *seen,
+                            struct value_problems *problems)
+{
+    const struct value *id = value_get(source, "id");
+    if (!id || id->type != VALUE_STRING)
+        return; /* origin/ says what is wrong with it */
+    bool fresh;
+    void **slot = sl_map_slot(seen, id->string, &fresh);
+    if (slot && fresh) {
+        *slot = seen;
+    } else if (slot) {
+        char path[48], what[120];
+        snprintf(path, sizeof path, "sources[%zu].id", index);
+        value_problem(problems, id, false, path, "%s is the id of another source", scalar_describe(id, what));
+    }
+}
+
+static void check_source_index(const struct value *source, size_t index, struct value_problems *problems)
+{
+    const struct value *has_index = value_get(source, "has_index");
+    const struct value *layout = value_get(value_get(source, "layout"), "type");
+    if (!has_index || has_index->type != VALUE_BOOL || !has_index->boolean)
+        return;
+    if (layout && layout->type == VALUE_STRING && sl_str_equal(layout->string, SL_STR("symstore")))
+        return;
+    char path[48];
+    snprintf(path, sizeof path, "sources[%zu].has_index", index);
+    value_problem(problems, has_index, true, path, "has no effect without layout.type: symstore");
+}
+
+void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *sources = config_find(root, "sources");
+    struct sl_map ids = {0};
+    check_deny_list(config, root, problems);
+    for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
+        check_source_id(&sources->items[i], i, &ids, problems);
+        check_source_index(&sources->items[i], i, problems);
+    }
+    sl_map_free(&ids);
+}

@@ -1,0 +1,220 @@
+/* From a file's bytes to the struct, and the problems found on the way as text. */
+#include "config/impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "origin/origin.h"
+
+enum { MAX_SHOWN = 20, MAX_SORTED = 1000 };
+
+bool config_in_container(void)
+{
+    const char *told = getenv("SYMLOOM_CONTAINER");
+    if ((told && strcmp(told, "1") == 0) || access("/.dockerenv", F_OK) == 0)
+        return true;
+    char text[4096];
+    int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text);
+    if (fd >= 0)
+        close(fd);
+    return size > 0 && memmem(text, (size_t)size, "/docker", 7) != NULL;
+}
+
+/* ---- loading ---- */
+static struct config *new_config(const char *path)
+{
+    struct config *config = calloc(1, sizeof *config);
+    if (!config)
+        return NULL;
+    config->origins = SL_ARENA_ARRAY(&config->arena, struct key_origin, config_key_count);
+    config->path = path ? sl_arena_strndup(&config->arena, path, strlen(path)) : NULL;
+    if (!config->origins || (path && !config->path)) {
+        config_free(config);
+        return NULL;
+    }
+    config_defaults(config);
+    return config;
+}
+
+void config_free(struct config *config)
+{
+    if (!config)
+        return;
+    sl_arena_free(&config->arena);
+    free(config);
+}
+
+/* The tree is part of the configuration: its texts are the values. */
+static void read_sources(struct config *config, const struct value *root, struct value_problems *problems)
+{
+    static const struct source_policy all = {.filesystem = true, .ambient_credentials = true, .internal_sentry = true};
+    const struct value *list = config_find(root, "sources");
+    struct sl_str name;
+    if (!list || list->type == VALUE_NULL || (list->type == VALUE_STRING && env_is_reference(list->string, &name)))
+        return;
+    config->source_list = list;
+    size_t before = problems->errors;
+    enum sl_code code =
+        source_parse_list(&config->arena, list, "sources", &all, &config->sources, &config->source_count, problems);
+    if (code != SL_OK && problems->errors == before)
+        value_problem(problems, list, false, "sources", "cannot be read");
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct value_problem *x = a, *y = b;
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    return x->column != y->column ? (x->column < y->column ? -1 : 1) : 0;
+}
+
+/* Insertion keeps problems of one place in the order in which they were found. A file that is wrong a thousand times over
+ * is left as it is. */
+static void sort_problems(struct value_problems *problems)
+{
+    for (size_t i = 1; problems->count <= MAX_SORTED && i < problems->count; i++) {
+        struct value_problem problem = problems->items[i];
+        size_t to = i;
+        for (; to > 0 && by_place(&problems->items[to - 1], &problem) > 0; to--)
+            problems->items[to] = problems->items[to - 1];
+        problems->items[to] = problem;
+    }
+}
+
+/* `*written`: as env_resolve. The root is in the arena of the configuration, which is read or not at the end. */
+static enum sl_code parse(struct config *config, struct sl_str yaml, struct value_problems *problems,
+                          const char **written, struct sl_error *error)
+{
+    static const char broken[] = "failed to parse config YAML";
+    struct value *root = SL_ARENA_NEW(&config->arena, struct value);
+    bool empty = false;
+    *written = NULL;
+    if (!root)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    if (yaml.size > CONFIG_MAX_BYTES) {
+        value_problem(problems, NULL, false, "", "the file is larger than %d bytes", CONFIG_MAX_BYTES);
+        return sl_fail(error, SL_MALFORMED, broken);
+    }
+    bool readable = yaml_read(&config->arena, yaml, root, &empty, problems);
+    if (readable && empty) {
+        value_problem(problems, NULL, false, "", "config file empty");
+        return sl_fail(error, SL_MALFORMED, "config file empty");
+    }
+    if (readable) {
+        env_resolve(config, root, problems, written);
+        config_read(config, root, problems);
+        read_sources(config, root, problems);
+        config_check_rules(config, root, problems);
+        config_check_keys(root, problems);
+    }
+    sort_problems(problems);
+    return problems->errors ? sl_fail(error, SL_MALFORMED, broken) : SL_OK;
+}
+
+static enum sl_code load(struct sl_str yaml, const char *name, bool exposed, struct config **config,
+                         struct value_problems *problems, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct value_problems own = {.arena = &arena};
+    const char *written;
+    *config = NULL;
+    struct config *fresh = new_config(name);
+    if (!fresh)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    if (!problems)
+        problems = &own;
+    enum sl_code code = parse(fresh, yaml, problems, &written, error);
+    if (exposed && written)
+        value_problem(problems, NULL, true, written, "the file holds secrets and is readable by everybody");
+    sl_arena_free(&arena);
+    if (code == SL_OK)
+        *config = fresh;
+    else
+        config_free(fresh);
+    return code;
+}
+
+enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
+                          struct sl_error *error)
+{
+    return load(yaml, name, false, config, problems, error);
+}
+
+/* ---- files ---- */
+static enum sl_code open_failed(int reason, struct sl_error *error)
+{
+    enum sl_code code = reason == ENOENT || reason == ENOTDIR ? SL_NOT_FOUND
+                        : reason == EACCES || reason == EPERM ? SL_PERMISSION_DENIED
+                                                              : SL_INTERNAL;
+    return sl_fail(error, code, "failed to open configuration file: %s", strerror(reason));
+}
+
+/* One byte more than is allowed tells a file that is too large. Not mapped: the file may change while it is read. */
+static int read_file(int fd, struct sl_buf *text)
+{
+    while (text->size <= CONFIG_MAX_BYTES) {
+        if (!sl_buf_reserve(text, 65536))
+            return ENOMEM;
+        ssize_t got = read(fd, text->data + text->size, 65536);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return errno;
+        if (got == 0)
+            break;
+        text->size += (size_t)got;
+    }
+    return 0;
+}
+
+enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
+                         struct sl_error *error)
+{
+    *config = NULL;
+    if (!path) {
+        *config = new_config(NULL);
+        return *config ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    struct sl_buf text = {0};
+    struct stat st = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int reason = fd < 0 || fstat(fd, &st) != 0 ? errno : read_file(fd, &text);
+    if (fd >= 0)
+        close(fd);
+    enum sl_code code =
+        reason ? open_failed(reason, error)
+               : load(sl_buf_view(&text), path, S_ISREG(st.st_mode) && (st.st_mode & S_IROTH), config, problems, error);
+    sl_buf_free(&text);
+    return code;
+}
+
+/* ---- problems as text ---- */
+
+static void add_problem(struct sl_buf *out, const char *name, const struct value_problem *problem)
+{
+    sl_buf_cstr(out, name);
+    if (problem->line)
+        sl_buf_printf(out, ":%u:%u", problem->line, problem->column);
+    sl_buf_cstr(out, problem->warning ? ": warning: " : ": error: ");
+    text_escape(out, problem->path, false);
+    if (problem->path.size)
+        sl_buf_cstr(out, ": ");
+    text_escape(out, problem->what, false);
+    sl_buf_u8(out, '\n');
+}
+
+void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out)
+{
+    size_t counts[2] = {0};
+    for (size_t i = 0; i < problems->count; i++)
+        if (counts[problems->items[i].warning]++ < MAX_SHOWN)
+            add_problem(out, name, &problems->items[i]);
+    for (int warning = 0; warning < 2; warning++)
+        if (counts[warning] > MAX_SHOWN)
+            sl_buf_printf(out, "%s: %zu more %s%s\n", name, counts[warning] - MAX_SHOWN, warning ? "warning" : "error",
+                          counts[warning] - MAX_SHOWN > 1 ? "s" : "");
+}

@@ -1,0 +1,259 @@
+/* The effective configuration as YAML, by the same table that reads it. */
+#include "config/impl.h"
+#include "core/duration.h"
+
+struct dump {
+    const struct config *config;
+    struct sl_buf *out;
+    const char *previous; /* path of the last row: its groups are open */
+    struct path path;
+};
+
+static const void *field_at(const struct config *config, size_t offset)
+{
+    return (const char *)config + offset;
+}
+
+static void indent(struct dump *d, unsigned depth)
+{
+    sl_buf_fill(d->out, ' ', (size_t)depth * 2);
+}
+
+static void quoted(struct dump *d, struct sl_str text)
+{
+    sl_buf_u8(d->out, '"');
+    text_escape(d->out, text, true);
+    sl_buf_u8(d->out, '"');
+}
+
+static void origin(struct dump *d, const struct key *key)
+{
+    const struct key_origin *from = &d->config->origins[key - config_keys];
+    if (from->environment)
+        sl_buf_cstr(d->out, " # env\n");
+    else if (from->line == 0)
+        sl_buf_cstr(d->out, " # default\n");
+    else {
+        sl_buf_cstr(d->out, " # ");
+        text_escape(d->out, sl_str(d->config->path), false);
+        sl_buf_printf(d->out, ":%u\n", from->line);
+    }
+}
+
+/* ---- values of rows ---- */
+static void size_text(uint64_t bytes, struct sl_buf *out)
+{
+    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    for (; unit + 1 < sizeof units / sizeof *units && bytes > 0 && bytes % 1024 == 0; unit++)
+        bytes /= 1024;
+    sl_buf_printf(out, "%llu%s", (unsigned long long)bytes, units[unit]);
+}
+
+static uint64_t number_of(const struct config *config, const struct key *key)
+{
+    const void *field = field_at(config, key->offset);
+    switch (key->type) {
+    case KEY_BOOL: return *(const bool *)field;
+    case KEY_UNSIGNED: return *(const unsigned *)field;
+    case KEY_ENUM: return (uint64_t) * (const int *)field;
+    case KEY_COUNT:
+    case KEY_SIZE:
+    case KEY_DURATION: return *(const uint64_t *)field;
+    case KEY_STRING:
+    case KEY_WORD:
+    case KEY_TEXTS:
+    case KEY_STRINGS:
+    case KEY_SOURCES: break;
+    }
+    return 0;
+}
+
+static void number_value(struct dump *d, const struct key *key)
+{
+    uint64_t number = number_of(d->config, key);
+    if (number == UINT64_MAX && key->none)
+        sl_buf_cstr(d->out, key->none);
+    else if (key->type == KEY_DURATION)
+        duration_format(number, d->out);
+    else if (key->type == KEY_SIZE)
+        size_text(number, d->out);
+    else
+        sl_buf_printf(d->out, "%llu", (unsigned long long)number);
+}
+
+static void list_value(struct dump *d, const struct key *key)
+{
+    const void *list = field_at(d->config, key->offset);
+    size_t count = *(const size_t *)field_at(d->config, key->count_offset);
+    sl_buf_u8(d->out, '[');
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_cstr(d->out, i ? ", " : "");
+        quoted(d,
+               key->type == KEY_TEXTS ? (*(struct sl_str *const *)list)[i] : sl_str((*(const char **const *)list)[i]));
+    }
+    sl_buf_u8(d->out, ']');
+}
+
+static void string_value(struct dump *d, const char *text)
+{
+    if (text)
+        quoted(d, sl_str(text));
+    else
+        sl_buf_cstr(d->out, "null");
+}
+
+static void row_value(struct dump *d, const struct key *key)
+{
+    switch (key->type) {
+    case KEY_BOOL: sl_buf_cstr(d->out, number_of(d->config, key) ? "true" : "false"); break;
+    case KEY_ENUM: sl_buf_cstr(d->out, key->words[number_of(d->config, key)]); break;
+    case KEY_WORD:
+    case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset)); break;
+    case KEY_TEXTS:
+    case KEY_STRINGS: list_value(d, key); break;
+    case KEY_UNSIGNED:
+    case KEY_COUNT:
+    case KEY_SIZE:
+    case KEY_DURATION: number_value(d, key); break;
+    case KEY_SOURCES: break;
+    }
+}
+
+/* ---- sources, as they were written ---- */
+
+/* A URL loses user info and query; a text that is no URL is as it is. */
+static void public_text(struct dump *d, struct sl_str text)
+{
+    const char *scheme = text.size ? memmem(text.data, text.size, "://", 3) : NULL;
+    if (!scheme) {
+        quoted(d, text);
+        return;
+    }
+    size_t authority = (size_t)(scheme - text.data) + 3, end = authority, path;
+    while (end < text.size && text.data[end] != '?' && text.data[end] != '#')
+        end++;
+    for (path = authority; path < end && text.data[path] != '/';)
+        path++;
+    const char *at = memrchr(text.data + authority, '@', path - authority);
+    size_t host = at ? (size_t)(at - text.data) + 1 : authority;
+    sl_buf_u8(d->out, '"');
+    text_escape(d->out, (struct sl_str){text.data, authority}, true);
+    text_escape(d->out, (struct sl_str){text.data + host, end - host}, true);
+    sl_buf_u8(d->out, '"');
+}
+
+static void scalar_value(struct dump *d, const struct value *value)
+{
+    if (key_is_secret(path_pattern(&d->path)))
+        sl_buf_cstr(d->out, "\"[redacted]\"");
+    else if (value->type == VALUE_NULL)
+        sl_buf_cstr(d->out, "null");
+    else if (value->type == VALUE_STRING)
+        public_text(d, value->string);
+    else
+        sl_buf_str(d->out, value->string);
+}
+
+/* A misspelt secret must not show: only keys that are known are written. */
+static bool shown(struct dump *d)
+{
+    const struct key *row;
+    struct sl_str pattern = path_pattern(&d->path);
+    return key_is_secret(pattern) || key_classify(pattern, &row) != KEY_UNKNOWN;
+}
+
+static void flow_value(struct dump *d, const struct value *value)
+{
+    bool map = value->type == VALUE_MAP;
+    if (!map && value->type != VALUE_LIST) {
+        scalar_value(d, value);
+        return;
+    }
+    const char *comma = "";
+    sl_buf_u8(d->out, map ? '{' : '[');
+    for (size_t i = 0; i < value->count; i++) {
+        struct path_place up = map ? path_key(&d->path, value->keys[i]) : path_index(&d->path, i);
+        if (!map || shown(d)) {
+            sl_buf_cstr(d->out, comma);
+            comma = ", ";
+            if (map) {
+                quoted(d, value->keys[i]);
+                sl_buf_cstr(d->out, ": ");
+            }
+            flow_value(d, &value->items[i]);
+        }
+        path_up(&d->path, up);
+    }
+    sl_buf_u8(d->out, map ? '}' : ']');
+}
+
+static void source(struct dump *d, const struct value *source)
+{
+    const char *dash = "  - ";
+    for (size_t i = 0; i < source->count; i++) {
+        struct path_place up = path_key(&d->path, source->keys[i]);
+        if (shown(d)) {
+            sl_buf_cstr(d->out, dash);
+            sl_buf_str(d->out, source->keys[i]);
+            sl_buf_cstr(d->out, ": ");
+            flow_value(d, &source->items[i]);
+            sl_buf_u8(d->out, '\n');
+            dash = "    ";
+        }
+        path_up(&d->path, up);
+    }
+}
+
+static void sources(struct dump *d, const struct key *key)
+{
+    const struct value *list = d->config->source_list;
+    bool some = list && list->type == VALUE_LIST && list->count;
+    sl_buf_cstr(d->out, some ? "sources:" : "sources: []");
+    origin(d, key);
+    struct path_place up = path_key(&d->path, SL_STR("sources"));
+    for (size_t i = 0; some && i < list->count; i++) {
+        struct path_place item = path_index(&d->path, i);
+        source(d, &list->items[i]);
+        path_up(&d->path, item);
+    }
+    path_up(&d->path, up);
+}
+
+/* ---- rows ---- */
+
+/* Opens the groups of `path` that the previous row was not in; returns its last segment and the depth. */
+static const char *open_groups(struct dump *d, const char *path, unsigned *depth)
+{
+    size_t start = 0;
+    *depth = 0;
+    for (const char *dot; (dot = strchr(path + start, '.')); (*depth)++) {
+        size_t end = (size_t)(dot - path) + 1;
+        if (strncmp(path, d->previous, end) != 0) {
+            indent(d, *depth);
+            sl_buf_printf(d->out, "%.*s:\n", (int)(end - 1 - start), path + start);
+        }
+        start = end;
+    }
+    return path + start;
+}
+
+void config_dump(const struct config *config, struct sl_buf *out)
+{
+    struct dump d = {.config = config, .out = out, .previous = ""};
+    for (size_t i = 0; i < config_key_count; i++) {
+        const struct key *key = &config_keys[i];
+        if (key->type == KEY_SOURCES) {
+            sources(&d, key);
+        } else {
+            unsigned depth;
+            const char *name = open_groups(&d, key->path, &depth);
+            indent(&d, depth);
+            sl_buf_printf(out, "%s: ", name);
+            row_value(&d, key);
+            origin(&d, key);
+        }
+        d.previous = key->path;
+    }
+    path_free(&d.path);
+}

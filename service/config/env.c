@@ -1,0 +1,195 @@
+/* References: ${NAME} to the environment, and `x_file` to a file that holds the secret `x`. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/impl.h"
+
+enum { SECRET_MAX_BYTES = 64 * 1024 };
+
+struct resolver {
+    struct config *config;
+    struct value_problems *problems;
+    struct path path;
+    const char *written; /* path of the first secret that stands in the file itself */
+};
+
+bool env_is_reference(struct sl_str text, struct sl_str *name)
+{
+    if (text.size < 4 || text.data[0] != '$' || text.data[1] != '{')
+        return false;
+    *name = (struct sl_str){text.data + 2, text.size - 3};
+    return memchr(text.data, '}', text.size) == text.data + text.size - 1;
+}
+
+/* Environment variables have no type: the key says which one is meant. */
+static void give_type(struct value *value, const struct key *row, enum key_class class)
+{
+    bool plain = class == KEY_IGNORED_BOOL;
+    if (row)
+        plain = row->type == KEY_BOOL || row->type == KEY_UNSIGNED || row->type == KEY_COUNT || row->type == KEY_SIZE ||
+                row->type == KEY_DURATION;
+    value->type = VALUE_STRING;
+    if (plain)
+        scalar_resolve(value);
+    if (row && row->type == KEY_DURATION && value->type != VALUE_NULL)
+        value->type = VALUE_STRING; /* a number alone is a duration when it is 0 */
+}
+
+/* True when the value was a reference, set or not. */
+static bool resolve_text(struct resolver *r, struct value *value)
+{
+    struct sl_str name;
+    if (value->type != VALUE_STRING || !env_is_reference(value->string, &name))
+        return false;
+    char *key = sl_arena_strndup(r->problems->arena, name.data, name.size);
+    const char *text = key ? getenv(key) : NULL;
+    if (!text) {
+        value_problem(r->problems, value, false, path_shown(&r->path), "environment variable " SL_STR_FMT " is not set",
+                      SL_STR_ARG(name));
+        return true;
+    }
+    size_t size = strlen(text);
+    char *copy = sl_arena_strndup(&r->config->arena, text, size);
+    if (!copy) {
+        value_problem(r->problems, value, false, path_shown(&r->path), "out of memory");
+        return true;
+    }
+    const struct key *row;
+    enum key_class class = key_classify(path_pattern(&r->path), &row);
+    value->string = (struct sl_str){copy, size};
+    give_type(value, row, class);
+    if (row)
+        r->config->origins[row - config_keys].environment = true;
+    return true;
+}
+
+/* ---- secrets in files ---- */
+static char *read_whole(struct sl_arena *arena, int fd, size_t *size)
+{
+    char *text = sl_arena_alloc(arena, SECRET_MAX_BYTES + 1, 1);
+    *size = 0;
+    while (text && *size <= SECRET_MAX_BYTES) {
+        ssize_t got = read(fd, text + *size, SECRET_MAX_BYTES + 1 - *size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return NULL;
+        if (got == 0)
+            break;
+        *size += (size_t)got;
+    }
+    return text;
+}
+
+/* NULL, or what is wrong with the file. One line break at its end does not belong to the secret. */
+static const char *read_secret(struct sl_arena *arena, const char *path, struct sl_str *secret)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return strerror(errno);
+    struct stat st;
+    size_t size = 0;
+    bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    errno = 0;
+    char *text = regular ? read_whole(arena, fd, &size) : NULL;
+    int reason = errno;
+    close(fd);
+    if (!regular)
+        return "not a regular file";
+    if (!text)
+        return reason ? strerror(reason) : "out of memory";
+    if (size > SECRET_MAX_BYTES)
+        return "larger than 64 KiB";
+    size -= size > 0 && text[size - 1] == '\n';
+    size -= size > 0 && text[size - 1] == '\r';
+    if (size == 0 || memchr(text, '\0', size))
+        return size == 0 ? "empty" : "holds a NUL byte";
+    text[size] = '\0';
+    *secret = (struct sl_str){text, size};
+    return NULL;
+}
+
+/* The key `x` when the path of the resolver ends in `x_file` and x is a secret. */
+static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_str *secret)
+{
+    struct sl_str pattern = path_pattern(&r->path), suffix = SL_STR("_file");
+    const struct key *row;
+    if (!sl_str_ends(key, suffix))
+        return false;
+    pattern.size -= suffix.size;
+    *secret = (struct sl_str){key.data, key.size - suffix.size};
+    return key_classify(pattern, &row) == KEY_SECRET;
+}
+
+static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret)
+{
+    struct value *value = &map->items[index];
+    struct sl_str text, name;
+    const char *shown = path_shown(&r->path);
+    for (size_t i = 0; i < map->count; i++) {
+        if (sl_str_equal(map->keys[i], secret)) {
+            value_problem(r->problems, value, false, shown, "only one of " SL_STR_FMT " and " SL_STR_FMT "_file",
+                          SL_STR_ARG(secret), SL_STR_ARG(secret));
+            return;
+        }
+    }
+    if (value->type != VALUE_STRING) {
+        char what[120];
+        value_problem(r->problems, value, false, shown, "%s is not the path of a file", scalar_describe(value, what));
+        return;
+    }
+    if (env_is_reference(value->string, &name))
+        return; /* of a variable that is not set, which was reported */
+    const char *wrong = read_secret(&r->config->arena, value->string.data, &text);
+    if (wrong) {
+        char what[120];
+        value_problem(r->problems, value, false, shown, "%s: %s", scalar_describe(value, what), wrong);
+        return;
+    }
+    value->string = text;
+    map->keys[index] = secret;
+}
+
+/* ---- the walk; as deep as yaml_read lets a tree be ---- */
+static void note_written(struct resolver *r, const struct value *value)
+{
+    if (!r->written && value->string.size && key_is_secret(path_pattern(&r->path))) {
+        const char *shown = path_shown(&r->path);
+        r->written = sl_arena_strndup(r->problems->arena, shown, strlen(shown));
+    }
+}
+
+static void walk(struct resolver *r, struct value *value)
+{
+    if (config_enough(r->problems))
+        return;
+    if (value->type == VALUE_LIST) {
+        for (size_t i = 0; i < value->count; i++) {
+            struct path_place up = path_index(&r->path, i);
+            walk(r, &value->items[i]);
+            path_up(&r->path, up);
+        }
+    } else if (value->type == VALUE_MAP) {
+        for (size_t i = 0; i < value->count; i++) {
+            struct sl_str secret;
+            struct path_place up = path_key(&r->path, value->keys[i]);
+            walk(r, &value->items[i]);
+            if (names_secret_file(r, value->keys[i], &secret))
+                resolve_file(r, value, i, secret);
+            path_up(&r->path, up);
+        }
+    } else if (!resolve_text(r, value)) {
+        note_written(r, value);
+    }
+}
+
+void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written)
+{
+    struct resolver r = {.config = config, .problems = problems};
+    walk(&r, root);
+    path_free(&r.path);
+    *written = r.written;
+}

@@ -1,0 +1,349 @@
+/* The keys of the configuration: those that are read, one row each, and those that belong to it without being read. */
+#include <limits.h>
+#include <stddef.h>
+
+#include "config/impl.h"
+#include "core/duration.h"
+
+#define AT(field)         .offset = offsetof(struct config, field)
+#define LIST(list, count) .offset = offsetof(struct config, list), .count_offset = offsetof(struct config, count)
+
+#define KIB    UINT64_C(1024)
+#define MIB    (1024 * KIB)
+#define GIB    (1024 * MIB)
+#define MS     UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define MINUTE (60 * SECOND)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+
+static const char *const level_words[] = {"off", "error", "warn", "info", "debug", "trace", NULL};
+static const char *const format_words[] = {"auto", "pretty", "simplified", "json", NULL};
+static const char *const access_words[] = {"all", "errors", "off", NULL};
+static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
+
+/* Profiles only move defaults: the row of `caches.profile` stands before those of the life times. */
+static void profile_apply(struct config *config)
+{
+    static const struct {
+        uint64_t downloaded_unused, derived_unused, misses_public, malformed;
+    } presets[] = {
+        {DAY, 7 * DAY, DAY, DAY},
+        {7 * DAY, 7 * DAY, HOUR, DAY},
+        {12 * HOUR, 12 * HOUR, HOUR, 12 * HOUR},
+    };
+    size_t i = (size_t)config->cache_profile;
+    config->downloaded.max_unused_for = presets[i].downloaded_unused;
+    config->derived.max_unused_for = presets[i].derived_unused;
+    config->downloaded.retry_misses_after_public = presets[i].misses_public;
+    config->derived.retry_misses_after_public = presets[i].misses_public;
+    config->downloaded.retry_malformed_after = presets[i].malformed;
+    config->derived.retry_malformed_after = presets[i].malformed;
+}
+
+/* ---- keys that are read ----
+ * Defaults that depend on the machine or on another key (bind, cache_dir, http.max_connections,
+ * http.max_bodies_in_flight) are worked out in read.c. */
+const struct key config_keys[] = {
+    {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
+    {"cache_dir", KEY_STRING, AT(cache_dir), .none = "null"},
+    {"logging.level", KEY_WORD, AT(log_level), .text = "info", .words = level_words},
+    {"logging.format", KEY_ENUM, AT(log_format), .value = LOG_AUTO, .words = format_words},
+    {"logging.file", KEY_STRING, AT(log_file), .none = "null"},
+    {"logging.access", KEY_ENUM, AT(access_log), .words = access_words},
+
+    {"sources", KEY_SOURCES, LIST(sources, source_count)},
+    {"symstore_proxy", KEY_BOOL, AT(symstore_proxy), .value = true},
+    {"allow_filesystem_sources_in_requests", KEY_BOOL, AT(allow_filesystem_sources_in_requests)},
+    {"allow_ambient_credentials_in_requests", KEY_BOOL, AT(allow_ambient_credentials_in_requests)},
+    {"allow_internal_sentry_sources_in_requests", KEY_BOOL, AT(allow_internal_sentry_sources_in_requests),
+     .value = true},
+    {"sentry_source_hosts", KEY_TEXTS, LIST(sentry_source_hosts, sentry_source_host_count), .check = text_is_host},
+
+    {"max_concurrent_requests", KEY_COUNT, AT(max_concurrent_requests), .value = 200, .min = 1, .none = "null"},
+    {"max_job_duration", KEY_DURATION, AT(max_job_duration_ns), .value = 15 * MINUTE},
+    {"result_ttl", KEY_DURATION, AT(result_ttl_ns), .value = 90 * SECOND},
+    {"result_bytes", KEY_SIZE, AT(result_bytes), .value = 256 * MIB},
+    {"symbolicate_body_max_bytes", KEY_SIZE, AT(symbolicate_body_max_bytes), .value = 55 * MIB},
+    {"crash_file_body_max_bytes", KEY_SIZE, AT(crash_file_body_max_bytes), .value = 250 * MIB},
+    {"max_request_frames", KEY_COUNT, AT(max_request_frames), .value = 1000000},
+    {"max_request_modules", KEY_COUNT, AT(max_request_modules), .value = 50000},
+    {"max_response_frames", KEY_COUNT, AT(max_response_frames), .value = 4000000},
+    {"max_fibers", KEY_COUNT, AT(max_fibers), .value = 20000, .min = 1},
+    {"pool.max_queued", KEY_COUNT, AT(pool_max_queued), .value = 10000, .min = 1},
+
+    {"connect_timeout", KEY_DURATION, AT(connect_timeout_ns), .value = 5 * SECOND},
+    {"head_timeout", KEY_DURATION, AT(head_timeout_ns), .value = 10 * SECOND},
+    {"max_download_timeout", KEY_DURATION, AT(max_download_timeout_ns), .value = 5 * MINUTE},
+    {"download_stall_timeout", KEY_DURATION, AT(download_stall_timeout_ns), .value = 30 * SECOND},
+    {"max_download_size", KEY_SIZE, AT(max_download_size), .value = 15 * GIB, .none = "null"},
+    {"max_source_file_size", KEY_SIZE, AT(max_source_file_size), .value = 64 * MIB},
+    {"max_inflate_ratio", KEY_UNSIGNED, AT(max_inflate_ratio), .value = 1000, .min = 1},
+    {"max_downloads", KEY_UNSIGNED, AT(max_downloads), .value = 128, .min = 1},
+    {"max_downloads_per_host", KEY_UNSIGNED, AT(max_downloads_per_host), .value = 16, .min = 1},
+    {"connect_to_reserved_ips", KEY_BOOL, AT(connect_to_reserved_ips)},
+    {"allowed_reserved_networks", KEY_TEXTS, LIST(allowed_reserved_networks, allowed_reserved_network_count),
+     .check = text_is_network},
+    {"deny_list_enabled", KEY_BOOL, AT(deny_list_enabled), .value = true},
+    {"deny_list_time_window", KEY_DURATION, AT(deny_list_time_window_ns), .value = MINUTE},
+    {"deny_list_bucket_size", KEY_DURATION, AT(deny_list_bucket_size_ns), .value = 5 * SECOND, .min = MS},
+    {"deny_list_threshold", KEY_UNSIGNED, AT(deny_list_threshold), .value = 60},
+    {"deny_list_block_time", KEY_DURATION, AT(deny_list_block_time_ns), .value = HOUR},
+    {"deny_list_never_block_hosts", KEY_TEXTS, LIST(deny_list_never_block_hosts, deny_list_never_block_host_count)},
+    {"object_file_max_decompressed_section_size", KEY_SIZE, AT(object_max_section_size), .value = 4 * GIB,
+     .none = "null"},
+    {"object_file_max_decompressed_source_size", KEY_SIZE, AT(object_max_source_size), .value = GIB, .none = "null"},
+
+    {"enable_cache_cleanup", KEY_BOOL, AT(enable_cache_cleanup)},
+    {"cache_cleanup_interval", KEY_DURATION, AT(cache_cleanup_interval_ns), .value = 15 * MINUTE, .min = MS},
+    {"caches.profile", KEY_ENUM, AT(cache_profile), .words = profile_words, .then = profile_apply},
+    {"caches.downloaded.max_unused_for", KEY_DURATION, AT(downloaded.max_unused_for), .value = DAY, .none = "null"},
+    {"caches.downloaded.retry_misses_after", KEY_DURATION, AT(downloaded.retry_misses_after), .value = HOUR,
+     .none = "null"},
+    {"caches.downloaded.retry_misses_after_public", KEY_DURATION, AT(downloaded.retry_misses_after_public),
+     .value = DAY, .none = "null"},
+    {"caches.downloaded.retry_malformed_after", KEY_DURATION, AT(downloaded.retry_malformed_after), .value = DAY,
+     .none = "null"},
+    {"caches.downloaded.max_lazy_redownloads", KEY_UNSIGNED, AT(downloaded.max_lazy), .value = 50, .min = 1,
+     .raise = true},
+    {"caches.derived.max_unused_for", KEY_DURATION, AT(derived.max_unused_for), .value = 7 * DAY, .none = "null"},
+    {"caches.derived.retry_misses_after", KEY_DURATION, AT(derived.retry_misses_after), .value = HOUR, .none = "null"},
+    {"caches.derived.retry_misses_after_public", KEY_DURATION, AT(derived.retry_misses_after_public), .value = DAY,
+     .none = "null"},
+    {"caches.derived.retry_malformed_after", KEY_DURATION, AT(derived.retry_malformed_after), .value = DAY,
+     .none = "null"},
+    {"caches.derived.max_lazy_recomputations", KEY_UNSIGNED, AT(derived.max_lazy), .value = 20, .min = 1,
+     .raise = true},
+    {"caches.index.max_unused_for", KEY_DURATION, AT(index.max_unused_for), .value = 7 * DAY, .none = "null"},
+    {"caches.index.retry_misses_after", KEY_DURATION, AT(index.retry_misses_after), .value = 10 * MINUTE,
+     .none = "null"},
+    {"caches.index.retry_misses_after_public", KEY_DURATION, AT(index.retry_misses_after_public), .value = 10 * MINUTE,
+     .none = "null"},
+    {"caches.index.retry_malformed_after", KEY_DURATION, AT(index.retry_malformed_after), .value = 10 * MINUTE,
+     .none = "null"},
+    {"caches.index.max_lazy_recomputations", KEY_UNSIGNED, AT(index.max_lazy), .value = 20, .min = 1, .raise = true},
+    {"caches.diagnostics.retention", KEY_DURATION, AT(diagnostics.max_unused_for), .value = DAY, .none = "null"},
+    {"caches.in_memory.object_meta_capacity", KEY_SIZE, AT(object_meta_capacity), .value = 100 * MIB},
+    {"caches.in_memory.default_capacity", KEY_SIZE, AT(default_capacity), .value = 100 * KIB},
+    {"caches.restart_retries_malformed", KEY_BOOL, AT(restart_retries_malformed), .value = true},
+
+    {"http.backlog", KEY_UNSIGNED, AT(http.backlog), .value = 511, .min = 1, .max = INT_MAX},
+    {"http.max_request_line", KEY_SIZE, AT(http.max_request_line), .value = 8 * KIB, .min = 64},
+    {"http.max_head_bytes", KEY_SIZE, AT(http.max_head_bytes), .value = 32 * KIB, .min = 64},
+    {"http.max_header_fields", KEY_UNSIGNED, AT(http.max_header_fields), .value = 100, .min = 1},
+    {"http.compress_min", KEY_SIZE, AT(http.compress_min), .value = 4 * KIB, .none = "off"},
+    {"http.max_bodies_in_flight", KEY_UNSIGNED, AT(http.max_bodies_in_flight), .min = 1},
+    {"http.header_timeout", KEY_DURATION, AT(http.header_timeout_ns), .value = 10 * SECOND, .min = MS},
+    {"http.body_timeout", KEY_DURATION, AT(http.body_timeout_ns), .value = 30 * SECOND, .min = MS},
+    {"http.min_rate", KEY_SIZE, AT(http.min_rate), .value = KIB},
+    {"http.idle_timeout", KEY_DURATION, AT(http.idle_timeout_ns), .value = 75 * SECOND, .min = MS},
+    {"http.write_timeout", KEY_DURATION, AT(http.write_timeout_ns), .value = 30 * SECOND, .min = MS},
+    {"http.max_connections", KEY_UNSIGNED, AT(http.max_connections), .min = 1},
+    {"http.max_connections_per_ip", KEY_UNSIGNED, AT(http.max_connections_per_ip)},
+    {"http.keepalive_requests", KEY_UNSIGNED, AT(http.keepalive_requests), .value = 10000, .min = 1},
+    {"http.allowed_hosts", KEY_STRINGS, LIST(http.allowed_hosts, http.allowed_host_count)},
+    {"http.trusted_proxies", KEY_STRINGS, LIST(http.trusted_proxies, http.trusted_proxy_count), .check = text_is_proxy},
+    {"http.server_header", KEY_BOOL, AT(http.server_header), .value = true},
+    {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
+    {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
+};
+const size_t config_key_count = sizeof config_keys / sizeof *config_keys;
+
+/* ---- keys that are not read ----
+ * Below each name everything is accepted, unless the name is itself a group of this table. */
+static const struct group {
+    const char *path; /* empty = the top level */
+    enum key_class class;
+    const char *names; /* separated by single blanks */
+} groups[] = {
+    {"", KEY_IGNORED,
+     "bind_https admin_bind traces_sample_rate transaction_sample_rate propagate_traces max_unwind_chain_len "
+     "special_paths srcsrv_frames srcsrv_links dotnet_ask_pe unwind_strategy core_dumps isolation streaming_timeout"},
+    {"", KEY_SECRET, "sentry_dsn"},
+    {"server_config.https", KEY_IGNORED, "certificate_path key_path client_ca_path"},
+    {"logging", KEY_IGNORED, "enable_backtraces access_file access_format"},
+    {"metrics", KEY_IGNORED, "statsd prefix custom_tags hostname_tag environment_tag platform_tag tags mozilla_names"},
+    {"file_ptr", KEY_IGNORED, "roots unc_map"},
+    {"caches", KEY_IGNORED, "upgrade_fallback_after placeholders max_size min_free_space"},
+    {"caches.diagnostics", KEY_IGNORED, "keep_failed_dumps"},
+    {"caches.in_memory", KEY_IGNORED,
+     "sentry_index_capacity sentry_index_ttl gcs_token_capacity s3_client_capacity cficaches_capacity "
+     "fileinbundle_capacity source_index_capacity max_mapped_files"},
+    {"shared_cache", KEY_IGNORED, "max_concurrent_uploads max_upload_queue_size max_upload_queue_bytes route"},
+    {"shared_cache.gcs", KEY_IGNORED, "bucket service_account_path"},
+    {"shared_cache.s3", KEY_IGNORED, "bucket region endpoint prefix"},
+    {"shared_cache.s3", KEY_SECRET, "access_key secret_key"},
+    {"shared_cache.filesystem", KEY_IGNORED, "path"},
+    {"shared_cache.redis", KEY_IGNORED, "url namespace max_value_size negative"},
+    {"shared_cache.redis", KEY_SECRET, "password"},
+    {"apple", KEY_IGNORED, "names_from_report split_os_version"},
+    {"js", KEY_IGNORED, "compat_scope_names partial_scopes used_artifact_bundles"},
+    {"symbfile", KEY_IGNORED,
+     "path_prefix prefer store_dir store_max_size store_min_free max_part_bytes max_part_inflated_bytes max_set_bytes "
+     "max_records max_parts staging_ttl body_timeout"},
+    {"ms_symcache", KEY_IGNORED,
+     "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
+    {"mozilla", KEY_IGNORED,
+     "compat sources max_jobs max_body_size lookup transport_errors negative_ttl cache tokens root_alias "
+     "non_integer_offsets module_name v4_require_version error_key path_prefix allow_private_network request_timeout "
+     "extra_name_chars v5_extensions fallback_sources missing_symbols client_otel profiler_apis version_file "
+     "broken_endpoint"},
+    {"mozilla.redis", KEY_IGNORED, "url manage"},
+    {"mozilla.lru", KEY_IGNORED, "max_size evict_count"},
+    {"mozilla.store", KEY_IGNORED,
+     "s3 gcs filesystem public_url extra serve disallowed_snippets scan_contents max_upload_size max_members "
+     "max_unpacked_size workers compress_extensions mime_overrides download_extensions allowed_download_domains "
+     "allow_any_domain v2_max_files try_retention serve_native"},
+    {"http", KEY_IGNORED, "unix_group reuseport file_max_age"},
+    {"http.cors", KEY_IGNORED, "mozilla_origins origins"},
+    {"auth", KEY_IGNORED, "require keys"},
+    {"memory", KEY_IGNORED, "request_budget queue_timeout"},
+    {"conversion", KEY_IGNORED, "max_memory max_time max_heavy"},
+    {"page", KEY_IGNORED, "enabled"},
+    {"cluster", KEY_IGNORED, "node_id results peers"},
+
+    /* Sources are read by origin/, as those of requests are. */
+    {"sources[]", KEY_IGNORED, "id name type path url bucket prefix region aws_credentials_provider client_email"},
+    {"sources[]", KEY_IGNORED_BOOL, "is_public has_index accept_invalid_certs"},
+    {"sources[]", KEY_SECRET, "headers token cookies access_key secret_key session_token private_key bearer_token"},
+    {"sources[].filters", KEY_IGNORED, "filetypes path_patterns"},
+    {"sources[].filters", KEY_IGNORED_BOOL, "requires_checksum"},
+    {"sources[].layout", KEY_IGNORED, "type casing"},
+};
+enum { GROUPS = sizeof groups / sizeof *groups };
+
+/* ---- look-up ---- */
+
+/* "a.b.c" to "a.b" (empty: top level) and "c". */
+static struct sl_str split(struct sl_str pattern, struct sl_str *last)
+{
+    const char *dot = pattern.size ? memrchr(pattern.data, '.', pattern.size) : NULL;
+    size_t size = dot ? (size_t)(dot - pattern.data) : 0;
+    *last = dot ? (struct sl_str){dot + 1, pattern.size - size - 1} : pattern;
+    return (struct sl_str){pattern.data, size};
+}
+
+/* The next of the names that blanks separate; empty at the end. */
+static struct sl_str next_name(const char **names)
+{
+    size_t size = strcspn(*names, " ");
+    struct sl_str name = {*names, size};
+    *names += size + ((*names)[size] == ' ');
+    return name;
+}
+
+static bool names_hold(const char *names, struct sl_str wanted)
+{
+    for (struct sl_str name = next_name(&names); name.size; name = next_name(&names))
+        if (sl_str_equal(name, wanted))
+            return true;
+    return false;
+}
+
+/* Whether `path` is `group` or lies below it. */
+static bool is_below(const char *path, struct sl_str group)
+{
+    return strncmp(path, group.data, group.size) == 0 &&
+           (path[group.size] == '\0' || path[group.size] == '.' || path[group.size] == '[');
+}
+
+enum key_class key_classify(struct sl_str pattern, const struct key **row)
+{
+    struct sl_str last, parent = split(pattern, &last);
+    enum key_class class = KEY_UNKNOWN;
+    *row = NULL;
+    for (size_t i = 0; i < config_key_count; i++) {
+        if (!is_below(config_keys[i].path, pattern))
+            continue;
+        if (config_keys[i].path[pattern.size] == '\0') {
+            *row = &config_keys[i];
+            return KEY_ROW;
+        }
+        class = KEY_GROUP;
+    }
+    for (size_t i = 0; i < GROUPS; i++) {
+        if (pattern.size && is_below(groups[i].path, pattern))
+            return KEY_GROUP;
+        if (sl_str_equal(parent, sl_str(groups[i].path)) && names_hold(groups[i].names, last))
+            return groups[i].class;
+    }
+    return class;
+}
+
+bool key_is_secret(struct sl_str pattern)
+{
+    const struct key *row;
+    struct sl_str last;
+    for (; pattern.size; pattern = split(pattern, &last))
+        if (key_classify(pattern, &row) == KEY_SECRET)
+            return true;
+    return false;
+}
+
+/* ---- suggestions ---- */
+enum { EDITS = 2, LONGEST = 64 };
+
+/* Levenshtein's distance, a row at a time; above EDITS it may be any larger number. */
+static size_t edits(struct sl_str a, struct sl_str b)
+{
+    size_t line[LONGEST + 1];
+    if (a.size > LONGEST || b.size > LONGEST || a.size > b.size + EDITS || b.size > a.size + EDITS)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= b.size; j++)
+        line[j] = j;
+    for (size_t i = 1; i <= a.size; i++) {
+        size_t diagonal = line[0];
+        line[0] = i;
+        for (size_t j = 1; j <= b.size; j++) {
+            size_t best = diagonal + (a.data[i - 1] != b.data[j - 1]), above = line[j];
+            best = above + 1 < best ? above + 1 : best;
+            best = line[j - 1] + 1 < best ? line[j - 1] + 1 : best;
+            diagonal = above;
+            line[j] = best;
+        }
+    }
+    return line[b.size];
+}
+
+struct nearest {
+    struct sl_str group, word, best;
+    size_t distance;
+};
+
+static void consider(struct nearest *n, struct sl_str name)
+{
+    size_t distance = edits(n->word, name);
+    if (distance < n->distance && distance < name.size) {
+        n->distance = distance;
+        n->best = name;
+    }
+}
+
+/* The segment of `path` that follows the group, if it lies below it. */
+static void consider_path(struct nearest *n, const char *path)
+{
+    if (!is_below(path, n->group) && n->group.size)
+        return;
+    const char *at = path + n->group.size;
+    if (n->group.size) {
+        if (*at != '.')
+            return;
+        at++;
+    }
+    consider(n, (struct sl_str){at, strcspn(at, ".[")});
+}
+
+struct sl_str key_nearest(struct sl_str pattern)
+{
+    struct nearest n = {.distance = EDITS + 1};
+    n.group = split(pattern, &n.word);
+    for (size_t i = 0; i < config_key_count; i++)
+        consider_path(&n, config_keys[i].path);
+    for (size_t i = 0; i < GROUPS; i++) {
+        const char *names = groups[i].names;
+        consider_path(&n, groups[i].path);
+        for (struct sl_str name; sl_str_equal(n.group, sl_str(groups[i].path)) && (name = next_name(&names)).size;)
+            consider(&n, name);
+    }
+    return n.best;
+}

@@ -1,0 +1,320 @@
+/* Values of the tree into the fields of the struct, by the table of keys. */
+#include <limits.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "config/impl.h"
+#include "core/duration.h"
+
+/* A duration or size that is added to a clock or an offset must not wrap. */
+#define LARGEST ((uint64_t)INT64_MAX)
+
+struct reading {
+    struct config *config;
+    const struct key *key;
+    const struct value *value;
+    struct value_problems *problems;
+};
+
+static void *field_at(struct config *config, size_t offset)
+{
+    return (char *)config + offset;
+}
+
+static void store_number(struct config *config, const struct key *key, uint64_t number)
+{
+    void *field = field_at(config, key->offset);
+    switch (key->type) {
+    case KEY_BOOL: *(bool *)field = number != 0; break;
+    case KEY_UNSIGNED: *(unsigned *)field = (unsigned)number; break;
+    case KEY_ENUM: *(int *)field = (int)number; break;
+    case KEY_COUNT:
+    case KEY_SIZE:
+    case KEY_DURATION: *(uint64_t *)field = number; break;
+    case KEY_STRING:
+    case KEY_WORD:
+    case KEY_TEXTS:
+    case KEY_STRINGS:
+    case KEY_SOURCES: break;
+    }
+}
+
+static void complain(struct reading *r, const char *what)
+{
+    char value[120];
+    value_problem(r->problems, r->value, false, r->key->path, "%s %s", scalar_describe(r->value, value), what);
+}
+
+static bool is_none(const struct key *key, const struct value *value)
+{
+    if (!key->none)
+        return false;
+    if (value->type == VALUE_NULL)
+        return strcmp(key->none, "null") == 0;
+    return value->type == VALUE_STRING && sl_str_equal(value->string, sl_str(key->none));
+}
+
+/* ---- numbers ---- */
+static void format_limit(enum key_type type, uint64_t number, struct sl_buf *out)
+{
+    if (type == KEY_DURATION)
+        duration_format(number, out);
+    else
+        sl_buf_printf(out, "%llu%s", (unsigned long long)number, type == KEY_SIZE ? " bytes" : "");
+}
+
+/* Stores a number that is inside its range; `negative` means below all of them. */
+static void take_number(struct reading *r, uint64_t number, bool negative)
+{
+    const struct key *key = r->key;
+    uint64_t max = key->max ? key->max : key->type == KEY_UNSIGNED ? UINT_MAX : LARGEST;
+    bool below = negative || number < key->min, above = !negative && number > max;
+    if (below && key->raise)
+        number = key->min;
+    else if (below || above) {
+        struct sl_buf text = {0};
+        sl_buf_cstr(&text, below ? "is too small, at least " : "is too large, at most ");
+        format_limit(key->type, below ? key->min : max, &text);
+        sl_buf_u8(&text, '\0');
+        complain(r, text.failed ? "is out of range" : (const char *)text.data);
+        sl_buf_free(&text);
+        return;
+    }
+    store_number(r->config, key, number);
+}
+
+static const char *or_none(const struct key *key, const char *without, const char *with_null, const char *with_off)
+{
+    return !key->none ? without : strcmp(key->none, "null") == 0 ? with_null : with_off;
+}
+
+static void read_count(struct reading *r)
+{
+    if (r->value->type != VALUE_INT)
+        complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
+    else
+        take_number(r, r->value->integer, r->value->negative);
+}
+
+static void read_size(struct reading *r)
+{
+    uint64_t bytes;
+    if (r->value->type == VALUE_INT)
+        take_number(r, r->value->integer, r->value->negative);
+    else if (r->value->type == VALUE_STRING && size_parse(r->value->string, &bytes))
+        take_number(r, bytes, false);
+    else
+        complain(r, or_none(r->key, "is not a size (examples: 512, 64KiB, 1GiB)",
+                            "is not a size (examples: 512, 64KiB, 1GiB, null)",
+                            "is not a size (examples: 512, 64KiB, 1GiB, off)"));
+}
+
+static void read_duration(struct reading *r)
+{
+    uint64_t ns;
+    if (r->value->type == VALUE_STRING && duration_parse(r->value->string, &ns))
+        take_number(r, ns, false);
+    else
+        complain(r, or_none(r->key, "is not a duration (examples: 30s, 5m, 1h 30m, 7days)",
+                            "is not a duration (examples: 30s, 5m, 1h 30m, 7days, null)",
+                            "is not a duration (examples: 30s, 5m, 1h 30m, 7days, off)"));
+}
+
+static void read_bool(struct reading *r)
+{
+    if (r->value->type == VALUE_BOOL)
+        store_number(r->config, r->key, r->value->boolean);
+    else
+        complain(r, "is neither true nor false");
+}
+
+/* ---- texts ---- */
+
+/* A version number or a yes is text where text is wanted, as it stands in the file. */
+static bool is_text(const struct value *value)
+{
+    return value->type == VALUE_STRING || value->type == VALUE_INT || value->type == VALUE_DOUBLE ||
+           value->type == VALUE_BOOL;
+}
+
+static bool good_text(struct reading *r, const struct value *value)
+{
+    struct reading at = {r->config, r->key, value, r->problems};
+    if (!is_text(value)) {
+        complain(&at, "is not a text");
+        return false;
+    }
+    if (value->string.size == 0) {
+        value_problem(r->problems, value, false, r->key->path, "the text is empty%s",
+                      r->key->none ? ", null turns it off" : "");
+        return false;
+    }
+    const char *wrong = r->key->check ? r->key->check(value->string) : NULL;
+    if (wrong) {
+        char what[120];
+        value_problem(r->problems, value, false, r->key->path, "%s: %s", scalar_describe(value, what), wrong);
+    }
+    return !wrong;
+}
+
+static void read_string(struct reading *r)
+{
+    if (good_text(r, r->value))
+        *(const char **)field_at(r->config, r->key->offset) = r->value->string.data;
+}
+
+static void read_word(struct reading *r)
+{
+    struct sl_buf text = {0};
+    for (int i = 0; r->key->words[i]; i++) {
+        if (is_text(r->value) && sl_str_equal(r->value->string, sl_str(r->key->words[i]))) {
+            if (r->key->type == KEY_WORD)
+                *(char **)field_at(r->config, r->key->offset) = (char *)(uintptr_t)r->value->string.data;
+            else
+                store_number(r->config, r->key, (uint64_t)i);
+            sl_buf_free(&text);
+            return;
+        }
+        sl_buf_printf(&text, "%s%s", i ? " " : "is not one of ", r->key->words[i]);
+    }
+    sl_buf_u8(&text, '\0');
+    complain(r, text.failed ? "is unknown" : (const char *)text.data);
+    sl_buf_free(&text);
+}
+
+/* Elements that are wrong are reported and left out. */
+static void read_list(struct reading *r)
+{
+    const struct value *items = r->value->items;
+    size_t count = r->value->count, good = 0;
+    if (r->key->one && is_text(r->value)) {
+        items = r->value;
+        count = 1;
+    } else if (r->value->type == VALUE_NULL) {
+        count = 0;
+    } else if (r->value->type != VALUE_LIST) {
+        complain(r, "is not a list");
+        return;
+    }
+    if (count < r->key->min) {
+        value_problem(r->problems, r->value, false, r->key->path, "the list is empty");
+        return;
+    }
+    struct sl_str *texts = SL_ARENA_ARRAY(&r->config->arena, struct sl_str, count);
+    const char **strings = SL_ARENA_ARRAY(&r->config->arena, const char *, count);
+    if (count && (!texts || !strings)) {
+        complain(r, "is too much for the memory");
+        return;
+    }
+    for (size_t i = 0; i < count && !config_enough(r->problems); i++) {
+        if (good_text(r, &items[i])) {
+            texts[good] = items[i].string;
+            strings[good++] = items[i].string.data;
+        }
+    }
+    if (r->key->type == KEY_TEXTS)
+        *(struct sl_str **)field_at(r->config, r->key->offset) = texts;
+    else
+        *(const char ***)field_at(r->config, r->key->offset) = strings;
+    *(size_t *)field_at(r->config, r->key->count_offset) = good;
+}
+
+/* ---- a row ---- */
+static void read_value(struct reading *r)
+{
+    switch (r->key->type) {
+    case KEY_BOOL: read_bool(r); break;
+    case KEY_UNSIGNED:
+    case KEY_COUNT: read_count(r); break;
+    case KEY_SIZE: read_size(r); break;
+    case KEY_DURATION: read_duration(r); break;
+    case KEY_STRING: read_string(r); break;
+    case KEY_WORD:
+    case KEY_ENUM: read_word(r); break;
+    case KEY_TEXTS:
+    case KEY_STRINGS: read_list(r); break;
+    case KEY_SOURCES: break;
+    }
+}
+
+static void read_none(struct reading *r)
+{
+    if (r->key->type == KEY_STRING)
+        *(const char **)field_at(r->config, r->key->offset) = NULL;
+    else
+        store_number(r->config, r->key, UINT64_MAX);
+}
+
+const struct value *config_find(const struct value *root, const char *path)
+{
+    while (root) {
+        char name[CONFIG_MAX_KEY + 1];
+        size_t size = strcspn(path, ".");
+        snprintf(name, sizeof name, "%.*s", (int)size, path);
+        root = value_get(root, name);
+        if (!path[size])
+            break;
+        path += size + 1;
+    }
+    return root;
+}
+
+/* ---- all ---- */
+static void set_default(struct config *config, const struct key *key)
+{
+    if (key->type == KEY_WORD)
+        *(char **)field_at(config, key->offset) = (char *)(uintptr_t)key->text;
+    else if (key->type == KEY_STRING)
+        *(const char **)field_at(config, key->offset) = key->text;
+    else
+        store_number(config, key, key->value);
+}
+
+void config_defaults(struct config *config)
+{
+    static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};
+    for (size_t i = 0; i < config_key_count; i++)
+        set_default(config, &config_keys[i]);
+    bool container = config_in_container();
+    config->bind = container ? container_bind : local_bind;
+    config->bind_count = 1;
+    config->cache_dir = container ? "/data" : NULL;
+    config->diagnostics.retry_misses_after = DURATION_NEVER;
+    config->diagnostics.retry_misses_after_public = DURATION_NEVER;
+    config->diagnostics.retry_malformed_after = DURATION_NEVER;
+
+    struct rlimit files;
+    uint64_t descriptors = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
+    uint64_t connections = descriptors > 1024 ? (descriptors - 512) / 2 : descriptors / 4;
+    config->http.max_connections = connections < 10000 ? (unsigned)connections : 10000;
+}
+
+/* Four bodies on their way for each that is worked on. */
+static void bodies_default(struct config *config)
+{
+    uint64_t slots = config->max_concurrent_requests;
+    if (config->http.max_bodies_in_flight == 0)
+        config->http.max_bodies_in_flight = slots == UINT64_MAX    ? 800
+                                            : slots < UINT_MAX / 4 ? (unsigned)slots * 4
+                                                                   : UINT_MAX;
+}
+
+void config_read(struct config *config, const struct value *root, struct value_problems *problems)
+{
+    for (size_t i = 0; i < config_key_count && !config_enough(problems); i++) {
+        struct reading r = {config, &config_keys[i], config_find(root, config_keys[i].path), problems};
+        struct sl_str name;
+        if (!r.value)
+            continue;
+        config->origins[i].line = r.value->line;
+        if (r.value->type == VALUE_STRING && env_is_reference(r.value->string, &name))
+            continue; /* the variable is not set, which was reported */
+        if (is_none(r.key, r.value))
+            read_none(&r);
+        else
+            read_value(&r);
+        if (r.key->then)
+            r.key->then(config);
+    }
+    bodies_default(config);
+}

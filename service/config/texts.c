@@ -1,0 +1,135 @@
+/* Checks of texts (listeners, networks, host names), and texts made fit to print. */
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+#include "config/impl.h"
+
+static bool copy_terminated(struct sl_str text, char *out, size_t size)
+{
+    if (text.size == 0 || text.size >= size)
+        return false;
+    memcpy(out, text.data, text.size);
+    out[text.size] = '\0';
+    return true;
+}
+
+static bool is_address(int family, struct sl_str text)
+{
+    char copy[64];
+    uint8_t bytes[16];
+    return copy_terminated(text, copy, sizeof copy) && inet_pton(family, copy, bytes) == 1;
+}
+
+/* Decimal digits, at most `most`. */
+static bool is_number(struct sl_str text, unsigned most)
+{
+    unsigned number = 0;
+    if (text.size == 0 || text.size > 5)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        number = number * 10 + (unsigned)(text.data[i] - '0');
+    }
+    return number <= most;
+}
+
+static struct sl_str from(struct sl_str text, size_t at)
+{
+    return (struct sl_str){text.data + at, text.size - at};
+}
+
+const char *text_is_listener(struct sl_str text)
+{
+    static const char forms[] = "allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd";
+    if (sl_str_equal(text, SL_STR("systemd")))
+        return NULL;
+    if (sl_str_starts(text, SL_STR("unix:"))) {
+        if (text.size < 6 || text.data[5] != '/')
+            return "the path of a socket must be absolute, unix:/path";
+        return text.size - 5 < sizeof((struct sockaddr_un *)NULL)->sun_path ? NULL
+                                                                            : "the path is too long for a socket";
+    }
+    const char *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
+    if (!colon)
+        return forms;
+    struct sl_str host = {text.data, (size_t)(colon - text.data)};
+    if (!is_number(from(text, host.size + 1), 65535))
+        return "the port must be a number from 0 to 65535";
+    if (host.size > 2 && host.data[0] == '[' && host.data[host.size - 1] == ']')
+        return is_address(AF_INET6, (struct sl_str){host.data + 1, host.size - 2}) ? NULL : "not an IPv6 address";
+    if (is_address(AF_INET, host))
+        return NULL;
+    if (is_address(AF_INET6, host))
+        return "an IPv6 address must stand in brackets, [IPv6]:PORT";
+    return host.size ? "host names are not allowed, use an IP address" : forms;
+}
+
+const char *text_is_network(struct sl_str text)
+{
+    const char *slash = text.size ? memchr(text.data, '/', text.size) : NULL;
+    struct sl_str address = {text.data, slash ? (size_t)(slash - text.data) : text.size};
+    bool v4 = is_address(AF_INET, address);
+    if (!v4 && !is_address(AF_INET6, address))
+        return "not an IP address or network (examples: 10.0.0.0/8, fd00::/8)";
+    if (slash && !is_number(from(text, address.size + 1), v4 ? 32 : 128))
+        return v4 ? "the prefix length must be from 0 to 32" : "the prefix length must be from 0 to 128";
+    return NULL;
+}
+
+const char *text_is_proxy(struct sl_str text)
+{
+    return sl_str_equal(text, SL_STR("unix")) ? NULL : text_is_network(text);
+}
+
+const char *text_is_host(struct sl_str text)
+{
+    struct sl_str name = sl_str_starts(text, SL_STR("*.")) ? from(text, 2) : text;
+    bool good = name.size > 0;
+    for (size_t i = 0; i < name.size; i++)
+        good = good && !strchr("/@?#* \t", name.data[i]);
+    return good ? NULL : "not a host name (examples: sentry.io, *.sentry.io)";
+}
+
+/* ---- printing ---- */
+
+/* The character at `at` and its length; 0 when the bytes are not UTF-8 (RFC 3629, section 4). */
+static size_t decode(struct sl_str text, size_t at, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const uint8_t *c = (const uint8_t *)text.data + at;
+    size_t size = c[0] < 0x80 ? 1 : c[0] < 0xC0 ? 0 : c[0] < 0xE0 ? 2 : c[0] < 0xF0 ? 3 : c[0] < 0xF8 ? 4 : 0;
+    if (size == 0 || size > text.size - at)
+        return 0;
+    *code = size == 1 ? c[0] : c[0] & (0x7Fu >> size);
+    for (size_t i = 1; i < size; i++) {
+        if ((c[i] & 0xC0) != 0x80)
+            return 0;
+        *code = *code << 6 | (c[i] & 0x3F);
+    }
+    return *code < least[size] || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000) ? 0 : size;
+}
+
+/* Control characters, line separators, byte order marks and no characters. */
+static bool unprintable(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029 || code == 0xFEFF ||
+           code == 0xFFFE || code == 0xFFFF;
+}
+
+void text_escape(struct sl_buf *out, struct sl_str text, bool quotes)
+{
+    for (size_t at = 0, size; at < text.size; at += size) {
+        uint32_t code = (uint8_t)text.data[at];
+        size = decode(text, at, &code);
+        if (size == 0 || unprintable(code)) {
+            code = size ? code : (uint8_t)text.data[at];
+            sl_buf_printf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+            size += size == 0;
+            continue;
+        }
+        if (quotes && (code == '"' || code == '\\'))
+            sl_buf_u8(out, '\\');
+        sl_buf_add(out, text.data + at, size);
+    }
+}

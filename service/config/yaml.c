@@ -1,0 +1,387 @@
+/* libyaml's events to a tree. The limits make the work linear in the text: aliases are copied, so that a walk meets every
+ * node once, and each copy counts against CONFIG_MAX_NODES (ten nested levels of ten aliases are 10^10 nodes). */
+#include <yaml.h>
+
+#include "base/map.h"
+#include "config/impl.h"
+
+/* The text of a key in the arena lies behind its place, so that struct value needs no field for it. */
+struct key_place {
+    uint32_t line, column;
+};
+
+struct builder {
+    yaml_parser_t parser;
+    yaml_event_t event;
+    bool have_event;
+    struct sl_str text;
+    struct sl_arena *arena;
+    struct value_problems *problems;
+    struct path path;
+    struct sl_map anchors; /* name -> struct value *, complete nodes only: a node cannot hold itself */
+    size_t nodes;
+};
+
+struct items { /* growing; a map's keys run parallel */
+    struct value *values;
+    struct sl_str *keys;
+    size_t count, capacity;
+};
+
+static void place_at(struct value *value, yaml_mark_t mark)
+{
+    value->line = (uint32_t)mark.line + 1;
+    value->column = (uint32_t)mark.column + 1;
+}
+
+struct value yaml_key_place(struct sl_str key)
+{
+    struct key_place place;
+    memcpy(&place, key.data - sizeof place, sizeof place);
+    return (struct value){.line = place.line, .column = place.column};
+}
+
+/* ---- problems ---- */
+static bool fail_at(struct builder *b, yaml_mark_t mark, const char *what)
+{
+    struct value at = {0};
+    place_at(&at, mark);
+    value_problem(b->problems, &at, false, path_shown(&b->path), "%s", what);
+    return false;
+}
+
+static bool out_of_memory(struct builder *b)
+{
+    value_problem(b->problems, NULL, false, "", "out of memory");
+    return false;
+}
+
+/* Errors below the scanner (bad UTF-8, control bytes) come with an offset instead of a mark. */
+static void place_of_offset(struct builder *b, size_t offset, struct value *at)
+{
+    at->line = at->column = 1;
+    for (size_t i = 0; i < offset && i < b->text.size; i++) {
+        bool newline = b->text.data[i] == '\n';
+        at->line += newline;
+        at->column = newline ? 1 : at->column + (((uint8_t)b->text.data[i] & 0xC0) != 0x80);
+    }
+}
+
+static bool syntax_error(struct builder *b)
+{
+    const yaml_parser_t *p = &b->parser;
+    struct value at = {0};
+    if (p->error == YAML_MEMORY_ERROR)
+        return out_of_memory(b);
+    const char *problem = p->problem ? p->problem : "unreadable";
+    if (p->error == YAML_READER_ERROR) {
+        place_of_offset(b, p->problem_offset, &at);
+        value_problem(b->problems, &at, false, "", "not valid YAML: %s", problem);
+        return false;
+    }
+    place_at(&at, p->problem_mark);
+    if (p->context && p->context_mark.line != p->problem_mark.line)
+        value_problem(b->problems, &at, false, "", "not valid YAML: %s (%s that begins on line %zu)", problem,
+                      p->context, p->context_mark.line + 1);
+    else
+        value_problem(b->problems, &at, false, "", "not valid YAML: %s%s%s%s", problem, p->context ? " (" : "",
+                      p->context ? p->context : "", p->context ? ")" : "");
+    return false;
+}
+
+static bool next(struct builder *b)
+{
+    if (b->have_event)
+        yaml_event_delete(&b->event);
+    b->have_event = yaml_parser_parse(&b->parser, &b->event) != 0;
+    return b->have_event || syntax_error(b);
+}
+
+/* ---- nodes ---- */
+static bool count_node(struct builder *b, unsigned depth)
+{
+    if (depth > CONFIG_MAX_DEPTH)
+        return fail_at(b, b->event.start_mark, "nested too deeply");
+    if (++b->nodes > CONFIG_MAX_NODES)
+        return fail_at(b, b->event.start_mark, "too many values (aliases count each time)");
+    return true;
+}
+
+static bool grow(struct builder *b, struct items *items)
+{
+    if (items->count < items->capacity)
+        return true;
+    size_t capacity = items->capacity ? items->capacity * 2 : 8;
+    struct value *values = SL_ARENA_ARRAY(b->arena, struct value, capacity);
+    struct sl_str *keys = SL_ARENA_ARRAY(b->arena, struct sl_str, capacity);
+    if (!values || !keys)
+        return out_of_memory(b);
+    if (items->count) {
+        memcpy(values, items->values, items->count * sizeof *values);
+        memcpy(keys, items->keys, items->count * sizeof *keys);
+    }
+    items->values = values;
+    items->keys = keys;
+    items->capacity = capacity;
+    return true;
+}
+
+static bool copy_tree(struct builder *b, const struct value *from, struct value *to, unsigned depth)
+{
+    if (!count_node(b, depth))
+        return false;
+    *to = *from;
+    if (from->type != VALUE_LIST && from->type != VALUE_MAP)
+        return true;
+    to->items = SL_ARENA_ARRAY(b->arena, struct value, from->count);
+    if (from->count && !to->items)
+        return out_of_memory(b);
+    if (from->type == VALUE_MAP) {
+        to->keys = SL_ARENA_ARRAY(b->arena, struct sl_str, from->count);
+        if (from->count && !to->keys)
+            return out_of_memory(b);
+        if (from->count)
+            memcpy(to->keys, from->keys, from->count * sizeof *to->keys);
+    }
+    for (size_t i = 0; i < from->count; i++)
+        if (!copy_tree(b, &from->items[i], &to->items[i], depth + 1))
+            return false;
+    return true;
+}
+
+static bool keep_anchor(struct builder *b, const char *anchor, const struct value *value)
+{
+    if (!anchor)
+        return true;
+    struct value *node = SL_ARENA_NEW(b->arena, struct value);
+    void **slot = node ? sl_map_slot(&b->anchors, sl_str(anchor), NULL) : NULL;
+    if (!slot)
+        return out_of_memory(b);
+    *node = *value;
+    *slot = node;
+    return true;
+}
+
+/* The alias stands where it is written; what is inside keeps the places of the anchor. */
+static bool build_alias(struct builder *b, struct value *out, unsigned depth)
+{
+    yaml_mark_t mark = b->event.start_mark;
+    const struct value *node = sl_map_get(&b->anchors, sl_str((const char *)b->event.data.alias.anchor));
+    if (!node)
+        return fail_at(b, mark, "alias of an anchor that was not completed before it");
+    if (!copy_tree(b, node, out, depth))
+        return false;
+    place_at(out, mark);
+    return true;
+}
+
+static bool build_scalar(struct builder *b, struct value *out)
+{
+    const char *tag = (const char *)b->event.data.scalar.tag;
+    const char *text = (const char *)b->event.data.scalar.value;
+    size_t size = b->event.data.scalar.length;
+    if (memchr(text, '\0', size))
+        return fail_at(b, b->event.start_mark, "text holds a NUL character");
+    char *copy = sl_arena_strndup(b->arena, text, size);
+    if (!copy)
+        return out_of_memory(b);
+    out->type = VALUE_STRING;
+    out->string = (struct sl_str){copy, size};
+    if (tag && strcmp(tag, "!") != 0 && strncmp(tag, "tag:yaml.org,2002:", 18) != 0)
+        return fail_at(b, b->event.start_mark, "tags are not supported");
+    if (tag ? strcmp(tag, "!") != 0 && strcmp(tag, YAML_STR_TAG) != 0
+            : b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+        scalar_resolve(out);
+    return true;
+}
+
+static bool build(struct builder *b, struct value *out, unsigned depth);
+
+static bool build_list(struct builder *b, struct value *out, unsigned depth)
+{
+    struct items items = {0};
+    while (next(b) && b->event.type != YAML_SEQUENCE_END_EVENT) {
+        if (!grow(b, &items))
+            return false;
+        struct path_place up = path_index(&b->path, items.count);
+        if (!build(b, &items.values[items.count], depth + 1))
+            return false;
+        path_up(&b->path, up);
+        items.count++;
+    }
+    if (!b->have_event)
+        return false;
+    out->type = VALUE_LIST;
+    out->items = items.values;
+    out->count = items.count;
+    return true;
+}
+
+/* ---- maps ---- */
+struct map_builder {
+    struct items items;
+    struct sl_map seen; /* keys */
+    struct value merge; /* the value of `<<` */
+    bool has_merge;
+};
+
+static bool take_key(struct builder *b, struct sl_str *key, bool *merge)
+{
+    if (b->event.type != YAML_SCALAR_EVENT)
+        return fail_at(b, b->event.start_mark, "a key must be plain text");
+    const char *text = (const char *)b->event.data.scalar.value;
+    size_t size = b->event.data.scalar.length;
+    if (size > CONFIG_MAX_KEY)
+        return fail_at(b, b->event.start_mark, "key is too long");
+    if (memchr(text, '\0', size))
+        return fail_at(b, b->event.start_mark, "text holds a NUL character");
+    struct key_place place = {(uint32_t)b->event.start_mark.line + 1, (uint32_t)b->event.start_mark.column + 1};
+    char *memory = sl_arena_alloc(b->arena, sizeof place + size + 1, _Alignof(struct key_place));
+    if (!memory)
+        return out_of_memory(b);
+    memcpy(memory, &place, sizeof place);
+    memcpy(memory + sizeof place, text, size + 1);
+    *key = (struct sl_str){memory + sizeof place, size};
+    *merge = b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE && sl_str_equal(*key, SL_STR("<<"));
+    return true;
+}
+
+/* False only when the reading must end: a second value of a key is reported and dropped. */
+static bool build_member(struct builder *b, struct map_builder *map, unsigned depth)
+{
+    struct sl_str key;
+    bool merge, fresh;
+    if (!take_key(b, &key, &merge) || !grow(b, &map->items))
+        return false;
+    struct path_place up = path_key(&b->path, key);
+    void **slot = sl_map_slot(&map->seen, key, &fresh);
+    if (!slot)
+        return out_of_memory(b);
+    *slot = map;
+    if (!fresh) {
+        struct value at = yaml_key_place(key);
+        value_problem(b->problems, &at, false, path_shown(&b->path), "the key occurs twice");
+        if (config_enough(b->problems))
+            return false;
+    }
+    struct value value = {0};
+    if (!next(b) || !build(b, &value, depth + 1))
+        return false;
+    path_up(&b->path, up);
+    if (merge) {
+        map->merge = value;
+        map->has_merge = true;
+    } else if (fresh) {
+        map->items.values[map->items.count] = value;
+        map->items.keys[map->items.count++] = key;
+    }
+    return true;
+}
+
+/* Keys that the map has not itself, of the first map that has them. */
+static bool merge_one(struct builder *b, struct map_builder *map, const struct value *from)
+{
+    if (from->type != VALUE_MAP) {
+        value_problem(b->problems, from, false, path_shown(&b->path), "only maps can be merged with <<");
+        return true;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        bool fresh;
+        void **slot = sl_map_slot(&map->seen, from->keys[i], &fresh);
+        if (!slot)
+            return out_of_memory(b);
+        *slot = map;
+        if (!fresh)
+            continue;
+        if (!grow(b, &map->items))
+            return false;
+        map->items.values[map->items.count] = from->items[i];
+        map->items.keys[map->items.count++] = from->keys[i];
+    }
+    return true;
+}
+
+static bool merge(struct builder *b, struct map_builder *map)
+{
+    if (!map->has_merge)
+        return true;
+    if (map->merge.type != VALUE_LIST)
+        return merge_one(b, map, &map->merge);
+    for (size_t i = 0; i < map->merge.count; i++)
+        if (!merge_one(b, map, &map->merge.items[i]))
+            return false;
+    return true;
+}
+
+static bool build_map(struct builder *b, struct value *out, unsigned depth)
+{
+    struct map_builder map = {0};
+    bool ok = true;
+    while (ok && (ok = next(b)) && b->event.type != YAML_MAPPING_END_EVENT)
+        ok = build_member(b, &map, depth);
+    ok = ok && merge(b, &map);
+    sl_map_free(&map.seen);
+    out->type = VALUE_MAP;
+    out->items = map.items.values;
+    out->keys = map.items.keys;
+    out->count = map.items.count;
+    return ok;
+}
+
+/* The node that the current event begins. */
+static bool build(struct builder *b, struct value *out, unsigned depth)
+{
+    if (b->event.type == YAML_ALIAS_EVENT)
+        return build_alias(b, out, depth);
+    if (!count_node(b, depth))
+        return false;
+    place_at(out, b->event.start_mark);
+    const char *name = b->event.type == YAML_SCALAR_EVENT           ? (char *)b->event.data.scalar.anchor
+                       : b->event.type == YAML_SEQUENCE_START_EVENT ? (char *)b->event.data.sequence_start.anchor
+                                                                    : (char *)b->event.data.mapping_start.anchor;
+    char *anchor = name ? sl_arena_strndup(b->arena, name, strlen(name)) : NULL;
+    if (name && !anchor)
+        return out_of_memory(b);
+    bool ok = b->event.type == YAML_SCALAR_EVENT           ? build_scalar(b, out)
+              : b->event.type == YAML_SEQUENCE_START_EVENT ? build_list(b, out, depth)
+                                                           : build_map(b, out, depth);
+    return ok && keep_anchor(b, anchor, out);
+}
+
+static bool build_document(struct builder *b, struct value *root, bool *empty)
+{
+    if (!next(b) || !next(b)) /* the stream's start, the document's */
+        return false;
+    *empty = b->event.type == YAML_STREAM_END_EVENT;
+    if (*empty)
+        return true;
+    if (!next(b) || !build(b, root, 0) || !next(b) || !next(b)) /* the document's end, and what comes then */
+        return false;
+    if (b->event.type != YAML_STREAM_END_EVENT)
+        return fail_at(b, b->event.start_mark, "a second document");
+    *empty = root->type == VALUE_NULL;
+    if (!*empty && root->type != VALUE_MAP) {
+        value_problem(b->problems, root, false, "", "the file must hold `key: value` lines");
+        return false;
+    }
+    return true;
+}
+
+bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, bool *empty,
+               struct value_problems *problems)
+{
+    struct builder b = {.text = text, .arena = arena, .problems = problems};
+    *root = (struct value){0};
+    *empty = false;
+    if (!yaml_parser_initialize(&b.parser))
+        return out_of_memory(&b);
+    yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&b.parser, (const unsigned char *)text.data, text.size);
+    bool ok = build_document(&b, root, empty);
+    if (b.have_event)
+        yaml_event_delete(&b.event);
+    yaml_parser_delete(&b.parser);
+    sl_map_free(&b.anchors);
+    path_free(&b.path);
+    return ok;
+}
