@@ -3,7 +3,7 @@
  * fetch_get is one whole download: deny list, at most three attempts, time limits, redirects checked hop by hop,
  * address checks on the socket actually opened, range-parallel parts, content decoding, size limits, and the removal of
  * a compression wrapper (gzip, zlib, zstd, xz, zip, CAB) from the finished file. Errors are those of the cache:
- * not found, permission denied, timeout, download error, malformed. */
+ * not found, permission denied, timeout, download error, malformed. HTTP is RFC 9110 (ranges: section 14). */
 #pragma once
 
 #include "base/arena.h"
@@ -16,7 +16,7 @@ struct fetch_header {
     struct sl_secret value;
 };
 
-struct fetch_options { /* of the process; set once, replaced at reload */
+struct fetch_options { /* of the process; what it points to must outlive fetch_close */
     uint64_t connect_timeout_ns, head_timeout_ns, max_download_timeout_ns, stall_timeout_ns;
     uint64_t max_download_size; /* UINT64_MAX = none */
     unsigned max_inflate_ratio, max_downloads, max_downloads_per_host;
@@ -28,9 +28,13 @@ struct fetch_options { /* of the process; set once, replaced at reload */
     unsigned deny_threshold;
     const struct sl_str *deny_never_block;
     size_t deny_never_block_count;
+    const char *tmp_dir; /* for files being decompressed; NULL = the system's */
+    uint64_t split_size; /* bytes of one range request; 0 = 128 MiB */
 };
 
-void fetch_init(const struct fetch_options *options); /* after loop_init */
+/* After loop_init. Resolves the hosts of the environment's proxies, which may block. */
+void fetch_init(const struct fetch_options *options);
+/* No download may be running. Before loop_close. */
 void fetch_close(void);
 
 struct fetch_request {
@@ -47,17 +51,23 @@ struct fetch_request {
 };
 
 /* Downloads into `fd` (an empty file opened read-write; truncated between attempts). On success the file holds the
- * decoded, unwrapped contents, written by plain writes and readable at offset 0. */
+ * decoded, unwrapped contents. A SL_DOWNLOAD_ERROR by the deny list has `duration_ns`, the rest of the block. */
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error) SL_SUSPENDS;
 
-/* Removes a compression wrapper of the file `fd` (spec of fetch_get), if it has one: on success `*unwrapped` is a new
- * unlinked temporary file in `tmp_dir` which the caller closes, or -1 when there was none. Blocks: pool work. */
-enum sl_code fetch_unwrap(int fd, const char *tmp_dir, uint64_t max_size, unsigned max_ratio, int *unwrapped,
-                          struct sl_error *error);
+/* Removes a compression wrapper of the file `fd`, if it has one: the file then holds the inner contents. `max_size` 0 =
+ * max_download_size. SL_MALFORMED with the decoder's text. Blocks: pool work. */
+enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
-/* `url` without user info and query, for logs and locations. Into the arena. */
+/* `url` without user info and query, for logs and locations. Into the arena; NULL when it is no URL. */
 const char *fetch_public_url(struct sl_arena *arena, const char *url);
 
-/* Whether an address (sockaddr) is reserved: not a public unicast destination. */
+/* Whether `url` is an absolute URL (RFC 3986, 4.3), of any scheme. */
+bool fetch_url_valid(const char *url);
+
+/* The host of a URL, without port, in the arena; NULL when it has none. */
+const char *fetch_url_host(struct sl_arena *arena, const char *url);
+uint64_t fetch_max_size(void); /* max_download_size */
+
+/* Whether an address (sockaddr) is reserved: not a public unicast destination (RFC 6890). */
 struct sockaddr;
 bool fetch_address_reserved(const struct sockaddr *address);

@@ -1,0 +1,240 @@
+/* Compressed bytes to plain ones: br, gzip (RFC 1952, multi-member), deflate (a zlib stream, RFC 1950), zstd (RFC 8878,
+ * all frames), xz. Whole input in memory (a mapping), output to a file under the limits of decompression. */
+#include <brotli/decode.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <lzma.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/file.h"
+#include "fetch/impl.h"
+
+enum { PIECE = 256 * 1024 };
+#define RATIO_COUNTS_FROM (256ull << 20) /* bytes of output below which no ratio is suspicious */
+
+bool decode_write(struct decode_sink *sink, const void *data, size_t size)
+{
+    if (size > sink->max_size - sink->written) {
+        sl_fail(sink->error, SL_MALFORMED, "Maximum file size exceeded");
+        return false;
+    }
+    if (sink->written + size > RATIO_COUNTS_FROM && (sink->written + size) / sink->max_ratio > sink->input) {
+        sl_fail(sink->error, SL_MALFORMED, "compression ratio above %llu", (unsigned long long)sink->max_ratio);
+        return false;
+    }
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(sink->fd, (const char *)data + at, size - at);
+        if (n <= 0) {
+            sl_fail(sink->error, SL_INTERNAL, "cannot write the decompressed file");
+            return false;
+        }
+        at += (size_t)n;
+    }
+    sink->written += size;
+    return true;
+}
+
+static enum sl_code sink_code(const struct decode_sink *sink)
+{
+    return sink->error->code;
+}
+
+static enum sl_code bad(struct decode_sink *sink, const char *what)
+{
+    return sl_fail(sink->error, SL_MALFORMED, "%s", what);
+}
+
+/* `gzip` also takes members that follow each other. */
+static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, struct decode_sink *sink)
+{
+    z_stream z = {.next_in = (Bytef *)in.data};
+    size_t left = in.size;
+    if (inflateInit2(&z, gzip ? 16 + MAX_WBITS : MAX_WBITS) != Z_OK)
+        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+    enum sl_code code = SL_OK;
+    for (int status = Z_OK; code == SL_OK;) {
+        if (z.avail_in == 0 && left) {
+            z.avail_in = left < PIECE ? (uInt)left : PIECE;
+            left -= z.avail_in;
+        }
+        z.next_out = out;
+        z.avail_out = PIECE;
+        status = inflate(&z, Z_NO_FLUSH);
+        if (status != Z_OK && status != Z_STREAM_END)
+            code = bad(sink, status == Z_BUF_ERROR ? "unexpected end of file"
+                             : z.msg               ? z.msg
+                                                   : "corrupt deflate stream");
+        else if (!decode_write(sink, out, PIECE - z.avail_out))
+            code = sink_code(sink);
+        if (status == Z_STREAM_END && code == SL_OK) {
+            bool another = gzip && z.avail_in + left >= 2 && z.next_in[0] == 0x1F && z.next_in[1] == 0x8B;
+            if (!another)
+                break;
+            inflateReset(&z);
+        }
+    }
+    inflateEnd(&z);
+    return code;
+}
+
+static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
+{
+    ZSTD_DStream *z = ZSTD_createDStream();
+    if (!z)
+        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+    ZSTD_inBuffer from = {in.data, in.size, 0};
+    enum sl_code code = SL_OK;
+    for (size_t hint = 1; code == SL_OK && (from.pos < from.size || hint != 0);) {
+        ZSTD_outBuffer to = {out, PIECE, 0};
+        size_t before = from.pos;
+        hint = ZSTD_decompressStream(z, &to, &from);
+        if (ZSTD_isError(hint))
+            code = bad(sink, ZSTD_getErrorName(hint));
+        else if (!decode_write(sink, out, to.pos))
+            code = sink_code(sink);
+        else if (from.pos == before && to.pos == 0)
+            code = bad(sink, "unexpected end of file");
+    }
+    ZSTD_freeDStream(z);
+    return code;
+}
+
+static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
+{
+    BrotliDecoderState *b = BrotliDecoderCreateInstance(NULL, NULL, NULL);
+    if (!b)
+        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+    size_t left = in.size;
+    const uint8_t *at = in.data;
+    enum sl_code code = SL_OK;
+    for (BrotliDecoderResult result = BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
+         code == SL_OK && result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;) {
+        size_t room = PIECE;
+        uint8_t *to = out;
+        result = BrotliDecoderDecompressStream(b, &left, &at, &room, &to, NULL);
+        if (result == BROTLI_DECODER_RESULT_ERROR)
+            code = bad(sink, BrotliDecoderErrorString(BrotliDecoderGetErrorCode(b)));
+        else if (!decode_write(sink, out, PIECE - room))
+            code = sink_code(sink);
+        else if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT)
+            code = bad(sink, "unexpected end of file");
+    }
+    BrotliDecoderDestroyInstance(b);
+    return code;
+}
+
+static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_sink *sink)
+{
+    enum { XZ_MEMORY = 256 << 20 };
+    lzma_stream z = LZMA_STREAM_INIT;
+    if (lzma_stream_decoder(&z, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK)
+        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+    z.next_in = in.data;
+    z.avail_in = in.size;
+    enum sl_code code = SL_OK;
+    for (lzma_ret status = LZMA_OK; code == SL_OK && status != LZMA_STREAM_END;) {
+        z.next_out = out;
+        z.avail_out = PIECE;
+        status = lzma_code(&z, LZMA_FINISH);
+        if (status != LZMA_OK && status != LZMA_STREAM_END)
+            code = bad(sink, status == LZMA_BUF_ERROR        ? "unexpected end of file"
+                             : status == LZMA_MEMLIMIT_ERROR ? "xz stream needs too much memory"
+                                                             : "corrupt xz stream");
+        else if (!decode_write(sink, out, PIECE - z.avail_out))
+            code = sink_code(sink);
+    }
+    lzma_end(&z);
+    return code;
+}
+
+enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_sink *sink)
+{
+    uint8_t *out = malloc(PIECE);
+    if (!out)
+        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+    enum sl_code code = SL_OK;
+    switch (coding) {
+    case CODING_IDENTITY: code = decode_write(sink, in.data, in.size) ? SL_OK : sink_code(sink); break;
+    case CODING_GZIP: code = inflate_all(in, true, out, sink); break;
+    case CODING_DEFLATE: code = inflate_all(in, false, out, sink); break;
+    case CODING_ZSTD: code = decode_zstd(in, out, sink); break;
+    case CODING_BR: code = decode_brotli(in, out, sink); break;
+    case CODING_XZ: code = decode_xz(in, out, sink); break;
+    }
+    free(out);
+    return code;
+}
+
+/* ---- in place ---- */
+static int temporary(void)
+{
+    const char *dir = fetch_state.options.tmp_dir ? fetch_state.options.tmp_dir : "/tmp";
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    char path[512];
+    int size = snprintf(path, sizeof path, "%s/decode-XXXXXX", dir);
+    if (size < 0 || (size_t)size >= sizeof path || (fd = mkostemp(path, O_CLOEXEC)) < 0)
+        return -1;
+    unlink(path);
+    return fd;
+}
+
+static bool copy_back(int from, int to, uint64_t size)
+{
+    off_t at = 0;
+    if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
+        return false;
+    while ((uint64_t)at < size) {
+        ssize_t n = copy_file_range(from, &at, to, NULL, size - (uint64_t)at, 0);
+        if (n > 0)
+            continue;
+        if (n == 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
+            return false;
+        struct sl_mapping mapping;
+        if (sl_map_fd(from, &mapping, NULL) != SL_OK)
+            return false;
+        for (n = 1; (uint64_t)at < size && n > 0; at += n)
+            n = write(to, mapping.bytes.data + at, size - (uint64_t)at);
+        sl_unmap(&mapping);
+        if (n <= 0)
+            return false;
+    }
+    return true;
+}
+
+enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
+                             enum sl_code (*decode)(struct sl_bytes in, void *arg, struct decode_sink *sink), void *arg)
+{
+    struct sl_error own;
+    struct sl_mapping mapping;
+    if (sl_map_fd(fd, &mapping, error) != SL_OK)
+        return SL_INTERNAL;
+    struct decode_sink sink = {.fd = temporary(), .input = mapping.bytes.size, .error = error ? error : &own};
+    sink.max_size = max_size ? max_size : fetch_state.options.max_download_size;
+    sink.max_ratio = fetch_state.options.max_inflate_ratio ? fetch_state.options.max_inflate_ratio : 1000;
+    enum sl_code code =
+        sink.fd < 0 ? sl_fail(error, SL_INTERNAL, "cannot make a temporary file") : decode(mapping.bytes, arg, &sink);
+    sl_unmap(&mapping);
+    if (code == SL_OK && !copy_back(sink.fd, fd, sink.written))
+        code = sl_fail(error, SL_INTERNAL, "cannot write the decompressed file");
+    if (sink.fd >= 0)
+        close(sink.fd);
+    return code;
+}
+
+static enum sl_code decode_coding(struct sl_bytes in, void *arg, struct decode_sink *sink)
+{
+    enum sl_code code = decode_bytes(in, *(enum coding *)arg, sink);
+    if (code == SL_MALFORMED && strcmp(sink->error->message, "Maximum file size exceeded") != 0)
+        sink->error->code = code = SL_DOWNLOAD_ERROR;
+    return code;
+}
+
+enum sl_code decode_file(int fd, enum coding coding, uint64_t max_size, struct sl_error *error)
+{
+    return decode_in_place(fd, max_size, error, decode_coding, &coding);
+}

@@ -1,0 +1,160 @@
+/* Hosts whose downloads keep failing are left alone for a while: failures are counted in buckets of time, and a host
+ * that had too many within the window is blocked. */
+#include "fetch/impl.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+struct bucket {
+    uint64_t start_ms;
+    unsigned failures;
+};
+
+struct deny_host {
+    struct sl_str name; /* follows the buckets */
+    uint64_t blocked_until_ms;
+    char trigger[320];
+    size_t count, capacity; /* buckets, oldest first */
+    struct bucket buckets[];
+};
+
+enum { SWEEP_AT = 1024 };
+static struct sl_map hosts;
+static size_t sweep_at = SWEEP_AT;
+
+static uint64_t window_ms(void)
+{
+    return DURATION_MS(fetch_state.options.deny_window_ns);
+}
+
+static uint64_t bucket_ms(void)
+{
+    uint64_t ms = DURATION_MS(fetch_state.options.deny_bucket_ns);
+    return ms ? ms : 1;
+}
+
+static bool forgotten(const struct deny_host *host, uint64_t now)
+{
+    bool recent = host->count && host->buckets[host->count - 1].start_ms + bucket_ms() + window_ms() > now;
+    return !recent && host->blocked_until_ms <= now;
+}
+
+static void sweep(uint64_t now)
+{
+    if (hosts.count < sweep_at)
+        return;
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&hosts, e));) {
+        struct deny_host *host = e->value;
+        if (forgotten(host, now)) {
+            sl_map_remove(&hosts, host->name);
+            free(host);
+        }
+    }
+    sweep_at = hosts.count * 2 > SWEEP_AT ? hosts.count * 2 : SWEEP_AT;
+}
+
+static struct deny_host *host_of(struct sl_str name)
+{
+    struct deny_host *host = sl_map_get(&hosts, name);
+    if (host)
+        return host;
+    uint64_t capacity = window_ms() / bucket_ms() + 1;
+    if (capacity > 4096)
+        capacity = 4096;
+    size_t table = sizeof *host + (size_t)capacity * sizeof *host->buckets;
+    host = calloc(1, table + name.size);
+    if (!host)
+        return NULL;
+    host->capacity = (size_t)capacity;
+    host->name = (struct sl_str){(char *)host + table, name.size};
+    memcpy((char *)host + table, name.data, name.size);
+    void **slot = sl_map_slot(&hosts, host->name, NULL);
+    if (!slot) {
+        free(host);
+        return NULL;
+    }
+    *slot = host;
+    return host;
+}
+
+static bool never_blocked(struct sl_str name)
+{
+    for (size_t i = 0; i < fetch_state.options.deny_never_block_count; i++)
+        if (sl_str_equal(fetch_state.options.deny_never_block[i], name))
+            return true;
+    return false;
+}
+
+static unsigned count_failure(struct deny_host *host, uint64_t now)
+{
+    uint64_t start = now - now % bucket_ms();
+    if (host->count && host->buckets[host->count - 1].start_ms == start) {
+        host->buckets[host->count - 1].failures++;
+    } else {
+        if (host->count == host->capacity)
+            memmove(host->buckets, host->buckets + 1, --host->count * sizeof *host->buckets);
+        host->buckets[host->count++] = (struct bucket){start, 1};
+    }
+    unsigned total = 0;
+    for (size_t i = 0; i < host->count; i++)
+        if (host->buckets[i].start_ms + window_ms() >= start)
+            total += host->buckets[i].failures;
+    return total;
+}
+
+void deny_register(struct sl_str name, const struct sl_error *why)
+{
+    uint64_t now = loop_now_ms();
+    if (!fetch_state.options.deny_list_enabled || name.size == 0)
+        return;
+    sweep(now);
+    struct deny_host *host = host_of(name);
+    if (!host || host->blocked_until_ms > now)
+        return;
+    if (count_failure(host, now) < fetch_state.options.deny_threshold || never_blocked(name))
+        return;
+    host->blocked_until_ms = now + DURATION_MS(fetch_state.options.deny_block_ns);
+    const char *prefix = why->code == SL_TIMEOUT ? "download timed out after " : "download failed: ";
+    struct sl_buf text = {0};
+    sl_buf_cstr(&text, prefix);
+    sl_buf_cstr(&text, why->message);
+    size_t size = text.size < sizeof host->trigger - 1 ? text.size : sizeof host->trigger - 1;
+    if (size)
+        memcpy(host->trigger, text.data, size);
+    host->trigger[size] = '\0';
+    sl_buf_free(&text);
+    metric_add(METRIC_BLOCKED_HOSTS, 1, NULL, NULL, NULL);
+    log_warn("fetch", "host blocked after too many download failures", LOG_SLSTR("host", name), LOG_ERR(why));
+}
+
+enum sl_code deny_check(struct sl_str name, struct sl_error *error)
+{
+    struct deny_host *host = fetch_state.options.deny_list_enabled ? sl_map_get(&hosts, name) : NULL;
+    uint64_t now = loop_now_ms();
+    if (!host || host->blocked_until_ms <= now)
+        return SL_OK;
+    struct sl_buf time = {0};
+    duration_format(fetch_state.options.deny_block_ns, &time);
+    enum sl_code code = sl_fail(error, SL_DOWNLOAD_ERROR,
+                                "Host " SL_STR_FMT " is temporarily blocked because there were too many download "
+                                "failures. It will remain blocked for a maximum of " SL_STR_FMT
+                                ". The error that triggered the block was: `%s`.",
+                                SL_STR_ARG(name), SL_STR_ARG(sl_buf_view(&time)), host->trigger);
+    if (error)
+        error->duration_ns = (host->blocked_until_ms - now) * 1000000u;
+    sl_buf_free(&time);
+    return code;
+}
+
+void deny_close(void)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&hosts, e));)
+        free(e->value);
+    sl_map_free(&hosts);
+    sweep_at = SWEEP_AT;
+}

@@ -1,0 +1,528 @@
+/* fetch_get: one download from the deny list to the finished file. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "core/status.h"
+#include "fetch/impl.h"
+
+enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10 };
+
+struct download {
+    const struct fetch_request *request;
+    struct sl_arena *arena;
+    int fd;
+    uint64_t max_size;
+    struct time_limit limit; /* of the whole */
+    struct hop first;
+    /* of the latest attempt */
+    enum coding coding;
+    int64_t retry_after_s;
+};
+
+/* What the head of an answer tells to do. */
+enum verdict { COMPLETE, PARTIAL, EMPTY, WITHOUT_RANGE, REDIRECT, BAD_STATUS, REFUSED };
+
+struct exchange {
+    struct transfer transfer;
+    struct download *download;
+    const struct hop *hop;
+    bool ranged;
+    enum verdict verdict;
+    struct byte_range range; /* PARTIAL, and of a part what was asked for */
+    struct sl_error error;   /* REFUSED */
+};
+
+/* ---- request headers ---- */
+static bool token(struct sl_str name)
+{
+    for (size_t i = 0; i < name.size; i++)
+        if (name.data[i] <= ' ' || name.data[i] >= 127 || strchr("\"(),/:;<=>?@[\\]{}", name.data[i]))
+            return false;
+    return name.size > 0;
+}
+
+static bool field_value(struct sl_str value)
+{
+    for (size_t i = 0; i < value.size; i++)
+        if (((uint8_t)value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 127)
+            return false;
+    return true;
+}
+
+static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_str value)
+{
+    struct sl_buf line = {0};
+    sl_buf_str(&line, name);
+    sl_buf_cstr(&line, value.size ? ": " : ";");
+    sl_buf_str(&line, value);
+    sl_buf_u8(&line, 0);
+    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
+    if (line.data)
+        explicit_bzero(line.data, line.size);
+    sl_buf_free(&line);
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
+static bool configured(const struct download *d, const struct hop *hop, struct sl_str name)
+{
+    for (size_t i = 0; hop_same_host(hop, &d->first) && i < d->request->header_count; i++)
+        if (sl_str_equal_nocase(d->request->headers[i].name, name))
+            return true;
+    return false;
+}
+
+/* The headers of a hop; NULL and an error when one of them cannot be sent. */
+static struct curl_slist *request_headers(const struct download *d, const struct hop *hop, const char *referer,
+                                          const char *range, const char *if_range, struct sl_error *error)
+{
+    const struct {
+        const char *name, *value;
+    } own[] = {{"User-Agent", "symloom/" SYMLOOM_VERSION},
+               {"Accept-Encoding", "br, deflate, gzip, zstd"},
+               {"Range", range},
+               {"If-Range", if_range},
+               {"Referer", referer}};
+    struct curl_slist *list = NULL;
+    bool ok = true;
+    for (size_t i = 0; ok && hop_same_host(hop, &d->first) && i < d->request->header_count; i++) {
+        const struct fetch_header *h = &d->request->headers[i];
+        if (!token(h->name))
+            continue;
+        if (!field_value(secret_open(h->value))) {
+            curl_slist_free_all(list);
+            sl_fail(error, SL_DOWNLOAD_ERROR, "failed to parse header value");
+            return NULL;
+        }
+        ok = add_field(&list, h->name, secret_open(h->value));
+    }
+    for (size_t i = 0; ok && i < sizeof own / sizeof *own; i++)
+        if (own[i].value && !configured(d, hop, sl_str(own[i].name)))
+            ok = add_field(&list, sl_str(own[i].name), sl_str(own[i].value));
+    if (ok)
+        return list;
+    curl_slist_free_all(list);
+    sl_fail(error, SL_INTERNAL, "out of memory");
+    return NULL;
+}
+
+/* ---- what an answer means ---- */
+static bool coding_of(const struct transfer *t, enum coding *coding, struct sl_error *error)
+{
+    static const struct {
+        const char *name;
+        enum coding coding;
+    } codings[] = {{"", CODING_IDENTITY},   {"identity", CODING_IDENTITY}, {"br", CODING_BR},    {"gzip", CODING_GZIP},
+                   {"x-gzip", CODING_GZIP}, {"deflate", CODING_DEFLATE},   {"zstd", CODING_ZSTD}};
+    if (t->coding_count > 1) {
+        sl_fail(error, SL_DOWNLOAD_ERROR, "Multiple content encodings not supported");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof codings / sizeof *codings; i++)
+        if (strcmp(t->coding, codings[i].name) == 0) {
+            *coding = codings[i].coding;
+            return true;
+        }
+    sl_fail(error, SL_DOWNLOAD_ERROR, "Unsupported content encoding");
+    return false;
+}
+
+static enum sl_code too_big(struct sl_error *error)
+{
+    return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+}
+
+static bool redirects(long status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+static enum verdict judge_range(struct exchange *e)
+{
+    struct transfer *t = &e->transfer;
+    if (!byte_range_parse(t->content_range, &e->range))
+        return WITHOUT_RANGE;
+    if (e->range.total == 0)
+        return EMPTY;
+    if (e->range.start == 0 && e->range.end + 1 == e->range.total)
+        return COMPLETE;
+    if (e->range.start != 0 || e->range.end >= e->range.total)
+        return WITHOUT_RANGE;
+    if (e->range.total > e->download->max_size) {
+        too_big(&e->error);
+        return REFUSED;
+    }
+    t->limit = e->range.end + 1;
+    return PARTIAL;
+}
+
+static enum verdict judge(struct exchange *e)
+{
+    struct transfer *t = &e->transfer;
+    if (redirects(t->status) && t->location && !(t->status == 302 && strcmp(e->hop->host, "dev.azure.com") == 0))
+        return REDIRECT;
+    if (t->status == 416 && e->ranged)
+        return WITHOUT_RANGE;
+    if (t->status < 200 || t->status > 299)
+        return BAD_STATUS;
+    if (!coding_of(t, &e->download->coding, &e->error))
+        return REFUSED;
+    if (t->status == 206 && t->has_content_range && e->ranged)
+        return judge_range(e);
+    if (t->content_length > 0 && (uint64_t)t->content_length > e->download->max_size) {
+        too_big(&e->error);
+        return REFUSED;
+    }
+    return COMPLETE;
+}
+
+static enum body_action decide(struct transfer *t)
+{
+    struct exchange *e = t->arg;
+    e->verdict = judge(e);
+    switch (e->verdict) {
+    case COMPLETE:
+    case PARTIAL: return BODY_STORE;
+    case REDIRECT:
+    case BAD_STATUS: return BODY_DISCARD;
+    default: return BODY_STOP;
+    }
+}
+
+/* Errors of statuses; the table of HTTP sources. */
+static enum sl_code status_error(long status, struct sl_error *error)
+{
+    if (status == 401 || status == 403)
+        return sl_fail(error, SL_PERMISSION_DENIED, "%ld %s", status, status_reason((int)status));
+    if (status == 302)
+        return sl_fail(error, SL_PERMISSION_DENIED, "Potential login page detected");
+    if (status >= 400 && status <= 499 && status != 429)
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
+    return sl_fail(error, SL_DOWNLOAD_ERROR, "%ld %s", status, status_reason((int)status));
+}
+
+/* ---- one exchange ---- */
+static enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
+                                   struct sl_error *error)
+{
+    struct download *d = e->download;
+    struct transfer *t = &e->transfer;
+    t->url = e->hop->url;
+    t->user = e->hop->user;
+    t->password = e->hop->password;
+    t->trusted = d->request->trusted;
+    t->accept_invalid_certs = d->request->accept_invalid_certs;
+    t->fd = d->fd;
+    t->arg = e;
+    t->headers = request_headers(d, e->hop, referer, range, if_range, error);
+    if (!t->headers)
+        return error->code;
+    return transfer_start(t) ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+}
+
+static void exchange_end(struct exchange *e)
+{
+    transfer_end(&e->transfer);
+    curl_slist_free_all(e->transfer.headers);
+    metric_add(METRIC_DOWNLOAD_BYTES, e->transfer.stored, e->download->request->source, NULL, NULL);
+}
+
+static struct time_limit sooner(struct time_limit a, struct time_limit b)
+{
+    return a.until_ms < b.until_ms ? a : b;
+}
+
+/* ---- parts ---- */
+struct part {
+    struct exchange exchange;
+    struct fiber_group *group;
+    const char *etag;
+    struct sl_error error;
+};
+
+static enum body_action decide_part(struct transfer *t)
+{
+    struct exchange *e = t->arg;
+    struct byte_range got;
+    bool as_asked = t->status == 206 && t->has_content_range && byte_range_parse(t->content_range, &got) &&
+                    got.start == e->range.start && got.end == e->range.end && got.total == e->range.total;
+    e->verdict = as_asked ? PARTIAL : REFUSED;
+    if (!as_asked)
+        sl_fail(&e->error, SL_DOWNLOAD_ERROR, "unexpected answer to a range request");
+    return as_asked ? BODY_STORE : BODY_STOP;
+}
+
+static enum sl_code stored_all(const struct exchange *e, struct sl_error *error)
+{
+    uint64_t wanted = e->range.end - e->range.start + 1;
+    if (e->transfer.too_long)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "answer longer than its range");
+    enum sl_code code = transfer_failure(&e->transfer, error);
+    if (code == SL_OK && e->transfer.stored != wanted)
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer shorter than its range");
+    return code;
+}
+
+static enum sl_code get_part(struct part *part)
+{
+    struct exchange *e = &part->exchange;
+    struct sl_error *error = &part->error;
+    char range[64];
+    snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)e->range.start,
+             (unsigned long long)e->range.end);
+    e->transfer.offset = e->range.start;
+    e->transfer.limit = e->range.end - e->range.start + 1;
+    e->transfer.decide = decide_part;
+    bool strong = part->etag[0] == '"';
+    enum sl_code code = exchange_start(e, NULL, range, strong ? part->etag : NULL, error);
+    struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
+    if (code == SL_OK)
+        code = transfer_wait_head(&e->transfer, sooner(head, e->download->limit), error);
+    if (code == SL_OK)
+        code = transfer_wait_end(&e->transfer, e->download->limit, error);
+    if (code == SL_OK && e->verdict == REFUSED) {
+        *error = e->error;
+        code = error->code;
+    }
+    if (code == SL_OK)
+        code = stored_all(e, error);
+    exchange_end(e);
+    return code;
+}
+
+static void part_fiber(void *arg)
+{
+    struct part *part = arg;
+    if (get_part(part) != SL_OK)
+        fiber_group_cancel(part->group); /* the others are of no use now */
+}
+
+static size_t start_parts(struct exchange *first, struct fiber_group *group, struct part *parts)
+{
+    struct byte_range ranges[MAX_PARTS];
+    size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges);
+    fiber_group_init(group, NULL);
+    for (size_t i = 0; i < count; i++) {
+        parts[i] = (struct part){.group = group, .etag = first->transfer.etag};
+        parts[i].exchange.download = first->download;
+        parts[i].exchange.hop = first->hop;
+        parts[i].exchange.range = ranges[i];
+        if (!fiber_start(group, part_fiber, &parts[i])) {
+            sl_fail(&parts[i].error, SL_INTERNAL, "too many fibers");
+            return i + 1;
+        }
+    }
+    return count;
+}
+
+/* The body of `first` and everything behind it. */
+static enum sl_code get_partial(struct exchange *first, struct sl_error *error)
+{
+    struct part parts[MAX_PARTS];
+    struct fiber_group group;
+    if (ftruncate(first->download->fd, (off_t)first->range.total) != 0)
+        return sl_fail(error, SL_INTERNAL, "cannot make room for the downloaded file");
+    size_t count = start_parts(first, &group, parts);
+    enum sl_code code = transfer_wait_end(&first->transfer, first->download->limit, error);
+    if (code == SL_OK)
+        code = stored_all(first, error);
+    if (code != SL_OK)
+        fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+    const struct sl_error *cancelled = NULL;
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        if (parts[i].error.code == SL_CANCELLED)
+            cancelled = &parts[i].error; /* because of another one's failure, or the caller's end */
+        else if (parts[i].error.code != SL_OK)
+            *error = parts[i].error, code = error->code;
+    }
+    if (code == SL_OK && cancelled)
+        *error = *cancelled, code = error->code;
+    return code;
+}
+
+/* ---- one attempt ---- */
+struct hops {
+    struct hop now;
+    const char *referer;
+    unsigned redirects;
+    bool ranged;
+};
+
+static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
+{
+    if (e->verdict == PARTIAL)
+        return get_partial(e, error);
+    enum sl_code code = transfer_wait_end(&e->transfer, e->download->limit, error);
+    if (code == SL_OK && e->transfer.too_long)
+        code = too_big(error);
+    return code == SL_OK ? transfer_failure(&e->transfer, error) : code;
+}
+
+static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_error *error)
+{
+    struct hop next;
+    if (++hops->redirects > MAX_REDIRECTS)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "too many redirects");
+    enum sl_code code = hop_follow(e->download->arena, e->hop, e->transfer.location, &next, error);
+    if (code == SL_OK) {
+        hops->referer = hop_referer(e->download->arena, &hops->now, &next);
+        hops->now = next;
+    }
+    return code;
+}
+
+/* Sends one request and deals with its answer; `*again` when another request must follow. */
+static enum sl_code one_exchange(struct download *d, struct hops *hops, struct time_limit head, bool *again,
+                                 struct sl_error *error)
+{
+    const struct hop hop = hops->now;
+    struct exchange e = {.download = d, .hop = &hop, .ranged = hops->ranged};
+    char range[64];
+    snprintf(range, sizeof range, "bytes=0-%llu", (unsigned long long)fetch_state.options.split_size - 1);
+    e.transfer.limit = d->max_size;
+    e.transfer.decide = decide;
+    *again = false;
+    enum sl_code code = exchange_start(&e, hops->referer, hops->ranged ? range : NULL, NULL, error);
+    if (code == SL_OK)
+        code = transfer_wait_head(&e.transfer, sooner(head, d->limit), error);
+    if (code == SL_OK && !e.transfer.head_complete) {
+        code = transfer_failure(&e.transfer, error);
+        if (code == SL_OK)
+            code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer without a head");
+    } else if (code == SL_OK) {
+        d->retry_after_s = e.transfer.retry_after_s;
+        switch (e.verdict) {
+        case COMPLETE:
+        case PARTIAL: code = end_of_body(&e, error); break;
+        case EMPTY: break;
+        case WITHOUT_RANGE:
+            hops->ranged = false;
+            *again = true;
+            break;
+        case REDIRECT:
+            transfer_wait_end(&e.transfer, sooner(head, d->limit), error); /* so that the connection lives on */
+            *again = (code = follow(&e, hops, error)) == SL_OK;
+            break;
+        case BAD_STATUS:
+            transfer_wait_end(&e.transfer, sooner(head, d->limit), error);
+            code = status_error(e.transfer.status, error);
+            break;
+        case REFUSED:
+            *error = e.error;
+            code = error->code;
+            break;
+        }
+    }
+    exchange_end(&e);
+    return code;
+}
+
+static enum sl_code attempt(struct download *d, struct sl_error *error)
+{
+    struct hops hops = {.now = d->first, .ranged = true};
+    struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
+    d->coding = CODING_IDENTITY;
+    d->retry_after_s = -1;
+    if (ftruncate(d->fd, 0) != 0 || lseek(d->fd, 0, SEEK_SET) != 0)
+        return sl_fail(error, SL_INTERNAL, "cannot empty the downloaded file");
+    metric_add(METRIC_DOWNLOAD_ATTEMPTS, 1, d->request->source, NULL, NULL);
+    enum sl_code code;
+    bool again;
+    do
+        code = one_exchange(d, &hops, head, &again, error);
+    while (code == SL_OK && again);
+    return code;
+}
+
+static bool final(enum sl_code code)
+{
+    return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
+}
+
+static enum sl_code attempts(struct download *d, struct sl_error *error)
+{
+    enum sl_code code = SL_INTERNAL;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        code = attempt(d, error);
+        if (final(code) || i + 1 == ATTEMPTS || loop_now_ms() >= d->limit.until_ms ||
+            d->retry_after_s > MAX_RETRY_AFTER_S)
+            break;
+        log_debug("fetch", "attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
+        if (!fiber_sleep(d->retry_after_s > 0 ? (uint64_t)d->retry_after_s * 1000 : RETRY_PAUSE_MS))
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+    }
+    return code;
+}
+
+/* ---- after the attempts, on the pool ---- */
+struct finish {
+    int fd;
+    enum coding coding;
+    uint64_t max_size;
+    bool keep_wrapper;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void finish_work(void *arg)
+{
+    struct finish *f = arg;
+    f->code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, f->max_size, f->error);
+    if (f->code == SL_OK && !f->keep_wrapper)
+        f->code = fetch_unwrap(f->fd, f->max_size, f->error);
+}
+
+static enum sl_code finish(struct download *d, struct sl_error *error)
+{
+    struct finish f = {d->fd, d->coding, d->max_size, d->request->keep_wrapper, SL_OK, error};
+    enum sl_code code = pool_run(POOL_IO, finish_work, &f, error);
+    return code == SL_OK ? f.code : code;
+}
+
+static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_error *error)
+{
+    struct slot slot;
+    enum sl_code code = slot_take(host, &slot, error);
+    if (code != SL_OK)
+        return code;
+    uint64_t start = clock_mono_ns();
+    d->limit =
+        time_limit(d->request->timeout_ns ? d->request->timeout_ns : fetch_state.options.max_download_timeout_ns);
+    code = d->request->deny_list ? deny_check(host, error) : SL_OK;
+    if (code == SL_OK) {
+        code = attempts(d, error);
+        if (d->request->deny_list && (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT))
+            deny_register(host, error);
+    }
+    slot_give(&slot);
+    metric_observe(METRIC_DOWNLOAD_SECONDS, (double)(clock_mono_ns() - start) / 1e9, d->request->source, "total", NULL);
+    return code == SL_OK ? finish(d, error) : code;
+}
+
+enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error)
+{
+    struct sl_error own;
+    struct sl_arena arena = {0};
+    struct download d = {.request = request, .arena = &arena, .fd = fd};
+    error = error ? error : &own;
+    *error = (struct sl_error){0};
+    d.max_size = request->max_size ? request->max_size : fetch_state.options.max_download_size;
+    enum sl_code code = hop_parse(&arena, request->url, &d.first, error);
+    if (code == SL_OK && request->deny_list)
+        code = deny_check(sl_str(d.first.host), error);
+    if (code == SL_OK)
+        code = with_slot(&d, sl_str(d.first.host), error);
+    metric_add(METRIC_DOWNLOADS, 1, request->source, sl_code_name(code), NULL);
+    if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_INTERNAL)
+        log_info("fetch", "download failed", LOG_STR("source", request->source), LOG_URL("url", request->url),
+                 LOG_ERR(error));
+    sl_arena_free(&arena);
+    return code;
+}

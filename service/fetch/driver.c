@@ -1,0 +1,184 @@
+/* libcurl's multi-socket interface on the loop: a poll handle per socket, one timer per pool of connections. */
+#include "fetch/impl.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+
+struct pool {
+    CURLM *multi;
+    uv_timer_t timer;
+    int running;
+};
+
+struct watched { /* a socket of curl's */
+    uv_poll_t poll;
+    struct pool *pool;
+    curl_socket_t socket;
+};
+
+struct fetch_state fetch_state;
+static struct pool pools[DRIVER_POOLS];
+
+static void collect(struct pool *pool)
+{
+    int left;
+    for (CURLMsg *message; (message = curl_multi_info_read(pool->multi, &left));)
+        if (message->msg == CURLMSG_DONE)
+            transfer_finished(message->easy_handle, message->data.result);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct watched *w = poll->data;
+    int action = status < 0
+                     ? CURL_CSELECT_ERR
+                     : ((events & UV_READABLE) ? CURL_CSELECT_IN : 0) | ((events & UV_WRITABLE) ? CURL_CSELECT_OUT : 0);
+    struct pool *pool = w->pool;
+    curl_multi_socket_action(pool->multi, w->socket, action, &pool->running);
+    collect(pool);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct pool *pool = timer->data;
+    curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &pool->running);
+    collect(pool);
+}
+
+static void free_watched(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void *of_socket)
+{
+    struct pool *pool = arg;
+    struct watched *w = of_socket;
+    if (what == CURL_POLL_REMOVE) {
+        if (w) {
+            curl_multi_assign(pool->multi, socket, NULL);
+            uv_poll_stop(&w->poll);
+            uv_close((uv_handle_t *)&w->poll, free_watched);
+        }
+        return 0;
+    }
+    if (!w) {
+        w = calloc(1, sizeof *w);
+        if (!w)
+            return -1;
+        *w = (struct watched){.pool = pool, .socket = socket};
+        if (uv_poll_init_socket(loop_get(), &w->poll, socket) != 0) {
+            free(w);
+            return -1;
+        }
+        w->poll.data = w;
+        curl_multi_assign(pool->multi, socket, w);
+    }
+    int events = ((what & CURL_POLL_IN) ? UV_READABLE : 0) | ((what & CURL_POLL_OUT) ? UV_WRITABLE : 0);
+    uv_poll_start(&w->poll, events, on_ready);
+    return 0;
+}
+
+static int on_timeout(CURLM *multi, long ms, void *arg)
+{
+    struct pool *pool = arg;
+    if (ms < 0)
+        uv_timer_stop(&pool->timer);
+    else /* 0 as well: curl must not be entered from within itself */
+        uv_timer_start(&pool->timer, on_timer, (uint64_t)ms, 0);
+    return 0;
+}
+
+bool driver_add(enum driver_pool pool, CURL *easy)
+{
+    return curl_multi_add_handle(pools[pool].multi, easy) == CURLM_OK;
+}
+
+void driver_remove(enum driver_pool pool, CURL *easy)
+{
+    curl_multi_remove_handle(pools[pool].multi, easy);
+}
+
+/* The addresses of one proxy URL of the environment: connections to them are the operator's wish. */
+static void add_proxy(const char *variable)
+{
+    const char *url = getenv(variable);
+    if (!url || !*url)
+        return;
+    CURLU *parts = curl_url();
+    char *host = NULL;
+    struct addrinfo *found = NULL;
+    if (parts &&
+        curl_url_set(parts, CURLUPART_URL, url, CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK && getaddrinfo(host, NULL, NULL, &found) == 0) {
+        size_t most = sizeof fetch_state.proxies / sizeof *fetch_state.proxies;
+        for (struct addrinfo *a = found; a && fetch_state.proxy_count < most; a = a->ai_next) {
+            struct network *network = &fetch_state.proxies[fetch_state.proxy_count];
+            network->bits = 128;
+            fetch_state.proxy_count += network_sockaddr(a->ai_addr, network->bytes);
+        }
+        freeaddrinfo(found);
+    } else {
+        log_warn("fetch", "proxy of the environment not found", LOG_STR("variable", variable));
+    }
+    curl_free(host);
+    curl_url_cleanup(parts);
+}
+
+void driver_init(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    for (size_t i = 0; i < DRIVER_POOLS; i++) {
+        struct pool *pool = &pools[i];
+        uv_timer_init(loop_get(), &pool->timer);
+        pool->timer.data = pool;
+        pool->multi = curl_multi_init();
+        if (!pool->multi)
+            abort();
+        curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+        curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+        curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+        curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+        curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, 128L);
+    }
+    static const char *const variables[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        add_proxy(variables[i]);
+}
+
+void driver_close(void)
+{
+    for (size_t i = 0; i < DRIVER_POOLS; i++) {
+        if (!pools[i].multi)
+            continue;
+        curl_multi_cleanup(pools[i].multi);
+        uv_close((uv_handle_t *)&pools[i].timer, NULL);
+        pools[i].multi = NULL;
+    }
+    curl_global_cleanup();
+}
+
+void fetch_init(const struct fetch_options *options)
+{
+    fetch_state = (struct fetch_state){.options = *options};
+    if (!fetch_state.options.split_size)
+        fetch_state.options.split_size = 128u << 20;
+    if (options->allowed_reserved_network_count)
+        fetch_state.allowed = calloc(options->allowed_reserved_network_count, sizeof *fetch_state.allowed);
+    for (size_t i = 0; fetch_state.allowed && i < options->allowed_reserved_network_count; i++)
+        fetch_state.allowed_count +=
+            network_parse(options->allowed_reserved_networks[i], &fetch_state.allowed[fetch_state.allowed_count]);
+    driver_init();
+}
+
+void fetch_close(void)
+{
+    driver_close();
+    slots_close();
+    deny_close();
+    free(fetch_state.allowed);
+    fetch_state.allowed = NULL;
+}

@@ -1,0 +1,133 @@
+/* What the files of fetch share. Private to this folder.
+ *
+ *     fetch_get (download.c): slot, deadline, attempts
+ *         attempt: hops, status, ranges, parts ── transfer (transfer.c): one exchange ── driver.c: curl on the loop
+ *     decode.c, unwrap.c: what comes after, on the pool */
+#pragma once
+
+#include <curl/curl.h>
+
+#include "core/network.h"
+#include "fetch/fetch.h"
+
+struct fetch_state {
+    struct fetch_options options;
+    struct network *allowed; /* allowed_reserved_networks */
+    size_t allowed_count;
+    struct network proxies[8]; /* addresses of the environment's proxies */
+    size_t proxy_count;
+};
+extern struct fetch_state fetch_state;
+
+/* ---- driver.c: two pools of connections, so that no connection made for a trusted request serves another ---- */
+enum driver_pool { DRIVER_RESTRICTED, DRIVER_TRUSTED, DRIVER_POOLS };
+void driver_init(void);
+void driver_close(void);
+bool driver_add(enum driver_pool pool, CURL *easy);
+void driver_remove(enum driver_pool pool, CURL *easy);
+void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by the driver */
+
+/* ---- transfer.c ---- */
+enum body_action { BODY_STORE, BODY_DISCARD, BODY_STOP };
+
+struct transfer {
+    /* in */
+    const char *url;
+    struct curl_slist *headers;
+    const char *user, *password; /* NULL = none */
+    bool trusted, accept_invalid_certs;
+    int fd;
+    uint64_t offset, limit;                         /* where the body goes; more than `limit` bytes fail it */
+    enum body_action (*decide)(struct transfer *t); /* once the head is complete */
+    void *arg;
+    /* out */
+    bool done, head_complete, restricted, too_long, write_failed;
+    CURLcode result;
+    long status;
+    uint64_t stored, last_progress_ms;
+    char content_range[128], etag[256];
+    bool has_content_range;
+    unsigned coding_count;
+    char coding[32];
+    int64_t content_length, retry_after_s; /* -1 = absent */
+    char *location;                        /* malloc */
+    /* private */
+    CURL *easy;
+    struct fiber_wait_list waiters;
+    enum body_action action;
+    uint64_t discarded;
+    char curl_error[CURL_ERROR_SIZE];
+};
+
+bool transfer_start(struct transfer *t);
+struct time_limit {
+    uint64_t until_ms; /* of loop_now_ms */
+    uint64_t ns;       /* what the error says */
+};
+struct time_limit time_limit(uint64_t ns); /* from now */
+/* Waits until the head is complete / the exchange is over: within the limit, and never longer than the stall time-out
+ * without a byte of body. SL_OK, SL_TIMEOUT or SL_CANCELLED; the exchange's own result is in `result`. */
+enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
+enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
+void transfer_end(struct transfer *t); /* whatever its state */
+/* The transport's failure as a download error; SL_OK when the exchange is fine. */
+enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error);
+
+/* ---- url.c: one hop of a download ---- */
+struct hop {         /* texts in the arena */
+    const char *url; /* without user info and fragment */
+    const char *scheme, *host, *port, *user, *password;
+};
+enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error);
+/* `location` of an answer to `from`; user info in it is dropped. */
+enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
+                        struct sl_error *error);
+bool hop_same_host(const struct hop *a, const struct hop *b); /* and scheme and port */
+/* What a hop to `to` sends as Referer; NULL = nothing. */
+const char *hop_referer(struct sl_arena *arena, const struct hop *from, const struct hop *to);
+
+/* ---- ranges.c ---- */
+struct byte_range {
+    uint64_t start, end, total; /* end inclusive */
+};
+bool byte_range_parse(const char *content_range, struct byte_range *range);
+enum { MAX_PARTS = 4 };
+/* The parts of what follows `first` of a file, at most MAX_PARTS. */
+size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS]);
+
+/* ---- address.c ---- */
+bool address_refused(const struct sockaddr *address, bool trusted);
+bool address_reserved(const uint8_t bytes[16]);
+bool address_metadata(const uint8_t bytes[16]);
+
+/* ---- deny.c ---- */
+/* SL_DOWNLOAD_ERROR while the host is blocked. */
+enum sl_code deny_check(struct sl_str host, struct sl_error *error);
+void deny_register(struct sl_str host, const struct sl_error *why);
+void deny_close(void);
+
+/* ---- slots.c: downloads at once, in all and per host; the rest waits in order ---- */
+struct slot {
+    struct slot_host *host;
+};
+enum sl_code slot_take(struct sl_str host, struct slot *slot, struct sl_error *error) SL_SUSPENDS;
+void slot_give(struct slot *slot);
+void slots_close(void);
+
+/* ---- decode.c ---- */
+enum coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
+
+struct decode_sink { /* where decoded bytes go, with the limits of decompression */
+    int fd;
+    uint64_t written, max_size, max_ratio, input;
+    struct sl_error *error;
+};
+bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* false: the error is set */
+enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_sink *sink);
+
+/* Replaces the contents of `fd`, which are coded, by what `decode` makes of them. Blocks. */
+enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
+                             enum sl_code (*decode)(struct sl_bytes in, void *arg, struct decode_sink *sink),
+                             void *arg);
+/* The content coding is removed; failures are SL_DOWNLOAD_ERROR but for the size limit. Blocks. */
+enum sl_code decode_file(int fd, enum coding coding, uint64_t max_size, struct sl_error *error);

@@ -1,0 +1,133 @@
+/* Downloads at once: so many in all, so many per host; the rest waits, first come first served as far as its host has
+ * room. A waiting download is a parked fiber and nothing else. */
+#include "fetch/impl.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "core/metrics.h"
+
+enum { MAX_WAITING = 10000 };
+
+struct slot_host {
+    unsigned active;
+    size_t waiting;
+    struct sl_str name; /* after the struct */
+};
+
+struct waiter {
+    struct waiter *next, *previous;
+    struct slot_host *host;
+    struct fiber *fiber;
+    bool granted;
+};
+
+static struct sl_map hosts;
+static struct waiter *first, *last;
+static size_t waiting;
+static unsigned active;
+
+static struct slot_host *host_of(struct sl_str name)
+{
+    struct slot_host *host = sl_map_get(&hosts, name);
+    if (host)
+        return host;
+    host = calloc(1, sizeof *host + name.size);
+    if (!host)
+        return NULL;
+    memcpy(host + 1, name.data, name.size);
+    host->name = (struct sl_str){(const char *)(host + 1), name.size};
+    void **slot = sl_map_slot(&hosts, host->name, NULL);
+    if (!slot) {
+        free(host);
+        return NULL;
+    }
+    *slot = host;
+    return host;
+}
+
+static void drop_idle(struct slot_host *host)
+{
+    if (host->active || host->waiting)
+        return;
+    sl_map_remove(&hosts, host->name);
+    free(host);
+}
+
+static bool has_room(const struct slot_host *host)
+{
+    return active < fetch_state.options.max_downloads && host->active < fetch_state.options.max_downloads_per_host;
+}
+
+static void occupy(struct slot_host *host)
+{
+    active++;
+    host->active++;
+    metric_set(METRIC_DOWNLOADS_IN_FLIGHT, active, NULL, NULL, NULL);
+}
+
+static void leave(struct waiter *w)
+{
+    *(w->previous ? &w->previous->next : &first) = w->next;
+    *(w->next ? &w->next->previous : &last) = w->previous;
+    waiting--;
+    w->host->waiting--;
+    metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
+}
+
+static void grant(void)
+{
+    for (struct waiter *w = first, *next; w && active < fetch_state.options.max_downloads; w = next) {
+        next = w->next;
+        if (!has_room(w->host))
+            continue;
+        leave(w);
+        occupy(w->host);
+        w->granted = true;
+        fiber_wake(w->fiber);
+    }
+}
+
+enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *error)
+{
+    struct slot_host *host = host_of(name);
+    if (!host)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    slot->host = host;
+    if (has_room(host) && host->waiting == 0) {
+        occupy(host);
+        return SL_OK;
+    }
+    if (waiting >= MAX_WAITING) {
+        drop_idle(host);
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "too many downloads");
+    }
+    struct waiter w = {.previous = last, .host = host, .fiber = fiber_self()};
+    *(last ? &last->next : &first) = &w;
+    last = &w;
+    waiting++;
+    host->waiting++;
+    metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
+    while (!w.granted)
+        if (!fiber_suspend() && !w.granted) {
+            leave(&w);
+            drop_idle(host);
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+        }
+    return SL_OK;
+}
+
+void slot_give(struct slot *slot)
+{
+    struct slot_host *host = slot->host;
+    active--;
+    host->active--;
+    metric_set(METRIC_DOWNLOADS_IN_FLIGHT, active, NULL, NULL, NULL);
+    grant();
+    drop_idle(host);
+}
+
+void slots_close(void)
+{
+    sl_map_free(&hosts);
+}

@@ -1,0 +1,287 @@
+/* One HTTP exchange: a curl handle, what its head said, and the waiting for it. */
+#include "fetch/impl.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/duration.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+/* A short body of an error is read so that the connection can be used again; a longer one is not worth it. */
+enum { DISCARD_MAX = 64 * 1024, RECEIVE_BUFFER = 64 * 1024 };
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct transfer *t = arg;
+    if (address_refused(&address->addr, t->trusted)) {
+        t->restricted = true;
+        metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* ---- the head ---- */
+static struct sl_str trimmed(struct sl_str s)
+{
+    while (s.size && isspace((unsigned char)s.data[0]))
+        s.data++, s.size--;
+    while (s.size && isspace((unsigned char)s.data[s.size - 1]))
+        s.size--;
+    return s;
+}
+
+static void keep(char *to, size_t room, struct sl_str value)
+{
+    size_t size = value.size < room - 1 ? value.size : room - 1;
+    memcpy(to, value.data, size);
+    to[size] = '\0';
+}
+
+/* Seconds or an HTTP date (RFC 9110, 10.2.3); -1 = neither. */
+static int64_t retry_after(struct sl_str value)
+{
+    char text[64];
+    keep(text, sizeof text, value);
+    if (text[0] >= '0' && text[0] <= '9') {
+        char *end;
+        long long seconds = strtoll(text, &end, 10);
+        return *end ? -1 : seconds;
+    }
+    time_t at = curl_getdate(text, NULL);
+    int64_t now = clock_wall_s();
+    return at < 0 ? -1 : at > now ? at - now : 0;
+}
+
+static void read_field(struct transfer *t, struct sl_str name, struct sl_str value)
+{
+    if (sl_str_equal_nocase(name, SL_STR("content-range"))) {
+        t->has_content_range = true;
+        keep(t->content_range, sizeof t->content_range, value);
+    } else if (sl_str_equal_nocase(name, SL_STR("content-encoding"))) {
+        t->coding_count++;
+        keep(t->coding, sizeof t->coding, value);
+    } else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
+        keep(t->etag, sizeof t->etag, value);
+        if (value.size >= sizeof t->etag)
+            t->etag[0] = '\0';
+    } else if (sl_str_equal_nocase(name, SL_STR("retry-after"))) {
+        t->retry_after_s = retry_after(value);
+    } else if (sl_str_equal_nocase(name, SL_STR("location")) && !t->location) {
+        t->location = strndup(value.data, value.size);
+    }
+}
+
+static void forget_head(struct transfer *t)
+{
+    free(t->location);
+    t->location = NULL;
+    t->has_content_range = false;
+    t->coding_count = 0;
+    t->etag[0] = t->coding[0] = t->content_range[0] = '\0';
+    t->retry_after_s = -1;
+}
+
+static size_t on_header(char *data, size_t one, size_t size, void *arg)
+{
+    struct transfer *t = arg;
+    t->last_progress_ms = loop_now_ms();
+    struct sl_str line = trimmed((struct sl_str){data, size});
+    if (sl_str_starts(line, SL_STR("HTTP/"))) {
+        forget_head(t); /* of an interim answer or the proxy's */
+        return size;
+    }
+    if (line.size == 0) {
+        curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
+        if (t->status < 200)
+            return size;
+        curl_off_t length = -1;
+        curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+        t->content_length = length;
+        t->head_complete = true;
+        t->action = t->decide(t);
+        fiber_wake_all(&t->waiters);
+        return size;
+    }
+    const char *colon = memchr(line.data, ':', line.size);
+    if (colon) {
+        struct sl_str name = {line.data, (size_t)(colon - line.data)};
+        read_field(t, name, trimmed((struct sl_str){colon + 1, line.size - name.size - 1}));
+    }
+    return size;
+}
+
+/* ---- the body ---- */
+static size_t on_body(char *data, size_t one, size_t size, void *arg)
+{
+    struct transfer *t = arg;
+    t->last_progress_ms = loop_now_ms();
+    if (t->action == BODY_DISCARD) {
+        t->discarded += size;
+        return t->discarded <= DISCARD_MAX ? size : 0;
+    }
+    if (t->action == BODY_STOP)
+        return 0;
+    if (size > t->limit - t->stored) {
+        t->too_long = true;
+        return 0;
+    }
+    for (size_t at = 0; at < size;) {
+        ssize_t n = pwrite(t->fd, data + at, size - at, (off_t)(t->offset + t->stored));
+        if (n <= 0) {
+            t->write_failed = true;
+            return 0;
+        }
+        at += (size_t)n;
+        t->stored += (uint64_t)n;
+    }
+    return size;
+}
+
+/* ---- life ---- */
+static void set_options(struct transfer *t)
+{
+    CURL *c = t->easy;
+    const struct fetch_options *o = &fetch_state.options;
+    curl_easy_setopt(c, CURLOPT_PRIVATE, t);
+    curl_easy_setopt(c, CURLOPT_URL, t->url);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, t->headers);
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L); /* download.c looks at every hop */
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(DURATION_MS(o->connect_timeout_ns) + 1));
+    curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 30L);
+    curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)RECEIVE_BUFFER);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->curl_error);
+    curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, t);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    if (t->user) {
+        curl_easy_setopt(c, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+        curl_easy_setopt(c, CURLOPT_USERNAME, t->user);
+        curl_easy_setopt(c, CURLOPT_PASSWORD, t->password ? t->password : "");
+    }
+    if (t->accept_invalid_certs) {
+        curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+}
+
+static enum driver_pool pool_of(const struct transfer *t)
+{
+    return t->trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
+}
+
+bool transfer_start(struct transfer *t)
+{
+    t->retry_after_s = t->content_length = -1;
+    t->last_progress_ms = loop_now_ms();
+    t->easy = curl_easy_init();
+    if (!t->easy)
+        return false;
+    set_options(t);
+    if (driver_add(pool_of(t), t->easy))
+        return true;
+    curl_easy_cleanup(t->easy);
+    t->easy = NULL;
+    return false;
+}
+
+void transfer_finished(CURL *easy, CURLcode result)
+{
+    struct transfer *t = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+    t->result = result;
+    t->done = true;
+    fiber_wake_all(&t->waiters);
+}
+
+void transfer_end(struct transfer *t)
+{
+    if (t->easy) {
+        driver_remove(pool_of(t), t->easy);
+        curl_easy_cleanup(t->easy);
+    }
+    t->easy = NULL;
+    free(t->location);
+    t->location = NULL;
+}
+
+static enum sl_code timed_out(struct sl_error *error, uint64_t ns)
+{
+    struct sl_buf text = {0};
+    duration_format_short(ns, &text);
+    enum sl_code code = sl_fail(error, SL_TIMEOUT, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&text)));
+    if (error)
+        error->duration_ns = ns;
+    sl_buf_free(&text);
+    return code;
+}
+
+struct time_limit time_limit(uint64_t ns)
+{
+    uint64_t now = loop_now_ms(), ms = DURATION_MS(ns);
+    return (struct time_limit){ms > UINT64_MAX - now ? UINT64_MAX : now + ms, ns};
+}
+
+/* Until something happened to `t`, at most to the limit. */
+static enum sl_code wait_for(struct transfer *t, struct time_limit limit, struct sl_error *error)
+{
+    uint64_t now = loop_now_ms();
+    if (now >= limit.until_ms)
+        return timed_out(error, limit.ns);
+    if (fiber_wait_on(&t->waiters, limit.until_ms - now) == FIBER_CANCELLED)
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    return SL_OK;
+}
+
+enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    while (code == SL_OK && !t->head_complete && !t->done)
+        code = wait_for(t, limit, error);
+    return code;
+}
+
+enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error)
+{
+    uint64_t stall_ns = fetch_state.options.stall_timeout_ns;
+    enum sl_code code = SL_OK;
+    while (code == SL_OK && !t->done) {
+        struct time_limit stall = {t->last_progress_ms + DURATION_MS(stall_ns), stall_ns};
+        code = wait_for(t, limit.until_ms <= stall.until_ms ? limit : stall, error);
+    }
+    return code;
+}
+
+enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
+{
+    bool stopped = t->result == CURLE_WRITE_ERROR && t->head_complete;
+    if (t->write_failed)
+        return sl_fail(error, SL_INTERNAL, "cannot write the downloaded file");
+    if (t->result == CURLE_OK || (stopped && !t->too_long))
+        return SL_OK;
+    if (t->restricted && !t->head_complete)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
+    switch (t->result) {
+    case CURLE_OPERATION_TIMEDOUT: return sl_fail(error, SL_DOWNLOAD_ERROR, "operation timed out");
+    case CURLE_UNSUPPORTED_PROTOCOL: return sl_fail(error, SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
+    case CURLE_PEER_FAILED_VERIFICATION: return sl_fail(error, SL_DOWNLOAD_ERROR, "certificate verify failed");
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ENGINE_INITFAILED:
+    case CURLE_SSL_ISSUER_ERROR: return sl_fail(error, SL_DOWNLOAD_ERROR, "SSL error");
+    default:
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "%s",
+                       t->curl_error[0] ? t->curl_error : curl_easy_strerror(t->result));
+    }
+}

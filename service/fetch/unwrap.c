@@ -1,0 +1,156 @@
+/* Files that arrive compressed, whatever their name says: recognised by their first bytes, opened once, not recursively.
+ * An archive must hold exactly one member; its name is never looked at. */
+#include <archive.h>
+#include <archive_entry.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zip.h>
+
+#include "fetch/impl.h"
+
+enum { PIECE = 256 * 1024 };
+
+static enum sl_code read_member(zip_file_t *member, struct decode_sink *sink)
+{
+    uint8_t *piece = malloc(PIECE);
+    if (!piece)
+        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+    enum sl_code code = SL_OK;
+    for (zip_int64_t n; code == SL_OK && (n = zip_fread(member, piece, PIECE)) != 0;) {
+        if (n < 0)
+            code = sl_fail(sink->error, SL_MALFORMED, "%s", zip_file_strerror(member));
+        else if (!decode_write(sink, piece, (size_t)n))
+            code = sink->error->code;
+    }
+    free(piece);
+    return code;
+}
+
+static enum sl_code open_member(zip_t *zip, struct decode_sink *sink)
+{
+    zip_stat_t st;
+    if (zip_get_num_entries(zip, 0) != 1)
+        return sl_fail(sink->error, SL_MALFORMED,
+                       zip_get_num_entries(zip, 0) ? "ZipArchive contains more than one symbol file"
+                                                   : "ZipArchive contains no symbol file");
+    if (zip_stat_index(zip, 0, 0, &st) != 0)
+        return sl_fail(sink->error, SL_MALFORMED, "%s", zip_strerror(zip));
+    if ((st.valid & ZIP_STAT_COMP_METHOD) && st.comp_method != ZIP_CM_STORE && st.comp_method != ZIP_CM_DEFLATE)
+        return sl_fail(sink->error, SL_MALFORMED, "Compression method not supported");
+    if ((st.valid & ZIP_STAT_ENCRYPTION_METHOD) && st.encryption_method != ZIP_EM_NONE)
+        return sl_fail(sink->error, SL_MALFORMED, "Password required to decrypt file");
+    zip_file_t *member = zip_fopen_index(zip, 0, 0);
+    if (!member)
+        return sl_fail(sink->error, SL_MALFORMED, "%s", zip_strerror(zip));
+    enum sl_code code = read_member(member, sink);
+    zip_fclose(member);
+    return code;
+}
+
+static enum sl_code unwrap_zip(struct sl_bytes in, struct decode_sink *sink)
+{
+    zip_error_t why;
+    zip_error_init(&why);
+    zip_source_t *source = zip_source_buffer_create(in.data, in.size, 0, &why);
+    zip_t *zip = source ? zip_open_from_source(source, ZIP_RDONLY, &why) : NULL;
+    enum sl_code code;
+    if (zip) {
+        code = open_member(zip, sink);
+        zip_discard(zip);
+    } else {
+        code = sl_fail(sink->error, SL_MALFORMED, "%s", zip_error_strerror(&why));
+        zip_source_free(source);
+    }
+    zip_error_fini(&why);
+    return code;
+}
+
+static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
+{
+    const char *text = archive_error_string(a);
+    return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt cabinet file");
+}
+
+static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decode_sink *sink)
+{
+    struct archive_entry *entry;
+    if (archive_read_support_format_cab(a) != ARCHIVE_OK || archive_read_open_memory(a, in.data, in.size) != ARCHIVE_OK)
+        return bad_archive(a, sink);
+    int status = archive_read_next_header(a, &entry);
+    if (status == ARCHIVE_EOF)
+        return sl_fail(sink->error, SL_MALFORMED, "cab file is empty");
+    if (status != ARCHIVE_OK)
+        return bad_archive(a, sink);
+    const void *piece;
+    size_t size;
+    la_int64_t offset;
+    while ((status = archive_read_data_block(a, &piece, &size, &offset)) == ARCHIVE_OK)
+        if (!decode_write(sink, piece, size))
+            return sink->error->code;
+    if (status != ARCHIVE_EOF)
+        return bad_archive(a, sink);
+    status = archive_read_next_header(a, &entry);
+    if (status == ARCHIVE_EOF)
+        return SL_OK;
+    return status == ARCHIVE_OK ? sl_fail(sink->error, SL_MALFORMED, "cab file contains more than 1 symbol file")
+                                : bad_archive(a, sink);
+}
+
+static enum sl_code unwrap_cab(struct sl_bytes in, struct decode_sink *sink)
+{
+    struct archive *a = archive_read_new();
+    if (!a)
+        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+    enum sl_code code = read_cab(a, in, sink);
+    archive_read_free(a);
+    return code;
+}
+
+static enum sl_code unwrap_zstd(struct sl_bytes in, struct decode_sink *sink)
+{
+    return decode_bytes(in, CODING_ZSTD, sink);
+}
+static enum sl_code unwrap_gzip(struct sl_bytes in, struct decode_sink *sink)
+{
+    return decode_bytes(in, CODING_GZIP, sink);
+}
+static enum sl_code unwrap_zlib(struct sl_bytes in, struct decode_sink *sink)
+{
+    return decode_bytes(in, CODING_DEFLATE, sink);
+}
+static enum sl_code unwrap_xz(struct sl_bytes in, struct decode_sink *sink)
+{
+    return decode_bytes(in, CODING_XZ, sink);
+}
+
+static const struct wrapper {
+    uint8_t magic[6];
+    unsigned size;
+    enum sl_code (*unwrap)(struct sl_bytes in, struct decode_sink *sink);
+} wrappers[] = {
+    {{0x28, 0xB5, 0x2F, 0xFD}, 4, unwrap_zstd},
+    {{0x1F, 0x8B}, 2, unwrap_gzip},
+    {{0x78, 0x01}, 2, unwrap_zlib},
+    {{0x78, 0x9C}, 2, unwrap_zlib},
+    {{0x78, 0xDA}, 2, unwrap_zlib},
+    {{'P', 'K', 3, 4}, 4, unwrap_zip},
+    {{'M', 'S', 'C', 'F'}, 4, unwrap_cab},
+    {{0xFD, '7', 'z', 'X', 'Z', 0}, 6, unwrap_xz},
+};
+
+static enum sl_code unwrap_with(struct sl_bytes in, void *arg, struct decode_sink *sink)
+{
+    return ((const struct wrapper *)arg)->unwrap(in, sink);
+}
+
+enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
+{
+    uint8_t head[6];
+    ssize_t size = pread(fd, head, sizeof head, 0);
+    if (size < 4)
+        return SL_OK;
+    for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
+        if ((size_t)size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0)
+            return decode_in_place(fd, max_size, error, unwrap_with, (void *)&wrappers[i]);
+    return SL_OK;
+}

@@ -1,0 +1,124 @@
+/* URLs of downloads: taken apart once, followed hop by hop (RFC 3986, RFC 9110 section 10.1.3 and 15.4). */
+#include <stdio.h>
+#include <strings.h>
+
+#include "fetch/impl.h"
+
+static const char *part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
+{
+    char *text = NULL;
+    if (curl_url_get(url, what, &text, flags) != CURLUE_OK)
+        return NULL;
+    const char *copy = sl_arena_strndup(arena, text, strlen(text));
+    curl_free(text);
+    return copy;
+}
+
+static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, struct sl_error *error)
+{
+    hop->scheme = part(arena, url, CURLUPART_SCHEME, 0);
+    if (!hop->scheme || (strcmp(hop->scheme, "http") != 0 && strcmp(hop->scheme, "https") != 0))
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
+    hop->user = part(arena, url, CURLUPART_USER, CURLU_URLDECODE);
+    hop->password = part(arena, url, CURLUPART_PASSWORD, CURLU_URLDECODE);
+    curl_url_set(url, CURLUPART_USER, NULL, 0);
+    curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
+    curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);
+    hop->host = part(arena, url, CURLUPART_HOST, 0);
+    hop->port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    hop->url = part(arena, url, CURLUPART_URL, 0);
+    if (!hop->host || !hop->port || !hop->url)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "invalid URL");
+    return strcasecmp(hop->host, "metadata.google.internal") == 0
+               ? sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted")
+               : SL_OK;
+}
+
+static enum sl_code parse(struct sl_arena *arena, const char *base, const char *text, struct hop *hop,
+                          struct sl_error *error)
+{
+    *hop = (struct hop){0};
+    CURLU *url = curl_url();
+    if (!url)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    unsigned flags = CURLU_NON_SUPPORT_SCHEME | (base ? CURLU_URLENCODE : 0);
+    CURLUcode bad = base ? curl_url_set(url, CURLUPART_URL, base, 0) : CURLUE_OK;
+    if (bad == CURLUE_OK)
+        bad = curl_url_set(url, CURLUPART_URL, text, flags);
+    enum sl_code code =
+        bad ? sl_fail(error, SL_DOWNLOAD_ERROR, "%s", curl_url_strerror(bad)) : fill(arena, url, hop, error);
+    curl_url_cleanup(url);
+    return code;
+}
+
+enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error)
+{
+    return parse(arena, NULL, url, hop, error);
+}
+
+enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const char *location, struct hop *to,
+                        struct sl_error *error)
+{
+    enum sl_code code = parse(arena, from->url, location, to, error);
+    bool same = code == SL_OK && hop_same_host(from, to);
+    to->user = same ? from->user : NULL;
+    to->password = same ? from->password : NULL;
+    return code;
+}
+
+bool hop_same_host(const struct hop *a, const struct hop *b)
+{
+    return strcmp(a->scheme, b->scheme) == 0 && strcasecmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
+}
+
+/* The query may hold a token, so another host learns the origin only. */
+const char *hop_referer(struct sl_arena *arena, const struct hop *from, const struct hop *to)
+{
+    if (strcmp(from->scheme, "https") == 0 && strcmp(to->scheme, "http") == 0)
+        return NULL;
+    if (hop_same_host(from, to))
+        return from->url;
+    size_t room = strlen(from->scheme) + strlen(from->host) + strlen(from->port) + 6;
+    char *text = sl_arena_alloc(arena, room, 1);
+    if (text)
+        snprintf(text, room, "%s://%s:%s/", from->scheme, from->host, from->port);
+    return text;
+}
+
+const char *fetch_public_url(struct sl_arena *arena, const char *text)
+{
+    CURLU *url = curl_url();
+    const char *out = NULL;
+    if (url && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK) {
+        static const CURLUPart hidden[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT};
+        for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+            curl_url_set(url, hidden[i], NULL, 0);
+        out = part(arena, url, CURLUPART_URL, 0);
+    }
+    curl_url_cleanup(url);
+    return out;
+}
+
+bool fetch_url_valid(const char *text)
+{
+    CURLU *url = curl_url();
+    bool ok =
+        url && strstr(text, "://") && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+    curl_url_cleanup(url);
+    return ok;
+}
+
+const char *fetch_url_host(struct sl_arena *arena, const char *text)
+{
+    CURLU *url = curl_url();
+    const char *host = NULL;
+    if (url && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK)
+        host = part(arena, url, CURLUPART_HOST, 0);
+    curl_url_cleanup(url);
+    return host;
+}
+
+uint64_t fetch_max_size(void)
+{
+    return fetch_state.options.max_download_size;
+}

@@ -1,0 +1,118 @@
+/* Sources that are directories of this machine. A location never leads out of the root, whatever links it meets. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/pool.h"
+#include "origin/impl.h"
+
+struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location)
+{
+    struct sl_buf uri = {0};
+    struct sl_str out = {NULL, 0};
+    sl_buf_cstr(&uri, "file://");
+    sl_buf_str(&uri, source->path);
+    if (location.size && !sl_str_ends(source->path, SL_STR("/")))
+        sl_buf_u8(&uri, '/');
+    sl_buf_str(&uri, location);
+    const char *copy = uri.failed ? NULL : sl_arena_strndup(arena, (const char *)uri.data, uri.size);
+    if (copy)
+        out = (struct sl_str){copy, uri.size};
+    sl_buf_free(&uri);
+    return out;
+}
+
+struct copy {
+    const char *root, *location;
+    int fd;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static bool climbs(const char *location)
+{
+    for (const char *at = location; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
+            return true;
+    return location[0] == '/';
+}
+
+static int open_beneath(const char *root, const char *location)
+{
+    int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
+    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, dir, location, &how, sizeof how);
+    if (fd < 0 && errno == ENOSYS && !climbs(location)) /* kernels before 5.6 */
+        fd = openat(dir, location, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    int number = errno;
+    close(dir);
+    errno = number;
+    return fd;
+}
+
+static enum sl_code open_error(int number, struct sl_error *error)
+{
+    if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG)
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
+    if (number == EACCES || number == EPERM)
+        return sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));
+    return sl_fail(error, SL_INTERNAL, "cannot open the file: %s", strerror(number));
+}
+
+static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_error *error)
+{
+    struct stat st;
+    if (fstat(from, &st) != 0 || !S_ISREG(st.st_mode))
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
+    if ((uint64_t)st.st_size > max_size)
+        return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+    char piece[64 * 1024];
+    bool in_kernel = true;
+    for (uint64_t copied = 0;;) {
+        ssize_t n = in_kernel ? copy_file_range(from, NULL, to, NULL, 1 << 30, 0) : read(from, piece, sizeof piece);
+        if (n < 0 && in_kernel) {
+            in_kernel = false; /* another file system, or a kernel that will not */
+            continue;
+        }
+        if (n < 0 || (!in_kernel && n > 0 && write(to, piece, (size_t)n) != n))
+            return sl_fail(error, SL_INTERNAL, "cannot copy the file: %s", strerror(errno));
+        copied += (uint64_t)n;
+        if (n == 0)
+            return SL_OK;
+        if (copied > max_size) /* it grows under our hands */
+            return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+    }
+}
+
+static void copy_work(void *arg)
+{
+    struct copy *c = arg;
+    int from = open_beneath(c->root, c->location);
+    if (from < 0) {
+        c->code = open_error(errno, c->error);
+        return;
+    }
+    c->code = copy_all(from, c->fd, fetch_max_size(), c->error);
+    close(from);
+    if (c->code == SL_OK)
+        c->code = fetch_unwrap(c->fd, 0, c->error);
+}
+
+enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct copy c = {.root = sl_arena_strndup(&arena, file->source->path.data, file->source->path.size),
+                     .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
+                     .fd = fd,
+                     .error = error};
+    enum sl_code code =
+        c.root && c.location ? pool_run(POOL_IO, copy_work, &c, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+    sl_arena_free(&arena);
+    return code == SL_OK ? c.code : code;
+}

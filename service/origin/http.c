@@ -1,0 +1,141 @@
+/* Sources that are directories behind a web server. */
+#include "origin/impl.h"
+
+void url_add_path(struct sl_buf *url, struct sl_str text)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t c = (uint8_t)text.data[i];
+        if (c > ' ' && c < 0x7F && !strchr("\"#%<>?`{}\\", c)) {
+            sl_buf_u8(url, c);
+        } else {
+            sl_buf_u8(url, '%');
+            sl_buf_u8(url, (uint8_t)hex[c >> 4]);
+            sl_buf_u8(url, (uint8_t)hex[c & 15]);
+        }
+    }
+}
+
+/* A base URL in pieces: scheme "://" [user "@"] host path ["?" query]. */
+struct base {
+    struct sl_str scheme, user, host, path, query;
+};
+
+static bool split(struct sl_str text, struct base *base)
+{
+    *base = (struct base){0};
+    const char *fragment = memchr(text.data, '#', text.size);
+    if (fragment)
+        text.size = (size_t)(fragment - text.data);
+    const char *colon = memmem(text.data, text.size, "://", 3);
+    if (!colon)
+        return false;
+    base->scheme = (struct sl_str){text.data, (size_t)(colon - text.data) + 3};
+    struct sl_str rest = {colon + 3, text.size - base->scheme.size};
+    const char *question = memchr(rest.data, '?', rest.size);
+    if (question) {
+        base->query = (struct sl_str){question, rest.size - (size_t)(question - rest.data)};
+        rest.size -= base->query.size;
+    }
+    const char *slash = memchr(rest.data, '/', rest.size);
+    struct sl_str authority = {rest.data, slash ? (size_t)(slash - rest.data) : rest.size};
+    base->path = (struct sl_str){rest.data + authority.size, rest.size - authority.size};
+    const char *at = memrchr(authority.data, '@', authority.size);
+    if (at) {
+        base->user = (struct sl_str){authority.data, (size_t)(at - authority.data) + 1};
+        authority.data += base->user.size;
+        authority.size -= base->user.size;
+    }
+    base->host = authority;
+    return authority.size > 0;
+}
+
+static void add_lower(struct sl_buf *out, struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        sl_buf_u8(out, (uint8_t)(text.data[i] >= 'A' && text.data[i] <= 'Z' ? text.data[i] + 32 : text.data[i]));
+}
+
+/* Without the port that the scheme implies. */
+static struct sl_str plain_host(const struct base *base)
+{
+    struct sl_str host = base->host;
+    if (sl_str_equal_nocase(base->scheme, SL_STR("http://")) && sl_str_ends(host, SL_STR(":80")))
+        host.size -= 3;
+    if (sl_str_equal_nocase(base->scheme, SL_STR("https://")) && sl_str_ends(host, SL_STR(":443")))
+        host.size -= 4;
+    return host;
+}
+
+static bool dots(struct sl_str segment)
+{
+    return sl_str_equal(segment, SL_STR(".")) || sl_str_equal(segment, SL_STR(".."));
+}
+
+struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, struct sl_str location, bool secret)
+{
+    struct base base;
+    struct sl_buf url = {0};
+    struct sl_str out = {NULL, 0};
+    if (!split(text, &base))
+        return out;
+    add_lower(&url, base.scheme);
+    if (secret)
+        sl_buf_str(&url, base.user);
+    add_lower(&url, plain_host(&base));
+    size_t before_path = url.size;
+    if (base.path.size && base.path.data[base.path.size - 1] == '/')
+        base.path.size--;
+    sl_buf_str(&url, base.path);
+    while (location.size) {
+        const char *slash = memchr(location.data, '/', location.size);
+        struct sl_str segment = {location.data, slash ? (size_t)(slash - location.data) : location.size};
+        size_t step = segment.size + (slash != NULL);
+        location.data += step;
+        location.size -= step;
+        if (segment.size == 0 || dots(segment))
+            continue;
+        sl_buf_u8(&url, '/');
+        url_add_path(&url, segment);
+    }
+    if (url.size == before_path)
+        sl_buf_u8(&url, '/');
+    if (secret)
+        sl_buf_str(&url, base.query);
+    const char *copy = url.failed ? NULL : sl_arena_strndup(arena, (const char *)url.data, url.size);
+    if (copy)
+        out = (struct sl_str){copy, url.size};
+    sl_buf_free(&url);
+    return out;
+}
+
+enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+{
+    const struct source *source = file->source;
+    struct sl_arena arena = {0};
+    struct sl_str url = http_location_url(&arena, source->url, file->location, true);
+    size_t count = source->header_count + (file->checksum.size > 0);
+    struct fetch_header *headers = SL_ARENA_ARRAY(&arena, struct fetch_header, count + 1);
+    const char *label = sl_arena_strndup(&arena, source->id.data, source->id.size);
+    enum sl_code code;
+    if (!url.data) {
+        code = sl_fail(error, SL_NOT_FOUND, "%s", "");
+    } else if (!headers || !label) {
+        code = sl_fail(error, SL_INTERNAL, "out of memory");
+    } else {
+        for (size_t i = 0; i < source->header_count; i++)
+            headers[i] = source->headers[i];
+        if (file->checksum.size)
+            headers[source->header_count] = (struct fetch_header){SL_STR("SymbolChecksum"), {file->checksum}};
+        bool built_in = sl_str_starts(source->id, SL_STR("sentry:"));
+        struct fetch_request request = {.url = url.data,
+                                        .headers = headers,
+                                        .header_count = count,
+                                        .accept_invalid_certs = source->accept_invalid_certs,
+                                        .deny_list = !built_in,
+                                        .source = label};
+        code = fetch_get(&request, fd, error);
+    }
+    sl_arena_free(&arena);
+    return code;
+}

@@ -1,0 +1,388 @@
+/* The schema of sources: one reader for the configuration's YAML and the requests' JSON. */
+#include "origin/origin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/file.h"
+
+struct reader {
+    struct sl_arena *arena;
+    const struct source_policy *policy;
+    struct value_problems *problems;
+    const struct value *map; /* the object being read */
+    const char *path;        /* of `map` */
+};
+
+static const char *join(struct reader *r, const char *key)
+{
+    size_t room = strlen(r->path) + strlen(key) + 2;
+    char *text = sl_arena_alloc(r->arena, room, 1);
+    if (text)
+        snprintf(text, room, "%s.%s", r->path, key);
+    return text ? text : key;
+}
+
+#define BAD(r, at, key, ...) value_problem((r)->problems, (at) ? (at) : (r)->map, false, join((r), (key)), __VA_ARGS__)
+
+static const char *type_word(const struct value *v)
+{
+    static const char *const words[] = {
+        [VALUE_NULL] = "null",       [VALUE_BOOL] = "a boolean",  [VALUE_INT] = "an integer",
+        [VALUE_DOUBLE] = "a number", [VALUE_STRING] = "a string", [VALUE_LIST] = "a list",
+        [VALUE_MAP] = "an object"};
+    return words[v->type];
+}
+
+/* ---- plain keys ---- */
+/* True when present and a string; absent leaves `*out` alone. */
+static bool read_string(struct reader *r, const char *key, bool required, struct sl_str *out)
+{
+    const struct value *v = value_get(r->map, key);
+    if (!v) {
+        if (required)
+            BAD(r, v, key, "missing field `%s`", key);
+        return false;
+    }
+    if (v->type != VALUE_STRING) {
+        BAD(r, v, key, "expected a string, found %s", type_word(v));
+        return false;
+    }
+    *out = v->string;
+    return true;
+}
+
+static void read_bool(struct reader *r, const char *key, bool *out)
+{
+    const struct value *v = value_get(r->map, key);
+    if (v && v->type != VALUE_BOOL)
+        BAD(r, v, key, "expected a boolean, found %s", type_word(v));
+    else if (v)
+        *out = v->boolean;
+}
+
+static const struct value *read_typed(struct reader *r, const char *key, enum value_type type, const char *word)
+{
+    const struct value *v = value_get(r->map, key);
+    if (v && v->type != type) {
+        BAD(r, v, key, "expected %s, found %s", word, type_word(v));
+        return NULL;
+    }
+    return v;
+}
+
+struct name {
+    const char *name;
+    int value;
+};
+
+static bool read_choice(struct reader *r, const char *key, const struct name *names, int *out)
+{
+    struct sl_str text;
+    if (!read_string(r, key, false, &text))
+        return false;
+    for (const struct name *n = names; n->name; n++)
+        if (sl_str_equal(text, sl_str(n->name))) {
+            *out = n->value;
+            return true;
+        }
+    BAD(r, value_get(r->map, key), key, "unknown value `" SL_STR_FMT "`", SL_STR_ARG(text));
+    return false;
+}
+
+/* The text of a secret's file without the line end; files are the configuration's privilege. */
+static bool read_secret_file(struct reader *r, const char *key, struct sl_str *out)
+{
+    char name[64];
+    struct sl_str path;
+    snprintf(name, sizeof name, "%s_file", key);
+    if (!r->policy->secret_files || !read_string(r, name, false, &path))
+        return false;
+    struct sl_mapping file;
+    struct sl_error error;
+    const char *terminated = sl_arena_strndup(r->arena, path.data, path.size);
+    if (!terminated || sl_map_file(terminated, &file, &error) != SL_OK) {
+        BAD(r, value_get(r->map, name), name, "%s", terminated ? error.message : "out of memory");
+        return false;
+    }
+    size_t size = file.bytes.size;
+    while (size && (file.bytes.data[size - 1] == '\n' || file.bytes.data[size - 1] == '\r'))
+        size--;
+    char *copy = sl_arena_strndup(r->arena, (const char *)file.bytes.data, size);
+    sl_unmap(&file);
+    *out = (struct sl_str){copy, copy ? size : 0};
+    return copy != NULL;
+}
+
+static bool read_secret(struct reader *r, const char *key, struct sl_secret *out)
+{
+    struct sl_str text;
+    if (!read_string(r, key, false, &text) && !read_secret_file(r, key, &text))
+        return false;
+    out->hidden = text;
+    return true;
+}
+
+static void read_url(struct reader *r, struct sl_str *out)
+{
+    if (!read_string(r, "url", true, out))
+        return;
+    const char *text = sl_arena_strndup(r->arena, out->data, out->size);
+    if (!text || strlen(text) != out->size || !fetch_url_valid(text))
+        BAD(r, value_get(r->map, "url"), "url", "invalid URL");
+}
+
+/* ---- common keys ---- */
+static void read_filters(struct reader *outer, struct source *source)
+{
+    const struct value *map = read_typed(outer, "filters", VALUE_MAP, "an object");
+    if (!map)
+        return;
+    struct reader r = *outer;
+    r.path = join(outer, "filters");
+    r.map = map;
+    read_bool(&r, "requires_checksum", &source->requires_checksum);
+    const struct value *types = read_typed(&r, "filetypes", VALUE_LIST, "a list");
+    for (size_t i = 0; types && i < types->count; i++) {
+        enum file_type type;
+        const struct value *v = &types->items[i];
+        if (v->type != VALUE_STRING || !file_type_parse(v->string, &type))
+            BAD(&r, v, "filetypes", "unknown file type `" SL_STR_FMT "`", SL_STR_ARG(v->string));
+        else
+            source->filetypes |= 1u << type;
+    }
+    const struct value *globs = read_typed(&r, "path_patterns", VALUE_LIST, "a list");
+    if (!globs)
+        return;
+    source->path_patterns = SL_ARENA_ARRAY(r.arena, struct sl_str, globs->count);
+    for (size_t i = 0; source->path_patterns && i < globs->count; i++) {
+        const struct value *v = &globs->items[i];
+        if (v->type != VALUE_STRING || !origin_glob_valid(v->string))
+            BAD(&r, v, "path_patterns", "invalid pattern `" SL_STR_FMT "`", SL_STR_ARG(v->string));
+        else
+            source->path_patterns[source->path_pattern_count++] = v->string;
+    }
+}
+
+static void read_layout(struct reader *outer, struct source *source)
+{
+    static const struct name types[] = {{"native", LAYOUT_NATIVE},
+                                        {"symstore", LAYOUT_SYMSTORE},
+                                        {"symstore_index2", LAYOUT_SYMSTORE_INDEX2},
+                                        {"ssqp", LAYOUT_SSQP},
+                                        {"debuginfod", LAYOUT_DEBUGINFOD},
+                                        {"unified", LAYOUT_UNIFIED},
+                                        {"slashsymbols", LAYOUT_SLASHSYMBOLS},
+                                        {NULL, 0}};
+    static const struct name casings[] = {
+        {"default", CASING_DEFAULT}, {"lowercase", CASING_LOWERCASE}, {"uppercase", CASING_UPPERCASE}, {NULL, 0}};
+    const struct value *map = read_typed(outer, "layout", VALUE_MAP, "an object");
+    if (!map)
+        return;
+    struct reader r = *outer;
+    r.path = join(outer, "layout");
+    r.map = map;
+    int choice;
+    if (read_choice(&r, "type", types, &choice))
+        source->layout = (enum layout_type)choice;
+    if (read_choice(&r, "casing", casings, &choice))
+        source->casing = (enum layout_casing)choice;
+}
+
+/* ---- the types ---- */
+static void read_filesystem(struct reader *r, struct source *source)
+{
+    if (!r->policy->filesystem)
+        BAD(r, value_get(r->map, "type"), "type",
+            "filesystem sources are refused in requests (allow_filesystem_sources_in_requests)");
+    read_string(r, "path", true, &source->path);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return sl_str_compare(((const struct fetch_header *)a)->name, ((const struct fetch_header *)b)->name);
+}
+
+static void read_http(struct reader *r, struct source *source)
+{
+    read_url(r, &source->url);
+    read_bool(r, "accept_invalid_certs", &source->accept_invalid_certs);
+    const struct value *map = read_typed(r, "headers", VALUE_MAP, "an object");
+    if (!map || map->count == 0)
+        return;
+    source->headers = SL_ARENA_ARRAY(r->arena, struct fetch_header, map->count);
+    for (size_t i = 0; source->headers && i < map->count; i++) {
+        if (map->items[i].type != VALUE_STRING)
+            BAD(r, &map->items[i], "headers", "expected a string, found %s", type_word(&map->items[i]));
+        else
+            source->headers[source->header_count++] = (struct fetch_header){map->keys[i], {map->items[i].string}};
+    }
+    if (source->headers)
+        qsort(source->headers, source->header_count, sizeof *source->headers, by_name);
+}
+
+static void read_region(struct reader *r, struct source *source)
+{
+    const struct value *v = value_get(r->map, "region");
+    if (!v)
+        BAD(r, v, "region", "missing field `region`");
+    else if (v->type == VALUE_STRING)
+        source->region = v->string;
+    else if (v->type == VALUE_LIST && v->count == 2 && v->items[0].type == VALUE_STRING &&
+             v->items[1].type == VALUE_STRING)
+        source->region = v->items[0].string, source->endpoint = v->items[1].string;
+    else
+        BAD(r, v, "region", "expected a region name or a list of name and endpoint");
+}
+
+static void read_bucket(struct reader *r, struct source *source)
+{
+    read_string(r, "bucket", true, &source->bucket);
+    read_string(r, "prefix", false, &source->prefix);
+    while (source->prefix.size && source->prefix.data[0] == '/')
+        source->prefix.data++, source->prefix.size--;
+    while (source->prefix.size && source->prefix.data[source->prefix.size - 1] == '/')
+        source->prefix.size--;
+}
+
+static void read_s3(struct reader *r, struct source *source)
+{
+    static const struct name providers[] = {{"static", CREDENTIALS_STATIC},
+                                            {"container", CREDENTIALS_CONTAINER},
+                                            {"instance", CREDENTIALS_INSTANCE},
+                                            {"web_identity", CREDENTIALS_WEB_IDENTITY},
+                                            {NULL, 0}};
+    int provider = CREDENTIALS_STATIC;
+    read_bucket(r, source);
+    read_region(r, source);
+    read_choice(r, "aws_credentials_provider", providers, &provider);
+    source->credentials = provider;
+    if (provider != CREDENTIALS_STATIC && !r->policy->ambient_credentials)
+        BAD(r, value_get(r->map, "aws_credentials_provider"), "aws_credentials_provider",
+            "only static credentials are accepted in requests (allow_ambient_credentials_in_requests)");
+    read_secret(r, "access_key", &source->access_key);
+    read_secret(r, "secret_key", &source->secret_key);
+    read_secret(r, "session_token", &source->session_token);
+}
+
+/* Users paste the key as JSON shows it, with `\n` for line ends. */
+static struct sl_str unescaped(struct sl_arena *arena, struct sl_str text)
+{
+    char *out = sl_arena_strndup(arena, text.data, text.size);
+    size_t size = 0;
+    for (size_t i = 0; out && i < text.size; i++) {
+        bool escape = text.data[i] == '\\' && i + 1 < text.size && text.data[i + 1] == 'n';
+        out[size++] = escape ? '\n' : text.data[i];
+        i += escape;
+    }
+    return (struct sl_str){out, size};
+}
+
+static void read_gcs(struct reader *r, struct source *source)
+{
+    read_bucket(r, source);
+    bool key = read_secret(r, "private_key", &source->private_key);
+    bool email = read_string(r, "client_email", false, &source->client_email);
+    bool token = read_secret(r, "bearer_token", &source->bearer_token);
+    if (key)
+        source->private_key.hidden = unescaped(r->arena, source->private_key.hidden);
+    if (key && email)
+        source->bearer_token.hidden = (struct sl_str){NULL, 0};
+    else if (!token)
+        BAD(r, NULL, "private_key", "expected `private_key` and `client_email`, or `bearer_token`");
+}
+
+static bool host_allowed(const struct source_policy *policy, struct sl_str host)
+{
+    for (size_t i = 0; i < policy->sentry_host_count; i++) {
+        struct sl_str allowed = policy->sentry_hosts[i];
+        if (sl_str_equal_nocase(allowed, host))
+            return true;
+        if (allowed.size > 2 && allowed.data[0] == '*' && host.size > allowed.size - 1 &&
+            sl_str_equal_nocase((struct sl_str){allowed.data + 1, allowed.size - 1},
+                                (struct sl_str){host.data + host.size - (allowed.size - 1), allowed.size - 1}))
+            return true;
+    }
+    return policy->sentry_host_count == 0;
+}
+
+static void read_sentry(struct reader *r, struct source *source)
+{
+    read_url(r, &source->url);
+    bool token = read_secret(r, "token", &source->token);
+    bool cookies = read_secret(r, "cookies", &source->cookies);
+    if (token == cookies)
+        BAD(r, NULL, "token", "exactly one of `token` and `cookies` is needed");
+    source->internal = r->policy->internal_sentry;
+    const char *url = source->url.size ? sl_arena_strndup(r->arena, source->url.data, source->url.size) : NULL;
+    const char *host = url ? fetch_url_host(r->arena, url) : NULL;
+    if (host && !host_allowed(r->policy, sl_str(host)))
+        BAD(r, value_get(r->map, "url"), "url", "host %s is not allowed (sentry_source_hosts)", host);
+}
+
+static const struct {
+    const char *name;
+    enum source_type type;
+    void (*read)(struct reader *r, struct source *source);
+} types[] = {
+    {"filesystem", SOURCE_FILESYSTEM, read_filesystem},
+    {"http", SOURCE_HTTP, read_http},
+    {"s3", SOURCE_S3, read_s3},
+    {"gcs", SOURCE_GCS, read_gcs},
+    {"sentry", SOURCE_SENTRY, read_sentry},
+};
+
+static void read_source(struct reader *r, struct source *source)
+{
+    read_string(r, "id", true, &source->id);
+    struct sl_str name;
+    if (!read_string(r, "type", true, &name))
+        return;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (!sl_str_equal(name, sl_str(types[i].name)))
+            continue;
+        source->type = types[i].type;
+        types[i].read(r, source);
+        if (source->type == SOURCE_SENTRY)
+            return;
+        read_filters(r, source);
+        read_layout(r, source);
+        read_bool(r, "is_public", &source->is_public);
+        read_bool(r, "has_index", &source->has_index);
+        read_bool(r, "file_ptr", &source->file_ptr);
+        return;
+    }
+    BAD(r, value_get(r->map, "type"), "type",
+        "unknown source type `" SL_STR_FMT "`, expected one of filesystem, http, s3, gcs, sentry", SL_STR_ARG(name));
+}
+
+enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list, const char *path,
+                               const struct source_policy *policy, struct source **sources, size_t *count,
+                               struct value_problems *problems)
+{
+    size_t before = problems->errors;
+    *sources = NULL;
+    *count = 0;
+    if (list->type != VALUE_LIST) {
+        value_problem(problems, list, false, path, "expected a list, found %s", type_word(list));
+        return SL_MALFORMED;
+    }
+    *sources = SL_ARENA_ARRAY(arena, struct source, list->count);
+    if (!*sources)
+        return list->count ? SL_INTERNAL : SL_OK;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t room = strlen(path) + 24;
+        char *at = sl_arena_alloc(arena, room, 1);
+        if (!at)
+            return SL_INTERNAL;
+        snprintf(at, room, "%s[%zu]", path, i);
+        struct reader r = {arena, policy, problems, &list->items[i], at};
+        if (r.map->type == VALUE_MAP)
+            read_source(&r, &(*sources)[i]);
+        else
+            value_problem(problems, r.map, false, at, "expected an object, found %s", type_word(r.map));
+    }
+    *count = list->count;
+    return problems->errors == before ? SL_OK : SL_MALFORMED;
+}
