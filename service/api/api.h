@@ -1,17 +1,24 @@
-/* The HTTP API: route table and the families' handlers. */
+/* The HTTP API: the table of routes, and the service behind it: jobs, their results, and the state that health checks
+ * show. */
 #pragma once
 
 #include "config/config.h"
 #include "http/http.h"
 
-struct service; /* requests in flight, configuration: service.c */
+struct service;
 
-/* `config` must outlive the service. */
+/* `config` must outlive the service. After loop_init; NULL when out of memory. */
 struct service *service_new(const struct config *config);
-void service_free(struct service *service);
 
 extern const struct http_route api_routes[]; /* ends with a NULL method */
 
+/* Health checks begin to fail; work goes on. */
 void service_drain(struct service *service);
-/* True when every job is done and its result was fetched, or nobody polled it for 5 s. */
+
+/* True when every job is done and its result was fetched, or nobody has polled it for 5 s. */
 bool service_idle(const struct service *service);
+size_t service_running(const struct service *service);
+
+/* Answers all waiters, cancels what runs, waits for its end and frees. The server must be stopped after it. */
+void service_stop(struct service *service) SL_SUSPENDS;
+void service_free(struct service *service);

@@ -9,6 +9,10 @@
 #include "object/object.h"
 #include "symcache/symcache.h"
 
+int command_run(int argc, char **argv);
+int command_cleanup(int argc, char **argv);
+int command_healthcheck(int argc, char **argv);
+int command_config(int argc, char **argv);
 int command_lookup(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 

@@ -15,6 +15,10 @@ static int command_version(int argc, char **argv);
 static int command_help(int argc, char **argv);
 
 static const struct command commands[] = {
+    {"run", command_run, "serve the HTTP API"},
+    {"cleanup", command_cleanup, "remove what has expired from the disk cache"},
+    {"healthcheck", command_healthcheck, "ask a running service whether it is healthy"},
+    {"config", command_config, "check or show a configuration"},
     {"lookup", command_lookup, "addresses of a debug file to functions and lines"},
     {"inspect", command_inspect, "what a debug file is and holds"},
     {"version", command_version, "the version"},
@@ -74,6 +78,29 @@ static int command_help(int argc, char **argv)
     return command->run(1, words);
 }
 
+/* Options may stand before the command; those with a value are few. */
+static int first_word(int argc, char **argv)
+{
+    static const char *const valued[] = {"-c", "--config", "--cache-dir", "--log-level", "--log-format"};
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++)
+        for (size_t i = 0; i < sizeof valued / sizeof *valued; i++)
+            if (strcmp(argv[at], valued[i]) == 0 && at + 1 < argc) {
+                at++;
+                break;
+            }
+    return at;
+}
+
+/* The command's name comes first, so that every command finds its options behind it. */
+static void put_behind(char **argv, int at)
+{
+    char *name = argv[at];
+    for (; at > 1; at--)
+        argv[at] = argv[at - 1];
+    argv[1] = name;
+}
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL);
@@ -85,6 +112,14 @@ int main(int argc, char **argv)
         return command_version(0, NULL);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return command_help(0, NULL);
-    const struct command *command = find(argv[1]);
-    return command ? command->run(argc - 2, argv + 2) : unknown(argv[1]);
+    int at = first_word(argc, argv);
+    if (at == argc) {
+        summary(stderr);
+        return 2;
+    }
+    const struct command *command = find(argv[at]);
+    if (!command)
+        return unknown(argv[at]);
+    put_behind(argv, at);
+    return command->run(argc - 2, argv + 2);
 }

@@ -150,6 +150,11 @@ bool option_given(const struct options *o, const char *name)
     return o->counts[find(o, name)] > 0;
 }
 
+size_t option_count(const struct options *o, const char *name)
+{
+    return o->counts[find(o, name)];
+}
+
 const char *option_value(const struct options *o, const char *name, const char *fallback)
 {
     size_t i = find(o, name);

@@ -38,6 +38,7 @@ bool options_parse(struct options *options, const struct option_spec *specs, con
 void options_free(struct options *options);
 
 bool option_given(const struct options *options, const char *name);
+size_t option_count(const struct options *options, const char *name); /* how often it was given */
 /* The last value given, or `fallback`. An OPTION_OPTIONAL without value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
 

@@ -177,7 +177,10 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     *config = NULL;
     if (!path) {
         *config = new_config(NULL);
-        return *config ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+        if (!*config)
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+        config_derive(*config);
+        return SL_OK;
     }
     struct sl_buf text = {0};
     struct stat st = {0};

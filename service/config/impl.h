@@ -137,6 +137,7 @@ void env_resolve(struct config *config, struct value *root, struct value_problem
 /* ---- read.c, check.c ---- */
 
 void config_defaults(struct config *config);
+void config_derive(struct config *config); /* defaults that follow from other keys, once those are known */
 
 /* Fills the struct from the tree; sources excepted. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);

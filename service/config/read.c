@@ -290,7 +290,7 @@ void config_defaults(struct config *config)
 }
 
 /* Four bodies on their way for each that is worked on. */
-static void bodies_default(struct config *config)
+void config_derive(struct config *config)
 {
     uint64_t slots = config->max_concurrent_requests;
     if (config->http.max_bodies_in_flight == 0)
@@ -316,5 +316,5 @@ void config_read(struct config *config, const struct value *root, struct value_p
         if (r.key->then)
             r.key->then(config);
     }
-    bodies_default(config);
+    config_derive(config);
 }

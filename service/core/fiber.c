@@ -255,6 +255,11 @@ struct fiber *fiber_self(void)
 {
     return current;
 }
+struct fiber_group *fiber_group_current(void)
+{
+    return current ? current->group : NULL;
+}
+
 bool fiber_cancelled(void)
 {
     return current && current->group->cancelled;

@@ -56,6 +56,9 @@ bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *ar
 struct fiber *fiber_self(void); /* NULL outside of fibers */
 bool fiber_cancelled(void);     /* of the running fiber's group */
 
+/* The running fiber's group, as the parent of groups that are to end with it; NULL outside of fibers. */
+struct fiber_group *fiber_group_current(void);
+
 /* Parks the running fiber until fiber_wake; returns false when its group is or gets cancelled. The building block of
  * everything that suspends: whoever gives the fiber to a callback must, on false, take it back before returning. */
 bool fiber_suspend(void) SL_SUSPENDS;

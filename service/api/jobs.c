@@ -1,0 +1,469 @@
+#include "api/jobs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "api/impl.h"
+#include "api/native.h"
+#include "cache/cache.h"
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000 };
+
+static const char *const task_names[TASKS] = {"symbolicate"};
+static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error"};
+
+/* ---- the service ---- */
+static void expire(uv_timer_t *timer);
+
+struct service *service_new(const struct config *config)
+{
+    struct service *service = calloc(1, sizeof *service);
+    if (!service)
+        return NULL;
+    service->config = config;
+    service->names = name_memo_new();
+    fiber_group_init(&service->jobs_group, NULL);
+    uv_timer_init(loop_get(), &service->expiry);
+    uv_unref((uv_handle_t *)&service->expiry);
+    service->expiry.data = service;
+    metric_set(METRIC_JOBS_LIMIT, (double)config->max_concurrent_requests, NULL, NULL, NULL);
+    return service;
+}
+
+void service_drain(struct service *service)
+{
+    service->draining = true;
+}
+
+size_t service_running(const struct service *service)
+{
+    return service->running;
+}
+
+bool service_idle(const struct service *service)
+{
+    if (service->running)
+        return false;
+    for (const struct job *job = service->finished_first; job; job = job->next_finished)
+        if (!job->fetched && loop_now_ms() - job->polled_ms < UNFETCHED_MS)
+            return false;
+    return true;
+}
+
+/* ---- making and ending jobs ---- */
+struct job *job_new(struct service *service, enum job_task task)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    job->service = service;
+    job->task = task;
+    job->spilled = -1;
+    return job;
+}
+
+static void free_work(struct job *job)
+{
+    sl_arena_free(&job->arena);
+    if (job->root)
+        json_object_put(job->root);
+    job->root = NULL;
+}
+
+void job_discard(struct job *job)
+{
+    free_work(job);
+    sl_buf_free(&job->answer);
+    if (job->spilled >= 0)
+        close(job->spilled);
+    free(job);
+}
+
+static struct sl_str job_key(const struct job *job)
+{
+    return (struct sl_str){(const char *)job->id, sizeof job->id};
+}
+
+static void forget(struct job *job)
+{
+    job->service->kept_bytes -= job->kept_bytes;
+    sl_map_remove(&job->service->jobs, job_key(job));
+    job_discard(job);
+}
+
+/* Frees a job nobody can ask for: it has ended, and its id was never told or is not valid any more. */
+static void drop_if_unknown(struct job *job)
+{
+    if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting &&
+        (!job->revealed || job->outcome == JOB_INTERNAL_ERROR))
+        forget(job);
+}
+
+static bool is_kept(const struct job *job)
+{
+    return job->revealed && job->outcome != JOB_INTERNAL_ERROR;
+}
+
+static uint64_t ttl_ms(const struct service *service)
+{
+    return DURATION_MS(service->config->result_ttl_ns);
+}
+
+static void expire(uv_timer_t *timer)
+{
+    struct service *service = timer->data;
+    struct job *job;
+    while ((job = service->finished_first) && !job->waiting && job->finished_ms + ttl_ms(service) <= loop_now_ms()) {
+        service->finished_first = job->next_finished;
+        if (!job->next_finished)
+            service->finished_last = NULL;
+        forget(job);
+    }
+    if (job) {
+        uint64_t end = job->finished_ms + ttl_ms(service), now = loop_now_ms();
+        uv_timer_start(timer, expire, end > now ? end - now : 10, 0);
+    }
+}
+
+static void keep(struct job *job)
+{
+    struct service *service = job->service;
+    if (service->finished_last)
+        service->finished_last->next_finished = job;
+    else
+        service->finished_first = job;
+    service->finished_last = job;
+    if (!uv_is_active((uv_handle_t *)&service->expiry))
+        uv_timer_start(&service->expiry, expire, ttl_ms(service), 0);
+}
+
+/* ---- results beyond result_bytes wait in an unlinked file ---- */
+struct transfer {
+    int fd;
+    uint8_t *data;
+    size_t size;
+    bool out, ok;
+};
+
+static void transfer(void *arg)
+{
+    struct transfer *t = arg;
+    size_t done = 0;
+    while (done < t->size) {
+        ssize_t n = t->out ? pwrite(t->fd, t->data + done, t->size - done, (off_t)done)
+                           : pread(t->fd, t->data + done, t->size - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    t->ok = done == t->size;
+}
+
+/* When it fails the answer stays in memory. */
+static void spill(struct job *job)
+{
+    struct cache_tmp tmp;
+    struct sl_error error;
+    if (cache_tmp_create(&tmp, true, &error) != SL_OK)
+        return;
+    struct transfer t = {tmp.fd, job->answer.data, job->answer.size, true, false};
+    if (pool_run(POOL_IO, transfer, &t, &error) != SL_OK || !t.ok) {
+        cache_tmp_discard(&tmp);
+        return;
+    }
+    job->spilled = tmp.fd;
+    job->spilled_size = job->answer.size;
+    sl_buf_free(&job->answer);
+}
+
+static void account(struct job *job)
+{
+    struct service *service = job->service;
+    if (service->kept_bytes + job->answer.size > service->config->result_bytes) {
+        spill(job);
+    } else {
+        job->kept_bytes = job->answer.size;
+        service->kept_bytes += job->kept_bytes;
+    }
+}
+
+/* ---- running ---- */
+static void write_outcome(struct job *job, const char *status)
+{
+    sl_buf_clear(&job->answer);
+    struct json_writer w = json_writer(&job->answer);
+    json_object_begin(&w);
+    json_key(&w, "status");
+    json_str(&w, sl_str(status));
+    json_object_end(&w);
+}
+
+static void finish(struct job *job, enum sl_code code, const struct sl_error *error)
+{
+    struct service *service = job->service;
+    enum job_outcome outcome = code == SL_OK && !job->answer.failed ? JOB_COMPLETED : JOB_INTERNAL_ERROR;
+    if (code == SL_CANCELLED && job->group.expired)
+        outcome = JOB_TIMEOUT;
+    if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
+        log_error("jobs", "job failed", LOG_STR("task", task_names[job->task]), LOG_ERR(error));
+    if (outcome != JOB_COMPLETED)
+        write_outcome(job, outcome_names[outcome]);
+    free_work(job);
+    if (job->revealed)
+        account(job);
+    job->outcome = outcome;
+    job->finished_ms = loop_now_ms();
+    service->running--;
+    metric_add(METRIC_JOBS_FINISHED, 1, task_names[job->task], outcome_names[outcome], NULL);
+    metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, task_names[job->task], NULL,
+                   NULL);
+    if (is_kept(job))
+        keep(job);
+    else if (job->revealed) /* waiters hear of it, later polls do not know it */
+        sl_map_remove(&service->jobs, job_key(job));
+    fiber_wake_all(&job->waiters);
+}
+
+static void job_fiber(void *arg)
+{
+    struct job *job = arg;
+    struct sl_error error = {0};
+    enum sl_code code = job->run(job, job->arg, &error);
+    finish(job, code, &error);
+}
+
+static void job_ended(struct fiber_group *group)
+{
+    struct job *job = (struct job *)((char *)group - offsetof(struct job, group));
+    fiber_group_finish(group);
+    drop_if_unknown(job);
+}
+
+bool job_slot_free(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    uint64_t limit = service->config->max_concurrent_requests;
+    if (limit == UINT64_MAX || service->running < limit)
+        return true;
+    metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
+    metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
+    http_reply_detail(x, 503, "maximum number of concurrent requests reached", NULL);
+    return false;
+}
+
+/* RFC 9562, 5.4: version 4. */
+static bool new_id(uint8_t id[16])
+{
+    if (getrandom(id, 16, 0) != 16)
+        return false;
+    id[6] = (uint8_t)((id[6] & 0x0F) | 0x40);
+    id[8] = (uint8_t)((id[8] & 0x3F) | 0x80);
+    return true;
+}
+
+static bool begin(struct job *job)
+{
+    struct service *service = job->service;
+    void **slot = new_id(job->id) ? sl_map_slot(&service->jobs, job_key(job), NULL) : NULL;
+    if (!slot)
+        return false;
+    *slot = job;
+    fiber_group_init(&job->group, &service->jobs_group);
+    job->group.on_empty = job_ended;
+    fiber_group_deadline(&job->group, DURATION_MS(service->config->max_job_duration_ns));
+    job->started_ns = clock_mono_ns();
+    job->polled_ms = loop_now_ms();
+    if (fiber_start(&job->group, job_fiber, job)) {
+        service->running++;
+        metric_add(METRIC_JOBS_ACCEPTED, 1, task_names[job->task], NULL, NULL);
+        return true;
+    }
+    fiber_group_finish(&job->group);
+    sl_map_remove(&service->jobs, job_key(job));
+    return false;
+}
+
+/* ---- answering ---- */
+static void format_id(const uint8_t id[16], char out[37])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0, at = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            out[at++] = '-';
+        out[at++] = digits[id[i] >> 4];
+        out[at++] = digits[id[i] & 15];
+    }
+    out[36] = '\0';
+}
+
+static void reply_pending(struct http_exchange *x, struct job *job)
+{
+    char id[37];
+    struct sl_buf body = {0};
+    struct json_writer w = json_writer(&body);
+    format_id(job->id, id);
+    job->revealed = true;
+    job->polled_ms = loop_now_ms();
+    json_object_begin(&w);
+    json_key(&w, "status");
+    json_str(&w, SL_STR("pending"));
+    json_key(&w, "request_id");
+    json_str(&w, sl_str(id));
+    json_key(&w, "retry_after");
+    json_u64(&w, RETRY_AFTER_S);
+    json_object_end(&w);
+    http_reply_json(x, 200, &body);
+}
+
+/* A result that only this client can ask for is handed over instead of copied. */
+static void reply_result(struct http_exchange *x, struct job *job)
+{
+    struct sl_buf body = {0};
+    job->fetched = true;
+    if (!job->revealed) {
+        body = job->answer;
+        job->answer = (struct sl_buf){0};
+    } else if (job->spilled < 0) {
+        sl_buf_add(&body, job->answer.data, job->answer.size);
+    } else if (sl_buf_reserve(&body, job->spilled_size)) {
+        struct transfer t = {job->spilled, body.data, job->spilled_size, false, false};
+        struct sl_error error;
+        job->waiting++;
+        bool read = pool_run(POOL_IO, transfer, &t, &error) == SL_OK && t.ok;
+        job->waiting--;
+        body.size = job->spilled_size;
+        body.failed = !read;
+    }
+    http_reply_json(x, 200, &body);
+}
+
+static enum fiber_wait wait_for(struct job *job, const struct api_query *query)
+{
+    uint64_t now = loop_now_ms(), ms, end = UINT64_MAX;
+    enum fiber_wait result = FIBER_WOKEN;
+    if (query->has_timeout && !__builtin_mul_overflow(query->timeout_s, 1000u, &ms) &&
+        __builtin_add_overflow(now, ms, &end))
+        end = UINT64_MAX;
+    while (job->outcome == JOB_RUNNING && !job->service->stopping && result == FIBER_WOKEN) {
+        now = loop_now_ms();
+        if (now >= end)
+            return FIBER_TIMED_OUT;
+        result = fiber_wait_on(&job->waiters, end == UINT64_MAX ? UINT64_MAX : end - now);
+    }
+    return result;
+}
+
+static void answer(struct http_exchange *x, struct job *job, const struct api_query *query)
+{
+    job->waiting++;
+    enum fiber_wait waited = wait_for(job, query);
+    job->waiting--;
+    if (job->outcome != JOB_RUNNING) {
+        metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
+        reply_result(x, job);
+    } else if (waited == FIBER_CANCELLED) {
+        return; /* the client is gone; the job goes on and nobody will ask for it */
+    } else if (job->service->stopping && !query->has_timeout) {
+        http_reply_detail(x, 503, "service is shutting down", NULL);
+    } else {
+        metric_add(METRIC_POLLS, 1, "pending", NULL, NULL);
+        reply_pending(x, job);
+    }
+    drop_if_unknown(job);
+}
+
+void job_start(struct http_exchange *x, struct job *job,
+               enum sl_code (*run)(struct job *job, void *arg, struct sl_error *error), void *arg)
+{
+    struct api_query query;
+    job->run = run;
+    job->arg = arg;
+    if (!query_read(x, &query) || !job_slot_free(x)) {
+        job_discard(job);
+        return;
+    }
+    if (!begin(job)) {
+        job_discard(job);
+        metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
+        http_reply_detail(x, 503, "maximum number of concurrent requests reached", NULL);
+        return;
+    }
+    answer(x, job, &query);
+}
+
+/* With or without hyphens, in any case. */
+static bool parse_id(struct sl_str text, uint8_t id[16])
+{
+    char digits[32];
+    size_t count = 0, size;
+    for (size_t i = 0; i < text.size; i++) {
+        bool hyphen = text.data[i] == '-' && text.size == 36 && (i == 8 || i == 13 || i == 18 || i == 23);
+        if (hyphen)
+            continue;
+        if (count == sizeof digits)
+            return false;
+        digits[count++] = text.data[i];
+    }
+    return count == sizeof digits && sl_hex_decode((struct sl_str){digits, count}, id, 16, &size);
+}
+
+void job_poll(struct http_exchange *x)
+{
+    struct service *service = x->service;
+    struct api_query query;
+    uint8_t id[16];
+    if (!query_read(x, &query))
+        return;
+    struct job *job =
+        parse_id(x->captures[0], id) ? sl_map_get(&service->jobs, (struct sl_str){(const char *)id, sizeof id}) : NULL;
+    if (!job || !job->revealed) {
+        metric_add(METRIC_POLLS, 1, "unknown", NULL, NULL);
+        http_reply_empty(x, 404);
+        return;
+    }
+    job->polled_ms = loop_now_ms();
+    answer(x, job, &query);
+}
+
+/* ---- the end ---- */
+void service_stop(struct service *service)
+{
+    service->stopping = true;
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&service->jobs, e));) {
+        struct job *job = e->value;
+        fiber_wake_all(&job->waiters);
+    }
+    if (service->running)
+        log_warn("jobs", "jobs are cut short by the shutdown", LOG_U64("jobs", service->running));
+    fiber_sleep(0); /* waiters answer */
+    fiber_group_cancel(&service->jobs_group);
+    while (service->running)
+        fiber_sleep(1);
+    fiber_group_wait(&service->jobs_group);
+}
+
+static void closed(uv_handle_t *handle)
+{
+    struct service *service = handle->data;
+    while (service->finished_first) {
+        struct job *job = service->finished_first;
+        service->finished_first = job->next_finished;
+        job_discard(job);
+    }
+    sl_map_free(&service->jobs);
+    name_memo_free(service->names);
+    free(service);
+}
+
+void service_free(struct service *service)
+{
+    uv_close((uv_handle_t *)&service->expiry, closed);
+}

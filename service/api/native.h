@@ -1,0 +1,159 @@
+/* One native symbolication request as the steps of it see it: what was asked (native_read.c), the modules and their symbol
+ * files (native_modules.c), what came out frame by frame (native_frames.c), its names (native_names.c), and the answer
+ * (native_write.c). All of it lives in one arena; texts of the request are views of its JSON tree. */
+#pragma once
+
+#include "api/schema.h"
+#include "base/map.h"
+#include "config/config.h"
+#include "kinds/kinds.h"
+
+#define NATIVE_NO_MODULE UINT32_MAX
+
+struct native_frame { /* as sent; texts with data NULL are absent */
+    struct opt_u64 address;
+    uint32_t module; /* of "rel:<N>"; NATIVE_NO_MODULE: the address is absolute */
+    enum opt_bool adjust, in_app;
+    struct opt_u64 function_id, symbol_address, line;
+    struct sl_str platform, package, language, symbol, function, filename, abs_path, context_line, source_link;
+    const char *trust;                                     /* NULL = none */
+    struct json_object *vars, *pre_context, *post_context; /* NULL = absent */
+};
+
+struct native_register {
+    struct sl_str name;
+    uint64_t value;
+};
+
+struct native_trace {
+    struct opt_u64 thread_id;
+    struct sl_str thread_name;
+    enum opt_bool is_requesting;
+    struct native_register *registers; /* sorted by name */
+    size_t register_count;
+    struct native_frame *frames; /* callee first */
+    size_t frame_count;
+};
+
+struct native_module {
+    struct object_id id;                                                    /* its texts are those for look-ups */
+    struct sl_str debug_id, code_id, debug_file, code_file, debug_checksum; /* as answers show them */
+    struct sl_debug_id parsed_debug_id;
+    bool has_debug_id;
+    struct opt_u64 image_address, image_size;
+    /* look-up */
+    bool referenced;
+    struct symbol_lookup lookup; /* when referenced */
+    bool source_wanted, has_sources;
+};
+
+struct native_options {
+    enum opt_bool dif_candidates, apply_source_context;
+    bool caller_first;
+};
+
+struct native_scraping {
+    enum opt_bool enabled, verify_ssl;
+    struct sl_str *allowed_origins;
+    size_t allowed_origin_count;
+    struct json_object *headers;
+};
+
+enum native_status {
+    FRAME_SYMBOLICATED,
+    FRAME_MISSING_SYMBOL,
+    FRAME_UNKNOWN_IMAGE,
+    FRAME_MISSING,
+    FRAME_MALFORMED,
+    FRAME_STATUSES
+};
+
+struct native_names {
+    struct sl_str symbol, function;
+};
+
+struct native_result_frame {
+    const struct native_frame *sent;
+    const struct native_names *names; /* NULL: those that were sent */
+    uint64_t address, symbol_address;
+    uint32_t index;              /* original_index */
+    uint32_t module;             /* in the order of the request; NATIVE_NO_MODULE = none matches */
+    struct sl_location location; /* when symbolicated */
+    uint8_t status;              /* enum native_status */
+    uint8_t language;            /* enum sl_language */
+    bool outermost;              /* of its expansion: has a symbol address */
+};
+
+struct native_result_trace {
+    struct native_result_frame *frames;
+    size_t count;
+};
+
+struct native_request {
+    struct sl_arena *arena;
+    struct sl_str platform, scope;
+    struct opt_u64 signal;
+    const struct source *sources;
+    size_t source_count;
+    struct native_options options;
+    struct native_scraping scraping;
+    struct native_trace *traces;
+    size_t trace_count, frame_count;
+    struct native_module *modules; /* in the order of the request */
+    size_t module_count;
+    uint32_t *by_address; /* their indices, by image address */
+    /* filled by the steps */
+    struct native_result_trace *results; /* one per trace */
+    size_t result_count;                 /* frames of all of them */
+    bool out_of_memory;
+};
+
+/* ---- native_read.c ---- */
+
+/* `root` must outlive the request. False: `*status` (422 or 413) and `*problem`, in the arena. */
+bool native_read(struct native_request *request, struct json_object *root, const struct config *config, int *status,
+                 const char **problem);
+
+/* ---- native_modules.c ---- */
+
+/* Sorts the modules and fills in sizes that were not sent. False when out of memory. */
+bool native_sort_modules(struct native_request *request);
+
+/* The module (index in the request's order) of a frame's address, or NATIVE_NO_MODULE. `*relative` is the address inside
+ * of it; `*undefined` tells that there is none, since the module has no address of its own. */
+uint32_t native_module_at(const struct native_request *request, uint64_t address, uint32_t relative_to,
+                          uint64_t *relative, bool *undefined);
+
+/* Finds the symbol files of all modules that frames refer to. False when cancelled. */
+bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
+
+/* The look-ups for source context of the modules that resulting frames refer to. False when cancelled. */
+bool native_find_sources(struct native_request *request) SL_SUSPENDS;
+
+void native_release(struct native_request *request); /* what the look-ups hold */
+
+const char *native_module_status(const struct native_module *module);
+
+/* ---- native_frames.c ---- */
+
+/* Frames to resulting frames, without names. Pure: loop or pool. */
+void native_symbolicate(struct native_request *request, uint64_t max_frames);
+
+/* Removes the frame behind `_start`, which only names can tell. */
+void native_drop_behind_start(struct native_request *request);
+
+const char *native_frame_status(enum native_status status);
+
+/* ---- native_names.c ---- */
+
+struct name_memo; /* demangled names of former requests */
+struct name_memo *name_memo_new(void);
+void name_memo_free(struct name_memo *memo);
+
+/* Gives the resulting frames their names. False when the pool had no place: `error`. */
+bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
+
+/* ---- native_write.c ---- */
+
+/* The members "stacktraces" and "modules", with "signal" before them, into an open object. Pure: loop or pool. */
+void native_write(const struct native_request *request, struct json_writer *w);

@@ -1,0 +1,196 @@
+/* Frames to resulting frames: which module, which address, what the symbol file says (the algorithm of the native API). */
+#include "api/native.h"
+
+#include "core/log.h"
+
+struct trace_walk {
+    struct native_request *request;
+    const struct native_trace *trace;
+    struct native_result_frame *frames; /* grows: the arena holds a few copies at most */
+    size_t count, capacity;
+    bool any_adjusts; /* some frame of the trace says how to adjust: then all others are caller addresses */
+};
+
+const char *native_frame_status(enum native_status status)
+{
+    static const char *const names[FRAME_STATUSES] = {"symbolicated", "missing_symbol", "unknown_image", "missing",
+                                                      "malformed"};
+    return names[status];
+}
+
+static struct native_result_frame *add(struct trace_walk *walk)
+{
+    if (walk->count == walk->capacity) {
+        size_t capacity = walk->capacity ? walk->capacity * 2 : walk->trace->frame_count + 4;
+        struct native_result_frame *grown = SL_ARENA_ARRAY(walk->request->arena, struct native_result_frame, capacity);
+        if (!grown) {
+            walk->request->out_of_memory = true;
+            return NULL;
+        }
+        if (walk->count)
+            memcpy(grown, walk->frames, walk->count * sizeof *grown);
+        walk->frames = grown;
+        walk->capacity = capacity;
+    }
+    return &walk->frames[walk->count++];
+}
+
+/* ---- the address to look up ---- */
+
+/* The program counter at a signal is the faulting instruction itself, unless the stack was unwound from elsewhere. */
+static bool is_crash_signal(const struct native_request *request, const struct native_module *module)
+{
+    enum { SIGNAL_ILL = 4, SIGNAL_BUS_LINUX = 7, SIGNAL_BUS = 10, SIGNAL_SEGV = 11 };
+    uint64_t signal = request->signal.set ? request->signal.value : 0;
+    return signal == SIGNAL_ILL || signal == SIGNAL_BUS || signal == SIGNAL_SEGV ||
+           (signal == SIGNAL_BUS_LINUX && module->id.type == OBJECT_ELF);
+}
+
+static const struct native_register *find_register(const struct native_trace *trace, const char *name)
+{
+    for (size_t i = 0; name && i < trace->register_count; i++)
+        if (sl_str_equal(trace->registers[i].name, sl_str(name)))
+            return &trace->registers[i];
+    return NULL;
+}
+
+static bool is_caller(const struct trace_walk *walk, size_t index, const struct native_module *module, uint64_t address,
+                      const char *ip_register)
+{
+    const struct native_frame *frame = &walk->trace->frames[index];
+    if (frame->adjust != BOOL_ABSENT)
+        return frame->adjust == BOOL_TRUE;
+    if (walk->any_adjusts || index > 0)
+        return true;
+    const struct native_register *ip = find_register(walk->trace, ip_register);
+    return ip && ip->value != address && is_crash_signal(walk->request, module);
+}
+
+static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned)
+{
+    uint64_t step = family == SL_CPU_MIPS || family == SL_CPU_MIPS64 ? 8 : sl_cpu_instruction_alignment(family);
+    return aligned >= step ? aligned - step : 0;
+}
+
+/* False when the address lies before the module. */
+static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
+                           uint64_t relative, uint64_t *out)
+{
+    uint64_t base = module->image_address.value, address;
+    *out = relative;
+    if (base == 0 || __builtin_add_overflow(base, relative, &address))
+        return true;
+    enum sl_cpu_family family = sl_arch_family(module->lookup.arch);
+    uint64_t aligned = address - address % sl_cpu_instruction_alignment(family);
+    if (is_caller(walk, index, module, address, sl_cpu_ip_register(family)))
+        aligned = previous_instruction(family, aligned);
+    *out = aligned - base;
+    return aligned >= base;
+}
+
+/* ---- frames ---- */
+static void add_expansion(struct trace_walk *walk, struct native_result_frame frame, const struct native_module *module,
+                          uint64_t relative, const struct sl_location *chain, size_t count)
+{
+    uint64_t base = module->image_address.value;
+    for (size_t i = 0; i < count; i++) {
+        struct sl_symcache_function function = {.entry = UINT64_MAX};
+        struct native_result_frame *out = add(walk);
+        if (!out)
+            return;
+        *out = frame;
+        sl_symcache_function(module->lookup.symcache, chain[i].function, &function);
+        out->status = FRAME_SYMBOLICATED;
+        out->location = chain[i];
+        out->language = (uint8_t)function.language;
+        out->outermost = i + 1 == count && function.entry != UINT64_MAX;
+        if (__builtin_add_overflow(base, relative, &out->address))
+            out->address = 0;
+        if (__builtin_add_overflow(base, function.entry, &out->symbol_address))
+            out->symbol_address = 0;
+    }
+}
+
+static bool is_dropped(const struct native_frame *frame, enum native_status status)
+{
+    return frame->trust && strcmp(frame->trust, "scan") == 0 &&
+           (status == FRAME_MISSING_SYMBOL || status == FRAME_UNKNOWN_IMAGE);
+}
+
+static void add_failed(struct trace_walk *walk, struct native_result_frame frame, enum native_status status)
+{
+    frame.status = (uint8_t)status;
+    struct native_result_frame *out = is_dropped(frame.sent, status) ? NULL : add(walk);
+    if (out)
+        *out = frame;
+}
+
+static void symbolicate_frame(struct trace_walk *walk, size_t index)
+{
+    struct native_request *request = walk->request;
+    const struct native_frame *sent = &walk->trace->frames[index];
+    struct native_result_frame frame = {.sent = sent, .address = sent->address.value, .index = (uint32_t)index};
+    uint64_t relative, address;
+    bool undefined;
+    frame.module = native_module_at(request, sent->address.value, sent->module, &relative, &undefined);
+    if (frame.module == NATIVE_NO_MODULE) {
+        add_failed(walk, frame, FRAME_UNKNOWN_IMAGE);
+        return;
+    }
+    const struct native_module *module = &request->modules[frame.module];
+    if (module->lookup.code != SL_OK) {
+        add_failed(walk, frame, module->lookup.code == SL_MALFORMED ? FRAME_MALFORMED : FRAME_MISSING);
+        return;
+    }
+    struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    size_t count = 0;
+    if (!undefined && lookup_address(walk, index, module, relative, &address))
+        count = sl_symcache_lookup(module->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
+    count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
+    if (count)
+        add_expansion(walk, frame, module, address, chain, count);
+    else
+        add_failed(walk, frame, FRAME_MISSING_SYMBOL);
+}
+
+static void symbolicate_trace(struct native_request *request, size_t index, uint64_t max_frames)
+{
+    struct trace_walk walk = {.request = request, .trace = &request->traces[index]};
+    for (size_t i = 0; i < walk.trace->frame_count; i++)
+        walk.any_adjusts = walk.any_adjusts || walk.trace->frames[i].adjust != BOOL_ABSENT;
+    for (size_t i = 0; i < walk.trace->frame_count && !request->out_of_memory; i++) {
+        if (request->result_count + walk.count >= max_frames) {
+            log_warn("symbolicate", "answer cut", LOG_U64("frames", max_frames));
+            break;
+        }
+        symbolicate_frame(&walk, i);
+    }
+    request->results[index] = (struct native_result_trace){walk.frames, walk.count};
+    request->result_count += walk.count;
+}
+
+void native_symbolicate(struct native_request *request, uint64_t max_frames)
+{
+    request->results = SL_ARENA_ARRAY(request->arena, struct native_result_trace, request->trace_count);
+    if (request->trace_count && !request->results) {
+        request->trace_count = 0;
+        request->out_of_memory = true;
+    }
+    for (size_t i = 0; i < request->trace_count; i++)
+        symbolicate_trace(request, i, max_frames);
+}
+
+/* Unwinders go on past the first function of a thread; what they find there is no frame. */
+void native_drop_behind_start(struct native_request *request)
+{
+    for (size_t t = 0; t < request->trace_count; t++) {
+        struct native_result_trace *trace = &request->results[t];
+        if (trace->count < 2)
+            continue;
+        const struct native_result_frame *last = &trace->frames[trace->count - 1], *before = last - 1;
+        struct sl_str function = before->names ? before->names->function : before->sent->function;
+        if (last->status == FRAME_UNKNOWN_IMAGE && last->index + 1 == request->traces[t].frame_count &&
+            sl_str_equal(function, SL_STR("_start")))
+            trace->count--;
+    }
+}

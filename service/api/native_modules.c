@@ -1,0 +1,194 @@
+/* The modules of a request: sorted, matched with addresses, and their files looked up. */
+#include <stdlib.h>
+
+#include "api/native.h"
+
+enum { MAX_LOOKUPS_AT_ONCE = 256 };
+
+/* ---- table ---- */
+struct sortable {
+    uint64_t address;
+    uint32_t index;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const struct sortable *x = a, *y = b;
+    if (x->address != y->address)
+        return x->address < y->address ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* A module whose size is not known reaches to the next one; the last keeps its size unknown. */
+static void fill_sizes(struct native_request *request)
+{
+    for (size_t i = 0; i + 1 < request->module_count; i++) {
+        struct native_module *module = &request->modules[request->by_address[i]];
+        const struct native_module *next = &request->modules[request->by_address[i + 1]];
+        if (!module->image_size.value)
+            module->image_size = (struct opt_u64){true, next->image_address.value - module->image_address.value};
+    }
+}
+
+bool native_sort_modules(struct native_request *request)
+{
+    size_t count = request->module_count;
+    struct sortable *order = SL_ARENA_ARRAY(request->arena, struct sortable, count);
+    request->by_address = SL_ARENA_ARRAY(request->arena, uint32_t, count);
+    if (count && (!order || !request->by_address))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        order[i] = (struct sortable){request->modules[i].image_address.value, (uint32_t)i};
+    if (count)
+        qsort(order, count, sizeof *order, by_address);
+    for (size_t i = 0; i < count; i++)
+        request->by_address[i] = order[i].index;
+    fill_sizes(request);
+    return true;
+}
+
+uint32_t native_module_at(const struct native_request *request, uint64_t address, uint32_t relative_to,
+                          uint64_t *relative, bool *undefined)
+{
+    *undefined = false;
+    *relative = address;
+    if (relative_to != NATIVE_NO_MODULE)
+        return relative_to < request->module_count ? relative_to : NATIVE_NO_MODULE;
+    size_t low = 0, high = request->module_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (request->modules[request->by_address[middle]].image_address.value <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return NATIVE_NO_MODULE;
+    uint32_t index = request->by_address[low - 1];
+    const struct native_module *module = &request->modules[index];
+    uint64_t end;
+    if (__builtin_add_overflow(module->image_address.value, module->image_size.value, &end))
+        return NATIVE_NO_MODULE;
+    /* The end itself still matches: a return address behind a call that does not return lies there. */
+    if (module->image_size.value && address > end)
+        return NATIVE_NO_MODULE;
+    *relative = address - module->image_address.value;
+    *undefined = module->image_address.value == 0;
+    return index;
+}
+
+/* ---- look-ups ---- */
+struct crew { /* fibers that share a list of modules */
+    struct native_request *request;
+    uint32_t *todo;
+    size_t count, next;
+    void (*one)(struct native_request *request, struct native_module *module);
+};
+
+static void worker(void *arg)
+{
+    struct crew *crew = arg;
+    while (crew->next < crew->count && !fiber_cancelled())
+        crew->one(crew->request, &crew->request->modules[crew->todo[crew->next++]]);
+}
+
+/* The running fiber's group is the job's: a cancelled job cancels the wait, and that the helpers. */
+static bool run_crew(struct crew *crew)
+{
+    struct fiber_group group;
+    if (crew->count < 2) {
+        worker(crew);
+        return !fiber_cancelled();
+    }
+    fiber_group_init(&group, fiber_group_current());
+    for (size_t i = 1; i < crew->count && i < MAX_LOOKUPS_AT_ONCE; i++)
+        if (!fiber_start(&group, worker, crew))
+            break;
+    worker(crew);
+    fiber_group_wait(&group);
+    return !fiber_cancelled();
+}
+
+static void find_symbols(struct native_request *request, struct native_module *module)
+{
+    kinds_find_symcache(request->sources, request->source_count, request->scope, &module->id, request->arena,
+                        &module->lookup);
+}
+
+bool native_find_symbols(struct native_request *request)
+{
+    struct crew crew = {.request = request, .one = find_symbols};
+    crew.todo = SL_ARENA_ARRAY(request->arena, uint32_t, request->module_count);
+    if (request->module_count && !crew.todo) {
+        request->out_of_memory = true;
+        return true;
+    }
+    for (size_t t = 0; t < request->trace_count; t++) {
+        for (size_t i = 0; i < request->traces[t].frame_count; i++) {
+            const struct native_frame *frame = &request->traces[t].frames[i];
+            uint64_t relative;
+            bool undefined;
+            uint32_t index = native_module_at(request, frame->address.value, frame->module, &relative, &undefined);
+            if (index == NATIVE_NO_MODULE || request->modules[index].referenced)
+                continue;
+            request->modules[index].referenced = true;
+            crew.todo[crew.count++] = index;
+        }
+    }
+    return run_crew(&crew);
+}
+
+static void find_source(struct native_request *request, struct native_module *module)
+{
+    struct source_lookup lookup;
+    kinds_find_source(request->sources, request->source_count, request->scope, &module->id, request->arena, &lookup);
+    candidates_merge(request->arena, &module->lookup.candidates, &lookup.candidates);
+    module->has_sources = lookup.code == SL_OK;
+    if (lookup.item)
+        cache_release(lookup.item);
+}
+
+bool native_find_sources(struct native_request *request)
+{
+    struct crew crew = {.request = request, .one = find_source};
+    crew.todo = SL_ARENA_ARRAY(request->arena, uint32_t, request->module_count);
+    if (request->module_count && !crew.todo) {
+        request->out_of_memory = true;
+        return true;
+    }
+    for (size_t t = 0; t < request->trace_count; t++) {
+        for (size_t i = 0; i < request->results[t].count; i++) {
+            uint32_t index = request->results[t].frames[i].module;
+            if (index == NATIVE_NO_MODULE || request->modules[index].source_wanted)
+                continue;
+            request->modules[index].source_wanted = true;
+            crew.todo[crew.count++] = index;
+        }
+    }
+    return run_crew(&crew);
+}
+
+void native_release(struct native_request *request)
+{
+    for (size_t i = 0; i < request->module_count; i++)
+        if (request->modules[i].lookup.item)
+            cache_release(request->modules[i].lookup.item);
+}
+
+const char *native_module_status(const struct native_module *module)
+{
+    if (!module->referenced)
+        return "unused";
+    switch (module->lookup.code) {
+    case SL_OK: return "found";
+    case SL_NOT_FOUND: return "missing";
+    case SL_MALFORMED: return "malformed";
+    case SL_PERMISSION_DENIED:
+    case SL_DOWNLOAD_ERROR: return "fetching_failed";
+    case SL_TIMEOUT: return "timeout";
+    case SL_UNSUPPORTED: return "unsupported";
+    case SL_INTERNAL:
+    case SL_CANCELLED: break;
+    }
+    return "other";
+}

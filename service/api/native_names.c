@@ -1,0 +1,236 @@
+/* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; what is asked for
+ * again and again is answered from a memo on the loop. */
+#include <stdlib.h>
+
+#include "api/native.h"
+#include "core/pool.h"
+#include "demangle/demangle.h"
+
+enum { MEMO_BYTES = 4 << 20, MANY_FRAMES = 256 };
+
+/* ---- memo: two generations; what the older one holds lives on only if it is asked for ---- */
+struct generation {
+    struct sl_map names; /* language and mangled name to struct sl_str */
+    struct sl_arena arena;
+};
+
+struct name_memo {
+    struct generation young, old;
+};
+
+struct name_memo *name_memo_new(void)
+{
+    return calloc(1, sizeof(struct name_memo));
+}
+
+static void generation_free(struct generation *generation)
+{
+    sl_map_free(&generation->names);
+    sl_arena_free(&generation->arena);
+    *generation = (struct generation){0};
+}
+
+void name_memo_free(struct name_memo *memo)
+{
+    if (!memo)
+        return;
+    generation_free(&memo->young);
+    generation_free(&memo->old);
+    free(memo);
+}
+
+static void memo_put(struct name_memo *memo, struct sl_str key, struct sl_str readable)
+{
+    if (memo->young.arena.used > MEMO_BYTES) {
+        generation_free(&memo->old);
+        memo->old = memo->young;
+        memo->young = (struct generation){0};
+    }
+    struct sl_arena *arena = &memo->young.arena;
+    char *key_copy = sl_arena_strndup(arena, key.data, key.size);
+    struct sl_str *value = SL_ARENA_NEW(arena, struct sl_str);
+    char *copy = sl_arena_strndup(arena, readable.data, readable.size);
+    void **slot =
+        key_copy && value && copy ? sl_map_slot(&memo->young.names, (struct sl_str){key_copy, key.size}, NULL) : NULL;
+    if (!slot)
+        return;
+    *value = (struct sl_str){copy, readable.size};
+    *slot = value;
+}
+
+/* NULL when it is not known. Valid until the next memo_put. */
+static const struct sl_str *memo_get(struct name_memo *memo, struct sl_str key)
+{
+    const struct sl_str *found = sl_map_get(&memo->young.names, key);
+    if (found)
+        return found;
+    found = sl_map_get(&memo->old.names, key);
+    if (found)
+        memo_put(memo, key, *found);
+    return found ? sl_map_get(&memo->young.names, key) : NULL;
+}
+
+/* ---- naming ---- */
+struct pending { /* a name to be demangled */
+    struct native_names *names;
+    enum sl_language language;
+    struct pending *next;
+};
+
+struct naming {
+    struct native_request *request;
+    struct sl_map functions; /* module and function to struct native_names */
+    struct name_memo *memo;  /* NULL: demangle at once, on the pool */
+    struct pending *pending;
+    struct sl_buf text;
+};
+
+static struct sl_str keep(struct naming *n, struct sl_str text)
+{
+    char *copy = sl_arena_strndup(n->request->arena, text.data, text.size);
+    n->request->out_of_memory = n->request->out_of_memory || !copy;
+    return (struct sl_str){copy ? copy : "", copy ? text.size : 0};
+}
+
+static void demangle(struct naming *n, struct native_names *names, enum sl_language language)
+{
+    sl_buf_clear(&n->text);
+    if (sl_demangle(names->symbol, language, &n->text))
+        names->function = keep(n, sl_buf_view(&n->text));
+}
+
+static struct sl_str memo_key(struct naming *n, const struct pending *pending)
+{
+    sl_buf_clear(&n->text);
+    sl_buf_u8(&n->text, (uint8_t)pending->language);
+    sl_buf_str(&n->text, pending->names->symbol);
+    return sl_buf_view(&n->text);
+}
+
+/* Sets `function` of names whose `symbol` is known, now or when what is pending is worked off. */
+static void make_readable(struct naming *n, struct native_names *names, enum sl_language language)
+{
+    names->function = names->symbol;
+    if (!n->memo) {
+        demangle(n, names, language);
+        return;
+    }
+    struct pending pending = {names, language, n->pending};
+    const struct sl_str *known = memo_get(n->memo, memo_key(n, &pending));
+    if (known) {
+        if (!sl_str_equal(*known, names->symbol))
+            names->function = keep(n, *known);
+        return;
+    }
+    struct pending *item = SL_ARENA_NEW(n->request->arena, struct pending);
+    if (!item) {
+        n->request->out_of_memory = true;
+        return;
+    }
+    *item = pending;
+    n->pending = item;
+}
+
+static struct native_names *new_names(struct naming *n, struct sl_str symbol)
+{
+    struct native_names *names = SL_ARENA_NEW(n->request->arena, struct native_names);
+    n->request->out_of_memory = n->request->out_of_memory || !names;
+    if (names)
+        names->symbol = symbol;
+    return names;
+}
+
+static void name_symbolicated(struct naming *n, struct native_result_frame *frame)
+{
+    const struct sl_symcache *cache = n->request->modules[frame->module].lookup.symcache;
+    uint32_t words[2] = {frame->module, frame->location.function};
+    struct sl_str key = {(const char *)words, sizeof words};
+    frame->names = sl_map_get(&n->functions, key);
+    if (frame->names)
+        return;
+    struct sl_symcache_function function;
+    sl_buf_clear(&n->text);
+    if (sl_symcache_function(cache, frame->location.function, &function))
+        sl_symcache_string(cache, function.name, &n->text);
+    struct sl_str symbol = n->text.size ? sl_buf_view(&n->text) : SL_STR("?");
+    struct native_names *names = new_names(n, keep(n, symbol));
+    key = keep(n, key);
+    void **slot = sl_map_slot(&n->functions, key, NULL);
+    n->request->out_of_memory = n->request->out_of_memory || !slot;
+    if (!names || !slot)
+        return;
+    make_readable(n, names, function.language);
+    frame->names = *slot = names;
+}
+
+/* Names that came with a frame: one of the two is made readable. */
+static void name_failed(struct naming *n, struct native_result_frame *frame)
+{
+    bool symbol = frame->sent->symbol.data != NULL, function = frame->sent->function.data != NULL;
+    if (symbol == function)
+        return;
+    struct native_names *names = new_names(n, symbol ? frame->sent->symbol : frame->sent->function);
+    if (names)
+        make_readable(n, names, SL_LANG_UNKNOWN);
+    frame->names = names;
+}
+
+static void name_all(void *arg)
+{
+    struct naming *n = arg;
+    struct native_request *request = n->request;
+    for (size_t t = 0; t < request->trace_count; t++)
+        for (size_t i = 0; i < request->results[t].count && !request->out_of_memory; i++) {
+            struct native_result_frame *frame = &request->results[t].frames[i];
+            if (frame->status == FRAME_SYMBOLICATED)
+                name_symbolicated(n, frame);
+            else
+                name_failed(n, frame);
+        }
+}
+
+static void demangle_pending(void *arg)
+{
+    struct naming *n = arg;
+    for (struct pending *item = n->pending; item; item = item->next)
+        demangle(n, item->names, item->language);
+}
+
+static bool work_off(struct naming *n, struct sl_error *error)
+{
+    if (!n->pending)
+        return true;
+    if (pool_run(POOL_SYMBOLICATE, demangle_pending, n, error) != SL_OK)
+        return false;
+    for (struct pending *item = n->pending; item; item = item->next)
+        memo_put(n->memo, memo_key(n, item), item->names->function);
+    return true;
+}
+
+/* A frame keeps what was sent when its name could not be made readable. */
+static void forget_unreadable(struct native_request *request)
+{
+    for (size_t t = 0; t < request->trace_count; t++)
+        for (size_t i = 0; i < request->results[t].count; i++) {
+            struct native_result_frame *frame = &request->results[t].frames[i];
+            if (frame->status != FRAME_SYMBOLICATED && frame->names &&
+                frame->names->function.data == frame->names->symbol.data)
+                frame->names = NULL;
+        }
+}
+
+bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
+{
+    bool many = request->result_count > MANY_FRAMES;
+    struct naming n = {.request = request, .memo = many ? NULL : memo};
+    bool ok = true;
+    if (many)
+        ok = pool_run(POOL_SYMBOLICATE, name_all, &n, error) == SL_OK;
+    else
+        name_all(&n);
+    ok = ok && work_off(&n, error);
+    forget_unreadable(request);
+    sl_map_free(&n.functions);
+    sl_buf_free(&n.text);
+    return ok;
+}

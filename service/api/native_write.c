@@ -1,0 +1,290 @@
+/* The answer of a native symbolication, keys in the order that the API has them. */
+#include <stdio.h>
+
+#include "api/native.h"
+
+#include "function/path.h"
+
+struct answer {
+    const struct native_request *request;
+    struct json_writer *w;
+    struct sl_buf path;
+};
+
+static void text_member(struct json_writer *w, const char *key, struct sl_str text)
+{
+    if (!text.data)
+        return;
+    json_key(w, key);
+    json_str(w, text);
+}
+
+static void hex_member(struct json_writer *w, const char *key, struct opt_u64 number)
+{
+    if (!number.set)
+        return;
+    json_key(w, key);
+    json_hex(w, number.value);
+}
+
+static void number_member(struct json_writer *w, const char *key, struct opt_u64 number)
+{
+    if (!number.set)
+        return;
+    json_key(w, key);
+    json_u64(w, number.value);
+}
+
+static void bool_member(struct json_writer *w, const char *key, enum opt_bool value)
+{
+    if (value == BOOL_ABSENT)
+        return;
+    json_key(w, key);
+    json_boolean(w, value == BOOL_TRUE);
+}
+
+static void json_member(struct json_writer *w, const char *key, struct json_object *value)
+{
+    if (!value)
+        return;
+    json_key(w, key);
+    json_value(w, value);
+}
+
+/* ---- frames ---- */
+static void address_mode(struct answer *a, const struct native_result_frame *frame)
+{
+    char text[16];
+    uint32_t module = frame->sent->module;
+    if (frame->status == FRAME_SYMBOLICATED)
+        module = a->request->modules[frame->module].image_address.value ? NATIVE_NO_MODULE : frame->module;
+    if (module == NATIVE_NO_MODULE)
+        return;
+    snprintf(text, sizeof text, "rel:%u", module);
+    text_member(a->w, "addr_mode", sl_str(text));
+}
+
+static void package(struct answer *a, const struct native_result_frame *frame)
+{
+    text_member(a->w, "package",
+                frame->module == NATIVE_NO_MODULE ? frame->sent->package
+                                                  : a->request->modules[frame->module].code_file);
+}
+
+static void names(struct answer *a, const struct native_result_frame *frame)
+{
+    struct opt_u64 symbol_address = frame->sent->symbol_address;
+    struct native_names sent = {frame->sent->symbol, frame->sent->function};
+    const struct native_names *names = frame->names ? frame->names : &sent;
+    if (frame->status == FRAME_SYMBOLICATED)
+        symbol_address = (struct opt_u64){frame->outermost, frame->symbol_address};
+    text_member(a->w, "symbol", names->symbol);
+    hex_member(a->w, "sym_addr", symbol_address);
+    text_member(a->w, "function", names->function);
+}
+
+/* Where the symbol file knows no path, what was sent stays. */
+static void paths(struct answer *a, const struct native_result_frame *frame)
+{
+    struct sl_str path = frame->sent->abs_path, filename = frame->sent->filename, directory;
+    if (frame->status == FRAME_SYMBOLICATED && frame->location.file != SL_SYMCACHE_NONE) {
+        sl_buf_clear(&a->path);
+        sl_symcache_file(a->request->modules[frame->module].lookup.symcache, frame->location.file, &a->path);
+        if (a->path.size) {
+            struct sl_str name;
+            path = sl_buf_view(&a->path);
+            sl_path_split(path, &directory, &name);
+            filename = name.size ? name : filename;
+        }
+    }
+    text_member(a->w, "filename", filename);
+    text_member(a->w, "abs_path", path);
+}
+
+static void symbolicated_rest(struct answer *a, const struct native_result_frame *frame)
+{
+    json_key(a->w, "lineno");
+    json_u64(a->w, frame->location.line);
+}
+
+static void failed_rest(struct answer *a, const struct native_frame *sent)
+{
+    number_member(a->w, "lineno", sent->line);
+    json_member(a->w, "pre_context", sent->pre_context);
+    text_member(a->w, "context_line", sent->context_line);
+    json_member(a->w, "post_context", sent->post_context);
+    text_member(a->w, "source_link", sent->source_link);
+    bool_member(a->w, "in_app", sent->in_app);
+    json_member(a->w, "vars", sent->vars);
+}
+
+static void frame(struct answer *a, const struct native_result_frame *frame)
+{
+    struct json_writer *w = a->w;
+    const struct native_frame *sent = frame->sent;
+    bool symbolicated = frame->status == FRAME_SYMBOLICATED;
+    json_object_begin(w);
+    json_key(w, "status");
+    json_str(w, sl_str(native_frame_status(frame->status)));
+    json_key(w, "original_index");
+    json_u64(w, frame->index);
+    text_member(w, "platform", sent->platform);
+    address_mode(a, frame);
+    json_key(w, "instruction_addr");
+    json_hex(w, frame->address);
+    bool_member(w, "adjust_instruction_addr", sent->adjust);
+    hex_member(w, "function_id", sent->function_id);
+    package(a, frame);
+    if (!symbolicated)
+        text_member(w, "lang", sent->language);
+    else if (frame->language != SL_LANG_UNKNOWN)
+        text_member(w, "lang", sl_str(sl_language_name(frame->language)));
+    names(a, frame);
+    paths(a, frame);
+    if (symbolicated)
+        symbolicated_rest(a, frame);
+    else
+        failed_rest(a, sent);
+    if (sent->trust)
+        text_member(w, "trust", sl_str(sent->trust));
+    json_object_end(w);
+}
+
+static void trace(struct answer *a, size_t index)
+{
+    struct json_writer *w = a->w;
+    const struct native_trace *sent = &a->request->traces[index];
+    const struct native_result_trace *result = &a->request->results[index];
+    json_object_begin(w);
+    number_member(w, "thread_id", sent->thread_id);
+    text_member(w, "thread_name", sent->thread_name);
+    bool_member(w, "is_requesting", sent->is_requesting);
+    if (sent->register_count) {
+        json_key(w, "registers");
+        json_object_begin(w);
+        for (size_t i = 0; i < sent->register_count; i++) {
+            json_key_str(w, sent->registers[i].name);
+            json_hex(w, sent->registers[i].value);
+        }
+        json_object_end(w);
+    }
+    json_key(w, "frames");
+    json_array_begin(w);
+    for (size_t i = 0; i < result->count; i++)
+        frame(a, &result->frames[a->request->options.caller_first ? result->count - 1 - i : i]);
+    json_array_end(w);
+    json_object_end(w);
+}
+
+/* ---- modules ---- */
+static void features(struct json_writer *w, const struct sl_features *f, bool has_sources)
+{
+    json_object_begin(w);
+    json_key(w, "has_debug_info");
+    json_boolean(w, f->has_debug_info);
+    json_key(w, "has_unwind_info");
+    json_boolean(w, f->has_unwind_info);
+    json_key(w, "has_symbols");
+    json_boolean(w, f->has_symbols);
+    json_key(w, "has_sources");
+    json_boolean(w, f->has_sources || has_sources);
+    if (f->srcsrv_vcs.size)
+        text_member(w, "srcsrv_vcs", f->srcsrv_vcs);
+    json_object_end(w);
+}
+
+static void download(struct json_writer *w, const struct candidate *candidate)
+{
+    const char *status = "error";
+    switch (candidate->download) {
+    case SL_OK: status = "ok"; break;
+    case SL_NOT_FOUND: status = "notfound"; break;
+    case SL_PERMISSION_DENIED: status = "noperm"; break;
+    case SL_MALFORMED: status = "malformed"; break;
+    default: break;
+    }
+    json_object_begin(w);
+    text_member(w, "status", sl_str(status));
+    if (candidate->download == SL_OK) {
+        json_key(w, "features");
+        features(w, &candidate->features, false);
+    } else if (candidate->download != SL_NOT_FOUND && candidate->download != SL_MALFORMED) {
+        json_key(w, "details");
+        json_str(w, candidate->download_details);
+    }
+    json_object_end(w);
+}
+
+static void use(struct json_writer *w, const char *key, enum sl_code code, struct sl_str details)
+{
+    bool plain = code == SL_OK || code == SL_MALFORMED;
+    json_key(w, key);
+    json_object_begin(w);
+    text_member(w, "status", code == SL_OK ? SL_STR("ok") : plain ? SL_STR("malformed") : SL_STR("error"));
+    if (!plain) {
+        json_key(w, "details");
+        json_str(w, details);
+    }
+    json_object_end(w);
+}
+
+static void candidates(struct json_writer *w, const struct candidate_list *list)
+{
+    json_key(w, "candidates");
+    json_array_begin(w);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct candidate *candidate = &list->items[i];
+        json_object_begin(w);
+        json_key(w, "source");
+        json_str(w, candidate->source);
+        json_key(w, "location");
+        json_str(w, candidate->location);
+        json_key(w, "download");
+        download(w, candidate);
+        if (candidate->unwind.set)
+            use(w, "unwind", candidate->unwind.code, candidate->unwind.details);
+        if (candidate->debug.set)
+            use(w, "debug", candidate->debug.code, candidate->debug.details);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void module(struct answer *a, const struct native_module *module)
+{
+    struct json_writer *w = a->w;
+    json_object_begin(w);
+    text_member(w, "debug_status", sl_str(native_module_status(module)));
+    json_key(w, "features");
+    features(w, &module->lookup.features, module->has_sources);
+    text_member(w, "arch", sl_str(sl_arch_name(module->lookup.arch)));
+    text_member(w, "type", sl_str(object_type_name(module->id.type)));
+    text_member(w, "code_id", module->code_id);
+    text_member(w, "code_file", module->code_file);
+    text_member(w, "debug_id", module->debug_id);
+    text_member(w, "debug_file", module->debug_file);
+    text_member(w, "debug_checksum", module->debug_checksum);
+    json_key(w, "image_addr");
+    json_hex(w, module->image_address.value);
+    number_member(w, "image_size", module->image_size);
+    if (a->request->options.dif_candidates == BOOL_TRUE && module->lookup.candidates.count)
+        candidates(w, &module->lookup.candidates);
+    json_object_end(w);
+}
+
+void native_write(const struct native_request *request, struct json_writer *w)
+{
+    struct answer a = {.request = request, .w = w};
+    number_member(w, "signal", request->signal);
+    json_key(w, "stacktraces");
+    json_array_begin(w);
+    for (size_t i = 0; i < request->trace_count; i++)
+        trace(&a, i);
+    json_array_end(w);
+    json_key(w, "modules");
+    json_array_begin(w);
+    for (size_t i = 0; i < request->module_count; i++)
+        module(&a, &request->modules[i]);
+    json_array_end(w);
+    sl_buf_free(&a.path);
+}

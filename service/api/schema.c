@@ -1,0 +1,177 @@
+#include "api/schema.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- problems ---- */
+static void add_place(struct sl_buf *out, const struct schema_place *at)
+{
+    if (!at)
+        return;
+    add_place(out, at->up);
+    if (!at->key)
+        sl_buf_printf(out, "[%zu]", at->index);
+    else
+        sl_buf_printf(out, "%s%s", out->size ? "." : "", at->key);
+}
+
+bool schema_fail(struct schema *s, const struct schema_place *at, const char *format, ...)
+{
+    if (s->problem)
+        return false;
+    char what[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    struct sl_buf text = {0};
+    add_place(&text, at);
+    sl_buf_cstr(&text, text.size ? ": " : "");
+    sl_buf_cstr(&text, what);
+    const char *copy = text.failed ? NULL : sl_arena_strndup(s->arena, (const char *)text.data, text.size);
+    s->problem = copy ? copy : "out of memory";
+    sl_buf_free(&text);
+    return false;
+}
+
+static const char *type_name(struct json_object *value)
+{
+    switch (json_object_get_type(value)) {
+    case json_type_null: return "null";
+    case json_type_boolean: return "boolean";
+    case json_type_double: return "floating point number";
+    case json_type_int: return "integer";
+    case json_type_object: return "map";
+    case json_type_array: return "sequence";
+    case json_type_string: return "string";
+    }
+    return "value";
+}
+
+bool schema_mismatch(struct schema *s, const struct schema_place *at, struct json_object *value, const char *expected)
+{
+    return schema_fail(s, at, "invalid type: %s, expected %s", type_name(value), expected);
+}
+
+/* ---- values ---- */
+bool schema_text(struct schema *s, const struct schema_place *at, struct json_object *value, struct sl_str *out)
+{
+    if (!json_object_is_type(value, json_type_string))
+        return schema_mismatch(s, at, value, "a string");
+    *out = (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)};
+    return true;
+}
+
+static bool parse_digits(struct sl_str digits, unsigned base, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        char c = digits.data[i];
+        unsigned digit = c >= '0' && c <= '9'                 ? (unsigned)(c - '0')
+                         : (c | 32) >= 'a' && (c | 32) <= 'f' ? (unsigned)((c | 32) - 'a' + 10)
+                                                              : base;
+        if (digit >= base || __builtin_mul_overflow(v, (uint64_t)base, &v) || __builtin_add_overflow(v, digit, &v))
+            return false;
+    }
+    *out = v;
+    return digits.size > 0;
+}
+
+bool schema_hex(struct schema *s, const struct schema_place *at, struct json_object *value, uint64_t *out)
+{
+    if (json_object_is_type(value, json_type_int)) {
+        int64_t as_signed = json_object_get_int64(value);
+        *out = as_signed < 0 ? (uint64_t)as_signed : json_object_get_uint64(value);
+        return true;
+    }
+    struct sl_str text;
+    if (!json_object_is_type(value, json_type_string))
+        return schema_mismatch(s, at, value, "an integer or a string with a hexadecimal number");
+    text = (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)};
+    bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
+    struct sl_str digits = hex ? (struct sl_str){text.data + 2, text.size - 2} : text;
+    if (!parse_digits(digits, hex ? 16 : 10, out))
+        return schema_fail(s, at, "invalid number \"%.40s\", expected decimal digits or 0x and hexadecimal ones",
+                           text.data);
+    return true;
+}
+
+static bool read_unsigned(struct schema *s, const struct schema_place *at, struct json_object *value, uint64_t max,
+                          struct opt_u64 *out)
+{
+    const char *expected = max == UINT32_MAX ? "u32" : "u64";
+    if (!json_object_is_type(value, json_type_int))
+        return schema_mismatch(s, at, value, expected);
+    if (json_object_get_int64(value) < 0 || json_object_get_uint64(value) > max)
+        return schema_fail(s, at, "invalid value: integer out of range, expected %s", expected);
+    *out = (struct opt_u64){true, json_object_get_uint64(value)};
+    return true;
+}
+
+/* ---- objects ---- */
+static bool read_field(struct schema *s, const struct schema_place *at, struct json_object *value,
+                       const struct field *field, void *out)
+{
+    switch (field->type) {
+    case FIELD_TEXT: return schema_text(s, at, value, out);
+    case FIELD_HEX: {
+        struct opt_u64 *number = out;
+        number->set = true;
+        return schema_hex(s, at, value, &number->value);
+    }
+    case FIELD_U64: return read_unsigned(s, at, value, UINT64_MAX, out);
+    case FIELD_U32: return read_unsigned(s, at, value, UINT32_MAX, out);
+    case FIELD_BOOL:
+        if (!json_object_is_type(value, json_type_boolean))
+            return schema_mismatch(s, at, value, "a boolean");
+        *(enum opt_bool *)out = json_object_get_boolean(value) ? BOOL_TRUE : BOOL_FALSE;
+        return true;
+    case FIELD_CUSTOM: return field->read(s, at, value, out);
+    }
+    return false;
+}
+
+bool schema_object(struct schema *s, const struct schema_place *at, struct json_object *value,
+                   const struct field *fields, void *out)
+{
+    if (!json_object_is_type(value, json_type_object))
+        return schema_mismatch(s, at, value, "a map");
+    uint64_t seen = 0;
+    for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = entry->next) {
+        const char *key = lh_entry_k(entry);
+        struct json_object *member = lh_entry_v(entry);
+        size_t i = 0;
+        while (fields[i].key && strcmp(fields[i].key, key) != 0)
+            i++;
+        if (!fields[i].key || !member)
+            continue;
+        struct schema_place place = {at, fields[i].key, 0};
+        seen |= (uint64_t)1 << i;
+        if (!read_field(s, &place, member, &fields[i], (char *)out + fields[i].offset))
+            return false;
+    }
+    for (size_t i = 0; fields[i].key; i++)
+        if (fields[i].required && !(seen >> i & 1))
+            return schema_fail(s, at, "missing field `%s`", fields[i].key);
+    return true;
+}
+
+bool schema_array(struct schema *s, const struct schema_place *at, struct json_object *value, size_t item_size,
+                  bool (*read)(struct schema *s, const struct schema_place *at, struct json_object *value, void *out),
+                  void **items, size_t *count)
+{
+    if (!json_object_is_type(value, json_type_array))
+        return schema_mismatch(s, at, value, "a sequence");
+    size_t length = json_object_array_length(value);
+    char *array = sl_arena_zalloc(s->arena, length, item_size);
+    if (!array && length)
+        return schema_fail(s, at, "out of memory");
+    for (size_t i = 0; i < length; i++) {
+        struct schema_place place = {at, NULL, i};
+        if (!read(s, &place, json_object_array_get_idx(value, i), array + i * item_size))
+            return false;
+    }
+    *items = array;
+    *count = length;
+    return true;
+}

@@ -1,0 +1,175 @@
+/* POST /symbolicate: a native request becomes a job. */
+#include <stdio.h>
+
+#include "api/impl.h"
+#include "api/native.h"
+
+/* Fewer frames than this are worked on by the loop itself. */
+enum { FEW_FRAMES = 256, SMALL_BODY = 64 * 1024 };
+
+/* ---- the body ---- */
+struct parse {
+    struct sl_str text;
+    struct json_object *root;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void parse(void *arg)
+{
+    struct parse *p = arg;
+    p->code = json_parse(p->text, &p->root, &p->error);
+}
+
+static bool parse_body(struct http_exchange *x, struct job *job)
+{
+    struct sl_bytes body;
+    if (http_body(x, &body) != SL_OK)
+        return false;
+    struct parse p = {.text = {(const char *)body.data, body.size}};
+    struct sl_error error;
+    if (body.size <= SMALL_BODY)
+        parse(&p);
+    else if (pool_run(POOL_JSON, parse, &p, &error) != SL_OK) {
+        http_reply_detail(x, 503, error.message, NULL);
+        return false;
+    }
+    job->root = p.root;
+    if (p.code == SL_OK)
+        return true;
+    char text[sizeof p.error.message + 64];
+    snprintf(text, sizeof text, "Failed to parse the request body as JSON: %s", p.error.message);
+    reply_text(x, 400, text);
+    return false;
+}
+
+struct reading {
+    struct native_request *request;
+    struct json_object *root;
+    const struct config *config;
+    const char *problem;
+    int status;
+    bool good;
+};
+
+static void read_request(void *arg)
+{
+    struct reading *r = arg;
+    r->good = native_read(r->request, r->root, r->config, &r->status, &r->problem);
+    if (r->good && !native_sort_modules(r->request)) {
+        r->good = false;
+        r->status = 500;
+        r->problem = "out of memory";
+    }
+}
+
+static void reply_problem(struct http_exchange *x, const struct reading *r)
+{
+    if (r->status != 422) {
+        http_reply_detail(x, r->status, r->problem, NULL);
+        return;
+    }
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "Failed to deserialize the JSON body into the target type: %s", r->problem);
+    http_reply(x, 422, "text/plain; charset=utf-8", sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+static struct native_request *read_body(struct http_exchange *x, struct job *job, struct sl_str scope)
+{
+    if (!parse_body(x, job))
+        return NULL;
+    struct native_request *request = SL_ARENA_NEW(&job->arena, struct native_request);
+    char *copy = sl_arena_strndup(&job->arena, scope.data, scope.size);
+    if (!request || !copy) {
+        http_reply_detail(x, 500, "out of memory", NULL);
+        return NULL;
+    }
+    request->arena = &job->arena;
+    request->scope = (struct sl_str){copy, scope.size};
+    struct reading r = {.request = request, .root = job->root, .config = job->service->config};
+    struct sl_error error;
+    if (x->content_length >= 0 && x->content_length <= SMALL_BODY)
+        read_request(&r);
+    else if (pool_run(POOL_JSON, read_request, &r, &error) != SL_OK) {
+        http_reply_detail(x, 503, error.message, NULL);
+        return NULL;
+    }
+    if (!r.good)
+        reply_problem(x, &r);
+    return r.good ? request : NULL;
+}
+
+/* ---- the job ---- */
+struct step { /* pure work on a request */
+    struct native_request *request;
+    const struct config *config;
+    struct sl_buf *answer;
+};
+
+static void symbolicate(void *arg)
+{
+    struct step *step = arg;
+    native_symbolicate(step->request, step->config->max_response_frames);
+}
+
+static void write_answer(void *arg)
+{
+    struct step *step = arg;
+    struct json_writer w = json_writer(step->answer);
+    json_object_begin(&w);
+    json_key(&w, "status");
+    json_str(&w, SL_STR("completed"));
+    native_write(step->request, &w);
+    json_object_end(&w);
+}
+
+/* On the loop when it is little, else on the pool. */
+static enum sl_code do_step(void (*work)(void *arg), struct step *step, size_t frames, struct sl_error *error)
+{
+    if (frames > FEW_FRAMES || step->request->module_count > FEW_FRAMES)
+        return pool_run(POOL_SYMBOLICATE, work, step, error);
+    work(step);
+    return SL_OK;
+}
+
+static enum sl_code work(struct job *job, struct native_request *request, struct sl_error *error)
+{
+    struct step step = {request, job->service->config, &job->answer};
+    enum sl_code code;
+    if (!native_find_symbols(request))
+        return SL_CANCELLED;
+    if ((code = do_step(symbolicate, &step, request->frame_count, error)) != SL_OK)
+        return code;
+    if (!native_name(request, job->service->names, error))
+        return error->code;
+    native_drop_behind_start(request);
+    if (request->options.apply_source_context != BOOL_FALSE && !native_find_sources(request))
+        return SL_CANCELLED;
+    if (request->out_of_memory)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return do_step(write_answer, &step, request->result_count, error);
+}
+
+static enum sl_code run(struct job *job, void *arg, struct sl_error *error)
+{
+    struct native_request *request = arg;
+    enum sl_code code = work(job, request, error);
+    native_release(request);
+    return code;
+}
+
+void native_handle(struct http_exchange *x)
+{
+    struct api_query query;
+    struct job *job = job_new(x->service, TASK_SYMBOLICATE);
+    if (!job) {
+        http_reply_detail(x, 500, "out of memory", NULL);
+        return;
+    }
+    struct native_request *request = query_read(x, &query) ? read_body(x, job, query.scope) : NULL;
+    if (request)
+        job_start(x, job, run, request);
+    else
+        job_discard(job);
+}

@@ -1,0 +1,187 @@
+/* `symloom cleanup`: removes what has expired from the disk cache. */
+#include "cli/cli.h"
+#include "cli/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cache/cache.h"
+#include "core/duration.h"
+#include "core/json.h"
+#include "kinds/kinds.h"
+
+static const struct option_spec specs[] = {
+    SERVER_OPTIONS,
+    {"dry-run", 0, OPTION_FLAG, false, NULL, "say what would be removed, and remove nothing"},
+    {"repeat", 0, OPTION_OPTIONAL, false, "INTERVAL", "again and again (default interval: cache_cleanup_interval)"},
+    {"only", 0, OPTION_VALUE, false, "KIND,..", "these kinds of entries"},
+    {"all", 0, OPTION_FLAG, false, NULL, "whatever its age"},
+    {"json", 0, OPTION_FLAG, false, NULL, "totals as JSON"},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct row {
+    const char *kind;
+    struct cleanup_totals totals;
+};
+
+static void print_size(uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes;
+    size_t unit = 0;
+    for (; size >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        size /= 1024;
+    printf(unit ? " %9.1f %-3s" : " %9.0f %-3s", size, units[unit]);
+}
+
+static void print_row(const struct row *row)
+{
+    printf("%-16s %10llu", row->kind, (unsigned long long)row->totals.files);
+    print_size(row->totals.bytes);
+    printf(" %10llu", (unsigned long long)row->totals.removed_files);
+    print_size(row->totals.removed_bytes);
+    putchar('\n');
+}
+
+static void print_table(const struct row *rows, size_t count)
+{
+    struct row total = {.kind = "total"};
+    printf("%-16s %10s %13s %10s %13s\n", "Kind", "Files", "Size", "Removed", "Freed");
+    for (size_t i = 0; i < count; i++) {
+        print_row(&rows[i]);
+        total.totals.files += rows[i].totals.files;
+        total.totals.bytes += rows[i].totals.bytes;
+        total.totals.removed_files += rows[i].totals.removed_files;
+        total.totals.removed_bytes += rows[i].totals.removed_bytes;
+    }
+    print_row(&total);
+}
+
+static void member(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void print_json(const struct row *rows, size_t count, bool dry_run)
+{
+    struct sl_buf out = {0};
+    struct json_writer w = json_writer(&out);
+    json_object_begin(&w);
+    json_key(&w, "dry_run");
+    json_boolean(&w, dry_run);
+    json_key(&w, "kinds");
+    json_array_begin(&w);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(&w);
+        json_key(&w, "kind");
+        json_str(&w, sl_str(rows[i].kind));
+        member(&w, "files", rows[i].totals.files);
+        member(&w, "bytes", rows[i].totals.bytes);
+        member(&w, "removed", rows[i].totals.removed_files);
+        member(&w, "removed_bytes", rows[i].totals.removed_bytes);
+        member(&w, "errors", rows[i].totals.errors);
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    printf(SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&out)));
+    sl_buf_free(&out);
+}
+
+/* Whether `name` is in the list "a,b"; NULL holds everything. */
+static bool is_wanted(const char *list, const char *name)
+{
+    size_t size = strlen(name);
+    if (!list)
+        return true;
+    for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+        if (strcspn(at, ",") == size && memcmp(at, name, size) == 0)
+            return true;
+    return false;
+}
+
+static bool is_kind(const char *name, size_t size)
+{
+    for (size_t i = 0; i < kinds_all_count; i++)
+        if (strlen(kinds_all[i]->name) == size && memcmp(kinds_all[i]->name, name, size) == 0)
+            return true;
+    return false;
+}
+
+static bool known_kinds(const char *list)
+{
+    for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+        if (!is_kind(at, strcspn(at, ","))) {
+            fprintf(stderr, "error: --only: unknown kind '%.*s', one of", (int)strcspn(at, ","), at);
+            for (size_t i = 0; i < kinds_all_count; i++)
+                fprintf(stderr, " %s", kinds_all[i]->name);
+            fputc('\n', stderr);
+            return false;
+        }
+    return true;
+}
+
+static int clean(const struct options *o, const struct config *config)
+{
+    const char *only = option_value(o, "only", NULL);
+    struct row *rows = calloc(kinds_all_count + 1, sizeof *rows);
+    struct cleanup_options options = {
+        .dry_run = option_given(o, "dry-run"), .all = option_given(o, "all"), .only_count = 1};
+    size_t count = 0;
+    int status = rows ? 0 : server_failed("out of memory", NULL);
+    for (size_t i = 0; rows && i < kinds_all_count; i++) {
+        struct sl_error error = {0};
+        if (!is_wanted(only, kinds_all[i]->name))
+            continue;
+        rows[count].kind = kinds_all[i]->name;
+        options.only = &rows[count].kind;
+        if (cache_cleanup(config, kinds_all, kinds_all_count, &options, &rows[count].totals, &error) != SL_OK)
+            status = server_failed("cleaning failed", error.message);
+        count++;
+    }
+    if (rows && option_given(o, "json"))
+        print_json(rows, count, options.dry_run);
+    else if (rows)
+        print_table(rows, count);
+    free(rows);
+    return fflush(stdout) == 0 ? status : server_failed("cannot write output", NULL);
+}
+
+static int repeat(const struct options *o, const struct config *config)
+{
+    uint64_t ns = config->cache_cleanup_interval_ns;
+    const char *text = option_value(o, "repeat", "");
+    if (*text && (!duration_parse(sl_str(text), &ns) || ns == 0)) {
+        fprintf(stderr, "error: --repeat: '%s' is no duration\n", text);
+        return 2;
+    }
+    if (!option_given(o, "repeat"))
+        return clean(o, config);
+    for (;;) {
+        clean(o, config);
+        struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+        nanosleep(&pause, NULL);
+    }
+}
+
+int command_cleanup(int argc, char **argv)
+{
+    struct options o;
+    struct config *config = NULL;
+    int status = 2;
+    if (options_parse(&o, specs, "cleanup", argc, argv) && known_kinds(option_value(&o, "only", NULL))) {
+        if (o.help) {
+            options_help(specs, "cleanup [OPTION..]",
+                         "Removes what has expired from the disk cache, also while a service uses it.");
+            status = 0;
+        } else if ((status = server_load(&o, &config)) == 0 && (status = server_log(&o, config)) == 0) {
+            status = config->cache_dir ? repeat(&o, config) : server_failed("no cache_dir is configured", NULL);
+        }
+    }
+    config_free(config);
+    options_free(&o);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* `symloom healthcheck`: asks a running service, as containers do. */
+#include "cli/cli.h"
+#include "cli/server.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct option_spec specs[] = {
+    SERVER_OPTIONS,
+    {"addr", 0, OPTION_VALUE, false, "IP:PORT|unix:/path", "where it listens (default: as the configuration says)"},
+    {"timeout", 0, OPTION_VALUE, false, "SECONDS", "default: 30"},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+static size_t discard(char *data, size_t size, size_t count, void *arg)
+{
+    (void)data, (void)arg;
+    return size * count;
+}
+
+static int unhealthy(const char *text)
+{
+    puts("ERROR");
+    return server_failed("healthcheck failed", text);
+}
+
+/* An address that means every interface is asked on loopback. */
+static void reachable(const char *address, char *out, size_t size)
+{
+    const char *any = "0.0.0.0:", *any6 = "[::]:";
+    if (strncmp(address, any, strlen(any)) == 0)
+        snprintf(out, size, "127.0.0.1:%s", address + strlen(any));
+    else if (strncmp(address, any6, strlen(any6)) == 0)
+        snprintf(out, size, "[::1]:%s", address + strlen(any6));
+    else
+        snprintf(out, size, "%s", address);
+}
+
+static int ask(const char *address, long seconds)
+{
+    char url[512], text[768], where[400];
+    bool local = strncmp(address, "unix:", 5) == 0;
+    reachable(address, where, sizeof where);
+    snprintf(url, sizeof url, "http://%s/healthcheck", local ? "localhost" : where);
+    CURL *curl = curl_easy_init();
+    if (!curl)
+        return server_failed("out of memory", NULL);
+    long status = 0;
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, seconds);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, discard);
+    if (local)
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, address + 5);
+    CURLcode code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(curl);
+    if (code != CURLE_OK) {
+        snprintf(text, sizeof text, "Failed to check symloom (%s) health: %s", where, curl_easy_strerror(code));
+        return unhealthy(text);
+    }
+    if (status < 200 || status > 299) {
+        snprintf(text, sizeof text, "symloom (%s) is unhealthy. Status: %ld", where, status);
+        return unhealthy(text);
+    }
+    puts("OK");
+    return 0;
+}
+
+static int check(const struct options *o)
+{
+    char *end;
+    const char *text = option_value(o, "timeout", "30"), *address = option_value(o, "addr", NULL);
+    long seconds = strtol(text, &end, 10);
+    if (*end || seconds <= 0 || seconds > 86400) {
+        fprintf(stderr, "error: --timeout: '%s' is no number of seconds\n", text);
+        return 2;
+    }
+    if (address)
+        return ask(address, seconds);
+    struct config *config = NULL;
+    int status = server_load(o, &config);
+    if (status)
+        return status;
+    status = ask(config->bind[0], seconds);
+    config_free(config);
+    return status;
+}
+
+int command_healthcheck(int argc, char **argv)
+{
+    struct options o;
+    int status = 2;
+    if (options_parse(&o, specs, "healthcheck", argc, argv)) {
+        status = 0;
+        if (o.help)
+            options_help(specs, "healthcheck [OPTION..]",
+                         "Asks a running service whether it is healthy: OK, or ERROR and status 1.");
+        else
+            status = check(&o);
+    }
+    options_free(&o);
+    return status;
+}

@@ -1,0 +1,292 @@
+/* `symloom run`: the service, from start to drained end. */
+#include "cli/cli.h"
+#include "cli/notify.h"
+#include "cli/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "cache/cache.h"
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "fetch/fetch.h"
+#include "kinds/kinds.h"
+
+static const struct option_spec specs[] = {
+    SERVER_OPTIONS,
+    {"bind", 'b', OPTION_VALUE, false, "ADDR:PORT",
+     "listen here instead of where the configuration says; port 0 = any"},
+    {"shutdown-timeout", 0, OPTION_VALUE, false, "DURATION", "how long running work may go on after SIGTERM"},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+enum { DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000 };
+
+struct run {
+    struct config *config;
+    struct http_server *server;
+    struct service *service;
+    uv_signal_t terminate, interrupt, hangup, reopen;
+    struct fiber_wait_list signalled;
+    struct fiber_group cleaning;
+    bool stopping;
+    struct sl_error error;
+    const char *failed; /* what could not be started */
+};
+
+/* ---- the process ---- */
+static void set_limits(void)
+{
+    struct rlimit files, core = {0, 0};
+    umask(0027);
+    setrlimit(RLIMIT_CORE, &core); /* a core dump would hold crash data and credentials */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+        if (files.rlim_cur < 4096)
+            log_warn("run", "few file descriptors allowed", LOG_U64("limit", files.rlim_cur));
+    }
+    if (geteuid() == 0)
+        log_warn("run", "running as root");
+}
+
+/* The first signal drains, the second one ends the process at once. */
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct run *run = handle->data;
+    if (run->stopping)
+        _exit(128 + number);
+    run->stopping = true;
+    fiber_wake_all(&run->signalled);
+}
+
+static void on_reopen(uv_signal_t *handle, int number)
+{
+    (void)handle, (void)number;
+    log_reopen();
+}
+
+static void watch(struct run *run, uv_signal_t *handle, uv_signal_cb callback, int number)
+{
+    uv_signal_init(loop_get(), handle);
+    handle->data = run;
+    uv_signal_start(handle, callback, number);
+    uv_unref((uv_handle_t *)handle);
+}
+
+static void unwatch(uv_signal_t *handle)
+{
+    uv_close((uv_handle_t *)handle, NULL);
+}
+
+/* ---- parts ---- */
+static void init_fetch(const struct config *config)
+{
+    static struct fetch_options options;
+    options = (struct fetch_options){
+        .connect_timeout_ns = config->connect_timeout_ns,
+        .head_timeout_ns = config->head_timeout_ns,
+        .max_download_timeout_ns = config->max_download_timeout_ns,
+        .stall_timeout_ns = config->download_stall_timeout_ns,
+        .max_download_size = config->max_download_size,
+        .max_inflate_ratio = config->max_inflate_ratio,
+        .max_downloads = config->max_downloads,
+        .max_downloads_per_host = config->max_downloads_per_host,
+        .connect_to_reserved_ips = config->connect_to_reserved_ips,
+        .allowed_reserved_networks = config->allowed_reserved_networks,
+        .allowed_reserved_network_count = config->allowed_reserved_network_count,
+        .deny_list_enabled = config->deny_list_enabled,
+        .deny_window_ns = config->deny_list_time_window_ns,
+        .deny_bucket_ns = config->deny_list_bucket_size_ns,
+        .deny_block_ns = config->deny_list_block_time_ns,
+        .deny_threshold = config->deny_list_threshold,
+        .deny_never_block = config->deny_list_never_block_hosts,
+        .deny_never_block_count = config->deny_list_never_block_host_count,
+        .tmp_dir = cache_tmp_dir(),
+    };
+    fetch_init(&options);
+}
+
+static void fill_http_options(const struct run *run, struct http_options *o)
+{
+    const struct config *config = run->config;
+    http_options_default(o);
+    o->bind = config->bind;
+    o->bind_count = config->bind_count;
+    o->routes = api_routes;
+    o->service = run->service;
+    o->tmp_dir = cache_tmp_dir();
+    o->backlog = config->http.backlog;
+    o->max_request_line = config->http.max_request_line;
+    o->max_head_bytes = config->http.max_head_bytes;
+    o->compress_min = config->http.compress_min;
+    o->max_header_fields = config->http.max_header_fields;
+    o->max_bodies_in_flight = config->http.max_bodies_in_flight;
+    o->max_connections = config->http.max_connections;
+    o->max_connections_per_ip = config->http.max_connections_per_ip;
+    o->keepalive_requests = config->http.keepalive_requests;
+    o->header_timeout_ms = DURATION_MS(config->http.header_timeout_ns);
+    o->body_timeout_ms = DURATION_MS(config->http.body_timeout_ns);
+    o->idle_timeout_ms = DURATION_MS(config->http.idle_timeout_ns);
+    o->write_timeout_ms = DURATION_MS(config->http.write_timeout_ns);
+    o->min_rate = config->http.min_rate;
+    o->allowed_hosts = config->http.allowed_hosts;
+    o->allowed_host_count = config->http.allowed_host_count;
+    o->trusted_proxies = config->http.trusted_proxies;
+    o->trusted_proxy_count = config->http.trusted_proxy_count;
+    o->server_header = config->http.server_header;
+    o->access = config->access_log;
+}
+
+static bool start_server(struct run *run)
+{
+    struct http_options options;
+    fill_http_options(run, &options);
+    if (http_server_start(&options, &run->server, &run->error) != SL_OK)
+        return false;
+    for (size_t i = 0; i < run->config->bind_count; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "Starting HTTP server on %s", http_server_address(run->server, i));
+        log_info("run", line);
+    }
+    log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),
+             LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
+             LOG_U64("sources", run->config->source_count));
+    notify("READY=1");
+    return true;
+}
+
+/* ---- cleaning the cache while serving ---- */
+struct cleaning {
+    const struct config *config;
+    enum sl_code code;
+    struct cleanup_totals totals;
+    struct sl_error error;
+};
+
+static void clean_once(void *arg)
+{
+    struct cleaning *c = arg;
+    struct cleanup_options options = {0};
+    c->code = cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, &c->error);
+}
+
+static void clean_repeatedly(void *arg)
+{
+    struct run *run = arg;
+    while (fiber_sleep(DURATION_MS(run->config->cache_cleanup_interval_ns))) {
+        struct cleaning c = {.config = run->config};
+        if (pool_run(POOL_IO, clean_once, &c, &c.error) != SL_OK || c.code != SL_OK)
+            log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
+        else
+            log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
+                     LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
+    }
+}
+
+/* ---- the end ---- */
+static void drain(struct run *run)
+{
+    log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
+             LOG_U64("connections", http_server_connections(run->server)));
+    notify("STOPPING=1");
+    service_drain(run->service);
+    fiber_group_cancel(&run->cleaning);
+    if (run->config->shutdown_delay_ns)
+        fiber_sleep(DURATION_MS(run->config->shutdown_delay_ns));
+    http_server_drain(run->server);
+    uint64_t end = loop_now_ms() + DURATION_MS(run->config->shutdown_timeout_ns);
+    while ((!service_idle(run->service) || http_server_active(run->server)) && loop_now_ms() < end)
+        fiber_sleep(DRAIN_STEP_MS);
+    service_stop(run->service);
+    end = loop_now_ms() + LAST_ANSWERS_MS;
+    while (http_server_active(run->server) && loop_now_ms() < end)
+        fiber_sleep(DRAIN_STEP_MS);
+    http_server_stop(run->server);
+    cache_drain();
+    fiber_group_wait(&run->cleaning);
+    service_free(run->service);
+}
+
+static void serve(void *arg)
+{
+    struct run *run = arg;
+    if (!start_server(run)) {
+        service_stop(run->service);
+        service_free(run->service);
+        return;
+    }
+    watch(run, &run->terminate, on_signal, SIGTERM);
+    watch(run, &run->interrupt, on_signal, SIGINT);
+    watch(run, &run->hangup, on_signal, SIGHUP);
+    watch(run, &run->reopen, on_reopen, SIGUSR1);
+    fiber_group_init(&run->cleaning, NULL);
+    if (run->config->enable_cache_cleanup && run->config->cache_dir)
+        fiber_start(&run->cleaning, clean_repeatedly, run);
+    while (!run->stopping)
+        fiber_wait_on(&run->signalled, UINT64_MAX);
+    drain(run);
+    unwatch(&run->terminate);
+    unwatch(&run->interrupt);
+    unwatch(&run->hangup);
+    unwatch(&run->reopen);
+}
+
+static int start(struct config *config)
+{
+    struct run run = {.config = config};
+    loop_init(0);
+    log_start();
+    set_limits();
+    pool_set_limit(config->pool_max_queued);
+    fiber_set_limit(config->max_fibers);
+    if (cache_init(config, kinds_all, kinds_all_count, &run.error) != SL_OK) {
+        log_stop();
+        return server_failed("failed to start the server", run.error.message);
+    }
+    kinds_init(config);
+    init_fetch(config);
+    run.service = service_new(config);
+    metric_add(METRIC_STARTS, 1, NULL, NULL, NULL);
+    if (run.service)
+        loop_run_fiber(serve, &run);
+    fetch_close();
+    cache_close();
+    log_stop();
+    loop_close();
+    if (!run.server)
+        return server_failed("failed to start the server", run.error.message);
+    return 0;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct options o;
+    struct config *config = NULL;
+    int status = 2;
+    if (options_parse(&o, specs, "run", argc, argv)) {
+        const char *timeout = option_value(&o, "shutdown-timeout", NULL);
+        if (o.help) {
+            options_help(specs, "run [OPTION..]", "Serves the HTTP API until SIGTERM.");
+            status = 0;
+        } else if ((status = server_load(&o, &config)) == 0 && (status = server_log(&o, config)) == 0) {
+            if (timeout && !duration_parse(sl_str(timeout), &config->shutdown_timeout_ns)) {
+                fprintf(stderr, "error: --shutdown-timeout: '%s' is no duration\n", timeout);
+                status = 2;
+            } else {
+                status = start(config);
+            }
+        }
+    }
+    config_free(config);
+    options_free(&o);
+    return status;
+}

@@ -1,0 +1,113 @@
+#include "cli/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+
+int server_failed(const char *message, const char *cause)
+{
+    fprintf(stderr, "error: %s\n", message);
+    if (cause && *cause)
+        fprintf(stderr, "  caused by: %s\n", cause);
+    return 1;
+}
+
+const char *server_environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static void report_problems(const char *path, const struct value_problems *problems)
+{
+    struct sl_buf text = {0};
+    config_format_problems(path, problems, &text);
+    if (!text.failed && text.size)
+        fwrite(text.data, 1, text.size, stderr);
+    sl_buf_free(&text);
+}
+
+/* "0.0.0.0:80,unix:/run/x" of the command line is one listener; the list is the configuration's. */
+static int override(const struct options *o, struct config *config)
+{
+    const char *cache_dir = option_value(o, "cache-dir", server_environment("SYMLOOM_CACHE_DIR"));
+    const char *bind = option_given(o, "bind") ? option_value(o, "bind", NULL) : server_environment("SYMLOOM_BIND");
+    if (cache_dir)
+        config->cache_dir = *cache_dir ? sl_arena_strndup(&config->arena, cache_dir, strlen(cache_dir)) : NULL;
+    if (bind) {
+        config->bind = SL_ARENA_ARRAY(&config->arena, const char *, 1);
+        if (!config->bind)
+            return server_failed("out of memory", NULL);
+        config->bind[0] = bind;
+        config->bind_count = 1;
+    }
+    return 0;
+}
+
+int server_load(const struct options *o, struct config **config)
+{
+    const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+    struct sl_arena arena = {0};
+    struct value_problems problems = {.arena = &arena};
+    struct sl_error error = {0};
+    enum sl_code code = config_load(path, config, &problems, &error);
+    if (path)
+        report_problems(path, &problems);
+    sl_arena_free(&arena);
+    if (code != SL_OK)
+        return server_failed("failed loading config", error.message);
+    int status = override(o, *config);
+    if (status)
+        config_free(*config);
+    return status;
+}
+
+/* Of RUST_LOG only the level that names no module counts. */
+static const char *bare_level(const char *list)
+{
+    static const char *const levels[] = {"off", "error", "warn", "info", "debug", "trace"};
+    for (; list && *list; list += strcspn(list, ",") + (list[strcspn(list, ",")] == ','))
+        for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+            if (strcspn(list, ",") == strlen(levels[i]) && strncmp(list, levels[i], strlen(levels[i])) == 0)
+                return levels[i];
+    return NULL;
+}
+
+static const char *log_levels(const struct options *o, const struct config *config)
+{
+    static const char *const verbose[] = {"info", "debug", "trace"};
+    size_t count = option_count(o, "verbose");
+    const char *level = option_value(o, "log-level", NULL);
+    if (!level && option_given(o, "quiet"))
+        level = "error";
+    if (!level && count)
+        level = verbose[count < 3 ? count - 1 : 2];
+    if (!level)
+        level = server_environment("SYMLOOM_LOG");
+    if (!level)
+        level = bare_level(server_environment("RUST_LOG"));
+    return level ? level : config->log_level;
+}
+
+int server_log(const struct options *o, const struct config *config)
+{
+    static const char *const formats[] = {"auto", "pretty", "simplified", "json"};
+    const char *levels = log_levels(o, config), *format = option_value(o, "log-format", NULL);
+    size_t chosen = config->log_format;
+    struct sl_error error = {0};
+    for (chosen = format ? 0 : chosen; format && chosen < 4 && strcmp(format, formats[chosen]) != 0; chosen++)
+        continue;
+    if (chosen == 4) {
+        fprintf(stderr, "error: unknown log format '%s', one of auto, pretty, simplified, json\n", format);
+        return 2;
+    }
+    log_set_format((enum log_format)chosen);
+    if (!log_set_levels(levels)) {
+        fprintf(stderr, "error: unknown log level '%s'\n", levels);
+        return 2;
+    }
+    if (log_set_file(config->log_file, &error) != true)
+        return server_failed("failed to open the log file", error.message);
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* What the commands that read the server's configuration share. */
+#pragma once
+
+#include "cli/options.h"
+#include "config/config.h"
+
+/* Rows for their tables of options. */
+#define SERVER_OPTIONS                                                                                                 \
+    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration file (default: $SYMLOOM_CONFIG, else all defaults)"},  \
+        {"cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it"},                        \
+        {"log-level", 0, OPTION_VALUE, false, "LEVEL", "off, error, warn, info, debug, trace; also module=level,..."}, \
+        {"log-format", 0, OPTION_VALUE, false, "FORMAT", "auto, pretty, simplified, json"},                            \
+        {"verbose", 'v', OPTION_FLAG, true, NULL, "log more: -v info, -vv debug, -vvv trace"},                         \
+    {                                                                                                                  \
+        "quiet", 'q', OPTION_FLAG, false, NULL, "log errors only"                                                      \
+    }
+
+/* The environment variable, NULL when unset or empty. */
+const char *server_environment(const char *name);
+
+/* Loads the configuration that the options and the environment name, and lets them override it. Problems are written to
+ * stderr. 0, or the exit status; the caller frees `*config`. */
+int server_load(const struct options *o, struct config **config);
+
+/* Sets levels, format and destination of the log. 0, or the exit status after a report on stderr. */
+int server_log(const struct options *o, const struct config *config);
+
+/* "error: <message>", and what it was caused by (may be NULL), on stderr; returns 1. */
+int server_failed(const char *message, const char *cause);
