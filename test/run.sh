@@ -5,6 +5,19 @@ cd "$(dirname "$0")/.." || exit 2
 passed=0 failed=0
 build=build-test
 
+suite() { # NAME COMMAND.. - a runner whose last line is "N passed, N failed"; its numbers are added
+    name=$1
+    shift
+    echo "==> $name"
+    "$@" >$build/suite.log 2>&1
+    cat $build/suite.log
+    ok=$(sed -n '$s/^\([0-9]*\) passed, [0-9]* failed$/\1/p' $build/suite.log)
+    bad=$(sed -n '$s/^[0-9]* passed, \([0-9]*\) failed$/\1/p' $build/suite.log)
+    passed=$((passed + ${ok:-0}))
+    failed=$((failed + ${bad:-1}))
+    [ "${ok:-0}" -gt 0 ] || failed=$((failed + 1))
+}
+
 check() { # NAME COMMAND.. - one check, counted
     name=$1
     shift
@@ -41,8 +54,15 @@ passed=$((passed + ${ok:-0}))
 failed=$((failed + bad))
 [ "${ok:-0}" -gt 0 ] || failed=$((failed + 1))
 
-echo "==> against llvm-symbolizer"
 symloom=$build/service/cli/symloom
+suite "HTTP tests" python3 test/http/run.py --symloom $symloom
+corpus=../shared/conformance
+if [ -d $corpus ]; then
+    # shellcheck disable=SC2046
+    suite "conformance" $corpus/run.py --symloom $symloom $(cat test/conformance.txt)
+fi
+
+echo "==> against llvm-symbolizer"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 check "fixtures" sh test/differential/fixtures.sh "$work"
