@@ -133,26 +133,36 @@ bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id)
     return ok;
 }
 
+static char *put_hex(char *at, const uint8_t *bytes, size_t count, const char *digits)
+{
+    for (size_t i = 0; i < count; i++) {
+        *at++ = digits[bytes[i] >> 4];
+        *at++ = digits[bytes[i] & 15];
+    }
+    return at;
+}
+
+static const char lower_digits[] = "0123456789abcdef", upper_digits[] = "0123456789ABCDEF";
+
 void sl_debug_id_format(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT])
 {
-    const uint8_t *u = id->uuid;
-    int n;
-    if (id->pdb20)
-        n = snprintf(out, SL_DEBUG_ID_TEXT, "%02X%02X%02X%02X", u[0], u[1], u[2], u[3]);
-    else
-        n = snprintf(out, SL_DEBUG_ID_TEXT, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                     u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
-                     u[15]);
+    static const uint8_t groups[] = {4, 2, 2, 2, 6};
+    const uint8_t *bytes = id->uuid;
+    char *at = id->pdb20 ? put_hex(out, bytes, 4, upper_digits) : out;
+    for (size_t i = 0; !id->pdb20 && i < sizeof groups; bytes += groups[i++]) {
+        if (i)
+            *at++ = '-';
+        at = put_hex(at, bytes, groups[i], lower_digits);
+    }
+    *at = '\0';
     if (id->age)
-        snprintf(out + n, SL_DEBUG_ID_TEXT - (size_t)n, "-%x", id->age);
+        snprintf(at, SL_DEBUG_ID_TEXT - (size_t)(at - out), "-%x", id->age);
 }
 
 void sl_debug_id_format_breakpad(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT])
 {
-    size_t bytes = id->pdb20 ? 4 : 16;
-    for (size_t i = 0; i < bytes; i++)
-        snprintf(out + 2 * i, 3, "%02X", id->uuid[i]);
-    snprintf(out + 2 * bytes, SL_DEBUG_ID_TEXT - 2 * bytes, "%x", id->age);
+    char *at = put_hex(out, id->uuid, id->pdb20 ? 4 : 16, upper_digits);
+    snprintf(at, SL_DEBUG_ID_TEXT - (size_t)(at - out), "%x", id->age);
 }
 
 static void swap_bytes(uint8_t *a, uint8_t *b)

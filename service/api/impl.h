@@ -15,6 +15,8 @@ struct service {
     size_t running;
     struct job *finished_first, *finished_last; /* results that are kept, in the order of their ends */
     uint64_t kept_bytes;
+    struct job *spare; /* to be used again, with their arenas */
+    size_t spare_count;
     uv_timer_t expiry;
     bool draining, stopping;
     struct name_memo *names;

@@ -13,7 +13,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000 };
+enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, MAX_SPARE = 64, JOB_CHUNK = 32768 };
 
 static const char *const task_names[TASKS] = {"symbolicate"};
 static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error"};
@@ -59,9 +59,17 @@ bool service_idle(const struct service *service)
 /* ---- making and ending jobs ---- */
 struct job *job_new(struct service *service, enum job_task task)
 {
-    struct job *job = calloc(1, sizeof *job);
-    if (!job)
-        return NULL;
+    struct job *job = service->spare;
+    if (job) {
+        service->spare = job->next_spare;
+        service->spare_count--;
+        *job = (struct job){.arena = job->arena};
+    } else {
+        job = calloc(1, sizeof *job);
+        if (!job)
+            return NULL;
+        job->arena.next_chunk = JOB_CHUNK;
+    }
     job->service = service;
     job->task = task;
     job->spilled = -1;
@@ -70,7 +78,10 @@ struct job *job_new(struct service *service, enum job_task task)
 
 static void free_work(struct job *job)
 {
-    sl_arena_free(&job->arena);
+    if (job->arena.used > JOB_CHUNK)
+        sl_arena_free(&job->arena);
+    else
+        sl_arena_reset(&job->arena);
     if (job->root)
         json_object_put(job->root);
     job->root = NULL;
@@ -78,11 +89,19 @@ static void free_work(struct job *job)
 
 void job_discard(struct job *job)
 {
+    struct service *service = job->service;
     free_work(job);
     sl_buf_free(&job->answer);
     if (job->spilled >= 0)
         close(job->spilled);
-    free(job);
+    if (service->spare_count == MAX_SPARE) {
+        sl_arena_free(&job->arena);
+        free(job);
+        return;
+    }
+    job->next_spare = service->spare;
+    service->spare = job;
+    service->spare_count++;
 }
 
 static struct sl_str job_key(const struct job *job)
@@ -457,6 +476,12 @@ static void closed(uv_handle_t *handle)
         struct job *job = service->finished_first;
         service->finished_first = job->next_finished;
         job_discard(job);
+    }
+    while (service->spare) {
+        struct job *job = service->spare;
+        service->spare = job->next_spare;
+        sl_arena_free(&job->arena);
+        free(job);
     }
     sl_map_free(&service->jobs);
     name_memo_free(service->names);

@@ -30,7 +30,7 @@ struct job {
     size_t kept_bytes; /* of `answer`, counted in the service */
     int spilled;       /* file that holds the answer instead of `answer`; -1 = none */
     size_t spilled_size;
-    struct job *next_finished;
+    struct job *next_finished, *next_spare;
 };
 
 /* Whether another job may run now; counts a refusal. The answer is set when not. */

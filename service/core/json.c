@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LEVELS = 128 };
+enum { MAX_LEVELS = 128, MAX_VALUES = 8 << 20 };
 
 /* ---- out ---- */
 static inline void comma(struct json_writer *w)
@@ -360,9 +360,10 @@ static size_t scan_number(struct sl_str text, size_t at, const char **why)
     return at;
 }
 
-static size_t scan(struct sl_str text, const char **why)
+static size_t scan(struct sl_str text, const char **why, size_t *deepest)
 {
-    size_t levels = 0, at = 0;
+    size_t levels = 0, at = 0, values = 0;
+    *deepest = 0;
     while (at < text.size && !*why) {
         char c = text.data[at];
         if (c == '"') {
@@ -374,8 +375,12 @@ static size_t scan(struct sl_str text, const char **why)
         } else {
             levels += c == '[' || c == '{';
             levels -= levels > 0 && (c == ']' || c == '}');
+            values += c == ',' || c == ':';
+            *deepest = levels > *deepest ? levels : *deepest;
             if (levels > MAX_LEVELS)
                 *why = "recursion limit exceeded";
+            else if (values > MAX_VALUES)
+                *why = "too many values";
             at++;
         }
     }
@@ -385,15 +390,6 @@ static size_t scan(struct sl_str text, const char **why)
 static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text, struct json_object **object,
                                struct sl_error *error)
 {
-    size_t start = 0;
-    while (start < text.size && is_space(text.data[start]))
-        start++;
-    if (start == text.size)
-        return fail_at(error, text, start, "expected a value but the document ends");
-    const char *why_not = NULL;
-    size_t fault = scan(text, &why_not);
-    if (why_not)
-        return fail_at(error, text, fault, why_not);
     json_tokener_set_flags(tokener,
                            JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8);
     struct json_object *parsed = json_tokener_parse_ex(tokener, text.data, (int)text.size);
@@ -421,10 +417,20 @@ static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text,
 
 enum sl_code json_parse(struct sl_str text, struct json_object **object, struct sl_error *error)
 {
+    size_t start = 0, deepest;
+    const char *why_not = NULL;
     *object = NULL;
     if (text.size > INT_MAX)
         return sl_fail(error, SL_MALFORMED, "document too large");
-    struct json_tokener *tokener = json_tokener_new_ex(MAX_LEVELS + 2);
+    while (start < text.size && is_space(text.data[start]))
+        start++;
+    if (start == text.size)
+        return fail_at(error, text, start, "expected a value but the document ends");
+    size_t fault = scan(text, &why_not, &deepest);
+    if (why_not)
+        return fail_at(error, text, fault, why_not);
+    /* A tokener is as large as the nesting it is made for. */
+    struct json_tokener *tokener = json_tokener_new_ex((int)deepest + 2);
     if (!tokener)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     enum sl_code code = parse_with(tokener, text, object, error);

@@ -34,7 +34,8 @@ void json_null(struct json_writer *w);
 void json_hex(struct json_writer *w, uint64_t v);         /* "0x..." */
 void json_raw(struct json_writer *w, struct sl_str json); /* a complete value */
 
-/* Parses one document; trailing bytes other than white space are an error, as are more than 128 levels.
+/* Parses one document; trailing bytes other than white space are an error, as are more than 128 levels
+ * or 8 million values.
  * SL_MALFORMED with "<reason> at line L column C". The caller owns the object (json_object_put). */
 enum sl_code json_parse(struct sl_str text, struct json_object **object, struct sl_error *error);
 

@@ -25,12 +25,14 @@ static struct sl_str text(struct parts *p, const char *format, ...) __attribute_
 
 static struct sl_str text(struct parts *p, const char *format, ...)
 {
+    char likely[256], *out = NULL;
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
-    char *out = size >= 0 ? sl_arena_alloc(p->arena, (size_t)size + 1, 1) : NULL;
-    if (out)
+    int size = vsnprintf(likely, sizeof likely, format, args);
+    if (size >= 0 && size < (int)sizeof likely)
+        out = sl_arena_strndup(p->arena, likely, (size_t)size);
+    else if (size >= 0 && (out = sl_arena_alloc(p->arena, (size_t)size + 1, 1)))
         vsnprintf(out, (size_t)size + 1, format, again);
     va_end(again);
     va_end(args);
