@@ -16,7 +16,8 @@ struct resolver {
     const char *written; /* path of the first secret that stands in the file itself */
 };
 
-bool env_is_reference(struct sl_str text, struct sl_str *name)
+/* Whether a text is exactly ${NAME}. */
+static bool is_reference(struct sl_str text, struct sl_str *name)
 {
     if (text.size < 4 || text.data[0] != '$' || text.data[1] != '{')
         return false;
@@ -42,7 +43,7 @@ static void give_type(struct value *value, const struct key *row, enum key_class
 static bool resolve_text(struct resolver *r, struct value *value)
 {
     struct sl_str name;
-    if (value->type != VALUE_STRING || !env_is_reference(value->string, &name))
+    if (value->type != VALUE_STRING || !is_reference(value->string, &name))
         return false;
     char *key = sl_arena_strndup(r->problems->arena, name.data, name.size);
     const char *text = key ? getenv(key) : NULL;
@@ -127,7 +128,7 @@ static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_s
 static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret)
 {
     struct value *value = &map->items[index];
-    struct sl_str text, name;
+    struct sl_str text;
     const char *shown = path_shown(&r->path);
     for (size_t i = 0; i < map->count; i++) {
         if (sl_str_equal(map->keys[i], secret)) {
@@ -136,13 +137,12 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
             return;
         }
     }
+    map->keys[index] = secret; /* also when the file cannot be read: the secret is not missing */
     if (value->type != VALUE_STRING) {
         char what[120];
         value_problem(r->problems, value, false, shown, "%s is not the path of a file", scalar_describe(value, what));
         return;
     }
-    if (env_is_reference(value->string, &name))
-        return; /* of a variable that is not set, which was reported */
     const char *wrong = read_secret(&r->config->arena, value->string.data, &text);
     if (wrong) {
         char what[120];
@@ -150,13 +150,12 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
         return;
     }
     value->string = text;
-    map->keys[index] = secret;
 }
 
 /* ---- the walk; as deep as yaml_read lets a tree be ---- */
 static void note_written(struct resolver *r, const struct value *value)
 {
-    if (!r->written && value->string.size && key_is_secret(path_pattern(&r->path))) {
+    if (!r->written && value->string.size && key_within(path_pattern(&r->path), KEY_SECRET)) {
         const char *shown = path_shown(&r->path);
         r->written = sl_arena_strndup(r->problems->arena, shown, strlen(shown));
     }

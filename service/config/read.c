@@ -289,26 +289,13 @@ void config_defaults(struct config *config)
     config->http.max_connections = connections < 10000 ? (unsigned)connections : 10000;
 }
 
-/* Four bodies on their way for each that is worked on. */
-static void bodies_default(struct config *config)
-{
-    uint64_t slots = config->max_concurrent_requests;
-    if (config->http.max_bodies_in_flight == 0)
-        config->http.max_bodies_in_flight = slots == UINT64_MAX    ? 800
-                                            : slots < UINT_MAX / 4 ? (unsigned)slots * 4
-                                                                   : UINT_MAX;
-}
-
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)
 {
     for (size_t i = 0; i < config_key_count && !config_enough(problems); i++) {
         struct reading r = {config, &config_keys[i], config_find(root, config_keys[i].path), problems};
-        struct sl_str name;
         if (!r.value)
             continue;
         config->origins[i].line = r.value->line;
-        if (r.value->type == VALUE_STRING && env_is_reference(r.value->string, &name))
-            continue; /* the variable is not set, which was reported */
         if (is_none(r.key, r.value))
             read_none(&r);
         else
@@ -316,5 +303,4 @@ void config_read(struct config *config, const struct value *root, struct value_p
         if (r.key->then)
             r.key->then(config);
     }
-    bodies_default(config);
 }
