@@ -87,7 +87,7 @@ const char *text_is_host(struct sl_str text)
     struct sl_str name = sl_str_starts(text, SL_STR("*.")) ? from(text, 2) : text;
     bool good = name.size > 0;
     for (size_t i = 0; i < name.size; i++)
-        good = good && !strchr("/@?#* \t", name.data[i]);
+        good = good && (uint8_t)name.data[i] > ' ' && !strchr("/@?#*", name.data[i]);
     return good ? NULL : "not a host name (examples: sentry.io, *.sentry.io)";
 }
 
