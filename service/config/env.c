@@ -59,7 +59,9 @@ static bool resolve_text(struct resolver *r, struct value *value)
         return true;
     }
     const struct key *row;
-    enum key_class class = key_classify(path_pattern(&r->path), &row);
+    struct sl_str pattern = path_pattern(&r->path);
+    pattern.size -= sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element comes from where its list comes from */
+    enum key_class class = key_classify(pattern, &row);
     value->string = (struct sl_str){copy, size};
     give_type(value, row, class);
     if (row)
@@ -125,7 +127,8 @@ static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_s
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
-static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret)
+/* `path_known`: not a reference to a variable that is not set. */
+static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret, bool path_known)
 {
     struct value *value = &map->items[index];
     struct sl_str text;
@@ -138,9 +141,12 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
         }
     }
     map->keys[index] = secret; /* also when the file cannot be read: the secret is not missing */
+    if (!path_known)
+        return;
     if (value->type != VALUE_STRING) {
         char what[120];
         value_problem(r->problems, value, false, shown, "%s is not the path of a file", scalar_describe(value, what));
+        value->type = VALUE_STRING;
         return;
     }
     const char *wrong = read_secret(&r->config->arena, value->string.data, &text);
@@ -175,9 +181,10 @@ static void walk(struct resolver *r, struct value *value)
         for (size_t i = 0; i < value->count; i++) {
             struct sl_str secret;
             struct path_place up = path_key(&r->path, value->keys[i]);
+            size_t errors = r->problems->errors;
             walk(r, &value->items[i]);
             if (names_secret_file(r, value->keys[i], &secret))
-                resolve_file(r, value, i, secret);
+                resolve_file(r, value, i, secret, r->problems->errors == errors);
             path_up(&r->path, up);
         }
     } else if (!resolve_text(r, value)) {

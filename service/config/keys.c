@@ -284,9 +284,14 @@ bool key_within(struct sl_str pattern, enum key_class class)
 {
     const struct key *row;
     struct sl_str last;
-    for (; pattern.size; pattern = split(pattern, &last))
+    while (pattern.size) {
         if (key_classify(pattern, &row) == class)
             return true;
+        if (sl_str_ends(pattern, SL_STR("[]")))
+            pattern.size -= 2;
+        else
+            pattern = split(pattern, &last);
+    }
     return false;
 }
 

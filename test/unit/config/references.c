@@ -143,14 +143,7 @@ static void an_unset_variable_is_reported_once(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char wanted[160];
         snprintf(wanted, sizeof wanted, "%s: environment variable T_UNSET is not set", cases[i].place);
-        if (strstr(cases[i].yaml, "token_file")) {
-            struct outcome o; /* the same place may have more to say, but not the same twice */
-            parse(&o, cases[i].yaml);
-            assert_int_equal(o.problems.errors, 1);
-            outcome_free(&o);
-        } else {
-            expect_error(cases[i].yaml, wanted);
-        }
+        expect_error(cases[i].yaml, wanted);
     }
     setenv("T_EMPTY", "", 1); /* set, though */
     expect_error("cache_dir: ${T_EMPTY}", "1:12: error: cache_dir: the text is empty, null turns it off");
@@ -266,7 +259,8 @@ static void dumps_hold_no_secrets(void **state)
     assert_true(sl_str_equal(secret_open(o.config->sources[3].session_token), SL_STR("sEcReT")));
     dump_text(o.config, &dump);
     const char *text = (const char *)dump.data;
-    assert_null(strstr(text, "sEcReT"));
+    if (strstr(text, "sEcReT"))
+        fail_msg("%s", text);
     assert_non_null(strstr(text, "    url: \"https://h/p\"\n"));
     assert_non_null(strstr(text, "    headers: {\"Authorization\": \"[redacted]\", \"X\": \"[redacted]\"}\n"));
     assert_non_null(strstr(text, "    region: [\"r\", \"http://minio/\"]\n"));
