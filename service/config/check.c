@@ -41,7 +41,7 @@ static void walk_elements(struct walk *w, const struct value *list)
     }
 }
 
-/* `x_file` of a secret that could not be read is still there. */
+/* `x_file` beside `x`, which is an error, has kept its name. */
 static bool is_secret_file(struct sl_str pattern)
 {
     struct sl_str suffix = SL_STR("_file");
