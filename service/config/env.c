@@ -161,33 +161,41 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
 /* ---- the walk; as deep as yaml_read lets a tree be ---- */
 static void note_written(struct resolver *r, const struct value *value)
 {
-    if (!r->written && value->string.size && key_within(path_pattern(&r->path), KEY_SECRET)) {
+    if (!r->written && value->string.size) {
         const char *shown = path_shown(&r->path);
         r->written = sl_arena_strndup(r->problems->arena, shown, strlen(shown));
     }
 }
 
-static void walk(struct resolver *r, struct value *value)
+/* `secret`: the value is one, or lies below one. */
+static void walk(struct resolver *r, struct value *value, bool secret);
+
+static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)
+{
+    const struct key *row;
+    struct sl_str named;
+    struct path_place up = path_key(&r->path, map->keys[index]);
+    size_t errors = r->problems->errors;
+    walk(r, &map->items[index], secret || key_classify(path_pattern(&r->path), &row) == KEY_SECRET);
+    if (names_secret_file(r, map->keys[index], &named))
+        resolve_file(r, map, index, named, r->problems->errors == errors);
+    path_up(&r->path, up);
+}
+
+static void walk(struct resolver *r, struct value *value, bool secret)
 {
     if (config_enough(r->problems))
         return;
     if (value->type == VALUE_LIST) {
         for (size_t i = 0; i < value->count; i++) {
             struct path_place up = path_index(&r->path, i);
-            walk(r, &value->items[i]);
+            walk(r, &value->items[i], secret);
             path_up(&r->path, up);
         }
     } else if (value->type == VALUE_MAP) {
-        for (size_t i = 0; i < value->count; i++) {
-            struct sl_str secret;
-            struct path_place up = path_key(&r->path, value->keys[i]);
-            size_t errors = r->problems->errors;
-            walk(r, &value->items[i]);
-            if (names_secret_file(r, value->keys[i], &secret))
-                resolve_file(r, value, i, secret, r->problems->errors == errors);
-            path_up(&r->path, up);
-        }
-    } else if (!resolve_text(r, value)) {
+        for (size_t i = 0; i < value->count; i++)
+            walk_member(r, value, i, secret);
+    } else if (!resolve_text(r, value) && secret) {
         note_written(r, value);
     }
 }
@@ -195,7 +203,7 @@ static void walk(struct resolver *r, struct value *value)
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written)
 {
     struct resolver r = {.config = config, .problems = problems};
-    walk(&r, root);
+    walk(&r, root, false);
     path_free(&r.path);
     *written = r.written;
 }
