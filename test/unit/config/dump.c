@@ -9,7 +9,7 @@ static const char everything[] =
     "logging: {level: trace, format: json, file: 'null ', access: off}\n"
     "sources:\n"
     "- {id: 'x://y?z', type: filesystem, path: '/p?q', filters: {path_patterns: ['a://?[?]']}}\n"
-    "- {id: '2', type: http, url: 'https://h/p', headers: {'a: b': c}, name: 5, is_public: True}\n"
+    "- {id: '2', type: http, url: 'https://h/p', headers: {'a: b': c}, name: [~, 5, .5], is_public: True}\n"
     "symstore_proxy: false\n"
     "sentry_source_hosts: ['*.a', b]\n"
     "max_concurrent_requests: null\n"

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/impl.h"
 #include "origin/origin.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -145,6 +146,16 @@ static void an_unset_variable_is_reported_once(void **state)
         snprintf(wanted, sizeof wanted, "%s: environment variable T_UNSET is not set", cases[i].place);
         expect_error(cases[i].yaml, wanted);
     }
+    struct outcome o; /* enough is enough */
+    struct sl_buf yaml = {0};
+    sl_buf_cstr(&yaml, "special_paths: [");
+    for (int i = 0; i < 1000; i++)
+        sl_buf_cstr(&yaml, "\"${T_UNSET}\", ");
+    sl_buf_cstr(&yaml, "]\nmax_fibers: x\n");
+    parse_sized(&o, sl_buf_view(&yaml));
+    assert_int_equal(o.problems.errors, CONFIG_MAX_PROBLEMS);
+    outcome_free(&o);
+    sl_buf_free(&yaml);
     setenv("T_EMPTY", "", 1); /* set, though */
     expect_error("cache_dir: ${T_EMPTY}", "1:12: error: cache_dir: the text is empty, null turns it off");
 }

@@ -74,6 +74,8 @@ static void counts(void **state)
         {"0o8", "\"0o8\" is not an integer or null"},
         {"+", "\"+\" is not an integer or null"},
         {".inf", ".inf is not an integer or null"},
+        {"-.INF", "-.INF is not an integer or null"},
+        {".NaN", ".NaN is not an integer or null"},
         {"true", "true is not an integer or null"},
         {"{a: 1}", "a map is not an integer or null"},
         {"[5]", "a list is not an integer or null"},
