@@ -19,11 +19,12 @@ static void warn_unknown(struct walk *w, struct sl_str key)
                   near.size ? ", did you mean " : "", SL_STR_ARG(near), near.size ? "?" : "");
 }
 
+/* What is wrong inside of sources, origin/ says. */
 static void walk_group(struct walk *w, const struct value *value)
 {
     if (value->type == VALUE_MAP)
         walk_map(w, value);
-    else if (value->type != VALUE_NULL) {
+    else if (value->type != VALUE_NULL && !sl_str_starts(path_pattern(&w->path), SL_STR("sources[]"))) {
         char what[120];
         value_problem(w->problems, value, false, path_shown(&w->path), "%s is not a map of keys",
                       scalar_describe(value, what));
@@ -40,7 +41,7 @@ static void walk_elements(struct walk *w, const struct value *list)
     }
 }
 
-/* `x_file` of a secret that could not be read is still there. */
+/* `x_file` beside `x`, which is an error, has kept its name. */
 static bool is_secret_file(struct sl_str pattern)
 {
     struct sl_str suffix = SL_STR("_file");
@@ -68,6 +69,7 @@ static void walk_map(struct walk *w, const struct value *map)
             break;
         case KEY_IGNORED:
         case KEY_IGNORED_BOOL:
+        case KEY_URL:
         case KEY_SECRET: break;
         }
         path_up(&w->path, up);

@@ -53,8 +53,7 @@ static void read_sources(struct config *config, const struct value *root, struct
 {
     static const struct source_policy all = {.filesystem = true, .ambient_credentials = true, .internal_sentry = true};
     const struct value *list = config_find(root, "sources");
-    struct sl_str name;
-    if (!list || list->type == VALUE_NULL || (list->type == VALUE_STRING && env_is_reference(list->string, &name)))
+    if (!list || list->type == VALUE_NULL)
         return;
     config->source_list = list;
     size_t before = problems->errors;
@@ -62,6 +61,26 @@ static void read_sources(struct config *config, const struct value *root, struct
         source_parse_list(&config->arena, list, "sources", &all, &config->sources, &config->source_count, problems);
     if (code != SL_OK && problems->errors == before)
         value_problem(problems, list, false, "sources", "cannot be read");
+}
+
+static bool same_place(const struct value_problem *a, const struct value_problem *b)
+{
+    return a->line == b->line && a->column == b->column && a->line != 0;
+}
+
+/* A reference that could not be resolved (the first `unresolved` problems) is no good value either; that is said once. */
+static void drop_echoes(struct value_problems *problems, size_t unresolved)
+{
+    size_t kept = unresolved;
+    for (size_t i = unresolved; i < problems->count; i++) {
+        bool echo = false;
+        for (size_t j = 0; j < unresolved && !problems->items[i].warning && !echo; j++)
+            echo = same_place(&problems->items[i], &problems->items[j]);
+        if (!echo)
+            problems->items[kept++] = problems->items[i];
+    }
+    problems->errors -= problems->count - kept;
+    problems->count = kept;
 }
 
 static int by_place(const void *a, const void *b)
@@ -106,10 +125,12 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
     }
     if (readable) {
         env_resolve(config, root, problems, written);
+        size_t unresolved = problems->count;
         config_read(config, root, problems);
         read_sources(config, root, problems);
         config_check_rules(config, root, problems);
         config_check_keys(root, problems);
+        drop_echoes(problems, unresolved);
     }
     sort_problems(problems);
     return problems->errors ? sl_fail(error, SL_MALFORMED, broken) : SL_OK;
@@ -177,10 +198,7 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     *config = NULL;
     if (!path) {
         *config = new_config(NULL);
-        if (!*config)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
-        config_derive(*config);
-        return SL_OK;
+        return *config ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
     }
     struct sl_buf text = {0};
     struct stat st = {0};
@@ -199,7 +217,7 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
 
 static void add_problem(struct sl_buf *out, const char *name, const struct value_problem *problem)
 {
-    sl_buf_cstr(out, name);
+    text_escape(out, sl_str(name), false);
     if (problem->line)
         sl_buf_printf(out, ":%u:%u", problem->line, problem->column);
     sl_buf_cstr(out, problem->warning ? ": warning: " : ": error: ");
@@ -210,6 +228,14 @@ static void add_problem(struct sl_buf *out, const char *name, const struct value
     sl_buf_u8(out, '\n');
 }
 
+static void add_rest(struct sl_buf *out, const char *name, size_t count, bool warning)
+{
+    if (count == 0)
+        return;
+    text_escape(out, sl_str(name), false);
+    sl_buf_printf(out, ": %zu more %s%s\n", count, warning ? "warning" : "error", count > 1 ? "s" : "");
+}
+
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out)
 {
     size_t counts[2] = {0};
@@ -217,7 +243,5 @@ void config_format_problems(const char *name, const struct value_problems *probl
         if (counts[problems->items[i].warning]++ < MAX_SHOWN)
             add_problem(out, name, &problems->items[i]);
     for (int warning = 0; warning < 2; warning++)
-        if (counts[warning] > MAX_SHOWN)
-            sl_buf_printf(out, "%s: %zu more %s%s\n", name, counts[warning] - MAX_SHOWN, warning ? "warning" : "error",
-                          counts[warning] - MAX_SHOWN > 1 ? "s" : "");
+        add_rest(out, name, counts[warning] > MAX_SHOWN ? counts[warning] - MAX_SHOWN : 0, warning);
 }

@@ -98,8 +98,9 @@ void config_free(struct config *config);
  * are. What is not known (place, path) is left out; control bytes are escaped. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
 
-/* The effective configuration as YAML that config_parse takes, each value with a comment that tells where it comes from
- * ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs without user info and query. */
+/* The effective configuration as YAML that config_parse takes, unless aliases made it larger than a file may be; each value
+ * with a comment that tells where it comes from ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs without
+ * user info and query. */
 void config_dump(const struct config *config, struct sl_buf *out);
 
 /* True in a container: /.dockerenv, "/docker" in /proc/self/cgroup, or SYMLOOM_CONTAINER=1. */

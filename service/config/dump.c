@@ -122,35 +122,26 @@ static void row_value(struct dump *d, const struct key *key)
 
 /* ---- sources, as they were written ---- */
 
-/* A URL loses user info and query; a text that is no URL is as it is. */
-static void public_text(struct dump *d, struct sl_str text)
+static void public_url(struct dump *d, struct sl_str text)
 {
-    const char *scheme = text.size ? memmem(text.data, text.size, "://", 3) : NULL;
-    if (!scheme) {
-        quoted(d, text);
-        return;
-    }
-    size_t authority = (size_t)(scheme - text.data) + 3, end = authority, path;
-    while (end < text.size && text.data[end] != '?' && text.data[end] != '#')
-        end++;
-    for (path = authority; path < end && text.data[path] != '/';)
-        path++;
-    const char *at = memrchr(text.data + authority, '@', path - authority);
-    size_t host = at ? (size_t)(at - text.data) + 1 : authority;
+    struct sl_str scheme, rest;
+    text_hide_user(text, &scheme, &rest);
     sl_buf_u8(d->out, '"');
-    text_escape(d->out, (struct sl_str){text.data, authority}, true);
-    text_escape(d->out, (struct sl_str){text.data + host, end - host}, true);
+    text_escape(d->out, scheme, true);
+    text_escape(d->out, rest, true);
     sl_buf_u8(d->out, '"');
 }
 
 static void scalar_value(struct dump *d, const struct value *value)
 {
-    if (key_is_secret(path_pattern(&d->path)))
+    if (key_within(path_pattern(&d->path), KEY_SECRET))
         sl_buf_cstr(d->out, "\"[redacted]\"");
     else if (value->type == VALUE_NULL)
         sl_buf_cstr(d->out, "null");
+    else if (value->type == VALUE_STRING && key_within(path_pattern(&d->path), KEY_URL))
+        public_url(d, value->string);
     else if (value->type == VALUE_STRING)
-        public_text(d, value->string);
+        quoted(d, value->string);
     else
         sl_buf_str(d->out, value->string);
 }
@@ -160,7 +151,7 @@ static bool shown(struct dump *d)
 {
     const struct key *row;
     struct sl_str pattern = path_pattern(&d->path);
-    return key_is_secret(pattern) || key_classify(pattern, &row) != KEY_UNKNOWN;
+    return key_within(pattern, KEY_SECRET) || key_classify(pattern, &row) != KEY_UNKNOWN;
 }
 
 static void flow_value(struct dump *d, const struct value *value)

@@ -16,7 +16,8 @@ struct resolver {
     const char *written; /* path of the first secret that stands in the file itself */
 };
 
-bool env_is_reference(struct sl_str text, struct sl_str *name)
+/* Whether a text is exactly ${NAME}. */
+static bool is_reference(struct sl_str text, struct sl_str *name)
 {
     if (text.size < 4 || text.data[0] != '$' || text.data[1] != '{')
         return false;
@@ -42,7 +43,7 @@ static void give_type(struct value *value, const struct key *row, enum key_class
 static bool resolve_text(struct resolver *r, struct value *value)
 {
     struct sl_str name;
-    if (value->type != VALUE_STRING || !env_is_reference(value->string, &name))
+    if (value->type != VALUE_STRING || !is_reference(value->string, &name))
         return false;
     char *key = sl_arena_strndup(r->problems->arena, name.data, name.size);
     const char *text = key ? getenv(key) : NULL;
@@ -58,7 +59,9 @@ static bool resolve_text(struct resolver *r, struct value *value)
         return true;
     }
     const struct key *row;
-    enum key_class class = key_classify(path_pattern(&r->path), &row);
+    struct sl_str pattern = path_pattern(&r->path);
+    pattern.size -= sl_str_ends(pattern, SL_STR("[]")) ? 2 : 0; /* an element comes from where its list comes from */
+    enum key_class class = key_classify(pattern, &row);
     value->string = (struct sl_str){copy, size};
     give_type(value, row, class);
     if (row)
@@ -124,10 +127,11 @@ static bool names_secret_file(struct resolver *r, struct sl_str key, struct sl_s
     return key_classify(pattern, &row) == KEY_SECRET;
 }
 
-static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret)
+/* `path_known`: not a reference to a variable that is not set. */
+static void resolve_file(struct resolver *r, struct value *map, size_t index, struct sl_str secret, bool path_known)
 {
     struct value *value = &map->items[index];
-    struct sl_str text, name;
+    struct sl_str text;
     const char *shown = path_shown(&r->path);
     for (size_t i = 0; i < map->count; i++) {
         if (sl_str_equal(map->keys[i], secret)) {
@@ -136,13 +140,15 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
             return;
         }
     }
+    map->keys[index] = secret; /* also when the file cannot be read: the secret is not missing */
+    if (!path_known)
+        return;
     if (value->type != VALUE_STRING) {
         char what[120];
         value_problem(r->problems, value, false, shown, "%s is not the path of a file", scalar_describe(value, what));
+        value->type = VALUE_STRING;
         return;
     }
-    if (env_is_reference(value->string, &name))
-        return; /* of a variable that is not set, which was reported */
     const char *wrong = read_secret(&r->config->arena, value->string.data, &text);
     if (wrong) {
         char what[120];
@@ -150,38 +156,46 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
         return;
     }
     value->string = text;
-    map->keys[index] = secret;
 }
 
 /* ---- the walk; as deep as yaml_read lets a tree be ---- */
 static void note_written(struct resolver *r, const struct value *value)
 {
-    if (!r->written && value->string.size && key_is_secret(path_pattern(&r->path))) {
+    if (!r->written && value->string.size) {
         const char *shown = path_shown(&r->path);
         r->written = sl_arena_strndup(r->problems->arena, shown, strlen(shown));
     }
 }
 
-static void walk(struct resolver *r, struct value *value)
+/* `secret`: the value is one, or lies below one. */
+static void walk(struct resolver *r, struct value *value, bool secret);
+
+static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)
+{
+    const struct key *row;
+    struct sl_str named;
+    struct path_place up = path_key(&r->path, map->keys[index]);
+    size_t errors = r->problems->errors;
+    walk(r, &map->items[index], secret || key_classify(path_pattern(&r->path), &row) == KEY_SECRET);
+    if (names_secret_file(r, map->keys[index], &named))
+        resolve_file(r, map, index, named, r->problems->errors == errors);
+    path_up(&r->path, up);
+}
+
+static void walk(struct resolver *r, struct value *value, bool secret)
 {
     if (config_enough(r->problems))
         return;
     if (value->type == VALUE_LIST) {
         for (size_t i = 0; i < value->count; i++) {
             struct path_place up = path_index(&r->path, i);
-            walk(r, &value->items[i]);
+            walk(r, &value->items[i], secret);
             path_up(&r->path, up);
         }
     } else if (value->type == VALUE_MAP) {
-        for (size_t i = 0; i < value->count; i++) {
-            struct sl_str secret;
-            struct path_place up = path_key(&r->path, value->keys[i]);
-            walk(r, &value->items[i]);
-            if (names_secret_file(r, value->keys[i], &secret))
-                resolve_file(r, value, i, secret);
-            path_up(&r->path, up);
-        }
-    } else if (!resolve_text(r, value)) {
+        for (size_t i = 0; i < value->count; i++)
+            walk_member(r, value, i, secret);
+    } else if (!resolve_text(r, value) && secret) {
         note_written(r, value);
     }
 }
@@ -189,7 +203,7 @@ static void walk(struct resolver *r, struct value *value)
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written)
 {
     struct resolver r = {.config = config, .problems = problems};
-    walk(&r, root);
+    walk(&r, root, false);
     path_free(&r.path);
     *written = r.written;
 }

@@ -53,7 +53,8 @@ struct value yaml_key_place(struct sl_str key);
  * terminated. */
 void scalar_resolve(struct value *value);
 
-/* "\"7dayz\"", "5", "a list": the value as a message names it, cut when it is long. */
+/* "\"7dayz\"", "5", "a list": the value as a message names it, cut when it is long; a URL without
+ * user info and query. */
 const char *scalar_describe(const struct value *value, char out[120]);
 
 /* ---- keys.c ---- */
@@ -102,14 +103,15 @@ enum key_class {
     KEY_GROUP,   /* holds further keys */
     KEY_IGNORED, /* belongs to the configuration, with all below it, but nothing reads it */
     KEY_IGNORED_BOOL,
+    KEY_URL,    /* as KEY_IGNORED, shown without user info and query */
     KEY_SECRET, /* as KEY_IGNORED, never to be shown */
 };
 
 /* What a pattern ("sources[].token") stands for; `*row` is its row, or NULL. */
 enum key_class key_classify(struct sl_str pattern, const struct key **row);
 
-/* Whether the pattern, or what it lies below, is a secret. */
-bool key_is_secret(struct sl_str pattern);
+/* Whether the pattern, or what it lies below, is of the class. */
+bool key_within(struct sl_str pattern, enum key_class class);
 
 /* The key of the same group that is at most two edits away from the unknown `pattern`; empty when there is none. */
 struct sl_str key_nearest(struct sl_str pattern);
@@ -120,24 +122,24 @@ const char *text_is_network(struct sl_str text);  /* address or CIDR */
 const char *text_is_proxy(struct sl_str text);    /* the same, or unix */
 const char *text_is_host(struct sl_str text);     /* name or *.domain */
 
+/* A URL in two parts, scheme and what follows its user info, up to the query; another text is all `rest`. */
+void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest);
+
 /* Appends the text with control bytes, C1 and bytes that are not UTF-8 as \xNN or \uNNNN; with `quotes`, fit for
  * between the double quotes of YAML. */
 void text_escape(struct sl_buf *out, struct sl_str text, bool quotes);
 
 /* ---- env.c ---- */
 
-/* Whether a text is exactly a reference, ${NAME}. */
-bool env_is_reference(struct sl_str text, struct sl_str *name);
-
 /* Replaces strings that are exactly ${NAME} by the environment, with the type that their key wants, and secret keys
- * `x_file` by `x` with the file's text. `config->origins` notes what came from the environment. `*written` becomes the
+ * `x_file` by `x` with the file's text. What cannot be replaced is reported and stays, so that later complaints about its
+ * place are echoes. `config->origins` notes what came from the environment. `*written` becomes the
  * path of the first secret that the file itself holds, in the arena of the problems; else NULL. */
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written);
 
 /* ---- read.c, check.c ---- */
 
 void config_defaults(struct config *config);
-void config_derive(struct config *config); /* defaults that follow from other keys, once those are known */
 
 /* Fills the struct from the tree; sources excepted. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);

@@ -41,9 +41,17 @@ static void profile_apply(struct config *config)
     config->derived.retry_malformed_after = presets[i].malformed;
 }
 
+/* Four bodies on their way for each that is worked on. The row of `http.max_bodies_in_flight` comes later, and wins. */
+static void bodies_follow(struct config *config)
+{
+    uint64_t slots = config->max_concurrent_requests;
+    config->http.max_bodies_in_flight = slots == UINT64_MAX    ? 800
+                                        : slots < UINT_MAX / 4 ? (unsigned)slots * 4
+                                                               : UINT_MAX;
+}
+
 /* ---- keys that are read ----
- * Defaults that depend on the machine or on another key (bind, cache_dir, http.max_connections,
- * http.max_bodies_in_flight) are worked out in read.c. */
+ * Defaults that depend on the machine (bind, cache_dir, http.max_connections) are worked out in read.c. */
 const struct key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
     {"cache_dir", KEY_STRING, AT(cache_dir), .none = "null"},
@@ -60,7 +68,8 @@ const struct key config_keys[] = {
      .value = true},
     {"sentry_source_hosts", KEY_TEXTS, LIST(sentry_source_hosts, sentry_source_host_count), .check = text_is_host},
 
-    {"max_concurrent_requests", KEY_COUNT, AT(max_concurrent_requests), .value = 200, .min = 1, .none = "null"},
+    {"max_concurrent_requests", KEY_COUNT, AT(max_concurrent_requests), .value = 200, .none = "null",
+     .then = bodies_follow},
     {"max_job_duration", KEY_DURATION, AT(max_job_duration_ns), .value = 15 * MINUTE},
     {"result_ttl", KEY_DURATION, AT(result_ttl_ns), .value = 90 * SECOND},
     {"result_bytes", KEY_SIZE, AT(result_bytes), .value = 256 * MIB},
@@ -132,7 +141,7 @@ const struct key config_keys[] = {
     {"http.max_head_bytes", KEY_SIZE, AT(http.max_head_bytes), .value = 32 * KIB, .min = 64},
     {"http.max_header_fields", KEY_UNSIGNED, AT(http.max_header_fields), .value = 100, .min = 1},
     {"http.compress_min", KEY_SIZE, AT(http.compress_min), .value = 4 * KIB, .none = "off"},
-    {"http.max_bodies_in_flight", KEY_UNSIGNED, AT(http.max_bodies_in_flight), .min = 1},
+    {"http.max_bodies_in_flight", KEY_UNSIGNED, AT(http.max_bodies_in_flight), .value = 800, .min = 1},
     {"http.header_timeout", KEY_DURATION, AT(http.header_timeout_ns), .value = 10 * SECOND, .min = MS},
     {"http.body_timeout", KEY_DURATION, AT(http.body_timeout_ns), .value = 30 * SECOND, .min = MS},
     {"http.min_rate", KEY_SIZE, AT(http.min_rate), .value = KIB},
@@ -203,8 +212,9 @@ static const struct group {
     {"cluster", KEY_IGNORED, "node_id results peers"},
 
     /* Sources are read by origin/, as those of requests are. */
-    {"sources[]", KEY_IGNORED, "id name type path url bucket prefix region aws_credentials_provider client_email"},
-    {"sources[]", KEY_IGNORED_BOOL, "is_public has_index accept_invalid_certs"},
+    {"sources[]", KEY_IGNORED, "id name type path bucket prefix aws_credentials_provider client_email"},
+    {"sources[]", KEY_URL, "url region"},
+    {"sources[]", KEY_IGNORED_BOOL, "is_public has_index file_ptr accept_invalid_certs"},
     {"sources[]", KEY_SECRET, "headers token cookies access_key secret_key session_token private_key bearer_token"},
     {"sources[].filters", KEY_IGNORED, "filetypes path_patterns"},
     {"sources[].filters", KEY_IGNORED_BOOL, "requires_checksum"},
@@ -270,13 +280,18 @@ enum key_class key_classify(struct sl_str pattern, const struct key **row)
     return class;
 }
 
-bool key_is_secret(struct sl_str pattern)
+bool key_within(struct sl_str pattern, enum key_class class)
 {
     const struct key *row;
     struct sl_str last;
-    for (; pattern.size; pattern = split(pattern, &last))
-        if (key_classify(pattern, &row) == KEY_SECRET)
+    while (pattern.size) {
+        if (key_classify(pattern, &row) == class)
             return true;
+        if (sl_str_ends(pattern, SL_STR("[]")))
+            pattern.size -= 2;
+        else
+            pattern = split(pattern, &last);
+    }
     return false;
 }
 

@@ -5,18 +5,30 @@ static struct path_place here(const struct path *path)
     return (struct path_place){path->shown.size, path->pattern.size};
 }
 
-static void step(struct sl_buf *text, struct sl_str key)
+static void show(struct sl_buf *text, struct sl_str key)
 {
     if (text->size)
         sl_buf_u8(text, '.');
-    sl_buf_str(text, key);
+    sl_buf_str(text, key.size ? key : SL_STR("\"\""));
+}
+
+/* A key of the file that holds a dot or a bracket, or nothing, must not look like a path of several steps. */
+static void match(struct sl_buf *text, struct sl_str key)
+{
+    enum { NOT_IN_TABLES = '\x1F' };
+    if (text->size)
+        sl_buf_u8(text, '.');
+    for (size_t i = 0; i < key.size; i++)
+        sl_buf_u8(text, strchr(".[]", key.data[i]) ? NOT_IN_TABLES : (uint8_t)key.data[i]);
+    if (key.size == 0)
+        sl_buf_u8(text, NOT_IN_TABLES);
 }
 
 struct path_place path_key(struct path *path, struct sl_str key)
 {
     struct path_place place = here(path);
-    step(&path->shown, key);
-    step(&path->pattern, key);
+    show(&path->shown, key);
+    match(&path->pattern, key);
     return place;
 }
 

@@ -88,19 +88,34 @@ static const char *or_none(const struct key *key, const char *without, const cha
     return !key->none ? without : strcmp(key->none, "null") == 0 ? with_null : with_off;
 }
 
+/* The value as an integer, one beyond 64 bits as the largest. */
+static bool is_integer(const struct value *value, uint64_t *number, bool *negative)
+{
+    const char *text = value->string.data;
+    *number = value->type == VALUE_INT ? value->integer : UINT64_MAX;
+    *negative = value->type == VALUE_INT ? value->negative : value->type == VALUE_DOUBLE && text[0] == '-';
+    if (value->type != VALUE_DOUBLE)
+        return value->type == VALUE_INT;
+    text += text[0] == '-' || text[0] == '+';
+    return text[strspn(text, "0123456789")] == '\0';
+}
+
 static void read_count(struct reading *r)
 {
-    if (r->value->type != VALUE_INT)
-        complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
+    uint64_t number;
+    bool negative;
+    if (is_integer(r->value, &number, &negative))
+        take_number(r, number, negative);
     else
-        take_number(r, r->value->integer, r->value->negative);
+        complain(r, or_none(r->key, "is not an integer", "is not an integer or null", "is not an integer or off"));
 }
 
 static void read_size(struct reading *r)
 {
     uint64_t bytes;
-    if (r->value->type == VALUE_INT)
-        take_number(r, r->value->integer, r->value->negative);
+    bool negative;
+    if (is_integer(r->value, &bytes, &negative))
+        take_number(r, bytes, negative);
     else if (r->value->type == VALUE_STRING && size_parse(r->value->string, &bytes))
         take_number(r, bytes, false);
     else
@@ -289,26 +304,13 @@ void config_defaults(struct config *config)
     config->http.max_connections = connections < 10000 ? (unsigned)connections : 10000;
 }
 
-/* Four bodies on their way for each that is worked on. */
-void config_derive(struct config *config)
-{
-    uint64_t slots = config->max_concurrent_requests;
-    if (config->http.max_bodies_in_flight == 0)
-        config->http.max_bodies_in_flight = slots == UINT64_MAX    ? 800
-                                            : slots < UINT_MAX / 4 ? (unsigned)slots * 4
-                                                                   : UINT_MAX;
-}
-
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)
 {
     for (size_t i = 0; i < config_key_count && !config_enough(problems); i++) {
         struct reading r = {config, &config_keys[i], config_find(root, config_keys[i].path), problems};
-        struct sl_str name;
         if (!r.value)
             continue;
         config->origins[i].line = r.value->line;
-        if (r.value->type == VALUE_STRING && env_is_reference(r.value->string, &name))
-            continue; /* the variable is not set, which was reported */
         if (is_none(r.key, r.value))
             read_none(&r);
         else
@@ -316,5 +318,4 @@ void config_read(struct config *config, const struct value *root, struct value_p
         if (r.key->then)
             r.key->then(config);
     }
-    config_derive(config);
 }

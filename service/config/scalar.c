@@ -134,11 +134,14 @@ const char *scalar_describe(const struct value *value, char out[120])
     case VALUE_INT:
     case VALUE_DOUBLE: break;
     }
-    size_t size = value->string.size;
-    bool cut = size > MOST;
-    for (size = cut ? MOST : size; cut && size > 0 && ((uint8_t)value->string.data[size] & 0xC0) == 0x80;)
-        size--;
+    struct sl_str scheme, rest;
+    text_hide_user(value->string, &scheme, &rest);
+    bool cut = scheme.size + rest.size > MOST;
+    size_t first = scheme.size < MOST ? scheme.size : MOST, second = cut ? MOST - first : rest.size;
+    while (cut && second > 0 && ((uint8_t)rest.data[second] & 0xC0) == 0x80)
+        second--;
     const char *quote = value->type == VALUE_STRING ? "\"" : "";
-    snprintf(out, 120, "%s%.*s%s%s", quote, (int)size, value->string.data, cut ? "..." : "", quote);
+    snprintf(out, 120, "%s%.*s%.*s%s%s", quote, (int)first, scheme.data, (int)second, rest.data, cut ? "..." : "",
+             quote);
     return out;
 }

@@ -87,11 +87,28 @@ const char *text_is_host(struct sl_str text)
     struct sl_str name = sl_str_starts(text, SL_STR("*.")) ? from(text, 2) : text;
     bool good = name.size > 0;
     for (size_t i = 0; i < name.size; i++)
-        good = good && !strchr("/@?#* \t", name.data[i]);
+        good = good && (uint8_t)name.data[i] > ' ' && !strchr("/@?#*", name.data[i]);
     return good ? NULL : "not a host name (examples: sentry.io, *.sentry.io)";
 }
 
 /* ---- printing ---- */
+
+void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest)
+{
+    const char *slashes = text.size ? memmem(text.data, text.size, "://", 3) : NULL;
+    *scheme = (struct sl_str){text.data, slashes ? (size_t)(slashes - text.data) + 3 : 0};
+    *rest = text;
+    if (!slashes)
+        return;
+    size_t end = scheme->size, authority;
+    while (end < text.size && text.data[end] != '?' && text.data[end] != '#')
+        end++;
+    for (authority = scheme->size; authority < end && text.data[authority] != '/';)
+        authority++;
+    const char *at = memrchr(text.data + scheme->size, '@', authority - scheme->size);
+    size_t host = at ? (size_t)(at - text.data) + 1 : scheme->size;
+    *rest = (struct sl_str){text.data + host, end - host};
+}
 
 /* The character at `at` and its length; 0 when the bytes are not UTF-8 (RFC 3629, section 4). */
 static size_t decode(struct sl_str text, size_t at, uint32_t *code)

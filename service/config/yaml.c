@@ -61,7 +61,8 @@ static void place_of_offset(struct builder *b, size_t offset, struct value *at)
 {
     at->line = at->column = 1;
     for (size_t i = 0; i < offset && i < b->text.size; i++) {
-        bool newline = b->text.data[i] == '\n';
+        bool pair = b->text.data[i] == '\r' && i + 1 < b->text.size && b->text.data[i + 1] == '\n';
+        bool newline = b->text.data[i] == '\n' || (b->text.data[i] == '\r' && !pair);
         at->line += newline;
         at->column = newline ? 1 : at->column + (((uint8_t)b->text.data[i] & 0xC0) != 0x80);
     }
@@ -187,8 +188,6 @@ static bool build_scalar(struct builder *b, struct value *out)
         return out_of_memory(b);
     out->type = VALUE_STRING;
     out->string = (struct sl_str){copy, size};
-    if (tag && strcmp(tag, "!") != 0 && strncmp(tag, "tag:yaml.org,2002:", 18) != 0)
-        return fail_at(b, b->event.start_mark, "tags are not supported");
     if (tag ? strcmp(tag, "!") != 0 && strcmp(tag, YAML_STR_TAG) != 0
             : b->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         scalar_resolve(out);
@@ -328,6 +327,15 @@ static bool build_map(struct builder *b, struct value *out, unsigned depth)
     return ok;
 }
 
+/* Only those of YAML itself, of which those of scalars have an effect. */
+static bool known_tag(const struct builder *b)
+{
+    const char *tag = b->event.type == YAML_SCALAR_EVENT           ? (char *)b->event.data.scalar.tag
+                      : b->event.type == YAML_SEQUENCE_START_EVENT ? (char *)b->event.data.sequence_start.tag
+                                                                   : (char *)b->event.data.mapping_start.tag;
+    return !tag || strcmp(tag, "!") == 0 || strncmp(tag, "tag:yaml.org,2002:", 18) == 0;
+}
+
 /* The node that the current event begins. */
 static bool build(struct builder *b, struct value *out, unsigned depth)
 {
@@ -342,6 +350,8 @@ static bool build(struct builder *b, struct value *out, unsigned depth)
     char *anchor = name ? sl_arena_strndup(b->arena, name, strlen(name)) : NULL;
     if (name && !anchor)
         return out_of_memory(b);
+    if (!known_tag(b))
+        return fail_at(b, b->event.start_mark, "tags are not supported");
     bool ok = b->event.type == YAML_SCALAR_EVENT           ? build_scalar(b, out)
               : b->event.type == YAML_SEQUENCE_START_EVENT ? build_list(b, out, depth)
                                                            : build_map(b, out, depth);
@@ -367,12 +377,27 @@ static bool build_document(struct builder *b, struct value *root, bool *empty)
     return true;
 }
 
+/* libyaml counts a byte order mark as a column, which sets the first key apart from the others. */
+static bool check_encoding(struct sl_str *text, struct value_problems *problems)
+{
+    static const struct value start = {.line = 1, .column = 1};
+    if (sl_str_starts(*text, SL_STR("\xFF\xFE")) || sl_str_starts(*text, SL_STR("\xFE\xFF"))) {
+        value_problem(problems, &start, false, "", "the file is UTF-16, it must be UTF-8");
+        return false;
+    }
+    if (sl_str_starts(*text, SL_STR("\xEF\xBB\xBF")))
+        *text = (struct sl_str){text->data + 3, text->size - 3};
+    return true;
+}
+
 bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, bool *empty,
                struct value_problems *problems)
 {
-    struct builder b = {.text = text, .arena = arena, .problems = problems};
     *root = (struct value){0};
     *empty = false;
+    if (!check_encoding(&text, problems))
+        return false;
+    struct builder b = {.text = text, .arena = arena, .problems = problems};
     if (!yaml_parser_initialize(&b.parser))
         return out_of_memory(&b);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
