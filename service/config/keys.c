@@ -45,7 +45,8 @@ static void profile_apply(struct config *config)
 static void bodies_follow(struct config *config)
 {
     uint64_t slots = config->max_concurrent_requests;
-    config->http.max_bodies_in_flight = slots == UINT64_MAX    ? 800
+    config->http.max_bodies_in_flight = slots == 0             ? 1
+                                        : slots == UINT64_MAX  ? 800
                                         : slots < UINT_MAX / 4 ? (unsigned)slots * 4
                                                                : UINT_MAX;
 }

@@ -41,7 +41,8 @@ static void counts(void **state)
     static const struct {
         const char *text;
         uint64_t value;
-    } good[] = {{"1", 1},
+    } good[] = {{"0", 0},
+                {"1", 1},
                 {"+7", 7},
                 {"017", 17},
                 {"0x1F", 31},
@@ -61,8 +62,7 @@ static void counts(void **state)
     static const struct {
         const char *text, *wrong;
     } bad[] = {
-        {"0", "0 is too small, at least 1"},
-        {"-5", "-5 is too small, at least 1"},
+        {"-5", "-5 is too small, at least 0"},
         {"9223372036854775808", "9223372036854775808 is too large, at most 9223372036854775807"},
         {"18446744073709551615", "18446744073709551615 is too large, at most 9223372036854775807"},
         {"1.5", "1.5 is not an integer or null"},
