@@ -1,0 +1,82 @@
+/* A symbolication request from its JSON to the answer, which must be JSON again. Modules take turns in having a small
+ * symbol file, none, and a broken one. */
+#include <stdlib.h>
+
+#include "api/native.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct sl_buf file;
+static struct sl_symcache symcache;
+
+static bool make_symcache(void)
+{
+    static const struct sl_file source = {.name = {"a.c", 3}};
+    static const struct sl_line outer[] = {{0x10, 0x20, 0, 7}, {0x30, 0x10, 0, 8}}, inner[] = {{0x10, 0x20, 0, 3}};
+    static const struct sl_function inlinee = {
+        .address = 0x10, .size = 0x20, .name = {"inner", 5}, .lines = inner, .line_count = 1, .call_line = 7};
+    static const struct sl_function function = {.address = 0x10,
+                                                .size = 0x30,
+                                                .name = {"outer", 5},
+                                                .lines = outer,
+                                                .line_count = 2,
+                                                .inlinees = &inlinee,
+                                                .inlinee_count = 1};
+    struct sl_symcache_options options = {.arch = SL_ARCH_ARM64};
+    struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
+    struct sl_function_sink *sink = sl_symcache_writer_sink(w);
+    struct sl_function_batch batch = {.files = &source, .file_count = 1, .functions = &function, .function_count = 1};
+    struct sl_arena arena = {0};
+    sink->prepare(sink, &batch, &arena, 0);
+    bool made = sink->consume(sink, &batch, NULL) == SL_OK && sl_symcache_writer_finish(w, &file, NULL) == SL_OK &&
+                sl_symcache_open(sl_buf_bytes(&file), &symcache, NULL) == SL_OK;
+    sl_symcache_writer_free(w);
+    sl_arena_free(&arena);
+    return made;
+}
+
+static void answer(struct native_request *request)
+{
+    static const enum sl_code codes[] = {SL_OK, SL_NOT_FOUND, SL_MALFORMED};
+    struct sl_buf out = {0};
+    struct json_writer w = json_writer(&out);
+    struct json_object *again = NULL;
+    for (size_t i = 0; i < request->module_count; i++) {
+        request->modules[i].referenced = true;
+        request->modules[i].lookup.code = codes[i % 3];
+        request->modules[i].lookup.symcache = i % 3 ? NULL : &symcache;
+        request->modules[i].lookup.arch = SL_ARCH_ARM64;
+    }
+    native_symbolicate(request, 1000);
+    native_drop_behind_start(request);
+    json_object_begin(&w);
+    native_write(request, &w);
+    json_object_end(&w);
+    if (json_parse(sl_buf_view(&out), &again, NULL) != SL_OK)
+        abort();
+    json_object_put(again);
+    sl_buf_free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500};
+    struct json_object *root;
+    struct sl_arena arena = {0};
+    struct native_request request = {.arena = &arena, .scope = SL_STR("global")};
+    const char *problem;
+    int status;
+    if (!file.size && !make_symcache())
+        abort();
+    if (json_parse((struct sl_str){(const char *)data, size}, &root, NULL) != SL_OK)
+        return 0;
+    if (!native_read(&request, root, &config, &status, &problem)) {
+        if (!problem || (status != 422 && status != 413))
+            abort();
+    } else if (native_sort_modules(&request)) {
+        answer(&request);
+    }
+    json_object_put(root);
+    sl_arena_free(&arena);
+    return 0;
+}
