@@ -18,6 +18,8 @@ struct service {
     struct job *spare; /* to be used again, with their arenas */
     size_t spare_count;
     uv_timer_t expiry;
+    uint8_t random[256]; /* not used yet: its first `random_left` bytes */
+    size_t random_left;
     bool draining, stopping;
     struct name_memo *names;
 };

@@ -279,10 +279,16 @@ bool job_slot_free(struct http_exchange *x)
 }
 
 /* RFC 9562, 5.4: version 4. */
-static bool new_id(uint8_t id[16])
+static bool new_id(struct service *service, uint8_t id[16])
 {
-    if (getrandom(id, 16, 0) != 16)
-        return false;
+    size_t size = sizeof service->random;
+    if (service->random_left < 16) {
+        if (getrandom(service->random, size, 0) != (ssize_t)size)
+            return false;
+        service->random_left = size;
+    }
+    service->random_left -= 16;
+    memcpy(id, service->random + service->random_left, 16);
     id[6] = (uint8_t)((id[6] & 0x0F) | 0x40);
     id[8] = (uint8_t)((id[8] & 0x3F) | 0x80);
     return true;
@@ -291,7 +297,7 @@ static bool new_id(uint8_t id[16])
 static bool begin(struct job *job)
 {
     struct service *service = job->service;
-    void **slot = new_id(job->id) ? sl_map_slot(&service->jobs, job_key(job), NULL) : NULL;
+    void **slot = new_id(service, job->id) ? sl_map_slot(&service->jobs, job_key(job), NULL) : NULL;
     if (!slot)
         return false;
     *slot = job;

@@ -316,12 +316,16 @@ static bool is_digit(char c)
 
 static size_t scan_string(struct sl_str text, size_t at, const char **why)
 {
-    for (at++; at < text.size && text.data[at] != '"'; at++) {
-        if ((uint8_t)text.data[at] < 0x20) {
+    static const bool ends[256] = {['"'] = true, ['\\'] = true, [0 ... 0x1F] = true};
+    for (at++; at < text.size; at += 2) {
+        while (at < text.size && !ends[(uint8_t)text.data[at]])
+            at++;
+        if (at == text.size || text.data[at] == '"')
+            break;
+        if (text.data[at] != '\\') {
             *why = "control character in a string";
             return at;
         }
-        at += text.data[at] == '\\';
     }
     return at + 1;
 }

@@ -83,7 +83,7 @@ enum sl_code origin_list(const struct source *source, struct sl_str scope, const
         return sl_fail(error, SL_UNSUPPORTED, "symstore indexes are not supported by this version");
     if ((source->requires_checksum && id->debug_checksum.size == 0) || !patterns_match(source, id, arena))
         return SL_OK;
-    *files = SL_ARENA_ARRAY(arena, struct remote_file, type_count * LAYOUT_MAX_PATHS);
+    *files = sl_arena_alloc(arena, type_count * LAYOUT_MAX_PATHS * sizeof **files, _Alignof(struct remote_file));
     if (!*files)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     for (size_t i = 0; i < type_count; i++) {

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Measures symloom against the field's tools in one run and prints a table of ratios. Machines differ and are noisy: the
 ratios count, each from the best of several alternating runs."""
-import os, random, resource, struct, subprocess, sys, tempfile, time
+import os, random, struct, subprocess, sys, tempfile, time
+
+import http_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -75,6 +77,7 @@ def main():
     a, b = measure([SYMLOOM, "lookup", "-e", elf, "--no-demangle"], few), measure([SYMBOLIZER, "--obj=" + elf, "--no-demangle"], few)
     row("20,000 look-ups from the ELF, llvm-symbolizer", a[0], b[0], "s", "")
     inside = subprocess.run([os.path.join(ROOT, "build/test/bench/bench_lookup"), cache, list_file], capture_output=True, text=True)
+    http_rows.main(SYMLOOM, row)
     print(f"\nin process: {inside.stdout.strip()} (must <= 1000 ns)")
 
 

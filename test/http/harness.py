@@ -19,8 +19,10 @@ def wait_until(what, condition):
     return value
 
 
-def port_of(sock):
-    return sock.getsockname()[1]
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class Service:
@@ -155,9 +157,7 @@ class UpstreamHandler(BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def nginx(work, root):
     """Serves the files below `root`; yields the URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = port_of(probe)
+    port = free_port()
     home = tempfile.mkdtemp(dir=work)
     conf = os.path.join(home, "nginx.conf")
     with open(conf, "w") as f:
@@ -176,9 +176,7 @@ http {{
 @contextlib.contextmanager
 def debuginfod(work, root):
     """A real debuginfod over the files below `root`; yields the URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = port_of(probe)
+    port = free_port()
     home = tempfile.mkdtemp(dir=work)
     with serving(["debuginfod", "-d", f"{home}/db", "-p", str(port), "-F", root, "-t", "0"], port):
         yield f"http://127.0.0.1:{port}/"

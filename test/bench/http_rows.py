@@ -1,0 +1,116 @@
+"""The service under load: requests per second against nginx, start-up, memory, and health while a thousand requests wait."""
+import contextlib, http.client, json, os, re, subprocess, sys, tempfile, threading, time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test", "http"))
+import harness
+
+WAITING = 1000
+QUIET = {"logging": {"access": "off"}}
+
+
+def requests_per_second(url, body, work):
+    script = os.path.join(work, "post.lua")
+    with open(script, "w") as f:
+        f.write(f'wrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = [==[{body}]==]\n')
+    out = subprocess.run(["wrk", "-t2", "-c64", "-d3s", "-s", script, url], capture_output=True, text=True, check=True).stdout
+    if "Non-2xx" in out:
+        sys.exit(out)
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
+
+
+def throughput(work, objects, row):
+    with harness.Upstream(objects.layout()) as up, harness.Service(work, QUIET) as s:
+        body = json.dumps(harness.request(objects.module(), [objects.address("plain")],
+                                          sources=[harness.http_source(up.url, filters={"filetypes": ["elf_code"]})]))
+        answer = s.post("/symbolicate", body)[2].decode()
+        assert '"status":"symbolicated"' in answer, answer
+        with nginx_returning(work, answer) as url:
+            ours, theirs = [], []
+            for _ in range(3):
+                ours.append(requests_per_second(f"http://127.0.0.1:{s.port}/symbolicate", body, work))
+                theirs.append(requests_per_second(url, body, work))
+        row("cached one-frame POST, requests/s, nginx", max(ours), max(theirs), "1/s", ">= 0.35")
+
+
+@contextlib.contextmanager
+def nginx_returning(work, answer):
+    """nginx that answers every request with this text: one worker, as the service has one loop."""
+    port = harness.free_port()
+    home = tempfile.mkdtemp(dir=work)
+    conf = os.path.join(home, "nginx.conf")
+    with open(conf, "w") as f:
+        f.write(f"""daemon off; pid {home}/pid; error_log {home}/error.log; worker_processes 1;
+events {{ worker_connections 2048; }}
+http {{
+  access_log off; client_body_temp_path {home}/b; proxy_temp_path {home}/p; fastcgi_temp_path {home}/f;
+  uwsgi_temp_path {home}/u; scgi_temp_path {home}/s;
+  server {{ listen 127.0.0.1:{port}; location / {{ default_type application/json; return 200 '{answer}'; }} }}
+}}
+""")
+    with harness.serving(["nginx", "-c", conf], port):
+        yield f"http://127.0.0.1:{port}/symbolicate"
+
+
+def first_answer(work):
+    """(seconds from exec to the first answer of /healthcheck, MiB when idle)"""
+    port = harness.free_port()
+    start = time.monotonic()
+    process = subprocess.Popen([harness.SYMLOOM, "run", "--bind", f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port)
+            connection.request("GET", "/healthcheck")
+            assert connection.getresponse().status == 200
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.0005)
+    seconds = time.monotonic() - start
+    with open(f"/proc/{process.pid}/status") as f:
+        resident = int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) / 1024
+    process.terminate()
+    process.wait()
+    return seconds, resident
+
+
+def waiting(work, objects):
+    """Milliseconds that /healthcheck takes while a thousand requests wait for one slow server: median, worst."""
+    gate = threading.Event()
+
+    def route(handler):
+        gate.wait(120)
+        handler.reply(404)
+
+    names = [f"{i:040x}" for i in range(WAITING)]
+    with harness.Upstream({f"/{name}/executable": route for name in names}) as up, \
+            harness.Service(work, {**QUIET, "max_concurrent_requests": None}) as s:
+        source = harness.http_source(up.url, filters={"filetypes": ["elf_code"]})
+        ids = [s.symbolicate(harness.request(objects.module(code_id=name, debug_id=None), [0], sources=[source]),
+                             "?timeout=0")["request_id"] for name in names]
+        pollers = [threading.Thread(target=s.request, args=("GET", f"/requests/{i}")) for i in ids]
+        for poller in pollers:
+            poller.start()
+        times = []
+        for _ in range(300):
+            start = time.monotonic()
+            assert s.request("GET", "/healthcheck")[0] == 200
+            times.append((time.monotonic() - start) * 1000)
+        threads = len(os.listdir(f"/proc/{s.process.pid}/task"))
+        gate.set()
+        for poller in pollers:
+            poller.join()
+    times.sort()
+    return times[len(times) // 2], times[-1], threads
+
+
+def main(symloom, row):
+    harness.SYMLOOM = symloom
+    with tempfile.TemporaryDirectory(prefix="symloom-bench-") as work:
+        objects = harness.Objects(work)
+        throughput(work, objects, row)
+        starts = [first_answer(work) for _ in range(5)]
+        median, worst, threads = waiting(work, objects)
+    print(f"start to first /healthcheck: {min(s for s, _ in starts) * 1000:.1f} ms (must < 50)")
+    print(f"resident when idle: {min(m for _, m in starts):.1f} MiB (must < 25)")
+    print(f"/healthcheck while {WAITING} requests wait: median {median:.2f} ms, worst {worst:.2f} ms (must < 20); "
+          f"{threads} threads")
