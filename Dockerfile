@@ -1,0 +1,24 @@
+# The build runs the same script as `./x build`; the image holds the program and what it links to.
+FROM debian:12 AS build
+WORKDIR /src
+COPY . .
+RUN ./x build && strip -o /symloom build/symloom && objcopy --only-keep-debug build/symloom /symloom.debug
+
+FROM scratch AS symloom-debug
+COPY --from=build /symloom.debug /
+
+FROM debian:12-slim
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates libuv1 libcurl4 libjson-c5 libyaml-0-2 \
+        libssl3 libarchive13 libzip4 libbrotli1 libzstd1 zlib1g liblzma5 libxxhash0 libstdc++6 \
+    && rm -rf /var/lib/apt/lists/* && mkdir -p /data /etc/symloom && chown 65532:65532 /data
+COPY --from=build /symloom /usr/bin/symloom
+COPY doc/container.yml /etc/symloom/config.yml
+USER 65532:65532
+WORKDIR /
+VOLUME /data
+EXPOSE 3021
+ENV SYMLOOM_CONTAINER=1
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=5s CMD ["/usr/bin/symloom", "healthcheck"]
+ENTRYPOINT ["/usr/bin/symloom"]
+CMD ["run", "-c", "/etc/symloom/config.yml"]
