@@ -266,7 +266,7 @@ static bool serve_input(struct lookup *l)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0 && !filled)
-            return true;
+            return flush(l);
         filled += n > 0 ? (size_t)n : 0;
         if (n <= 0)
             buffer[filled++] = '\n';
