@@ -38,10 +38,10 @@ struct sl_str breakpad_rest(struct breakpad_fields *f)
     return rest;
 }
 
-bool breakpad_word(struct breakpad_fields *f, const char *word)
+bool breakpad_word(struct breakpad_fields *f, struct sl_str word)
 {
     struct breakpad_fields ahead = *f;
-    if (!sl_str_equal(breakpad_field(&ahead), sl_str(word)))
+    if (!sl_str_equal(breakpad_field(&ahead), word))
         return false;
     *f = ahead;
     return true;
@@ -147,8 +147,9 @@ static bool has_unwind_record(const struct sl_object *object, const struct break
     const char *at = (const char *)object->bytes.data + b->end, *end = at + (object->bytes.size - b->end);
     while (at < end) {
         struct breakpad_fields f = breakpad_line(at, end, &at);
-        if (breakpad_word(&f, "STACK") &&
-            (breakpad_word(&f, "WIN") || (breakpad_word(&f, "CFI") && breakpad_word(&f, "INIT"))))
+        if (breakpad_word(&f, SL_STR("STACK")) &&
+            (breakpad_word(&f, SL_STR("WIN")) ||
+             (breakpad_word(&f, SL_STR("CFI")) && breakpad_word(&f, SL_STR("INIT")))))
             return true;
     }
     return false;
@@ -157,7 +158,7 @@ static bool has_unwind_record(const struct sl_object *object, const struct break
 static enum sl_code read_module(struct sl_object *object, struct breakpad_fields f, struct sl_error *error)
 {
     struct sl_object_info *info = &object->info;
-    if (!breakpad_word(&f, "MODULE"))
+    if (!breakpad_word(&f, SL_STR("MODULE")))
         return sl_fail(error, SL_MALFORMED, "missing breakpad symbol header");
     if (!breakpad_is_utf8((struct sl_str){f.at, (size_t)(f.end - f.at)}))
         return sl_fail(error, SL_MALFORMED, "bad utf-8 sequence");
@@ -181,9 +182,9 @@ static void read_code_id(struct sl_object *object, const char *at, const char *e
 {
     while (at < end && !object->info.code_id.size) {
         struct breakpad_fields f = breakpad_line(at, end, &at);
-        if (breakpad_word(&f, "INFO") && breakpad_word(&f, "CODE_ID"))
+        if (breakpad_word(&f, SL_STR("INFO")) && breakpad_word(&f, SL_STR("CODE_ID")))
             object->info.code_id = sl_code_id_normalise(&object->arena, breakpad_field(&f));
-        else if (breakpad_word(&f, "FILE"))
+        else if (breakpad_word(&f, SL_STR("FILE")))
             return;
     }
 }
@@ -227,9 +228,9 @@ static bool breakpad_section_info(struct sl_object *object, size_t index, struct
 static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
 {
     uint64_t address, parameters;
-    if (!breakpad_word(&f, "PUBLIC"))
+    if (!breakpad_word(&f, SL_STR("PUBLIC")))
         return false;
-    breakpad_word(&f, "m");
+    breakpad_word(&f, SL_STR("m"));
     if (!breakpad_hex(&f, &address) || !breakpad_hex(&f, &parameters))
         return false;
     *symbol = (struct sl_symbol){.address = address, .name = breakpad_rest(&f)};

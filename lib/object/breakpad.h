@@ -1,4 +1,4 @@
-/* Breakpad symbol files (Breakpad, docs/symbol_files.md): what breakpad.c and breakpad_functions.c share. Private to this
+/* Breakpad symbol files (Breakpad, docs/symbol_files.md): what the breakpad*.c files share. Private to this
  * folder.
  *
  *     MODULE, INFO, FILE, INLINE_ORIGIN   ◀ header
@@ -29,7 +29,7 @@ struct sl_str breakpad_field(struct breakpad_fields *fields);
 struct sl_str breakpad_rest(struct breakpad_fields *fields);
 
 /* If the next field is `word`, takes it. */
-bool breakpad_word(struct breakpad_fields *fields, const char *word);
+bool breakpad_word(struct breakpad_fields *fields, struct sl_str word);
 
 /* Numbers of up to 64 bits: a whole field. */
 bool breakpad_hex(struct breakpad_fields *fields, uint64_t *value);
