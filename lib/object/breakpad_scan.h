@@ -22,23 +22,19 @@ static inline uint64_t scan_load(const uint8_t *at)
     return le64toh(word);
 }
 
-/* 0x80 in every byte that is in [low, high]; bytes must be below 0x80. */
-static inline uint64_t scan_between(uint64_t word, uint8_t low, uint8_t high)
-{
-    return (word + SCAN_EACH(0x80 - low)) & ~(word + SCAN_EACH(0x7F - high)) & SCAN_EACH(0x80);
-}
-
-/* 0x80 in every byte that is no digit. */
+/* 0x80 in the first byte that is no digit, and nothing below it. Bytes above may be wrong: sums carry into them. */
 static inline uint64_t scan_no_decimal(uint64_t word)
 {
-    return ~(scan_between(word & SCAN_EACH(0x7F), '0', '9') & ~word) & SCAN_EACH(0x80);
+    uint64_t value = word ^ SCAN_EACH('0');
+    return ((value + SCAN_EACH(0x80 - 10)) | value) & SCAN_EACH(0x80);
 }
 
 static inline uint64_t scan_no_hex(uint64_t word)
 {
-    uint64_t ascii = word & SCAN_EACH(0x7F);
-    uint64_t digits = scan_between(ascii, '0', '9') | scan_between(ascii | SCAN_EACH(0x20), 'a', 'f');
-    return ~(digits & ~word) & SCAN_EACH(0x80);
+    uint64_t lower = word | SCAN_EACH(0x20);
+    uint64_t digits = (word + SCAN_EACH(0x80 - '0')) & ~(word + SCAN_EACH(0x7F - '9'));
+    uint64_t letters = (lower + SCAN_EACH(0x80 - 'a')) & ~(lower + SCAN_EACH(0x7F - 'f'));
+    return (~(digits | letters) | word) & SCAN_EACH(0x80);
 }
 
 /* Eight characters that are digits, or NUL for leading zeros. */
@@ -52,10 +48,12 @@ static inline uint64_t scan_hex_value(uint64_t word)
 
 static inline uint64_t scan_decimal_value(uint64_t word)
 {
+    const uint64_t every_fourth = UINT64_C(0x000000FF000000FF);
     uint64_t v = word & SCAN_EACH(0x0F);
-    v = (v * 10 + (v >> 8)) & UINT64_C(0x00FF00FF00FF00FF);
-    v = (v * 100 + (v >> 16)) & UINT64_C(0x0000FFFF0000FFFF);
-    return (v * 10000 + (v >> 32)) & UINT32_MAX;
+    v = v * 10 + (v >> 8); /* pairs, in every other byte */
+    return ((v & every_fourth) * (100 + (UINT64_C(1000000) << 32)) +
+            (v >> 16 & every_fourth) * (1 + (UINT64_C(10000) << 32))) >>
+           32;
 }
 
 /* At most 16 digits. */
