@@ -6,6 +6,10 @@ enum {
     S_GB_ZEROFILL = 0xC,
     S_THREAD_LOCAL_ZEROFILL = 0x12,
     RELOC_POINTER = 0, /* GENERIC_RELOC_VANILLA, X86_64_RELOC_UNSIGNED, ARM64_RELOC_UNSIGNED ... */
+    X86_64_RELOC_SUBTRACTOR = 5,
+    ARM64_RELOC_SUBTRACTOR = 1,
+    CPU_X86_64 = 0x01000007,
+    CPU_ARM64 = 0x0100000C,
 };
 
 /* The offset field has 32 bits and wraps in files over 4 GiB, where the segment tells the rest. */
@@ -94,6 +98,12 @@ static void apply(struct sl_bytes place, uint64_t value, bool big_endian)
         out[big_endian ? place.size - 1 - i : i] = (uint8_t)(value >> (8 * i));
 }
 
+static bool is_subtractor(const struct macho *macho, const struct reloc *reloc)
+{
+    return (macho->cpu_type == CPU_X86_64 && reloc->type == X86_64_RELOC_SUBTRACTOR) ||
+           (macho->cpu_type == CPU_ARM64 && reloc->type == ARM64_RELOC_SUBTRACTOR);
+}
+
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents)
 {
     bool inside, big_endian = object->info.big_endian;
@@ -108,12 +118,20 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
     memcpy(copy, contents.data, contents.size);
     struct sl_bytes result = {copy, contents.size};
     struct sl_reader r = sl_reader(table, big_endian);
+    uint64_t minus = 0; /* of the pointer that comes next: a difference is a pair */
     while (sl_reader_left(&r) >= 8) {
         struct reloc reloc = read_reloc(&r);
         struct sl_bytes place = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);
-        if (inside && !reloc.is_scattered && reloc.is_external && !reloc.is_relative && reloc.type == RELOC_POINTER &&
-            reloc.size >= 4 && reloc.symbol < symbols.count)
-            apply(place, macho_symbol_at(&symbols, reloc.symbol).value, big_endian);
+        if (reloc.is_scattered || !reloc.is_external || reloc.is_relative || reloc.symbol >= symbols.count)
+            continue;
+        uint64_t value = macho_symbol_at(&symbols, reloc.symbol).value;
+        if (is_subtractor(object->impl, &reloc)) {
+            minus = value;
+        } else if (reloc.type == RELOC_POINTER) {
+            if (inside && reloc.size >= 4)
+                apply(place, value - minus, big_endian);
+            minus = 0;
+        }
     }
     return result;
 }

@@ -41,6 +41,9 @@ static bool is_function(const struct sl_object *object, const struct macho_symbo
     if ((symbol->type & N_STAB) || (symbol->type & N_TYPE) != N_SECT || symbol->value < object->info.load_address ||
         symbol->section == 0 || symbol->section > macho->section_count)
         return false;
+    /* labels of the assembler (ltmp0 ...), which linked files have no more: symbols of C begin with an underscore */
+    if (object->info.kind == SL_KIND_REL && symbol->name.size && (symbol->name.data[0] | 0x20) == 'l')
+        return false;
     const struct macho_section *s = &macho->sections[symbol->section - 1];
     return sl_str_equal(s->segment_name, SL_STR("__TEXT")) &&
            (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs")));

@@ -80,10 +80,8 @@ static enum sl_code read_sections(struct sl_object *object, struct wasm *wasm, s
         if (!section)
             return sl_fail(error, SL_INTERNAL, "out of memory");
         *section = (struct wasm_section){.name = name, .id = id};
-        section->offset = (uint64_t)(in.at - object->bytes.data);
         section->contents = rest(&in);
-        if (!contents.size)
-            section->offset = sl_reader_offset(&r);
+        section->offset = sl_reader_offset(&r) - section->contents.size;
     }
     return SL_OK;
 }
