@@ -122,16 +122,15 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
     while (sl_reader_left(&r) >= 8) {
         struct reloc reloc = read_reloc(&r);
         struct sl_bytes place = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);
+        uint64_t subtract = minus;
+        minus = 0;
         if (reloc.is_scattered || !reloc.is_external || reloc.is_relative || reloc.symbol >= symbols.count)
             continue;
         uint64_t value = macho_symbol_at(&symbols, reloc.symbol).value;
-        if (is_subtractor(object->impl, &reloc)) {
+        if (is_subtractor(object->impl, &reloc))
             minus = value;
-        } else if (reloc.type == RELOC_POINTER) {
-            if (inside && reloc.size >= 4)
-                apply(place, value - minus, big_endian);
-            minus = 0;
-        }
+        else if (reloc.type == RELOC_POINTER && inside && reloc.size >= 4)
+            apply(place, value - subtract, big_endian);
     }
     return result;
 }
