@@ -1,24 +1,24 @@
 /* Mach-O: linked images, dSYM companions, relocatable and hand-made files. */
 #include "debug_file.h"
 
-static const char source[] = "struct counter {\n"
+static const char source[] = "volatile int data;\n"
+                             "struct counter {\n"
                              "    int n;\n"
                              "    __attribute__((always_inline)) int twice(int x)\n"
                              "    {\n"
-                             "        n += x;\n"
-                             "        return n * 2;\n" /* 6 */
+                             "        data = x;\n" /* 6 */
+                             "        return n * 2;\n"
                              "    }\n"
                              "};\n"
                              "extern \"C\" __attribute__((noinline)) int outer(int x)\n"
                              "{\n"
                              "    counter c{x};\n"
-                             "    return c.twice(x) + 1;\n" /* 12 */
+                             "    return c.twice(x) + 1;\n" /* 13 */
                              "}\n"
-                             "extern \"C\" int entry(int x)\n"
+                             "extern \"C\" int entry(int x)\n" /* 15 */
                              "{\n"
-                             "    return outer(x) * 3;\n" /* 16 */
-                             "}\n"
-                             "int data;\n";
+                             "    return outer(x) * 3;\n"
+                             "}\n";
 
 #define CLANG "clang-14 -w -O1 -fno-exceptions -fdebug-prefix-map=$PWD=/src "
 #define LLD   "ld64.lld-14 -platform_version macos 11 11 -undefined dynamic_lookup "
@@ -94,9 +94,9 @@ static void expect_functions(const char *file, bool at_zero)
     uint64_t outer = symbol_address(object, "outer"), entry = symbol_address(object, "entry");
     assert_int_equal(outer == 0, at_zero);
     convert(&c, object);
-    assert_string_equal(chain_at(&c.cache, entry), "entry:15@/src/a.cc");
+    assert_string_equal(chain_at(&c.cache, entry), "entry:16@/src/a.cc");
     for (uint64_t at = outer; at < entry; at++)
-        inlined = inlined || strcmp(chain_at(&c.cache, at), "_ZN7counter5twiceEi:6@/src/a.cc outer:12@/src/a.cc") == 0;
+        inlined = inlined || strcmp(chain_at(&c.cache, at), "_ZN7counter5twiceEi:6@/src/a.cc outer:13@/src/a.cc") == 0;
     assert_true(inlined);
     sl_buf_free(&c.file);
     sl_object_close(object);
