@@ -106,9 +106,11 @@ bool breakpad_is_utf8(struct sl_str text)
     return true;
 }
 
-static bool starts(const char *at, const char *end, const char *word, size_t size)
+/* `word` and a blank behind it. */
+static bool starts(const char *at, const char *end, struct sl_str word)
 {
-    return (size_t)(end - at) >= size && memcmp(at, word, size) == 0;
+    return (size_t)(end - at) > word.size && memcmp(at, word.data, word.size) == 0 &&
+           (at[word.size] == ' ' || at[word.size] == '\t');
 }
 
 /* One pass over the first letters of all lines, up to the first STACK. */
@@ -121,7 +123,7 @@ static void find_records(struct sl_object *object, struct breakpad *b)
         size_t offset = (size_t)(at - begin);
         while (at < end && (*at == ' ' || *at == '\t'))
             at++;
-        bool function = starts(at, end, "FUNC ", 5), public = starts(at, end, "PUBLIC ", 7);
+        bool function = starts(at, end, SL_STR("FUNC")), public = starts(at, end, SL_STR("PUBLIC"));
         if (function || public) {
             b->records = offset < b->records ? offset : b->records;
             f->has_debug_info = f->has_debug_info || function;
@@ -130,7 +132,7 @@ static void find_records(struct sl_object *object, struct breakpad *b)
             f->has_symbols = true;
             b->first_public = offset;
         }
-        if (starts(at, end, "STACK ", 6)) {
+        if (starts(at, end, SL_STR("STACK"))) {
             b->end = offset;
             break;
         }
