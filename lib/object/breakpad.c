@@ -77,35 +77,6 @@ bool breakpad_decimal(struct breakpad_fields *f, uint64_t *value)
     return number(breakpad_field(f), 10, value);
 }
 
-/* Length of the sequence that begins at `s`, 0 when it is not UTF-8 (RFC 3629, section 4). */
-static size_t sequence(const uint8_t *s, size_t left)
-{
-    size_t size = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
-    if (size > left)
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
-    bool outside = (s[0] == 0xED && s[1] >= 0xA0) || (s[0] == 0xF4 && s[1] >= 0x90);
-    return overlong || outside ? 0 : size;
-}
-
-bool breakpad_is_utf8(struct sl_str text)
-{
-    const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
-    while (at < end) {
-        uint64_t word;
-        while (end - at >= 8 && (memcpy(&word, at, 8), !(word & UINT64_C(0x8080808080808080))))
-            at += 8;
-        size_t size = at < end ? sequence(at, (size_t)(end - at)) : 1;
-        if (!size)
-            return false;
-        at += at < end ? size : 0;
-    }
-    return true;
-}
-
 /* `word` and a blank behind it. */
 static bool starts(const char *at, const char *end, struct sl_str word)
 {
@@ -162,7 +133,7 @@ static enum sl_code read_module(struct sl_object *object, struct breakpad_fields
     struct sl_object_info *info = &object->info;
     if (!breakpad_word(&f, SL_STR("MODULE")))
         return sl_fail(error, SL_MALFORMED, "missing breakpad symbol header");
-    if (!breakpad_is_utf8((struct sl_str){f.at, (size_t)(f.end - f.at)}))
+    if (!object_is_utf8((struct sl_str){f.at, (size_t)(f.end - f.at)}))
         return sl_fail(error, SL_MALFORMED, "bad utf-8 sequence");
     struct sl_str os = breakpad_field(&f), arch = breakpad_field(&f), id = breakpad_field(&f);
     if (!os.size || !arch.size || !id.size)
@@ -238,7 +209,7 @@ static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
     *symbol = (struct sl_symbol){.address = address, .name = breakpad_rest(&f)};
     if (!symbol->name.size)
         symbol->name = SL_STR("<unknown>");
-    return breakpad_is_utf8(symbol->name);
+    return object_is_utf8(symbol->name);
 }
 
 static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,

@@ -35,7 +35,5 @@ bool breakpad_word(struct breakpad_fields *fields, struct sl_str word);
 bool breakpad_hex(struct breakpad_fields *fields, uint64_t *value);
 bool breakpad_decimal(struct breakpad_fields *fields, uint64_t *value);
 
-bool breakpad_is_utf8(struct sl_str text);
-
 enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                      struct sl_function_sink *sink, struct sl_error *error);

@@ -31,3 +31,5 @@ extern const struct object_format sl_object_elf;
 extern const struct object_format sl_object_macho;
 extern const struct object_format sl_object_breakpad;
 extern const struct object_format sl_object_wasm;
+
+bool object_is_utf8(struct sl_str text);

@@ -27,6 +27,7 @@ struct macho {
     size_t segment_count, segment_capacity;
     bool has_symtab;
     uint32_t symbol_offset, symbol_count, string_offset, string_size;
+    const struct sl_bcsymbolmap *hidden_names; /* may be NULL */
 };
 
 /* One symbol table entry; `name` with its underscore. */

@@ -1,4 +1,5 @@
 /* Mach-O symbols: the functions of LC_SYMTAB (<mach-o/nlist.h>). */
+#include "object/bcsymbolmap.h"
 #include "object/macho.h"
 
 enum { N_STAB = 0xE0, N_TYPE = 0x0E, N_SECT = 0x0E };
@@ -49,7 +50,7 @@ static bool is_function(const struct sl_object *object, const struct macho_symbo
            (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs")));
 }
 
-/* C names have one underscore in front; names hidden in a BCSymbolMap have none to take. */
+/* C names have one underscore in front; names still hidden have none to take. */
 static struct sl_str undecorated(struct sl_str name)
 {
     if (name.size && name.data[0] == '_' && !sl_str_starts(name, SL_STR("__hidden#")))
@@ -57,9 +58,16 @@ static struct sl_str undecorated(struct sl_str name)
     return name;
 }
 
+void sl_object_set_bcsymbolmap(struct sl_object *object, const struct sl_bcsymbolmap *map)
+{
+    if (object->info.format == SL_FORMAT_MACHO)
+        ((struct macho *)object->impl)->hidden_names = map;
+}
+
 enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                            struct sl_error *error)
 {
+    const struct sl_bcsymbolmap *map = ((struct macho *)object->impl)->hidden_names;
     struct macho_symtab table = macho_symtab(object);
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
     if (!*symbols)
@@ -69,7 +77,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
         if (is_function(object, &symbol))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
-                .name = undecorated(symbol.name),
+                .name = undecorated(map ? sl_bcsymbolmap_resolve(map, symbol.name) : symbol.name),
             };
     }
     return SL_OK;
