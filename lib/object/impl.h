@@ -32,4 +32,5 @@ extern const struct object_format sl_object_macho;
 extern const struct object_format sl_object_breakpad;
 extern const struct object_format sl_object_wasm;
 
+/* RFC 3629: no overlong forms, no surrogates. */
 bool object_is_utf8(struct sl_str text);
