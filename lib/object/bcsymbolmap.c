@@ -1,0 +1,89 @@
+#include "object/bcsymbolmap.h"
+
+#include "object/impl.h"
+
+#include <stdlib.h>
+
+struct sl_bcsymbolmap {
+    const char *text;
+    size_t count;
+    size_t ends[]; /* of name i: the offset of its line's end; it begins behind that of name i - 1 */
+};
+
+static const char hidden[] = "__hidden#";
+
+static const char *line_end(const char *at, const char *end)
+{
+    const char *newline = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+    return newline ? newline : end;
+}
+
+static struct sl_str line_at(const char *at, const char *end)
+{
+    size_t size = (size_t)(end - at);
+    return (struct sl_str){at, size && at[size - 1] == '\r' ? size - 1 : size};
+}
+
+enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_bcsymbolmap **out, struct sl_error *error)
+{
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    const char *end = text.data + text.size, *first = line_end(text.data, end);
+    size_t count = 0;
+    *out = NULL;
+    if (!text.size || !sl_str_equal(line_at(text.data, first), SL_STR("BCSymbolMap Version: 2.0")))
+        return sl_fail(error, SL_MALFORMED, "no valid BCSymbolMap header was found");
+    if (!object_is_utf8(text))
+        return sl_fail(error, SL_MALFORMED, "BCSymbolmap is not valid UTF-8");
+    for (const char *at = first; at + 1 < end; at = line_end(at + 1, end))
+        count++;
+    struct sl_bcsymbolmap *map = malloc(sizeof *map + (count + 1) * sizeof *map->ends);
+    if (!map)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    map->text = text.data;
+    map->count = count;
+    map->ends[0] = (size_t)(first - text.data);
+    for (size_t i = 0; i < count; i++)
+        map->ends[i + 1] = (size_t)(line_end(text.data + map->ends[i] + 1, end) - text.data);
+    *out = map;
+    return SL_OK;
+}
+
+void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
+{
+    free(map);
+}
+
+size_t sl_bcsymbolmap_count(const struct sl_bcsymbolmap *map)
+{
+    return map->count;
+}
+
+struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name)
+{
+    size_t at = sizeof hidden - 1, number = 0;
+    if (name.size < sizeof hidden + 1 || memcmp(name.data, hidden, at) != 0 || name.data[name.size - 1] != '_')
+        return name;
+    for (; at < name.size - 1; at++) {
+        unsigned digit = (unsigned)name.data[at] - '0';
+        if (digit > 9 || __builtin_mul_overflow(number, 10u, &number) || __builtin_add_overflow(number, digit, &number))
+            return name;
+    }
+    return number < map->count ? line_at(map->text + map->ends[number] + 1, map->text + map->ends[number + 1]) : name;
+}
+
+struct sl_str sl_bcsymbolmap_map_name(void *map, struct sl_str name)
+{
+    return sl_bcsymbolmap_resolve(map, name);
+}
+
+bool sl_bcsymbolmap_map_line(void *map, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
+                             uint32_t *new_line)
+{
+    *new_file = *file;
+    *new_line = line;
+    new_file->name = sl_bcsymbolmap_resolve(map, file->name);
+    new_file->directory = sl_bcsymbolmap_resolve(map, file->directory);
+    new_file->comp_dir = sl_bcsymbolmap_resolve(map, file->comp_dir);
+    return new_file->name.data != file->name.data || new_file->directory.data != file->directory.data ||
+           new_file->comp_dir.data != file->comp_dir.data;
+}

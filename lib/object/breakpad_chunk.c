@@ -1,0 +1,303 @@
+/* Breakpad: the records of one chunk to functions.
+ *
+ * Line records are nearly all of a file, INLINE records most of the rest: both are scanned in one go, without looking for
+ * the line's end first. Other records, and lines that are not what they should be, are read field by field. */
+#include "object/breakpad_reader.h"
+#include "object/breakpad_scan.h"
+
+enum { SMALLEST_LINE = 8 /* "0 1 1 0\n" */ };
+
+/* The function whose records are being read. */
+struct open_function {
+    struct sl_function function;
+    size_t first_line;
+    uint64_t last_address, lines_end;
+    bool open, sorted;
+};
+
+static uint64_t end_of(uint64_t address, uint64_t size)
+{
+    return size > UINT64_MAX - address ? UINT64_MAX : address + size;
+}
+
+static uint32_t clamp_line(uint64_t line)
+{
+    return line > UINT32_MAX ? 0 : (uint32_t)line;
+}
+
+/* Index of the file in the batch of the chunk, which gets it if it is new there. */
+static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
+                          uint64_t id)
+{
+    size_t index;
+    struct sl_str name = breakpad_names_get(&r->files, id, &index);
+    w->last_id = id;
+    w->last_index = SL_NO_FILE;
+    if (!name.data || index >= w->index_count)
+        return SL_NO_FILE;
+    struct breakpad_file_index *known = &w->indexes[index];
+    if (known->batch != w->batch) {
+        if (!breakpad_grow(&chunk->files, &chunk->file_capacity, chunk->file_count + 1, sizeof *chunk->files)) {
+            chunk->failed = true;
+            return SL_NO_FILE;
+        }
+        chunk->files[chunk->file_count] = (struct sl_file){.name = name};
+        *known = (struct breakpad_file_index){w->batch, (uint32_t)chunk->file_count++};
+    }
+    return w->last_index = known->index;
+}
+
+static inline uint32_t file_index(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                  struct breakpad_chunk *chunk, uint64_t id)
+{
+    return id == w->last_id ? w->last_index : find_file(r, w, chunk, id);
+}
+
+struct line_record {
+    uint64_t address, size, line, file;
+};
+
+/* `address size [-]line file`. Returns what follows the newline, NULL when the line is something else. */
+static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *out)
+{
+    if (!(at = scan_hex(at, &out->address)) || !(at = scan_blanks(at)) || !(at = scan_hex(at, &out->size)) ||
+        !(at = scan_blanks(at)))
+        return NULL;
+    bool negative = *at == '-';
+    if (!(at = scan_decimal(at + negative, &out->line)) || !(at = scan_blanks(at)) ||
+        !(at = scan_decimal(at, &out->file)))
+        return NULL;
+    if (negative)
+        out->line = 0;
+    return scan_line_end(at);
+}
+
+static const uint8_t *scan_decimals(const uint8_t *at, uint64_t *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(at = scan_decimal(at, &values[i])) || !(at = scan_blanks(at)))
+            return NULL;
+    return at;
+}
+
+/* `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns what follows the newline, NULL
+ * when malformed; then no range of the record is kept. */
+static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                  struct breakpad_chunk *chunk, const uint8_t *at)
+{
+    uint64_t values[4];
+    const uint8_t *next = NULL;
+    size_t first = w->inlinee_count;
+    if (!(at = scan_decimals(at, values, 4)))
+        return NULL;
+    struct sl_flat_inlinee inlinee = {
+        .name = breakpad_names_get(&r->origins, values[3], NULL),
+        .depth = values[0] > UINT32_MAX ? UINT32_MAX : (uint32_t)values[0],
+        .call_file = file_index(r, w, chunk, values[2]),
+        .call_line = clamp_line(values[1]),
+    };
+    while (!next) {
+        const uint8_t *size = scan_hex(at, &inlinee.address);
+        if (!size || !(size = scan_blanks(size)) || !(at = scan_hex(size, &inlinee.size)) ||
+            (!(next = scan_line_end(at)) && !(at = scan_blanks(at)))) {
+            w->inlinee_count = first;
+            return NULL;
+        }
+        if (!breakpad_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + 1, sizeof inlinee)) {
+            chunk->failed = true;
+            return NULL;
+        }
+        w->inlinees[w->inlinee_count++] = inlinee;
+    }
+    return next;
+}
+
+/* `FUNC [m] address size parameter-size [name]`, from the `m` on. */
+static bool read_func(struct breakpad_fields f, struct sl_function *function)
+{
+    uint64_t parameters;
+    breakpad_word(&f, SL_STR("m"));
+    *function = (struct sl_function){0};
+    if (!breakpad_hex(&f, &function->address) || !breakpad_hex(&f, &function->size) || !breakpad_hex(&f, &parameters))
+        return false;
+    function->name = breakpad_rest(&f);
+    if (!function->name.size)
+        function->name = SL_STR("<unknown>");
+    return object_is_utf8(function->name);
+}
+
+/* Stable merge sort by address, for the rare function whose lines are out of order. */
+static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t count)
+{
+    if (!breakpad_grow(&w->sorted, &w->sorted_capacity, count, sizeof *lines))
+        return false;
+    struct sl_line *from = lines, *to = w->sorted;
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t start = 0; start < count; start += 2 * width) {
+            size_t middle = count - start < width ? count : start + width;
+            size_t end = count - middle < width ? count : middle + width;
+            size_t a = start, b = middle;
+            for (size_t i = start; i < end; i++)
+                to[i] = b >= end || (a < middle && from[a].address <= from[b].address) ? from[a++] : from[b++];
+        }
+        struct sl_line *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != lines)
+        memcpy(lines, from, count * sizeof *lines);
+    return true;
+}
+
+/* Without inlinees there is nothing to assemble: the lines stay where they were read, cut to the function. */
+static void take_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
+{
+    uint64_t end = end_of(function->address, function->size);
+    while (count && lines->address < function->address) {
+        lines++;
+        count--;
+    }
+    while (count && lines[count - 1].address >= end)
+        count--;
+    for (size_t i = 0; lines_end > end && i < count; i++)
+        if (lines[i].size > end - lines[i].address)
+            lines[i].size = end - lines[i].address;
+    function->lines = lines;
+    function->line_count = (uint32_t)count;
+}
+
+static void close_function(struct breakpad_worker *w, struct breakpad_chunk *chunk, struct open_function *open)
+{
+    struct sl_line *lines = chunk->lines + open->first_line;
+    size_t count = chunk->line_count - open->first_line;
+    if (!open->open)
+        return;
+    open->open = false;
+    if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX ||
+        !breakpad_grow(&chunk->functions, &chunk->function_capacity, chunk->function_count + 1,
+                       sizeof open->function)) {
+        chunk->failed = true;
+        return;
+    }
+    if (!w->inlinee_count) {
+        take_lines(&open->function, lines, count, open->lines_end);
+    } else {
+        chunk->failed = chunk->failed || !sl_assemble(&w->assembler, &chunk->arena, &open->function, w->inlinees,
+                                                      w->inlinee_count, lines, count);
+        chunk->line_count = open->first_line; /* they were copied */
+    }
+    chunk->functions[chunk->function_count++] = open->function;
+}
+
+/* Anything but well-formed line and INLINE records. Returns what follows the line. */
+static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
+                                  const uint8_t *at, struct open_function *open)
+{
+    const char *next;
+    struct breakpad_fields f = breakpad_line((const char *)at, (const char *)chunk->behind, &next);
+    if (f.at == f.end)
+        return (const uint8_t *)next;
+    if (breakpad_word(&f, SL_STR("FUNC"))) {
+        close_function(w, chunk, open);
+        w->inlinee_count = 0;
+        *open = (struct open_function){.first_line = chunk->line_count, .sorted = true};
+        open->open = read_func(f, &open->function);
+        chunk->skipped += !open->open;
+    } else if (breakpad_word(&f, SL_STR("PUBLIC"))) {
+        close_function(w, chunk, open);
+    } else if (breakpad_word(&f, SL_STR("INLINE_ORIGIN"))) {
+        if (!r->ordered)
+            chunk->defines_origin = true;
+        else
+            chunk->skipped += !breakpad_names_define(&r->origins, f);
+    } else {
+        chunk->skipped += open->open;
+    }
+    return (const uint8_t *)next;
+}
+
+static inline bool is_inline(const uint8_t *at)
+{
+    return memcmp(at, "INLINE", 6) == 0 && (at[6] == ' ' || at[6] == '\t');
+}
+
+static void add_line(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
+                     struct open_function *open, const struct line_record *record)
+{
+    uint64_t end = end_of(record->address, record->size);
+    open->sorted = open->sorted && record->address >= open->last_address;
+    open->last_address = record->address;
+    open->lines_end = end > open->lines_end ? end : open->lines_end;
+    chunk->lines[chunk->line_count++] = (struct sl_line){
+        .address = record->address,
+        .size = record->size,
+        .file = file_index(r, w, chunk, record->file),
+        .line = clamp_line(record->line),
+    };
+}
+
+static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk)
+{
+    struct open_function open = {.open = false};
+    struct line_record record;
+    const uint8_t *at = chunk->text, *next;
+    while (at < chunk->behind && !chunk->defines_origin && !chunk->failed) {
+        while (*at == ' ' || *at == '\t')
+            at++;
+        if ((next = scan_line(at, &record))) {
+            if (record.size && open.open)
+                add_line(r, w, chunk, &open, &record);
+            at = next;
+        } else if (open.open && is_inline(at) && (next = scan_inline(r, w, chunk, scan_blanks(at + 6)))) {
+            at = next;
+        } else {
+            at = read_record(r, w, chunk, at, &open);
+        }
+    }
+    close_function(w, chunk, &open);
+}
+
+/* Text that can be scanned ends in a newline and has readable bytes behind it. At the end of the file it is copied. */
+static bool set_text(const struct breakpad_reader *r, struct breakpad_chunk *chunk)
+{
+    const char *file_end = (const char *)r->object->bytes.data + r->object->bytes.size;
+    size_t size = (size_t)(chunk->end - chunk->begin);
+    chunk->text = (const uint8_t *)chunk->begin;
+    chunk->behind = (const uint8_t *)chunk->end;
+    if (file_end - chunk->end >= SCAN_SLACK && chunk->end[-1] == '\n')
+        return true;
+    uint8_t *copy = sl_arena_alloc(&chunk->arena, size + 1 + SCAN_SLACK, 1);
+    if (!copy)
+        return false;
+    memcpy(copy, chunk->begin, size);
+    memset(copy + size, '\n', 1 + SCAN_SLACK);
+    chunk->text = copy;
+    chunk->behind = copy + size + 1;
+    return true;
+}
+
+void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk, struct breakpad_worker *w)
+{
+    chunk->line_count = chunk->function_count = chunk->file_count = chunk->skipped = 0;
+    chunk->defines_origin = chunk->failed = false;
+    w->inlinee_count = 0;
+    w->last_id = UINT64_MAX;
+    w->last_index = SL_NO_FILE;
+    if (++w->batch == 0) { /* the numbers are used up: none of the old ones may be met again */
+        memset(w->indexes, 0, w->index_count * sizeof *w->indexes);
+        w->batch = 1;
+    }
+    if (!set_text(r, chunk) ||
+        !breakpad_grow(&chunk->lines, &chunk->line_capacity, (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1,
+                       sizeof *chunk->lines)) {
+        chunk->failed = true;
+        return;
+    }
+    read_lines(r, w, chunk);
+    chunk->batch = (struct sl_function_batch){
+        .files = chunk->files,
+        .file_count = chunk->file_count,
+        .functions = chunk->functions,
+        .function_count = chunk->function_count,
+    };
+}

@@ -1,0 +1,164 @@
+/* Breakpad: reading all functions, window by window. */
+#include "object/breakpad_reader.h"
+
+#include <stdlib.h>
+
+enum { CHUNK = 128 * 1024, CHUNKS_PER_WORKER = 4, DENSE_IDS = 65536, SMALLEST_NAME = 8 /* "FILE 0 a" */ };
+
+static void read_chunk(void *arg, size_t index, unsigned worker)
+{
+    struct breakpad_reader *r = arg;
+    breakpad_chunk_read(r, &r->chunks[index], &r->workers[worker]);
+}
+
+static void prepare_chunk(void *arg, size_t index, unsigned worker)
+{
+    struct breakpad_reader *r = arg;
+    struct breakpad_chunk *chunk = &r->chunks[index];
+    if (r->sink->prepare && !chunk->failed)
+        r->sink->prepare(r->sink, &chunk->batch, &chunk->arena, worker);
+}
+
+/* The end of the chunk that begins at `at`: the next FUNC line behind its usual size. */
+static const char *chunk_end(const char *at, const char *end)
+{
+    if (end - at <= CHUNK)
+        return end;
+    at += CHUNK;
+    while ((at = memchr(at, '\n', (size_t)(end - at))) && end - at > 5)
+        if (memcmp(++at, "FUNC ", 5) == 0)
+            return at;
+    return end;
+}
+
+static size_t plan_window(struct breakpad_reader *r, const char *at, const char *end)
+{
+    size_t count = 0;
+    for (; count < r->chunk_count && at < end; count++) {
+        r->chunks[count].begin = at;
+        at = r->chunks[count].end = chunk_end(at, end);
+    }
+    return count;
+}
+
+/* Reads a window of chunks and returns how many can be used: those before the first that has to be read in order. */
+static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count)
+{
+    if (r->ordered) {
+        for (size_t i = 0; i < count; i++)
+            read_chunk(r, i, 0);
+        return count;
+    }
+    sl_parallel_run(parallel, count, read_chunk, r);
+    for (size_t i = 0; i < count; i++)
+        if (r->chunks[i].defines_origin) {
+            r->ordered = true;
+            return i;
+        }
+    return count;
+}
+
+static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count,
+                                   struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    sl_parallel_run(parallel, count, prepare_chunk, r);
+    for (size_t i = 0; i < count && code == SL_OK; i++) {
+        struct breakpad_chunk *chunk = &r->chunks[i];
+        if (chunk->failed)
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+        r->skipped += chunk->skipped;
+        r->functions += chunk->function_count;
+        if (chunk->function_count)
+            code = r->sink->consume(r->sink, &chunk->batch, error);
+    }
+    return code;
+}
+
+static enum sl_code read_all(struct breakpad_reader *r, const struct sl_parallel *parallel, struct sl_error *error)
+{
+    const struct breakpad *b = r->object->impl;
+    const char *begin = (const char *)r->object->bytes.data, *at = begin + b->records, *end = begin + b->end;
+    enum sl_code code = SL_OK;
+    while (at < end && code == SL_OK) {
+        size_t count = read_window(r, parallel, plan_window(r, at, end));
+        at = count ? r->chunks[count - 1].end : at;
+        code = r->origins.failed ? sl_fail(error, SL_INTERNAL, "out of memory")
+                                 : consume_window(r, parallel, count, error);
+        for (size_t i = 0; i < r->chunk_count; i++)
+            sl_arena_reset(&r->chunks[i].arena);
+    }
+    return code;
+}
+
+static void read_header(struct breakpad_reader *r)
+{
+    const struct breakpad *b = r->object->impl;
+    const char *begin = (const char *)r->object->bytes.data, *end = begin + b->records;
+    for (const char *at = begin; at < end;) {
+        struct breakpad_fields f = breakpad_line(at, end, &at);
+        if (breakpad_word(&f, SL_STR("FILE")))
+            breakpad_names_define(&r->files, f);
+        else if (breakpad_word(&f, SL_STR("INLINE_ORIGIN")))
+            r->skipped += !breakpad_names_define(&r->origins, f);
+    }
+}
+
+static bool reader_init(struct breakpad_reader *r, unsigned workers)
+{
+    r->chunk_count = workers == 1 ? 1 : (size_t)workers * CHUNKS_PER_WORKER;
+    r->ordered = workers == 1;
+    size_t names = r->object->bytes.size / SMALLEST_NAME;
+    r->files.dense_limit = r->origins.dense_limit = names < DENSE_IDS ? DENSE_IDS : names;
+    r->chunks = calloc(r->chunk_count, sizeof *r->chunks);
+    r->workers = calloc(workers, sizeof *r->workers);
+    if (!r->chunks || !r->workers)
+        return false;
+    read_header(r);
+    if (r->files.failed || r->origins.failed)
+        return false;
+    size_t files = breakpad_names_count(&r->files);
+    for (unsigned i = 0; i < workers; i++) {
+        r->workers[i].indexes = calloc(files ? files : 1, sizeof *r->workers[i].indexes);
+        r->workers[i].index_count = files;
+        if (!r->workers[i].indexes)
+            return false;
+    }
+    return true;
+}
+
+static void reader_free(struct breakpad_reader *r, unsigned workers)
+{
+    for (size_t i = 0; r->chunks && i < r->chunk_count; i++) {
+        sl_arena_free(&r->chunks[i].arena);
+        free(r->chunks[i].lines);
+        free(r->chunks[i].functions);
+        free(r->chunks[i].files);
+    }
+    for (unsigned i = 0; r->workers && i < workers; i++) {
+        sl_assembler_free(&r->workers[i].assembler);
+        free(r->workers[i].inlinees);
+        free(r->workers[i].sorted);
+        free(r->workers[i].indexes);
+    }
+    free(r->chunks);
+    free(r->workers);
+    breakpad_names_free(&r->files);
+    breakpad_names_free(&r->origins);
+}
+
+enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
+                                     struct sl_function_sink *sink, struct sl_error *error)
+{
+    if (!object->info.features.has_debug_info)
+        return sl_fail(error, SL_NOT_FOUND, "no debug information");
+    unsigned workers = sl_parallel_workers(parallel);
+    struct breakpad_reader r = {.object = object, .sink = sink};
+    enum sl_code code =
+        reader_init(&r, workers) ? read_all(&r, parallel, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+    sink->skipped_units += r.skipped;
+    if (code == SL_OK && !r.functions && !object->info.features.has_symbols)
+        code = sl_fail(error, SL_MALFORMED, "bad debug file: parsing error");
+    reader_free(&r, workers);
+    return code;
+}

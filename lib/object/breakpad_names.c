@@ -1,0 +1,99 @@
+/* Breakpad: names of files and inlined functions by number. */
+#include "object/breakpad_reader.h"
+
+#include <stdlib.h>
+
+struct sparse_name {
+    uint64_t number;
+    struct sl_str name;
+    size_t index; /* among all sparse names */
+};
+
+bool breakpad_grow(void *pointer, size_t *capacity, size_t need, size_t item)
+{
+    void **array = pointer;
+    if (need <= *capacity)
+        return true;
+    size_t size = *capacity ? *capacity * 2 : 64;
+    while (size < need)
+        size *= 2;
+    void *grown = realloc(*array, size * item);
+    if (!grown)
+        return false;
+    *array = grown;
+    *capacity = size;
+    return true;
+}
+
+static struct sl_str key_of(const uint64_t *number)
+{
+    return (struct sl_str){(const char *)number, sizeof *number};
+}
+
+static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str name)
+{
+    size_t old = names->capacity;
+    if (!breakpad_grow(&names->items, &names->capacity, number + 1, sizeof *names->items))
+        return false;
+    if (names->capacity > old)
+        memset(names->items + old, 0, (names->capacity - old) * sizeof *names->items);
+    names->items[number] = name;
+    names->count = number >= names->count ? number + 1 : names->count;
+    return true;
+}
+
+static bool set_sparse(struct breakpad_names *names, uint64_t number, struct sl_str name)
+{
+    struct sparse_name *sparse = sl_map_get(&names->sparse, key_of(&number));
+    if (!sparse) {
+        sparse = SL_ARENA_NEW(&names->arena, struct sparse_name);
+        if (!sparse)
+            return false;
+        *sparse = (struct sparse_name){.number = number, .index = names->sparse.count};
+        void **slot = sl_map_slot(&names->sparse, key_of(&sparse->number), NULL);
+        if (!slot)
+            return false;
+        *slot = sparse;
+    }
+    sparse->name = name;
+    return true;
+}
+
+bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields f)
+{
+    uint64_t number;
+    if (!breakpad_decimal(&f, &number))
+        return false;
+    struct sl_str name = breakpad_rest(&f);
+    if (!name.size || !object_is_utf8(name))
+        return false;
+    bool ok = number < names->dense_limit ? set_dense(names, (size_t)number, name) : set_sparse(names, number, name);
+    names->failed = names->failed || !ok;
+    return true;
+}
+
+struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index)
+{
+    const struct sparse_name *sparse = NULL;
+    if (index)
+        *index = (size_t)number;
+    if (number < names->count)
+        return names->items[number];
+    if (names->sparse.count)
+        sparse = sl_map_get(&names->sparse, key_of(&number));
+    if (sparse && index)
+        *index = names->count + sparse->index;
+    return sparse ? sparse->name : (struct sl_str){NULL, 0};
+}
+
+size_t breakpad_names_count(const struct breakpad_names *names)
+{
+    return names->count + names->sparse.count;
+}
+
+void breakpad_names_free(struct breakpad_names *names)
+{
+    free(names->items);
+    sl_map_free(&names->sparse);
+    sl_arena_free(&names->arena);
+}

@@ -1,0 +1,79 @@
+/* Breakpad: what reading FUNC, INLINE and line records shares: tables of names, chunks, workers. Private to this folder.
+ *
+ * The records are cut into chunks that begin with a FUNC line; a chunk becomes a batch. Windows of chunks are read in
+ * parallel:
+ *
+ *     breakpad_functions.c   windows: cut, read, hand to the sink
+ *     breakpad_chunk.c       one chunk: records to functions
+ *     breakpad_names.c       FILE and INLINE_ORIGIN tables */
+#pragma once
+
+#include "object/breakpad.h"
+
+#include "base/map.h"
+#include "function/assemble.h"
+
+/* Names by number. Numbers count from zero in practice and index an array; what lies far above is looked up. */
+struct breakpad_names {
+    struct sl_str *items; /* data NULL: not defined */
+    size_t count, capacity;
+    size_t dense_limit;   /* numbers below index `items` */
+    struct sl_map sparse; /* by number: struct sparse_name */
+    struct sl_arena arena;
+    bool failed; /* out of memory */
+};
+
+/* Takes `number name`, the rest of a FILE or INLINE_ORIGIN line. False when malformed. */
+bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields fields);
+
+/* Empty (data NULL) when there is none; `*index` (may be NULL) is below breakpad_names_count when there is one. */
+struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index);
+size_t breakpad_names_count(const struct breakpad_names *names);
+void breakpad_names_free(struct breakpad_names *names);
+
+struct breakpad_chunk {
+    const char *begin, *end;      /* in the file */
+    const uint8_t *text, *behind; /* what is read: the same, or a copy that can be scanned (breakpad_scan.h) */
+    struct sl_arena arena;
+    struct sl_function_batch batch;
+    struct sl_line *lines;
+    struct sl_function *functions;
+    struct sl_file *files;
+    size_t line_count, line_capacity, function_count, function_capacity, file_count, file_capacity;
+    size_t skipped;      /* malformed lines */
+    bool defines_origin; /* has INLINE_ORIGINs: to be read in order; nothing else is valid then */
+    bool failed;         /* out of memory */
+};
+
+/* Scratch of one worker. */
+struct breakpad_worker {
+    struct sl_assembler assembler;
+    struct sl_flat_inlinee *inlinees; /* of the open function */
+    size_t inlinee_count, inlinee_capacity;
+    struct sl_line *sorted;
+    size_t sorted_capacity;
+    struct breakpad_file_index { /* a file's index in batch number `batch` */
+        uint32_t batch, index;
+    } * indexes;
+    size_t index_count;
+    uint32_t batch;   /* the number of the batch that is being read; never 0 */
+    uint64_t last_id; /* of the latest file asked for, and its index */
+    uint32_t last_index;
+};
+
+struct breakpad_reader {
+    const struct sl_object *object;
+    struct breakpad_names files, origins;
+    struct breakpad_worker *workers;
+    struct breakpad_chunk *chunks; /* a window */
+    size_t chunk_count;
+    struct sl_function_sink *sink;
+    size_t skipped, functions;
+    bool ordered; /* chunks are read one after the other: an INLINE_ORIGIN holds from its place on */
+};
+
+/* Reads chunk `begin`..`end` into its batch. */
+void breakpad_chunk_read(struct breakpad_reader *reader, struct breakpad_chunk *chunk, struct breakpad_worker *worker);
+
+/* Makes room for `need` items; false when out of memory. */
+bool breakpad_grow(void *array, size_t *capacity, size_t need, size_t item);
