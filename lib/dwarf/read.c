@@ -79,6 +79,7 @@ static bool build_symbol_index(struct dwarf_reader *reader, struct sl_arena *are
     for (size_t i = 0; i < count; i++) {
         if (!symbols[i].name.size)
             continue;
+        symbols[i].address -= sl_object_info(reader->object)->dwarf_bias;
         size_t at = (size_t)(symbols[i].address * 0x9E3779B97F4A7C15u >> 24) & (capacity - 1);
         while (slots[at] && symbols[slots[at] - 1].address != symbols[i].address)
             at = (at + 1) & (capacity - 1);
@@ -98,6 +99,18 @@ static bool is_skeleton(const struct dwarf_unit *unit)
 {
     return unit->header->type == DW_UT_skeleton || unit->dwo_name.size ||
            (unit->header->version < 5 && unit->header->dwo_id);
+}
+
+/* Addresses of WASM are relative to the code section until here. The structures are the worker's own. */
+static void shift_functions(const struct sl_function *functions, size_t count, uint64_t bias)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct sl_function *f = (struct sl_function *)&functions[i];
+        f->address += bias;
+        for (uint32_t j = 0; j < f->line_count; j++)
+            ((struct sl_line *)f->lines)[j].address += bias;
+        shift_functions(f->inlinees, f->inlinee_count, bias);
+    }
 }
 
 static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
@@ -149,6 +162,9 @@ static void read_unit(void *arg, size_t index, unsigned worker)
     slot->failed = !dwarf_read_functions(reader, w, walked, &slot->arena);
     w->pinned = NULL;
     slot->skip = !copy_batch(w, slot);
+    uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
+    if (!slot->skip && bias)
+        shift_functions(slot->functions, slot->batch.function_count, bias);
     if (walked == &split) /* its tables point into this unit's file structure, which ends here */
         dwarf_forget_file(w, &split_file);
 }
@@ -259,5 +275,7 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
                                       const struct sl_parallel *parallel, struct sl_function_sink *sink,
                                       struct sl_error *error)
 {
+    if (sl_object_reads_own_functions(object))
+        return sl_object_read_own_functions(object, parallel, sink, error);
     return sl_dwarf_read(object, companions, parallel, sink, error);
 }

@@ -13,6 +13,9 @@ struct object_format {
     bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);
+    /* Formats that describe code in a way of their own; NULL: it is DWARF in sections. As sl_object_read_functions. */
+    enum sl_code (*read_functions)(struct sl_object *object, const struct sl_parallel *parallel,
+                                   struct sl_function_sink *sink, struct sl_error *error);
 };
 
 struct sl_object {
@@ -25,3 +28,6 @@ struct sl_object {
 };
 
 extern const struct object_format sl_object_elf;
+extern const struct object_format sl_object_macho;
+extern const struct object_format sl_object_breakpad;
+extern const struct object_format sl_object_wasm;

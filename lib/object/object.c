@@ -6,7 +6,7 @@
 enum { MIN_FILE = 16 };
 static const uint64_t default_max_section = UINT64_C(4) << 30;
 
-static const struct object_format *const formats[] = {&sl_object_elf};
+static const struct object_format *const formats[] = {&sl_object_elf, &sl_object_macho, &sl_object_breakpad, &sl_object_wasm};
 
 static bool starts(struct sl_bytes bytes, const void *magic, size_t size)
 {
@@ -116,4 +116,15 @@ enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena,
     *symbols = NULL;
     *count = 0;
     return object->format->symbols(object, arena, symbols, count, error);
+}
+
+bool sl_object_reads_own_functions(const struct sl_object *object)
+{
+    return object->format->read_functions != NULL;
+}
+
+enum sl_code sl_object_read_own_functions(struct sl_object *object, const struct sl_parallel *parallel,
+                                          struct sl_function_sink *sink, struct sl_error *error)
+{
+    return object->format->read_functions(object, parallel, sink, error);
 }

@@ -103,10 +103,12 @@ struct sl_object_info {
     enum sl_arch arch;
     struct sl_debug_id debug_id;
     struct sl_str code_id;    /* lower-case hex, empty when there is none */
+    struct sl_str raw_code_id; /* WASM: the code id with its length before it, where the file has it so; else empty */
     struct sl_str debug_file; /* name of the debug file the object itself states; may be empty */
-    struct sl_str debug_link; /* .gnu_debuglink's file name; may be empty */
+    struct sl_str debug_link; /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
     uint32_t debug_link_crc;
     uint64_t load_address; /* what addresses are relative to */
+    uint64_t dwarf_bias;   /* what DWARF addresses lack: offset of the WASM code section, 0 elsewhere */
     uint64_t image_size;   /* end of the last loaded byte, relative; 0 = not known */
     struct sl_features features;
     bool big_endian;
@@ -175,3 +177,8 @@ struct sl_companions {
 enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_companions *companions,
                                       const struct sl_parallel *parallel, struct sl_function_sink *sink,
                                       struct sl_error *error);
+
+/* For sl_object_read_functions: formats that describe code in a way of their own and need no DWARF reader. */
+bool sl_object_reads_own_functions(const struct sl_object *object);
+enum sl_code sl_object_read_own_functions(struct sl_object *object, const struct sl_parallel *parallel,
+                                          struct sl_function_sink *sink, struct sl_error *error);

@@ -1,0 +1,96 @@
+#include "object/archive.h"
+
+enum { FAT_HEADER = 8, FAT_ARCH_32 = 20, FAT_ARCH_64 = 32 };
+
+enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error)
+{
+    *archive = (struct sl_archive){.bytes = bytes, .count = 1};
+    enum sl_format format = sl_format_detect(bytes);
+    if (format == SL_FORMAT_UNKNOWN)
+        return sl_fail(error, SL_MALFORMED, "unsupported object file format");
+    struct sl_reader r = sl_reader(bytes, true);
+    uint32_t magic = sl_read_u32(&r), count = sl_read_u32(&r);
+    if (format != SL_FORMAT_MACHO || (magic != 0xCAFEBABE && magic != 0xCAFEBABF))
+        return SL_OK;
+    archive->is_fat = true;
+    archive->is_64bit = magic == 0xCAFEBABF;
+    size_t entry = archive->is_64bit ? FAT_ARCH_64 : FAT_ARCH_32;
+    if (count == 0 || count > sl_reader_left(&r) / entry)
+        return sl_fail(error, SL_MALFORMED, "invalid MachO file: %s",
+                       count ? "fat header outside of the file" : "fat file without objects");
+    archive->count = count;
+    return SL_OK;
+}
+
+bool sl_archive_slice(const struct sl_archive *archive, size_t index, struct sl_bytes *bytes)
+{
+    *bytes = archive->bytes;
+    if (index >= archive->count)
+        return false;
+    if (!archive->is_fat)
+        return true;
+    struct sl_reader r = sl_reader(archive->bytes, true);
+    sl_reader_seek(&r, FAT_HEADER + index * (archive->is_64bit ? FAT_ARCH_64 : FAT_ARCH_32));
+    sl_reader_skip(&r, 8); /* processor */
+    uint64_t offset = archive->is_64bit ? sl_read_u64(&r) : sl_read_u32(&r);
+    uint64_t size = archive->is_64bit ? sl_read_u64(&r) : sl_read_u32(&r);
+    *bytes = (struct sl_bytes){NULL, 0};
+    if (r.failed || offset >= archive->bytes.size || !size)
+        return false;
+    uint64_t left = archive->bytes.size - offset;
+    *bytes = sl_bytes_slice(archive->bytes, offset, size < left ? size : left, NULL);
+    return true;
+}
+
+enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, const struct sl_object_limits *limits,
+                               struct sl_object **object, struct sl_error *error)
+{
+    struct sl_bytes bytes;
+    *object = NULL;
+    if (index >= archive->count)
+        return sl_fail(error, SL_NOT_FOUND, "no object %zu in the file", index);
+    if (!sl_archive_slice(archive, index, &bytes))
+        return sl_fail(error, SL_MALFORMED, "invalid MachO file: object %zu is outside of the file", index);
+    return sl_object_open(bytes, limits, object, error);
+}
+
+bool sl_object_matches(const struct sl_object_info *info, const struct sl_object_wanted *wanted)
+{
+    if (wanted->debug_id) {
+        const struct sl_debug_id *id = wanted->debug_id;
+        struct sl_debug_id raw = {0};
+        if (memcmp(info->debug_id.uuid, id->uuid, sizeof id->uuid) == 0)
+            return info->debug_id.age >= id->age;
+        return info->raw_code_id.size >= 32 &&
+               sl_hex_decode((struct sl_str){info->raw_code_id.data, 32}, raw.uuid, sizeof raw.uuid, NULL) &&
+               memcmp(raw.uuid, id->uuid, sizeof raw.uuid) == 0;
+    }
+    return !wanted->code_id.size || !info->code_id.size || sl_str_equal(wanted->code_id, info->code_id) ||
+           sl_str_equal(wanted->code_id, info->raw_code_id);
+}
+
+enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
+                             const struct sl_object_limits *limits, struct sl_object **object, size_t *index,
+                             struct sl_error *error)
+{
+    struct sl_error reason, first = {0};
+    if (index)
+        *index = 0;
+    if (!archive->is_fat)
+        return sl_archive_object(archive, 0, limits, object, error);
+    for (size_t i = 0; i < archive->count; i++) {
+        enum sl_code code = sl_archive_object(archive, i, limits, object, &reason);
+        if (code == SL_OK && sl_object_matches(sl_object_info(*object), wanted)) {
+            if (index)
+                *index = i;
+            return SL_OK;
+        }
+        if (code != SL_OK && first.code == SL_OK)
+            first = reason;
+        sl_object_close(*object);
+    }
+    *object = NULL;
+    if (first.code != SL_OK)
+        return sl_fail(error, first.code, "%s", first.message);
+    return sl_fail(error, SL_NOT_FOUND, "no object of the fat file has the wanted id");
+}

@@ -1,0 +1,42 @@
+/* Files with several objects: fat Mach-O files, whose slices hold one program for several processors.
+ *
+ * Every file can be looked at as an archive: one that is not fat holds one object, itself. An archive is a view: nothing
+ * is allocated, and the bytes must outlive it and the objects opened from it. (Apple, <mach-o/fat.h>) */
+#pragma once
+
+#include "object/object.h"
+
+struct sl_archive {
+    struct sl_bytes bytes;
+    size_t count; /* objects, at least 1 */
+    bool is_fat;
+    bool is_64bit; /* fat: offsets and sizes of 64 bits */
+};
+
+/* Looks at the header alone. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...". */
+enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error);
+
+/* The bytes of object `index`, in file order, clipped to the file: the file to store or serve for that object alone.
+ * False when there is no such object or all of it is outside of the file. */
+bool sl_archive_slice(const struct sl_archive *archive, size_t index, struct sl_bytes *bytes);
+
+/* Opens object `index` as sl_object_open does; SL_NOT_FOUND past the last one. */
+enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, const struct sl_object_limits *limits,
+                               struct sl_object **object, struct sl_error *error);
+
+/* What identifies the wanted object: the debug id if there is one, else the code id (lower-case hex; may be empty). */
+struct sl_object_wanted {
+    const struct sl_debug_id *debug_id; /* NULL: none */
+    struct sl_str code_id;
+};
+
+/* True if the object answers the request: UUIDs equal and age at least the wanted one; without a wanted debug id, equal
+ * code ids or one of them unknown. The build id of a WASM file matches with and without its length prefix. */
+bool sl_object_matches(const struct sl_object_info *info, const struct sl_object_wanted *wanted);
+
+/* The object for a request. The only object of a file that is not fat is the answer whatever its ids are. Else the first
+ * slice that matches, unreadable ones passed over; `*index` (may be NULL) tells which. None: SL_MALFORMED with the first
+ * slice's error if one could not be read, else SL_NOT_FOUND. */
+enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
+                             const struct sl_object_limits *limits, struct sl_object **object, size_t *index,
+                             struct sl_error *error);

@@ -1,0 +1,279 @@
+/* Breakpad symbol files: identity, features, public symbols. */
+#include "object/breakpad.h"
+
+enum { MAX_MODULE_LINE = 320 };
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct breakpad_fields breakpad_line(const char *at, const char *end, const char **next)
+{
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    struct breakpad_fields fields = {at, newline ? newline : end};
+    *next = newline ? newline + 1 : end;
+    while (fields.at < fields.end && is_blank(*fields.at))
+        fields.at++;
+    while (fields.end > fields.at && is_blank(fields.end[-1]))
+        fields.end--;
+    return fields;
+}
+
+struct sl_str breakpad_field(struct breakpad_fields *f)
+{
+    const char *start = f->at;
+    while (f->at < f->end && !is_blank(*f->at))
+        f->at++;
+    struct sl_str field = {start, (size_t)(f->at - start)};
+    while (f->at < f->end && is_blank(*f->at))
+        f->at++;
+    return field;
+}
+
+struct sl_str breakpad_rest(struct breakpad_fields *f)
+{
+    struct sl_str rest = {f->at, (size_t)(f->end - f->at)};
+    f->at = f->end;
+    return rest;
+}
+
+bool breakpad_word(struct breakpad_fields *f, const char *word)
+{
+    struct breakpad_fields ahead = *f;
+    if (!sl_str_equal(breakpad_field(&ahead), sl_str(word)))
+        return false;
+    *f = ahead;
+    return true;
+}
+
+static int digit_value(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : 99;
+}
+
+static bool number(struct sl_str field, unsigned base, uint64_t *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < field.size; i++) {
+        int digit = digit_value(field.data[i]);
+        if (digit >= (int)base || __builtin_mul_overflow(*value, base, value) ||
+            __builtin_add_overflow(*value, (uint64_t)digit, value))
+            return false;
+    }
+    return field.size > 0;
+}
+
+bool breakpad_hex(struct breakpad_fields *f, uint64_t *value)
+{
+    return number(breakpad_field(f), 16, value);
+}
+
+bool breakpad_decimal(struct breakpad_fields *f, uint64_t *value)
+{
+    return number(breakpad_field(f), 10, value);
+}
+
+/* Length of the sequence that begins at `s`, 0 when it is not UTF-8 (RFC 3629, section 4). */
+static size_t sequence(const uint8_t *s, size_t left)
+{
+    size_t size = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    if (size > left)
+        return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
+    bool outside = (s[0] == 0xED && s[1] >= 0xA0) || (s[0] == 0xF4 && s[1] >= 0x90);
+    return overlong || outside ? 0 : size;
+}
+
+bool breakpad_is_utf8(struct sl_str text)
+{
+    const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
+    while (at < end) {
+        uint64_t word;
+        while (end - at >= 8 && (memcpy(&word, at, 8), !(word & UINT64_C(0x8080808080808080))))
+            at += 8;
+        size_t size = at < end ? sequence(at, (size_t)(end - at)) : 1;
+        if (!size)
+            return false;
+        at += at < end ? size : 0;
+    }
+    return true;
+}
+
+static bool starts(const char *at, const char *end, const char *word, size_t size)
+{
+    return (size_t)(end - at) >= size && memcmp(at, word, size) == 0;
+}
+
+/* One pass over the first letters of all lines, up to the first STACK. */
+static void find_records(struct sl_object *object, struct breakpad *b)
+{
+    const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size;
+    struct sl_features *f = &object->info.features;
+    b->records = b->first_public = b->end = object->bytes.size;
+    for (const char *at = begin; at < end;) {
+        size_t offset = (size_t)(at - begin);
+        while (at < end && (*at == ' ' || *at == '\t'))
+            at++;
+        bool function = starts(at, end, "FUNC ", 5), public = starts(at, end, "PUBLIC ", 7);
+        if (function || public) {
+            b->records = offset < b->records ? offset : b->records;
+            f->has_debug_info = f->has_debug_info || function;
+        }
+        if (public && !f->has_symbols) {
+            f->has_symbols = true;
+            b->first_public = offset;
+        }
+        if (starts(at, end, "STACK ", 6)) {
+            b->end = offset;
+            break;
+        }
+        const char *newline = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+        at = newline ? newline + 1 : end;
+    }
+    b->records = b->records < b->end ? b->records : b->end;
+    b->first_public = b->first_public < b->end ? b->first_public : b->end;
+}
+
+/* STACK CFI INIT and STACK WIN describe frames; other records do not stand alone. */
+static bool has_unwind_record(const struct sl_object *object, const struct breakpad *b)
+{
+    const char *at = (const char *)object->bytes.data + b->end, *end = at + (object->bytes.size - b->end);
+    while (at < end) {
+        struct breakpad_fields f = breakpad_line(at, end, &at);
+        if (breakpad_word(&f, "STACK") &&
+            (breakpad_word(&f, "WIN") || (breakpad_word(&f, "CFI") && breakpad_word(&f, "INIT"))))
+            return true;
+    }
+    return false;
+}
+
+static enum sl_code read_module(struct sl_object *object, struct breakpad_fields f, struct sl_error *error)
+{
+    struct sl_object_info *info = &object->info;
+    if (!breakpad_word(&f, "MODULE"))
+        return sl_fail(error, SL_MALFORMED, "missing breakpad symbol header");
+    if (!breakpad_is_utf8((struct sl_str){f.at, (size_t)(f.end - f.at)}))
+        return sl_fail(error, SL_MALFORMED, "bad utf-8 sequence");
+    struct sl_str os = breakpad_field(&f), arch = breakpad_field(&f), id = breakpad_field(&f);
+    if (!os.size || !arch.size || !id.size)
+        return sl_fail(error, SL_MALFORMED, "parsing error: bad MODULE record");
+    info->arch = sl_arch_parse(arch);
+    if (info->arch == SL_ARCH_UNKNOWN && !sl_str_equal_nocase(arch, SL_STR("unknown")))
+        return sl_fail(error, SL_MALFORMED, "invalid architecture");
+    if (!sl_debug_id_parse(id, &info->debug_id))
+        return sl_fail(error, SL_MALFORMED, "invalid module id");
+    info->debug_file = breakpad_rest(&f);
+    if (!info->debug_file.size)
+        info->debug_file = SL_STR("<unknown>");
+    info->is_64bit = sl_cpu_pointer_size(sl_arch_family(info->arch)) == 8;
+    return SL_OK;
+}
+
+/* The first `INFO CODE_ID <hex> [file]` of the header that has an id. */
+static void read_code_id(struct sl_object *object, const char *at, const char *end)
+{
+    while (at < end && !object->info.code_id.size) {
+        struct breakpad_fields f = breakpad_line(at, end, &at);
+        if (breakpad_word(&f, "INFO") && breakpad_word(&f, "CODE_ID"))
+            object->info.code_id = sl_code_id_normalise(&object->arena, breakpad_field(&f));
+        else if (breakpad_word(&f, "FILE"))
+            return;
+    }
+}
+
+static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *error)
+{
+    struct breakpad *b = SL_ARENA_NEW(&object->arena, struct breakpad);
+    if (!b)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    object->impl = b;
+    const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size, *next;
+    const char *cut = end;
+    if (object->bytes.size > MAX_MODULE_LINE) /* not inside a character */
+        for (cut = begin + MAX_MODULE_LINE; ((uint8_t)*cut & 0xC0) == 0x80 && cut > begin;)
+            cut--;
+    enum sl_code code = read_module(object, breakpad_line(begin, cut, &next), error);
+    if (code != SL_OK)
+        return code;
+    find_records(object, b);
+    breakpad_line(begin, end, &next);
+    if (next < begin + b->records)
+        read_code_id(object, next, begin + b->records);
+    object->info.kind = SL_KIND_DBG;
+    object->info.features.has_unwind_info = has_unwind_record(object, b);
+    return SL_OK;
+}
+
+static bool breakpad_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
+{
+    (void)object, (void)name, (void)bytes, (void)address;
+    return false;
+}
+
+static bool breakpad_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    (void)object, (void)index, (void)info;
+    return false;
+}
+
+/* `PUBLIC [m] address parameter-size [name]`. */
+static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
+{
+    uint64_t address, parameters;
+    if (!breakpad_word(&f, "PUBLIC"))
+        return false;
+    breakpad_word(&f, "m");
+    if (!breakpad_hex(&f, &address) || !breakpad_hex(&f, &parameters))
+        return false;
+    *symbol = (struct sl_symbol){.address = address, .name = breakpad_rest(&f)};
+    if (!symbol->name.size)
+        symbol->name = SL_STR("<unknown>");
+    return breakpad_is_utf8(symbol->name);
+}
+
+static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                     size_t *count, struct sl_error *error)
+{
+    const struct breakpad *b = object->impl;
+    const char *begin = (const char *)object->bytes.data, *at = begin + b->first_public, *end = begin + b->end;
+    size_t capacity = 0;
+    while (at < end) {
+        struct sl_symbol symbol;
+        bool interesting = *at == 'P' || is_blank(*at);
+        if (!interesting) {
+            const char *newline = memchr(at, '\n', (size_t)(end - at));
+            at = newline ? newline + 1 : end;
+            continue;
+        }
+        if (!read_public(breakpad_line(at, end, &at), &symbol))
+            continue;
+        if (*count == capacity) {
+            size_t doubled = capacity ? capacity * 2 : 256;
+            struct sl_symbol *grown = sl_arena_alloc(arena, doubled * sizeof *grown, _Alignof(struct sl_symbol));
+            if (!grown)
+                return sl_fail(error, SL_INTERNAL, "out of memory");
+            if (*count)
+                memcpy(grown, *symbols, *count * sizeof *grown);
+            *symbols = grown;
+            capacity = doubled;
+        }
+        (*symbols)[(*count)++] = symbol;
+    }
+    return SL_OK;
+}
+
+const struct object_format sl_object_breakpad = {
+    .format = SL_FORMAT_BREAKPAD,
+    .open = breakpad_open,
+    .section = breakpad_section,
+    .section_info = breakpad_section_info,
+    .symbols = breakpad_symbols,
+    .read_functions = breakpad_read_functions,
+};

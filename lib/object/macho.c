@@ -1,0 +1,295 @@
+/* Mach-O: header, load commands, identity, features. */
+#include "object/macho.h"
+
+enum {
+    LC_SEGMENT = 0x1,
+    LC_SYMTAB = 0x2,
+    LC_ID_DYLIB = 0xD,
+    LC_SEGMENT_64 = 0x19,
+    LC_UUID = 0x1B,
+    CPU_X86 = 7,
+    CPU_ARM = 12,
+    CPU_POWERPC = 18,
+    CPU_ABI64 = 0x01000000,
+    CPU_ABI64_32 = 0x02000000,
+};
+
+static const uint8_t fat_magic[] = {0xCA, 0xFE, 0xBA};
+
+static enum sl_code invalid(struct sl_error *error, const char *what)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid MachO file: %s", what);
+}
+
+/* A name field of 16 bytes, padded with NULs when shorter. */
+static struct sl_str read_name(struct sl_reader *r)
+{
+    struct sl_bytes field = sl_read_bytes(r, 16);
+    size_t size = 0;
+    while (size < field.size && field.data[size])
+        size++;
+    return (struct sl_str){(const char *)field.data, size};
+}
+
+static uint64_t read_word(struct sl_reader *r, bool is_64bit)
+{
+    return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
+}
+
+/* Doubles an array of the object's arena; what it leaves behind is at most as large again. */
+static bool grow(struct sl_arena *arena, void *pointer, size_t *capacity, size_t count, size_t item)
+{
+    void **array = pointer;
+    if (count < *capacity)
+        return true;
+    size_t size = *capacity ? *capacity * 2 : 16;
+    void *grown = sl_arena_zalloc(arena, size, item);
+    if (!grown)
+        return false;
+    if (count)
+        memcpy(grown, *array, count * item);
+    *array = grown;
+    *capacity = size;
+    return true;
+}
+
+static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide)
+{
+    *s = (struct macho_section){0};
+    s->name = read_name(r);
+    s->segment_name = read_name(r);
+    s->address = read_word(r, wide);
+    s->size = read_word(r, wide);
+    s->offset = sl_read_u32(r);
+    sl_read_u32(r); /* alignment */
+    s->reloc_offset = sl_read_u32(r);
+    s->reloc_count = sl_read_u32(r);
+    s->type = sl_read_u32(r) & 0xFF;
+    sl_reader_skip(r, wide ? 12 : 8);
+    return !r->failed;
+}
+
+/* False only when out of memory; a section count beyond the command's size ends the list. */
+static bool read_segment(struct sl_object *object, struct macho *macho, struct sl_reader *r, bool wide)
+{
+    struct sl_arena *arena = &object->arena;
+    struct macho_segment segment = {.name = read_name(r)};
+    segment.address = read_word(r, wide);
+    segment.memory_size = read_word(r, wide);
+    segment.offset = read_word(r, wide);
+    segment.file_size = read_word(r, wide);
+    sl_reader_skip(r, 8);
+    uint32_t sections = sl_read_u32(r);
+    sl_read_u32(r);
+    if (r->failed) {
+        object->info.partial = true;
+        return true;
+    }
+    if (!grow(arena, &macho->segments, &macho->segment_capacity, macho->segment_count, sizeof segment))
+        return false;
+    macho->segments[macho->segment_count++] = segment;
+    for (uint32_t i = 0; i < sections; i++) {
+        struct macho_section section;
+        if (!read_section(r, &section, wide)) {
+            object->info.partial = true;
+            return true;
+        }
+        section.segment = (uint32_t)macho->segment_count - 1;
+        if (!grow(arena, &macho->sections, &macho->section_capacity, macho->section_count, sizeof section))
+            return false;
+        macho->sections[macho->section_count++] = section;
+    }
+    return true;
+}
+
+static void set_uuid(struct sl_object *object, struct sl_reader *r)
+{
+    struct sl_bytes uuid = sl_read_bytes(r, 16);
+    char *hex = uuid.size ? sl_arena_alloc(&object->arena, 32, 1) : NULL;
+    if (!hex)
+        return;
+    for (size_t i = 0; i < 16; i++) {
+        hex[2 * i] = "0123456789abcdef"[uuid.data[i] >> 4];
+        hex[2 * i + 1] = "0123456789abcdef"[uuid.data[i] & 15];
+    }
+    object->info.code_id = (struct sl_str){hex, 32};
+    memcpy(object->info.debug_id.uuid, uuid.data, 16);
+}
+
+/* `command` is the whole load command, its type and size included. */
+static bool read_command(struct sl_object *object, struct macho *macho, uint32_t type, struct sl_bytes command)
+{
+    struct sl_reader r = sl_reader(command, object->info.big_endian);
+    sl_reader_skip(&r, 8);
+    switch (type) {
+    case LC_SEGMENT: return read_segment(object, macho, &r, false);
+    case LC_SEGMENT_64: return read_segment(object, macho, &r, true);
+    case LC_UUID:
+        if (!object->info.code_id.size)
+            set_uuid(object, &r);
+        return true;
+    case LC_ID_DYLIB: object->info.debug_file = sl_cstr_at(command, sl_read_u32(&r)); return true;
+    case LC_SYMTAB:
+        macho->symbol_offset = sl_read_u32(&r);
+        macho->symbol_count = sl_read_u32(&r);
+        macho->string_offset = sl_read_u32(&r);
+        macho->string_size = sl_read_u32(&r);
+        macho->has_symtab = !r.failed;
+        return true;
+    default: return true;
+    }
+}
+
+static enum sl_code read_commands(struct sl_object *object, struct macho *macho, struct sl_reader *r, uint32_t count,
+                                  uint32_t size, struct sl_error *error)
+{
+    if (size > sl_reader_left(r))
+        return invalid(error, "load commands outside of the file");
+    r->end = r->at + size;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sl_reader at = *r;
+        uint32_t type = sl_read_u32(&at), length = sl_read_u32(&at);
+        if (at.failed || length < 8)
+            return invalid(error, "bad load command");
+        struct sl_bytes command = sl_read_bytes(r, length);
+        if (r->failed)
+            return invalid(error, "load command outside of the list");
+        if (!read_command(object, macho, type, command))
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    return SL_OK;
+}
+
+static const struct cpu_row {
+    uint32_t type;
+    int subtype; /* -1: any other */
+    enum sl_arch arch;
+} cpus[] = {
+    {CPU_X86, 3, SL_ARCH_X86},
+    {CPU_X86, -1, SL_ARCH_X86_UNKNOWN},
+    {CPU_X86 | CPU_ABI64, 3, SL_ARCH_X86_64},
+    {CPU_X86 | CPU_ABI64, 8, SL_ARCH_X86_64H},
+    {CPU_X86 | CPU_ABI64, -1, SL_ARCH_X86_64_UNKNOWN},
+    {CPU_ARM | CPU_ABI64, 0, SL_ARCH_ARM64},
+    {CPU_ARM | CPU_ABI64, 1, SL_ARCH_ARM64V8},
+    {CPU_ARM | CPU_ABI64, 2, SL_ARCH_ARM64E},
+    {CPU_ARM | CPU_ABI64, -1, SL_ARCH_ARM64_UNKNOWN},
+    {CPU_ARM | CPU_ABI64_32, 0, SL_ARCH_ARM64_32},
+    {CPU_ARM | CPU_ABI64_32, 1, SL_ARCH_ARM64_32_V8},
+    {CPU_ARM | CPU_ABI64_32, -1, SL_ARCH_ARM64_32_UNKNOWN},
+    {CPU_ARM, 0, SL_ARCH_ARM},
+    {CPU_ARM, 6, SL_ARCH_ARMV6},
+    {CPU_ARM, 7, SL_ARCH_ARMV5},
+    {CPU_ARM, 9, SL_ARCH_ARMV7},
+    {CPU_ARM, 10, SL_ARCH_ARMV7F},
+    {CPU_ARM, 11, SL_ARCH_ARMV7S},
+    {CPU_ARM, 12, SL_ARCH_ARMV7K},
+    {CPU_ARM, 14, SL_ARCH_ARMV6M},
+    {CPU_ARM, 15, SL_ARCH_ARMV7M},
+    {CPU_ARM, 16, SL_ARCH_ARMV7EM},
+    {CPU_ARM, -1, SL_ARCH_ARM_UNKNOWN},
+    {CPU_POWERPC, 0, SL_ARCH_PPC},
+    {CPU_POWERPC | CPU_ABI64, 0, SL_ARCH_PPC64},
+};
+
+/* The subtype's high byte holds capabilities (the ABI version of arm64e ...). */
+static enum sl_arch arch_of(const struct macho *macho)
+{
+    for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++)
+        if (cpus[i].type == macho->cpu_type &&
+            (cpus[i].subtype < 0 || (uint32_t)cpus[i].subtype == (macho->cpu_subtype & 0x00FFFFFF)))
+            return cpus[i].arch;
+    return SL_ARCH_UNKNOWN;
+}
+
+static enum sl_object_kind kind_of(uint32_t file_type)
+{
+    static const enum sl_object_kind kinds[] = {
+        [1] = SL_KIND_REL,   [2] = SL_KIND_EXE,  [3] = SL_KIND_LIB,  [4] = SL_KIND_DUMP,
+        [5] = SL_KIND_EXE,   [6] = SL_KIND_LIB,  [7] = SL_KIND_EXE,  [8] = SL_KIND_LIB,
+        [9] = SL_KIND_OTHER, [10] = SL_KIND_DBG, [11] = SL_KIND_LIB,
+    };
+    return file_type && file_type < sizeof kinds / sizeof *kinds ? kinds[file_type] : SL_KIND_OTHER;
+}
+
+static void set_addresses(struct sl_object *object, const struct macho *macho)
+{
+    bool found = false;
+    uint64_t end = 0;
+    for (size_t i = 0; i < macho->segment_count; i++) {
+        const struct macho_segment *s = &macho->segments[i];
+        if (!found && sl_str_equal(s->name, SL_STR("__TEXT"))) {
+            object->info.load_address = s->address;
+            found = true;
+        }
+        /* __DWARF of a dSYM lies behind the image but is no part of it; the page at zero is never backed. */
+        if (sl_str_equal(s->name, SL_STR("__PAGEZERO")) || sl_str_equal(s->name, SL_STR("__DWARF")))
+            continue;
+        if (s->address <= UINT64_MAX - s->memory_size && s->address + s->memory_size > end)
+            end = s->address + s->memory_size;
+    }
+    object->info.image_size = end > object->info.load_address ? end - object->info.load_address : 0;
+}
+
+static void set_features(struct sl_object *object, const struct macho *macho)
+{
+    struct sl_features *f = &object->info.features;
+    f->has_symbols = macho->has_symtab;
+    for (size_t i = 0; i < macho->section_count; i++) {
+        const struct macho_section *s = &macho->sections[i];
+        struct sl_bytes bytes;
+        if (!macho_raw(object, s, &bytes) || !bytes.size)
+            continue;
+        f->has_debug_info = f->has_debug_info || sl_str_equal(s->name, SL_STR("__debug_info"));
+        f->has_unwind_info = f->has_unwind_info || sl_str_equal(s->name, SL_STR("__eh_frame")) ||
+                             sl_str_equal(s->name, SL_STR("__debug_frame")) ||
+                             sl_str_equal(s->name, SL_STR("__unwind_info"));
+    }
+}
+
+static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
+{
+    struct macho *macho = SL_ARENA_NEW(&object->arena, struct macho);
+    if (!macho)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    object->impl = macho;
+    if (memcmp(object->bytes.data, fat_magic, sizeof fat_magic) == 0)
+        return invalid(error, "a fat file is an archive of objects");
+    struct sl_reader r = sl_reader(object->bytes, true);
+    uint32_t magic = sl_read_u32(&r);
+    object->info.big_endian = r.big_endian = magic >> 16 == 0xFEED;
+    object->info.is_64bit = (magic & 0xFF) == 0xCF || magic >> 24 == 0xCF;
+    macho->cpu_type = sl_read_u32(&r);
+    macho->cpu_subtype = sl_read_u32(&r);
+    macho->file_type = sl_read_u32(&r);
+    uint32_t count = sl_read_u32(&r), size = sl_read_u32(&r);
+    sl_reader_skip(&r, object->info.is_64bit ? 8 : 4);
+    if (r.failed)
+        return invalid(error, "bad file header");
+    enum sl_code code = read_commands(object, macho, &r, count, size, error);
+    if (code != SL_OK)
+        return code;
+    object->info.arch = arch_of(macho);
+    object->info.kind = kind_of(macho->file_type);
+    set_addresses(object, macho);
+    set_features(object, macho);
+    return SL_OK;
+}
+
+static bool macho_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    const struct macho *macho = object->impl;
+    if (index >= macho->section_count)
+        return false;
+    const struct macho_section *s = &macho->sections[index];
+    *info = (struct sl_section_info){s->name, s->address, s->offset, s->size, NULL};
+    return true;
+}
+
+const struct object_format sl_object_macho = {
+    .format = SL_FORMAT_MACHO,
+    .open = macho_open,
+    .section = macho_section_bytes,
+    .section_info = macho_section_info,
+    .symbols = macho_symbols,
+};

@@ -1,0 +1,58 @@
+/* Mach-O (Apple, "OS X ABI Mach-O File Format Reference"; <mach-o/loader.h>): structures shared by the macho_*.c files.
+ * Private to this folder. */
+#pragma once
+
+#include "object/impl.h"
+
+struct macho_section {
+    struct sl_str name, segment_name; /* "__text", "__TEXT": at most 16 bytes */
+    uint64_t address, size, offset;   /* offset: as the field has it */
+    uint32_t type;                    /* low 8 bits of the flags */
+    uint32_t reloc_offset, reloc_count;
+    uint32_t segment;
+    struct sl_bytes relocated; /* of relocatable files, once asked for */
+    bool tried;
+};
+
+struct macho_segment {
+    struct sl_str name;
+    uint64_t address, memory_size, offset, file_size;
+};
+
+struct macho {
+    uint32_t cpu_type, cpu_subtype, file_type;
+    struct macho_section *sections; /* of all segments, in file order: a symbol's section number - 1 */
+    size_t section_count, section_capacity;
+    struct macho_segment *segments;
+    size_t segment_count, segment_capacity;
+    bool has_symtab;
+    uint32_t symbol_offset, symbol_count, string_offset, string_size;
+};
+
+/* One symbol table entry; `name` with its underscore. */
+struct macho_symbol {
+    struct sl_str name;
+    uint8_t type, section;
+    uint64_t value;
+};
+
+/* The entries of LC_SYMTAB that are inside the file. */
+struct macho_symtab {
+    struct sl_bytes entries, strings;
+    size_t count;
+    bool is_64bit, big_endian;
+};
+
+struct macho_symtab macho_symtab(const struct sl_object *object);
+struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t index);
+
+/* The section's bytes as they are in the file; false when it has none or they are outside. */
+bool macho_raw(const struct sl_object *object, const struct macho_section *section, struct sl_bytes *bytes);
+
+bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
+
+/* Applies the pointer relocations of a relocatable file to a copy of a debug section, in the object's arena. */
+struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents);
+
+enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                           struct sl_error *error);

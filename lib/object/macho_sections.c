@@ -1,0 +1,119 @@
+/* Mach-O sections: finding them in the file, and the relocations of .o files. */
+#include "object/macho.h"
+
+enum {
+    S_ZEROFILL = 0x1,
+    S_GB_ZEROFILL = 0xC,
+    S_THREAD_LOCAL_ZEROFILL = 0x12,
+    RELOC_POINTER = 0, /* GENERIC_RELOC_VANILLA, X86_64_RELOC_UNSIGNED, ARM64_RELOC_UNSIGNED ... */
+};
+
+/* The offset field has 32 bits and wraps in files over 4 GiB, where the segment tells the rest. */
+static uint64_t offset_of(const struct sl_object *object, const struct macho_section *s)
+{
+    const struct macho *macho = object->impl;
+    const struct macho_segment *segment = &macho->segments[s->segment];
+    uint64_t computed = s->address - segment->address + segment->offset;
+    bool plausible = object->info.is_64bit && s->address >= segment->address && (uint32_t)computed == s->offset;
+    return plausible ? computed : s->offset;
+}
+
+bool macho_raw(const struct sl_object *object, const struct macho_section *s, struct sl_bytes *bytes)
+{
+    bool inside;
+    *bytes = sl_bytes_slice(object->bytes, offset_of(object, s), s->size, &inside);
+    return inside && s->offset != 0 && s->type != S_ZEROFILL && s->type != S_GB_ZEROFILL &&
+           s->type != S_THREAD_LOCAL_ZEROFILL;
+}
+
+/* `name` comes without the underscores: "debug_info" is `__debug_info`. Names end at 16 bytes. */
+static bool has_name(const struct macho_section *s, struct sl_str name)
+{
+    if (!sl_str_starts(s->name, SL_STR("__")))
+        return false;
+    struct sl_str own = {s->name.data + 2, s->name.size - 2};
+    return sl_str_equal(own, name) || (own.size == 14 && name.size > 14 && sl_str_starts(name, own));
+}
+
+bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
+{
+    struct macho *macho = object->impl;
+    struct sl_str wanted = sl_str(name);
+    for (size_t i = 0; i < macho->section_count; i++) {
+        struct macho_section *s = &macho->sections[i];
+        if (!has_name(s, wanted) || !macho_raw(object, s, bytes))
+            continue;
+        if (object->info.kind == SL_KIND_REL && sl_str_starts(wanted, SL_STR("debug_"))) {
+            if (!s->tried)
+                s->relocated = macho_relocate(object, s, *bytes);
+            s->tried = true;
+            *bytes = s->relocated;
+        }
+        if (address)
+            *address = s->address - object->info.load_address;
+        return true;
+    }
+    *bytes = (struct sl_bytes){NULL, 0};
+    return false;
+}
+
+struct reloc {
+    uint32_t offset, symbol;
+    unsigned size, type;
+    bool is_external, is_relative, is_scattered;
+};
+
+static struct reloc read_reloc(struct sl_reader *r)
+{
+    uint32_t address = sl_read_u32(r), word = sl_read_u32(r);
+    struct reloc reloc = {.offset = address, .is_scattered = address >> 31};
+    /* bit fields, laid out from the other end in big-endian files */
+    if (r->big_endian) {
+        reloc.symbol = word >> 8;
+        reloc.is_relative = word >> 7 & 1;
+        reloc.size = 1u << (word >> 5 & 3);
+        reloc.is_external = word >> 4 & 1;
+        reloc.type = word & 15;
+    } else {
+        reloc.symbol = word & 0xFFFFFF;
+        reloc.is_relative = word >> 24 & 1;
+        reloc.size = 1u << (word >> 25 & 3);
+        reloc.is_external = word >> 27 & 1;
+        reloc.type = word >> 28;
+    }
+    return reloc;
+}
+
+/* Without a symbol the place already holds the address; with one it holds what to add to the symbol's. */
+static void apply(struct sl_bytes place, uint64_t value, bool big_endian)
+{
+    struct sl_reader r = sl_reader(place, big_endian);
+    uint8_t *out = (uint8_t *)place.data;
+    value += sl_read_uint(&r, (unsigned)place.size);
+    for (size_t i = 0; i < place.size; i++)
+        out[big_endian ? place.size - 1 - i : i] = (uint8_t)(value >> (8 * i));
+}
+
+struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents)
+{
+    bool inside, big_endian = object->info.big_endian;
+    struct sl_bytes table =
+        sl_bytes_slice(object->bytes, section->reloc_offset, (uint64_t)section->reloc_count * 8, &inside);
+    if (!inside || !table.size || !contents.size)
+        return contents;
+    struct macho_symtab symbols = macho_symtab(object);
+    uint8_t *copy = sl_arena_alloc(&object->arena, contents.size, 8);
+    if (!copy)
+        return contents;
+    memcpy(copy, contents.data, contents.size);
+    struct sl_bytes result = {copy, contents.size};
+    struct sl_reader r = sl_reader(table, big_endian);
+    while (sl_reader_left(&r) >= 8) {
+        struct reloc reloc = read_reloc(&r);
+        struct sl_bytes place = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);
+        if (inside && !reloc.is_scattered && reloc.is_external && !reloc.is_relative && reloc.type == RELOC_POINTER &&
+            reloc.size >= 4 && reloc.symbol < symbols.count)
+            apply(place, macho_symbol_at(&symbols, reloc.symbol).value, big_endian);
+    }
+    return result;
+}

@@ -1,0 +1,73 @@
+/* Mach-O symbols: the functions of LC_SYMTAB (<mach-o/nlist.h>). */
+#include "object/macho.h"
+
+enum { N_STAB = 0xE0, N_TYPE = 0x0E, N_SECT = 0x0E };
+
+struct macho_symtab macho_symtab(const struct sl_object *object)
+{
+    const struct macho *macho = object->impl;
+    struct macho_symtab table = {.is_64bit = object->info.is_64bit, .big_endian = object->info.big_endian};
+    size_t entry = table.is_64bit ? 16 : 12, size = object->bytes.size;
+    if (!macho->has_symtab || macho->symbol_offset > size)
+        return table;
+    size_t room = (size - macho->symbol_offset) / entry;
+    table.count = macho->symbol_count < room ? macho->symbol_count : room;
+    table.entries = sl_bytes_slice(object->bytes, macho->symbol_offset, table.count * entry, NULL);
+    if (macho->string_offset <= size) {
+        size_t left = size - macho->string_offset;
+        table.strings = sl_bytes_slice(object->bytes, macho->string_offset,
+                                       macho->string_size < left ? macho->string_size : left, NULL);
+    }
+    return table;
+}
+
+struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t index)
+{
+    size_t entry = table->is_64bit ? 16 : 12;
+    struct sl_reader r = sl_reader(table->entries, table->big_endian);
+    sl_reader_seek(&r, index * entry);
+    uint32_t name = sl_read_u32(&r);
+    struct macho_symbol symbol = {.name = sl_cstr_at(table->strings, name)};
+    symbol.type = sl_read_u8(&r);
+    symbol.section = sl_read_u8(&r);
+    sl_reader_skip(&r, 2);
+    symbol.value = table->is_64bit ? sl_read_u64(&r) : sl_read_u32(&r);
+    return symbol;
+}
+
+static bool is_function(const struct sl_object *object, const struct macho_symbol *symbol)
+{
+    const struct macho *macho = object->impl;
+    if ((symbol->type & N_STAB) || (symbol->type & N_TYPE) != N_SECT || symbol->value < object->info.load_address ||
+        symbol->section == 0 || symbol->section > macho->section_count)
+        return false;
+    const struct macho_section *s = &macho->sections[symbol->section - 1];
+    return sl_str_equal(s->segment_name, SL_STR("__TEXT")) &&
+           (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs")));
+}
+
+/* C names have one underscore in front; names hidden in a BCSymbolMap have none to take. */
+static struct sl_str undecorated(struct sl_str name)
+{
+    if (name.size && name.data[0] == '_' && !sl_str_starts(name, SL_STR("__hidden#")))
+        return (struct sl_str){name.data + 1, name.size - 1};
+    return name;
+}
+
+enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                           struct sl_error *error)
+{
+    struct macho_symtab table = macho_symtab(object);
+    *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
+    if (!*symbols)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    for (size_t i = 0; i < table.count; i++) {
+        struct macho_symbol symbol = macho_symbol_at(&table, i);
+        if (is_function(object, &symbol))
+            (*symbols)[(*count)++] = (struct sl_symbol){
+                .address = symbol.value - object->info.load_address,
+                .name = undecorated(symbol.name),
+            };
+    }
+    return SL_OK;
+}

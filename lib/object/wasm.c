@@ -1,0 +1,327 @@
+/* WebAssembly modules (WebAssembly Core Specification, "Binary Format"; tool conventions "Build ID", "Debugging",
+ * "ExternalDWARF").
+ *
+ * Sections are framed and function bodies are found; instructions are never looked at, so that any proposal is fine.
+ * Addresses are file offsets. */
+#include "object/impl.h"
+
+enum { SECTION_CUSTOM = 0, SECTION_IMPORT = 2, SECTION_FUNCTION = 3, SECTION_CODE = 10, NAME_FUNCTIONS = 1 };
+
+struct wasm_section {
+    struct sl_str name; /* of custom sections */
+    uint8_t id;
+    uint64_t offset; /* of the contents, behind the name of a custom section */
+    struct sl_bytes contents;
+};
+
+struct wasm {
+    struct wasm_section *sections;
+    size_t section_count, section_capacity;
+    uint32_t imported_functions;
+};
+
+static enum sl_code invalid(struct sl_error *error, const char *what)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s", what);
+}
+
+static uint32_t read_u32(struct sl_reader *r)
+{
+    uint64_t value = sl_read_uleb(r);
+    if (value > UINT32_MAX)
+        r->failed = true;
+    return r->failed ? 0 : (uint32_t)value;
+}
+
+static struct sl_str read_name(struct sl_reader *r)
+{
+    struct sl_bytes bytes = sl_read_bytes(r, read_u32(r));
+    return (struct sl_str){(const char *)bytes.data, bytes.size};
+}
+
+static struct sl_bytes rest(struct sl_reader *r)
+{
+    return sl_read_bytes(r, sl_reader_left(r));
+}
+
+static struct wasm_section *add_section(struct sl_object *object, struct wasm *wasm)
+{
+    if (wasm->section_count == wasm->section_capacity) {
+        size_t capacity = wasm->section_capacity ? wasm->section_capacity * 2 : 32;
+        struct wasm_section *grown = SL_ARENA_ARRAY(&object->arena, struct wasm_section, capacity);
+        if (!grown)
+            return NULL;
+        if (wasm->section_count)
+            memcpy(grown, wasm->sections, wasm->section_count * sizeof *grown);
+        wasm->sections = grown;
+        wasm->section_capacity = capacity;
+    }
+    return &wasm->sections[wasm->section_count++];
+}
+
+static enum sl_code read_sections(struct sl_object *object, struct wasm *wasm, struct sl_error *error)
+{
+    struct sl_reader r = sl_reader(object->bytes, false);
+    sl_reader_skip(&r, 4);
+    if (sl_read_u32(&r) != 1) /* components count differently */
+        return invalid(error, "not a module of version 1");
+    while (sl_reader_left(&r)) {
+        uint8_t id = sl_read_u8(&r);
+        struct sl_bytes contents = sl_read_bytes(&r, read_u32(&r));
+        if (r.failed)
+            return invalid(error, "section outside of the file");
+        struct sl_reader in = sl_reader(contents, false);
+        struct sl_str name = id == SECTION_CUSTOM ? read_name(&in) : (struct sl_str){NULL, 0};
+        if (in.failed) {
+            object->info.partial = true;
+            continue;
+        }
+        struct wasm_section *section = add_section(object, wasm);
+        if (!section)
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+        *section = (struct wasm_section){.name = name, .id = id};
+        section->offset = (uint64_t)(in.at - object->bytes.data);
+        section->contents = rest(&in);
+        if (!contents.size)
+            section->offset = sl_reader_offset(&r);
+    }
+    return SL_OK;
+}
+
+static const struct wasm_section *find(const struct wasm *wasm, uint8_t id, struct sl_str name)
+{
+    for (size_t i = 0; i < wasm->section_count; i++)
+        if (wasm->sections[i].id == id && sl_str_equal(wasm->sections[i].name, name))
+            return &wasm->sections[i];
+    return NULL;
+}
+
+static const struct wasm_section *find_custom(const struct wasm *wasm, const char *name)
+{
+    return find(wasm, SECTION_CUSTOM, sl_str(name));
+}
+
+static const struct wasm_section *find_known(const struct wasm *wasm, uint8_t id)
+{
+    return find(wasm, id, (struct sl_str){NULL, 0});
+}
+
+/* One byte, or for (ref ht), (ref null ht) of the function references proposal another number. */
+static void skip_value_type(struct sl_reader *r)
+{
+    uint8_t type = sl_read_u8(r);
+    if (type == 0x63 || type == 0x64)
+        sl_read_sleb(r);
+}
+
+static void skip_limits(struct sl_reader *r)
+{
+    uint8_t flags = sl_read_u8(r);
+    sl_read_uleb(r);
+    if (flags & 1)
+        sl_read_uleb(r);
+    if (flags & 8) /* custom page sizes */
+        sl_read_uleb(r);
+}
+
+/* Imported functions have the first numbers. An import of an unknown kind ends the count: partial. */
+static void count_imports(struct sl_object *object, struct wasm *wasm)
+{
+    const struct wasm_section *section = find_known(wasm, SECTION_IMPORT);
+    struct sl_reader r = sl_reader(section ? section->contents : (struct sl_bytes){NULL, 0}, false);
+    uint32_t count = section ? read_u32(&r) : 0;
+    for (uint32_t i = 0; i < count && !r.failed; i++) {
+        read_name(&r);
+        read_name(&r);
+        switch (sl_read_u8(&r)) {
+        case 0:
+            read_u32(&r);
+            wasm->imported_functions += !r.failed;
+            break;
+        case 1:
+            skip_value_type(&r);
+            skip_limits(&r);
+            break;
+        case 2: skip_limits(&r); break;
+        case 3:
+            skip_value_type(&r);
+            sl_read_u8(&r);
+            break;
+        case 4:
+            sl_read_u8(&r);
+            read_u32(&r);
+            break;
+        default: r.failed = true;
+        }
+    }
+    object->info.partial = object->info.partial || r.failed;
+}
+
+static struct sl_str hex_of(struct sl_object *object, struct sl_bytes bytes)
+{
+    char *hex = bytes.size <= SIZE_MAX / 2 ? sl_arena_alloc(&object->arena, bytes.size * 2, 1) : NULL;
+    if (!hex)
+        return (struct sl_str){NULL, 0};
+    for (size_t i = 0; i < bytes.size; i++) {
+        hex[2 * i] = "0123456789abcdef"[bytes.data[i] >> 4];
+        hex[2 * i + 1] = "0123456789abcdef"[bytes.data[i] & 15];
+    }
+    return (struct sl_str){hex, bytes.size * 2};
+}
+
+/* Linkers put the id's length before it, other tools do not: with a fitting length the id is what follows, and the whole
+ * is kept as the form that some clients send. */
+static void set_ids(struct sl_object *object, const struct wasm *wasm)
+{
+    const struct wasm_section *section = find_custom(wasm, "build_id");
+    if (!section || !section->contents.size)
+        return;
+    struct sl_bytes id = section->contents;
+    struct sl_reader r = sl_reader(id, false);
+    uint64_t length = sl_read_uleb(&r);
+    if (!r.failed && length && length == sl_reader_left(&r)) {
+        object->info.raw_code_id = hex_of(object, id);
+        id = rest(&r);
+    }
+    object->info.code_id = hex_of(object, id);
+    if (id.size >= 16)
+        memcpy(object->info.debug_id.uuid, id.data, 16);
+}
+
+static void set_info(struct sl_object *object, const struct wasm *wasm)
+{
+    struct sl_object_info *info = &object->info;
+    const struct wasm_section *functions = find_known(wasm, SECTION_FUNCTION), *code = find_known(wasm, SECTION_CODE),
+                              *external = find_custom(wasm, "external_debug_info");
+    struct sl_reader r = sl_reader(functions ? functions->contents : (struct sl_bytes){NULL, 0}, false);
+    info->arch = SL_ARCH_WASM32;
+    info->kind = functions && read_u32(&r) ? SL_KIND_LIB : SL_KIND_DBG;
+    info->features.has_symbols = true;
+    info->features.has_debug_info = find_custom(wasm, ".debug_info") != NULL;
+    info->features.has_unwind_info = find_custom(wasm, ".debug_frame") != NULL;
+    info->dwarf_bias = code ? code->offset : 0;
+    info->image_size = code ? code->offset + code->contents.size : 0;
+    if (external) {
+        r = sl_reader(external->contents, false);
+        info->debug_link = read_name(&r);
+    }
+}
+
+static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
+{
+    struct wasm *wasm = SL_ARENA_NEW(&object->arena, struct wasm);
+    if (!wasm)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    object->impl = wasm;
+    enum sl_code code = read_sections(object, wasm, error);
+    if (code != SL_OK)
+        return code;
+    count_imports(object, wasm);
+    set_ids(object, wasm);
+    set_info(object, wasm);
+    return SL_OK;
+}
+
+static bool wasm_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
+{
+    const struct wasm *wasm = object->impl;
+    struct sl_str wanted = sl_str(name);
+    for (size_t i = 0; i < wasm->section_count; i++) {
+        const struct wasm_section *s = &wasm->sections[i];
+        if (s->id != SECTION_CUSTOM || s->name.size != wanted.size + 1 || s->name.data[0] != '.' ||
+            !sl_str_ends(s->name, wanted))
+            continue;
+        *bytes = s->contents;
+        if (address)
+            *address = s->offset;
+        return true;
+    }
+    return false;
+}
+
+static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    static const char *const names[] = {"",       "type",  "import",  "function", "table", "memory",     "global",
+                                        "export", "start", "element", "code",     "data",  "data_count", "tag"};
+    const struct wasm *wasm = object->impl;
+    if (index >= wasm->section_count)
+        return false;
+    const struct wasm_section *s = &wasm->sections[index];
+    bool known = s->id != SECTION_CUSTOM && s->id < sizeof names / sizeof *names;
+    *info = (struct sl_section_info){
+        .name = known ? sl_str(names[s->id]) : s->name,
+        .address = s->offset,
+        .offset = s->offset,
+        .size = s->contents.size,
+    };
+    return true;
+}
+
+/* The bodies of the code section; a function begins behind the size of its body and ends where the next one does. */
+static size_t read_bodies(const struct sl_object *object, const struct wasm_section *code, struct sl_symbol *symbols,
+                          size_t capacity)
+{
+    struct sl_reader r = sl_reader(code->contents, false);
+    uint32_t count = read_u32(&r);
+    size_t found = 0;
+    uint64_t end = 0;
+    while (found < count && found < capacity) {
+        struct sl_bytes body = sl_read_bytes(&r, read_u32(&r));
+        if (r.failed)
+            break;
+        uint64_t address = (uint64_t)(r.at - body.size - object->bytes.data);
+        if (found)
+            symbols[found - 1].size = address - symbols[found - 1].address;
+        end = address + body.size;
+        symbols[found++] = (struct sl_symbol){.address = address};
+    }
+    if (found)
+        symbols[found - 1].size = end - symbols[found - 1].address;
+    return found;
+}
+
+/* Names by function number, imported functions counted first. */
+static void read_names(const struct wasm *wasm, struct sl_symbol *symbols, size_t count)
+{
+    const struct wasm_section *section = find_custom(wasm, "name");
+    struct sl_reader r = sl_reader(section ? section->contents : (struct sl_bytes){NULL, 0}, false);
+    while (sl_reader_left(&r)) {
+        uint8_t id = sl_read_u8(&r);
+        struct sl_reader in = sl_reader(sl_read_bytes(&r, read_u32(&r)), false);
+        if (r.failed || id != NAME_FUNCTIONS)
+            continue;
+        for (uint32_t left = read_u32(&in); left && sl_reader_left(&in); left--) {
+            uint32_t index = read_u32(&in);
+            struct sl_str name = read_name(&in);
+            if (in.failed)
+                break;
+            if (index >= wasm->imported_functions && index - wasm->imported_functions < count)
+                symbols[index - wasm->imported_functions].name = name;
+        }
+    }
+}
+
+static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                 size_t *count, struct sl_error *error)
+{
+    const struct wasm *wasm = object->impl;
+    const struct wasm_section *code = find_known(wasm, SECTION_CODE);
+    struct sl_reader r = sl_reader(code ? code->contents : (struct sl_bytes){NULL, 0}, false);
+    uint32_t bodies = code ? read_u32(&r) : 0;
+    size_t capacity = bodies < sl_reader_left(&r) ? bodies : sl_reader_left(&r); /* a body takes at least a byte */
+    *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity ? capacity : 1);
+    if (!*symbols)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    if (code)
+        *count = read_bodies(object, code, *symbols, capacity);
+    read_names(wasm, *symbols, *count);
+    return SL_OK;
+}
+
+const struct object_format sl_object_wasm = {
+    .format = SL_FORMAT_WASM,
+    .open = wasm_open,
+    .section = wasm_section,
+    .section_info = wasm_section_info,
+    .symbols = wasm_symbols,
+};
