@@ -24,7 +24,7 @@ struct msf_stream {
     const uint8_t *flat; /* not NULL: the pages lie together */
 };
 
-enum { NO_STREAM = 0xFFFF };
+enum { NO_STREAM = 0xFFFF, STREAM_INFO = 1, STREAM_TPI = 2, STREAM_DBI = 3, STREAM_IPI = 4 };
 
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error);
 
@@ -214,10 +214,14 @@ struct namer {
     struct sl_buf out;       /* the name being made */
     unsigned depth;          /* of the type being printed */
     unsigned steps;          /* records read for this name */
-    uint64_t budget;         /* bytes of names that this module may still make */
+    uint64_t text_left;      /* bytes of names and */
+    uint64_t steps_left;     /* records that this module may still cost */
 };
 
 void namer_free(struct namer *namer);
+
+/* Names of a module whose symbols have `size` bytes follow; `imports` is its subsection of cross-module imports. */
+void namer_begin_module(struct namer *namer, struct sl_bytes imports, size_t size);
 
 /* `name(arguments)` of a procedure; with `is_id` the type is an index of the id stream. The bare name when the type says
  * nothing or cannot be printed. */
@@ -236,14 +240,15 @@ struct module_reader {
     struct namer namer;
     struct node *nodes;
     struct scope *scopes;
-    size_t node_count, node_capacity, scope_count, scope_capacity;
+    size_t node_count, node_capacity;
 };
 
+void module_reader_init(struct module_reader *reader, const struct sl_pdb *pdb);
 void module_reader_free(struct module_reader *reader);
 
-/* The functions of one module into `batch` (in the arena). False when the module is malformed. */
+/* The functions of one module into `batch` (in the arena). False when the module cannot be read. */
 bool module_read(struct module_reader *reader, const struct pdb_module *module, struct sl_arena *arena,
-                 struct sl_function_batch *batch, struct sl_function **functions);
+                 struct sl_function_batch *batch);
 
 /* ---- srcsrv.c ---- */
 

@@ -13,7 +13,9 @@ static enum sl_code invalid(struct sl_error *error, const char *what)
 
 static uint32_t pages_of(const struct msf *msf, uint32_t size)
 {
-    return size == (uint32_t)NO_STREAM_SIZE ? 0 : (uint32_t)(((uint64_t)size + (1u << msf->page_shift) - 1) >> msf->page_shift);
+    return size == (uint32_t)NO_STREAM_SIZE
+               ? 0
+               : (uint32_t)(((uint64_t)size + (1u << msf->page_shift) - 1) >> msf->page_shift);
 }
 
 /* Checks a page list and sees whether the pages follow one another. */
@@ -131,7 +133,7 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
         msf->page_shift++;
     if (r.failed || page_size != 1u << msf->page_shift || msf->page_shift < MIN_PAGE_SHIFT)
         return invalid(error, "bad page size");
-    if (size > file.size)
+    if (size > file.size || size == (uint32_t)NO_STREAM_SIZE)
         return invalid(error, "directory larger than the file");
 
     struct msf_stream stream;

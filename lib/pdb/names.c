@@ -52,9 +52,10 @@ static void put(struct namer *n, const char *text)
 static bool get(struct namer *n, const struct type_table *table, uint32_t index, struct type_record *record)
 {
     uint32_t global;
-    if (n->steps == MAX_STEPS)
+    if (n->steps == MAX_STEPS || !n->steps_left)
         return false;
     n->steps++;
+    n->steps_left--;
     if (index >> 31 && imports_resolve(&n->imports, index, &global))
         index = global;
     return type_table_get(table, index, &n->scratch, record);
@@ -70,15 +71,48 @@ static bool get_type(struct namer *n, uint32_t index, struct type_record *record
 static const char *simple_name(uint32_t kind)
 {
     static const char *const names[256] = {
-        [0x00] = "<NoType>", [0x03] = "void", [0x08] = "HRESULT", [0x10] = "signed char", [0x11] = "short",
-        [0x12] = "long", [0x13] = "long long", [0x14] = "int128_t", [0x20] = "unsigned char", [0x21] = "unsigned short",
-        [0x22] = "unsigned long", [0x23] = "unsigned long long", [0x24] = "uint128_t", [0x30] = "bool",
-        [0x31] = "bool16_t", [0x32] = "bool32_t", [0x33] = "bool64_t", [0x40] = "float", [0x41] = "double",
-        [0x42] = "long double", [0x43] = "long double", [0x44] = "float48_t", [0x45] = "float", [0x46] = "float16_t",
-        [0x50] = "complex<float>", [0x51] = "complex<double>", [0x52] = "complex<long double>",
-        [0x53] = "complex<long double>", [0x68] = "int8_t", [0x69] = "uint8_t", [0x70] = "char", [0x71] = "wchar_t",
-        [0x72] = "int16_t", [0x73] = "uint16_t", [0x74] = "int", [0x75] = "unsigned int", [0x76] = "int64_t",
-        [0x77] = "uint64_t", [0x78] = "int128_t", [0x79] = "uint128_t", [0x7A] = "char16_t", [0x7B] = "char32_t",
+        [0x00] = "<NoType>",
+        [0x03] = "void",
+        [0x08] = "HRESULT",
+        [0x10] = "signed char",
+        [0x11] = "short",
+        [0x12] = "long",
+        [0x13] = "long long",
+        [0x14] = "int128_t",
+        [0x20] = "unsigned char",
+        [0x21] = "unsigned short",
+        [0x22] = "unsigned long",
+        [0x23] = "unsigned long long",
+        [0x24] = "uint128_t",
+        [0x30] = "bool",
+        [0x31] = "bool16_t",
+        [0x32] = "bool32_t",
+        [0x33] = "bool64_t",
+        [0x40] = "float",
+        [0x41] = "double",
+        [0x42] = "long double",
+        [0x43] = "long double",
+        [0x44] = "float48_t",
+        [0x45] = "float",
+        [0x46] = "float16_t",
+        [0x50] = "complex<float>",
+        [0x51] = "complex<double>",
+        [0x52] = "complex<long double>",
+        [0x53] = "complex<long double>",
+        [0x68] = "int8_t",
+        [0x69] = "uint8_t",
+        [0x70] = "char",
+        [0x71] = "wchar_t",
+        [0x72] = "int16_t",
+        [0x73] = "uint16_t",
+        [0x74] = "int",
+        [0x75] = "unsigned int",
+        [0x76] = "int64_t",
+        [0x77] = "uint64_t",
+        [0x78] = "int128_t",
+        [0x79] = "uint128_t",
+        [0x7A] = "char16_t",
+        [0x7B] = "char32_t",
         [0x7C] = "char8_t",
     };
     return names[kind & 0xFF];
@@ -127,11 +161,12 @@ static uint64_t simple_size(uint32_t index)
 {
     static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};
     static const uint8_t sizes[256] = {
-        [0x08] = 4, [0x10] = 1,  [0x11] = 2,  [0x12] = 4,  [0x13] = 8,  [0x14] = 16, [0x20] = 1,  [0x21] = 2, [0x22] = 4,
-        [0x23] = 8, [0x24] = 16, [0x30] = 1,  [0x31] = 2,  [0x32] = 4,  [0x33] = 8,  [0x40] = 4,  [0x41] = 8,
-        [0x42] = 10, [0x43] = 16, [0x44] = 6, [0x45] = 4,  [0x46] = 2,  [0x50] = 8,  [0x51] = 16, [0x52] = 20,
-        [0x53] = 32, [0x68] = 1, [0x69] = 1,  [0x70] = 1,  [0x71] = 2,  [0x72] = 2,  [0x73] = 2,  [0x74] = 4,
-        [0x75] = 4, [0x76] = 8,  [0x77] = 8,  [0x78] = 16, [0x79] = 16, [0x7A] = 2,  [0x7B] = 4,  [0x7C] = 1,
+        [0x08] = 4, [0x10] = 1,  [0x11] = 2,  [0x12] = 4,  [0x13] = 8,  [0x14] = 16, [0x20] = 1,
+        [0x21] = 2, [0x22] = 4,  [0x23] = 8,  [0x24] = 16, [0x30] = 1,  [0x31] = 2,  [0x32] = 4,
+        [0x33] = 8, [0x40] = 4,  [0x41] = 8,  [0x42] = 10, [0x43] = 16, [0x44] = 6,  [0x45] = 4,
+        [0x46] = 2, [0x50] = 8,  [0x51] = 16, [0x52] = 20, [0x53] = 32, [0x68] = 1,  [0x69] = 1,
+        [0x70] = 1, [0x71] = 2,  [0x72] = 2,  [0x73] = 2,  [0x74] = 4,  [0x75] = 4,  [0x76] = 8,
+        [0x77] = 8, [0x78] = 16, [0x79] = 16, [0x7A] = 2,  [0x7B] = 4,  [0x7C] = 1,
     };
     return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
 }
@@ -419,7 +454,7 @@ static bool type_name(struct namer *n, uint32_t index)
     struct type_record t;
     if (is_simple(n, index))
         return simple(n, index, false);
-    if (n->depth == MAX_DEPTH || n->steps == MAX_STEPS || n->out.size > MAX_TEXT)
+    if (n->depth == MAX_DEPTH || n->steps == MAX_STEPS || !n->steps_left || n->out.size > MAX_TEXT)
         return false;
     if (!get_type(n, index, &t)) {
         sl_buf_printf(&n->out, "<missing type 0x%x>", index);
@@ -501,6 +536,14 @@ static bool print_id(struct namer *n, uint32_t index)
     return function(n, name, type);
 }
 
+/* Honest names take ten times the record that asks for them, and far less than a record per byte. */
+void namer_begin_module(struct namer *n, struct sl_bytes imports, size_t size)
+{
+    n->imports.subsection = imports;
+    n->text_left = (1u << 20) + 16 * (uint64_t)size;
+    n->steps_left = (1u << 16) + 4 * (uint64_t)size;
+}
+
 static void begin(struct namer *n)
 {
     sl_arena_reset(&n->scratch);
@@ -512,11 +555,11 @@ static void begin(struct namer *n)
 static bool keep(struct namer *n, struct sl_arena *arena, struct sl_str *name)
 {
     size_t size = n->out.size;
-    if (n->out.failed || size > MAX_TEXT || size > n->budget)
+    if (n->out.failed || size > MAX_TEXT || size > n->text_left)
         return false;
     name->data = sl_arena_strndup(arena, (const char *)n->out.data, size);
     name->size = name->data ? size : 0;
-    n->budget -= size;
+    n->text_left -= size;
     return name->data != NULL;
 }
 

@@ -1,7 +1,7 @@
 /* Opening a PDB: identity, named streams, the debug information header (DBI), sections, address translation. */
 #include "pdb/impl.h"
 
-enum { STREAM_INFO = 1, STREAM_TPI = 2, STREAM_DBI = 3, STREAM_IPI = 4, DBI_HEADER = 64 };
+enum { DBI_HEADER = 64 };
 enum { DEBUG_OMAP_FROM = 4, DEBUG_SECTIONS = 5, DEBUG_ORIGINAL_SECTIONS = 10 };
 enum { SECTION_HEADER = 40, SECTION_CODE = 0x20, SECTION_EXECUTE = 0x20000000 };
 
@@ -258,8 +258,7 @@ bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module,
     if (module->stream == NO_STREAM)
         return true;
     uint64_t lines = (uint64_t)module->symbol_size + module->c11_size;
-    if (!msf_stream(&pdb->msf, module->stream, &stream) ||
-        !msf_view(&stream, 0, module->symbol_size, arena, &symbols))
+    if (!msf_stream(&pdb->msf, module->stream, &stream) || !msf_view(&stream, 0, module->symbol_size, arena, &symbols))
         return false;
     struct sl_reader r = sl_reader(symbols, false);
     if (symbols.size && sl_read_u32(&r) != 4) /* another signature: symbols of before C13 */
