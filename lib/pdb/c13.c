@@ -187,27 +187,30 @@ static void sort_raw(struct line_table *t)
 static int by_address(const void *left, const void *right)
 {
     const struct sl_line *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->size != b->size) /* a total order, that the result is the same everywhere */
+        return a->size < b->size ? -1 : 1;
+    return (a->line > b->line) - (a->line < b->line);
 }
 
-/* Neighbours that differ in the column only become one; what overlaps its successor is cut. */
+/* Neighbours that differ in the column only become one; of two that overlap the first keeps what it has. */
 static uint32_t tidy(struct sl_line *lines, uint32_t count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct sl_line *last = kept ? &lines[kept - 1] : NULL;
-        if (last && last->address + last->size > lines[i].address) {
-            last->size = lines[i].address - last->address;
-            if (!last->size) {
-                kept--;
-                last = kept ? &lines[kept - 1] : NULL;
-            }
+        struct sl_line line = lines[i], *last = kept ? &lines[kept - 1] : NULL;
+        uint64_t end = line.address + line.size, taken = last ? last->address + last->size : 0;
+        if (end <= taken)
+            continue;
+        if (line.address < taken) {
+            line.address = taken;
+            line.size = end - taken;
         }
-        if (last && last->address + last->size == lines[i].address && last->file == lines[i].file &&
-            last->line == lines[i].line)
-            last->size += lines[i].size;
+        if (last && line.address == taken && last->file == line.file && last->line == line.line)
+            last->size += line.size;
         else
-            lines[kept++] = lines[i];
+            lines[kept++] = line;
     }
     return kept;
 }

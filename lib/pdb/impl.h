@@ -191,15 +191,20 @@ struct module_exports { /* pairs of (local, global) indexes, sorted */
     size_t count;
 };
 
+enum { MAX_IMPORTED_MODULES = 2048 }; /* an index has eleven bits for them */
+
 struct imports {
     const struct sl_pdb *pdb;
-    struct sl_bytes subsection;     /* of the module being read */
+    struct sl_bytes subsection;             /* of the module being read: per imported module its name, count, indexes */
+    uint32_t offsets[MAX_IMPORTED_MODULES]; /* of each imported module in it */
+    size_t count;
     struct sl_arena arena;          /* of what follows, kept from module to module */
     struct module_exports *exports; /* per module of the file */
     struct sl_map modules;          /* lower-cased name -> struct pdb_module */
 };
 
 void imports_free(struct imports *imports);
+void imports_begin_module(struct imports *imports, struct sl_bytes subsection);
 
 /* The global index behind a cross-module one (bit 31 set). */
 bool imports_resolve(struct imports *imports, uint32_t index, uint32_t *global);

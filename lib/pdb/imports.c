@@ -71,26 +71,31 @@ static void read_exports(struct imports *im, const struct pdb_module *module, st
     sl_arena_free(&scratch);
 }
 
+void imports_begin_module(struct imports *im, struct sl_bytes subsection)
+{
+    struct sl_reader r = sl_reader(subsection, false);
+    im->subsection = subsection;
+    im->count = 0;
+    while (im->count < MAX_IMPORTED_MODULES && sl_reader_left(&r) >= 8) {
+        im->offsets[im->count++] = (uint32_t)sl_reader_offset(&r);
+        sl_read_u32(&r);
+        sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
+    }
+}
+
 static bool find_import(const struct imports *im, uint32_t module, uint32_t import, struct sl_str *name,
                         uint32_t *local)
 {
     struct sl_reader r = sl_reader(im->subsection, false);
-    while (sl_reader_left(&r) >= 8) {
-        uint32_t text = sl_read_u32(&r), count = sl_read_u32(&r);
-        struct sl_bytes ids = sl_read_bytes(&r, (uint64_t)count * 4);
-        if (r.failed)
-            return false;
-        if (module-- != 0)
-            continue;
-        if (import >= count)
-            return false;
-        *name = sl_cstr_at(im->pdb->names, text);
-        struct sl_reader id = sl_reader(ids, false);
-        sl_reader_seek(&id, (uint64_t)import * 4);
-        *local = sl_read_u32(&id);
-        return true;
-    }
-    return false;
+    if (module >= im->count)
+        return false;
+    sl_reader_seek(&r, im->offsets[module]);
+    *name = sl_cstr_at(im->pdb->names, sl_read_u32(&r));
+    if (import >= sl_read_u32(&r))
+        return false;
+    sl_reader_skip(&r, (uint64_t)import * 4);
+    *local = sl_read_u32(&r);
+    return !r.failed;
 }
 
 bool imports_resolve(struct imports *im, uint32_t index, uint32_t *global)

@@ -539,7 +539,7 @@ static bool print_id(struct namer *n, uint32_t index)
 /* Honest names take ten times the record that asks for them, and far less than a record per byte. */
 void namer_begin_module(struct namer *n, struct sl_bytes imports, size_t size)
 {
-    n->imports.subsection = imports;
+    imports_begin_module(&n->imports, imports);
     n->text_left = (1u << 20) + 16 * (uint64_t)size;
     n->steps_left = (1u << 16) + 4 * (uint64_t)size;
 }
