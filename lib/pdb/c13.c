@@ -184,16 +184,6 @@ static void sort_raw(struct line_table *t)
         qsort(t->raw, t->raw_count, sizeof *t->raw, by_offset);
 }
 
-static int by_address(const void *left, const void *right)
-{
-    const struct sl_line *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    if (a->size != b->size) /* a total order, that the result is the same everywhere */
-        return a->size < b->size ? -1 : 1;
-    return (a->line > b->line) - (a->line < b->line);
-}
-
 /* Neighbours that differ in the column only become one; of two that overlap the first keeps what it has. */
 static uint32_t tidy(struct sl_line *lines, uint32_t count)
 {
@@ -218,27 +208,30 @@ static uint32_t tidy(struct sl_line *lines, uint32_t count)
 bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
 {
     struct sl_line *lines = sl_arena_alloc(t->arena, t->raw_count * sizeof *lines + 1, _Alignof(struct sl_line));
-    uint32_t count = 0, last_file = 0, last_index = SL_NO_FILE;
-    bool sorted = true;
+    uint32_t last_file = 0, last_index = SL_NO_FILE;
+    size_t count = 0;
     if (!lines)
         return false;
     sort_raw(t);
     for (size_t i = 0; i < t->raw_count; i++) {
+        struct raw_line raw = t->raw[i];
+        raw.order = (uint32_t)i;
+        raw.offset = pdb_address(t->pdb, section, raw.offset);
+        if (raw.offset != NOT_MAPPED && raw.size)
+            t->raw[count++] = raw;
+    }
+    t->raw_count = count;
+    sort_raw(t); /* translation may reorder code */
+    for (size_t i = 0; i < count; i++) {
         const struct raw_line *raw = &t->raw[i];
-        uint32_t address = pdb_address(t->pdb, section, raw->offset);
-        if (address == NOT_MAPPED || !raw->size)
-            continue;
         if (last_index == SL_NO_FILE || raw->file != last_file) {
             last_file = raw->file;
             last_index = file_index(t, raw->file);
         }
-        sorted = sorted && (!count || lines[count - 1].address <= address);
-        lines[count++] = (struct sl_line){address, raw->size, last_index, raw->line};
+        lines[i] = (struct sl_line){raw->offset, raw->size, last_index, raw->line};
     }
-    if (!sorted) /* translation may reorder code */
-        qsort(lines, count, sizeof *lines, by_address);
     *out = lines;
-    *out_count = tidy(lines, count);
+    *out_count = tidy(lines, (uint32_t)count);
     return true;
 }
 
