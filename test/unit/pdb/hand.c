@@ -38,6 +38,28 @@ static uint32_t procedure_type(struct image *image, uint32_t type)
     return image_type(image, 0x1008, "wbbhw", T_VOID, 0, 0, type ? 1 : 0, list);
 }
 
+static void identity(void **state)
+{
+    (void)state;
+    struct image image = {0};
+    struct sl_buf file = {0};
+    struct sl_object *object;
+    char id[SL_DEBUG_ID_TEXT];
+    image_write(&image, &file);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    const struct sl_object_info *info = sl_object_info(object);
+    sl_debug_id_format(&info->debug_id, id);
+    assert_string_equal(id, "13121110-1514-1716-1819-1a1b1c1d1e1f-3"); /* the age of the debug information counts */
+    assert_int_equal(info->kind, SL_KIND_DBG);
+    assert_int_equal(info->arch, SL_ARCH_X86_64);
+    assert_int_equal(info->image_size, 0x3000);
+    assert_true(info->features.has_debug_info && info->features.has_symbols && !info->features.has_unwind_info);
+    assert_false(info->features.srcsrv_vcs.size || info->code_id.size);
+    sl_object_close(object);
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
 static void lines_of_functions(void **state)
 {
     (void)state;
@@ -144,7 +166,7 @@ static void every_annotation(void **state)
         0x02, 0x02,                                                 /* base = 2 */
         0x07, 0x01, 0x08, 0x01, 0x09, 0x05, 0x0A, 0x03, 0x0D, 0x04, /* columns, kind of range */
         0x03, 0xC0, 0x00, 0x01, 0x00,                               /* offset += 0x100: four bytes */
-        0x06, 0x03, 0x0B, 0x24,                                     /* line -1; then +4 code, +1 line */
+        0x06, 0x05, 0x0B, 0x24,                                     /* line -2; then +4 code, +1 line */
         0x06, 0x05, 0x03, 0x02,                                     /* line -2, +2 */
         0x04, 0x06,                                                 /* six bytes long */
     };
@@ -156,7 +178,7 @@ static void every_annotation(void **state)
     image_site(&image, 0, id, annotations, sizeof annotations);
     image_end(&image, 0, S_INLINESITE_END);
     image_end(&image, 0, S_END);
-    expect(&image, "f 1000+400 [] { i 1182+c [1182+4 a.c:100, 1186+2 a.c:100, 1188+6 a.c:98] }\n");
+    expect(&image, "f 1000+400 [] { i 1182+c [1182+4 a.c:100, 1186+2 a.c:99, 1188+6 a.c:97] }\n");
     image_free(&image);
 }
 
@@ -541,13 +563,21 @@ static void bad_containers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_of_functions),      cmocka_unit_test(pages_in_any_order),
-        cmocka_unit_test(inlined_calls),           cmocka_unit_test(every_annotation),
-        cmocka_unit_test(separated_code),          cmocka_unit_test(rearranged_code),
-        cmocka_unit_test(names_with_types),        cmocka_unit_test(circles_of_types),
-        cmocka_unit_test(cross_module_references), cmocka_unit_test(deep_inlining),
-        cmocka_unit_test(source_server),           cmocka_unit_test(modules_that_cannot_be_read),
-        cmocka_unit_test(damaged_files),           cmocka_unit_test(bad_containers),
+        cmocka_unit_test(identity),
+        cmocka_unit_test(lines_of_functions),
+        cmocka_unit_test(pages_in_any_order),
+        cmocka_unit_test(inlined_calls),
+        cmocka_unit_test(every_annotation),
+        cmocka_unit_test(separated_code),
+        cmocka_unit_test(rearranged_code),
+        cmocka_unit_test(names_with_types),
+        cmocka_unit_test(circles_of_types),
+        cmocka_unit_test(cross_module_references),
+        cmocka_unit_test(deep_inlining),
+        cmocka_unit_test(source_server),
+        cmocka_unit_test(modules_that_cannot_be_read),
+        cmocka_unit_test(damaged_files),
+        cmocka_unit_test(bad_containers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
