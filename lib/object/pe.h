@@ -10,7 +10,7 @@ struct pe_directory {
 };
 
 struct pe_section {
-    struct sl_str name; /* long names resolved */
+    struct sl_str name; /* a long one from the string table */
     uint32_t address, virtual_size, offset, raw_size;
     bool executable, cut_name; /* cut_name: it fills all eight bytes, so more may have stood there */
     bool tried;                /* inflated: the result is in `inflated`, possibly empty */
@@ -35,8 +35,10 @@ struct pe_debug_entry {
 enum { PE_DEBUG_CODEVIEW = 2, PE_DEBUG_EMBEDDED_PPDB = 17 };
 bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry);
 
-/* Name of a section or symbol: up to eight bytes, or an offset into the string table. */
-struct sl_str pe_string(const struct pe *pe, uint64_t offset);
+/* The text at an offset of the string table. Texts may share bytes, so that a small file could name far more text than it
+ * has: what is read is taken from `*budget`, and without any left there are no names. */
+struct sl_str pe_string(const struct pe *pe, uint64_t offset, uint64_t *budget);
+struct sl_str pe_text(struct sl_bytes bytes, uint64_t offset, uint64_t *budget);
 
 bool pe_index_sections(struct sl_object *object); /* for the next two */
 

@@ -47,6 +47,7 @@ static void read_line_section(struct line_table *t, struct sl_bytes data)
 static void read_files(struct line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
+    uint64_t budget = (1u << 20) + 64 * (uint64_t)data.size;
     while (sl_reader_left(&r) >= 6) {
         uint32_t at = (uint32_t)sl_reader_offset(&r), name = sl_read_u32(&r);
         uint8_t size = sl_read_u8(&r);
@@ -56,7 +57,7 @@ static void read_files(struct line_table *t, struct sl_bytes data)
         sl_reader_skip(&r, padding < sl_reader_left(&r) ? padding : sl_reader_left(&r));
         t->offsets[t->file_count].offset = at;
         struct sl_file *file = &t->files[t->file_count++];
-        *file = (struct sl_file){.name = sl_cstr_at(t->pdb->names, name)};
+        *file = (struct sl_file){.name = pdb_name(t->pdb, name, &budget)};
         if (t->pdb->srcsrv)
             srcsrv_find(t->pdb->srcsrv, file->name, file);
     }

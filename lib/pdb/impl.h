@@ -98,6 +98,10 @@ enum { NOT_MAPPED = 0xFFFFFFFF };
 /* Relative address of a section:offset pair (sections count from 1), through OMAP; NOT_MAPPED when there is none. */
 uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset);
 
+/* A text of the /names stream: empty when there is none, or none of a sensible length. Texts may share bytes, so that a
+ * small table could name far more text than there is: what is read is taken from `*budget`. */
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, uint64_t *budget);
+
 /* Bytes of one module's stream. */
 struct module_bytes {
     struct sl_bytes symbols; /* after the signature */

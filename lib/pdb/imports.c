@@ -90,7 +90,8 @@ static bool find_import(const struct imports *im, uint32_t module, uint32_t impo
     if (module >= im->count)
         return false;
     sl_reader_seek(&r, im->offsets[module]);
-    *name = sl_cstr_at(im->pdb->names, sl_read_u32(&r));
+    uint64_t budget = UINT64_MAX; /* each look-up counts as a step of the namer */
+    *name = pdb_name(im->pdb, sl_read_u32(&r), &budget);
     if (import >= sl_read_u32(&r))
         return false;
     sl_reader_skip(&r, (uint64_t)import * 4);

@@ -1,7 +1,7 @@
 /* Opening a PDB: identity, named streams, the debug information header (DBI), sections, address translation. */
 #include "pdb/impl.h"
 
-enum { DBI_HEADER = 64 };
+enum { DBI_HEADER = 64, MAX_NAME = 4096 };
 enum { DEBUG_OMAP_FROM = 4, DEBUG_SECTIONS = 5, DEBUG_ORIGINAL_SECTIONS = 10 };
 enum { SECTION_HEADER = 40, SECTION_CODE = 0x20, SECTION_EXECUTE = 0x20000000 };
 
@@ -27,7 +27,9 @@ static bool find_named(struct sl_bytes info, const char *name, uint32_t *stream)
         sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
     for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 8; i++) {
         uint32_t offset = sl_read_u32(&r), index = sl_read_u32(&r);
-        if (sl_str_equal(sl_cstr_at(texts, offset), sl_str(name))) {
+        size_t size = strlen(name) + 1;
+        struct sl_bytes text = sl_bytes_slice(texts, offset, size, NULL);
+        if (text.size && memcmp(text.data, name, size) == 0) {
             *stream = index;
             return true;
         }
@@ -265,6 +267,17 @@ bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module,
         return false;
     out->symbols = sl_read_bytes(&r, sl_reader_left(&r));
     return msf_view(&stream, lines, module->c13_size, arena, &out->c13);
+}
+
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, uint64_t *budget)
+{
+    if (offset >= pdb->names.size)
+        return (struct sl_str){NULL, 0};
+    uint64_t left = pdb->names.size - offset, most = *budget < MAX_NAME ? *budget : MAX_NAME;
+    struct sl_bytes window = sl_bytes_slice(pdb->names, offset, left < most ? left : most, NULL);
+    struct sl_str name = sl_cstr_at(window, 0);
+    *budget -= name.size ? name.size : window.size;
+    return name;
 }
 
 /* ---- publics ---- */
