@@ -283,8 +283,10 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     info->kind = h.characteristics & FILE_DLL ? SL_KIND_LIB : stub ? SL_KIND_OTHER : SL_KIND_EXE;
     set_code_id(object, &h);
     set_debug_id(object);
+    /* the headers of a debug companion still name the table that was taken out of it */
     const struct pe_directory *exceptions = &pe->directories[PE_EXCEPTIONS];
-    info->features.has_unwind_info = !stub && exceptions->address && exceptions->size;
+    info->features.has_unwind_info =
+        !stub && exceptions->address && exceptions->size && pe_at(object, exceptions->address).size;
     info->features.has_debug_info = has_debug_info(pe);
     info->features.has_symbols = pe_has_symbols(object);
     return SL_OK;

@@ -487,7 +487,8 @@ static int build(void **state)
         return -1;
     for (size_t i = 0; i < 2; i++) {
         const char *t = targets[i];
-        run("cd %s && %s-w64-mingw32-gcc -g -O1 -shared -nostdlib -Wl,-e,0 lib.c -o %s.dll", directory, t, t);
+        run("cd %s && %s-w64-mingw32-gcc -g -O1 -shared -nostdlib -Wl,-e,0 -Wl,--build-id lib.c -o %s.dll", directory,
+            t, t);
         run("cd %s && %s-w64-mingw32-objcopy --only-keep-debug %s.dll %s.debug", directory, t, t, t);
         run("cd %s && %s-w64-mingw32-strip --strip-debug %s.dll -o %s.stripped", directory, t, t, t);
     }
@@ -577,6 +578,27 @@ static void dwarf_of_mingw(void **state)
     }
 }
 
+static void companions_of_mingw(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct sl_mapping a, b;
+        struct sl_object *image = open_built(i ? "i686.dll" : "x86_64.dll", &a);
+        struct sl_object *companion = open_built(i ? "i686.debug" : "x86_64.debug", &b);
+        const struct sl_object_info *x = sl_object_info(image), *y = sl_object_info(companion);
+        assert_false(sl_debug_id_is_nil(&x->debug_id));
+        assert_true(sl_debug_id_equal(&x->debug_id, &y->debug_id));
+        assert_true(sl_str_equal(x->code_id, y->code_id));
+        assert_int_equal(x->debug_file.size + y->debug_file.size, 0);
+        assert_int_equal(x->features.has_unwind_info, i == 0);
+        assert_false(y->features.has_unwind_info);
+        sl_object_close(image);
+        sl_object_close(companion);
+        sl_unmap(&a);
+        sl_unmap(&b);
+    }
+}
+
 static void symbols_of_mingw(void **state)
 {
     (void)state;
@@ -604,7 +626,7 @@ int main(void)
         cmocka_unit_test(symbols),          cmocka_unit_test(sections_by_name),
         cmocka_unit_test(bad_headers),      cmocka_unit_test(embedded_portable_pdb),
         cmocka_unit_test(damaged_files),    cmocka_unit_test(dwarf_of_mingw),
-        cmocka_unit_test(symbols_of_mingw),
+        cmocka_unit_test(symbols_of_mingw), cmocka_unit_test(companions_of_mingw),
     };
     return cmocka_run_group_tests(tests, build, clean);
 }
