@@ -65,8 +65,14 @@ struct node {
     uint32_t inline_depth; /* 0: outermost */
 };
 
+struct place { /* where a procedure begins */
+    uint32_t offset;
+    uint16_t section;
+};
+
 struct scope {
-    uint32_t node; /* the nearest function around, NO_NODE = none */
+    uint32_t node;          /* the nearest function around, NO_NODE = none */
+    struct place procedure; /* the nearest one around */
 };
 
 struct child { /* for sorting */
@@ -77,9 +83,8 @@ struct child { /* for sorting */
 struct walk {
     struct module_reader *reader;
     struct sl_arena *arena;
-    struct sl_str name; /* of the last procedure, as are: */
-    uint32_t offset;
-    uint16_t section;
+    struct sl_str name; /* of the last procedure, as is: */
+    struct place procedure;
     bool has_procedure;
     uint32_t depth;
     uint32_t skip; /* what lies deeper is passed over */
@@ -193,8 +198,7 @@ static bool read_procedure(struct walk *w, uint16_t kind, struct sl_reader *r, u
         return true;
     bool is_id = kind == S_LPROC32_ID || kind == S_GPROC32_ID || kind == S_LPROC32_DPC_ID;
     w->name = namer_procedure(&w->reader->namer, w->arena, name, type, is_id);
-    w->offset = offset;
-    w->section = section;
+    w->procedure = (struct place){offset, section};
     w->has_procedure = true;
     return add_function(w, section, offset, size, node);
 }
@@ -207,13 +211,14 @@ static bool read_separated(struct walk *w, struct sl_reader *r, uint32_t *node)
     uint32_t offset = sl_read_u32(r), parent_offset = sl_read_u32(r);
     uint16_t section = sl_read_u16(r);
     sl_read_u16(r);
-    if (r->failed || !w->has_procedure || parent_offset != w->offset)
+    if (r->failed || !w->has_procedure || parent_offset != w->procedure.offset)
         return true;
     return add_function(w, section, offset, size, node);
 }
 
-static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, uint32_t parent, uint32_t *node)
+static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around, uint32_t *node)
 {
+    uint32_t parent = around->node;
     struct module_reader *reader = w->reader;
     struct line_table *t = &reader->lines;
     sl_reader_skip(r, 8); /* parent, end */
@@ -232,9 +237,9 @@ static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, uin
     }
     struct sl_line *lines;
     uint32_t count;
-    if (inlinee->nameless || !inline_lines(t, inlinee, w->offset, annotations))
+    if (inlinee->nameless || !inline_lines(t, inlinee, around->procedure.offset, annotations))
         return true;
-    if (!raw_convert(t, w->section, &lines, &count))
+    if (!raw_convert(t, around->procedure.section, &lines, &count))
         return false;
     if (!count)
         return true;
@@ -258,18 +263,23 @@ static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, uin
 /* Enters the scope of a record. What makes no function although it should hides all that it holds. */
 static bool open_scope(struct walk *w, uint16_t kind, enum role role, struct sl_reader *r)
 {
-    uint32_t around = w->depth ? w->reader->scopes[w->depth - 1].node : NO_NODE, node = NO_NODE;
+    struct scope around = {.node = NO_NODE}, scope;
     bool ok = true;
+    if (w->depth)
+        around = w->reader->scopes[w->depth - 1];
+    scope = around;
+    scope.node = NO_NODE;
     switch (role) {
-    case ROLE_PROCEDURE: ok = read_procedure(w, kind, r, &node); break;
-    case ROLE_SEPARATED: ok = read_separated(w, r, &node); break;
-    case ROLE_INLINED: ok = read_inlined(w, kind, r, around, &node); break;
-    default: node = around; break;
+    case ROLE_PROCEDURE: ok = read_procedure(w, kind, r, &scope.node); break;
+    case ROLE_SEPARATED: ok = read_separated(w, r, &scope.node); break;
+    case ROLE_INLINED: ok = read_inlined(w, kind, r, &around, &scope.node); break;
+    default: scope.node = around.node; break;
     }
-    if (role != ROLE_SCOPE && node == NO_NODE)
+    if (role == ROLE_PROCEDURE || role == ROLE_SEPARATED)
+        scope.procedure = w->procedure;
+    if (role != ROLE_SCOPE && scope.node == NO_NODE)
         w->skip = w->depth;
-    if (w->depth < MAX_SCOPES)
-        w->reader->scopes[w->depth].node = node;
+    w->reader->scopes[w->depth] = scope;
     return ok;
 }
 

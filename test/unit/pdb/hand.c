@@ -206,6 +206,52 @@ static void put_pair(struct sl_buf *out, uint32_t a, uint32_t b)
     sl_buf_u32(out, b);
 }
 
+/* A procedure inside of another: the offsets of inlined calls count from the one around them. */
+static void nested_procedures(void **state)
+{
+    (void)state;
+    static const uint8_t inlined[] = {0x0C, 0x02, 0x04};
+    struct image image = {0};
+    uint32_t a = image_file(&image, 0, "a.c");
+    uint32_t id = image_id(&image, 0x1601, "wws", 0, 0, "i");
+    image_inlinee(&image, 0, id, a, 7);
+    image_procedure(&image, 0, "outer", 0x100, 0x10, 0);
+    image_procedure(&image, 0, "inner", 0x200, 0x10, 0);
+    image_site(&image, 0, id, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    image_site(&image, 0, id, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    expect(&image, "outer 1100+10 [] { i 1104+2 [1104+2 a.c:7] }\n"
+                   "inner 1200+10 [] { i 1204+2 [1204+2 a.c:7] }\n");
+    image_free(&image);
+}
+
+/* Many small entries that name the same large text may not cost more than their number. */
+static void names_that_share_text(void **state)
+{
+    (void)state;
+    enum { FILES = 40000, TEXT = 1 << 20 };
+    struct image image = {.page_size = 4096};
+    struct sl_buf file = {0};
+    struct dump dump;
+    sl_buf_fill(&image.names, 'x', TEXT);
+    for (uint32_t i = 0; i < FILES; i++) {
+        sl_buf_u32(&image.modules[0].checksums, i % 1000); /* nothing ends there */
+        sl_buf_u32(&image.modules[0].checksums, 0);
+    }
+    image_procedure(&image, 0, "f", 0, 16, 0);
+    image_end(&image, 0, S_END);
+    image_write(&image, &file);
+    dump_init(&dump);
+    assert_int_equal(dump_file(&dump, sl_buf_bytes(&file), NULL), SL_OK);
+    assert_int_equal(dump.functions, 1);
+    dump_free(&dump);
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
 static void rearranged_code(void **state)
 {
     (void)state;
@@ -569,6 +615,8 @@ int main(void)
         cmocka_unit_test(inlined_calls),
         cmocka_unit_test(every_annotation),
         cmocka_unit_test(separated_code),
+        cmocka_unit_test(nested_procedures),
+        cmocka_unit_test(names_that_share_text),
         cmocka_unit_test(rearranged_code),
         cmocka_unit_test(names_with_types),
         cmocka_unit_test(circles_of_types),
