@@ -1,0 +1,102 @@
+/* Program databases as objects; the reader itself is lib/pdb. */
+#include "object/impl.h"
+
+#include "pdb/pdb.h"
+
+struct symbol_list {
+    struct sl_arena *arena;
+    struct sl_symbol *symbols;
+    size_t count, capacity;
+};
+
+static bool contains_nocase(struct sl_str text, struct sl_str part)
+{
+    for (size_t i = 0; i + part.size <= text.size; i++)
+        if (sl_str_equal_nocase((struct sl_str){text.data + i, part.size}, part))
+            return true;
+    return false;
+}
+
+static struct sl_str known_vcs(struct sl_str vcs)
+{
+    if (!vcs.size)
+        return vcs;
+    if (contains_nocase(vcs, SL_STR("git")))
+        return SL_STR("git");
+    return contains_nocase(vcs, SL_STR("perforce")) ? SL_STR("perforce") : SL_STR("other");
+}
+
+static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
+{
+    struct sl_pdb_info pdb;
+    struct sl_object_info *info = &object->info;
+    enum sl_code code = sl_pdb_open(object->bytes, &object->arena, (struct sl_pdb **)&object->impl, &pdb, error);
+    if (code != SL_OK)
+        return code;
+    info->kind = SL_KIND_DBG;
+    info->arch = object_machine_arch(pdb.machine);
+    info->debug_id = pdb.debug_id;
+    info->image_size = pdb.image_size;
+    info->is_64bit = sl_cpu_pointer_size(sl_arch_family(info->arch)) == 8;
+    info->features = (struct sl_features){
+        .has_debug_info = true,
+        .has_symbols = true,
+        .has_unwind_info = info->arch == SL_ARCH_X86,
+        .srcsrv_vcs = known_vcs(pdb.srcsrv_vcs),
+    };
+    return SL_OK;
+}
+
+static bool no_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
+{
+    (void)object, (void)name, (void)bytes, (void)address;
+    return false;
+}
+
+static bool no_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    (void)object, (void)index, (void)info;
+    return false;
+}
+
+static bool add_symbol(void *arg, uint64_t address, struct sl_str name)
+{
+    struct symbol_list *list = arg;
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 256;
+        struct sl_symbol *grown = SL_ARENA_ARRAY(list->arena, struct sl_symbol, capacity);
+        if (!grown)
+            return false;
+        if (list->count)
+            memcpy(grown, list->symbols, list->count * sizeof *grown);
+        list->symbols = grown;
+        list->capacity = capacity;
+    }
+    list->symbols[list->count++] = (struct sl_symbol){.address = address, .name = name};
+    return true;
+}
+
+static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                size_t *count, struct sl_error *error)
+{
+    struct symbol_list list = {.arena = arena};
+    enum sl_code code = sl_pdb_publics(object->impl, arena, add_symbol, &list, error);
+    *symbols = list.symbols;
+    *count = list.count;
+    return code;
+}
+
+static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
+                                       struct sl_function_sink *sink, struct sl_error *error)
+{
+    return sl_pdb_read_functions(object->impl, parallel, sink, error);
+}
+
+const struct object_format sl_object_pdb = {
+    .format = SL_FORMAT_PDB,
+    .open = pdb_open,
+    .section = no_section,
+    .section_info = no_section_info,
+    .symbols = pdb_symbols,
+    .read_functions = pdb_read_functions,
+};

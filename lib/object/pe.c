@@ -1,0 +1,301 @@
+/* PE executables: headers, identity, kind, features. */
+#include "object/pe.h"
+
+#include <stdio.h>
+
+enum {
+    FILE_DLL = 0x2000,
+    MAGIC_PE32 = 0x10B,
+    MAGIC_PE32_PLUS = 0x20B,
+    SECTION_CODE = 0x20,
+    SECTION_EXECUTE = 0x20000000,
+    SYMBOL_SIZE = 18,
+    PORTABLE_PDB_MINOR = 0x504D,
+};
+
+struct headers {
+    uint16_t machine, section_count, optional_size, characteristics;
+    uint32_t time_stamp, symbol_offset, symbol_count, image_size;
+    uint64_t optional_offset;
+};
+
+static enum sl_code invalid(struct sl_error *error, const char *what)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid PE file: %s", what);
+}
+
+enum sl_arch object_machine_arch(uint16_t machine)
+{
+    switch (machine) {
+    case 0x014C: return SL_ARCH_X86;
+    case 0x8664: return SL_ARCH_X86_64;
+    case 0x01C0:
+    case 0x01C4: return SL_ARCH_ARM;
+    case 0xAA64:
+    case 0xA641: return SL_ARCH_ARM64;
+    case 0x01F0: return SL_ARCH_PPC;
+    default: return SL_ARCH_UNKNOWN;
+    }
+}
+
+static bool read_file_header(struct sl_bytes file, struct headers *h)
+{
+    struct sl_reader r = sl_reader(file, false);
+    sl_reader_seek(&r, 0x3C);
+    sl_reader_seek(&r, sl_read_u32(&r));
+    if (sl_read_u32(&r) != 0x4550) /* "PE\0\0" */
+        return false;
+    h->machine = sl_read_u16(&r);
+    h->section_count = sl_read_u16(&r);
+    h->time_stamp = sl_read_u32(&r);
+    h->symbol_offset = sl_read_u32(&r);
+    h->symbol_count = sl_read_u32(&r);
+    h->optional_size = sl_read_u16(&r);
+    h->characteristics = sl_read_u16(&r);
+    h->optional_offset = sl_reader_offset(&r);
+    return !r.failed;
+}
+
+static bool read_optional_header(struct sl_object *object, struct pe *pe, struct headers *h)
+{
+    bool inside;
+    struct sl_bytes bytes = sl_bytes_slice(object->bytes, h->optional_offset, h->optional_size, &inside);
+    struct sl_reader r = sl_reader(bytes, false);
+    uint16_t magic = sl_read_u16(&r);
+    if (!inside || (magic != MAGIC_PE32 && magic != MAGIC_PE32_PLUS))
+        return false;
+    bool wide = magic == MAGIC_PE32_PLUS;
+    object->info.is_64bit = wide;
+    sl_reader_seek(&r, wide ? 24 : 28);
+    object->info.load_address = wide ? sl_read_u64(&r) : sl_read_u32(&r);
+    sl_reader_seek(&r, 56);
+    h->image_size = sl_read_u32(&r);
+    object->info.image_size = h->image_size;
+    sl_reader_seek(&r, wide ? 108 : 92);
+    uint32_t count = sl_read_u32(&r);
+    if (r.failed)
+        return false;
+    for (uint32_t i = 0; i < count && i < PE_DIRECTORIES && sl_reader_left(&r) >= 8; i++) {
+        pe->directories[i].address = sl_read_u32(&r);
+        pe->directories[i].size = sl_read_u32(&r);
+    }
+    return true;
+}
+
+/* The string table follows the symbols; its first word is its length, that word included. */
+static void find_symbol_table(const struct sl_object *object, struct pe *pe, const struct headers *h)
+{
+    bool inside;
+    uint64_t size = (uint64_t)h->symbol_count * SYMBOL_SIZE;
+    if (!h->symbol_offset)
+        return;
+    struct sl_bytes symbols = sl_bytes_slice(object->bytes, h->symbol_offset, size, &inside);
+    if (!inside)
+        return;
+    pe->symbols = symbols;
+    struct sl_reader r = sl_reader(object->bytes, false);
+    sl_reader_seek(&r, h->symbol_offset + size);
+    uint32_t length = sl_read_u32(&r);
+    pe->strings = sl_bytes_slice(object->bytes, h->symbol_offset + size, length, NULL);
+}
+
+struct sl_str pe_text(struct sl_bytes bytes, uint64_t offset, uint64_t *budget)
+{
+    if (offset >= bytes.size)
+        return (struct sl_str){NULL, 0};
+    uint64_t left = bytes.size - offset;
+    struct sl_bytes window = sl_bytes_slice(bytes, offset, left < *budget ? left : *budget, NULL);
+    struct sl_str text = sl_cstr_at(window, 0);
+    *budget -= text.size ? text.size : window.size && window.data[0] ? window.size : 0;
+    return text;
+}
+
+struct sl_str pe_string(const struct pe *pe, uint64_t offset, uint64_t *budget)
+{
+    return offset >= 4 ? pe_text(pe->strings, offset, budget) : (struct sl_str){NULL, 0};
+}
+
+/* "/123" is a decimal offset into the string table, "//AAAAAA" one in base 64. */
+static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, uint64_t *budget)
+{
+    struct sl_str name = {(const char *)raw.data, strnlen((const char *)raw.data, raw.size)};
+    uint64_t offset = 0;
+    if (name.size < 2 || name.data[0] != '/')
+        return name;
+    bool base64 = name.data[1] == '/';
+    for (size_t i = base64 ? 2 : 1; i < name.size; i++) {
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        char c = name.data[i];
+        const char *digit = base64 ? memchr(digits, c, 64) : NULL;
+        if (base64 ? !digit : c < '0' || c > '9')
+            return name;
+        offset = base64 ? offset * 64 + (uint64_t)(digit - digits) : offset * 10 + (uint64_t)(c - '0');
+    }
+    struct sl_str text = pe_string(pe, offset, budget);
+    return text.size ? text : name;
+}
+
+static bool read_sections(struct sl_object *object, struct pe *pe, const struct headers *h)
+{
+    struct sl_reader r = sl_reader(object->bytes, false);
+    sl_reader_seek(&r, h->optional_offset + h->optional_size);
+    if (r.failed || h->section_count > sl_reader_left(&r) / 40)
+        return false;
+    uint64_t budget = object->bytes.size;
+    pe->sections = SL_ARENA_ARRAY(&object->arena, struct pe_section, h->section_count + 1u);
+    if (!pe->sections)
+        return false;
+    for (size_t i = 0; i < h->section_count; i++) {
+        struct pe_section *s = &pe->sections[i];
+        struct sl_bytes name = sl_read_bytes(&r, 8);
+        s->virtual_size = sl_read_u32(&r);
+        s->address = sl_read_u32(&r);
+        s->raw_size = sl_read_u32(&r);
+        s->offset = sl_read_u32(&r);
+        sl_reader_skip(&r, 12);
+        s->executable = sl_read_u32(&r) & (SECTION_CODE | SECTION_EXECUTE);
+        s->name = section_name(pe, name, &budget);
+        s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data;
+    }
+    pe->section_count = h->section_count;
+    return true;
+}
+
+static void set_code_id(struct sl_object *object, const struct headers *h)
+{
+    char text[32];
+    int size = snprintf(text, sizeof text, "%08x%x", h->time_stamp, h->image_size);
+    char *copy = sl_arena_strndup(&object->arena, text, (size_t)size);
+    object->info.code_id = (struct sl_str){copy, copy ? (size_t)size : 0};
+}
+
+bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry)
+{
+    enum { ENTRY = 28 };
+    const struct pe *pe = object->impl;
+    const struct pe_directory *directory = &pe->directories[PE_DEBUG];
+    if (index >= directory->size / ENTRY)
+        return false;
+    struct sl_reader r = sl_reader(pe_at(object, directory->address), false);
+    sl_reader_seek(&r, index * ENTRY);
+    sl_read_u32(&r);
+    entry->time_stamp = sl_read_u32(&r);
+    sl_read_u16(&r);
+    entry->minor = sl_read_u16(&r);
+    entry->type = sl_read_u32(&r);
+    entry->size = sl_read_u32(&r);
+    entry->address = sl_read_u32(&r);
+    entry->offset = sl_read_u32(&r);
+    return !r.failed;
+}
+
+static struct sl_str record_path(struct sl_reader *r)
+{
+    struct sl_bytes rest = sl_read_bytes(r, sl_reader_left(r));
+    return sl_cstr_at(rest, 0);
+}
+
+/* RSDS: GUID, age, path. NB10: offset, time stamp, age, path. */
+static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *entry, struct sl_object_info *info)
+{
+    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+    struct sl_reader r = sl_reader(record, false);
+    struct sl_debug_id id = {0};
+    uint32_t signature = sl_read_u32(&r);
+    if (signature == 0x53445352) { /* "RSDS" */
+        struct sl_bytes guid = sl_read_bytes(&r, 16);
+        for (size_t i = 0; i < guid.size; i++)
+            id.uuid[i] = guid.data[order[i]];
+        id.age = sl_read_u32(&r);
+        if (entry->minor == PORTABLE_PDB_MINOR)
+            id.age = entry->time_stamp;
+    } else if (signature == 0x3031424E) { /* "NB10" */
+        sl_read_u32(&r);
+        struct sl_bytes stamp = sl_read_bytes(&r, 4);
+        for (size_t i = 0; i < stamp.size; i++)
+            id.uuid[i] = stamp.data[3 - i];
+        id.age = sl_read_u32(&r);
+        id.pdb20 = true;
+    } else {
+        return false;
+    }
+    if (r.failed)
+        return false;
+    info->debug_id = id;
+    info->debug_file = record_path(&r);
+    return true;
+}
+
+/* The record is where the file offset says, unless a tool moved the sections and left that offset alone. */
+static void set_debug_id(struct sl_object *object)
+{
+    struct pe_debug_entry entry;
+    for (size_t i = 0; pe_debug_entry(object, i, &entry); i++) {
+        if (entry.type != PE_DEBUG_CODEVIEW)
+            continue;
+        struct sl_bytes mapped = pe_at(object, entry.address);
+        mapped.size = mapped.size < entry.size ? mapped.size : entry.size;
+        if (read_codeview(sl_bytes_slice(object->bytes, entry.offset, entry.size, NULL), &entry, &object->info) ||
+            read_codeview(mapped, &entry, &object->info))
+            return;
+    }
+}
+
+/* A file that was stripped of its contents to stand for the real one on a symbol server. */
+static bool is_stub(const struct pe *pe)
+{
+    bool stub = false, empty = false;
+    for (size_t i = 0; i < pe->section_count; i++) {
+        stub = stub || sl_str_starts(pe->sections[i].name, SL_STR(".stub"));
+        empty = empty || (sl_str_equal(pe->sections[i].name, SL_STR(".pdata")) && !pe->sections[i].raw_size);
+    }
+    return stub && empty;
+}
+
+static bool has_debug_info(const struct pe *pe)
+{
+    for (size_t i = 0; i < pe->section_count; i++) {
+        const struct pe_section *s = &pe->sections[i];
+        if (s->offset && s->raw_size &&
+            (sl_str_equal(s->name, SL_STR(".debug_info")) || sl_str_equal(s->name, SL_STR(".zdebug_info"))))
+            return true;
+    }
+    return false;
+}
+
+static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
+{
+    struct headers h = {0};
+    struct pe *pe = SL_ARENA_NEW(&object->arena, struct pe);
+    if (!pe)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    object->impl = pe;
+    if (!read_file_header(object->bytes, &h))
+        return invalid(error, "bad file header");
+    if (!read_optional_header(object, pe, &h))
+        return invalid(error, "bad optional header");
+    find_symbol_table(object, pe, &h);
+    if (!read_sections(object, pe, &h) || !pe_index_sections(object))
+        return invalid(error, "section headers outside of the file");
+    bool stub = is_stub(pe);
+    struct sl_object_info *info = &object->info;
+    info->arch = object_machine_arch(h.machine);
+    info->kind = h.characteristics & FILE_DLL ? SL_KIND_LIB : stub ? SL_KIND_OTHER : SL_KIND_EXE;
+    set_code_id(object, &h);
+    set_debug_id(object);
+    /* the headers of a debug companion still name the table that was taken out of it */
+    const struct pe_directory *exceptions = &pe->directories[PE_EXCEPTIONS];
+    info->features.has_unwind_info =
+        !stub && exceptions->address && exceptions->size && pe_at(object, exceptions->address).size;
+    info->features.has_debug_info = has_debug_info(pe);
+    info->features.has_symbols = pe_has_symbols(object);
+    return SL_OK;
+}
+
+const struct object_format sl_object_pe = {
+    .format = SL_FORMAT_PE,
+    .open = pe_open,
+    .section = pe_section_bytes,
+    .section_info = pe_section_info,
+    .symbols = pe_symbols,
+};

@@ -1,0 +1,55 @@
+/* PE (Microsoft's "PE Format"; all little-endian): structures shared by the pe_*.c files. Private to this folder. */
+#pragma once
+
+#include "object/impl.h"
+
+enum { PE_EXPORTS = 0, PE_EXCEPTIONS = 3, PE_DEBUG = 6, PE_DIRECTORIES = 16 };
+
+struct pe_directory {
+    uint32_t address, size; /* relative */
+};
+
+struct pe_section {
+    struct sl_str name; /* a long one from the string table */
+    uint32_t address, virtual_size, offset, raw_size;
+    bool executable, cut_name; /* cut_name: it fills all eight bytes, so more may have stood there */
+    bool tried;                /* inflated: the result is in `inflated`, possibly empty */
+    struct sl_bytes inflated;
+};
+
+struct pe {
+    struct pe_section *sections;
+    size_t section_count;
+    const struct pe_section **by_address; /* those that take memory */
+    size_t mapped_count;
+    struct pe_directory directories[PE_DIRECTORIES];
+    struct sl_bytes symbols; /* COFF symbol table, 18 bytes per symbol */
+    struct sl_bytes strings; /* its names; offsets count from its 4-byte length */
+};
+
+/* One entry of the debug directory. */
+struct pe_debug_entry {
+    uint32_t time_stamp, type, size, address, offset;
+    uint16_t minor;
+};
+enum { PE_DEBUG_CODEVIEW = 2, PE_DEBUG_EMBEDDED_PPDB = 17 };
+bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry);
+
+/* The text at an offset of the string table. Texts may share bytes, so that a small file could name far more text than it
+ * has: what is read is taken from `*budget`, and without any left there are no names. */
+struct sl_str pe_string(const struct pe *pe, uint64_t offset, uint64_t *budget);
+struct sl_str pe_text(struct sl_bytes bytes, uint64_t offset, uint64_t *budget);
+
+bool pe_index_sections(struct sl_object *object); /* for the next two */
+
+/* The section around a relative address; NULL when there is none. */
+const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address);
+
+/* What the file holds from a relative address to the end of its section; empty when it holds nothing. */
+struct sl_bytes pe_at(const struct sl_object *object, uint32_t address);
+
+bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
+bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
+enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                        struct sl_error *error);
+bool pe_has_symbols(const struct sl_object *object);

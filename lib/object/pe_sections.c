@@ -1,0 +1,187 @@
+/* PE sections: finding them by name and by address, inflating what is compressed, the Portable PDB inside. */
+#include "object/pe.h"
+
+#include "object/embedded.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+
+/* An image is padded with zeros to whole pages: the virtual size is the true one, unless nothing set it. */
+static struct sl_bytes raw(const struct sl_object *object, const struct pe_section *s)
+{
+    uint32_t size = s->virtual_size && s->virtual_size < s->raw_size ? s->virtual_size : s->raw_size;
+    if (!s->offset || s->offset > object->bytes.size)
+        return (struct sl_bytes){NULL, 0};
+    uint64_t left = object->bytes.size - s->offset;
+    return sl_bytes_slice(object->bytes, s->offset, size < left ? size : left, NULL);
+}
+
+static uint32_t size_of(const struct pe_section *s)
+{
+    return s->virtual_size > s->raw_size ? s->virtual_size : s->raw_size;
+}
+
+static int by_address(const void *left, const void *right)
+{
+    const struct pe_section *a = *(const struct pe_section *const *)left, *b = *(const struct pe_section *const *)right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+bool pe_index_sections(struct sl_object *object)
+{
+    struct pe *pe = object->impl;
+    pe->by_address = SL_ARENA_ARRAY(&object->arena, const struct pe_section *, pe->section_count + 1);
+    if (!pe->by_address)
+        return false;
+    for (size_t i = 0; i < pe->section_count; i++)
+        if (size_of(&pe->sections[i]))
+            pe->by_address[pe->mapped_count++] = &pe->sections[i];
+    qsort(pe->by_address, pe->mapped_count, sizeof(void *), by_address);
+    return true;
+}
+
+const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
+{
+    size_t low = 0, high = pe->mapped_count;
+    while (low < high) { /* the first section beyond */
+        size_t middle = low + (high - low) / 2;
+        if (pe->by_address[middle]->address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct pe_section *s = low ? pe->by_address[low - 1] : NULL;
+    return s && address - s->address < size_of(s) ? s : NULL;
+}
+
+struct sl_bytes pe_at(const struct sl_object *object, uint32_t address)
+{
+    const struct pe_section *s = pe_section_at(object->impl, address);
+    struct sl_bytes bytes = s ? raw(object, s) : (struct sl_bytes){NULL, 0};
+    uint32_t within = s ? address - s->address : 0;
+    return within < bytes.size ? sl_bytes_slice(bytes, within, bytes.size - within, NULL) : (struct sl_bytes){NULL, 0};
+}
+
+/* A stream that inflates to exactly `size` bytes; negative `window_bits`: without the zlib header. */
+static struct sl_bytes inflate_exactly(struct sl_bytes in, uint64_t size, int window_bits, struct sl_arena *arena)
+{
+    enum { BEST_RATIO = 1032 }; /* deflate cannot do better: refuse impossible claims before allocating */
+    struct sl_bytes none = {NULL, 0};
+    z_stream z = {.next_in = (Bytef *)in.data};
+    if (size == 0 || size / BEST_RATIO > in.size)
+        return none;
+    uint8_t *out = sl_arena_alloc(arena, (size_t)size, 1);
+    if (!out || inflateInit2(&z, window_bits) != Z_OK)
+        return none;
+    size_t given = 0, done = 0;
+    int state = Z_OK;
+    while (state == Z_OK && done < size) {
+        z.avail_in = (uInt)(in.size - given > 1u << 30 ? 1u << 30 : in.size - given);
+        z.avail_out = (uInt)(size - done > 1u << 30 ? 1u << 30 : size - done);
+        z.next_in = (Bytef *)in.data + given;
+        z.next_out = out + done;
+        uInt in_step = z.avail_in, out_step = z.avail_out;
+        state = inflate(&z, Z_NO_FLUSH);
+        given += in_step - z.avail_in;
+        done += out_step - z.avail_out;
+    }
+    if (state == Z_OK && done == size) { /* the end of the stream must follow at once */
+        uint8_t more;
+        z.next_out = &more;
+        z.avail_out = 1;
+        z.avail_in = (uInt)(in.size - given > 1u << 30 ? 1u << 30 : in.size - given);
+        state = inflate(&z, Z_FINISH);
+        done += 1 - z.avail_out;
+    }
+    inflateEnd(&z);
+    return state == Z_STREAM_END && done == size ? (struct sl_bytes){out, done} : none;
+}
+
+/* ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream. */
+static struct sl_bytes inflate_section(struct sl_object *object, struct pe_section *s)
+{
+    struct sl_reader r = sl_reader(raw(object, s), true);
+    uint32_t magic = sl_read_u32(&r);
+    uint64_t size = sl_read_u64(&r);
+    if (s->tried)
+        return s->inflated;
+    s->tried = true;
+    if (!r.failed && magic == 0x5A4C4942 && size <= object->max_section_size)
+        s->inflated = inflate_exactly(sl_read_bytes(&r, sl_reader_left(&r)), size, MAX_WBITS, &object->arena);
+    return s->inflated;
+}
+
+/* `name` comes without its dot. Linkers that write no long names cut them to eight bytes (".eh_fram"), which is too
+ * little to tell the debug sections apart. */
+static bool has_name(const struct pe_section *s, struct sl_str name, bool *compressed)
+{
+    if (s->name.size < 2 || s->name.data[0] != '.')
+        return false;
+    struct sl_str own = {s->name.data + 1, s->name.size - 1};
+    *compressed = own.data[0] == 'z' && sl_str_starts(name, SL_STR("debug_")) &&
+                  sl_str_equal((struct sl_str){own.data + 1, own.size - 1}, name);
+    return *compressed || sl_str_equal(own, name) ||
+           (s->cut_name && name.size > own.size && sl_str_starts(name, own) && !sl_str_starts(own, SL_STR("debug_")));
+}
+
+bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
+{
+    struct pe *pe = object->impl;
+    for (size_t i = 0; i < pe->section_count; i++) {
+        struct pe_section *s = &pe->sections[i];
+        bool compressed;
+        if (!has_name(s, sl_str(name), &compressed))
+            continue;
+        *bytes = compressed ? inflate_section(object, s) : raw(object, s);
+        if (!bytes->size)
+            continue;
+        if (address)
+            *address = s->address;
+        return true;
+    }
+    *bytes = (struct sl_bytes){NULL, 0};
+    return false;
+}
+
+bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    const struct pe *pe = object->impl;
+    if (index >= pe->section_count)
+        return false;
+    const struct pe_section *s = &pe->sections[index];
+    *info = (struct sl_section_info){
+        .name = s->name,
+        .address = object->info.load_address + s->address,
+        .offset = s->offset,
+        .size = raw(object, s).size,
+        .compression = sl_str_starts(s->name, SL_STR(".zdebug_")) ? "zlib" : NULL,
+    };
+    return true;
+}
+
+enum sl_code sl_object_embedded_ppdb(const struct sl_object *object, struct sl_arena *arena, struct sl_bytes *ppdb,
+                                     struct sl_error *error)
+{
+    struct pe_debug_entry entry;
+    bool found = false, inside;
+    *ppdb = (struct sl_bytes){NULL, 0};
+    if (object->info.format != SL_FORMAT_PE)
+        return sl_fail(error, SL_NOT_FOUND, "not a PE file");
+    for (size_t i = 0; !found && pe_debug_entry(object, i, &entry); i++)
+        found = entry.type == PE_DEBUG_EMBEDDED_PPDB;
+    if (!found)
+        return sl_fail(error, SL_NOT_FOUND, "no Portable PDB inside");
+    if (entry.size < 8)
+        return sl_fail(error, SL_MALFORMED, "invalid length");
+    struct sl_reader r = sl_reader(sl_bytes_slice(object->bytes, entry.offset, entry.size, &inside), false);
+    if (!inside)
+        return sl_fail(error, SL_MALFORMED, "invalid blob offset");
+    if (sl_read_u32(&r) != 0x4244504D) /* "MPDB" */
+        return sl_fail(error, SL_MALFORMED, "invalid signature");
+    uint32_t size = sl_read_u32(&r);
+    if (size <= object->max_section_size)
+        *ppdb = inflate_exactly(sl_read_bytes(&r, sl_reader_left(&r)), size, -MAX_WBITS, arena);
+    return ppdb->size ? SL_OK : sl_fail(error, SL_MALFORMED, "invalid blob data");
+}

@@ -1,0 +1,148 @@
+/* PE symbols: the exports, then the functions of the COFF symbol table, which MinGW's linker leaves in images.
+ * Neither says how long a function is: to the next symbol, or the end of the section. */
+#include "object/pe.h"
+
+#include <stdlib.h>
+
+enum { SYMBOL_SIZE = 18, CLASS_EXTERNAL = 2, CLASS_STATIC = 3, TYPE_FUNCTION = 2 };
+
+struct exports {
+    struct sl_bytes addresses, names, ordinals;
+    struct pe_directory directory;
+    size_t count; /* of names */
+};
+
+static struct sl_bytes table(const struct sl_object *object, uint32_t address, uint32_t count, uint32_t item)
+{
+    struct sl_bytes bytes = pe_at(object, address);
+    size_t room = bytes.size / item;
+    return sl_bytes_slice(bytes, 0, (count < room ? count : room) * item, NULL);
+}
+
+static struct exports read_exports(const struct sl_object *object)
+{
+    const struct pe *pe = object->impl;
+    struct exports e = {.directory = pe->directories[PE_EXPORTS]};
+    if (!e.directory.size)
+        return e;
+    struct sl_reader r = sl_reader(pe_at(object, e.directory.address), false);
+    sl_reader_skip(&r, 20);
+    uint32_t address_count = sl_read_u32(&r), name_count = sl_read_u32(&r);
+    uint32_t addresses = sl_read_u32(&r), names = sl_read_u32(&r), ordinals = sl_read_u32(&r);
+    if (r.failed)
+        return e;
+    e.addresses = table(object, addresses, address_count, 4);
+    e.names = table(object, names, name_count, 4);
+    e.ordinals = table(object, ordinals, name_count, 2);
+    e.count = e.names.size / 4 < e.ordinals.size / 2 ? e.names.size / 4 : e.ordinals.size / 2;
+    return e;
+}
+
+static uint32_t word(struct sl_bytes bytes, uint64_t offset, unsigned size)
+{
+    struct sl_reader r = sl_reader(bytes, false);
+    sl_reader_seek(&r, offset);
+    return size == 2 ? sl_read_u16(&r) : sl_read_u32(&r);
+}
+
+/* The export of name `index`. An address inside of the directory is the text of a forwarder to another library. */
+static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, struct sl_symbol *symbol,
+                      uint64_t *budget)
+{
+    uint64_t ordinal = word(e->ordinals, index * 2, 2);
+    uint32_t address = word(e->addresses, ordinal * 4, 4);
+    const struct pe_section *s = address ? pe_section_at(object->impl, address) : NULL;
+    if (!s || !s->executable || (address >= e->directory.address && address - e->directory.address < e->directory.size))
+        return false;
+    symbol->address = address;
+    symbol->name = pe_text(pe_at(object, word(e->names, index * 4, 4)), 0, budget);
+    return symbol->name.size > 0;
+}
+
+/* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no function of this image. */
+static bool coff_at(const struct sl_object *object, size_t *at, struct sl_symbol *symbol, uint64_t *budget)
+{
+    const struct pe *pe = object->impl;
+    struct sl_reader r = sl_reader(pe->symbols, false);
+    sl_reader_seek(&r, *at);
+    struct sl_bytes raw = sl_read_bytes(&r, 8);
+    uint32_t value = sl_read_u32(&r);
+    uint16_t section = sl_read_u16(&r), type = sl_read_u16(&r);
+    uint8_t class = sl_read_u8(&r), auxiliary = sl_read_u8(&r);
+    *at += SYMBOL_SIZE * (1 + (size_t)auxiliary);
+    if (r.failed || type >> 4 != TYPE_FUNCTION || (class != CLASS_EXTERNAL && class != CLASS_STATIC) || section == 0 ||
+        section > pe->section_count || !pe->sections[section - 1].executable)
+        return false;
+    symbol->address = (uint64_t)pe->sections[section - 1].address + value;
+    if (word(raw, 0, 4))
+        symbol->name = (struct sl_str){(const char *)raw.data, strnlen((const char *)raw.data, 8)};
+    else
+        symbol->name = pe_string(pe, word(raw, 4, 4), budget);
+    return symbol->name.size > 0;
+}
+
+bool pe_has_symbols(const struct sl_object *object)
+{
+    const struct pe *pe = object->impl;
+    struct exports e = read_exports(object);
+    struct sl_symbol symbol;
+    uint64_t budget = object->bytes.size;
+    if (e.addresses.size)
+        return true;
+    for (size_t at = 0; at < pe->symbols.size;)
+        if (coff_at(object, &at, &symbol, &budget))
+            return true;
+    return false;
+}
+
+static int by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void estimate_sizes(const struct pe *pe, struct sl_symbol *symbols, size_t count, uint64_t *sorted)
+{
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = symbols[i].address;
+    qsort(sorted, count, sizeof *sorted, by_value);
+    for (size_t i = 0; i < count; i++) {
+        size_t low = 0, high = count;
+        while (low < high) { /* the first address beyond */
+            size_t middle = low + (high - low) / 2;
+            if (sorted[middle] <= symbols[i].address)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        const struct pe_section *s =
+            symbols[i].address <= UINT32_MAX ? pe_section_at(pe, (uint32_t)symbols[i].address) : NULL;
+        uint64_t end = s ? (uint64_t)s->address + (s->virtual_size ? s->virtual_size : s->raw_size) : 0;
+        if (low < count && sorted[low] < end)
+            end = sorted[low];
+        symbols[i].size = end > symbols[i].address ? end - symbols[i].address : 0;
+    }
+}
+
+enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **out, size_t *count,
+                        struct sl_error *error)
+{
+    const struct pe *pe = object->impl;
+    struct exports e = read_exports(object);
+    uint64_t budget = object->bytes.size;
+    size_t capacity = e.count + pe->symbols.size / SYMBOL_SIZE;
+    struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
+    uint64_t *sorted = malloc((capacity + 1) * sizeof *sorted);
+    if (!symbols || !sorted) {
+        free(sorted);
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    for (size_t i = 0; i < e.count; i++)
+        *count += export_at(object, &e, i, &symbols[*count], &budget);
+    for (size_t at = 0; at < pe->symbols.size;)
+        *count += coff_at(object, &at, &symbols[*count], &budget);
+    estimate_sizes(pe, symbols, *count, sorted);
+    free(sorted);
+    *out = symbols;
+    return SL_OK;
+}

@@ -1,0 +1,340 @@
+/* The line information of a module ("C13"): subsections with code ranges and their lines, the source files, and where
+ * inlined functions begin.
+ *
+ *     lines     (0xF2): offset u32, section u16, flags u16, size u32, then blocks, one per run of one file
+ *     checksums (0xF4): name u32, size u8, kind u8, bytes, padding to 4; a file is the offset of its record
+ *     inlinees  (0xF6): id u32, file u32, line u32 */
+#include "pdb/impl.h"
+
+#include <stdlib.h>
+
+enum { HIDDEN_LINE = 0xFEEFEE, HIDDEN_LINE_2 = 0xF00F00, LINE_MASK = 0xFFFFFF, HAS_COLUMNS = 1, IGNORE = 0x80000000 };
+
+bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data)
+{
+    while (sl_reader_left(r) >= 8) {
+        *kind = sl_read_u32(r);
+        *data = sl_read_bytes(r, sl_read_u32(r));
+        if (r->failed)
+            return false;
+        uint64_t padding = -(uint64_t)data->size & 3;
+        sl_reader_skip(r, padding < sl_reader_left(r) ? padding : sl_reader_left(r));
+        if (!(*kind & IGNORE))
+            return true;
+    }
+    return false;
+}
+
+/* ---- building the tables ---- */
+
+struct counts {
+    size_t sections, files, inlinees;
+};
+
+static void read_line_section(struct line_table *t, struct sl_bytes data)
+{
+    struct sl_reader r = sl_reader(data, false);
+    struct line_section s = {.order = (uint32_t)t->section_count};
+    s.offset = sl_read_u32(&r);
+    s.section = sl_read_u16(&r);
+    s.columns = sl_read_u16(&r) & HAS_COLUMNS;
+    s.size = sl_read_u32(&r);
+    s.blocks = sl_read_bytes(&r, sl_reader_left(&r));
+    if (!r.failed)
+        t->sections[t->section_count++] = s;
+}
+
+static void read_files(struct line_table *t, struct sl_bytes data)
+{
+    struct sl_reader r = sl_reader(data, false);
+    uint64_t budget = (1u << 20) + 64 * (uint64_t)data.size;
+    while (sl_reader_left(&r) >= 6) {
+        uint32_t at = (uint32_t)sl_reader_offset(&r), name = sl_read_u32(&r);
+        uint8_t size = sl_read_u8(&r);
+        sl_read_u8(&r);
+        sl_reader_skip(&r, size);
+        uint64_t padding = -(uint64_t)sl_reader_offset(&r) & 3;
+        sl_reader_skip(&r, padding < sl_reader_left(&r) ? padding : sl_reader_left(&r));
+        t->offsets[t->file_count].offset = at;
+        struct sl_file *file = &t->files[t->file_count++];
+        *file = (struct sl_file){.name = pdb_name(t->pdb, name, &budget)};
+        if (t->pdb->srcsrv)
+            srcsrv_find(t->pdb->srcsrv, file->name, file);
+    }
+}
+
+static void read_inlinees(struct line_table *t, struct sl_bytes data)
+{
+    struct sl_reader r = sl_reader(data, false);
+    uint32_t signature = sl_read_u32(&r);
+    while (signature <= 1 && sl_reader_left(&r) >= 12) {
+        struct inlinee inlinee = {.order = (uint32_t)t->inlinee_count};
+        inlinee.id = sl_read_u32(&r);
+        inlinee.file = sl_read_u32(&r);
+        inlinee.line = sl_read_u32(&r);
+        if (signature == 1)
+            sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
+        if (r.failed)
+            return;
+        t->inlinees[t->inlinee_count++] = inlinee;
+    }
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct line_section *a = left, *b = right;
+    if (a->section != b->section)
+        return a->section < b->section ? -1 : 1;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static int by_id(const void *left, const void *right)
+{
+    const struct inlinee *a = left, *b = right;
+    if (a->id != b->id)
+        return a->id < b->id ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
+{
+    struct raw_line *raw = t->raw;
+    size_t raw_capacity = t->raw_capacity;
+    struct counts most = {0};
+    struct sl_bytes data;
+    uint32_t kind;
+    *t = (struct line_table){.pdb = pdb, .arena = arena, .raw = raw, .raw_capacity = raw_capacity};
+    struct sl_reader r = sl_reader(c13, false);
+    while (c13_next(&r, &kind, &data)) {
+        most.sections += kind == C13_LINES;
+        most.files += kind == C13_CHECKSUMS && !most.files ? data.size / 6 : 0;
+        most.inlinees += kind == C13_INLINEES ? data.size / 12 : 0;
+    }
+    t->sections = SL_ARENA_ARRAY(arena, struct line_section, most.sections + 1);
+    t->offsets = SL_ARENA_ARRAY(arena, struct source_file, most.files + 1);
+    t->files = SL_ARENA_ARRAY(arena, struct sl_file, most.files + 1);
+    t->inlinees = SL_ARENA_ARRAY(arena, struct inlinee, most.inlinees + 1);
+    if (!t->sections || !t->offsets || !t->files || !t->inlinees)
+        return false;
+    r = sl_reader(c13, false);
+    while (c13_next(&r, &kind, &data)) {
+        switch (kind) {
+        case C13_LINES: read_line_section(t, data); break;
+        case C13_CHECKSUMS:
+            if (!t->file_count)
+                read_files(t, data);
+            break;
+        case C13_INLINEES: read_inlinees(t, data); break;
+        case C13_IMPORTS: t->imports = data; break;
+        default: break;
+        }
+    }
+    /* A line of 8 bytes belongs to one function, rarely to a few more that share code. */
+    t->copy_limit = 4096 + c13.size;
+    qsort(t->sections, t->section_count, sizeof *t->sections, by_place);
+    qsort(t->inlinees, t->inlinee_count, sizeof *t->inlinees, by_id);
+    return true;
+}
+
+/* ---- lines ---- */
+
+static uint32_t file_index(const struct line_table *t, uint32_t offset)
+{
+    size_t low = 0, high = t->file_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (t->offsets[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
+}
+
+bool raw_add(struct line_table *t, struct raw_line line)
+{
+    if (t->raw_count == t->raw_capacity) {
+        size_t capacity = t->raw_capacity ? t->raw_capacity * 2 : 256;
+        void *grown = realloc(t->raw, capacity * sizeof *t->raw);
+        if (!grown)
+            return false;
+        t->raw = grown;
+        t->raw_capacity = capacity;
+    }
+    line.order = (uint32_t)t->raw_count;
+    t->raw[t->raw_count++] = line;
+    return true;
+}
+
+static int by_offset(const void *left, const void *right)
+{
+    const struct raw_line *a = left, *b = right;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static void sort_raw(struct line_table *t)
+{
+    bool sorted = true;
+    for (size_t i = 1; i < t->raw_count && sorted; i++)
+        sorted = t->raw[i - 1].offset <= t->raw[i].offset;
+    if (!sorted)
+        qsort(t->raw, t->raw_count, sizeof *t->raw, by_offset);
+}
+
+/* Neighbours that differ in the column only become one; of two that overlap the first keeps what it has. */
+static uint32_t tidy(struct sl_line *lines, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct sl_line line = lines[i], *last = kept ? &lines[kept - 1] : NULL;
+        uint64_t end = line.address + line.size, taken = last ? last->address + last->size : 0;
+        if (end <= taken)
+            continue;
+        if (line.address < taken) {
+            line.address = taken;
+            line.size = end - taken;
+        }
+        if (last && line.address == taken && last->file == line.file && last->line == line.line)
+            last->size += line.size;
+        else
+            lines[kept++] = line;
+    }
+    return kept;
+}
+
+bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
+{
+    struct sl_line *lines = sl_arena_alloc(t->arena, t->raw_count * sizeof *lines + 1, _Alignof(struct sl_line));
+    uint32_t last_file = 0, last_index = SL_NO_FILE;
+    size_t count = 0;
+    if (!lines)
+        return false;
+    sort_raw(t);
+    for (size_t i = 0; i < t->raw_count; i++) {
+        struct raw_line raw = t->raw[i];
+        raw.order = (uint32_t)i;
+        raw.offset = pdb_address(t->pdb, section, raw.offset);
+        if (raw.offset != NOT_MAPPED && raw.size)
+            t->raw[count++] = raw;
+    }
+    t->raw_count = count;
+    sort_raw(t); /* translation may reorder code */
+    for (size_t i = 0; i < count; i++) {
+        const struct raw_line *raw = &t->raw[i];
+        if (last_index == SL_NO_FILE || raw->file != last_file) {
+            last_file = raw->file;
+            last_index = file_index(t, raw->file);
+        }
+        lines[i] = (struct sl_line){raw->offset, raw->size, last_index, raw->line};
+    }
+    *out = lines;
+    *out_count = tidy(lines, (uint32_t)count);
+    return true;
+}
+
+static bool read_block(struct line_table *t, const struct line_section *s, struct sl_reader *r)
+{
+    uint32_t file = sl_read_u32(r), count = sl_read_u32(r), size = sl_read_u32(r);
+    uint64_t need = 12 + (uint64_t)count * (s->columns ? 12 : 8);
+    if (r->failed || size < need || size - 12 > sl_reader_left(r))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t offset = sl_read_u32(r), line = sl_read_u32(r) & LINE_MASK, at;
+        if (line == HIDDEN_LINE || line == HIDDEN_LINE_2 || __builtin_add_overflow(s->offset, offset, &at))
+            continue;
+        if (!raw_add(t, (struct raw_line){.offset = at, .file = file, .line = line}))
+            return false;
+    }
+    sl_reader_skip(r, size - 12 - (uint64_t)count * 8);
+    return true;
+}
+
+static bool convert(struct line_table *t, struct line_section *s)
+{
+    struct sl_reader r = sl_reader(s->blocks, false);
+    uint32_t end;
+    s->converted = true;
+    t->raw_count = 0;
+    while (sl_reader_left(&r) >= 12 && read_block(t, s, &r))
+        continue;
+    if (__builtin_add_overflow(s->offset, s->size, &end))
+        end = UINT32_MAX;
+    sort_raw(t);
+    for (size_t i = 0; i < t->raw_count; i++) {
+        uint32_t next = i + 1 < t->raw_count ? t->raw[i + 1].offset : end;
+        t->raw[i].size = next > t->raw[i].offset ? next - t->raw[i].offset : 0;
+    }
+    return raw_convert(t, s->section, &s->lines, &s->line_count);
+}
+
+/* The subsection that begins last at or before the code. */
+static struct line_section *find_section(const struct line_table *t, uint16_t section, uint32_t offset)
+{
+    size_t low = 0, high = t->section_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct line_section *s = &t->sections[middle];
+        if (s->section < section || (s->section == section && s->offset <= offset))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && t->sections[low - 1].section == section ? &t->sections[low - 1] : NULL;
+}
+
+bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset, struct sl_function *f)
+{
+    struct line_section *s = find_section(t, section, offset);
+    f->lines = NULL;
+    f->line_count = 0;
+    if (!s)
+        return true;
+    if (!s->converted && !convert(t, s))
+        return false;
+    uint64_t end = f->address + f->size;
+    size_t first = 0, high = s->line_count;
+    while (first < high) { /* the first line that ends beyond the beginning */
+        size_t middle = first + (high - first) / 2;
+        if (s->lines[middle].address + s->lines[middle].size <= f->address)
+            first = middle + 1;
+        else
+            high = middle;
+    }
+    size_t last = first;
+    while (last < s->line_count && s->lines[last].address < end)
+        last++;
+    t->copied += last - first;
+    if (last == first || t->copied > t->copy_limit)
+        return true;
+    struct sl_line *lines = sl_arena_alloc(t->arena, (last - first) * sizeof *lines, _Alignof(struct sl_line));
+    if (!lines)
+        return false;
+    memcpy(lines, s->lines + first, (last - first) * sizeof *lines);
+    if (lines[0].address < f->address) {
+        lines[0].size -= f->address - lines[0].address;
+        lines[0].address = f->address;
+    }
+    struct sl_line *tail = &lines[last - first - 1];
+    if (tail->address + tail->size > end)
+        tail->size = end - tail->address;
+    f->lines = lines;
+    f->line_count = (uint32_t)(last - first);
+    return true;
+}
+
+struct inlinee *line_table_inlinee(struct line_table *t, uint32_t id)
+{
+    size_t low = 0, high = t->inlinee_count;
+    while (low < high) { /* the first one beyond `id`: of several equal ones the last counts */
+        size_t middle = low + (high - low) / 2;
+        if (t->inlinees[middle].id <= id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && t->inlinees[low - 1].id == id ? &t->inlinees[low - 1] : NULL;
+}

@@ -1,0 +1,378 @@
+/* The symbol records of a module: procedures, separated code and inlined calls, as trees of functions.
+ *
+ *     S_GPROC32                 depth 0: a function
+ *       S_BLOCK32               depth 1: only a scope
+ *         S_INLINESITE          depth 2: a child of the function
+ *           S_INLINESITE        depth 3: a child of the site above
+ *           S_INLINESITE_END
+ *         S_INLINESITE_END
+ *       S_END
+ *     S_END
+ *     S_SEPCODE                 depth 0: code of the procedure before it that lies elsewhere
+ *     S_END */
+#include "pdb/impl.h"
+
+#include "function/assemble.h"
+
+#include <stdlib.h>
+
+enum {
+    S_END = 0x0006,
+    S_THUNK32_ST = 0x0206,
+    S_BLOCK32_ST = 0x0207,
+    S_WITH32_ST = 0x0208,
+    S_LPROC32_ST = 0x100A,
+    S_GPROC32_ST = 0x100B,
+    S_LPROCMIPS_ST = 0x1010,
+    S_GPROCMIPS_ST = 0x1011,
+    S_LPROCIA64_ST = 0x1015,
+    S_GPROCIA64_ST = 0x1016,
+    S_GMANPROC_ST = 0x101A,
+    S_LMANPROC_ST = 0x101B,
+    S_THUNK32 = 0x1102,
+    S_BLOCK32 = 0x1103,
+    S_WITH32 = 0x1104,
+    S_LPROC32 = 0x110F,
+    S_GPROC32 = 0x1110,
+    S_LPROCMIPS = 0x1114,
+    S_GPROCMIPS = 0x1115,
+    S_LPROCIA64 = 0x1118,
+    S_GPROCIA64 = 0x1119,
+    S_GMANPROC = 0x112A,
+    S_LMANPROC = 0x112B,
+    S_SEPCODE = 0x1132,
+    S_LPROC32_ID = 0x1146,
+    S_GPROC32_ID = 0x1147,
+    S_LPROCMIPS_ID = 0x1148,
+    S_GPROCMIPS_ID = 0x1149,
+    S_LPROCIA64_ID = 0x114A,
+    S_GPROCIA64_ID = 0x114B,
+    S_INLINESITE = 0x114D,
+    S_INLINESITE_END = 0x114E,
+    S_PROC_ID_END = 0x114F,
+    S_LPROC32_DPC = 0x1155,
+    S_LPROC32_DPC_ID = 0x1156,
+    S_INLINESITE2 = 0x115D,
+};
+
+enum role { ROLE_NONE, ROLE_SCOPE, ROLE_END, ROLE_PROCEDURE, ROLE_SEPARATED, ROLE_INLINED };
+
+enum { NO_NODE = UINT32_MAX, NO_SKIP = UINT32_MAX, MAX_SCOPES = 4096 };
+
+struct node {
+    struct sl_function function;
+    uint32_t parent;       /* node; NO_NODE: outermost */
+    uint32_t inline_depth; /* 0: outermost */
+};
+
+struct place { /* where a procedure begins */
+    uint32_t offset;
+    uint16_t section;
+};
+
+struct scope {
+    uint32_t node;          /* the nearest function around, NO_NODE = none */
+    struct place procedure; /* the nearest one around */
+};
+
+struct child { /* for sorting */
+    uint64_t address;
+    uint32_t parent, node;
+};
+
+struct walk {
+    struct module_reader *reader;
+    struct sl_arena *arena;
+    struct sl_str name; /* of the last procedure, as is: */
+    struct place procedure;
+    bool has_procedure;
+    uint32_t depth;
+    uint32_t skip; /* what lies deeper is passed over */
+};
+
+static enum role role_of(uint16_t kind)
+{
+    switch (kind) {
+    case S_LPROC32_ST:
+    case S_GPROC32_ST:
+    case S_LPROC32:
+    case S_GPROC32:
+    case S_LPROC32_ID:
+    case S_GPROC32_ID:
+    case S_LPROC32_DPC:
+    case S_LPROC32_DPC_ID: return ROLE_PROCEDURE;
+    case S_SEPCODE: return ROLE_SEPARATED;
+    case S_INLINESITE:
+    case S_INLINESITE2: return ROLE_INLINED;
+    case S_END:
+    case S_PROC_ID_END:
+    case S_INLINESITE_END: return ROLE_END;
+    case S_THUNK32_ST:
+    case S_BLOCK32_ST:
+    case S_WITH32_ST:
+    case S_LPROCMIPS_ST:
+    case S_GPROCMIPS_ST:
+    case S_LPROCIA64_ST:
+    case S_GPROCIA64_ST:
+    case S_GMANPROC_ST:
+    case S_LMANPROC_ST:
+    case S_THUNK32:
+    case S_BLOCK32:
+    case S_WITH32:
+    case S_LPROCMIPS:
+    case S_GPROCMIPS:
+    case S_LPROCIA64:
+    case S_GPROCIA64:
+    case S_GMANPROC:
+    case S_LMANPROC:
+    case S_LPROCMIPS_ID:
+    case S_GPROCMIPS_ID:
+    case S_LPROCIA64_ID:
+    case S_GPROCIA64_ID: return ROLE_SCOPE;
+    default: return ROLE_NONE;
+    }
+}
+
+void module_reader_init(struct module_reader *r, const struct sl_pdb *pdb)
+{
+    *r = (struct module_reader){.pdb = pdb, .namer = {.pdb = pdb, .imports = {.pdb = pdb}}};
+}
+
+void module_reader_free(struct module_reader *r)
+{
+    namer_free(&r->namer);
+    free(r->lines.raw);
+    free(r->nodes);
+    free(r->scopes);
+    *r = (struct module_reader){0};
+}
+
+static struct node *node_add(struct module_reader *r)
+{
+    if (r->node_count == r->node_capacity) {
+        size_t capacity = r->node_capacity ? r->node_capacity * 2 : 256;
+        void *grown = realloc(r->nodes, capacity * sizeof *r->nodes);
+        if (!grown)
+            return NULL;
+        r->nodes = grown;
+        r->node_capacity = capacity;
+    }
+    struct node *node = &r->nodes[r->node_count++];
+    *node = (struct node){.parent = NO_NODE};
+    return node;
+}
+
+/* ---- the records ---- */
+
+/* Each of these reads one record and sets `*node` when it makes a function; false when out of memory. */
+
+static bool add_function(struct walk *w, uint16_t section, uint32_t offset, uint32_t size, uint32_t *node)
+{
+    uint32_t address = pdb_address(w->reader->pdb, section, offset);
+    if (address == NOT_MAPPED)
+        return true;
+    struct node *added = node_add(w->reader);
+    if (!added)
+        return false;
+    added->function = (struct sl_function){.address = address, .size = size, .name = w->name};
+    *node = (uint32_t)(added - w->reader->nodes);
+    return line_table_function(&w->reader->lines, section, offset, &added->function);
+}
+
+static bool read_procedure(struct walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
+{
+    sl_reader_skip(r, 12); /* parent, end, next */
+    uint32_t size = sl_read_u32(r);
+    sl_reader_skip(r, 8); /* where the prologue ends and the epilogue begins */
+    uint32_t type = sl_read_u32(r), offset = sl_read_u32(r);
+    uint16_t section = sl_read_u16(r);
+    sl_read_u8(r);
+    struct sl_str name;
+    if (kind == S_LPROC32_ST || kind == S_GPROC32_ST) {
+        struct sl_bytes text = sl_read_bytes(r, sl_read_u8(r));
+        name = (struct sl_str){(const char *)text.data, text.size};
+    } else {
+        name = sl_read_cstr(r);
+    }
+    if (r->failed || pdb_address(w->reader->pdb, section, offset) == NOT_MAPPED)
+        return true;
+    bool is_id = kind == S_LPROC32_ID || kind == S_GPROC32_ID || kind == S_LPROC32_DPC_ID;
+    w->name = namer_procedure(&w->reader->namer, w->arena, name, type, is_id);
+    w->procedure = (struct place){offset, section};
+    w->has_procedure = true;
+    return add_function(w, section, offset, size, node);
+}
+
+static bool read_separated(struct walk *w, struct sl_reader *r, uint32_t *node)
+{
+    sl_reader_skip(r, 8); /* parent, end */
+    uint32_t size = sl_read_u32(r);
+    sl_read_u32(r);
+    uint32_t offset = sl_read_u32(r), parent_offset = sl_read_u32(r);
+    uint16_t section = sl_read_u16(r);
+    sl_read_u16(r);
+    if (r->failed || !w->has_procedure || parent_offset != w->procedure.offset)
+        return true;
+    return add_function(w, section, offset, size, node);
+}
+
+static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around, uint32_t *node)
+{
+    uint32_t parent = around->node;
+    struct module_reader *reader = w->reader;
+    struct line_table *t = &reader->lines;
+    sl_reader_skip(r, 8); /* parent, end */
+    uint32_t id = sl_read_u32(r);
+    if (kind == S_INLINESITE2)
+        sl_read_u32(r); /* how often it ran, from a profile */
+    struct sl_bytes annotations = sl_read_bytes(r, sl_reader_left(r));
+    if (r->failed || parent == NO_NODE || reader->nodes[parent].inline_depth > SL_MAX_INLINE_DEPTH)
+        return true;
+    struct inlinee *inlinee = line_table_inlinee(t, id);
+    if (!inlinee || inlinee->nameless)
+        return true;
+    if (!inlinee->named) {
+        inlinee->named = namer_inlinee(&reader->namer, w->arena, id, &inlinee->name);
+        inlinee->nameless = !inlinee->named;
+    }
+    struct sl_line *lines;
+    uint32_t count;
+    if (inlinee->nameless || !inline_lines(t, inlinee, around->procedure.offset, annotations))
+        return true;
+    if (!raw_convert(t, around->procedure.section, &lines, &count))
+        return false;
+    if (!count)
+        return true;
+    struct node *added = node_add(reader);
+    if (!added)
+        return false;
+    added->parent = parent;
+    added->inline_depth = reader->nodes[parent].inline_depth + 1;
+    added->function = (struct sl_function){
+        .address = lines[0].address,
+        .size = lines[count - 1].address + lines[count - 1].size - lines[0].address,
+        .name = inlinee->name,
+        .lines = lines,
+        .line_count = count,
+        .call_file = SL_NO_FILE,
+    };
+    *node = (uint32_t)(added - reader->nodes);
+    return true;
+}
+
+/* Enters the scope of a record. What makes no function although it should hides all that it holds. */
+static bool open_scope(struct walk *w, uint16_t kind, enum role role, struct sl_reader *r)
+{
+    struct scope around = {.node = NO_NODE}, scope;
+    bool ok = true;
+    if (w->depth)
+        around = w->reader->scopes[w->depth - 1];
+    scope = around;
+    scope.node = NO_NODE;
+    switch (role) {
+    case ROLE_PROCEDURE: ok = read_procedure(w, kind, r, &scope.node); break;
+    case ROLE_SEPARATED: ok = read_separated(w, r, &scope.node); break;
+    case ROLE_INLINED: ok = read_inlined(w, kind, r, &around, &scope.node); break;
+    default: scope.node = around.node; break;
+    }
+    if (role == ROLE_PROCEDURE || role == ROLE_SEPARATED)
+        scope.procedure = w->procedure;
+    if (role != ROLE_SCOPE && scope.node == NO_NODE)
+        w->skip = w->depth;
+    w->reader->scopes[w->depth] = scope;
+    return ok;
+}
+
+static bool walk_records(struct walk *w, struct sl_bytes symbols)
+{
+    struct sl_reader all = sl_reader(symbols, false);
+    while (sl_reader_left(&all) >= 4) {
+        uint16_t size = sl_read_u16(&all);
+        struct sl_reader r = sl_reader(sl_read_bytes(&all, size), false);
+        uint16_t kind = sl_read_u16(&r);
+        if (all.failed || r.failed)
+            break;
+        enum role role = role_of(kind);
+        if (role == ROLE_NONE)
+            continue;
+        if (role == ROLE_END) {
+            w->depth -= w->depth > 0;
+            if (w->skip != NO_SKIP && w->depth <= w->skip)
+                w->skip = NO_SKIP;
+            continue;
+        }
+        if (w->skip == NO_SKIP && w->depth == MAX_SCOPES)
+            w->skip = w->depth;
+        if (w->skip == NO_SKIP && !open_scope(w, kind, role, &r))
+            return false;
+        w->depth++;
+    }
+    return true;
+}
+
+/* ---- the trees ---- */
+
+static int by_parent_and_address(const void *left, const void *right)
+{
+    const struct child *a = left, *b = right;
+    if (a->parent != b->parent)
+        return a->parent < b->parent ? -1 : 1;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->node > b->node) - (a->node < b->node);
+}
+
+/* Lays the nodes out: outermost functions in the order of their records, children by address. A parent comes before
+ * its children, so that its place is known when they are put there. */
+static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct sl_function_batch *batch)
+{
+    size_t count = r->node_count, outer = 0, inner = 0;
+    struct sl_function *functions = sl_arena_alloc(arena, count * sizeof *functions + 1, _Alignof(struct sl_function));
+    struct child *children = sl_arena_alloc(arena, count * sizeof *children + 1, _Alignof(struct child));
+    if (!functions || !children)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (r->nodes[i].parent == NO_NODE)
+            outer++;
+        else
+            children[inner++] = (struct child){r->nodes[i].function.address, r->nodes[i].parent, (uint32_t)i};
+    }
+    qsort(children, inner, sizeof *children, by_parent_and_address);
+    for (size_t i = 0; i < inner; i++) {
+        struct sl_function *parent = &r->nodes[children[i].parent].function;
+        if (!parent->inlinee_count++)
+            parent->inlinees = functions + outer + i;
+    }
+    for (size_t i = 0; i < inner; i++)
+        functions[outer + i] = r->nodes[children[i].node].function;
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++)
+        if (r->nodes[i].parent == NO_NODE)
+            functions[at++] = r->nodes[i].function;
+    *batch = (struct sl_function_batch){
+        .files = r->lines.files,
+        .file_count = r->lines.file_count,
+        .functions = functions,
+        .function_count = outer,
+    };
+    return true;
+}
+
+bool module_read(struct module_reader *r, const struct pdb_module *module, struct sl_arena *arena,
+                 struct sl_function_batch *batch)
+{
+    struct module_bytes bytes;
+    struct walk w = {.reader = r, .arena = arena, .skip = NO_SKIP};
+    *batch = (struct sl_function_batch){0};
+    if (!r->scopes)
+        r->scopes = calloc(MAX_SCOPES, sizeof *r->scopes);
+    if (!r->scopes || !pdb_module_bytes(r->pdb, module, arena, &bytes))
+        return false;
+    if (!bytes.symbols.size)
+        return true;
+    r->node_count = 0;
+    if (!line_table_open(&r->lines, r->pdb, bytes.c13, arena))
+        return false;
+    namer_begin_module(&r->namer, r->lines.imports, bytes.symbols.size);
+    return walk_records(&w, bytes.symbols) && build_trees(r, arena, batch);
+}

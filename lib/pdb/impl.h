@@ -1,0 +1,268 @@
+/* What the files of this folder share. Private to it. */
+#pragma once
+
+#include "base/map.h"
+#include "pdb/pdb.h"
+
+/* ---- msf.c: the container ---- */
+
+struct msf {
+    struct sl_bytes file;
+    unsigned page_shift;
+    uint32_t page_count;
+    uint32_t stream_count;
+    const uint32_t *sizes; /* per stream, bytes; NO_STREAM_SIZE = absent */
+    const uint32_t *pages; /* page numbers of all streams, one list after the other */
+    uint32_t *first;       /* per stream: index of its first page in `pages` */
+};
+
+/* One stream; valid as long as its `struct msf`. */
+struct msf_stream {
+    const struct msf *msf;
+    const uint32_t *pages;
+    uint32_t size;
+    const uint8_t *flat; /* not NULL: the pages lie together */
+};
+
+enum { NO_STREAM = 0xFFFF, STREAM_INFO = 1, STREAM_TPI = 2, STREAM_DBI = 3, STREAM_IPI = 4 };
+
+enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error);
+
+/* False (and an empty stream) when it is absent or one of its pages is outside of the file. */
+bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *stream);
+
+/* The bytes [offset, offset + size) of the stream: in place when their pages lie together, else copied into `arena`.
+ * False when outside or out of memory. */
+bool msf_view(const struct msf_stream *stream, uint64_t offset, uint64_t size, struct sl_arena *arena,
+              struct sl_bytes *bytes);
+
+static inline bool msf_all(const struct msf_stream *stream, struct sl_arena *arena, struct sl_bytes *bytes)
+{
+    return msf_view(stream, 0, stream->size, arena, bytes);
+}
+
+/* ---- types.c: the type (TPI) and id (IPI) streams ---- */
+
+/* Offsets of every ANCHOR_STEP-th record: a lookup walks the few records in between. */
+struct type_table {
+    struct msf_stream stream;
+    uint32_t begin, end; /* type indexes: begin <= index < end */
+    uint32_t records;    /* offset of the first record */
+    uint32_t *anchors;
+};
+
+struct type_record {
+    uint16_t leaf;
+    struct sl_reader data; /* after the leaf */
+};
+
+/* Walks the whole stream once. An absent or malformed stream gives an empty table. */
+bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *arena, struct type_table *table);
+
+/* False when there is no such record. What lies across pages is copied into `arena`. */
+bool type_table_get(const struct type_table *table, uint32_t index, struct sl_arena *arena, struct type_record *record);
+
+/* ---- pdb.c: the parts that are read at opening ---- */
+
+struct pdb_section {
+    uint32_t address, size;
+    bool executable;
+};
+
+struct pdb_module {
+    struct sl_str name;
+    uint16_t stream;
+    uint32_t symbol_size, c11_size, c13_size;
+};
+
+struct srcsrv_table; /* srcsrv.c */
+
+struct sl_pdb {
+    struct msf msf;
+    struct sl_arena *arena;
+    struct pdb_section *sections; /* those that section:offset pairs refer to */
+    size_t section_count;
+    struct sl_bytes omap; /* OMAP from source, 8 bytes per record */
+    bool has_omap, no_addresses /* translation is needed, but missing */;
+    struct sl_bytes names; /* text of the /names stream */
+    uint16_t symbol_stream;
+    struct pdb_module *modules;
+    size_t module_count;
+    struct type_table types, ids;
+    bool types_tried;
+    struct srcsrv_table *srcsrv; /* NULL: none, or of a system whose entries are not kept */
+};
+
+enum { NOT_MAPPED = 0xFFFFFFFF };
+
+/* Relative address of a section:offset pair (sections count from 1), through OMAP; NOT_MAPPED when there is none. */
+uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset);
+
+/* A text of the /names stream: empty when there is none, or none of a sensible length. Texts may share bytes, so that a
+ * small table could name far more text than there is: what is read is taken from `*budget`. */
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, uint64_t *budget);
+
+/* Bytes of one module's stream. */
+struct module_bytes {
+    struct sl_bytes symbols; /* after the signature */
+    struct sl_bytes c13;
+};
+/* False when the module's stream is damaged; a module without a stream gives empty bytes. */
+bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
+                      struct module_bytes *bytes);
+
+/* ---- c13.c: lines, files and inlinees of a module ---- */
+
+enum {
+    C13_LINES = 0xF2,
+    C13_CHECKSUMS = 0xF4,
+    C13_INLINEES = 0xF6,
+    C13_IMPORTS = 0xF7,
+    C13_EXPORTS = 0xF8,
+};
+
+/* The next subsection: false at the end. Ignored ones are passed over. */
+bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data);
+
+struct line_section {
+    uint32_t offset, size;
+    uint16_t section;
+    bool columns, converted;
+    struct sl_bytes blocks;
+    struct sl_line *lines; /* once converted */
+    uint32_t line_count;
+    uint32_t order; /* in the file */
+};
+
+struct source_file { /* a record of the checksum subsection; its index is the batch's file index */
+    uint32_t offset;
+};
+
+struct inlinee {
+    uint32_t id, file, line;
+    uint32_t order;
+    bool named, nameless; /* `name` was made; it could not be */
+    struct sl_str name;
+};
+
+/* A line before its address is known. */
+struct raw_line {
+    uint32_t offset; /* in the section */
+    uint32_t size;   /* 0 = not known */
+    uint32_t file;   /* offset in the checksum subsection */
+    uint32_t line;
+    uint32_t order;
+};
+
+struct line_table {
+    const struct sl_pdb *pdb;
+    struct sl_arena *arena;
+    struct line_section *sections; /* sorted by section and offset */
+    struct source_file *offsets;   /* sorted */
+    struct sl_file *files;
+    struct inlinee *inlinees; /* sorted by id */
+    struct sl_bytes imports;  /* the cross-module imports subsection */
+    size_t section_count, file_count, inlinee_count;
+    struct raw_line *raw; /* scratch, malloc'ed, kept from module to module */
+    size_t raw_count, raw_capacity;
+    uint64_t copied; /* lines handed out so far, and how many may be */
+    uint64_t copy_limit;
+};
+
+bool line_table_open(struct line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena);
+
+/* The lines of [address, address + size), where the code begins at section:offset; into the arena. */
+bool line_table_function(struct line_table *table, uint16_t section, uint32_t offset, struct sl_function *function);
+
+struct inlinee *line_table_inlinee(struct line_table *table, uint32_t id);
+
+bool raw_add(struct line_table *table, struct raw_line line);
+
+/* The collected raw lines as addresses: sorted, mapped, merged, without overlaps. False when out of memory. */
+bool raw_convert(struct line_table *table, uint16_t section, struct sl_line **lines, uint32_t *count);
+
+/* ---- inline.c ---- */
+
+/* Collects the lines of an inlined call as raw lines (table->raw). `start` is the offset of the procedure in its
+ * section. False when the annotations are malformed. */
+bool inline_lines(struct line_table *table, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations);
+
+/* ---- imports.c: types of other modules, which link-time code generation leaves behind ---- */
+
+struct module_exports { /* pairs of (local, global) indexes, sorted */
+    bool tried;
+    const uint32_t *pairs;
+    size_t count;
+};
+
+enum { MAX_IMPORTED_MODULES = 2048 }; /* an index has eleven bits for them */
+
+struct imports {
+    const struct sl_pdb *pdb;
+    struct sl_bytes subsection;             /* of the module being read: per imported module its name, count, indexes */
+    uint32_t offsets[MAX_IMPORTED_MODULES]; /* of each imported module in it */
+    size_t count;
+    struct sl_arena arena;          /* of what follows, kept from module to module */
+    struct module_exports *exports; /* per module of the file */
+    struct sl_map modules;          /* lower-cased name -> struct pdb_module */
+};
+
+void imports_free(struct imports *imports);
+void imports_begin_module(struct imports *imports, struct sl_bytes subsection);
+
+/* The global index behind a cross-module one (bit 31 set). */
+bool imports_resolve(struct imports *imports, uint32_t index, uint32_t *global);
+
+/* ---- names.c ---- */
+
+/* Prints names; one per thread. */
+struct namer {
+    const struct sl_pdb *pdb;
+    struct imports imports;
+    struct sl_arena scratch; /* of one name */
+    struct sl_buf out;       /* the name being made */
+    unsigned depth;          /* of the type being printed */
+    unsigned steps;          /* records read for this name */
+    uint64_t text_left;      /* bytes of names and */
+    uint64_t steps_left;     /* records that this module may still cost */
+};
+
+void namer_free(struct namer *namer);
+
+/* Names of a module whose symbols have `size` bytes follow; `imports` is its subsection of cross-module imports. */
+void namer_begin_module(struct namer *namer, struct sl_bytes imports, size_t size);
+
+/* `name(arguments)` of a procedure; with `is_id` the type is an index of the id stream. The bare name when the type says
+ * nothing or cannot be printed. */
+struct sl_str namer_procedure(struct namer *namer, struct sl_arena *arena, struct sl_str name, uint32_t type,
+                              bool is_id);
+
+/* The name of an id (inlined function). False when it cannot be printed. */
+bool namer_inlinee(struct namer *namer, struct sl_arena *arena, uint32_t id, struct sl_str *name);
+
+/* ---- functions.c ---- */
+
+/* Scratch of one thread, kept from module to module. */
+struct module_reader {
+    const struct sl_pdb *pdb;
+    struct line_table lines;
+    struct namer namer;
+    struct node *nodes;
+    struct scope *scopes;
+    size_t node_count, node_capacity;
+};
+
+void module_reader_init(struct module_reader *reader, const struct sl_pdb *pdb);
+void module_reader_free(struct module_reader *reader);
+
+/* The functions of one module into `batch` (in the arena). False when the module cannot be read. */
+bool module_read(struct module_reader *reader, const struct pdb_module *module, struct sl_arena *arena,
+                 struct sl_function_batch *batch);
+
+/* ---- srcsrv.c ---- */
+
+/* Reads the text of a srcsrv stream. `*table` is NULL unless its entries are kept. */
+void srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl_str *vcs, struct srcsrv_table **table);
+
+/* Depot path and revision of a build path, if there are any. */
+void srcsrv_find(const struct srcsrv_table *table, struct sl_str path, struct sl_file *file);

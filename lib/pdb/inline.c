@@ -1,0 +1,109 @@
+/* Binary annotations: the line program of one inlined call (CVInlineeBinaryAnnotations of cvinfo.h).
+ *
+ * Numbers are compressed: 0xxxxxxx one byte, 10xxxxxx two, 110xxxxx four, big-endian; signed ones keep the sign in bit 0. */
+#include "pdb/impl.h"
+
+enum annotation {
+    END,
+    CODE_OFFSET,
+    CODE_BASE,
+    CODE_DELTA,
+    CODE_LENGTH,
+    CHANGE_FILE,
+    LINE_DELTA,
+    LINE_END_DELTA,
+    RANGE_KIND,
+    COLUMN_START,
+    COLUMN_END_DELTA,
+    CODE_AND_LINE_DELTA,
+    CODE_LENGTH_AND_DELTA,
+    COLUMN_END,
+};
+
+struct state {
+    uint32_t offset, base, file, line, length, kind;
+    bool has_length;
+    uint32_t last_kind;
+};
+
+static uint32_t number(struct sl_reader *r)
+{
+    uint8_t first = sl_read_u8(r);
+    if (!(first & 0x80))
+        return first;
+    if (!(first & 0x40))
+        return (uint32_t)(first & 0x3F) << 8 | sl_read_u8(r);
+    if (first & 0x20)
+        r->failed = true;
+    uint32_t value = (uint32_t)(first & 0x1F) << 24;
+    value |= (uint32_t)sl_read_u8(r) << 16;
+    value |= (uint32_t)sl_read_u8(r) << 8;
+    return value | sl_read_u8(r);
+}
+
+static uint32_t sign(uint32_t value)
+{
+    return value & 1 ? 0 - (value >> 1) : value >> 1;
+}
+
+static bool emit(struct line_table *t, struct state *s)
+{
+    uint32_t at = s->offset + s->base;
+    struct raw_line *last = t->raw_count ? &t->raw[t->raw_count - 1] : NULL;
+    if (last && !last->size && s->last_kind == s->kind && at > last->offset)
+        last->size = at - last->offset;
+    struct raw_line line = {.offset = at, .size = s->has_length ? s->length : 0, .file = s->file, .line = s->line};
+    s->has_length = false;
+    s->last_kind = s->kind;
+    return raw_add(t, line);
+}
+
+static bool apply(struct line_table *t, struct state *s, uint32_t op, struct sl_reader *r)
+{
+    uint32_t value = number(r);
+    switch (op) {
+    case CODE_OFFSET: s->offset = value; return true;
+    case CODE_BASE: s->base = value; return true;
+    case CODE_DELTA: s->offset += value; return emit(t, s);
+    case CODE_LENGTH:
+        if (t->raw_count && !t->raw[t->raw_count - 1].size)
+            t->raw[t->raw_count - 1].size = value;
+        s->offset += value;
+        return true;
+    case CHANGE_FILE: s->file = value; return true;
+    case LINE_DELTA: s->line += sign(value); return true;
+    case RANGE_KIND: s->kind = value; return true;
+    case LINE_END_DELTA:
+    case COLUMN_START:
+    case COLUMN_END_DELTA:
+    case COLUMN_END: return true;
+    case CODE_AND_LINE_DELTA:
+        s->offset += value & 15;
+        s->line += sign(value >> 4);
+        return emit(t, s);
+    case CODE_LENGTH_AND_DELTA:
+        s->length = value;
+        s->has_length = true;
+        s->offset += number(r);
+        return emit(t, s);
+    default: return false;
+    }
+}
+
+bool inline_lines(struct line_table *t, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations)
+{
+    struct sl_reader r = sl_reader(annotations, false);
+    struct state s = {.offset = start, .file = inlinee->file, .line = inlinee->line, .kind = 1, .last_kind = 1};
+    t->raw_count = 0;
+    while (sl_reader_left(&r)) {
+        uint32_t op = number(&r);
+        if (op == END && !r.failed)
+            break;
+        if (r.failed || !apply(t, &s, op, &r) || r.failed)
+            return false;
+    }
+    for (size_t i = 0; i < t->raw_count; i++)
+        if (!t->raw[i].size)
+            t->raw[i].size = 1; /* nothing tells how long it is */
+    return true;
+}

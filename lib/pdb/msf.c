@@ -1,0 +1,152 @@
+/* The multi-stream file: a small file system of pages.
+ *
+ *     superblock ─▶ pages of the page list ─▶ pages of the directory ─▶ per stream: size, page numbers */
+#include "pdb/impl.h"
+
+enum { MAGIC_SIZE = 32, SUPERBLOCK = 52, NO_STREAM_SIZE = 0xFFFFFFFF };
+enum { MIN_PAGE_SHIFT = 8, MAX_PAGE_SHIFT = 23 };
+
+static enum sl_code invalid(struct sl_error *error, const char *what)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
+}
+
+static uint32_t pages_of(const struct msf *msf, uint32_t size)
+{
+    return size == (uint32_t)NO_STREAM_SIZE
+               ? 0
+               : (uint32_t)(((uint64_t)size + (1u << msf->page_shift) - 1) >> msf->page_shift);
+}
+
+/* Checks a page list and sees whether the pages follow one another. */
+static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t size, struct msf_stream *s)
+{
+    uint32_t count = pages_of(msf, size), page_size = 1u << msf->page_shift;
+    bool together = count > 0;
+    *s = (struct msf_stream){msf, pages, size, NULL};
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)pages[i] << msf->page_shift, need = page_size;
+        if (i == count - 1)
+            need = size - (uint64_t)i * page_size;
+        if (pages[i] == 0 || pages[i] > msf->page_count || at > msf->file.size || need > msf->file.size - at)
+            return false;
+        together = together && pages[i] - pages[0] == i;
+    }
+    if (together)
+        s->flat = msf->file.data + ((uint64_t)pages[0] << msf->page_shift);
+    return true;
+}
+
+bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *s)
+{
+    *s = (struct msf_stream){.msf = msf};
+    if (index == NO_STREAM || index >= msf->stream_count || msf->sizes[index] == (uint32_t)NO_STREAM_SIZE)
+        return false;
+    if (set_pages(msf, msf->pages + msf->first[index], msf->sizes[index], s))
+        return true;
+    *s = (struct msf_stream){.msf = msf};
+    return false;
+}
+
+bool msf_view(const struct msf_stream *s, uint64_t offset, uint64_t size, struct sl_arena *arena,
+              struct sl_bytes *bytes)
+{
+    *bytes = (struct sl_bytes){NULL, 0};
+    if (offset > s->size || size > s->size - offset)
+        return false;
+    if (size == 0)
+        return true;
+    if (s->flat) {
+        *bytes = (struct sl_bytes){s->flat + offset, (size_t)size};
+        return true;
+    }
+    unsigned shift = s->msf->page_shift;
+    const uint8_t *file = s->msf->file.data;
+    uint64_t page = offset >> shift, last = (offset + size - 1) >> shift;
+    uint64_t within = offset & ((1u << shift) - 1);
+    const uint8_t *begin = file + ((uint64_t)s->pages[page] << shift) + within;
+    uint64_t next = page;
+    while (next < last && s->pages[next + 1] == s->pages[next] + 1)
+        next++;
+    if (next == last) {
+        *bytes = (struct sl_bytes){begin, (size_t)size};
+        return true;
+    }
+    uint8_t *copy = sl_arena_alloc(arena, (size_t)size, 8);
+    if (!copy)
+        return false;
+    for (uint64_t done = 0; done < size; page++, within = 0) {
+        uint64_t piece = (1u << shift) - within;
+        if (piece > size - done)
+            piece = size - done;
+        memcpy(copy + done, file + ((uint64_t)s->pages[page] << shift) + within, (size_t)piece);
+        done += piece;
+    }
+    *bytes = (struct sl_bytes){copy, (size_t)size};
+    return true;
+}
+
+/* `count` little-endian numbers as an array of the host's. */
+static uint32_t *words(struct sl_bytes bytes, size_t count, struct sl_arena *arena)
+{
+    uint32_t *out = SL_ARENA_ARRAY(arena, uint32_t, count + 1);
+    struct sl_reader r = sl_reader(bytes, false);
+    for (size_t i = 0; out && i < count; i++)
+        out[i] = sl_read_u32(&r);
+    return out && !r.failed ? out : NULL;
+}
+
+/* Streams share no pages in a file that a program wrote; lists that overlap many times over would make work out of
+ * nothing. Stream 0 is an old copy of the directory, whose pages may have been used again. */
+static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count, struct sl_arena *arena)
+{
+    uint64_t pages = 0, own = 0;
+    if (count < 1 || directory[0] > count - 1)
+        return false;
+    msf->stream_count = directory[0];
+    msf->sizes = directory + 1;
+    msf->pages = directory + 1 + msf->stream_count;
+    msf->first = SL_ARENA_ARRAY(arena, uint32_t, msf->stream_count + 1);
+    if (!msf->first)
+        return false;
+    for (uint32_t i = 0; i < msf->stream_count; i++) {
+        msf->first[i] = (uint32_t)pages;
+        pages += pages_of(msf, msf->sizes[i]);
+        own += i ? pages_of(msf, msf->sizes[i]) : 0;
+        if (pages > count - 1 - msf->stream_count)
+            return false;
+    }
+    return own <= 2 * ((msf->file.size >> msf->page_shift) + 1);
+}
+
+enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error)
+{
+    struct sl_reader r = sl_reader(file, false);
+    *msf = (struct msf){.file = file};
+    sl_reader_skip(&r, MAGIC_SIZE);
+    uint32_t page_size = sl_read_u32(&r);
+    sl_read_u32(&r);
+    msf->page_count = sl_read_u32(&r);
+    uint32_t size = sl_read_u32(&r);
+    sl_read_u32(&r);
+    while (msf->page_shift < MAX_PAGE_SHIFT && page_size > 1u << msf->page_shift)
+        msf->page_shift++;
+    if (r.failed || page_size != 1u << msf->page_shift || msf->page_shift < MIN_PAGE_SHIFT)
+        return invalid(error, "bad page size");
+    if (size > file.size || size == (uint32_t)NO_STREAM_SIZE)
+        return invalid(error, "directory larger than the file");
+
+    struct msf_stream stream;
+    struct sl_bytes bytes = {NULL, 0};
+    uint32_t list_size = pages_of(msf, size) * 4, roots = pages_of(msf, list_size);
+    uint32_t *root = words(sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
+    if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))
+        return invalid(error, "list of directory pages outside of the file");
+    uint32_t *list = words(bytes, list_size / 4, arena);
+    if (!list || !set_pages(msf, list, size, &stream) || !msf_all(&stream, arena, &bytes))
+        return invalid(error, "directory outside of the file");
+    uint32_t *directory = words(bytes, size / 4, arena);
+    if (!directory || !set_streams(msf, directory, size / 4, arena))
+        return invalid(error, "bad stream directory");
+    return SL_OK;
+}

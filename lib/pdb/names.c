@@ -1,0 +1,588 @@
+/* Names of functions with the types of their arguments, as crash reports show them: no return type, no keywords,
+ * `name(arg, arg) const`. Types are a graph that a hostile file may close to a circle: depth, records per name and
+ * length are limited, and a name over a limit falls back to what the symbol itself says. */
+#include "pdb/impl.h"
+
+enum { MAX_DEPTH = 64, MAX_STEPS = 4096, MAX_TEXT = 16 << 10, MAX_SCRATCH = 8 << 20 };
+
+enum {
+    LF_MODIFIER = 0x1001,
+    LF_POINTER = 0x1002,
+    LF_ARRAY_ST = 0x1003,
+    LF_CLASS_ST = 0x1004,
+    LF_STRUCTURE_ST = 0x1005,
+    LF_UNION_ST = 0x1006,
+    LF_ENUM_ST = 0x1007,
+    LF_PROCEDURE = 0x1008,
+    LF_MFUNCTION = 0x1009,
+    LF_ARGLIST = 0x1201,
+    LF_ARRAY = 0x1503,
+    LF_CLASS = 0x1504,
+    LF_STRUCTURE = 0x1505,
+    LF_UNION = 0x1506,
+    LF_ENUM = 0x1507,
+    LF_INTERFACE = 0x1519,
+    LF_FUNC_ID = 0x1601,
+    LF_MFUNC_ID = 0x1602,
+    LF_STRING_ID = 0x1605,
+};
+
+enum { MODIFIER_CONST = 1, POINTER_CONST = 0x400, FUNCTION_CONSTRUCTOR = 2 };
+enum { MODE_POINTER, MODE_REFERENCE, MODE_MEMBER, MODE_METHOD, MODE_RVALUE };
+
+struct sigil { /* one level of a pointer type */
+    uint8_t mode;
+    bool constant, pointee_constant;
+};
+
+static bool type_name(struct namer *n, uint32_t index);
+
+void namer_free(struct namer *n)
+{
+    imports_free(&n->imports);
+    sl_arena_free(&n->scratch);
+    sl_buf_free(&n->out);
+}
+
+static void put(struct namer *n, const char *text)
+{
+    sl_buf_cstr(&n->out, text);
+}
+
+static bool get(struct namer *n, const struct type_table *table, uint32_t index, struct type_record *record)
+{
+    uint32_t global;
+    if (n->steps == MAX_STEPS || !n->steps_left)
+        return false;
+    n->steps++;
+    n->steps_left--;
+    if (index >> 31 && imports_resolve(&n->imports, index, &global))
+        index = global;
+    return type_table_get(table, index, &n->scratch, record);
+}
+
+static bool get_type(struct namer *n, uint32_t index, struct type_record *record)
+{
+    return get(n, &n->pdb->types, index, record);
+}
+
+/* ---- simple types ---- */
+
+static const char *simple_name(uint32_t kind)
+{
+    static const char *const names[256] = {
+        [0x00] = "<NoType>",
+        [0x03] = "void",
+        [0x08] = "HRESULT",
+        [0x10] = "signed char",
+        [0x11] = "short",
+        [0x12] = "long",
+        [0x13] = "long long",
+        [0x14] = "int128_t",
+        [0x20] = "unsigned char",
+        [0x21] = "unsigned short",
+        [0x22] = "unsigned long",
+        [0x23] = "unsigned long long",
+        [0x24] = "uint128_t",
+        [0x30] = "bool",
+        [0x31] = "bool16_t",
+        [0x32] = "bool32_t",
+        [0x33] = "bool64_t",
+        [0x40] = "float",
+        [0x41] = "double",
+        [0x42] = "long double",
+        [0x43] = "long double",
+        [0x44] = "float48_t",
+        [0x45] = "float",
+        [0x46] = "float16_t",
+        [0x50] = "complex<float>",
+        [0x51] = "complex<double>",
+        [0x52] = "complex<long double>",
+        [0x53] = "complex<long double>",
+        [0x68] = "int8_t",
+        [0x69] = "uint8_t",
+        [0x70] = "char",
+        [0x71] = "wchar_t",
+        [0x72] = "int16_t",
+        [0x73] = "uint16_t",
+        [0x74] = "int",
+        [0x75] = "unsigned int",
+        [0x76] = "int64_t",
+        [0x77] = "uint64_t",
+        [0x78] = "int128_t",
+        [0x79] = "uint128_t",
+        [0x7A] = "char16_t",
+        [0x7B] = "char32_t",
+        [0x7C] = "char8_t",
+    };
+    return names[kind & 0xFF];
+}
+
+static bool is_simple(const struct namer *n, uint32_t index)
+{
+    return index < 0x1000 && index < n->pdb->types.begin;
+}
+
+static bool simple(struct namer *n, uint32_t index, bool constant)
+{
+    const char *name = simple_name(index);
+    bool pointer = index & 0xF00;
+    if (!name)
+        return false;
+    if (constant && !pointer)
+        put(n, "const ");
+    put(n, name);
+    if (pointer)
+        put(n, constant ? "* const" : "*");
+    return true;
+}
+
+/* ---- sizes, for the dimensions of arrays ---- */
+
+/* A "numeric leaf": a small number by itself, a larger one after its kind. */
+static uint64_t numeric(struct sl_reader *r)
+{
+    uint16_t leaf = sl_read_u16(r);
+    if (leaf < 0x8000)
+        return leaf;
+    switch (leaf) {
+    case 0x8000: return (uint64_t)(int8_t)sl_read_u8(r);
+    case 0x8001: return (uint64_t)(int16_t)sl_read_u16(r);
+    case 0x8002: return sl_read_u16(r);
+    case 0x8003: return (uint64_t)(int32_t)sl_read_u32(r);
+    case 0x8004: return sl_read_u32(r);
+    case 0x8009:
+    case 0x800A: return sl_read_u64(r);
+    default: r->failed = true; return 0;
+    }
+}
+
+static uint64_t simple_size(uint32_t index)
+{
+    static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};
+    static const uint8_t sizes[256] = {
+        [0x08] = 4, [0x10] = 1,  [0x11] = 2,  [0x12] = 4,  [0x13] = 8,  [0x14] = 16, [0x20] = 1,
+        [0x21] = 2, [0x22] = 4,  [0x23] = 8,  [0x24] = 16, [0x30] = 1,  [0x31] = 2,  [0x32] = 4,
+        [0x33] = 8, [0x40] = 4,  [0x41] = 8,  [0x42] = 10, [0x43] = 16, [0x44] = 6,  [0x45] = 4,
+        [0x46] = 2, [0x50] = 8,  [0x51] = 16, [0x52] = 20, [0x53] = 32, [0x68] = 1,  [0x69] = 1,
+        [0x70] = 1, [0x71] = 2,  [0x72] = 2,  [0x73] = 2,  [0x74] = 4,  [0x75] = 4,  [0x76] = 8,
+        [0x77] = 8, [0x78] = 16, [0x79] = 16, [0x7A] = 2,  [0x7B] = 4,  [0x7C] = 1,
+    };
+    return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
+}
+
+static uint64_t size_of(struct namer *n, uint32_t index)
+{
+    struct type_record t;
+    for (unsigned i = 0; i < MAX_DEPTH; i++) {
+        if (is_simple(n, index))
+            return simple_size(index);
+        if (!get_type(n, index, &t))
+            return 0;
+        switch (t.leaf) {
+        case LF_MODIFIER: index = sl_read_u32(&t.data); continue;
+        case LF_POINTER: sl_read_u32(&t.data); return sl_read_u32(&t.data) >> 13 & 0x3F;
+        case LF_ARRAY:
+        case LF_ARRAY_ST: sl_reader_skip(&t.data, 8); return numeric(&t.data);
+        case LF_CLASS:
+        case LF_STRUCTURE:
+        case LF_INTERFACE:
+        case LF_CLASS_ST:
+        case LF_STRUCTURE_ST: sl_reader_skip(&t.data, 16); return numeric(&t.data);
+        case LF_UNION:
+        case LF_UNION_ST: sl_reader_skip(&t.data, 8); return numeric(&t.data);
+        case LF_ENUM:
+        case LF_ENUM_ST:
+            sl_read_u32(&t.data);
+            index = sl_read_u32(&t.data);
+            continue;
+        default: return 0;
+        }
+    }
+    return 0;
+}
+
+/* ---- types ---- */
+
+static bool record_name(struct namer *n, struct sl_reader *r, bool counted)
+{
+    struct sl_str name;
+    if (counted) {
+        struct sl_bytes text = sl_read_bytes(r, sl_read_u8(r));
+        name = (struct sl_str){(const char *)text.data, text.size};
+    } else {
+        name = sl_read_cstr(r);
+    }
+    sl_buf_str(&n->out, name);
+    return !r->failed;
+}
+
+/* The list between the parentheses. */
+static bool arguments(struct namer *n, uint32_t index, bool first)
+{
+    struct type_record t;
+    if (index == 0)
+        return true;
+    if (!get_type(n, index, &t) || t.leaf != LF_ARGLIST)
+        return false;
+    uint32_t count = sl_read_u32(&t.data);
+    if (count > sl_reader_left(&t.data) / 4)
+        return false;
+    for (uint32_t i = 0; i < count; i++, first = false) {
+        if (!first)
+            put(n, ", ");
+        if (!type_name(n, sl_read_u32(&t.data)))
+            return false;
+    }
+    return true;
+}
+
+struct method {
+    uint32_t result, class, this, arguments;
+    uint8_t options;
+};
+
+static struct method read_method(struct sl_reader *r)
+{
+    struct method m = {.result = sl_read_u32(r), .class = sl_read_u32(r), .this = sl_read_u32(r)};
+    sl_read_u8(r);
+    m.options = sl_read_u8(r);
+    sl_read_u16(r);
+    m.arguments = sl_read_u32(r);
+    return m;
+}
+
+enum this_kind { THIS_NONE, THIS_PLAIN, THIS_CONST, THIS_OTHER };
+
+/* What the method's `this` is; THIS_OTHER for the receivers of languages without pointers to the class. */
+static enum this_kind kind_of_this(struct namer *n, const struct method *m)
+{
+    struct type_record t;
+    if (m->this == 0)
+        return THIS_NONE;
+    if (!get_type(n, m->this, &t) || t.leaf != LF_POINTER)
+        return THIS_OTHER;
+    uint32_t pointee = sl_read_u32(&t.data);
+    if (pointee == m->class)
+        return THIS_PLAIN;
+    if (!get_type(n, pointee, &t) || t.leaf != LF_MODIFIER || sl_read_u32(&t.data) != m->class)
+        return THIS_OTHER;
+    return sl_read_u16(&t.data) & MODIFIER_CONST ? THIS_CONST : THIS_PLAIN;
+}
+
+static bool method_arguments(struct namer *n, const struct method *m, bool with_const)
+{
+    enum this_kind kind = kind_of_this(n, m);
+    put(n, "(");
+    if (kind == THIS_OTHER && !type_name(n, m->this))
+        return false;
+    if (!arguments(n, m->arguments, kind != THIS_OTHER))
+        return false;
+    put(n, kind == THIS_CONST && with_const ? ") const" : ")");
+    return true;
+}
+
+struct procedure {
+    uint32_t result, arguments;
+    uint8_t options;
+};
+
+static struct procedure read_procedure(struct sl_reader *r)
+{
+    struct procedure p = {.result = sl_read_u32(r)};
+    sl_read_u8(r);
+    p.options = sl_read_u8(r);
+    sl_read_u16(r);
+    p.arguments = sl_read_u32(r);
+    return p;
+}
+
+static bool result(struct namer *n, uint32_t index, uint8_t options)
+{
+    if (options & FUNCTION_CONSTRUCTOR)
+        return true;
+    if (!type_name(n, index))
+        return false;
+    put(n, " ");
+    return true;
+}
+
+static void print_sigils(struct namer *n, const struct sigil *sigils, unsigned count, bool space)
+{
+    static const char *const texts[8] = {"*", "&", "::*", "::*", "&&", "", "", ""};
+    for (unsigned i = count; i-- > 0; space = true) {
+        if (sigils[i].pointee_constant)
+            put(n, space ? " const" : "const");
+        put(n, texts[sigils[i].mode]);
+        if (sigils[i].constant)
+            put(n, " const");
+    }
+}
+
+/* Follows pointers and modifiers down to what is pointed to, then prints that and the sigils from the inside out. */
+static bool pointer(struct namer *n, struct type_record t, bool constant)
+{
+    struct sigil sigils[MAX_DEPTH];
+    unsigned count = 0;
+    uint32_t index = 0;
+    for (unsigned steps = 0;; steps++) {
+        if (count == MAX_DEPTH || steps == 2 * MAX_DEPTH)
+            return false;
+        index = sl_read_u32(&t.data);
+        if (t.leaf == LF_POINTER) {
+            uint32_t attributes = sl_read_u32(&t.data);
+            sigils[count++] = (struct sigil){attributes >> 5 & 7, attributes & POINTER_CONST || constant, false};
+            constant = false;
+        } else { /* a modifier below a pointer */
+            sigils[count - 1].pointee_constant |= sl_read_u16(&t.data) & MODIFIER_CONST;
+        }
+        if (t.data.failed)
+            return false;
+        if (is_simple(n, index) || !get_type(n, index, &t) || (t.leaf != LF_POINTER && t.leaf != LF_MODIFIER))
+            break;
+    }
+    if (!is_simple(n, index) && get_type(n, index, &t)) {
+        if (t.leaf == LF_PROCEDURE) {
+            struct procedure p = read_procedure(&t.data);
+            if (!result(n, p.result, p.options))
+                return false;
+            put(n, "(");
+            print_sigils(n, sigils, count, false);
+            put(n, ")(");
+            bool ok = arguments(n, p.arguments, true);
+            put(n, ")");
+            return ok && !t.data.failed;
+        }
+        if (t.leaf == LF_MFUNCTION) {
+            struct method m = read_method(&t.data);
+            if (!result(n, m.result, m.options))
+                return false;
+            put(n, "(");
+            if (!type_name(n, m.class))
+                return false;
+            print_sigils(n, sigils, count, false);
+            put(n, ")");
+            return method_arguments(n, &m, false) && !t.data.failed;
+        }
+    }
+    if (!type_name(n, index))
+        return false;
+    print_sigils(n, sigils, count, true);
+    return true;
+}
+
+static bool modifier(struct namer *n, struct type_record t)
+{
+    struct type_record below;
+    uint32_t index = sl_read_u32(&t.data);
+    bool constant = sl_read_u16(&t.data) & MODIFIER_CONST;
+    if (is_simple(n, index))
+        return simple(n, index, constant);
+    if (get_type(n, index, &below) && below.leaf == LF_POINTER)
+        return pointer(n, below, constant);
+    if (constant)
+        put(n, "const ");
+    return type_name(n, index);
+}
+
+static bool array(struct namer *n, struct type_record t)
+{
+    uint64_t sizes[MAX_DEPTH + 1];
+    unsigned count = 0;
+    uint32_t element;
+    do {
+        element = sl_read_u32(&t.data);
+        sl_read_u32(&t.data);
+        sizes[count++] = numeric(&t.data);
+        if (t.data.failed)
+            return false;
+    } while (count < MAX_DEPTH && !is_simple(n, element) && get_type(n, element, &t) &&
+             (t.leaf == LF_ARRAY || t.leaf == LF_ARRAY_ST));
+    sizes[count] = size_of(n, element);
+    if (!type_name(n, element))
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        if (sizes[i + 1])
+            sl_buf_printf(&n->out, "[%llu]", (unsigned long long)(sizes[i] / sizes[i + 1]));
+        else
+            put(n, "[]");
+    }
+    return true;
+}
+
+static bool print_record(struct namer *n, struct type_record t)
+{
+    switch (t.leaf) {
+    case LF_MODIFIER: return modifier(n, t);
+    case LF_POINTER: return pointer(n, t, false);
+    case LF_ARRAY:
+    case LF_ARRAY_ST: return array(n, t);
+    case LF_CLASS:
+    case LF_STRUCTURE:
+    case LF_INTERFACE:
+    case LF_CLASS_ST:
+    case LF_STRUCTURE_ST:
+        sl_reader_skip(&t.data, 16);
+        numeric(&t.data);
+        return record_name(n, &t.data, t.leaf == LF_CLASS_ST || t.leaf == LF_STRUCTURE_ST);
+    case LF_UNION:
+    case LF_UNION_ST:
+        sl_reader_skip(&t.data, 8);
+        numeric(&t.data);
+        return record_name(n, &t.data, t.leaf == LF_UNION_ST);
+    case LF_ENUM:
+    case LF_ENUM_ST: sl_reader_skip(&t.data, 12); return record_name(n, &t.data, t.leaf == LF_ENUM_ST);
+    case LF_PROCEDURE: {
+        struct procedure p = read_procedure(&t.data);
+        if (!result(n, p.result, p.options))
+            return false;
+        put(n, "(");
+        bool ok = arguments(n, p.arguments, true);
+        put(n, ")");
+        return ok && !t.data.failed;
+    }
+    case LF_MFUNCTION: {
+        struct method m = read_method(&t.data);
+        return result(n, m.result, m.options) && method_arguments(n, &m, true) && !t.data.failed;
+    }
+    default: sl_buf_printf(&n->out, "<unimplemented type kind 0x%x>", t.leaf); return true;
+    }
+}
+
+static bool type_name(struct namer *n, uint32_t index)
+{
+    struct type_record t;
+    if (is_simple(n, index))
+        return simple(n, index, false);
+    if (n->depth == MAX_DEPTH || n->steps == MAX_STEPS || !n->steps_left || n->out.size > MAX_TEXT)
+        return false;
+    if (!get_type(n, index, &t)) {
+        sl_buf_printf(&n->out, "<missing type 0x%x>", index);
+        return true;
+    }
+    n->depth++;
+    bool ok = print_record(n, t);
+    n->depth--;
+    return ok;
+}
+
+/* ---- functions ---- */
+
+static bool function(struct namer *n, struct sl_str name, uint32_t type)
+{
+    struct type_record t;
+    if (name.size)
+        sl_buf_str(&n->out, name);
+    else
+        put(n, "<name omitted>");
+    if (type == 0 || !get_type(n, type, &t))
+        return true;
+    if (t.leaf == LF_PROCEDURE) {
+        struct procedure p = read_procedure(&t.data);
+        put(n, "(");
+        bool ok = arguments(n, p.arguments, true);
+        put(n, ")");
+        return ok && !t.data.failed;
+    }
+    if (t.leaf == LF_MFUNCTION) {
+        struct method m = read_method(&t.data);
+        return method_arguments(n, &m, true) && !t.data.failed;
+    }
+    return true;
+}
+
+/* "?A0x1f2e3d4c": how compilers write an unnamed namespace in scopes. */
+static bool is_unnamed(struct sl_str part)
+{
+    if (!sl_str_starts(part, SL_STR("?A0x")))
+        return false;
+    for (size_t i = 4; i < part.size; i++) {
+        char c = part.data[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')))
+            return false;
+    }
+    return true;
+}
+
+static bool scope(struct namer *n, uint32_t index)
+{
+    struct type_record t;
+    if (!get(n, &n->pdb->ids, index, &t) || t.leaf != LF_STRING_ID)
+        return false;
+    sl_read_u32(&t.data);
+    struct sl_str text = sl_read_cstr(&t.data);
+    if (is_unnamed(text))
+        put(n, "`anonymous namespace'");
+    else
+        sl_buf_str(&n->out, text);
+    put(n, "::");
+    return !t.data.failed;
+}
+
+static bool print_id(struct namer *n, uint32_t index)
+{
+    struct type_record t;
+    if (!get(n, &n->pdb->ids, index, &t))
+        return false;
+    uint32_t parent = sl_read_u32(&t.data), type = sl_read_u32(&t.data);
+    struct sl_str name = sl_read_cstr(&t.data);
+    if (t.data.failed)
+        return false;
+    if (t.leaf == LF_FUNC_ID)
+        return (parent == 0 || scope(n, parent)) && function(n, name, type);
+    if (t.leaf != LF_MFUNC_ID || !type_name(n, parent))
+        return false;
+    put(n, "::");
+    return function(n, name, type);
+}
+
+/* Honest names take ten times the record that asks for them, and far less than a record per byte. */
+void namer_begin_module(struct namer *n, struct sl_bytes imports, size_t size)
+{
+    imports_begin_module(&n->imports, imports);
+    n->text_left = (1u << 20) + 16 * (uint64_t)size;
+    n->steps_left = (1u << 16) + 4 * (uint64_t)size;
+}
+
+static void begin(struct namer *n)
+{
+    sl_arena_reset(&n->scratch);
+    n->scratch.limit = MAX_SCRATCH;
+    sl_buf_clear(&n->out);
+    n->depth = n->steps = 0;
+}
+
+static bool keep(struct namer *n, struct sl_arena *arena, struct sl_str *name)
+{
+    size_t size = n->out.size;
+    if (n->out.failed || size > MAX_TEXT || size > n->text_left)
+        return false;
+    name->data = sl_arena_strndup(arena, (const char *)n->out.data, size);
+    name->size = name->data ? size : 0;
+    n->text_left -= size;
+    return name->data != NULL;
+}
+
+struct sl_str namer_procedure(struct namer *n, struct sl_arena *arena, struct sl_str name, uint32_t type, bool is_id)
+{
+    struct type_record t;
+    struct sl_str out;
+    begin(n);
+    if (is_id) {
+        bool found = get(n, &n->pdb->ids, type, &t) && (t.leaf == LF_FUNC_ID || t.leaf == LF_MFUNC_ID);
+        if (found)
+            sl_read_u32(&t.data);
+        type = found ? sl_read_u32(&t.data) : 0;
+    }
+    if (type == 0 && name.size)
+        return name;
+    if (function(n, name, type) && keep(n, arena, &out))
+        return out;
+    return name.size ? name : SL_STR("<name omitted>");
+}
+
+bool namer_inlinee(struct namer *n, struct sl_arena *arena, uint32_t id, struct sl_str *name)
+{
+    begin(n);
+    return print_id(n, id) && keep(n, arena, name);
+}

@@ -1,0 +1,325 @@
+/* Opening a PDB: identity, named streams, the debug information header (DBI), sections, address translation. */
+#include "pdb/impl.h"
+
+enum { DBI_HEADER = 64, MAX_NAME = 4096 };
+enum { DEBUG_OMAP_FROM = 4, DEBUG_SECTIONS = 5, DEBUG_ORIGINAL_SECTIONS = 10 };
+enum { SECTION_HEADER = 40, SECTION_CODE = 0x20, SECTION_EXECUTE = 0x20000000 };
+
+struct dbi {
+    uint32_t age, module_size, debug_offset, debug_size;
+    uint16_t machine, symbol_stream;
+};
+
+static enum sl_code invalid(struct sl_error *error, const char *what)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
+}
+
+/* The named stream map: a block of texts, then a hash table written as counts, two bit vectors and pairs. */
+static bool find_named(struct sl_bytes info, const char *name, uint32_t *stream)
+{
+    struct sl_reader r = sl_reader(info, false);
+    sl_reader_skip(&r, 28);
+    struct sl_bytes texts = sl_read_bytes(&r, sl_read_u32(&r));
+    uint32_t count = sl_read_u32(&r);
+    sl_read_u32(&r);
+    for (int i = 0; i < 2; i++)
+        sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
+    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 8; i++) {
+        uint32_t offset = sl_read_u32(&r), index = sl_read_u32(&r);
+        size_t size = strlen(name) + 1;
+        struct sl_bytes text = sl_bytes_slice(texts, offset, size, NULL);
+        if (text.size && memcmp(text.data, name, size) == 0) {
+            *stream = index;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
+{
+    struct sl_reader r = sl_reader(info, false);
+    sl_read_u32(&r);
+    sl_read_u32(&r);
+    out->debug_id.age = sl_read_u32(&r);
+    struct sl_bytes guid = sl_read_bytes(&r, 16);
+    if (r.failed)
+        return false;
+    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+    for (size_t i = 0; i < 16; i++)
+        out->debug_id.uuid[i] = guid.data[order[i]];
+    return true;
+}
+
+static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, struct dbi *dbi)
+{
+    struct sl_bytes bytes;
+    if (!msf_view(stream, 0, DBI_HEADER, arena, &bytes))
+        return false;
+    struct sl_reader r = sl_reader(bytes, false);
+    if (sl_read_u32(&r) != 0xFFFFFFFF)
+        return false;
+    sl_read_u32(&r);
+    dbi->age = sl_read_u32(&r);
+    sl_reader_skip(&r, 8);
+    dbi->symbol_stream = sl_read_u16(&r);
+    sl_read_u16(&r);
+    dbi->module_size = sl_read_u32(&r);
+    uint64_t offset = DBI_HEADER + (uint64_t)dbi->module_size;
+    for (int i = 0; i < 4; i++) /* contributions, section map, sources, type servers */
+        offset += sl_read_u32(&r);
+    sl_read_u32(&r);
+    dbi->debug_size = sl_read_u32(&r);
+    offset += sl_read_u32(&r); /* edit and continue */
+    sl_read_u16(&r);
+    dbi->machine = sl_read_u16(&r);
+    dbi->debug_offset = offset > UINT32_MAX ? UINT32_MAX : (uint32_t)offset;
+    return !r.failed;
+}
+
+static bool read_sections(struct sl_pdb *pdb, uint16_t index)
+{
+    struct msf_stream stream;
+    struct sl_bytes bytes;
+    if (!msf_stream(&pdb->msf, index, &stream) || !msf_all(&stream, pdb->arena, &bytes))
+        return false;
+    size_t count = bytes.size / SECTION_HEADER;
+    struct pdb_section *sections = SL_ARENA_ARRAY(pdb->arena, struct pdb_section, count + 1);
+    if (!sections)
+        return false;
+    struct sl_reader r = sl_reader(bytes, false);
+    for (size_t i = 0; i < count; i++) {
+        sl_reader_skip(&r, 8);
+        sections[i].size = sl_read_u32(&r);
+        sections[i].address = sl_read_u32(&r);
+        sl_reader_skip(&r, 20);
+        sections[i].executable = sl_read_u32(&r) & (SECTION_CODE | SECTION_EXECUTE);
+    }
+    pdb->sections = sections;
+    pdb->section_count = count;
+    return true;
+}
+
+static uint64_t end_of_sections(const struct sl_pdb *pdb)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < pdb->section_count; i++) {
+        uint64_t last = (uint64_t)pdb->sections[i].address + pdb->sections[i].size;
+        end = last > end ? last : end;
+    }
+    return end;
+}
+
+/* With original section headers the symbols speak of the program before it was rearranged; OMAP leads to the image. */
+static void read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
+                               uint64_t *image_size)
+{
+    uint16_t streams[DEBUG_ORIGINAL_SECTIONS + 1];
+    struct sl_bytes bytes;
+    uint64_t size = dbi->debug_size < sizeof streams ? dbi->debug_size : sizeof streams;
+    if (!msf_view(dbi_stream, dbi->debug_offset, size, pdb->arena, &bytes))
+        bytes = (struct sl_bytes){NULL, 0};
+    struct sl_reader r = sl_reader(bytes, false);
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        streams[i] = sl_reader_left(&r) >= 2 ? sl_read_u16(&r) : (uint16_t)NO_STREAM;
+    if (read_sections(pdb, streams[DEBUG_SECTIONS]))
+        *image_size = end_of_sections(pdb);
+    if (streams[DEBUG_ORIGINAL_SECTIONS] == NO_STREAM || !read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]))
+        return;
+    struct msf_stream omap;
+    pdb->has_omap = true;
+    pdb->no_addresses =
+        !msf_stream(&pdb->msf, streams[DEBUG_OMAP_FROM], &omap) || !msf_all(&omap, pdb->arena, &pdb->omap);
+}
+
+static void read_names(struct sl_pdb *pdb, uint32_t index)
+{
+    struct msf_stream stream;
+    struct sl_bytes bytes;
+    if (!msf_stream(&pdb->msf, index, &stream) || !msf_all(&stream, pdb->arena, &bytes))
+        return;
+    struct sl_reader r = sl_reader(bytes, false);
+    uint32_t magic = sl_read_u32(&r), version = sl_read_u32(&r);
+    if (magic == 0xEFFEEFFE && (version == 1 || version == 2))
+        pdb->names = sl_read_bytes(&r, sl_read_u32(&r));
+}
+
+static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *info)
+{
+    struct msf_stream stream;
+    struct sl_bytes bytes;
+    if (msf_stream(&pdb->msf, index, &stream) && msf_all(&stream, pdb->arena, &bytes))
+        srcsrv_open((struct sl_str){(const char *)bytes.data, bytes.size}, pdb->arena, &info->srcsrv_vcs, &pdb->srcsrv);
+}
+
+/* A stream belongs to one module: a second claim to it is taken as none. */
+static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
+{
+    enum { MIN_MODULE = 64 + 2 };
+    size_t capacity = list.size / MIN_MODULE;
+    bool *taken = SL_ARENA_ARRAY(pdb->arena, bool, pdb->msf.stream_count + 1);
+    pdb->modules = SL_ARENA_ARRAY(pdb->arena, struct pdb_module, capacity + 1);
+    if (!taken || !pdb->modules)
+        return false;
+    struct sl_reader r = sl_reader(list, false);
+    while (pdb->module_count < capacity && sl_reader_left(&r) >= MIN_MODULE) {
+        struct pdb_module module = {0};
+        sl_reader_skip(&r, 34);
+        module.stream = sl_read_u16(&r);
+        module.symbol_size = sl_read_u32(&r);
+        module.c11_size = sl_read_u32(&r);
+        module.c13_size = sl_read_u32(&r);
+        sl_reader_skip(&r, 16);
+        module.name = sl_read_cstr(&r);
+        sl_read_cstr(&r);
+        if (r.failed)
+            break;
+        uint64_t padding = -(uint64_t)sl_reader_offset(&r) & 3;
+        sl_reader_skip(&r, padding < sl_reader_left(&r) ? padding : sl_reader_left(&r));
+        if (module.stream >= pdb->msf.stream_count || taken[module.stream])
+            module.stream = NO_STREAM;
+        else
+            taken[module.stream] = true;
+        pdb->modules[pdb->module_count++] = module;
+    }
+    return true;
+}
+
+enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl_pdb **out, struct sl_pdb_info *info,
+                         struct sl_error *error)
+{
+    struct msf_stream stream;
+    struct sl_bytes bytes, list;
+    struct dbi dbi = {0};
+    uint32_t index;
+    *info = (struct sl_pdb_info){0};
+    struct sl_pdb *pdb = SL_ARENA_NEW(arena, struct sl_pdb);
+    if (!pdb)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    pdb->arena = arena;
+    enum sl_code code = msf_open(file, arena, &pdb->msf, error);
+    if (code != SL_OK)
+        return code;
+    if (!msf_stream(&pdb->msf, STREAM_INFO, &stream) || !msf_all(&stream, arena, &bytes) || !read_info(bytes, info))
+        return invalid(error, "no info stream");
+    if (!msf_stream(&pdb->msf, STREAM_DBI, &stream) || !read_dbi(&stream, arena, &dbi))
+        return invalid(error, "no debug information stream");
+    if (!msf_view(&stream, DBI_HEADER, dbi.module_size, arena, &list))
+        return invalid(error, "module list outside of its stream");
+    if (dbi.age)
+        info->debug_id.age = dbi.age;
+    info->machine = dbi.machine;
+    pdb->symbol_stream = dbi.symbol_stream;
+    read_debug_streams(pdb, &stream, &dbi, &info->image_size);
+    if (find_named(bytes, "/names", &index))
+        read_names(pdb, index);
+    if (find_named(bytes, "srcsrv", &index))
+        read_srcsrv(pdb, index, info);
+    if (!read_modules(pdb, list))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    *out = pdb;
+    return SL_OK;
+}
+
+static uint32_t translate(struct sl_bytes omap, uint32_t address)
+{
+    size_t low = 0, high = omap.size / 8;
+    struct sl_reader r = sl_reader(omap, false);
+    while (low < high) { /* the first record beyond `address` */
+        size_t middle = low + (high - low) / 2;
+        r.at = omap.data + middle * 8;
+        if (sl_read_u32(&r) <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return NOT_MAPPED;
+    r.at = omap.data + (low - 1) * 8;
+    uint32_t source = sl_read_u32(&r), target = sl_read_u32(&r);
+    return target ? target + (address - source) : NOT_MAPPED;
+}
+
+uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset)
+{
+    if (section == 0 || section > pdb->section_count || pdb->no_addresses)
+        return NOT_MAPPED;
+    uint32_t address;
+    if (__builtin_add_overflow(pdb->sections[section - 1].address, offset, &address))
+        return NOT_MAPPED;
+    return pdb->has_omap ? translate(pdb->omap, address) : address;
+}
+
+bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
+                      struct module_bytes *out)
+{
+    struct msf_stream stream;
+    struct sl_bytes symbols;
+    *out = (struct module_bytes){0};
+    if (module->stream == NO_STREAM)
+        return true;
+    uint64_t lines = (uint64_t)module->symbol_size + module->c11_size;
+    if (!msf_stream(&pdb->msf, module->stream, &stream) || !msf_view(&stream, 0, module->symbol_size, arena, &symbols))
+        return false;
+    struct sl_reader r = sl_reader(symbols, false);
+    if (symbols.size && sl_read_u32(&r) != 4) /* another signature: symbols of before C13 */
+        return false;
+    out->symbols = sl_read_bytes(&r, sl_reader_left(&r));
+    return msf_view(&stream, lines, module->c13_size, arena, &out->c13);
+}
+
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, uint64_t *budget)
+{
+    if (offset >= pdb->names.size)
+        return (struct sl_str){NULL, 0};
+    uint64_t left = pdb->names.size - offset, most = *budget < MAX_NAME ? *budget : MAX_NAME;
+    struct sl_bytes window = sl_bytes_slice(pdb->names, offset, left < most ? left : most, NULL);
+    struct sl_str name = sl_cstr_at(window, 0);
+    *budget -= name.size ? name.size : window.size;
+    return name;
+}
+
+/* ---- publics ---- */
+
+enum { S_PUB32 = 0x110E, S_PUB32_ST = 0x1009 };
+
+enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
+                            bool (*add)(void *arg, uint64_t address, struct sl_str name), void *arg,
+                            struct sl_error *error)
+{
+    struct msf_stream stream;
+    struct sl_bytes bytes;
+    struct sl_arena scratch = {0};
+    enum sl_code code = SL_OK;
+    msf_stream(&pdb->msf, pdb->symbol_stream, &stream);
+    for (uint64_t at = 0; code == SL_OK && msf_view(&stream, at, 4, &scratch, &bytes);) {
+        struct sl_reader r = sl_reader(bytes, false);
+        uint16_t size = sl_read_u16(&r), kind = sl_read_u16(&r);
+        bool counted = kind == S_PUB32_ST;
+        uint64_t data = at + 4;
+        if (size < 2)
+            break;
+        at += 2 + (uint64_t)size;
+        if ((kind != S_PUB32 && !counted) || !msf_view(&stream, data, size - 2, arena, &bytes))
+            continue;
+        r = sl_reader(bytes, false);
+        sl_read_u32(&r);
+        uint32_t offset = sl_read_u32(&r);
+        uint16_t section = sl_read_u16(&r);
+        struct sl_str name;
+        if (counted) {
+            struct sl_bytes text = sl_read_bytes(&r, sl_read_u8(&r));
+            name = (struct sl_str){(const char *)text.data, text.size};
+        } else {
+            name = sl_read_cstr(&r);
+        }
+        uint32_t address = pdb_address(pdb, section, offset);
+        if (r.failed || address == NOT_MAPPED || !pdb->sections[section - 1].executable)
+            continue;
+        if (!add(arg, address, name))
+            code = sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    sl_arena_free(&scratch);
+    return code;
+}

@@ -1,0 +1,46 @@
+/* Program databases (PDB 7.00), the debug information of Microsoft's and compatible linkers.
+ *
+ *     MSF container ─┬─ info (1): identity, named streams
+ *      (pages)       ├─ DBI (3): modules, sections, address translation ── one stream per module: symbols, lines, inlinees
+ *                    ├─ TPI (2), IPI (4): types and ids, for the arguments in function names
+ *                    └─ symbol records: publics
+ *
+ * There is no specification; the layouts are those of Microsoft's published `microsoft-pdb` sources (cvinfo.h, pdb.cpp,
+ * dbi.h) and LLVM's "The PDB File Format". Everything is little-endian. Streams are scattered over pages: what lies
+ * together is used in place, what does not is gathered piece by piece, never a whole large stream.
+ *
+ * A `struct sl_pdb` is immutable after `sl_pdb_open`, except that the first `sl_pdb_read_functions` makes the type
+ * index: one thread at a time, which may spread the modules with `sl_parallel`. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "function/function.h"
+#include "id/id.h"
+
+struct sl_pdb;
+
+struct sl_pdb_info {
+    struct sl_debug_id debug_id;
+    uint16_t machine;         /* IMAGE_FILE_MACHINE_* of the DBI stream (PE format, "Machine Types") */
+    uint64_t image_size;      /* end of the last section, relative; 0 = not known */
+    struct sl_str srcsrv_vcs; /* VERCTRL of the source server stream, as written; empty when there is none */
+};
+
+/* Opens the container and reads identity, sections and the list of modules. `bytes` and `arena` must outlive `*pdb`,
+ * which lives in the arena. SL_MALFORMED "invalid pdb file: ...". */
+enum sl_code sl_pdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_pdb **pdb, struct sl_pdb_info *info,
+                         struct sl_error *error);
+
+/* Calls `add` for every public symbol (S_PUB32) of an executable section, in file order, with its relative address and
+ * its name as stored (in the file or in `arena`). `add` returns false to stop: SL_INTERNAL. */
+enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
+                            bool (*add)(void *arg, uint64_t address, struct sl_str name), void *arg,
+                            struct sl_error *error);
+
+/* Streams the functions of every module, in the order of the module list; as sl_object_read_functions. Names are
+ * readable, with arguments; their language is unknown. */
+enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,
+                                   struct sl_function_sink *sink, struct sl_error *error);

@@ -1,0 +1,631 @@
+/* PDB files written by hand: each rule on its own, and every kind of damage. */
+#include "dump.h"
+#include "image.h"
+
+#include "symcache/symcache.h"
+
+#include <string.h>
+
+enum { S_END = 0x0006, S_SEPCODE = 0x1132, S_INLINESITE_END = 0x114E, S_BLOCK32 = 0x1103, S_PUB32 = 0x110E };
+enum { T_VOID = 0x03, T_INT4 = 0x74, T_PVOID64 = 0x603 };
+
+static void expect(struct image *image, const char *text)
+{
+    struct dump dump;
+    struct sl_buf file = {0};
+    struct sl_error error = {0};
+    dump_init(&dump);
+    image_write(image, &file);
+    enum sl_code code = dump_file(&dump, sl_buf_bytes(&file), &error);
+    if (code != SL_OK)
+        print_message("%s\n", error.message);
+    assert_int_equal(code, SL_OK);
+    sl_buf_u8(&dump.out, 0);
+    assert_string_equal((char *)dump.out.data, text);
+    sl_buf_free(&file);
+    dump_free(&dump);
+}
+
+static uint32_t argument_list(struct image *image, uint32_t type)
+{
+    return type ? image_type(image, 0x1201, "ww", 1, type) : image_type(image, 0x1201, "w", 0);
+}
+
+/* void (type) */
+static uint32_t procedure_type(struct image *image, uint32_t type)
+{
+    uint32_t list = argument_list(image, type);
+    return image_type(image, 0x1008, "wbbhw", T_VOID, 0, 0, type ? 1 : 0, list);
+}
+
+static void identity(void **state)
+{
+    (void)state;
+    struct image image = {0};
+    struct sl_buf file = {0};
+    struct sl_object *object;
+    char id[SL_DEBUG_ID_TEXT];
+    image_write(&image, &file);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    const struct sl_object_info *info = sl_object_info(object);
+    sl_debug_id_format(&info->debug_id, id);
+    assert_string_equal(id, "13121110-1514-1716-1819-1a1b1c1d1e1f-3"); /* the age of the debug information counts */
+    assert_int_equal(info->kind, SL_KIND_DBG);
+    assert_int_equal(info->arch, SL_ARCH_X86_64);
+    assert_int_equal(info->image_size, 0x3000);
+    assert_true(info->features.has_debug_info && info->features.has_symbols && !info->features.has_unwind_info);
+    assert_false(info->features.srcsrv_vcs.size || info->code_id.size);
+    sl_object_close(object);
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
+static void lines_of_functions(void **state)
+{
+    (void)state;
+    static const uint32_t lines[][2] = {{0, 10}, {4, 11}, {8, 0xFEEFEE}, {12, 0xF00F00}, {16, 11}, {24, 12}};
+    static const uint32_t later[][2] = {{0, 30}};
+    struct image image = {0};
+    uint32_t a = image_file(&image, 0, "C:\\src\\a.c"), b = image_file(&image, 0, "C:\\src\\b.c");
+    image_procedure(&image, 0, "first", 0x10, 32, 0);
+    image_end(&image, 0, S_END);
+    image_procedure(&image, 0, "second", 0x30, 16, procedure_type(&image, T_INT4));
+    image_end(&image, 0, S_END);
+    image_procedure(&image, 0, "bare", 0x4, 4, 0);
+    image_end(&image, 0, S_END);
+    image_lines(&image, 0, 0x30, 16, b, later, 1);
+    image_lines(&image, 0, 0x10, 32, a, lines, 6);
+    /* markers lengthen the line before them; equal neighbours are one; the code before any line has none */
+    expect(&image, "first 1010+20 [1010+4 a.c:10, 1014+14 a.c:11, 1028+8 a.c:12]\n"
+                   "second(int) 1030+10 [1030+10 b.c:30]\n"
+                   "bare 1004+4 []\n");
+    image_free(&image);
+}
+
+static void pages_in_any_order(void **state)
+{
+    (void)state;
+    static const uint32_t lines[][2] = {{0, 1}};
+    struct sl_buf text = {0};
+    struct image image = {0};
+    uint32_t file = image_file(&image, 0, "a.c");
+    for (uint32_t i = 0; i < 100; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "f%u", i);
+        image_procedure(&image, 0, name, i * 16, 16, procedure_type(&image, T_PVOID64));
+        image_end(&image, 0, S_END);
+        image_lines(&image, 0, i * 16, 16, file, lines, 1);
+        sl_buf_printf(&text, "%s(void*) %x+10 [%x+10 a.c:1]\n", name, 0x1000 + i * 16, 0x1000 + i * 16);
+    }
+    sl_buf_u8(&text, 0);
+    for (unsigned shift = 8; shift <= 16; shift++)
+        for (unsigned scattered = 0; scattered < 2; scattered++) {
+            image.page_size = 1u << shift;
+            image.scattered = scattered;
+            expect(&image, (char *)text.data);
+        }
+    sl_buf_free(&text);
+    image_free(&image);
+}
+
+static void inlined_calls(void **state)
+{
+    (void)state;
+    static const uint32_t lines[][2] = {{0, 10}, {0x40, 11}};
+    /* code and line +3 +0; line +5; code +8; line +3; code +45 */
+    static const uint8_t annotations[] = {0x0B, 0x03, 0x06, 0x0A, 0x03, 0x08, 0x06, 0x06, 0x03, 0x2D, 0x04, 0x05};
+    static const uint8_t nested[] = {0x0C, 0x02, 0x04, 0x05, 0x08,
+                                     0x0C, 0x03, 0x06, 0x00, 0x00}; /* +4 for 2; file 8; +6 for 3 */
+    struct image image = {0};
+    uint32_t a = image_file(&image, 0, "a.c"), b = image_file(&image, 0, "b.h"), c = image_file(&image, 0, "c.h");
+    assert_int_equal(b, 8);
+    uint32_t type = procedure_type(&image, T_INT4);
+    uint32_t scope = image_id(&image, 0x1605, "ws", 0, "?A0x12345678");
+    uint32_t outer = image_id(&image, 0x1601, "wws", scope, type, "outer");
+    uint32_t class = image_type(&image, 0x1505, "hhwwwhs", 0, 0, 0, 0, 0, 8, "ns::klass");
+    uint32_t inner = image_id(&image, 0x1602, "wws", class, type, "inner");
+    uint32_t nameless = image_id(&image, 0x1605, "ws", 0, "no function");
+    image_inlinee(&image, 0, inner, c, 70);
+    image_inlinee(&image, 0, outer, a, 50);
+    image_inlinee(&image, 0, nameless, a, 50);
+    image_procedure(&image, 0, "f", 0x100, 0x80, 0);
+    image_symbol(&image.modules[0].symbols, S_BLOCK32, "wwwwhs", 0, 0, 0, 0, 1, "");
+    image_site(&image, 0, outer, annotations, sizeof annotations);
+    image_site(&image, 0, inner, nested, sizeof nested);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    /* dropped with all they hold: no entry of the inlinee table, no name, broken or no annotations, no procedure */
+    image_site(&image, 0, 0x7777, nested, sizeof nested);
+    image_site(&image, 0, inner, nested, sizeof nested);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_site(&image, 0, nameless, nested, sizeof nested);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_site(&image, 0, inner, "\x0E\x01", 2);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_site(&image, 0, inner, "\x03\xFF", 2);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_site(&image, 0, inner, "\x06\x02", 2);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    image_site(&image, 0, inner, nested, sizeof nested);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_lines(&image, 0, 0x100, 0x80, a, lines, 2);
+    expect(&image, "f 1100+80 [1100+40 a.c:10, 1140+40 a.c:11] { "
+                   "`anonymous namespace'::outer(int) 1103+3a [1103+8 a.c:50, 110b+2d a.c:55, 1138+5 a.c:58] { "
+                   "ns::klass::inner(int) 1104+9 [1104+2 c.h:70, 110a+3 b.h:70] } }\n");
+    image_free(&image);
+}
+
+static void every_annotation(void **state)
+{
+    (void)state;
+    static const uint8_t annotations[] = {
+        0x01, 0x80, 0x80,                                           /* offset = 0x80: two bytes */
+        0x02, 0x02,                                                 /* base = 2 */
+        0x07, 0x01, 0x08, 0x01, 0x09, 0x05, 0x0A, 0x03, 0x0D, 0x04, /* columns, kind of range */
+        0x03, 0xC0, 0x00, 0x01, 0x00,                               /* offset += 0x100: four bytes */
+        0x06, 0x05, 0x0B, 0x24,                                     /* line -2; then +4 code, +1 line */
+        0x06, 0x05, 0x03, 0x02,                                     /* line -2, +2 */
+        0x04, 0x06,                                                 /* six bytes long */
+    };
+    struct image image = {0};
+    uint32_t a = image_file(&image, 0, "a.c");
+    uint32_t id = image_id(&image, 0x1601, "wws", 0, 0, "i");
+    image_inlinee(&image, 0, id, a, 100);
+    image_procedure(&image, 0, "f", 0, 0x400, 0);
+    image_site(&image, 0, id, annotations, sizeof annotations);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    expect(&image, "f 1000+400 [] { i 1182+c [1182+4 a.c:100, 1186+2 a.c:99, 1188+6 a.c:97] }\n");
+    image_free(&image);
+}
+
+static void separated_code(void **state)
+{
+    (void)state;
+    static const uint32_t hot[][2] = {{0, 10}}, cold[][2] = {{0, 20}};
+    struct image image = {0};
+    uint32_t a = image_file(&image, 0, "a.c");
+    image_procedure(&image, 0, "f", 0x100, 0x10, procedure_type(&image, 0));
+    image_end(&image, 0, S_END);
+    image_symbol(&image.modules[0].symbols, S_SEPCODE, "wwwwwwhh", 0, 0, 0x20, 0, 0x800, 0x100, 1, 1);
+    image_end(&image, 0, S_END);
+    image_symbol(&image.modules[0].symbols, S_SEPCODE, "wwwwwwhh", 0, 0, 0x20, 0, 0x900, 0x999, 1, 1); /* of no one */
+    image_end(&image, 0, S_END);
+    image_lines(&image, 0, 0x100, 0x10, a, hot, 1);
+    image_lines(&image, 0, 0x800, 0x20, a, cold, 1);
+    expect(&image, "f() 1100+10 [1100+10 a.c:10]\nf() 1800+20 [1800+20 a.c:20]\n");
+    image_free(&image);
+}
+
+static void put_pair(struct sl_buf *out, uint32_t a, uint32_t b)
+{
+    sl_buf_u32(out, a);
+    sl_buf_u32(out, b);
+}
+
+/* A procedure inside of another: the offsets of inlined calls count from the one around them. */
+static void nested_procedures(void **state)
+{
+    (void)state;
+    static const uint8_t inlined[] = {0x0C, 0x02, 0x04};
+    struct image image = {0};
+    uint32_t a = image_file(&image, 0, "a.c");
+    uint32_t id = image_id(&image, 0x1601, "wws", 0, 0, "i");
+    image_inlinee(&image, 0, id, a, 7);
+    image_procedure(&image, 0, "outer", 0x100, 0x10, 0);
+    image_procedure(&image, 0, "inner", 0x200, 0x10, 0);
+    image_site(&image, 0, id, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    image_site(&image, 0, id, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    expect(&image, "outer 1100+10 [] { i 1104+2 [1104+2 a.c:7] }\n"
+                   "inner 1200+10 [] { i 1204+2 [1204+2 a.c:7] }\n");
+    image_free(&image);
+}
+
+/* Many small entries that name the same large text may not cost more than their number. */
+static void names_that_share_text(void **state)
+{
+    (void)state;
+    enum { FILES = 40000, TEXT = 1 << 20 };
+    struct image image = {.page_size = 4096};
+    struct sl_buf file = {0};
+    struct dump dump;
+    sl_buf_fill(&image.names, 'x', TEXT);
+    for (uint32_t i = 0; i < FILES; i++) {
+        sl_buf_u32(&image.modules[0].checksums, i % 1000); /* nothing ends there */
+        sl_buf_u32(&image.modules[0].checksums, 0);
+    }
+    image_procedure(&image, 0, "f", 0, 16, 0);
+    image_end(&image, 0, S_END);
+    image_write(&image, &file);
+    dump_init(&dump);
+    assert_int_equal(dump_file(&dump, sl_buf_bytes(&file), NULL), SL_OK);
+    assert_int_equal(dump.functions, 1);
+    dump_free(&dump);
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
+static void rearranged_code(void **state)
+{
+    (void)state;
+    static const uint32_t lines[][2] = {{0, 1}, {8, 2}, {16, 3}};
+    static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
+    struct image image = {.has_omap = true};
+    uint32_t a = image_file(&image, 0, "a.c");
+    uint32_t id = image_id(&image, 0x1601, "wws", 0, 0, "i");
+    image_inlinee(&image, 0, id, a, 100);
+    image_procedure(&image, 0, "gone", 0x80, 0x10, 0);
+    image_site(&image, 0, id, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    image_procedure(&image, 0, "moved", 0x100, 0x20, 0);
+    image_site(&image, 0, id, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    image_lines(&image, 0, 0x100, 0x20, a, lines, 3);
+    image_symbol(&image.streams[IMAGE_PUBLICS], S_PUB32, "wwhs", 2, 0x100, 1, "_moved");
+    image_symbol(&image.streams[IMAGE_PUBLICS], S_PUB32, "wwhs", 2, 0x80, 1, "_gone");
+    struct sl_buf *omap = &image.streams[IMAGE_OMAP_FROM];
+    put_pair(omap, 0x1080, 0);
+    put_pair(omap, 0x1100, 0x5000);
+    put_pair(omap, 0x1108, 0x4FF0); /* the middle line went before the function's beginning */
+    put_pair(omap, 0x1110, 0x5010);
+    sl_buf_u32(&image.streams[IMAGE_OMAP_TO], 0);
+    expect(&image, "moved 5000+20 [5000+8 a.c:1, 5010+10 a.c:3] { i 5004+4 [5004+4 a.c:100] }\n");
+
+    struct sl_buf file = {0};
+    struct sl_arena arena = {0};
+    struct sl_object *object;
+    struct sl_symbol *symbols;
+    size_t count;
+    image_write(&image, &file);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    assert_int_equal(sl_object_symbols(object, &arena, &symbols, &count, NULL), SL_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(symbols[0].address, 0x5000);
+    assert_true(sl_str_equal(symbols[0].name, SL_STR("_moved")));
+    sl_object_close(object);
+    sl_arena_free(&arena);
+    sl_buf_free(&file);
+
+    /* without the map nobody knows where the code is */
+    sl_buf_clear(omap);
+    expect(&image, "");
+    image_free(&image);
+}
+
+static void names_with_types(void **state)
+{
+    (void)state;
+    struct image image = {0};
+    uint32_t list = argument_list(&image, T_INT4), none = argument_list(&image, 0);
+    uint32_t class = image_type(&image, 0x1504, "hhwwwhs", 0, 0, 0, 0, 0, 8, "C<int,char>");
+    uint32_t constant = image_type(&image, 0x1001, "wh", class, 1);
+    uint32_t this = image_type(&image, 0x1002, "ww", class, 0x1040C);
+    uint32_t const_this = image_type(&image, 0x1002, "ww", constant, 0x1040C);
+    uint32_t plain = image_type(&image, 0x1009, "wwwbbhww", T_INT4, class, this, 0, 0, 1, list, 0);
+    uint32_t of_const = image_type(&image, 0x1009, "wwwbbhww", T_INT4, class, const_this, 0, 0, 1, list, 0);
+    uint32_t of_none = image_type(&image, 0x1009, "wwwbbhww", T_INT4, class, 0, 0, 0, 1, list, 0);
+    uint32_t receiver = image_type(&image, 0x1009, "wwwbbhww", T_INT4, class, class, 0, 0, 1, list, 0);
+    uint32_t alone = image_type(&image, 0x1009, "wwwbbhww", T_INT4, class, class, 0, 0, 0, none, 0);
+    uint32_t array = image_type(&image, 0x1503, "wwhs", T_INT4, T_INT4, 12, "");
+    uint32_t arrays = image_type(&image, 0x1503, "wwhs", array, T_INT4, 36, "");
+    uint32_t reference = image_type(&image, 0x1002, "ww", constant, 0x1002C);
+    uint32_t method = image_type(&image, 0x1002, "ww", of_const, 0x1006C);
+    uint32_t rvalue = image_type(&image, 0x1002, "ww", class, 0x1008C);
+    uint32_t member = image_type(&image, 0x1201, "wwwwww", 5, arrays, reference, method, rvalue, constant);
+    uint32_t many = image_type(&image, 0x1008, "wbbhw", T_VOID, 0, 0, 4, member);
+    uint32_t missing = procedure_type(&image, 0x7000), strange = procedure_type(&image, none);
+    const struct {
+        const char *name;
+        uint32_t type;
+    } procedures[] = {
+        {"plain", plain}, {"constant", of_const}, {"static", of_none},  {"rust", receiver},        {"alone", alone},
+        {"many", many},   {"missing", missing},   {"strange", strange}, {"not a function", class}, {"", plain}};
+    for (uint32_t i = 0; i < sizeof procedures / sizeof *procedures; i++) {
+        image_procedure(&image, 0, procedures[i].name, i * 16, 16, procedures[i].type);
+        image_end(&image, 0, S_END);
+    }
+    expect(&image, "plain(int) 1000+10 []\nconstant(int) const 1010+10 []\nstatic(int) 1020+10 []\n"
+                   "rust(C<int,char>, int) 1030+10 []\nalone(C<int,char>) 1040+10 []\n"
+                   "many(int[3][3], C<int,char> const&, int (C<int,char>::*)(int), C<int,char>&&, const C<int,char>) "
+                   "1050+10 []\nmissing(<missing type 0x7000>) 1060+10 []\n"
+                   "strange(<unimplemented type kind 0x1201>) 1070+10 []\nnot a function 1080+10 []\n"
+                   "<name omitted>(int) 1090+10 []\n");
+    image_free(&image);
+}
+
+static void circles_of_types(void **state)
+{
+    (void)state;
+    struct image image = {0};
+    /* a pointer to itself; a list of functions that take that list; a modifier of itself; an array of itself */
+    uint32_t pointer = image_type(&image, 0x1002, "ww", 0x1000, 0x1000C);
+    uint32_t list = image_type(&image, 0x1201, "www", 2, 0x1002, 0x1002);
+    uint32_t function = image_type(&image, 0x1008, "wbbhw", T_VOID, 0, 0, 2, list);
+    uint32_t modifier = image_type(&image, 0x1001, "wh", 0x1003, 1);
+    uint32_t array = image_type(&image, 0x1503, "wwhs", 0x1004, T_INT4, 8, "");
+    const uint32_t types[] = {pointer, function, modifier, array};
+    for (uint32_t i = 0; i < 4; i++) {
+        image_procedure(&image, 0, "f", i * 16, 16, i == 1 ? types[i] : procedure_type(&image, types[i]));
+        image_end(&image, 0, S_END);
+    }
+    expect(&image, "f 1000+10 []\nf 1010+10 []\nf 1020+10 []\nf 1030+10 []\n");
+    image_free(&image);
+}
+
+/* Types and ids that link-time optimisation left in other modules. */
+static void cross_module_references(void **state)
+{
+    (void)state;
+    static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
+    struct image image = {0};
+    uint32_t a = image_file(&image, 0, "a.c");
+    uint32_t type = procedure_type(&image, T_INT4);
+    uint32_t id = image_id(&image, 0x1601, "wws", 0, type, "from_b");
+    struct sl_buf *imports = &image.modules[0].imports, *exports = &image.modules[1].exports;
+    uint32_t unused[] = {image_text(&image, "no such module"), 1, 5};
+    sl_buf_add(imports, unused, sizeof unused);
+    uint32_t used[] = {image_text(&image, "c:\\b.OBJ"), 2, 0x77, 0x42};
+    sl_buf_add(imports, used, sizeof used);
+    put_pair(exports, 0x50, 0x1005);
+    put_pair(exports, 0x42, id);
+    uint32_t cross = UINT32_C(1) << 31 | 1 << 20 | 1, lost = UINT32_C(1) << 31 | 1 << 20;
+    image_inlinee(&image, 0, cross, a, 7);
+    image_inlinee(&image, 0, lost, a, 7);
+    image_procedure(&image, 0, "f", 0, 16, 0);
+    image_site(&image, 0, cross, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_site(&image, 0, lost, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    expect(&image, "f 1000+10 [] { from_b(int) 1004+4 [1004+4 a.c:7] }\n");
+    image_free(&image);
+}
+
+/* 1000 calls in one another: 513 are kept, which with the function makes a chain of 514. */
+static void deep_inlining(void **state)
+{
+    (void)state;
+    static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
+    static const uint32_t lines[][2] = {{0, 1}};
+    static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    struct image image = {.page_size = 4096};
+    uint32_t a = image_file(&image, 0, "a.c");
+    uint32_t id = image_id(&image, 0x1601, "wws", 0, 0, "i");
+    image_inlinee(&image, 0, id, a, 7);
+    image_procedure(&image, 0, "f", 0, 16, 0);
+    for (unsigned i = 0; i < 1000; i++)
+        image_site(&image, 0, id, inlined, sizeof inlined);
+    for (unsigned i = 0; i < 1000; i++)
+        image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    image_lines(&image, 0, 0, 16, a, lines, 1);
+    /* scopes without end */
+    for (unsigned i = 0; i < 10000; i++)
+        image_symbol(&image.modules[1].symbols, S_BLOCK32, "wwwwhs", 0, 0, 0, 0, 1, "");
+    struct sl_buf file = {0}, out = {0};
+    struct sl_object *object;
+    struct sl_symcache cache;
+    struct sl_symcache_options options = {.arch = SL_ARCH_X86_64, .is_windows = true};
+    image_write(&image, &file);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    assert_int_equal(sl_symcache_convert(object, NULL, &options, NULL, &out, NULL), SL_OK);
+    assert_int_equal(sl_symcache_open(sl_buf_bytes(&out), &cache, NULL), SL_OK);
+    assert_int_equal(sl_symcache_lookup(&cache, 0x1005, chain, SL_SYMCACHE_MAX_CHAIN), 514);
+    sl_object_close(object);
+    sl_buf_free(&file);
+    sl_buf_free(&out);
+    image_free(&image);
+}
+
+static void source_server(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *vcs, *entries;
+    } rows[] = {
+        {"SRCSRV: ini ----\r\nVERSION=1\r\nVERCTRL=Perforce\r\nSRCSRV: variables ---\r\n\r\nSRCSRVTRG=x\r\n"
+         "SRCSRV: source files ---\r\nC:\\Src\\A.c*P4*//depot/old/a.c*1\r\nC:\\Src\\A.c*P4*//depot/src/a.c*12345\r\n"
+         "c:\\src\\b.h*depot/b.h*17\r\nc:\\src\\c.h*P4*depot/c.h#3\r\nSRCSRV: end "
+         "----\r\nc:\\src\\d.h*P4*depot/d.h*9\r\n",
+         "perforce", "depot/src/a.c 12345\ndepot/b.h 17\ndepot/c.h 3\n"},
+        {"SRCSRV: ini ----\nVERSION=2\nVERCTRL=Team Foundation Server\nSRCSRV: variables ---\nSRCSRVTRG=x\n"
+         "SRCSRV: source files ---\nc:\\src\\a.c*VSTF*/DevDiv/a.c*1363200\n",
+         "other", "/DevDiv/a.c 1363200\n"},
+        {"SRCSRV: ini ----\nVERSION=1\nVERCTRL=A Git thing\nSRCSRV: variables ---\nSRCSRVTRG=x\n"
+         "SRCSRV: source files ---\nc:\\src\\a.c*a/b*c\nSRCSRV: end --\n",
+         "git", ""},
+        {"SRCSRV: ini ----\nVERSION=1\nSRCSRV: variables ---\nSRCSRVTRG=x\nSRCSRV: source files ---\n", "", ""},
+        {"SRCSRV: ini ----\nVERSION=4\nVERCTRL=git\nSRCSRV: variables ---\nSRCSRVTRG=x\nSRCSRV: source files ---\n", "",
+         ""},
+        {"SRCSRV: ini ----\nVERSION=1\nVERCTRL=git\nSRCSRV: variables ---\nSRCSRV: source files ---\n", "", ""},
+        {"VERSION=1\nSRCSRV: ini ----\n", "", ""},
+        {"", "", ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct image image = {.has_srcsrv = true};
+        struct sl_buf file = {0};
+        struct sl_object *object;
+        struct dump dump;
+        dump_init(&dump);
+        image_file(&image, 0, "c:\\src\\x\\..\\a.c");
+        image_file(&image, 0, "C:\\SRC\\b.h");
+        image_file(&image, 0, "c:\\src\\c.h");
+        image_file(&image, 0, "c:\\src\\d.h");
+        image_procedure(&image, 0, "f", 0, 16, 0);
+        image_end(&image, 0, S_END);
+        sl_buf_cstr(&image.streams[IMAGE_SRCSRV], rows[i].text);
+        image_write(&image, &file);
+        assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+        struct sl_str vcs = sl_object_info(object)->features.srcsrv_vcs;
+        assert_true(sl_str_equal(vcs, sl_str(rows[i].vcs)));
+        sl_object_close(object);
+        assert_int_equal(dump_file(&dump, sl_buf_bytes(&file), NULL), SL_OK);
+        sl_buf_u8(&dump.source_server, 0);
+        assert_string_equal((char *)dump.source_server.data, rows[i].entries);
+        dump_free(&dump);
+        sl_buf_free(&file);
+        image_free(&image);
+    }
+}
+
+static void modules_that_cannot_be_read(void **state)
+{
+    (void)state;
+    struct image image = {0};
+    struct sl_buf file = {0};
+    struct sl_error error;
+    struct dump dump;
+    image_procedure(&image, 0, "f", 0, 16, 0);
+    image_end(&image, 0, S_END);
+    image_procedure(&image, 1, "g", 16, 16, 0);
+    image_end(&image, 1, S_END);
+    image_write(&image, &file);
+    size_t page = 3;
+    for (unsigned i = 0; i < IMAGE_MODULE_A; i++)
+        page += (image.streams[i].size + 511) / 512;
+    file.data[page * 512] = 2; /* symbols of before C13 */
+    dump_init(&dump);
+    assert_int_equal(dump_file(&dump, sl_buf_bytes(&file), &error), SL_OK);
+    assert_int_equal(dump.functions, 1);
+    assert_int_equal(dump.sink.skipped_units, 1);
+    dump_free(&dump);
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
+static void fill(struct image *image)
+{
+    static const uint32_t lines[][2] = {{0, 10}, {0x10, 11}};
+    static const uint8_t inlined[] = {0x0C, 0x04, 0x04, 0x06, 0x04, 0x0C, 0x02, 0x08};
+    uint32_t a = image_file(image, 0, "C:\\src\\a.c");
+    uint32_t type = procedure_type(image, T_INT4);
+    uint32_t pointer = image_type(image, 0x1002, "ww", type, 0x1040C);
+    uint32_t taker = procedure_type(image, pointer);
+    uint32_t id = image_id(image, 0x1601, "wws", 0, taker, "inlined");
+    image_inlinee(image, 0, id, a, 100);
+    for (uint32_t i = 0; i < 3; i++) {
+        image_procedure(image, 0, "function", i * 0x20, 0x20, taker);
+        image_site(image, 0, id, inlined, sizeof inlined);
+        image_end(image, 0, S_INLINESITE_END);
+        image_end(image, 0, S_END);
+        image_lines(image, 0, i * 0x20, 0x20, a, lines, 2);
+    }
+    image_symbol(&image->streams[IMAGE_PUBLICS], S_PUB32, "wwhs", 2, 0x100, 1, "_public");
+    sl_buf_cstr(&image->streams[IMAGE_SRCSRV],
+                "SRCSRV: ini --\nVERSION=1\nVERCTRL=Perforce\nSRCSRV: variables --\nSRCSRVTRG=x\n"
+                "SRCSRV: source files --\nC:\\src\\a.c*P4*//depot/old/a.c*1\nSRCSRV: end --\n");
+    put_pair(&image->streams[IMAGE_OMAP_FROM], 0x1000, 0x3000);
+    sl_buf_u32(&image->streams[IMAGE_OMAP_TO], 0);
+}
+
+static void read_everything(struct sl_bytes file)
+{
+    struct sl_object *object;
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count;
+    struct sl_symcache_options options = {.arch = SL_ARCH_X86_64, .is_windows = true};
+    struct sl_buf out = {0};
+    if (sl_object_open(file, NULL, &object, NULL) != SL_OK)
+        return;
+    sl_object_symbols(object, &arena, &symbols, &count, NULL);
+    sl_symcache_convert(object, NULL, &options, NULL, &out, NULL);
+    sl_buf_free(&out);
+    sl_arena_free(&arena);
+    sl_object_close(object);
+}
+
+static void damaged_files(void **state)
+{
+    (void)state;
+    uint32_t seed = 1;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        struct image image = {.page_size = 256, .scattered = kind & 1, .has_omap = kind & 2, .has_srcsrv = true};
+        struct sl_buf file = {0};
+        fill(&image);
+        image_write(&image, &file);
+        uint8_t *copy = malloc(file.size);
+        assert_non_null(copy);
+        for (size_t at = 32; at < file.size; at++) {
+            static const uint8_t values[] = {0, 1, 0x7F, 0xFF};
+            seed = seed * 1664525 + 1013904223;
+            memcpy(copy, file.data, file.size);
+            copy[at] = values[seed >> 30];
+            copy[32 + (seed >> 8) % (file.size - 32)] = (uint8_t)(seed >> 16);
+            read_everything((struct sl_bytes){copy, file.size});
+        }
+        free(copy);
+        for (size_t size = 0; size < file.size; size += 13) {
+            copy = malloc(size ? size : 1);
+            memcpy(copy, file.data, size);
+            read_everything((struct sl_bytes){copy, size});
+            free(copy);
+        }
+        sl_buf_free(&file);
+        image_free(&image);
+    }
+}
+
+static void bad_containers(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        uint32_t value;
+        const char *message;
+    } rows[] = {
+        {32, 0x300, "invalid pdb file: bad page size"},
+        {32, 0x80, "invalid pdb file: bad page size"},
+        {32, 0x1000000, "invalid pdb file: bad page size"},
+        {44, 0x7FFFFFFF, "invalid pdb file: directory larger than the file"},
+        {44, 0xFFFFFFFF, "invalid pdb file: directory larger than the file"},
+        {52, 0, "invalid pdb file: list of directory pages outside of the file"},
+        {52, 0xFFFFFFFF, "invalid pdb file: list of directory pages outside of the file"},
+        {40, 2, "invalid pdb file: list of directory pages outside of the file"},
+    };
+    struct image image = {0};
+    struct sl_buf file = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_object *object;
+        struct sl_error error;
+        image_write(&image, &file);
+        memcpy(file.data + rows[i].at, &rows[i].value, 4);
+        assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, &error), SL_MALFORMED);
+        assert_string_equal(error.message, rows[i].message);
+    }
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(identity),
+        cmocka_unit_test(lines_of_functions),
+        cmocka_unit_test(pages_in_any_order),
+        cmocka_unit_test(inlined_calls),
+        cmocka_unit_test(every_annotation),
+        cmocka_unit_test(separated_code),
+        cmocka_unit_test(nested_procedures),
+        cmocka_unit_test(names_that_share_text),
+        cmocka_unit_test(rearranged_code),
+        cmocka_unit_test(names_with_types),
+        cmocka_unit_test(circles_of_types),
+        cmocka_unit_test(cross_module_references),
+        cmocka_unit_test(deep_inlining),
+        cmocka_unit_test(source_server),
+        cmocka_unit_test(modules_that_cannot_be_read),
+        cmocka_unit_test(damaged_files),
+        cmocka_unit_test(bad_containers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
