@@ -1,0 +1,423 @@
+/* From bytes that come in pieces to records: framing, decoding, and the state that goes from record to record (the
+ * previous address, the string table). */
+#include "symbfile/symbfile.h"
+
+#include "symbfile/symbfile.pb-c.h"
+#include "symbfile/utf8.h"
+
+#include <stdlib.h>
+
+enum {
+    MAGIC_SIZE = 8,
+    MAX_VARINT = 10,
+    KEEP_PENDING = 64 * 1024,
+    /* What decoding one message may take: small fields need many times their size on the wire. */
+    MESSAGE_MEMORY = 256 << 20,
+};
+
+struct sl_symbfile_reader {
+    struct sl_symbfile_sink *sink;
+    struct sl_buf pending; /* the beginning of what is not complete yet */
+    uint64_t offset;       /* of pending in the file */
+    uint64_t message;      /* number of the next one; the header is 1 */
+    uint64_t records, previous;
+    bool magic_seen, has_previous, cut;
+    struct sl_arena scratch; /* of the message being decoded */
+    struct sl_arena table_memory;
+    struct sl_str *table;
+    size_t table_size;
+    enum sl_symbfile_problem problem;
+    enum sl_code code; /* once it has failed */
+    struct sl_error error;
+};
+
+struct sl_symbfile_reader *sl_symbfile_reader_new(struct sl_symbfile_sink *sink)
+{
+    struct sl_symbfile_reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->sink = sink;
+    r->message = 1;
+    sl_arena_init(&r->scratch, MESSAGE_MEMORY);
+    sl_arena_init(&r->table_memory, MESSAGE_MEMORY);
+    return r;
+}
+
+void sl_symbfile_reader_free(struct sl_symbfile_reader *r)
+{
+    if (!r)
+        return;
+    sl_buf_free(&r->pending);
+    sl_arena_free(&r->scratch);
+    sl_arena_free(&r->table_memory);
+    free(r);
+}
+
+enum sl_symbfile_problem sl_symbfile_reader_problem(const struct sl_symbfile_reader *r)
+{
+    return r->problem;
+}
+
+uint64_t sl_symbfile_reader_records(const struct sl_symbfile_reader *r)
+{
+    return r->records;
+}
+
+bool sl_symbfile_reader_cut(const struct sl_symbfile_reader *r)
+{
+    return r->cut;
+}
+
+static enum sl_code fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem problem)
+{
+    static const char *const texts[] = {
+        [SL_SYMBFILE_SHORT] = "file is shorter than the magic",
+        [SL_SYMBFILE_NO_MAGIC] = "file does not start with the expected magic",
+        [SL_SYMBFILE_TRUNCATED] = "file ended prematurely in the middle of a message",
+        [SL_SYMBFILE_NO_HEADER] = "the first message is not a header",
+        [SL_SYMBFILE_BAD_TYPE] = "message type value is invalid",
+        [SL_SYMBFILE_BAD_SIZE] = "message exceeds the maximum of 16777216 bytes",
+        [SL_SYMBFILE_BAD_VARINT] = "variable-length integer is too big",
+        [SL_SYMBFILE_BAD_MESSAGE] = "decoding error",
+        [SL_SYMBFILE_BAD_COLUMNS] = "not all parallel lists have the same length",
+        [SL_SYMBFILE_BAD_DELTA] = "relative address without an absolute one before it",
+        [SL_SYMBFILE_BAD_FIELD] = "message is missing a required field",
+        [SL_SYMBFILE_BAD_REFERENCE] = "message contains an invalid string table reference",
+        [SL_SYMBFILE_BAD_OFFSET] = "line offset exceeds 32 bits",
+    };
+    r->problem = problem;
+    return sl_fail(&r->error, SL_MALFORMED, "%s (message %llu, offset %llu)", texts[problem],
+                   (unsigned long long)r->message, (unsigned long long)r->offset);
+}
+
+/* ---- decoding: protobuf-c builds a message in an arena, which is given back as a whole ---- */
+static void *take(void *arena, size_t size)
+{
+    return sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
+}
+
+static void give_back(void *arena, void *memory)
+{
+    (void)arena, (void)memory;
+}
+
+static ProtobufCAllocator allocator(struct sl_arena *arena)
+{
+    return (ProtobufCAllocator){.alloc = take, .free = give_back, .allocator_data = arena};
+}
+
+static struct sl_str text_of(ProtobufCBinaryData data)
+{
+    return (struct sl_str){data.data ? (const char *)data.data : "", data.len};
+}
+
+/* A text of a oneof: inline if `inlined`, a reference if `referred`, else absent. */
+static enum sl_symbfile_problem take_text(const struct sl_symbfile_reader *r, bool inlined, ProtobufCBinaryData data,
+                                          bool referred, uint32_t ref, struct sl_symbfile_text *out)
+{
+    *out = (struct sl_symbfile_text){{NULL, 0}, SL_SYMBFILE_INLINE};
+    if (inlined)
+        out->str = text_of(data);
+    if (!referred)
+        return SL_SYMBFILE_FINE;
+    if (ref >= r->table_size)
+        return SL_SYMBFILE_BAD_REFERENCE;
+    *out = (struct sl_symbfile_text){r->table[ref], ref};
+    return SL_SYMBFILE_FINE;
+}
+
+static enum sl_symbfile_problem take_va(struct sl_symbfile_reader *r, bool set, uint64_t absolute, bool delta,
+                                        int64_t difference, uint64_t *va)
+{
+    if (!set && !delta)
+        return SL_SYMBFILE_BAD_FIELD;
+    if (delta && !r->has_previous)
+        return SL_SYMBFILE_BAD_DELTA;
+    *va = set ? absolute : r->previous + (uint64_t)difference;
+    r->previous = *va;
+    r->has_previous = true;
+    return SL_SYMBFILE_FINE;
+}
+
+static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const Symbfile__LineTable *table,
+                                           struct sl_symbfile_range *range)
+{
+    if (!table)
+        return SL_SYMBFILE_FINE;
+    struct sl_symbfile_line *lines = SL_ARENA_ARRAY(&r->scratch, struct sl_symbfile_line, table->n_offset);
+    uint64_t offset = 0;
+    if (table->n_offset && !lines)
+        return SL_SYMBFILE_BAD_MESSAGE;
+    for (size_t i = 0; i < table->n_offset; i++) {
+        offset += table->offset[i];
+        if (offset > UINT32_MAX)
+            return SL_SYMBFILE_BAD_OFFSET;
+        lines[i] = (struct sl_symbfile_line){(uint32_t)offset, table->linenumber[i]};
+    }
+    range->lines = lines;
+    range->line_count = table->n_offset;
+    return SL_SYMBFILE_FINE;
+}
+
+static bool range_is_utf8(const Symbfile__RangeV1 *m)
+{
+    return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || symbfile_is_utf8(text_of(m->funcstr))) &&
+           (m->file_case != SYMBFILE__RANGE_V1__FILE_FILE_STR || symbfile_is_utf8(text_of(m->filestr))) &&
+           (m->call_file_case != SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR ||
+            symbfile_is_utf8(text_of(m->callfilestr)));
+}
+
+static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, const Symbfile__RangeV1 *m,
+                                              struct sl_symbfile_range *range)
+{
+    enum sl_symbfile_problem problem;
+    if (!range_is_utf8(m))
+        return SL_SYMBFILE_BAD_MESSAGE;
+    if (m->linetable && m->linetable->n_offset != m->linetable->n_linenumber)
+        return SL_SYMBFILE_BAD_COLUMNS;
+    if ((problem = take_va(r, m->elf_va_case == SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA, m->setelfva,
+                           m->elf_va_case == SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &range->va)))
+        return problem;
+    if (m->func_case == SYMBFILE__RANGE_V1__FUNC__NOT_SET)
+        return SL_SYMBFILE_BAD_FIELD;
+    if ((problem = take_text(r, m->func_case == SYMBFILE__RANGE_V1__FUNC_FUNC_STR, m->funcstr,
+                             m->func_case == SYMBFILE__RANGE_V1__FUNC_FUNC_REF, m->funcref, &range->function)) ||
+        (problem = take_text(r, m->file_case == SYMBFILE__RANGE_V1__FILE_FILE_STR, m->filestr,
+                             m->file_case == SYMBFILE__RANGE_V1__FILE_FILE_REF, m->fileref, &range->file)) ||
+        (problem = take_text(r, m->call_file_case == SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR, m->callfilestr,
+                             m->call_file_case == SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_REF, m->callfileref,
+                             &range->call_file)))
+        return problem;
+    r->cut |= m->length > UINT32_MAX;
+    range->length = m->length > UINT32_MAX ? UINT32_MAX : (uint32_t)m->length;
+    range->call_line = m->callline;
+    range->depth = m->depth;
+    return take_lines(r, m->linetable, range);
+}
+
+static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes body)
+{
+    ProtobufCAllocator memory = allocator(&r->scratch);
+    const Symbfile__RangeV1 *m = symbfile__range_v1__unpack(&memory, body.size, body.data);
+    struct sl_symbfile_range range = {0};
+    enum sl_symbfile_problem problem = m ? convert_range(r, m, &range) : SL_SYMBFILE_BAD_MESSAGE;
+    if (problem)
+        return fail(r, problem);
+    r->records++;
+    return r->sink->range(r->sink, &range, &r->error);
+}
+
+static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const Symbfile__ReturnPadV1 *m,
+                                            struct sl_symbfile_pad *pad)
+{
+    enum sl_symbfile_problem problem;
+    if (m->n_func != m->n_file || m->n_func != m->n_line)
+        return SL_SYMBFILE_BAD_COLUMNS;
+    if ((problem = take_va(r, m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA, m->setelfva,
+                           m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &pad->va)))
+        return problem;
+    struct sl_symbfile_place *places = SL_ARENA_ARRAY(&r->scratch, struct sl_symbfile_place, m->n_func);
+    if (m->n_func && !places)
+        return SL_SYMBFILE_BAD_MESSAGE;
+    for (size_t i = 0; i < m->n_func; i++) {
+        uint32_t file = m->file[i], function = m->func[i];
+        if (file >= r->table_size || function >= r->table_size)
+            return SL_SYMBFILE_BAD_REFERENCE;
+        places[i] = (struct sl_symbfile_place){{r->table[function], function}, {r->table[file], file}, m->line[i]};
+    }
+    pad->places = places;
+    pad->count = m->n_func;
+    return SL_SYMBFILE_FINE;
+}
+
+static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
+{
+    ProtobufCAllocator memory = allocator(&r->scratch);
+    const Symbfile__ReturnPadV1 *m = symbfile__return_pad_v1__unpack(&memory, body.size, body.data);
+    struct sl_symbfile_pad pad = {0};
+    enum sl_symbfile_problem problem = m ? convert_pad(r, m, &pad) : SL_SYMBFILE_BAD_MESSAGE;
+    if (problem)
+        return fail(r, problem);
+    r->records++;
+    return r->sink->pad(r->sink, &pad, &r->error);
+}
+
+static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes body)
+{
+    sl_arena_free(&r->table_memory);
+    sl_arena_init(&r->table_memory, MESSAGE_MEMORY);
+    ProtobufCAllocator memory = allocator(&r->table_memory);
+    const Symbfile__StringTableV1 *m = symbfile__string_table_v1__unpack(&memory, body.size, body.data);
+    r->table = m ? SL_ARENA_ARRAY(&r->table_memory, struct sl_str, m->n_strings) : NULL;
+    r->table_size = 0;
+    if (!m || (m->n_strings && !r->table))
+        return fail(r, SL_SYMBFILE_BAD_MESSAGE);
+    for (size_t i = 0; i < m->n_strings; i++) {
+        r->table[i] = text_of(m->strings[i]);
+        if (!symbfile_is_utf8(r->table[i]))
+            return fail(r, SL_SYMBFILE_BAD_MESSAGE);
+    }
+    r->table_size = m->n_strings;
+    if (r->sink->table)
+        r->sink->table(r->sink);
+    return SL_OK;
+}
+
+static enum sl_code read_header(struct sl_symbfile_reader *r, struct sl_bytes body)
+{
+    ProtobufCAllocator memory = allocator(&r->scratch);
+    return symbfile__header__unpack(&memory, body.size, body.data) ? SL_OK : fail(r, SL_SYMBFILE_BAD_MESSAGE);
+}
+
+static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, struct sl_bytes body)
+{
+    static const uint8_t nothing = 0;
+    enum sl_code code = SL_OK;
+    body.data = body.data ? body.data : &nothing;
+    switch (type) {
+    case SYMBFILE__MESSAGE_TYPE__MT_HEADER: code = read_header(r, body); break;
+    case SYMBFILE__MESSAGE_TYPE__MT_RANGE_V1: code = read_range(r, body); break;
+    case SYMBFILE__MESSAGE_TYPE__MT_RETURN_PAD_V1: code = read_pad(r, body); break;
+    case SYMBFILE__MESSAGE_TYPE__MT_STRING_TABLE_V1: code = read_table(r, body); break;
+    default: break; /* of a later version: passed over */
+    }
+    if (r->scratch.used > KEEP_PENDING * 4)
+        sl_arena_free(&r->scratch), sl_arena_init(&r->scratch, MESSAGE_MEMORY);
+    else
+        sl_arena_reset(&r->scratch);
+    return code;
+}
+
+/* ---- framing ---- */
+enum step { STEP_DONE, STEP_MORE, STEP_FAILED };
+
+static enum step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *value)
+{
+    *value = 0;
+    for (unsigned i = 0; i < MAX_VARINT; i++) {
+        if (*at >= bytes.size)
+            return STEP_MORE;
+        uint8_t byte = bytes.data[(*at)++];
+        *value |= (uint64_t)(byte & 0x7F) << (7 * i < 64 ? 7 * i : 0);
+        if (byte < 0x80)
+            return STEP_DONE;
+    }
+    fail(r, SL_SYMBFILE_BAD_VARINT);
+    return STEP_FAILED;
+}
+
+/* What comes before the body, at *at. */
+static enum step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *size,
+                             uint64_t *type)
+{
+    enum step step = read_varint(r, bytes, at, size);
+    if (step != STEP_DONE)
+        return step;
+    if (*size > SL_SYMBFILE_MAX_MESSAGE) {
+        fail(r, SL_SYMBFILE_BAD_SIZE);
+        return STEP_FAILED;
+    }
+    step = read_varint(r, bytes, at, type);
+    if (step != STEP_DONE)
+        return step;
+    bool first = r->message == 1;
+    if (*type > INT32_MAX || (!first && *type <= SYMBFILE__MESSAGE_TYPE__MT_HEADER)) {
+        fail(r, SL_SYMBFILE_BAD_TYPE);
+        return STEP_FAILED;
+    }
+    if (first && *type != SYMBFILE__MESSAGE_TYPE__MT_HEADER) {
+        fail(r, SL_SYMBFILE_NO_HEADER);
+        return STEP_FAILED;
+    }
+    return STEP_DONE;
+}
+
+/* Handles the complete messages of `bytes`; the number of bytes that are done with, or SIZE_MAX. */
+static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
+{
+    size_t done = 0;
+    if (!r->magic_seen) {
+        if (bytes.size < MAGIC_SIZE)
+            return 0;
+        if (!sl_symbfile_detect(bytes)) {
+            fail(r, SL_SYMBFILE_NO_MAGIC);
+            return SIZE_MAX;
+        }
+        r->magic_seen = true;
+        done = MAGIC_SIZE;
+        r->offset = MAGIC_SIZE;
+    }
+    while (done < bytes.size) {
+        uint64_t size, type;
+        size_t at = done;
+        enum step step = read_prefix(r, bytes, &at, &size, &type);
+        if (step == STEP_FAILED)
+            return SIZE_MAX;
+        if (step == STEP_MORE || size > bytes.size - at)
+            break;
+        enum sl_code code = read_message(r, type, (struct sl_bytes){bytes.data + at, (size_t)size});
+        if (code != SL_OK) {
+            r->error.code = code;
+            return SIZE_MAX;
+        }
+        r->offset += at + size - done;
+        done = at + (size_t)size;
+        r->message++;
+    }
+    return done;
+}
+
+static enum sl_code failed(struct sl_symbfile_reader *r, struct sl_error *error)
+{
+    r->code = r->error.code;
+    if (error)
+        *error = r->error;
+    return r->code;
+}
+
+enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *r, struct sl_bytes bytes, struct sl_error *error)
+{
+    if (r->code != SL_OK)
+        return failed(r, error);
+    bool joined = r->pending.size > 0;
+    if (joined) {
+        sl_buf_add(&r->pending, bytes.data, bytes.size);
+        bytes = sl_buf_bytes(&r->pending);
+    }
+    size_t done = r->pending.failed ? SIZE_MAX : read_messages(r, bytes);
+    if (r->pending.failed)
+        sl_fail(&r->error, SL_INTERNAL, "out of memory");
+    if (done == SIZE_MAX)
+        return failed(r, error);
+    size_t left = bytes.size - done;
+    if (!joined)
+        sl_buf_add(&r->pending, bytes.data + done, left);
+    else if (left && done)
+        memmove(r->pending.data, r->pending.data + done, left);
+    r->pending.size = left;
+    if (!left && r->pending.capacity > KEEP_PENDING)
+        sl_buf_free(&r->pending);
+    return SL_OK;
+}
+
+enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *r, struct sl_error *error)
+{
+    if (r->code != SL_OK)
+        return failed(r, error);
+    if (r->magic_seen && !r->pending.size && r->message > 1)
+        return SL_OK;
+    fail(r, r->magic_seen ? SL_SYMBFILE_TRUNCATED : SL_SYMBFILE_SHORT);
+    return failed(r, error);
+}
+
+enum sl_code sl_symbfile_read(struct sl_bytes file, struct sl_symbfile_sink *sink, struct sl_error *error)
+{
+    struct sl_symbfile_reader *r = sl_symbfile_reader_new(sink);
+    if (!r)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = sl_symbfile_reader_feed(r, file, error);
+    if (code == SL_OK)
+        code = sl_symbfile_reader_finish(r, error);
+    sl_symbfile_reader_free(r);
+    return code;
+}
