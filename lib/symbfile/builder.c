@@ -1,0 +1,248 @@
+/* Collecting the records of all parts; then the index. */
+#include "symbfile/builder.h"
+
+#include <stdlib.h>
+
+/* Symcaches hold addresses of at most 56 bits. */
+static const uint64_t widest = (UINT64_C(1) << 56) - 2;
+
+static bool grow(struct sl_symbfile_builder *b, void *pointer, size_t *capacity, size_t need, size_t item)
+{
+    void **array = pointer;
+    if (need <= *capacity)
+        return true;
+    size_t size = *capacity ? *capacity + *capacity / 2 : 1024;
+    size = size < need ? need : size;
+    void *grown = realloc(*array, size * item);
+    if (!grown) {
+        b->failed = true;
+        return false;
+    }
+    memset((char *)grown + *capacity * item, 0, (size - *capacity) * item);
+    *array = grown;
+    *capacity = size;
+    return true;
+}
+
+static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
+{
+    uintptr_t index = (uintptr_t)sl_map_get(&b->map, str);
+    if (index)
+        return (uint32_t)index - 1;
+    char *copy = sl_arena_strndup(&b->arena, str.data ? str.data : "", str.size);
+    void **slot = copy ? sl_map_slot(&b->map, (struct sl_str){copy, str.size}, NULL) : NULL;
+    if (!slot || !grow(b, &b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
+        b->failed = true;
+        return 0;
+    }
+    b->texts[b->text_count] = (struct sl_str){copy, str.size};
+    index = ++b->text_count;
+    *slot = (void *)index;
+    return (uint32_t)index - 1;
+}
+
+static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text)
+{
+    if (text->ref == SL_SYMBFILE_INLINE)
+        return intern(b, text->str);
+    if (!grow(b, &b->memo, &b->memo_capacity, (size_t)text->ref + 1, sizeof *b->memo))
+        return 0;
+    if (!b->memo[text->ref])
+        b->memo[text->ref] = intern(b, text->str) + 1;
+    return b->memo[text->ref] - 1;
+}
+
+static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text, uint32_t absent)
+{
+    return !text->str.data ? absent : !text->str.size ? FOREST_NO_TEXT : text_id(b, text);
+}
+
+static void on_table(struct sl_symbfile_sink *sink)
+{
+    struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
+    if (b->memo)
+        memset(b->memo, 0, b->memo_capacity * sizeof *b->memo);
+}
+
+static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
+{
+    struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
+    if (!r->length || r->depth > SL_SYMBFILE_MAX_DEPTH)
+        return SL_OK;
+    if (!grow(b, &b->ranges, &b->range_capacity, b->range_count + 1, sizeof *b->ranges) ||
+        !grow(b, &b->lines, &b->line_capacity, b->line_count + r->line_count, sizeof *b->lines))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    struct builder_range *out = &b->ranges[b->range_count++];
+    *out = (struct builder_range){
+        .start = r->va,
+        .end = r->length > UINT64_MAX - r->va ? UINT64_MAX : r->va + r->length,
+        .function = text_id(b, &r->function),
+        .file = file_id(b, &r->file, FOREST_NO_TEXT),
+        .call_file = file_id(b, &r->call_file, INHERITED),
+        .call_line = r->call_line,
+        .depth = r->depth,
+        .first_line = b->line_count,
+    };
+    for (size_t i = 0; i < r->line_count && r->lines[i].offset < r->length; i++)
+        b->lines[b->line_count++] = r->lines[i];
+    out->line_count = (uint32_t)(b->line_count - out->first_line);
+    b->has_lines |= out->line_count > 0;
+    b->has_functions |= r->depth == 0;
+    b->lowest = r->va < b->lowest ? r->va : b->lowest;
+    return b->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
+{
+    struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
+    if (!p->count || p->count > SL_SYMBFILE_MAX_DEPTH)
+        return SL_OK;
+    if (!grow(b, &b->pads, &b->pad_capacity, b->pad_count + 1, sizeof *b->pads) ||
+        !grow(b, &b->places, &b->place_capacity, b->place_count + p->count, sizeof *b->places))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    b->pads[b->pad_count] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count, (uint32_t)b->pad_count};
+    b->pad_count++;
+    for (size_t i = 0; i < p->count; i++)
+        b->places[b->place_count++] = (struct link){text_id(b, &p->places[i].function),
+                                                    file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
+    b->lowest = p->va < b->lowest ? p->va : b->lowest;
+    return b->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+struct sl_symbfile_builder *sl_symbfile_builder_new(void)
+{
+    struct sl_symbfile_builder *b = calloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->sink = (struct sl_symbfile_sink){.range = on_range, .pad = on_pad, .table = on_table};
+    b->lowest = UINT64_MAX;
+    return b;
+}
+
+void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
+{
+    if (!b)
+        return;
+    sl_arena_free(&b->arena);
+    sl_map_free(&b->map);
+    free(b->texts);
+    free(b->memo);
+    free(b->ranges);
+    free(b->lines);
+    free(b->pads);
+    free(b->places);
+    free(b);
+}
+
+struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *b)
+{
+    return &b->sink;
+}
+
+/* ---- pads ---- */
+static int by_va(const void *left, const void *right)
+{
+    const struct builder_pad *a = left, *b = right;
+    if (a->va != b->va)
+        return a->va < b->va ? -1 : 1;
+    if (a->count != b->count) /* the one that knows more stands first, */
+        return a->count > b->count ? -1 : 1;
+    return (a->order < b->order) - (a->order > b->order); /* and of equals the later one */
+}
+
+static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest,
+                             struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    if (b->pad_count)
+        qsort(b->pads, b->pad_count, sizeof *b->pads, by_va);
+    for (size_t i = 0; i < b->pad_count && code == SL_OK; i++) {
+        const struct builder_pad *pad = &b->pads[i];
+        uint64_t at = pad->va - base;
+        if ((i && b->pads[i - 1].va == pad->va) || at >= widest)
+            continue;
+        code = forest_add(forest, at, at + 1, b->places + pad->first, pad->count, error);
+    }
+    return code;
+}
+
+/* ---- the file ----
+ *
+ *     symcache of the ranges | symcache of the pads | trailer, 40 bytes: u64 end of the first, u64 start and u64 end of
+ *     the second, u64 base, u32 flags, "SLSX" */
+enum { TRAILER = 40, FLAG_LINES = 1, FLAG_FUNCTIONS = 2 };
+
+static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
+                                   struct sl_error *error)
+{
+    struct sl_symcache_options options = {0};
+    struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
+    struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads) : NULL;
+    enum sl_code code = forest ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    if (code == SL_OK)
+        code = pads ? add_pads(b, base, forest, error) : builder_sweep(b, base, forest, error);
+    if (code == SL_OK)
+        code = forest_finish(forest, error);
+    if (code == SL_OK)
+        code = sl_symcache_writer_finish(w, out, error);
+    forest_free(forest);
+    sl_symcache_writer_free(w);
+    return code;
+}
+
+enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl_buf *out, struct sl_error *error)
+{
+    uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
+    if (b->failed)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = write_symcache(b, base, false, out, error);
+    if (code != SL_OK)
+        return code;
+    uint64_t ranges_end = out->size;
+    sl_buf_align(out, 8);
+    uint64_t pads_start = out->size;
+    if ((code = write_symcache(b, base, true, out, error)) != SL_OK)
+        return code;
+    uint64_t pads_end = out->size;
+    sl_buf_align(out, 8);
+    sl_buf_u64(out, ranges_end);
+    sl_buf_u64(out, pads_start);
+    sl_buf_u64(out, pads_end);
+    sl_buf_u64(out, base);
+    sl_buf_u32(out, (b->has_lines ? FLAG_LINES : 0) | (b->has_functions ? FLAG_FUNCTIONS : 0));
+    sl_buf_add(out, "SLSX", 4);
+    return out->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_index *index, struct sl_error *error)
+{
+    *index = (struct sl_symbfile_index){0};
+    if (bytes.size < TRAILER || memcmp(bytes.data + bytes.size - 4, "SLSX", 4) != 0)
+        return sl_fail(error, SL_MALFORMED, "not a symbfile index");
+    struct sl_reader r = sl_reader((struct sl_bytes){bytes.data + bytes.size - TRAILER, TRAILER}, false);
+    uint64_t ranges_end = sl_read_u64(&r), pads_start = sl_read_u64(&r), pads_end = sl_read_u64(&r);
+    index->base = sl_read_u64(&r);
+    uint32_t flags = sl_read_u32(&r);
+    bool inside = pads_start % 8 == 0 && pads_start <= pads_end;
+    struct sl_bytes ranges = sl_bytes_slice(bytes, 0, ranges_end, inside ? &inside : NULL);
+    struct sl_bytes pads = sl_bytes_slice(bytes, pads_start, pads_end - pads_start, inside ? &inside : NULL);
+    if (!inside)
+        return sl_fail(error, SL_MALFORMED, "symbfile index: bad trailer");
+    index->has_lines = flags & FLAG_LINES;
+    index->has_functions = flags & FLAG_FUNCTIONS;
+    enum sl_code code = sl_symcache_open(ranges, &index->ranges, error);
+    return code == SL_OK ? sl_symcache_open(pads, &index->pads, error) : code;
+}
+
+size_t sl_symbfile_lookup_range(const struct sl_symbfile_index *index, uint64_t va, struct sl_location *chain,
+                                size_t capacity)
+{
+    return va < index->base ? 0 : sl_symcache_lookup(&index->ranges, va - index->base, chain, capacity);
+}
+
+size_t sl_symbfile_lookup_pad(const struct sl_symbfile_index *index, uint64_t va, struct sl_location *chain,
+                              size_t capacity)
+{
+    size_t count = va < index->base ? 0 : sl_symcache_lookup(&index->pads, va - index->base, chain, capacity);
+    return count ? count - 1 : 0; /* the last one is the nameless root */
+}

@@ -1,0 +1,40 @@
+/* What the files of the index builder share. Private to this folder. */
+#pragma once
+
+#include "base/map.h"
+#include "symbfile/forest.h"
+
+/* `file` and `call_file` of a range: besides a text, */
+enum { INHERITED = UINT32_MAX - 1 }; /* no call file given: that of the function around it */
+
+struct builder_range {
+    uint64_t start, end;
+    uint32_t function, file, call_file, call_line, depth;
+    uint32_t line_count;
+    size_t first_line; /* in builder->lines */
+};
+
+struct builder_pad {
+    uint64_t va;
+    size_t first; /* in builder->places */
+    uint32_t count, order;
+};
+
+struct sl_symbfile_builder {
+    struct sl_symbfile_sink sink;
+    struct sl_arena arena; /* texts */
+    struct sl_map map;     /* text to index + 1 */
+    struct sl_str *texts;
+    uint32_t *memo; /* reference to text + 1, of the string table in force */
+    struct builder_range *ranges;
+    struct sl_symbfile_line *lines;
+    struct builder_pad *pads;
+    struct link *places;
+    size_t text_count, text_capacity, memo_capacity, range_count, range_capacity, line_count, line_capacity;
+    size_t pad_count, pad_capacity, place_count, place_capacity;
+    uint64_t lowest; /* address of any record */
+    bool has_lines, has_functions, failed;
+};
+
+/* Turns the ranges into segments with chains; addresses become relative to `base`. */
+enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest, struct sl_error *error);

@@ -1,0 +1,235 @@
+#include "symbfile/forest.h"
+
+#include <stdlib.h>
+
+/* A symcache's writer goes through all calls of a function for each of them: there must not be too many. */
+enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384, BATCH_UNDER_ROOT = 512, MAX_CHILDREN = 16384 };
+
+/* Beyond the addresses of any symcache: the nameless root has no end. */
+static const uint64_t root_size = UINT64_MAX / 2;
+
+struct level { /* an open function */
+    uint64_t start;
+    struct link link; /* as of its last segment */
+    uint32_t call_file, call_line;
+    struct sl_line *lines;
+    struct sl_function *children;
+    size_t line_count, line_capacity, child_count, child_capacity;
+};
+
+struct forest {
+    struct sl_function_sink *sink;
+    struct sl_str *const *texts;
+    bool under_root, failed;
+    struct level levels[LEVELS];
+    size_t height, opened;
+    uint64_t end; /* of the last segment */
+    /* the batch */
+    struct sl_arena arena;
+    struct level roots; /* closed functions as children */
+    size_t nodes;
+    struct sl_file *files;
+    uint32_t *local; /* text to index in `files` + 1 */
+    uint32_t *used;  /* texts that have one */
+    size_t file_count, file_capacity, local_capacity, used_capacity;
+};
+
+struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root)
+{
+    struct forest *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    f->sink = sink;
+    f->texts = texts;
+    f->under_root = under_root;
+    return f;
+}
+
+static void level_free(struct level *level)
+{
+    free(level->lines);
+    free(level->children);
+}
+
+void forest_free(struct forest *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < LEVELS; i++)
+        level_free(&f->levels[i]);
+    level_free(&f->roots);
+    sl_arena_free(&f->arena);
+    free(f->files);
+    free(f->local);
+    free(f->used);
+    free(f);
+}
+
+static bool grow(struct forest *f, void *pointer, size_t *capacity, size_t need, size_t item)
+{
+    void **array = pointer;
+    if (need <= *capacity)
+        return true;
+    size_t size = *capacity ? *capacity * 2 : 16;
+    size = size < need ? need : size;
+    void *grown = realloc(*array, size * item);
+    if (!grown) {
+        f->failed = true;
+        return false;
+    }
+    memset((char *)grown + *capacity * item, 0, (size - *capacity) * item);
+    *array = grown;
+    *capacity = size;
+    return true;
+}
+
+/* The index of a file in the batch. */
+static uint32_t local_file(struct forest *f, uint32_t text)
+{
+    if (text == FOREST_NO_TEXT || !grow(f, &f->local, &f->local_capacity, (size_t)text + 1, sizeof *f->local))
+        return SL_NO_FILE;
+    if (f->local[text])
+        return f->local[text] - 1;
+    if (!grow(f, &f->files, &f->file_capacity, f->file_count + 1, sizeof *f->files) ||
+        !grow(f, &f->used, &f->used_capacity, f->file_count + 1, sizeof *f->used))
+        return SL_NO_FILE;
+    f->files[f->file_count] = (struct sl_file){.name = (*f->texts)[text]};
+    f->used[f->file_count] = text;
+    f->local[text] = (uint32_t)++f->file_count;
+    return f->local[text] - 1;
+}
+
+static void add_line(struct forest *f, struct level *level, struct sl_line line)
+{
+    struct sl_line *last = level->line_count ? &level->lines[level->line_count - 1] : NULL;
+    if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
+        last->size += line.size;
+    else if (grow(f, &level->lines, &level->line_capacity, level->line_count + 1, sizeof *level->lines))
+        level->lines[level->line_count++] = line;
+}
+
+static void add_child(struct forest *f, struct level *level, const struct sl_function *child)
+{
+    if (grow(f, &level->children, &level->child_capacity, level->child_count + 1, sizeof *level->children))
+        level->children[level->child_count++] = *child;
+}
+
+static void *copy(struct forest *f, const void *items, size_t size)
+{
+    void *to = size ? sl_arena_alloc(&f->arena, size, _Alignof(max_align_t)) : NULL;
+    f->failed |= size && !to;
+    if (to)
+        memcpy(to, items, size);
+    return to;
+}
+
+static void close_level(struct forest *f)
+{
+    struct level *level = &f->levels[--f->height];
+    struct sl_function function = {
+        .address = level->start,
+        .size = f->end - level->start,
+        .name = (*f->texts)[level->link.function],
+        .lines = copy(f, level->lines, level->line_count * sizeof *level->lines),
+        .line_count = (uint32_t)level->line_count,
+        .inlinees = copy(f, level->children, level->child_count * sizeof *level->children),
+        .inlinee_count = (uint32_t)level->child_count,
+        .call_file = level->call_file,
+        .call_line = level->call_line,
+    };
+    if (f->failed)
+        return;
+    add_child(f, f->height ? &f->levels[f->height - 1] : &f->roots, &function);
+    if (f->height == 0 && f->under_root)
+        add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
+    f->nodes++;
+}
+
+static void open_level(struct forest *f, uint64_t start, const struct link *link, const struct link *caller)
+{
+    struct level *level = &f->levels[f->height++];
+    f->opened++;
+    level->start = start;
+    level->link = *link;
+    level->call_file = caller ? local_file(f, caller->file) : SL_NO_FILE;
+    level->call_line = caller ? caller->line : 0;
+    level->line_count = level->child_count = 0;
+}
+
+static enum sl_code flush(struct forest *f, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    struct sl_function root = {
+        .size = root_size,
+        .lines = f->roots.lines,
+        .line_count = (uint32_t)f->roots.line_count,
+        .inlinees = f->roots.children,
+        .inlinee_count = (uint32_t)f->roots.child_count,
+    };
+    struct sl_function_batch batch = {
+        .files = f->files,
+        .file_count = f->file_count,
+        .functions = f->under_root ? &root : f->roots.children,
+        .function_count = f->under_root ? f->roots.child_count > 0 : f->roots.child_count,
+    };
+    if (f->failed)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    if (batch.function_count) {
+        f->sink->prepare(f->sink, &batch, &f->arena, 0);
+        code = f->sink->consume(f->sink, &batch, error);
+    }
+    for (size_t i = 0; i < f->file_count; i++)
+        f->local[f->used[i]] = 0;
+    f->file_count = f->nodes = f->roots.child_count = f->roots.line_count = 0;
+    sl_arena_free(&f->arena);
+    return code;
+}
+
+/* How much of the open chain goes on: the same functions, called from the same places. */
+static size_t common(const struct forest *f, uint64_t start, const struct link *chain, size_t count)
+{
+    size_t same = 0;
+    if (f->end != start)
+        return 0;
+    while (same < f->height && same < count && f->levels[same].link.function == chain[same].function &&
+           f->levels[same].child_count < MAX_CHILDREN) {
+        const struct link *was = &f->levels[same].link, *now = &chain[same];
+        same++;
+        if (was->file != now->file || was->line != now->line)
+            break; /* what was called from there was called from elsewhere */
+    }
+    return same;
+}
+
+enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const struct link *chain, size_t count,
+                        struct sl_error *error)
+{
+    size_t same = common(f, start, chain, count);
+    while (f->height > same)
+        close_level(f);
+    if (f->height == 0 && f->nodes >= (f->under_root ? BATCH_UNDER_ROOT : BATCH_NODES)) {
+        enum sl_code code = flush(f, error);
+        if (code != SL_OK)
+            return code;
+    }
+    while (f->height < count)
+        open_level(f, start, &chain[f->height], f->height ? &chain[f->height - 1] : NULL);
+    for (size_t i = 0; i < count; i++) {
+        f->levels[i].link = chain[i];
+        add_line(f, &f->levels[i], (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
+    }
+    f->end = end;
+    return f->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+size_t forest_nodes(const struct forest *f)
+{
+    return f->opened;
+}
+
+enum sl_code forest_finish(struct forest *f, struct sl_error *error)
+{
+    while (f->height)
+        close_level(f);
+    return flush(f, error);
+}

@@ -1,0 +1,33 @@
+/* From segments, each with its whole chain of calls, back to functions with inlined calls in them: the stream that a
+ * symcache is written from. Private to this folder.
+ *
+ *     [10,20) main:3            [10,30) main   lines [10,20):3 [20,30):4
+ *     [20,30) main:4 f:7   ──▶            └── [20,30) f   lines [20,30):7
+ *
+ * Segments come in ascending order and do not overlap. Ids are those of the builder's texts. */
+#pragma once
+
+#include "function/function.h"
+#include "symbfile/symbfile.h"
+
+#define FOREST_NO_TEXT UINT32_MAX
+
+struct link { /* one function of a chain */
+    uint32_t function;
+    uint32_t file; /* FOREST_NO_TEXT = not known */
+    uint32_t line;
+};
+
+struct forest;
+
+/* Functions go to `sink`, texts are looked up in `*texts`, which may move. With `under_root` they become inlined calls of
+ * one nameless function that spans all addresses, so that equal functions at many addresses are one. NULL when out of
+ * memory. */
+struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root);
+void forest_free(struct forest *forest);
+
+/* `chain` is outermost first, at most SL_SYMBFILE_MAX_DEPTH + 1 links. */
+enum sl_code forest_add(struct forest *forest, uint64_t start, uint64_t end, const struct link *chain, size_t count,
+                        struct sl_error *error);
+size_t forest_nodes(const struct forest *forest); /* functions opened so far */
+enum sl_code forest_finish(struct forest *forest, struct sl_error *error);

@@ -1,0 +1,208 @@
+/* From overlapping ranges to segments: between two neighbouring starts or ends the same ranges hold; of each depth at
+ * most one is kept, and the rows of the line tables cut the segment further. */
+#include "symbfile/builder.h"
+
+#include <stdlib.h>
+
+/* A sane file has as many ranges open at once as its inlining is deep. What costs far more is refused. */
+enum { WORK_PER_RANGE = 512, NODES_PER_RANGE = 4, AT_LEAST = 1 << 20 };
+
+struct sweep {
+    struct sl_symbfile_builder *b;
+    struct forest *forest;
+    uint64_t base;
+    uint32_t *order;  /* ranges by start */
+    uint32_t *active; /* open ranges by depth, then in the order of the file */
+    size_t active_count, active_capacity;
+    const struct builder_range *chosen[SL_SYMBFILE_MAX_DEPTH + 1]; /* by depth, outermost first, without holes */
+    size_t chosen_count;
+    uint64_t work, max_work, max_nodes;
+};
+
+/* ---- ordering ---- */
+static bool starts_before(const struct builder_range *ranges, uint32_t a, uint32_t b)
+{
+    return ranges[a].start != ranges[b].start ? ranges[a].start < ranges[b].start : a < b;
+}
+
+/* A merge sort of indices: fast on what is nearly sorted, as files are. */
+static uint32_t *sorted(const struct builder_range *ranges, size_t count)
+{
+    uint32_t *a = malloc((count + 1) * sizeof *a), *scratch = malloc((count + 1) * sizeof *scratch);
+    for (size_t i = 0; a && i < count; i++)
+        a[i] = (uint32_t)i;
+    for (size_t width = 1; a && scratch && width < count; width *= 2) {
+        for (size_t start = 0; start + width < count; start += 2 * width) {
+            size_t middle = start + width, end = middle + width < count ? middle + width : count;
+            if (starts_before(ranges, a[middle - 1], a[middle]))
+                continue;
+            memcpy(scratch, a + start, width * sizeof *a);
+            for (size_t i = 0, j = middle, k = start; i < width;)
+                a[k++] = j < end && starts_before(ranges, a[j], scratch[i]) ? a[j++] : scratch[i++];
+        }
+    }
+    if (!scratch) {
+        free(a);
+        a = NULL;
+    }
+    free(scratch);
+    return a;
+}
+
+/* ---- the open ranges ---- */
+static bool open_range(struct sweep *s, uint32_t index)
+{
+    const struct builder_range *ranges = s->b->ranges;
+    if (s->active_count == s->active_capacity) {
+        size_t capacity = s->active_capacity ? s->active_capacity * 2 : 64;
+        uint32_t *grown = realloc(s->active, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        s->active = grown;
+        s->active_capacity = capacity;
+    }
+    size_t at = s->active_count++;
+    for (; at && ranges[s->active[at - 1]].depth > ranges[index].depth; at--)
+        s->active[at] = s->active[at - 1];
+    for (; at && ranges[s->active[at - 1]].depth == ranges[index].depth && s->active[at - 1] > index; at--)
+        s->active[at] = s->active[at - 1];
+    s->active[at] = index;
+    s->work += s->active_count - at;
+    return true;
+}
+
+/* Drops what has ended at `at`; the next end of what is left. */
+static uint64_t close_ranges(struct sweep *s, uint64_t at)
+{
+    uint64_t next = UINT64_MAX;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->active_count; i++) {
+        uint64_t end = s->b->ranges[s->active[i]].end;
+        if (end <= at)
+            continue;
+        s->active[kept++] = s->active[i];
+        next = end < next ? end : next;
+    }
+    s->active_count = kept;
+    return next;
+}
+
+static bool holds(const struct builder_range *outer, const struct builder_range *inner)
+{
+    return outer->start <= inner->start && inner->end <= outer->end;
+}
+
+/* Whether `b`, which comes later in the file, is to be preferred to `a` of the same depth. */
+static bool better(const struct builder_range *a, const struct builder_range *b, const struct builder_range *around)
+{
+    bool held_a = around && holds(around, a), held_b = around && holds(around, b);
+    if (held_a != held_b)
+        return held_b;
+    bool known_a = a->file != FOREST_NO_TEXT || a->line_count, known_b = b->file != FOREST_NO_TEXT || b->line_count;
+    if (known_a != known_b)
+        return known_b;
+    return b->end - b->start <= a->end - a->start;
+}
+
+static void choose(struct sweep *s)
+{
+    const struct builder_range *ranges = s->b->ranges;
+    s->chosen_count = 0;
+    for (size_t i = 0; i < s->active_count;) {
+        const struct builder_range *best = &ranges[s->active[i++]];
+        const struct builder_range *last = s->chosen_count ? s->chosen[s->chosen_count - 1] : NULL;
+        const struct builder_range *around = last && last->depth + 1 == best->depth ? last : NULL;
+        for (; i < s->active_count && ranges[s->active[i]].depth == best->depth; i++)
+            if (better(best, &ranges[s->active[i]], around))
+                best = &ranges[s->active[i]];
+        s->chosen[s->chosen_count++] = best;
+    }
+}
+
+/* ---- locations ---- */
+
+/* The line of a range's own table at `va`, 0 when there is none; lowers `*next` to where another one begins. */
+static uint32_t line_at(const struct sweep *s, const struct builder_range *range, uint64_t va, uint64_t *next)
+{
+    const struct sl_symbfile_line *lines = s->b->lines + range->first_line;
+    uint64_t offset = va - range->start;
+    size_t low = 0, high = range->line_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (lines[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < range->line_count && range->start + lines[low].offset < *next)
+        *next = range->start + lines[low].offset;
+    return low ? lines[low - 1].line : 0;
+}
+
+/* Where the functions of the chain are at `va`: outer ones at the call of the next one, if that is known. */
+static void locate(const struct sweep *s, uint64_t va, struct link *chain, uint64_t *next)
+{
+    for (size_t i = 0; i < s->chosen_count; i++) {
+        const struct builder_range *range = s->chosen[i];
+        const struct builder_range *inner = i + 1 < s->chosen_count ? s->chosen[i + 1] : NULL;
+        chain[i] = (struct link){range->function, range->file, 0};
+        if (!inner || inner->depth != range->depth + 1) {
+            chain[i].line = line_at(s, range, va, next);
+            continue;
+        }
+        chain[i].line = inner->call_line;
+        if (inner->call_file != INHERITED)
+            chain[i].file = inner->call_file;
+    }
+}
+
+static enum sl_code check_work(const struct sweep *s, uint64_t at, struct sl_error *error)
+{
+    return s->work <= s->max_work && forest_nodes(s->forest) <= s->max_nodes
+               ? SL_OK
+               : sl_fail(error, SL_MALFORMED, "symbfile ranges overlap too much at 0x%llx", (unsigned long long)at);
+}
+
+static enum sl_code add_segment(struct sweep *s, uint64_t start, uint64_t end, struct sl_error *error)
+{
+    struct link chain[SL_SYMBFILE_MAX_DEPTH + 1];
+    choose(s);
+    enum sl_code code = SL_OK;
+    for (uint64_t at = start, next; at < end && code == SL_OK && s->chosen_count; at = next) {
+        next = end;
+        locate(s, at, chain, &next);
+        s->work += s->chosen_count;
+        code = forest_add(s->forest, at - s->base, next - s->base, chain, s->chosen_count, error);
+        code = code == SL_OK ? check_work(s, at, error) : code;
+    }
+    return code;
+}
+
+enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest, struct sl_error *error)
+{
+    struct sweep s = {.b = b, .forest = forest, .base = base};
+    s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + AT_LEAST;
+    s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + AT_LEAST;
+    s.order = b->range_count < UINT32_MAX ? sorted(b->ranges, b->range_count) : NULL;
+    enum sl_code code = s.order ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    uint64_t at = base;
+    for (size_t i = 0; code == SL_OK && (i < b->range_count || s.active_count);) {
+        uint64_t next = close_ranges(&s, at);
+        for (; i < b->range_count && b->ranges[s.order[i]].start <= at && code == SL_OK; i++) {
+            code =
+                open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+            next = b->ranges[s.order[i]].end < next ? b->ranges[s.order[i]].end : next;
+        }
+        if (i < b->range_count && b->ranges[s.order[i]].start < next)
+            next = b->ranges[s.order[i]].start;
+        s.work += s.active_count;
+        if (code == SL_OK)
+            code = check_work(&s, at, error);
+        if (code == SL_OK && s.active_count)
+            code = add_segment(&s, at, next, error);
+        at = next;
+    }
+    free(s.order);
+    free(s.active);
+    return code;
+}

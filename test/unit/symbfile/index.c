@@ -1,0 +1,327 @@
+/* Lookups in the index made of symbfiles. */
+#include "../check.h"
+#include "records.h"
+
+struct fixture {
+    struct sl_symbfile_builder *builder;
+    struct sl_buf bytes;
+    struct sl_symbfile_index index;
+};
+
+static void begin(struct fixture *f)
+{
+    *f = (struct fixture){.builder = sl_symbfile_builder_new()};
+}
+
+static void add(struct fixture *f, const struct sl_symbfile_range *range)
+{
+    struct sl_symbfile_sink *sink = sl_symbfile_builder_sink(f->builder);
+    assert_int_equal(sink->range(sink, range, NULL), SL_OK);
+}
+
+static void add_pad(struct fixture *f, uint64_t va, const struct sl_symbfile_place *places, size_t count)
+{
+    struct sl_symbfile_sink *sink = sl_symbfile_builder_sink(f->builder);
+    struct sl_symbfile_pad pad = {va, places, count};
+    assert_int_equal(sink->pad(sink, &pad, NULL), SL_OK);
+}
+
+static void build(struct fixture *f)
+{
+    struct sl_error error;
+    assert_int_equal(sl_symbfile_builder_finish(f->builder, &f->bytes, &error), SL_OK);
+    assert_int_equal(sl_symbfile_index_open(sl_buf_bytes(&f->bytes), &f->index, &error), SL_OK);
+    assert_int_equal(sl_symcache_verify(&f->index.ranges, &error), SL_OK);
+}
+
+static void end(struct fixture *f)
+{
+    sl_symbfile_builder_free(f->builder);
+    sl_buf_free(&f->bytes);
+}
+
+/* "main F:39, f f.c:3 @<start>", outermost first; an unknown file is "-". */
+static const char *chain_text(const struct sl_symcache *cache, const struct sl_location *chain, size_t count)
+{
+    static char line[1024];
+    struct sl_buf out = {0};
+    for (size_t i = count; i--;) {
+        struct sl_symcache_function function;
+        assert_true(sl_symcache_function(cache, chain[i].function, &function));
+        sl_symcache_string(cache, function.name, &out);
+        sl_buf_u8(&out, ' ');
+        size_t at = out.size;
+        sl_symcache_file(cache, chain[i].file, &out);
+        if (out.size - at == sizeof GOLDEN_FILE - 1 && memcmp(out.data + at, GOLDEN_FILE, out.size - at) == 0) {
+            out.size = at;
+            sl_buf_u8(&out, 'F');
+        }
+        if (out.size == at)
+            sl_buf_u8(&out, '-');
+        sl_buf_printf(&out, ":%u%s", chain[i].line, i ? ", " : "");
+    }
+    snprintf(line, sizeof line, "%.*s", (int)out.size, out.data ? (char *)out.data : "");
+    sl_buf_free(&out);
+    return line;
+}
+
+static const char *at(const struct fixture *f, uint64_t va)
+{
+    struct sl_location chain[64];
+    return chain_text(&f->index.ranges, chain, sl_symbfile_lookup_range(&f->index, va, chain, 64));
+}
+
+static const char *pad_at(const struct fixture *f, uint64_t va)
+{
+    struct sl_location chain[64];
+    return chain_text(&f->index.pads, chain, sl_symbfile_lookup_pad(&f->index, va, chain, 64));
+}
+
+static uint64_t entry_at(const struct fixture *f, uint64_t va)
+{
+    struct sl_location chain[64];
+    struct sl_symcache_function function;
+    size_t count = sl_symbfile_lookup_range(&f->index, va, chain, 64);
+    assert_true(count && sl_symcache_function(&f->index.ranges, chain[count - 1].function, &function));
+    return function.entry + f->index.base;
+}
+
+static struct sl_symbfile_range range(uint64_t va, uint32_t length, uint32_t depth, const char *name, const char *file)
+{
+    return (struct sl_symbfile_range){va, length, depth, text(name), text(file), text(NULL), 0, NULL, 0};
+}
+
+static void test_published_queries(void **state)
+{
+    (void)state;
+    static const char five[] = "main F:40, a_inline F:35, b_inline F:31, c_inline F:27, d_inline F:23";
+    struct fixture f;
+    begin(&f);
+    for (size_t i = 0; i < GOLDEN_RANGES; i++)
+        add(&f, &golden_ranges()[i]);
+    build(&f);
+    assert_true(f.index.has_lines && f.index.has_functions);
+    assert_string_equal(at(&f, 0x64b), "main F:39");
+    assert_string_equal(at(&f, 0x64c), five);
+    assert_string_equal(at(&f, 0x654), five);
+    assert_string_equal(at(&f, 0x658), "main F:41");
+    assert_string_equal(at(&f, 0x7b3), "d F:7");
+    assert_string_equal(at(&f, 0x7a0), "d F:6");
+    assert_string_equal(at(&f, 0x7bc), "");
+    assert_string_equal(at(&f, 0x63f), "");
+    assert_string_equal(at(&f, 0x664), "");
+    assert_int_equal(entry_at(&f, 0x654), 0x640);
+    end(&f);
+}
+
+static void test_pads_are_exact(void **state)
+{
+    (void)state;
+    struct sl_symbfile_place one[] = {{text("main"), text("m.c"), 4}},
+                             two[] = {{text("main"), text("m.c"), 5}, {text("in"), text(""), 0}},
+                             other[] = {{text("x"), text("m.c"), 9}};
+    struct fixture f;
+    begin(&f);
+    add_pad(&f, 0x100, one, 1);
+    add_pad(&f, 0x101, two, 2);
+    add_pad(&f, 0x200, one, 1);
+    add_pad(&f, 0x200, two, 2); /* the longer one counts */
+    add_pad(&f, 0x200, one, 1);
+    add_pad(&f, 0x300, one, 1);
+    add_pad(&f, 0x300, other, 1); /* of equals the later one */
+    add_pad(&f, 0x400, one, 0);
+    build(&f);
+    assert_string_equal(pad_at(&f, 0x100), "main m.c:4");
+    assert_string_equal(pad_at(&f, 0x101), "main m.c:5, in -:0");
+    assert_string_equal(pad_at(&f, 0x102), "");
+    assert_string_equal(pad_at(&f, 0xff), "");
+    assert_string_equal(pad_at(&f, 0x1ff), "");
+    assert_string_equal(pad_at(&f, 0x200), "main m.c:5, in -:0");
+    assert_string_equal(pad_at(&f, 0x300), "x m.c:9");
+    assert_string_equal(pad_at(&f, 0x301), "");
+    assert_string_equal(pad_at(&f, 0x400), "");
+    assert_string_equal(at(&f, 0x100), "");
+    assert_false(f.index.has_functions);
+    end(&f);
+}
+
+static void test_many_pads_share_functions(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    for (uint32_t i = 0; i < 5000; i++) {
+        struct sl_symbfile_place places[] = {{text("outer"), text("o.c"), 1 + i % 3}, {text("inner"), text("i.c"), i}};
+        add_pad(&f, 0x5000 - i, places, 2);
+    }
+    build(&f);
+    assert_int_equal(f.index.pads.function_count, 3);
+    assert_string_equal(pad_at(&f, 0x5000 - 4999), "outer o.c:2, inner i.c:4999");
+    assert_string_equal(pad_at(&f, 0x5000), "outer o.c:1, inner i.c:0");
+    assert_string_equal(pad_at(&f, 0x5001), "");
+    end(&f);
+}
+
+static void test_call_files_are_inherited(void **state)
+{
+    (void)state;
+    static const struct sl_symbfile_line row[] = {{4, 9}};
+    struct fixture f;
+    struct sl_symbfile_range inner = range(0x110, 0x10, 1, "inner", "i.h"), named = inner, unknown = inner;
+    begin(&f);
+    struct sl_symbfile_range outer = range(0x100, 0x100, 0, "outer", "o.c");
+    add(&f, &outer);
+    inner.call_line = 7;
+    inner.lines = row;
+    inner.line_count = 1;
+    add(&f, &inner);
+    named.va = 0x120;
+    named.call_file = text("call.c");
+    named.call_line = 8;
+    add(&f, &named);
+    unknown.va = 0x130;
+    unknown.call_file = text("");
+    add(&f, &unknown);
+    build(&f);
+    assert_string_equal(at(&f, 0x110), "outer o.c:7, inner i.h:0");
+    assert_string_equal(at(&f, 0x114), "outer o.c:7, inner i.h:9");
+    assert_string_equal(at(&f, 0x120), "outer call.c:8, inner i.h:0");
+    assert_string_equal(at(&f, 0x130), "outer -:0, inner i.h:0");
+    assert_string_equal(at(&f, 0x140), "outer o.c:0");
+    end(&f);
+}
+
+static void test_depth_holes(void **state)
+{
+    (void)state;
+    static const struct sl_symbfile_line rows[] = {{0, 10}, {0x18, 11}};
+    struct fixture f;
+    struct sl_symbfile_range outer = range(0x100, 0x100, 0, "outer", "o.c"),
+                             deep = range(0x110, 0x10, 2, "deep", "d.c");
+    struct sl_symbfile_range alone = range(0x300, 0x10, 1, "alone", "a.c");
+    outer.lines = rows;
+    outer.line_count = 2;
+    deep.call_line = 99; /* the call is in the function that is missing */
+    begin(&f);
+    add(&f, &outer);
+    add(&f, &deep);
+    add(&f, &alone);
+    build(&f);
+    assert_string_equal(at(&f, 0x110), "outer o.c:10, deep d.c:0");
+    assert_string_equal(at(&f, 0x118), "outer o.c:11, deep d.c:0");
+    assert_string_equal(at(&f, 0x300), "alone a.c:0");
+    end(&f);
+}
+
+static void test_overlapping_ranges(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct sl_symbfile_range ranges[] = {
+        range(0x100, 0x100, 0, "long", "a.c"), range(0x110, 0x10, 0, "short", "b.c"),
+        range(0x118, 4, 0, "nofile", NULL),    range(0x112, 2, 1, "outside", "c.c"),
+        range(0x112, 2, 1, "later", "c.c"),    range(0x1f0, 0x20, 1, "straddles", "s.c"),
+    };
+    begin(&f);
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        add(&f, &ranges[i]);
+    build(&f);
+    assert_string_equal(at(&f, 0x100), "long a.c:0");
+    assert_string_equal(at(&f, 0x110), "short b.c:0");
+    assert_string_equal(at(&f, 0x112), "short b.c:0, later c.c:0");
+    assert_string_equal(at(&f, 0x118), "short b.c:0"); /* a file is better than a shorter range */
+    assert_string_equal(at(&f, 0x120), "long a.c:0");
+    assert_string_equal(at(&f, 0x1f8), "long a.c:0, straddles s.c:0");
+    assert_string_equal(at(&f, 0x200), "straddles s.c:0");
+    assert_string_equal(at(&f, 0x210), "");
+    end(&f);
+}
+
+static void test_a_function_in_parts_begins_at_its_lowest_address(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct sl_symbfile_range ranges[] = {range(0x120, 0x20, 0, "f", "b.h"), range(0x100, 0x20, 0, "f", "a.c"),
+                                         range(0x200, 0x20, 0, "f", "a.c"), range(0x140, 0x10, 0, "g", "a.c")};
+    begin(&f);
+    for (size_t i = 0; i < 4; i++)
+        add(&f, &ranges[i]);
+    build(&f);
+    assert_int_equal(entry_at(&f, 0x13f), 0x100);
+    assert_int_equal(entry_at(&f, 0x140), 0x140);
+    assert_int_equal(entry_at(&f, 0x210), 0x200);
+    end(&f);
+}
+
+static void test_addresses_of_kernels(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct sl_symbfile_range low = range(0xffffffff81000000, 0x10, 0, "startup", "head.S"),
+                             last = range(UINT64_MAX - 7, 0x10, 0, "end", "tail.S"),
+                             empty = range(0x10, 0, 0, "e", "e.c"), deep = range(0x10, 1, 1024, "deep", "e.c");
+    begin(&f);
+    add(&f, &low);
+    add(&f, &last);
+    add(&f, &empty);
+    add(&f, &deep);
+    build(&f);
+    assert_string_equal(at(&f, 0xffffffff81000000), "startup head.S:0");
+    assert_string_equal(at(&f, 0xffffffff8100000f), "startup head.S:0");
+    assert_string_equal(at(&f, 0xffffffff81000010), "");
+    assert_string_equal(at(&f, UINT64_MAX - 1), "end tail.S:0");
+    assert_string_equal(at(&f, 0x10), "");
+    assert_string_equal(at(&f, 0), "");
+    end(&f);
+}
+
+static void test_nothing(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct sl_symbfile_index index;
+    begin(&f);
+    build(&f);
+    assert_string_equal(at(&f, 0), "");
+    assert_string_equal(pad_at(&f, 0), "");
+    f.bytes.data[f.bytes.size - 32]++;
+    assert_int_equal(sl_symbfile_index_open(sl_buf_bytes(&f.bytes), &index, NULL), SL_MALFORMED);
+    end(&f);
+}
+
+/* Every function called a thousand levels deep, again and again: an index of that would be a thousand times the file. */
+static void test_ranges_that_explode_are_refused(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct sl_error error;
+    begin(&f);
+    for (uint32_t depth = 1; depth <= SL_SYMBFILE_MAX_DEPTH; depth++) {
+        struct sl_symbfile_range r = range(0, 1 << 20, depth, "long", "f.c");
+        add(&f, &r);
+    }
+    for (uint32_t i = 0; i < 1 << 16; i++) {
+        struct sl_symbfile_range r = range(i * 16, 16, 0, i & 1 ? "odd" : "even", "f.c");
+        add(&f, &r);
+    }
+    assert_int_equal(sl_symbfile_builder_finish(f.builder, &f.bytes, &error), SL_MALFORMED);
+    assert_non_null(strstr(error.message, "overlap too much"));
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published_queries),
+        cmocka_unit_test(test_pads_are_exact),
+        cmocka_unit_test(test_many_pads_share_functions),
+        cmocka_unit_test(test_call_files_are_inherited),
+        cmocka_unit_test(test_depth_holes),
+        cmocka_unit_test(test_overlapping_ranges),
+        cmocka_unit_test(test_a_function_in_parts_begins_at_its_lowest_address),
+        cmocka_unit_test(test_addresses_of_kernels),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_ranges_that_explode_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
