@@ -81,7 +81,7 @@ static bool sort_texts(struct encoder *e)
     for (uint32_t i = 0; ok && i < e->files.count; i++)
         used[w->files[e->files.order[i]]] = 1;
     if (ok) {
-        e->text_count = symcache_sort_texts(w->texts, w->text_count, used, e->text_order, e->text_rank);
+        e->text_count = symcache_sort_texts(w->parallel, w->texts, w->text_count, used, e->text_order, e->text_rank);
         ok = e->text_count != SIZE_MAX;
     }
     free(used);
@@ -387,10 +387,9 @@ static bool write_file(struct encoder *e)
     return true;
 }
 
-enum sl_code symcache_encode(struct sl_symcache_writer *w, struct encoded *encoded, struct sl_buf *out,
-                             struct sl_error *error)
+enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
-    struct encoder e = {.w = w, .ops = encoded->ops, .op_count = encoded->op_count, .out = out};
+    struct encoder e = {.w = w, .ops = w->ops, .op_count = w->op_count, .out = out};
     bool ok = renumbering_init(&e.contexts, w->context_count) && renumbering_init(&e.functions, w->function_count) &&
               renumbering_init(&e.files, w->file_count);
     if (e.op_count && e.ops[e.op_count - 1].address > UINT32_MAX)

@@ -100,8 +100,10 @@ static void sort_items(const struct text *texts, struct item *items, size_t coun
     insertion_sort(texts, items, count > 16 ? 0 : count, depth);
 }
 
-size_t symcache_sort_texts(const struct text *texts, size_t count, const uint8_t *used, uint32_t *order, uint32_t *rank)
+size_t symcache_sort_texts(const struct sl_parallel *parallel, const struct text *texts, size_t count,
+                           const uint8_t *used, uint32_t *order, uint32_t *rank)
 {
+    (void)parallel;
     struct sl_arena arena = {0};
     struct item *items = SL_ARENA_ARRAY(&arena, struct item, count + 1);
     size_t n = 0;
