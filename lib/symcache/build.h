@@ -137,6 +137,25 @@ void symcache_sort_ops(struct op *ops, struct op *scratch, size_t count);
  * no longer used afterwards. False when out of memory. */
 bool symcache_fold(struct sl_symcache_writer *w);
 
+/* ---- pack.c ---- */
+
+/* Puts the values of rows [from, to) of a column into `values`. Called from several threads. */
+typedef void column_fill(const void *arg, uint32_t from, uint32_t to, uint64_t *values);
+
+/* Appends eight widths and the columns (format.h). */
+bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, uint32_t count,
+                            column_fill *const *columns, unsigned column_count, const void *arg);
+
+struct unit_source {
+    void (*write)(const void *arg, size_t unit, struct sl_buf *out); /* appends; called from several threads */
+    const void *arg;
+    size_t count, per_chunk; /* per_chunk: units that one call of a worker writes */
+};
+
+/* Appends the units, and to `offsets` the u32 offset of each and the end's. False also when the end needs more bits. */
+bool symcache_write_units(struct sl_buf *out, struct sl_buf *offsets, const struct sl_parallel *parallel,
+                          const struct unit_source *source);
+
 /* ---- encode.c, strings.c ---- */
 
 /* Renumbers contexts, functions and files by first use and writes the file. */
