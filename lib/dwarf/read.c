@@ -1,19 +1,25 @@
-/* Driving the reader: windows of units, each in four steps.
+/* Driving the reader: windows of units. Within one, no thread waits for another:
  *
- *     read units (parallel) ▶ drop repeated ranges (in order) ▶ the sink's prepare (parallel) ▶ consume (in order)
+ *     read a unit ▶ drop repeated ranges ▶ the sink's prepare ▶ consume
+ *     (parallel)    (in file order)        (parallel)           (in file order)
  *
+ * Who has read or prepared a unit takes the steps in file order that have become possible, also those of other units.
  * With one worker a window is one unit, which stays in the processor's cache from step to step. */
 #include "dwarf/impl.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
-enum { UNITS_PER_WORKER = 24 };
+enum { UNITS_PER_WORKER = 16 };
+
+enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
 struct slot {
     struct sl_arena arena;
     struct sl_function_batch batch;
     struct sl_function *functions; /* of the batch */
     bool skip, failed;
+    atomic_int state;
 };
 
 /* (begin, size) of every range emitted so far. */
@@ -22,12 +28,24 @@ struct range_set {
     size_t capacity, count;
 };
 
+/* A step that is taken for one slot after the other, by one thread at a time. */
+struct stage {
+    atomic_bool busy;
+    atomic_size_t done; /* slots */
+};
+
 struct window {
     struct dwarf_reader *reader;
     struct dwarf_worker *workers;
     struct slot *slots;
     struct sl_function_sink *sink;
     size_t first, count;
+    struct stage dropping, consuming;
+    atomic_size_t claimed; /* slots whose prepare has begun */
+    struct range_set ranges;
+    size_t read; /* units */
+    enum sl_code code;
+    struct sl_error *error;
 };
 
 static uint64_t range_key(const struct sl_function *f)
@@ -122,11 +140,9 @@ static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
     return true;
 }
 
-static void read_unit(void *arg, size_t index, unsigned worker)
+static void read_unit(struct window *window, size_t index, struct dwarf_worker *w)
 {
-    struct window *window = arg;
     struct dwarf_reader *reader = window->reader;
-    struct dwarf_worker *w = &window->workers[worker];
     struct slot *slot = &window->slots[index];
     struct dwarf_unit unit, split;
     struct dwarf_file split_file;
@@ -153,59 +169,97 @@ static void read_unit(void *arg, size_t index, unsigned worker)
         dwarf_forget_file(w, &split_file);
 }
 
-static void drop_repeated(struct slot *slot, struct range_set *set)
+static void drop_repeated(struct window *window, struct slot *slot)
 {
     size_t kept = 0;
+    window->sink->skipped_units += slot->failed;
+    window->read += !slot->failed || !slot->skip;
+    if (slot->skip)
+        return;
     for (size_t i = 0; i < slot->batch.function_count; i++)
-        if (range_set_add(set, range_key(&slot->functions[i])))
+        if (range_set_add(&window->ranges, range_key(&slot->functions[i])))
             slot->functions[kept++] = slot->functions[i];
     slot->batch.function_count = kept;
 }
 
-static void prepare_unit(void *arg, size_t index, unsigned worker)
+static void consume(struct window *window, struct slot *slot)
 {
-    struct window *window = arg;
-    struct slot *slot = &window->slots[index];
-    if (!slot->skip && window->sink->prepare)
-        window->sink->prepare(window->sink, &slot->batch, &slot->arena, worker);
+    if (!slot->skip && window->code == SL_OK)
+        window->code = window->sink->consume(window->sink, &slot->batch, window->error);
+    sl_arena_reset(&slot->arena);
 }
 
-static enum sl_code consume_window(struct window *window, const struct sl_parallel *parallel, struct range_set *set,
-                                   size_t *read, struct sl_error *error)
+/* Takes `step` for the slots that are next and in the state for it, unless another thread is doing so. A slot that gets
+ * ready while that thread leaves is seen by it: it looks again when `busy` is false. */
+static void advance(struct window *window, struct stage *stage, enum slot_state state,
+                    void (*step)(struct window *window, struct slot *slot))
 {
-    sl_parallel_run(parallel, window->count, read_unit, window);
-    for (size_t i = 0; i < window->count; i++) {
-        window->sink->skipped_units += window->slots[i].failed;
-        *read += !window->slots[i].failed || !window->slots[i].skip;
-        if (!window->slots[i].skip)
-            drop_repeated(&window->slots[i], set);
+    size_t done;
+    do {
+        if (atomic_exchange(&stage->busy, true))
+            return;
+        done = atomic_load(&stage->done);
+        while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state) {
+            step(window, &window->slots[done]);
+            atomic_store(&stage->done, ++done);
+        }
+        atomic_store(&stage->busy, false);
+    } while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state);
+}
+
+/* A slot to prepare. */
+static bool claim(struct window *window, size_t *index)
+{
+    *index = atomic_load(&window->claimed);
+    while (*index < atomic_load(&window->dropping.done))
+        if (atomic_compare_exchange_weak(&window->claimed, index, *index + 1))
+            return true;
+    return false;
+}
+
+static void work(void *arg, size_t index, unsigned worker)
+{
+    struct window *window = arg;
+    read_unit(window, index, &window->workers[worker]);
+    atomic_store(&window->slots[index].state, SLOT_READ);
+    advance(window, &window->dropping, SLOT_READ, drop_repeated);
+    while (claim(window, &index)) {
+        struct slot *slot = &window->slots[index];
+        if (!slot->skip && window->sink->prepare)
+            window->sink->prepare(window->sink, &slot->batch, &slot->arena, worker);
+        atomic_store(&slot->state, SLOT_PREPARED);
+        advance(window, &window->consuming, SLOT_PREPARED, consume);
     }
-    sl_parallel_run(parallel, window->count, prepare_unit, window);
-    enum sl_code code = SL_OK;
-    for (size_t i = 0; i < window->count; i++) {
-        struct slot *slot = &window->slots[i];
-        if (!slot->skip && code == SL_OK)
-            code = window->sink->consume(window->sink, &slot->batch, error);
-        sl_arena_reset(&slot->arena);
-    }
-    return code;
+}
+
+static void read_window(struct window *window, const struct sl_parallel *parallel)
+{
+    atomic_store(&window->dropping.done, 0);
+    atomic_store(&window->consuming.done, 0);
+    atomic_store(&window->claimed, 0);
+    for (size_t i = 0; i < window->count; i++)
+        atomic_store(&window->slots[i].state, SLOT_WAITING);
+    sl_parallel_run(parallel, window->count, work, window);
 }
 
 static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
                              struct sl_function_sink *sink, struct sl_error *error)
 {
     unsigned workers = sl_parallel_workers(parallel);
-    size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER, read = 0;
+    size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER;
     struct window window = {
-        reader, calloc(workers, sizeof(struct dwarf_worker)), calloc(slots, sizeof(struct slot)), sink, 0, 0};
-    struct range_set set = {0};
-    enum sl_code code = SL_OK;
+        .reader = reader,
+        .workers = calloc(workers, sizeof *window.workers),
+        .slots = calloc(slots, sizeof *window.slots),
+        .sink = sink,
+        .error = error,
+    };
     if (!window.workers || !window.slots)
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
-    while (code == SL_OK && window.first < reader->main.unit_count) {
+        window.code = sl_fail(error, SL_INTERNAL, "out of memory");
+    while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;
         window.count = left < slots ? left : slots;
-        code = consume_window(&window, parallel, &set, &read, error);
+        read_window(&window, parallel);
         window.first += window.count;
     }
     for (size_t i = 0; window.slots && i < slots; i++)
@@ -214,10 +268,10 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
         dwarf_worker_free(&window.workers[i]);
     free(window.slots);
     free(window.workers);
-    free(set.keys);
-    if (code == SL_OK && read == 0 && sink->skipped_units)
+    free(window.ranges.keys);
+    if (window.code == SL_OK && window.read == 0 && sink->skipped_units)
         return sl_fail(error, SL_MALFORMED, "bad debug file: no unit of .debug_info can be read");
-    return code;
+    return window.code;
 }
 
 enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions *companions,
