@@ -247,6 +247,35 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     }
 }
 
+static struct quick quick_of(const struct abbrev_table *t, const struct abbrev *abbrev)
+{
+    const struct quick other = {.op = QUICK_OTHER};
+    struct quick q = {(uint16_t)abbrev->lead, 0, abbrev->children, QUICK_SKIP};
+    if (!abbrev->known || abbrev->walk > WALK_NOCODE || abbrev->lead > UINT16_MAX || abbrev->skip_count > 1)
+        return other;
+    bool nocode = abbrev->walk == WALK_NOCODE && abbrev->children;
+    if (!abbrev->skip_count) {
+        q.op = nocode ? QUICK_NOCODE : QUICK_SKIP;
+        return q;
+    }
+    const struct skip_step *step = &t->skips[abbrev->first_skip];
+    if (nocode || step->then > UINT16_MAX || (step->op != STEP_BLOCK && step->op != STEP_ULEB))
+        return other;
+    q.op = step->op == STEP_BLOCK ? QUICK_BLOCK : QUICK_ULEB;
+    q.then = (uint16_t)step->then;
+    return q;
+}
+
+static bool make_quick(struct abbrev_table *t)
+{
+    if (!dwarf_grow(&t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
+        return false;
+    for (size_t i = 1; i < t->dense_count; i++)
+        t->quick[i] = quick_of(t, &t->items[i]);
+    t->quick[0] = (struct quick){.open = -1, .op = QUICK_SKIP};
+    return true;
+}
+
 bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit)
 {
     enum { MAX_DENSE = 1 << 16 };
@@ -283,12 +312,13 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
             t->sparse[t->sparse_count++].abbrev = abbrev;
         }
     }
-    return t->dense_count || t->sparse_count;
+    return (t->dense_count || t->sparse_count) && make_quick(t);
 }
 
 void abbrev_table_free(struct abbrev_table *t)
 {
     free(t->items);
+    free(t->quick);
     free(t->sparse);
     free(t->steps);
     free(t->skips);

@@ -374,54 +374,92 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
     return at;
 }
 
+/* Entries passed over, from `at`; `plain` of them are open, at most `limit`. */
+struct passing {
+    const uint8_t *at, *end;
+    uint32_t plain, limit;
+    bool code; /* as of the frame */
+};
+
+/* Passes over entries as long as they are of the common kinds, and their ends as long as one of them is open. False when
+ * the entries cannot be read. */
+static bool pass_quickly(struct passing *p, const struct quick *quick, size_t count)
+{
+    const uint8_t *data = p->at;
+    size_t at = 0, size = (size_t)(p->end - p->at);
+    uint32_t plain = p->plain;
+    unsigned simple = p->code ? QUICK_SKIP : QUICK_NOCODE;
+    while (at + 2 < size) {
+        unsigned first = data[at], two = first >> 7; /* without a branch: one or two bytes is as good as random */
+        unsigned code = (first & 0x7F) | ((unsigned)data[at + 1] << 7 & -two);
+        if (code >= count || code >= 1u << 14) /* a third byte has bit 14 set */
+            break;
+        struct quick q = quick[code];
+        if (q.op > simple && (q.op == QUICK_OTHER || q.op == QUICK_NOCODE))
+            break;
+        if (plain + (uint32_t)q.open > p->limit)
+            break;
+        size_t next = at + 1 + two + q.lead;
+        if (q.op == QUICK_BLOCK) {
+            if (next >= size || data[next] >= 0x80)
+                break;
+            next += 1 + data[next] + q.then;
+        } else if (q.op == QUICK_ULEB) {
+            while (next < size && data[next] >= 0x80)
+                next++;
+            next += 1 + q.then;
+        }
+        if (next > size)
+            return false;
+        at = next;
+        plain += (uint32_t)q.open;
+    }
+    p->at = data + at;
+    p->plain = plain;
+    return true;
+}
+
+static bool read_code(struct passing *p, uint64_t *code)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){p->at, (size_t)(p->end - p->at)}, false);
+    *code = sl_read_uleb(&r);
+    p->at = r.at;
+    return !r.failed;
+}
+
 /* Passes over entries up to one that matters, whose abbreviation it sets (NULL: the end of a frame's children) and whose
  * attributes it returns. NULL when the entries cannot be read. */
 static const uint8_t *pass(struct walk *walk, const uint8_t *at, const uint8_t *end, const struct abbrev **found)
 {
     const struct dwarf_unit *unit = walk->unit;
-    const struct abbrev *items = unit->abbrevs->items;
-    size_t dense = unit->abbrevs->dense_count;
     struct frame *frame = &walk->w->frames[walk->height - 1];
-    uint32_t plain = frame->plain, limit = (uint32_t)(MAX_DIE_DEPTH - (walk->depth - plain));
+    uint32_t limit = (uint32_t)(MAX_DIE_DEPTH - (walk->depth - frame->plain));
+    struct passing p = {at, end, frame->plain, limit, frame->code};
+    uint64_t code;
     *found = NULL;
-    while (at && at < end) {
-        uint64_t code = *at++;
-        if (code >= 0x80) {
-            struct sl_reader r = sl_reader((struct sl_bytes){at - 1, (size_t)(end - at) + 1}, false);
-            code = sl_read_uleb(&r);
-            at = r.at;
-            if (r.failed)
+    for (bool stop = false; !stop;) {
+        if (!pass_quickly(&p, unit->abbrevs->quick, unit->abbrevs->dense_count) || !read_code(&p, &code))
+            return NULL;
+        if (code == 0) {
+            stop = p.plain == 0;
+            p.plain -= !stop;
+            continue;
+        }
+        const struct abbrev *abbrev = abbrev_find(unit->abbrevs, code);
+        if (!abbrev)
+            return NULL;
+        stop = abbrev->walk > WALK_NOCODE;
+        if (!stop) {
+            p.at = skip_entry(unit, abbrev, p.at, p.end);
+            stop = abbrev->walk == WALK_NOCODE && abbrev->children && p.code;
+            if (!p.at || (!stop && abbrev->children && p.plain++ >= p.limit))
                 return NULL;
         }
-        if (code == 0) {
-            if (!plain)
-                goto stop;
-            plain--;
-            continue;
-        }
-        const struct abbrev *abbrev = code < dense ? &items[code] : abbrev_find(unit->abbrevs, code);
-        if (!abbrev || !abbrev->known)
-            return NULL;
-        if (abbrev->walk > WALK_NOCODE) {
-            *found = abbrev;
-            goto stop;
-        }
-        at = skip_entry(unit, abbrev, at, end);
-        if (!at || !abbrev->children)
-            continue;
-        if (abbrev->walk == WALK_NOCODE && frame->code) {
-            *found = abbrev;
-            goto stop;
-        }
-        if (plain >= limit)
-            return NULL;
-        plain++;
+        *found = stop ? abbrev : NULL;
     }
-    at = NULL;
-stop:
-    walk->depth = walk->depth - frame->plain + plain;
-    frame->plain = plain;
-    return at;
+    walk->depth = walk->depth - frame->plain + p.plain;
+    frame->plain = p.plain;
+    return p.at;
 }
 
 /* Passes over the root's attributes. */

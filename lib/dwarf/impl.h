@@ -99,12 +99,27 @@ struct abbrev {
     bool children, known;
 };
 
+/* How to pass over an entry: the common cases, in eight bytes. By code, 0 (the end of children) among them. */
+enum quick_op {
+    QUICK_SKIP,   /* `lead` bytes */
+    QUICK_NOCODE, /* the same, WALK_NOCODE with children */
+    QUICK_BLOCK,  /* `lead` bytes, a block with an ULEB size, `then` bytes */
+    QUICK_ULEB,   /* `lead` bytes, an ULEB, `then` bytes */
+    QUICK_OTHER,  /* anything else, to be looked up */
+};
+struct quick {
+    uint16_t lead, then;
+    int8_t open; /* entries it opens: 1, 0, -1 */
+    uint8_t op;
+};
+
 struct abbrev_table {
     const struct dwarf_file *file;
     uint64_t offset;
     uint8_t address_size, offset_size;
     uint16_t version;
     struct abbrev *items; /* by code, if code < dense_count */
+    struct quick *quick;  /* the same */
     size_t dense_count;
     struct {
         uint64_t code;
@@ -114,6 +129,7 @@ struct abbrev_table {
     struct abbrev_step *steps;
     struct skip_step *skips;
     size_t step_count, skip_count, item_capacity, sparse_capacity, step_capacity, skip_capacity;
+    size_t quick_capacity;
     bool used;
 };
 
