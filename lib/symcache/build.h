@@ -130,9 +130,6 @@ static inline void symcache_apply(struct op *now, const struct op *next)
         *now = *next;
 }
 
-/* Stable, by address; fast on ascending stretches. `scratch` has room for as many. */
-void symcache_sort_ops(struct op *ops, struct op *scratch, size_t count);
-
 /* writer->runs and the symbols' writer->ops become the entries, in writer->ops: OP_SET or OP_HOLE. Memory of the runs is
  * no longer used afterwards. False when out of memory. */
 bool symcache_fold(struct sl_symcache_writer *w);

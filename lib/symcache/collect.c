@@ -2,6 +2,7 @@
 #include "symcache/build.h"
 
 #include "base/map.h"
+#include "function/order.h"
 #include "function/path.h"
 
 #include <stdlib.h>
@@ -38,7 +39,8 @@ struct collector {
     const struct sl_symcache_writer *writer;
     const struct sl_function_batch *batch;
     struct sl_arena *arena; /* of the batch */
-    struct op *ops, *scratch;
+    struct op *ops;
+    struct sl_ordered *order, *scratch;
     struct short_op *folded;
     struct run *runs;
     struct span *spans;
@@ -47,7 +49,8 @@ struct collector {
     struct local_function *functions;
     struct text *files;
     uint32_t *file_ids; /* by file of the batch */
-    size_t op_count, op_capacity, scratch_capacity, folded_count, folded_capacity, run_count, run_capacity;
+    size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
+        run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
     size_t function_capacity, file_count, file_capacity, file_id_capacity;
     struct id_table context_table, function_table, file_table;
@@ -69,6 +72,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         struct collector *c = &collectors[i];
         sl_arena_free(&c->kept);
         free(c->ops);
+        free(c->order);
         free(c->scratch);
         free(c->folded);
         free(c->runs);
@@ -362,16 +366,22 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 /* Sorts and folds the operations into a run; several when offsets do not fit 32 bits. */
 static void add_run(struct collector *c)
 {
-    if (!room(c, &c->scratch, &c->scratch_capacity, c->op_count, sizeof *c->scratch) ||
-        !room(c, &c->folded, &c->folded_capacity, c->folded_count + c->op_count, sizeof *c->folded))
+    size_t count = c->op_count;
+    if (count >= UINT32_MAX)
+        c->failed = true;
+    if (c->failed || !room(c, &c->order, &c->order_capacity, count, sizeof *c->order) ||
+        !room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch) ||
+        !room(c, &c->folded, &c->folded_capacity, c->folded_count + count, sizeof *c->folded))
         return;
-    const struct op *ops = c->ops;
+    const struct sl_ordered *order = c->order;
+    for (size_t i = 0; i < count; i++)
+        c->order[i] = (struct sl_ordered){c->ops[i].address, 0, (uint32_t)i};
+    sl_order(c->order, c->scratch, count);
     struct run *run = NULL;
-    symcache_sort_ops(c->ops, c->scratch, c->op_count);
-    for (size_t i = 0; i < c->op_count;) {
-        struct op now = ops[i++];
-        while (i < c->op_count && ops[i].address == now.address)
-            symcache_apply(&now, &ops[i++]);
+    for (size_t i = 0; i < count;) {
+        struct op now = c->ops[order[i++].index];
+        while (i < count && order[i].key == now.address)
+            symcache_apply(&now, &c->ops[order[i++].index]);
         if (!run || now.address - run->base > UINT32_MAX) {
             if (!room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
                 return;

@@ -5,48 +5,9 @@
  * array, and moved together at the end. */
 #include "symcache/build.h"
 
+#include "function/order.h"
+
 #include <stdlib.h>
-
-/* ---- sorting ---- */
-
-struct stretch {
-    size_t start, count;
-};
-
-/* Merges two neighbouring ascending stretches; only what overlaps is moved. */
-static void merge(struct op *ops, struct op *scratch, struct stretch a, struct stretch b)
-{
-    struct op *left = ops + a.start, *right = ops + b.start, *end = right + b.count;
-    while (left < right && left->address <= right->address)
-        left++;
-    if (left == right)
-        return;
-    while (end > right && end[-1].address >= right[-1].address)
-        end--;
-    size_t moved = (size_t)(right - left);
-    memcpy(scratch, left, moved * sizeof *left);
-    const struct op *from = scratch, *stop = scratch + moved;
-    while (from < stop && right < end)
-        *left++ = right->address < from->address ? *right++ : *from++;
-    memcpy(left, from, (size_t)(stop - from) * sizeof *left);
-}
-
-void symcache_sort_ops(struct op *ops, struct op *scratch, size_t count)
-{
-    struct stretch stack[64]; /* each more than twice as long as the next: enough for any count */
-    size_t height = 0;
-    for (size_t at = 0; at < count;) {
-        size_t start = at++;
-        while (at < count && ops[at - 1].address <= ops[at].address)
-            at++;
-        stack[height++] = (struct stretch){start, at - start};
-        while (height > 1 && (at == count || stack[height - 2].count <= 2 * stack[height - 1].count)) {
-            merge(ops, scratch, stack[height - 2], stack[height - 1]);
-            stack[height - 2].count += stack[height - 1].count;
-            height--;
-        }
-    }
-}
 
 /* ---- clusters ---- */
 
@@ -184,22 +145,38 @@ static struct op op_of(const struct run *run, uint32_t i)
     return (struct op){run->base + s->offset, s->context, s->file, s->line, s->kind};
 }
 
+/* The operations in address order, those of one address in sequence; order[i].index tells which. To be freed; NULL when
+ * out of memory. */
+static struct sl_ordered *order_ops(const struct op *ops, size_t count)
+{
+    struct sl_ordered *order = count < UINT32_MAX ? malloc((count + 1) * sizeof *order) : NULL;
+    struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch);
+    if (!order || !scratch) {
+        free(order);
+        free(scratch);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        order[i] = (struct sl_ordered){ops[i].address, 0, (uint32_t)i};
+    sl_order(order, scratch, count);
+    free(scratch);
+    return order;
+}
+
 static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster)
 {
-    struct op *ops = malloc(cluster->op_count * sizeof *ops), *scratch = malloc(cluster->op_count * sizeof *scratch);
+    struct op *ops = malloc(cluster->op_count * sizeof *ops);
     size_t count = 0;
-    if (ops && scratch) {
-        qsort(runs, cluster->count, sizeof *runs, by_sequence);
-        for (size_t i = 0; i < cluster->count; i++)
-            for (uint32_t j = 0; j < runs[i].run->count; j++)
-                ops[count++] = op_of(runs[i].run, j);
-        symcache_sort_ops(ops, scratch, count);
-        for (size_t i = 0; i < count; i++)
-            feed_function(e, &ops[i]);
-    }
-    bool ok = ops && scratch;
+    qsort(runs, cluster->count, sizeof *runs, by_sequence);
+    for (size_t i = 0; ops && i < cluster->count; i++)
+        for (uint32_t j = 0; j < runs[i].run->count; j++)
+            ops[count++] = op_of(runs[i].run, j);
+    struct sl_ordered *order = ops ? order_ops(ops, count) : NULL;
+    for (size_t i = 0; order && i < count; i++)
+        feed_function(e, &ops[order[i].index]);
+    bool ok = order != NULL;
     free(ops);
-    free(scratch);
+    free(order);
     return ok;
 }
 
@@ -276,20 +253,26 @@ static bool join_pieces(struct folding *f, struct op *out, size_t *count)
     return true;
 }
 
+/* Sorts and folds the operations of the symbols. */
 static bool sort_symbols(struct sl_symcache_writer *w)
 {
-    struct op *scratch = malloc((w->op_count + 1) * sizeof *scratch);
+    struct sl_ordered *order = order_ops(w->ops, w->op_count);
+    struct op *sorted = malloc((w->op_count + 1) * sizeof *sorted);
     size_t count = 0;
-    if (!scratch)
-        return false;
-    symcache_sort_ops(w->ops, scratch, w->op_count);
-    free(scratch);
-    for (size_t i = 0; i < w->op_count; i++) {
-        if (count && w->ops[count - 1].address == w->ops[i].address)
-            symcache_apply(&w->ops[count - 1], &w->ops[i]);
+    for (size_t i = 0; order && sorted && i < w->op_count; i++) {
+        const struct op *op = &w->ops[order[i].index];
+        if (count && sorted[count - 1].address == op->address)
+            symcache_apply(&sorted[count - 1], op);
         else
-            w->ops[count++] = w->ops[i];
+            sorted[count++] = *op;
     }
+    free(order);
+    if (!order || !sorted) {
+        free(sorted);
+        return false;
+    }
+    free(w->ops);
+    w->ops = sorted;
     w->op_count = count;
     return true;
 }
