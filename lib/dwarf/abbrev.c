@@ -3,11 +3,9 @@
 
 #include <stdlib.h>
 
-bool dwarf_grow(void *pointer, size_t *capacity, size_t need, size_t item)
+bool dwarf_grow_to(void *pointer, size_t *capacity, size_t need, size_t item)
 {
     void **array = pointer;
-    if (need <= *capacity)
-        return true;
     size_t size = *capacity ? *capacity : 32;
     while (size < need)
         size *= 2;

@@ -29,21 +29,6 @@ struct walk {
     size_t depth;  /* open entries */
 };
 
-static uint64_t load_2(const uint8_t *at)
-{
-    return (uint64_t)at[0] | (uint64_t)at[1] << 8;
-}
-
-static uint64_t load_4(const uint8_t *at)
-{
-    return load_2(at) | load_2(at + 2) << 16;
-}
-
-static uint64_t load_8(const uint8_t *at)
-{
-    return load_4(at) | load_4(at + 4) << 32;
-}
-
 static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
 {
     const struct abbrev_step *step = &walk->unit->abbrevs->steps[abbrev->first_step];
@@ -65,7 +50,7 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
             continue;
         }
         if (step->read == READ_ULEB) {
-            a->value = sl_read_uleb(r);
+            a->value = dwarf_uleb(r);
             a->form = step->form;
             if (r->failed)
                 return false;
@@ -81,9 +66,9 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
         uint64_t value = (uint64_t)step->value;
         switch (step->read) {
         case READ_1: value = r->at[0]; break;
-        case READ_2: value = load_2(r->at); break;
-        case READ_4: value = load_4(r->at); break;
-        case READ_8: value = load_8(r->at); break;
+        case READ_2: value = dwarf_load_2(r->at); break;
+        case READ_4: value = dwarf_load_4(r->at); break;
+        case READ_8: value = dwarf_load_8(r->at); break;
         }
         r->at += sizes[step->read];
         a->value = value;

@@ -294,4 +294,37 @@ const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dw
                                          const struct dwarf_unit_header *header);
 
 /* realloc-style growth of a scratch array; false when out of memory. */
-bool dwarf_grow(void *array, size_t *capacity, size_t need, size_t item);
+bool dwarf_grow_to(void *array, size_t *capacity, size_t need, size_t item);
+static inline bool dwarf_grow(void *array, size_t *capacity, size_t need, size_t item)
+{
+    return need <= *capacity || dwarf_grow_to(array, capacity, need, item);
+}
+
+/* Little-endian integers, for what is read too often to go through a reader. */
+static inline uint64_t dwarf_load_2(const uint8_t *at)
+{
+    return (uint64_t)at[0] | (uint64_t)at[1] << 8;
+}
+static inline uint64_t dwarf_load_4(const uint8_t *at)
+{
+    return dwarf_load_2(at) | dwarf_load_2(at + 2) << 16;
+}
+static inline uint64_t dwarf_load_8(const uint8_t *at)
+{
+    return dwarf_load_4(at) | dwarf_load_4(at + 4) << 32;
+}
+
+/* Item `index` of a table of integers of `size` bytes at `base` in a section; false when it is outside. */
+bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uint64_t index, unsigned size,
+                    uint64_t *value);
+
+/* An ULEB128 of one or two bytes without a call. */
+static inline uint64_t dwarf_uleb(struct sl_reader *r)
+{
+    const uint8_t *at = r->at;
+    if (r->end - at < 2 || ((at[0] & 0x80) && (at[1] & 0x80)))
+        return sl_read_uleb(r);
+    unsigned two = at[0] >> 7;
+    r->at += 1 + two;
+    return (at[0] & 0x7Fu) | ((unsigned)at[1] << 7 & -two);
+}
