@@ -18,8 +18,7 @@ bool dwarf_grow_to(void *pointer, size_t *capacity, size_t need, size_t item)
     return true;
 }
 
-/* Size of a form that always has the same one; -1 for the others. */
-static int fixed_size(uint16_t form, const struct abbrev_table *table)
+static int size_of_form(uint16_t form, const struct abbrev_table *table)
 {
     switch (form) {
     case DW_FORM_flag_present:
@@ -55,6 +54,12 @@ static int fixed_size(uint16_t form, const struct abbrev_table *table)
     case DW_FORM_GNU_strp_alt: return table->offset_size;
     default: return -1;
     }
+}
+
+/* Size of a form that always has the same one; -1 for the others. */
+static int fixed_size(uint16_t form, const struct abbrev_table *table)
+{
+    return form < COMMON_FORMS ? table->sizes[form] : size_of_form(form, table);
 }
 
 static enum entry_slot slot_of(uint16_t attribute)
@@ -283,6 +288,8 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
     t->offset_size = unit->offset_size;
     t->version = unit->version;
     t->step_count = t->skip_count = t->dense_count = t->sparse_count = 0;
+    for (uint16_t form = 0; form < COMMON_FORMS; form++)
+        t->sizes[form] = (int8_t)size_of_form(form, t);
     t->used = true;
     /* Entries point to their steps, even to none. */
     if (!dwarf_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps) ||

@@ -105,9 +105,10 @@ const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_
 bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uint64_t index, unsigned size,
                     uint64_t *value)
 {
-    if (base > section.size || index >= (section.size - base) / size)
+    uint64_t offset = base + index * size; /* no overflow: a section is far smaller than 2^60 bytes */
+    if (base > section.size || index > section.size || offset > section.size || size > section.size - offset)
         return false;
-    const uint8_t *at = section.data + base + index * size;
+    const uint8_t *at = section.data + offset;
     if (!big_endian && (size == 8 || size == 4)) {
         *value = size == 8 ? dwarf_load_8(at) : dwarf_load_4(at);
         return true;

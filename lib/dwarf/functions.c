@@ -375,8 +375,11 @@ static bool pass_quickly(struct passing *p, const struct quick *quick, size_t co
     uint32_t plain = p->plain;
     unsigned simple = p->code ? QUICK_SKIP : QUICK_NOCODE;
     while (at + 2 < size) {
-        unsigned first = data[at], two = first >> 7; /* without a branch: one or two bytes is as good as random */
-        unsigned code = (first & 0x7F) | ((unsigned)data[at + 1] << 7 & -two);
+        unsigned code = data[at], two = 0;
+        if (code & 0x80) {
+            code = (code & 0x7F) | (unsigned)data[at + 1] << 7;
+            two = 1;
+        }
         if (code >= count || code >= 1u << 14) /* a third byte has bit 14 set */
             break;
         struct quick q = quick[code];

@@ -109,17 +109,20 @@ enum quick_op {
 };
 struct quick {
     uint16_t lead, then;
-    int8_t open; /* entries it opens: 1, 0, -1 */
-    uint8_t op;
+    int16_t open; /* entries it opens: 1, 0, -1 */
+    uint16_t op;
 };
+
+enum { COMMON_FORMS = 0x30 };
 
 struct abbrev_table {
     const struct dwarf_file *file;
     uint64_t offset;
     uint8_t address_size, offset_size;
     uint16_t version;
-    struct abbrev *items; /* by code, if code < dense_count */
-    struct quick *quick;  /* the same */
+    int8_t sizes[COMMON_FORMS]; /* of the forms; -1: not always the same */
+    struct abbrev *items;       /* by code, if code < dense_count */
+    struct quick *quick;        /* the same */
     size_t dense_count;
     struct {
         uint64_t code;
