@@ -153,8 +153,9 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
 static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t node_count,
                        const struct sl_line *lines, size_t line_count, size_t *owned)
 {
-    uint32_t stack[SL_MAX_INLINE_DEPTH + 1] = {0};
+    uint32_t stack[SL_MAX_INLINE_DEPTH + 1];
     size_t height = 1, next_node = 1, next_line = 0;
+    stack[0] = 0;
     uint64_t outer_start = a->nodes[0].part.address, outer_end = a->nodes[0].part.end;
     while (next_line < line_count && lines[next_line].address < outer_start)
         next_line++;

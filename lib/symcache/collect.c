@@ -291,7 +291,21 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
     return count;
 }
 
-/* Operations of the lines of `f`; pushes the calls of its inlinees. `first_call`, `call_count`: where `f` is called. */
+/* The last call at or before `address`, at least the first. */
+static size_t call_at(const struct call *calls, size_t count, uint64_t address)
+{
+    size_t low = 0, high = count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (calls[middle].address <= address)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Operations of the lines of `f`, ascending; pushes the calls of its inlinees. `first_call`, `call_count`: where `f` is called. */
 static void collect_lines(struct collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
                           size_t call_count)
 {
@@ -302,6 +316,8 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
     const struct call *calls = c->calls + first_call;
     uint32_t context = NO_CONTEXT;
     uint64_t covered = 0;
+    if (f->line_count)
+        at_call = call_at(calls, call_count, f->lines[0].address);
     for (uint32_t i = 0; i < f->line_count; i++) {
         const struct sl_line *line = &f->lines[i];
         uint64_t cur = line->address, end = end_of(cur, line->size ? line->size : 1);
@@ -331,17 +347,35 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
     }
 }
 
-static void collect_inlinees(struct collector *c, const struct sl_function *f, size_t first_call)
+/* Operations `first` to `end` of the function around, ascending. */
+struct around {
+    size_t first, end;
+    uint64_t limit; /* where it ends */
+};
+
+/* The end of an inlined call is a hole, unless the function around goes on there - the rule - or ends with it. */
+static void add_end(struct collector *c, struct around *around, uint64_t end)
+{
+    while (around->first < around->end && c->ops[around->first].address < end)
+        around->first++;
+    bool goes_on = around->first < around->end && c->ops[around->first].address == end;
+    if (!goes_on && end != around->limit)
+        add_op(c, OP_HOLE, end, NO_CONTEXT, SL_NO_FILE, 0);
+}
+
+/* The inlined calls of `f`, whose own operations are those from `first_op` on and calls those from `first_call` on. */
+static void collect_inlinees(struct collector *c, const struct sl_function *f, size_t first_op, size_t first_call)
 {
     size_t call_count = c->call_count - first_call;
+    struct around around = {first_op, c->op_count, end_of(f->address, f->size)};
     for (uint32_t i = 0; call_count && i < f->inlinee_count && !c->failed; i++) {
         const struct sl_function *inlinee = &f->inlinees[i];
         if (!inlinee->size || inlinee->address > max_address)
             continue;
-        size_t own_calls = c->call_count;
+        size_t own_calls = c->call_count, own_ops = c->op_count;
         collect_lines(c, inlinee, inlinee_id(c, inlinee), first_call, call_count);
-        collect_inlinees(c, inlinee, own_calls);
-        add_op(c, OP_HOLE, end_of(inlinee->address, inlinee->size), NO_CONTEXT, SL_NO_FILE, 0);
+        collect_inlinees(c, inlinee, own_ops, own_calls);
+        add_end(c, &around, end_of(inlinee->address, inlinee->size));
         c->call_count = own_calls;
     }
 }
@@ -358,8 +392,9 @@ static void collect_function(struct collector *c, const struct sl_function *f)
     uint32_t root = intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
     c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
     add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0);
+    size_t first_op = c->op_count;
     collect_lines(c, f, id, 0, 1);
-    collect_inlinees(c, f, 1);
+    collect_inlinees(c, f, first_op, 1);
     add_op(c, OP_HOLE, end_of(f->address, f->size), NO_CONTEXT, SL_NO_FILE, 0);
 }
 
