@@ -10,7 +10,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { UNITS_PER_WORKER = 16 };
+enum {
+    UNITS_PER_WORKER = 16,
+    UNIT_CHUNK =
+        256 * 1024, /* most units fit one: small ones would be taken and given back by all threads all the time */
+};
 
 enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
@@ -256,6 +260,8 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
     };
     if (!window.workers || !window.slots)
         window.code = sl_fail(error, SL_INTERNAL, "out of memory");
+    for (size_t i = 0; window.slots && i < slots; i++)
+        window.slots[i].arena.next_chunk = UNIT_CHUNK;
     while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;
         window.count = left < slots ? left : slots;

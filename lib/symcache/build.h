@@ -136,12 +136,18 @@ bool symcache_fold(struct sl_symcache_writer *w);
 
 /* ---- pack.c ---- */
 
-/* Puts the values of rows [from, to) of a column into `values`. Called from several threads. */
-typedef void column_fill(const void *arg, uint32_t from, uint32_t to, uint64_t *values);
+enum { MAX_COLUMNS = 5 };
+
+struct column_source {
+    /* Puts the values of rows [from, from + count) into values[column]. Called from several threads. */
+    void (*fill)(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values);
+    const void *arg;
+    uint32_t rows;
+    unsigned columns;
+};
 
 /* Appends eight widths and the columns (format.h). */
-bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, uint32_t count,
-                            column_fill *const *columns, unsigned column_count, const void *arg);
+bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, const struct column_source *source);
 
 struct unit_source {
     void (*write)(const void *arg, size_t unit, struct sl_buf *out); /* appends; called from several threads */

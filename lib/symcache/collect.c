@@ -59,11 +59,14 @@ struct collector {
     bool failed; /* out of memory */
 };
 
-enum { FILE_UNKNOWN = UINT32_MAX - 1 };
+enum { FILE_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
 
 struct collector *symcache_collectors_new(unsigned workers)
 {
-    return calloc(workers, sizeof(struct collector));
+    struct collector *collectors = calloc(workers, sizeof *collectors);
+    for (unsigned i = 0; collectors && i < workers; i++)
+        collectors[i].kept.next_chunk = KEPT_CHUNK;
+    return collectors;
 }
 
 void symcache_collectors_free(struct collector *collectors, unsigned workers)

@@ -80,81 +80,42 @@ static void end(struct encoder *e)
     e->section_count++;
 }
 
-static const struct context *context_at(const struct encoder *e, uint32_t i)
-{
-    return &e->w->contexts[e->contexts.order[i]];
-}
-
-static void context_functions(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
+static void fill_contexts(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++)
-        *values++ = e->functions.id[context_at(e, i)->function];
-}
-static void context_parents(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
-{
-    const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++) {
-        uint32_t parent = context_at(e, i)->parent;
-        *values++ = parent == NO_CONTEXT ? 0 : (uint64_t)e->contexts.id[parent] + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct context *c = &e->w->contexts[e->contexts.order[from + i]];
+        values[0][i] = e->functions.id[c->function];
+        values[1][i] = c->parent == NO_CONTEXT ? 0 : (uint64_t)e->contexts.id[c->parent] + 1;
+        values[2][i] = file_plus_one(e, c->call_file);
+        values[3][i] = c->call_line;
+        values[4][i] = file_plus_one(e, c->file);
     }
 }
-static void context_call_files(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
-{
-    const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++)
-        *values++ = file_plus_one(e, context_at(e, i)->call_file);
-}
-static void context_call_lines(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
-{
-    const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++)
-        *values++ = context_at(e, i)->call_line;
-}
-static void context_files(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
-{
-    const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++)
-        *values++ = file_plus_one(e, context_at(e, i)->file);
-}
 
-static const struct function_row *function_at(const struct encoder *e, uint32_t i)
-{
-    return &e->w->functions[e->functions.order[i]];
-}
-
-static void function_names(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
+static void fill_functions(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++)
-        *values++ = e->text_rank[function_at(e, i)->name];
-}
-static void function_entries(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
-{
-    const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++) {
-        uint64_t entry = function_at(e, i)->entry;
-        *values++ = entry == UINT64_MAX ? 0 : entry + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct function_row *f = &e->w->functions[e->functions.order[from + i]];
+        values[0][i] = e->text_rank[f->name];
+        values[1][i] = f->entry == UINT64_MAX ? 0 : f->entry + 1;
+        values[2][i] = f->language;
     }
 }
-static void function_languages(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
+
+static void fill_files(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++)
-        *values++ = function_at(e, i)->language;
-}
-static void file_paths(const void *arg, uint32_t from, uint32_t to, uint64_t *values)
-{
-    const struct encoder *e = arg;
-    for (uint32_t i = from; i < to; i++)
-        *values++ = e->text_rank[e->w->files[e->files.order[i]]];
+    for (uint32_t i = 0; i < count; i++)
+        values[0][i] = e->text_rank[e->w->files[e->files.order[from + i]]];
 }
 
-static bool write_columns(struct encoder *e, uint32_t id, uint32_t count, column_fill *const *columns,
-                          unsigned column_count)
+static bool write_columns(struct encoder *e, uint32_t id, struct column_source source)
 {
+    source.arg = e;
     begin(e, id);
-    bool ok = symcache_write_columns(e->out, e->w->parallel, count, columns, column_count, e);
+    bool ok = symcache_write_columns(e->out, e->w->parallel, &source);
     end(e);
     return ok;
 }
@@ -233,19 +194,18 @@ static void write_header(struct encoder *e)
 
 static bool write_file(struct encoder *e)
 {
-    static column_fill *const contexts[] = {context_functions, context_parents, context_call_files, context_call_lines,
-                                            context_files};
-    static column_fill *const functions[] = {function_names, function_entries, function_languages};
-    static column_fill *const files[] = {file_paths};
+    struct column_source contexts = {.fill = fill_contexts, .rows = e->contexts.count, .columns = 5};
+    struct column_source functions = {.fill = fill_functions, .rows = e->functions.count, .columns = 3};
+    struct column_source files = {.fill = fill_files, .rows = e->files.count, .columns = 1};
     enum { SECTIONS = 9 };
     bool module = e->w->options.module_file.size > 0;
     size_t head = HEADER_SIZE + (SECTIONS - !module) * SECTION_ENTRY;
     sl_buf_align(e->out, 8);
     e->start = e->out->size;
     sl_buf_fill(e->out, 0, head);
-    bool ok = write_map(e) && write_columns(e, SECTION_CONTEXTS, e->contexts.count, contexts, 5) &&
-              write_columns(e, SECTION_FUNCTIONS, e->functions.count, functions, 3) &&
-              write_columns(e, SECTION_FILES, e->files.count, files, 1) && write_strings(e);
+    bool ok = write_map(e) && write_columns(e, SECTION_CONTEXTS, contexts) &&
+              write_columns(e, SECTION_FUNCTIONS, functions) && write_columns(e, SECTION_FILES, files) &&
+              write_strings(e);
     if (module) {
         begin(e, SECTION_MODULE);
         sl_buf_str(e->out, e->w->options.module_file);

@@ -4,36 +4,15 @@
 
 #include <stdlib.h>
 
-/* Starts at a byte boundary with any width, as a multiple of eight values. */
-enum { CHUNK = 8192 };
+/* Rows of a work item, and of a step within; a step starts at a byte boundary with any width. */
+enum { CHUNK_ROWS = 8192, STEP_ROWS = 512 };
 
 struct packing {
-    column_fill *fill;
-    const void *arg;
-    uint64_t *values;
-    uint8_t *data;
-    uint64_t *bits; /* by chunk: all its values or-ed */
-    uint32_t count;
-    unsigned width;
+    const struct column_source *source;
+    uint64_t (*bits)[MAX_COLUMNS]; /* by chunk: all values of a column or-ed */
+    unsigned widths[MAX_COLUMNS];
+    uint8_t *data[MAX_COLUMNS];
 };
-
-static uint32_t chunk_end(const struct packing *p, size_t chunk)
-{
-    size_t end = (chunk + 1) * CHUNK;
-    return end < p->count ? (uint32_t)end : p->count;
-}
-
-static void fill_chunk(void *arg, size_t chunk, unsigned worker)
-{
-    (void)worker;
-    struct packing *p = arg;
-    uint32_t from = (uint32_t)(chunk * CHUNK), to = chunk_end(p, chunk);
-    uint64_t all = 0;
-    p->fill(p->arg, from, to, p->values + from);
-    for (uint32_t i = from; i < to; i++)
-        all |= p->values[i];
-    p->bits[chunk] = all;
-}
 
 static void put_word(uint8_t *at, uint64_t word)
 {
@@ -41,60 +20,79 @@ static void put_word(uint8_t *at, uint64_t word)
     memcpy(at, &word, 8);
 }
 
-static void pack_chunk(void *arg, size_t chunk, unsigned worker)
+static void pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width)
 {
-    (void)worker;
-    struct packing *p = arg;
-    uint32_t from = (uint32_t)(chunk * CHUNK), to = chunk_end(p, chunk);
-    unsigned width = p->width, filled = 0;
-    uint8_t *at = p->data + (size_t)from * width / 8;
+    unsigned filled = 0;
     uint64_t word = 0;
-    for (uint32_t i = from; width && i < to; i++) {
-        uint64_t value = p->values[i];
-        word |= value << filled;
+    for (uint32_t i = 0; width && i < count; i++) {
+        word |= values[i] << filled;
         filled += width;
         if (filled >= 64) {
             put_word(at, word);
             at += 8;
             filled -= 64;
-            word = filled ? value >> (width - filled) : 0;
+            word = filled ? values[i] >> (width - filled) : 0;
         }
     }
     for (; filled; filled = filled > 8 ? filled - 8 : 0, word >>= 8)
         *at++ = (uint8_t)word;
 }
 
-bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, uint32_t count,
-                            column_fill *const *columns, unsigned column_count, const void *arg)
+/* First without `data`, to learn the widths; then to pack. */
+static void handle_chunk(void *arg, size_t chunk, unsigned worker)
 {
-    size_t chunks = ((size_t)count + CHUNK - 1) / CHUNK, widths = out->size;
-    struct packing p = {.arg = arg, .count = count};
-    p.values = malloc(((size_t)count + 1) * sizeof *p.values);
-    p.bits = malloc((chunks + 1) * sizeof *p.bits);
-    bool ok = p.values && p.bits;
-    sl_buf_fill(out, 0, 8);
-    for (unsigned i = 0; i < column_count && ok; i++) {
-        p.fill = columns[i];
-        sl_parallel_run(parallel, chunks, fill_chunk, &p);
+    (void)worker;
+    struct packing *p = arg;
+    uint64_t storage[MAX_COLUMNS][STEP_ROWS], *values[MAX_COLUMNS];
+    uint32_t from = (uint32_t)(chunk * CHUNK_ROWS), rows = p->source->rows - from;
+    unsigned columns = p->source->columns;
+    for (unsigned c = 0; c < MAX_COLUMNS; c++)
+        values[c] = storage[c];
+    rows = rows < CHUNK_ROWS ? rows : CHUNK_ROWS;
+    for (uint32_t done = 0; done < rows; done += STEP_ROWS) {
+        uint32_t count = rows - done < STEP_ROWS ? rows - done : STEP_ROWS;
+        p->source->fill(p->source->arg, from + done, count, values);
+        for (unsigned c = 0; c < columns; c++) {
+            if (p->data[c]) {
+                pack(p->data[c] + (size_t)(from + done) * p->widths[c] / 8, values[c], count, p->widths[c]);
+                continue;
+            }
+            for (uint32_t i = 0; i < count; i++)
+                p->bits[chunk][c] |= values[c][i];
+        }
+    }
+}
+
+bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, const struct column_source *source)
+{
+    size_t chunks = ((size_t)source->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, at[MAX_COLUMNS];
+    struct packing p = {.source = source, .bits = calloc(chunks + 1, sizeof *p.bits)};
+    uint8_t widths[8] = {0};
+    if (!p.bits)
+        return false;
+    sl_parallel_run(parallel, chunks, handle_chunk, &p);
+    for (unsigned c = 0; c < source->columns; c++) {
         uint64_t all = 0;
         for (size_t chunk = 0; chunk < chunks; chunk++)
-            all |= p.bits[chunk];
-        p.width = all ? 64 - (unsigned)__builtin_clzll(all) : 0;
-        /* Room to read eight bytes at any value. */
-        size_t size = ((size_t)count * p.width + 7) / 8;
-        sl_buf_align(out, 8);
-        ok = sl_buf_reserve(out, size + 8);
-        if (!ok)
-            break;
-        p.data = out->data + out->size;
-        sl_parallel_run(parallel, chunks, pack_chunk, &p);
-        out->size += size;
-        sl_buf_fill(out, 0, 8);
-        out->data[widths + i] = (uint8_t)p.width;
+            all |= p.bits[chunk][c];
+        p.widths[c] = all ? 64 - (unsigned)__builtin_clzll(all) : 0;
+        widths[c] = (uint8_t)p.widths[c];
     }
-    free(p.values);
     free(p.bits);
-    return ok;
+    sl_buf_add(out, widths, sizeof widths);
+    for (unsigned c = 0; c < source->columns; c++) {
+        size_t size = ((size_t)source->rows * p.widths[c] + 7) / 8;
+        sl_buf_align(out, 8);
+        at[c] = out->size;
+        if (!sl_buf_reserve(out, size + 8))
+            return false;
+        out->size += size;
+        sl_buf_fill(out, 0, 8); /* room to read eight bytes at any value */
+    }
+    for (unsigned c = 0; c < source->columns; c++)
+        p.data[c] = out->data + at[c];
+    sl_parallel_run(parallel, chunks, handle_chunk, &p);
+    return true;
 }
 
 struct chunking {

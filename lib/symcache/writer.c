@@ -49,11 +49,12 @@ static bool make_room(struct sl_symcache_writer *w, struct table *t)
     if ((t->count + 1) * 2 <= t->capacity)
         return true;
     size_t capacity = t->capacity ? t->capacity * 4 : 4096;
-    struct table_slot *slots = calloc(capacity, sizeof *slots);
+    struct table_slot *slots = malloc(capacity * sizeof *slots);
     if (!slots) {
         w->failed = true;
         return false;
     }
+    memset(slots, 0, capacity * sizeof *slots); /* fresh pages are written once, not first read and then written */
     for (size_t i = 0; i < t->capacity; i++) {
         if (!t->slots[i].index)
             continue;
