@@ -130,6 +130,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     if (!count)
         return true;
     uint64_t load = walk->reader->load_address, lowest = UINT64_MAX;
+    bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
     if (!dwarf_grow(&w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending))
@@ -139,7 +140,14 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
             continue;
         struct range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
         lowest = range.begin < lowest ? range.begin : lowest;
+        known =
+            known && dwarf_range_known(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
         w->pending[w->pending_count++] = range;
+    }
+    if (known) { /* would be dropped later */
+        w->pending_count = frame->first_pending;
+        frame->subprogram = frame->code = false;
+        return true;
     }
     frame->pending_count = (uint32_t)w->pending_count - frame->first_pending;
     frame->language = walk->unit->language;
@@ -303,8 +311,6 @@ static bool open_without_code(struct walk *walk)
 static bool open_code(struct walk *walk, const struct abbrev *abbrev, const struct entry *e)
 {
     bool subprogram = abbrev->kind == KIND_SUBPROGRAM;
-    if (!subprogram && !walk->w->frames[walk->height - 1].code)
-        return !abbrev->children || open_plain(walk);
     struct frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
     if (!frame || !(subprogram ? open_subprogram(walk, e, frame) : add_inlinee(walk, e, frame)))
         return false;
@@ -325,14 +331,6 @@ static bool jump(struct walk *walk, const struct abbrev *abbrev, const struct en
         return open_plain(walk);
     sl_reader_seek(r, to.offset);
     return !r->failed;
-}
-
-/* Reads and handles an entry that is more than passed over. */
-static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
-{
-    if (!read_entry(walk, abbrev, r, e))
-        return false;
-    return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
 }
 
 static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abbrev *abbrev, const uint8_t *at,
@@ -357,6 +355,18 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
         at += step->then;
     }
     return at;
+}
+
+/* Reads and handles an entry that is more than passed over. */
+static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
+{
+    if (abbrev->kind == KIND_INLINED && !walk->w->frames[walk->height - 1].code) {
+        r->at = skip_entry(walk->unit, abbrev, r->at, r->end);
+        return r->at && (!abbrev->children || open_plain(walk));
+    }
+    if (!read_entry(walk, abbrev, r, e))
+        return false;
+    return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
 }
 
 /* Entries passed over, from `at`; `plain` of them are open, at most `limit`. */

@@ -218,12 +218,19 @@ struct symbol_index {
     size_t mask;
 };
 
+/* Keys of (begin, size). */
+struct range_set {
+    uint64_t *keys;
+    size_t capacity, count;
+};
+
 struct dwarf_reader {
     struct sl_object *object;
     uint64_t load_address;
     struct dwarf_file main, sup, dwp;
     const struct sl_companions *companions;
     struct symbol_index symbols;
+    struct range_set ranges; /* of functions, not complete: those that need not be read again */
     bool has_sup, has_dwp;
 };
 
@@ -288,6 +295,12 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
 /* The split unit of a skeleton, in a package or a .dwo file; false when it is not to be had. `file` is storage. */
 bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
                       struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split);
+
+uint64_t dwarf_range_key(uint64_t address, uint64_t size);
+bool dwarf_range_known(const struct range_set *set, uint64_t key);
+/* True if the key is new. Out of memory: everything counts as new. */
+bool dwarf_range_add(struct range_set *set, uint64_t key);
+void dwarf_range_move(struct range_set *to, struct range_set *from);
 
 void dwarf_worker_free(struct dwarf_worker *w);
 

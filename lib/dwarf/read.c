@@ -26,12 +26,6 @@ struct slot {
     atomic_int state;
 };
 
-/* (begin, size) of every range emitted so far. */
-struct range_set {
-    uint64_t *keys;
-    size_t capacity, count;
-};
-
 /* A step that is taken for one slot after the other, by one thread at a time. */
 struct stage {
     atomic_bool busy;
@@ -45,47 +39,12 @@ struct window {
     struct sl_function_sink *sink;
     size_t first, count;
     struct stage dropping, consuming;
-    atomic_size_t claimed; /* slots whose prepare has begun */
-    struct range_set ranges;
-    size_t read; /* units */
+    atomic_size_t claimed;  /* slots whose prepare has begun */
+    struct range_set fresh; /* ranges of this window; reader->ranges: of those before */
+    size_t read;            /* units */
     enum sl_code code;
     struct sl_error *error;
 };
-
-static uint64_t range_key(const struct sl_function *f)
-{
-    uint64_t key = f->address * 0x9E3779B97F4A7C15u ^ f->size * 0xC2B2AE3D27D4EB4Fu;
-    key ^= key >> 29;
-    return key ? key : 1;
-}
-
-/* True if the key is new. Out of memory: everything counts as new. */
-static bool range_set_add(struct range_set *set, uint64_t key)
-{
-    if ((set->count + 1) * 2 > set->capacity) {
-        size_t capacity = set->capacity ? set->capacity * 2 : 4096;
-        uint64_t *keys = calloc(capacity, sizeof *keys);
-        if (!keys)
-            return true;
-        for (size_t i = 0; i < set->capacity; i++) {
-            size_t at = (size_t)set->keys[i] & (capacity - 1);
-            while (set->keys[i] && keys[at])
-                at = (at + 1) & (capacity - 1);
-            if (set->keys[i])
-                keys[at] = set->keys[i];
-        }
-        free(set->keys);
-        set->keys = keys;
-        set->capacity = capacity;
-    }
-    size_t at = (size_t)key & (set->capacity - 1);
-    for (; set->keys[at]; at = (at + 1) & (set->capacity - 1))
-        if (set->keys[at] == key)
-            return false;
-    set->keys[at] = key;
-    set->count++;
-    return true;
-}
 
 static bool build_symbol_index(struct dwarf_reader *reader, struct sl_arena *arena)
 {
@@ -180,9 +139,11 @@ static void drop_repeated(struct window *window, struct slot *slot)
     window->read += !slot->failed || !slot->skip;
     if (slot->skip)
         return;
-    for (size_t i = 0; i < slot->batch.function_count; i++)
-        if (range_set_add(&window->ranges, range_key(&slot->functions[i])))
+    for (size_t i = 0; i < slot->batch.function_count; i++) {
+        uint64_t key = dwarf_range_key(slot->functions[i].address, slot->functions[i].size);
+        if (!dwarf_range_known(&window->reader->ranges, key) && dwarf_range_add(&window->fresh, key))
             slot->functions[kept++] = slot->functions[i];
+    }
     slot->batch.function_count = kept;
 }
 
@@ -244,6 +205,7 @@ static void read_window(struct window *window, const struct sl_parallel *paralle
     for (size_t i = 0; i < window->count; i++)
         atomic_store(&window->slots[i].state, SLOT_WAITING);
     sl_parallel_run(parallel, window->count, work, window);
+    dwarf_range_move(&window->reader->ranges, &window->fresh);
 }
 
 static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
@@ -274,7 +236,8 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
         dwarf_worker_free(&window.workers[i]);
     free(window.slots);
     free(window.workers);
-    free(window.ranges.keys);
+    free(window.fresh.keys);
+    free(reader->ranges.keys);
     if (window.code == SL_OK && window.read == 0 && sink->skipped_units)
         return sl_fail(error, SL_MALFORMED, "bad debug file: no unit of .debug_info can be read");
     return window.code;
