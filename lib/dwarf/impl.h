@@ -11,6 +11,8 @@
 #include "dwarf/dwarf.h"
 #include "function/assemble.h"
 
+#include <stdatomic.h>
+
 enum { MAX_DIE_DEPTH = 4096, MAX_REFERENCES = 16 };
 
 struct dwarf_unit_header {
@@ -220,8 +222,7 @@ struct symbol_index {
 
 /* Keys of (begin, size). */
 struct range_set {
-    uint64_t *keys;
-    size_t capacity, count;
+    struct range_table *_Atomic table;
 };
 
 struct dwarf_reader {
@@ -230,7 +231,7 @@ struct dwarf_reader {
     struct dwarf_file main, sup, dwp;
     const struct sl_companions *companions;
     struct symbol_index symbols;
-    struct range_set ranges; /* of functions, not complete: those that need not be read again */
+    struct range_set ranges; /* of the functions emitted so far */
     bool has_sup, has_dwp;
 };
 
@@ -298,9 +299,10 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
 bool dwarf_range_known(const struct range_set *set, uint64_t key);
-/* True if the key is new. Out of memory: everything counts as new. */
+/* True if the key is new. By one thread at a time, in file order; dwarf_range_known may be asked meanwhile. Out of
+ * memory: everything counts as new. */
 bool dwarf_range_add(struct range_set *set, uint64_t key);
-void dwarf_range_move(struct range_set *to, struct range_set *from);
+void dwarf_range_free(struct range_set *set);
 
 void dwarf_worker_free(struct dwarf_worker *w);
 

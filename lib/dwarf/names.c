@@ -1,7 +1,6 @@
 /* Names of subprograms: their own, or through specification and abstract origin, across units and files. */
 #include "dwarf/impl.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 struct entry_names {

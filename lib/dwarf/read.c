@@ -7,19 +7,25 @@
  * With one worker a window is one unit, which stays in the processor's cache from step to step. */
 #include "dwarf/impl.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
-    UNITS_PER_WORKER = 16,
+    UNITS_PER_WORKER = 32,
     UNIT_CHUNK =
         256 * 1024, /* most units fit one: small ones would be taken and given back by all threads all the time */
+};
+
+/* Memory of a batch. Who reads a unit takes the first of its own that is not in use, so few are ever used. */
+struct batch_memory {
+    struct sl_arena arena;
+    struct batch_memory *next;
+    atomic_bool busy;
 };
 
 enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
 struct slot {
-    struct sl_arena arena;
+    struct batch_memory *memory; /* NULL: none was to be had */
     struct sl_function_batch batch;
     struct sl_function *functions; /* of the batch */
     bool skip, failed;
@@ -35,13 +41,13 @@ struct stage {
 struct window {
     struct dwarf_reader *reader;
     struct dwarf_worker *workers;
+    struct batch_memory **memories; /* by worker */
     struct slot *slots;
     struct sl_function_sink *sink;
     size_t first, count;
     struct stage dropping, consuming;
-    atomic_size_t claimed;  /* slots whose prepare has begun */
-    struct range_set fresh; /* ranges of this window; reader->ranges: of those before */
-    size_t read;            /* units */
+    atomic_size_t claimed; /* slots whose prepare has begun */
+    size_t read;           /* units */
     enum sl_code code;
     struct sl_error *error;
 };
@@ -84,9 +90,9 @@ static bool is_skeleton(const struct dwarf_unit *unit)
 static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
 {
     struct sl_function *functions =
-        sl_arena_alloc(&slot->arena, w->function_count * sizeof *functions + 1, _Alignof(struct sl_function));
+        sl_arena_alloc(&slot->memory->arena, w->function_count * sizeof *functions + 1, _Alignof(struct sl_function));
     struct sl_file *files =
-        sl_arena_alloc(&slot->arena, w->lines.file_count * sizeof *files + 1, _Alignof(struct sl_file));
+        sl_arena_alloc(&slot->memory->arena, w->lines.file_count * sizeof *files + 1, _Alignof(struct sl_file));
     if (!functions || !files)
         return false;
     if (w->function_count)
@@ -103,12 +109,39 @@ static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
     return true;
 }
 
-static void read_unit(struct window *window, size_t index, struct dwarf_worker *w)
+static struct batch_memory *take_memory(struct batch_memory **list)
+{
+    for (struct batch_memory *m = *list; m; m = m->next)
+        if (!atomic_load(&m->busy)) {
+            atomic_store(&m->busy, true);
+            return m;
+        }
+    struct batch_memory *memory = calloc(1, sizeof *memory);
+    if (!memory)
+        return NULL;
+    memory->arena.next_chunk = UNIT_CHUNK;
+    memory->next = *list;
+    atomic_store(&memory->busy, true);
+    return *list = memory;
+}
+
+static void free_memory(struct batch_memory *memory)
+{
+    while (memory) {
+        struct batch_memory *next = memory->next;
+        sl_arena_free(&memory->arena);
+        free(memory);
+        memory = next;
+    }
+}
+
+static void read_unit(struct window *window, size_t index, struct dwarf_worker *w, struct batch_memory **memories)
 {
     struct dwarf_reader *reader = window->reader;
     struct slot *slot = &window->slots[index];
     struct dwarf_unit unit, split;
     struct dwarf_file split_file;
+    slot->memory = NULL;
     slot->skip = true;
     slot->failed = false;
     const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
@@ -120,12 +153,16 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
     }
     if (!has_code(&unit))
         return;
-    dwarf_read_lines(w, &unit, &slot->arena);
+    slot->memory = take_memory(memories);
+    slot->failed = !slot->memory;
+    if (slot->failed)
+        return;
+    dwarf_read_lines(w, &unit, &slot->memory->arena);
     const struct dwarf_unit *walked = &unit;
-    if (is_skeleton(&unit) && dwarf_open_split(reader, w, &unit, &split_file, &slot->arena, &split))
+    if (is_skeleton(&unit) && dwarf_open_split(reader, w, &unit, &split_file, &slot->memory->arena, &split))
         walked = &split;
     w->pinned = walked->abbrevs;
-    slot->failed = !dwarf_read_functions(reader, w, walked, &slot->arena);
+    slot->failed = !dwarf_read_functions(reader, w, walked, &slot->memory->arena);
     w->pinned = NULL;
     slot->skip = !copy_batch(w, slot);
     if (walked == &split) /* its tables point into this unit's file structure, which ends here */
@@ -141,7 +178,7 @@ static void drop_repeated(struct window *window, struct slot *slot)
         return;
     for (size_t i = 0; i < slot->batch.function_count; i++) {
         uint64_t key = dwarf_range_key(slot->functions[i].address, slot->functions[i].size);
-        if (!dwarf_range_known(&window->reader->ranges, key) && dwarf_range_add(&window->fresh, key))
+        if (dwarf_range_add(&window->reader->ranges, key))
             slot->functions[kept++] = slot->functions[i];
     }
     slot->batch.function_count = kept;
@@ -151,7 +188,10 @@ static void consume(struct window *window, struct slot *slot)
 {
     if (!slot->skip && window->code == SL_OK)
         window->code = window->sink->consume(window->sink, &slot->batch, window->error);
-    sl_arena_reset(&slot->arena);
+    if (slot->memory) {
+        sl_arena_reset(&slot->memory->arena);
+        atomic_store(&slot->memory->busy, false);
+    }
 }
 
 /* Takes `step` for the slots that are next and in the state for it, unless another thread is doing so. A slot that gets
@@ -185,13 +225,13 @@ static bool claim(struct window *window, size_t *index)
 static void work(void *arg, size_t index, unsigned worker)
 {
     struct window *window = arg;
-    read_unit(window, index, &window->workers[worker]);
+    read_unit(window, index, &window->workers[worker], &window->memories[worker]);
     atomic_store(&window->slots[index].state, SLOT_READ);
     advance(window, &window->dropping, SLOT_READ, drop_repeated);
     while (claim(window, &index)) {
         struct slot *slot = &window->slots[index];
         if (!slot->skip && window->sink->prepare)
-            window->sink->prepare(window->sink, &slot->batch, &slot->arena, worker);
+            window->sink->prepare(window->sink, &slot->batch, &slot->memory->arena, worker);
         atomic_store(&slot->state, SLOT_PREPARED);
         advance(window, &window->consuming, SLOT_PREPARED, consume);
     }
@@ -205,7 +245,6 @@ static void read_window(struct window *window, const struct sl_parallel *paralle
     for (size_t i = 0; i < window->count; i++)
         atomic_store(&window->slots[i].state, SLOT_WAITING);
     sl_parallel_run(parallel, window->count, work, window);
-    dwarf_range_move(&window->reader->ranges, &window->fresh);
 }
 
 static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
@@ -216,28 +255,27 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
     struct window window = {
         .reader = reader,
         .workers = calloc(workers, sizeof *window.workers),
+        .memories = calloc(workers, sizeof *window.memories),
         .slots = calloc(slots, sizeof *window.slots),
         .sink = sink,
         .error = error,
     };
-    if (!window.workers || !window.slots)
+    if (!window.workers || !window.memories || !window.slots)
         window.code = sl_fail(error, SL_INTERNAL, "out of memory");
-    for (size_t i = 0; window.slots && i < slots; i++)
-        window.slots[i].arena.next_chunk = UNIT_CHUNK;
     while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;
         window.count = left < slots ? left : slots;
         read_window(&window, parallel);
         window.first += window.count;
     }
-    for (size_t i = 0; window.slots && i < slots; i++)
-        sl_arena_free(&window.slots[i].arena);
     for (unsigned i = 0; window.workers && i < workers; i++)
         dwarf_worker_free(&window.workers[i]);
+    for (unsigned i = 0; window.memories && i < workers; i++)
+        free_memory(window.memories[i]);
     free(window.slots);
+    free(window.memories);
     free(window.workers);
-    free(window.fresh.keys);
-    free(reader->ranges.keys);
+    dwarf_range_free(&reader->ranges);
     if (window.code == SL_OK && window.read == 0 && sink->skipped_units)
         return sl_fail(error, SL_MALFORMED, "bad debug file: no unit of .debug_info can be read");
     return window.code;
