@@ -420,7 +420,7 @@ static bool pass_quickly(struct passing *p, const struct quick *quick, size_t co
 static bool read_code(struct passing *p, uint64_t *code)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){p->at, (size_t)(p->end - p->at)}, false);
-    *code = sl_read_uleb(&r);
+    *code = dwarf_uleb(&r);
     p->at = r.at;
     return !r.failed;
 }

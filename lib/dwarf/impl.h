@@ -346,3 +346,11 @@ static inline uint64_t dwarf_uleb(struct sl_reader *r)
     r->at += 1 + two;
     return (at[0] & 0x7Fu) | ((unsigned)at[1] << 7 & -two);
 }
+
+/* An SLEB128 of one byte without a call. */
+static inline int64_t dwarf_sleb(struct sl_reader *r)
+{
+    if (r->at == r->end || (*r->at & 0x80))
+        return sl_read_sleb(r);
+    return (int64_t)((*r->at++ ^ 0x40u) & 0x7Fu) - 0x40;
+}

@@ -294,7 +294,7 @@ static bool standard(struct machine *m, const struct program *p, struct sl_reade
     switch (opcode) {
     case DW_LNS_copy: return emit(m);
     case DW_LNS_advance_pc: advance(m, p, dwarf_uleb(r)); break;
-    case DW_LNS_advance_line: m->line = (uint32_t)((int64_t)m->line + sl_read_sleb(r)); break;
+    case DW_LNS_advance_line: m->line = (uint32_t)((int64_t)m->line + dwarf_sleb(r)); break;
     case DW_LNS_set_file: {
         uint64_t file = sl_read_uleb(r);
         m->file = file > UINT32_MAX - 1 ? SL_NO_FILE : (uint32_t)file;

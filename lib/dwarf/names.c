@@ -41,7 +41,7 @@ static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct en
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     sl_reader_seek(&r, offset);
     struct attribute name = {0};
-    const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
+    const struct abbrev *abbrev = abbrev_find(unit->abbrevs, dwarf_uleb(&r));
     if (!abbrev || r.failed)
         return false;
     const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];

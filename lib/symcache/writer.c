@@ -77,6 +77,15 @@ static uint32_t take_slot(struct table *t, struct table_slot *slot, uint64_t has
     return (uint32_t)count - 1;
 }
 
+/* The tables are larger than the processor's caches: what will be asked for soon is fetched beforehand. */
+enum { AHEAD = 8 };
+
+static void prefetch(const struct table *t, uint64_t hash)
+{
+    if (t->capacity)
+        __builtin_prefetch(&t->slots[hash & (t->capacity - 1)]);
+}
+
 struct text_query {
     const struct sl_symcache_writer *w;
     struct text text;
@@ -204,6 +213,8 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         files[i] = intern_file(w, &p->files[i]);
     for (size_t i = 0; i < p->function_count; i++) {
         const struct local_function *f = &p->functions[i];
+        if (i + AHEAD < p->function_count)
+            prefetch(&w->text_table, f[AHEAD].hash);
         functions[i] = intern_function(w, intern_text(w, f->name, f->hash), f->entry, f->language);
     }
     if (w->failed)
@@ -274,26 +285,42 @@ static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
     return row->root;
 }
 
+/* The name to store; data NULL for a symbol without one. */
+static struct text symbol_name(const struct sl_symcache_options *o, struct sl_str name)
+{
+    if (o->map_name)
+        name = o->map_name(o->map_arg, name);
+    if (!name.size)
+        return (struct text){{NULL, 0}, 0};
+    if (o->is_windows)
+        name = symcache_undecorate(name);
+    return (struct text){name, sl_hash(name.data, name.size)};
+}
+
+static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, const struct text *name)
+{
+    uint32_t text = intern_text(w, name->str, name->hash);
+    uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN);
+    if (w->failed)
+        return;
+    w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, 0, OP_ENTRY};
+    if (size && size <= max_address - address)
+        w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, 0, OP_HOLE};
+}
+
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
 {
-    const struct sl_symcache_options *o = &w->options;
+    struct text names[AHEAD];
     if (!grow(w, &w->ops, &w->op_capacity, w->op_count + 2 * count, sizeof *w->ops))
         return;
-    for (size_t i = 0; i < count && !w->failed; i++) {
-        struct sl_str name = o->map_name ? o->map_name(o->map_arg, symbols[i].name) : symbols[i].name;
-        if (!name.size || symbols[i].address > max_address)
-            continue;
-        if (o->is_windows)
-            name = symcache_undecorate(name);
-        uint32_t text = intern_text(w, name, sl_hash(name.data, name.size));
-        uint32_t function = intern_function(w, text, symbols[i].address, SL_LANG_UNKNOWN);
-        if (w->failed)
-            return;
-        uint32_t context = root_context(w, function);
-        w->ops[w->op_count++] = (struct op){symbols[i].address, context, SL_NO_FILE, 0, OP_ENTRY};
-        if (symbols[i].size && symbols[i].size <= max_address - symbols[i].address)
-            w->ops[w->op_count++] =
-                (struct op){symbols[i].address + symbols[i].size, NO_CONTEXT, SL_NO_FILE, 0, OP_HOLE};
+    for (size_t i = 0; i < count + AHEAD && !w->failed; i++) {
+        struct text *name = &names[i % AHEAD];
+        if (i >= AHEAD && name->str.data && symbols[i - AHEAD].address <= max_address)
+            add_symbol(w, symbols[i - AHEAD].address, symbols[i - AHEAD].size, name);
+        if (i < count) {
+            *name = symbol_name(&w->options, symbols[i].name);
+            prefetch(&w->text_table, name->hash);
+        }
     }
 }
 
