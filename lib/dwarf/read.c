@@ -9,11 +9,8 @@
 
 #include <stdlib.h>
 
-enum {
-    UNITS_PER_WORKER = 32,
-    UNIT_CHUNK =
-        256 * 1024, /* most units fit one: small ones would be taken and given back by all threads all the time */
-};
+/* UNIT_CHUNK bytes are enough for most units: smaller pieces would be taken and given back by all threads all the time. */
+enum { UNITS_PER_WORKER = 32, UNIT_CHUNK = 256 * 1024 };
 
 /* Memory of a batch. Who reads a unit takes the first of its own that is not in use, so few are ever used. */
 struct batch_memory {
