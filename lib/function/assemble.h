@@ -5,6 +5,7 @@
 #pragma once
 
 #include "function/function.h"
+#include "function/order.h"
 
 struct sl_flat_inlinee {
     uint64_t address, size;
@@ -17,10 +18,11 @@ struct sl_flat_inlinee {
 enum { SL_MAX_INLINE_DEPTH = 512 }; /* deeper inlinees are dropped */
 
 struct sl_assembler {
-    struct sl_flat_inlinee *queue;
+    struct sl_ordered *order, *scratch;
+    struct part *queue;
     struct node *nodes;
     struct owned_line *owned;
-    size_t queue_capacity, node_capacity, owned_capacity;
+    size_t order_capacity, scratch_capacity, queue_capacity, node_capacity, owned_capacity;
 };
 
 void sl_assembler_free(struct sl_assembler *assembler);
