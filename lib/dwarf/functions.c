@@ -171,7 +171,7 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     size_t count = dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
     if (!count)
         return true;
-    if (frame->depth < SL_MAX_INLINE_DEPTH &&
+    if (frame->depth <= SL_MAX_INLINE_DEPTH &&
         dwarf_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + count, sizeof *w->inlinees)) {
         uint64_t load = walk->reader->load_address;
         enum sl_language language = frame->language;

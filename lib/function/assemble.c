@@ -70,7 +70,7 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
         return false;
     for (size_t i = 0; i < inlinee_count; i++) {
         const struct sl_flat_inlinee *f = &inlinees[i];
-        if (f->address < function->address || f->depth >= SL_MAX_INLINE_DEPTH || !f->size)
+        if (f->address < function->address || f->depth > SL_MAX_INLINE_DEPTH || !f->size)
             continue;
         a->queue[count] = part_of(inlinees, i);
         sorted = sorted && (!count || !before(&a->queue[count], &a->queue[count - 1]));
@@ -104,7 +104,7 @@ static void requeue(struct part *queue, size_t from, size_t count, struct part p
 /* Step 1 and 2: overlapping siblings are cut, children are cut to their parents, orphans dropped. */
 static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count)
 {
-    uint64_t ends[SL_MAX_INLINE_DEPTH];
+    uint64_t ends[SL_MAX_INLINE_DEPTH + 1];
     size_t height = 0, budget = queued * 4 + 16; /* hostile nesting must not multiply the parts without bound */
     for (size_t next = 0; next < queued && budget; budget--) {
         struct part part = a->queue[next++];
@@ -153,7 +153,7 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
 static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t node_count,
                        const struct sl_line *lines, size_t line_count, size_t *owned)
 {
-    uint32_t stack[SL_MAX_INLINE_DEPTH + 1];
+    uint32_t stack[SL_MAX_INLINE_DEPTH + 2];
     size_t height = 1, next_node = 1, next_line = 0;
     stack[0] = 0;
     uint64_t outer_start = a->nodes[0].part.address, outer_end = a->nodes[0].part.end;

@@ -15,7 +15,7 @@ struct sl_flat_inlinee {
     uint32_t call_file, call_line;
 };
 
-enum { SL_MAX_INLINE_DEPTH = 512 }; /* deeper inlinees are dropped */
+enum { SL_MAX_INLINE_DEPTH = 512 }; /* of inlinees, counted from 0; deeper ones are dropped */
 
 struct sl_assembler {
     struct sl_ordered *order, *scratch;

@@ -217,6 +217,9 @@ struct sl_str symcache_undecorate(struct sl_str name)
     for (size_t i = 0; i < name.size; i++)
         if (name.data[i] == ':' || name.data[i] == '(' || name.data[i] == '<')
             return name;
+    /* Mangled names of C++ and Rust begin with an underscore of their own. */
+    if (name.size > 2 && name.data[0] == '_' && (name.data[1] == 'Z' || name.data[1] == 'R'))
+        return name;
     const char *at = memrchr(name.data, '@', name.size);
     size_t position = at ? (size_t)(at - name.data) : 0;
     if (position && name.data[position - 1] == '@' && is_number(name, position + 1))
