@@ -2,8 +2,7 @@
 
 #include <stdlib.h>
 
-/* A symcache's writer goes through all calls of a function for each of them: there must not be too many. */
-enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384, BATCH_UNDER_ROOT = 512, MAX_CHILDREN = 16384 };
+enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
 
 /* Beyond the addresses of any symcache: the nameless root has no end. */
 static const uint64_t root_size = UINT64_MAX / 2;
@@ -191,8 +190,7 @@ static size_t common(const struct forest *f, uint64_t start, const struct link *
     size_t same = 0;
     if (f->end != start)
         return 0;
-    while (same < f->height && same < count && f->levels[same].link.function == chain[same].function &&
-           f->levels[same].child_count < MAX_CHILDREN) {
+    while (same < f->height && same < count && f->levels[same].link.function == chain[same].function) {
         const struct link *was = &f->levels[same].link, *now = &chain[same];
         same++;
         if (was->file != now->file || was->line != now->line)
@@ -207,7 +205,7 @@ enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const st
     size_t same = common(f, start, chain, count);
     while (f->height > same)
         close_level(f);
-    if (f->height == 0 && f->nodes >= (f->under_root ? BATCH_UNDER_ROOT : BATCH_NODES)) {
+    if (f->height == 0 && f->nodes >= BATCH_NODES) {
         enum sl_code code = flush(f, error);
         if (code != SL_OK)
             return code;

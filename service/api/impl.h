@@ -43,6 +43,12 @@ void reply_text(struct http_exchange *x, int status, const char *text);
 /* ---- handlers ---- */
 void native_handle(struct http_exchange *x) SL_SUSPENDS;
 void proxy_handle(struct http_exchange *x) SL_SUSPENDS;
+void symbfile_handle(struct http_exchange *x) SL_SUSPENDS;
+void symbfile_status_handle(struct http_exchange *x) SL_SUSPENDS;
+void symbfile_delete_handle(struct http_exchange *x) SL_SUSPENDS;
+void symbfile_unknown_handle(struct http_exchange *x);
+void symbfile_check(struct http_exchange *x);
+uint64_t symbfile_body_limit(const struct http_exchange *x);
 void health_handle(struct http_exchange *x);
 void live_handle(struct http_exchange *x);
 void ready_handle(struct http_exchange *x);

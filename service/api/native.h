@@ -41,9 +41,14 @@ struct native_module {
     struct sl_debug_id parsed_debug_id;
     bool has_debug_id;
     struct opt_u64 image_address, image_size;
+    /* of profilers: uploaded symbols are asked first */
+    bool has_file_id, bad_file_id;
+    struct sl_file_id file_id;
+    struct opt_u64 image_vmaddr; /* what the image's start is in the addresses of its program headers */
     /* look-up */
     bool referenced;
-    struct symbol_lookup lookup; /* when referenced */
+    struct symbol_lookup lookup;     /* when referenced */
+    struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
     bool source_wanted, has_sources;
 };
 
@@ -68,6 +73,15 @@ enum native_status {
     FRAME_STATUSES
 };
 
+/* Where a resulting frame's ids are looked up. */
+enum native_table {
+    TABLE_SYMCACHE,
+    TABLE_RANGES, /* of uploaded ranges, return pads */
+    TABLE_RANGES_PADS,
+    TABLE_RETURNPADS, /* the ranges, pads that were uploaded as return pads */
+    TABLE_RETURNPADS_PADS,
+};
+
 struct native_names {
     struct sl_str symbol, function;
 };
@@ -81,6 +95,7 @@ struct native_result_frame {
     struct sl_location location; /* when symbolicated */
     uint8_t status;              /* enum native_status */
     uint8_t language;            /* enum sl_language */
+    uint8_t table;               /* enum native_table: what `location` refers to */
     bool outermost;              /* of its expansion: has a symbol address */
 };
 
@@ -132,6 +147,13 @@ bool native_find_sources(struct native_request *request) SL_SUSPENDS;
 
 void native_release(struct native_request *request); /* what the look-ups hold */
 
+static inline bool native_is_upload(const struct native_module *module)
+{
+    return module->symbfile.indexes[0] || module->symbfile.indexes[1];
+}
+
+const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
+
 const char *native_module_status(const struct native_module *module);
 
 /* ---- native_frames.c ---- */
@@ -143,6 +165,23 @@ void native_symbolicate(struct native_request *request, uint64_t max_frames);
 void native_drop_behind_start(struct native_request *request);
 
 const char *native_frame_status(enum native_status status);
+
+/* ---- native_symbfile.c ---- */
+
+struct native_hit { /* what answers an address */
+    enum native_table table;
+    size_t count; /* of the chain; 0 = no symbol */
+    bool has_symbol_address;
+    uint64_t address, symbol_address; /* relative to the module */
+};
+
+/* The base that makes relative addresses of the module ELF addresses. */
+uint64_t native_symbfile_base(const struct native_module *module);
+
+/* Looks `relative` up in the module's uploads: of callers (`caller`) the return pads first, then the ranges at `adjusted`,
+ * which lies inside of the call. */
+struct native_hit native_symbfile_lookup(const struct native_module *module, uint64_t relative, uint64_t adjusted,
+                                         bool caller, struct sl_location *chain, size_t capacity);
 
 /* ---- native_names.c ---- */
 

@@ -74,15 +74,17 @@ static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned
 
 /* False when the address lies before the module. */
 static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
-                           uint64_t relative, uint64_t *out)
+                           uint64_t relative, uint64_t *out, bool *caller)
 {
     uint64_t base = module->image_address.value, address;
     *out = relative;
-    if (base == 0 || __builtin_add_overflow(base, relative, &address))
+    *caller = false;
+    if ((base == 0 && !native_is_upload(module)) || __builtin_add_overflow(base, relative, &address))
         return true;
     enum sl_cpu_family family = sl_arch_family(module->lookup.arch);
     uint64_t aligned = address - address % sl_cpu_instruction_alignment(family);
-    if (is_caller(walk, index, module, address, sl_cpu_ip_register(family)))
+    *caller = is_caller(walk, index, module, address, sl_cpu_ip_register(family));
+    if (*caller)
         aligned = previous_instruction(family, aligned);
     *out = aligned - base;
     return aligned >= base;
@@ -109,6 +111,32 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
         if (__builtin_add_overflow(base, function.entry, &out->symbol_address))
             out->symbol_address = 0;
     }
+}
+
+/* A module that uploads answer. */
+static bool expand_upload(struct trace_walk *walk, size_t index, struct native_result_frame frame,
+                          const struct native_module *module, uint64_t relative)
+{
+    struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    uint64_t adjusted, base = module->image_address.value;
+    bool caller;
+    if (!lookup_address(walk, index, module, relative, &adjusted, &caller))
+        return false;
+    struct native_hit hit = native_symbfile_lookup(module, relative, adjusted, caller, chain, SL_SYMCACHE_MAX_CHAIN);
+    size_t count = hit.count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : hit.count;
+    frame.status = FRAME_SYMBOLICATED;
+    frame.table = (uint8_t)hit.table;
+    frame.address = base + hit.address;
+    for (size_t i = 0; i < count; i++) {
+        struct native_result_frame *out = add(walk);
+        if (!out)
+            break;
+        *out = frame;
+        out->location = chain[i];
+        out->outermost = i + 1 == count && hit.has_symbol_address;
+        out->symbol_address = base + hit.symbol_address;
+    }
+    return count > 0;
 }
 
 static bool is_dropped(const struct native_frame *frame, enum native_status status)
@@ -142,9 +170,15 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         add_failed(walk, frame, module->lookup.code == SL_MALFORMED ? FRAME_MALFORMED : FRAME_MISSING);
         return;
     }
+    if (native_is_upload(module)) {
+        if (!expand_upload(walk, index, frame, module, relative))
+            add_failed(walk, frame, FRAME_MISSING_SYMBOL);
+        return;
+    }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     size_t count = 0;
-    if (!undefined && lookup_address(walk, index, module, relative, &address))
+    bool caller;
+    if (!undefined && lookup_address(walk, index, module, relative, &address, &caller))
         count = sl_symcache_lookup(module->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (count)

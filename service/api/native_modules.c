@@ -109,10 +109,30 @@ static bool run_crew(struct crew *crew)
     return !fiber_cancelled();
 }
 
+static bool find_upload(struct native_module *module)
+{
+    kinds_find_symbfile(module->has_file_id ? &module->file_id : NULL, &module->id, &module->symbfile);
+    if (module->symbfile.code != SL_OK)
+        return false;
+    module->lookup.code = SL_OK;
+    module->lookup.features = module->symbfile.features;
+    module->lookup.arch = module->symbfile.arch;
+    return true;
+}
+
 static void find_symbols(struct native_request *request, struct native_module *module)
 {
+    bool upload_first = kinds_prefer_symbfile(module->has_file_id);
+    if (module->bad_file_id) {
+        module->lookup.code = SL_MALFORMED;
+        return;
+    }
+    if (upload_first && find_upload(module))
+        return;
     kinds_find_symcache(request->sources, request->source_count, request->scope, &module->id, request->arena,
                         &module->lookup);
+    if (!upload_first && module->lookup.code != SL_OK && module->lookup.code != SL_CANCELLED)
+        find_upload(module);
 }
 
 bool native_find_symbols(struct native_request *request)
@@ -170,9 +190,24 @@ bool native_find_sources(struct native_request *request)
 
 void native_release(struct native_request *request)
 {
-    for (size_t i = 0; i < request->module_count; i++)
+    for (size_t i = 0; i < request->module_count; i++) {
         if (request->modules[i].lookup.item)
             cache_release(request->modules[i].lookup.item);
+        kinds_release_symbfile(&request->modules[i].symbfile);
+    }
+}
+
+const struct sl_symcache *native_table(const struct native_module *module, enum native_table table)
+{
+    const struct sl_symbfile_index *const *indexes = module->symbfile.indexes;
+    switch (table) {
+    case TABLE_SYMCACHE: break;
+    case TABLE_RANGES: return &indexes[0]->ranges;
+    case TABLE_RANGES_PADS: return &indexes[0]->pads;
+    case TABLE_RETURNPADS: return &indexes[1]->ranges;
+    case TABLE_RETURNPADS_PADS: return &indexes[1]->pads;
+    }
+    return module->lookup.symcache;
 }
 
 const char *native_module_status(const struct native_module *module)

@@ -79,7 +79,7 @@ struct pending { /* a name to be demangled */
 
 struct naming {
     struct native_request *request;
-    struct sl_map functions; /* module and function to struct native_names */
+    struct sl_map functions; /* module, function and table to struct native_names */
     struct name_memo *memo;  /* NULL: demangle at once, on the pool */
     struct pending *pending;
     struct sl_buf text;
@@ -142,8 +142,8 @@ static struct native_names *new_names(struct naming *n, struct sl_str symbol)
 
 static void name_symbolicated(struct naming *n, struct native_result_frame *frame)
 {
-    const struct sl_symcache *cache = n->request->modules[frame->module].lookup.symcache;
-    uint32_t words[2] = {frame->module, frame->location.function};
+    const struct sl_symcache *cache = native_table(&n->request->modules[frame->module], frame->table);
+    uint32_t words[3] = {frame->module, frame->location.function, frame->table};
     struct sl_str key = {(const char *)words, sizeof words};
     frame->names = sl_map_get(&n->functions, key);
     if (frame->names)
@@ -159,7 +159,10 @@ static void name_symbolicated(struct naming *n, struct native_result_frame *fram
     n->request->out_of_memory = n->request->out_of_memory || !slot;
     if (!names || !slot)
         return;
-    make_readable(n, names, function.language);
+    if (frame->table == TABLE_SYMCACHE)
+        make_readable(n, names, function.language);
+    else
+        names->function = names->symbol; /* of uploads: readable as they are */
     frame->names = *slot = names;
 }
 

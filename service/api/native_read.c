@@ -1,5 +1,6 @@
 /* The body of POST /symbolicate into the request. */
 #include "api/native.h"
+#include "symbfile/fileid.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -231,6 +232,18 @@ static bool read_code_id(struct schema *s, const struct schema_place *at, struct
     return true;
 }
 
+/* A bad one makes the module malformed, not the request. */
+static bool read_file_id(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+{
+    struct native_module *module = out;
+    struct sl_str text;
+    if (!schema_text(s, at, value, &text))
+        return false;
+    module->has_file_id = sl_file_id_parse_any(text, &module->file_id);
+    module->bad_file_id = !module->has_file_id;
+    return true;
+}
+
 /* An integer, or as text what addresses may be. */
 static bool read_image_size(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
 {
@@ -248,6 +261,8 @@ static const struct field module_fields[] = {
     TEXT(native_module, debug_checksum, "debug_checksum"),
     HEX(native_module, image_address, "image_addr"),
     CUSTOM(native_module, image_size, "image_size", read_image_size),
+    {"file_id", FIELD_CUSTOM, false, 0, read_file_id},
+    HEX(native_module, image_vmaddr, "image_vmaddr"),
     END,
 };
 

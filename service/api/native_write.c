@@ -4,6 +4,7 @@
 #include "api/native.h"
 
 #include "function/path.h"
+#include "symbfile/fileid.h"
 
 struct answer {
     const struct native_request *request;
@@ -89,7 +90,8 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
     struct sl_str path = frame->sent->abs_path, filename = frame->sent->filename, directory;
     if (frame->status == FRAME_SYMBOLICATED && frame->location.file != SL_SYMCACHE_NONE) {
         sl_buf_clear(&a->path);
-        sl_symcache_file(a->request->modules[frame->module].lookup.symcache, frame->location.file, &a->path);
+        const struct sl_symcache *cache = native_table(&a->request->modules[frame->module], frame->table);
+        sl_symcache_file(cache, frame->location.file, &a->path);
         if (a->path.size) {
             struct sl_str name;
             path = sl_buf_view(&a->path);
@@ -267,6 +269,12 @@ static void module(struct answer *a, const struct native_module *module)
     json_key(w, "image_addr");
     json_hex(w, module->image_address.value);
     number_member(w, "image_size", module->image_size);
+    if (module->has_file_id) {
+        char id[SL_FILE_ID_HEX];
+        sl_file_id_format_hex(&module->file_id, id);
+        text_member(w, "file_id", sl_str(id));
+    }
+    hex_member(w, "image_vmaddr", module->image_vmaddr);
     if (a->request->options.dif_candidates == BOOL_TRUE && module->lookup.candidates.count)
         candidates(w, &module->lookup.candidates);
     json_object_end(w);

@@ -231,6 +231,7 @@ static void serve(void *arg)
     fiber_group_init(&run->cleaning, NULL);
     if (run->config->enable_cache_cleanup && run->config->cache_dir)
         fiber_start(&run->cleaning, clean_repeatedly, run);
+    fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
     drain(run);

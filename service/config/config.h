@@ -13,6 +13,16 @@
 struct source;     /* origin/origin.h */
 struct key_origin; /* config/impl.h */
 
+struct access_key { /* of auth.keys */
+    struct sl_str id;
+    uint8_t sha256[32]; /* of the key */
+    const struct sl_str *rights;
+    size_t right_count;
+    int64_t expires_s; /* seconds since the epoch; INT64_MAX = never */
+};
+
+enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
+
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
     unsigned max_lazy;
@@ -73,6 +83,20 @@ struct config {
         bool server_header;
     } http;
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
+
+    struct {
+        int prefer;
+        const char *store_dir;                   /* NULL: `uploads` in cache_dir */
+        uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
+        uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
+        uint64_t staging_ttl_ns;
+    } symbfile;
+    struct {
+        struct sl_str *require; /* groups of routes that need a key */
+        size_t require_count;
+        struct access_key *keys;
+        size_t key_count;
+    } auth;
 
     int cache_profile;               /* whose life times are the defaults: reference, documented, saas */
     const struct value *source_list; /* the sources as written, references put in; NULL = none */

@@ -121,6 +121,7 @@ const char *text_is_listener(struct sl_str text); /* IP:PORT, [IPv6]:PORT, unix:
 const char *text_is_network(struct sl_str text);  /* address or CIDR */
 const char *text_is_proxy(struct sl_str text);    /* the same, or unix */
 const char *text_is_host(struct sl_str text);     /* name or *.domain */
+const char *text_is_route_group(struct sl_str text);
 
 /* A URL in two parts, scheme and what follows its user info, up to the query; another text is all `rest`. */
 void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest);
@@ -137,12 +138,15 @@ void text_escape(struct sl_buf *out, struct sl_str text, bool quotes);
  * path of the first secret that the file itself holds, in the arena of the problems; else NULL. */
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written);
 
-/* ---- read.c, check.c ---- */
+/* ---- read.c, access.c, check.c ---- */
 
 void config_defaults(struct config *config);
 
 /* Fills the struct from the tree; sources excepted. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);
+
+/* `auth.keys`: a list of maps. */
+void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems);
 
 /* Unknown keys, groups that are no maps. */
 void config_check_keys(const struct value *root, struct value_problems *problems);

@@ -20,6 +20,7 @@
 static const char *const level_words[] = {"off", "error", "warn", "info", "debug", "trace", NULL};
 static const char *const format_words[] = {"auto", "pretty", "simplified", "json", NULL};
 static const char *const access_words[] = {"all", "errors", "off", NULL};
+static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
 
 /* Profiles only move defaults: the row of `caches.profile` stands before those of the life times. */
@@ -154,6 +155,17 @@ const struct key config_keys[] = {
     {"http.allowed_hosts", KEY_STRINGS, LIST(http.allowed_hosts, http.allowed_host_count)},
     {"http.trusted_proxies", KEY_STRINGS, LIST(http.trusted_proxies, http.trusted_proxy_count), .check = text_is_proxy},
     {"http.server_header", KEY_BOOL, AT(http.server_header), .value = true},
+    {"symbfile.prefer", KEY_ENUM, AT(symbfile.prefer), .words = prefer_words},
+    {"symbfile.store_dir", KEY_STRING, AT(symbfile.store_dir), .none = "null"},
+    {"symbfile.store_max_size", KEY_SIZE, AT(symbfile.store_max_size), .value = UINT64_MAX, .none = "null"},
+    {"symbfile.store_min_free", KEY_SIZE, AT(symbfile.store_min_free), .value = GIB},
+    {"symbfile.max_part_bytes", KEY_SIZE, AT(symbfile.max_part_bytes), .value = 512 * MIB, .min = 1},
+    {"symbfile.max_part_inflated_bytes", KEY_SIZE, AT(symbfile.max_part_inflated_bytes), .value = 4 * GIB, .min = 1},
+    {"symbfile.max_set_bytes", KEY_SIZE, AT(symbfile.max_set_bytes), .value = 16 * GIB, .min = 1},
+    {"symbfile.max_records", KEY_COUNT, AT(symbfile.max_records), .value = 100000000, .min = 1},
+    {"symbfile.max_parts", KEY_COUNT, AT(symbfile.max_parts), .value = 10000, .min = 1, .max = 1000000},
+    {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
+    {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .check = text_is_route_group},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
 };
@@ -188,9 +200,7 @@ static const struct group {
     {"shared_cache.redis", KEY_SECRET, "password"},
     {"apple", KEY_IGNORED, "names_from_report split_os_version"},
     {"js", KEY_IGNORED, "compat_scope_names partial_scopes used_artifact_bundles"},
-    {"symbfile", KEY_IGNORED,
-     "path_prefix prefer store_dir store_max_size store_min_free max_part_bytes max_part_inflated_bytes max_set_bytes "
-     "max_records max_parts staging_ttl body_timeout"},
+    {"symbfile", KEY_IGNORED, "path_prefix body_timeout"},
     {"ms_symcache", KEY_IGNORED,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
     {"mozilla", KEY_IGNORED,
@@ -206,7 +216,7 @@ static const struct group {
      "allow_any_domain v2_max_files try_retention serve_native"},
     {"http", KEY_IGNORED, "unix_group reuseport file_max_age"},
     {"http.cors", KEY_IGNORED, "mozilla_origins origins"},
-    {"auth", KEY_IGNORED, "require keys"},
+    {"auth", KEY_IGNORED, "keys"}, /* read by access.c */
     {"memory", KEY_IGNORED, "request_budget queue_timeout"},
     {"conversion", KEY_IGNORED, "max_memory max_time max_heavy"},
     {"page", KEY_IGNORED, "enabled"},

@@ -291,6 +291,9 @@ void config_defaults(struct config *config)
     for (size_t i = 0; i < config_key_count; i++)
         set_default(config, &config_keys[i]);
     bool container = config_in_container();
+    static struct sl_str protected_groups[] = {{"symbols", 7}, {"admin", 5}};
+    config->auth.require = protected_groups;
+    config->auth.require_count = sizeof protected_groups / sizeof *protected_groups;
     config->bind = container ? container_bind : local_bind;
     config->bind_count = 1;
     config->cache_dir = container ? "/data" : NULL;

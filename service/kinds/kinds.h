@@ -5,6 +5,7 @@
 #include "cache/cache.h"
 #include "object/object.h"
 #include "origin/origin.h"
+#include "symbfile/symbfile.h"
 #include "symcache/symcache.h"
 
 extern const struct cache_kind *const kinds_all[];
@@ -69,6 +70,29 @@ struct file_lookup {
 void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
                      const enum file_type *types, size_t type_count, struct sl_arena *arena,
                      struct file_lookup *result) SL_SUSPENDS;
+
+/* An executable's uploaded symbols. */
+struct symbfile_lookup {
+    enum sl_code code;           /* SL_OK: at least one of `indexes` is there */
+    struct cache_item *items[2]; /* references, by enum symbfile_kind of symbfiles.h; NULL = none */
+    const struct sl_symbfile_index *indexes[2];
+    struct sl_file_id file_id;
+    bool has_base;
+    uint64_t base; /* lowest page of the executable, if the upload said so */
+    enum sl_arch arch;
+    struct sl_features features;
+};
+
+/* Whether uploads are asked before the sources. */
+bool kinds_prefer_symbfile(bool has_file_id);
+
+/* By the file id if there is one (else NULL), then by code id and debug id. `result` owns the items. */
+void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_id *id,
+                         struct symbfile_lookup *result) SL_SUSPENDS;
+void kinds_release_symbfile(struct symbfile_lookup *lookup);
+
+/* A fiber that keeps the store of uploads clean until it is cancelled; `unused` is NULL. */
+void kinds_sweep_symbfiles(void *unused) SL_SUSPENDS;
 
 /* Set once at start from the configuration. */
 void kinds_init(const struct config *config);

@@ -275,6 +275,32 @@ static void test_addresses_of_kernels(void **state)
     end(&f);
 }
 
+static void test_deep_chains(void **state)
+{
+    (void)state;
+    enum { DEPTH = 1000 };
+    static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    static struct sl_symbfile_place places[DEPTH];
+    struct fixture f;
+    begin(&f);
+    for (uint32_t i = 0; i < DEPTH; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%u", i);
+        struct sl_symbfile_range r = range(0x100, 0x10, i, name, "f.c");
+        r.call_line = i;
+        add(&f, &r);
+        places[i] = (struct sl_symbfile_place){text("f"), text("f.c"), i};
+    }
+    add_pad(&f, 0x50, places, DEPTH);
+    build(&f);
+    assert_int_equal(sl_symbfile_lookup_range(&f.index, 0x10f, chain, SL_SYMCACHE_MAX_CHAIN), DEPTH);
+    assert_int_equal(chain[1].line, DEPTH - 1);
+    assert_int_equal(chain[DEPTH - 1].line, 1);
+    assert_int_equal(sl_symbfile_lookup_pad(&f.index, 0x50, chain, SL_SYMCACHE_MAX_CHAIN), DEPTH);
+    assert_int_equal(chain[0].line, DEPTH - 1);
+    end(&f);
+}
+
 static void test_nothing(void **state)
 {
     (void)state;
@@ -320,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_overlapping_ranges),
         cmocka_unit_test(test_a_function_in_parts_begins_at_its_lowest_address),
         cmocka_unit_test(test_addresses_of_kernels),
+        cmocka_unit_test(test_deep_chains),
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_ranges_that_explode_are_refused),
     };

@@ -1,0 +1,15 @@
+/* Access keys as requests present them. */
+#pragma once
+
+#include "config/config.h"
+
+enum access { ACCESS_GRANTED, ACCESS_MISSING, ACCESS_MALFORMED, ACCESS_UNKNOWN, ACCESS_DENIED };
+
+/* Whether the group of routes needs a key at all. */
+bool access_required(const struct config *config, const char *group);
+
+/* `Authorization: APIKey base64(id:key)`, the only form of uploads; `header` data NULL = absent. ACCESS_GRANTED when the
+ * key has one of the rights (ends with NULL); `*key` (may be NULL) is then the entry. An unknown id takes as long as a
+ * wrong key. */
+enum access access_check_api_key(const struct config *config, struct sl_str header, const char *const *rights,
+                                 const struct access_key **key);

@@ -1,0 +1,73 @@
+/* Frames of modules that uploaded symbols answer: return pads by exact address, then ranges. */
+#include "api/native.h"
+
+enum { TABLES_PER_INDEX = 2 };
+
+uint64_t native_symbfile_base(const struct native_module *module)
+{
+    if (module->image_vmaddr.set)
+        return module->image_vmaddr.value;
+    /* A module without an address of its own: what is relative to it are the addresses of the program headers. */
+    if (!module->image_address.value)
+        return 0;
+    return module->symbfile.has_base ? module->symbfile.base : 0;
+}
+
+/* The uploads in the order in which they are asked: pads are what the second kind is made of. */
+static size_t find_pad(const struct native_module *module, uint64_t va, struct sl_location *chain, size_t capacity,
+                       enum native_table *table)
+{
+    for (int kind = 1; kind >= 0; kind--) {
+        const struct sl_symbfile_index *index = module->symbfile.indexes[kind];
+        size_t count = index ? sl_symbfile_lookup_pad(index, va, chain, capacity) : 0;
+        *table = (enum native_table)(TABLE_RANGES_PADS + kind * TABLES_PER_INDEX);
+        if (count)
+            return count;
+    }
+    return 0;
+}
+
+static size_t find_range(const struct native_module *module, uint64_t va, struct sl_location *chain, size_t capacity,
+                         enum native_table *table)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        const struct sl_symbfile_index *index = module->symbfile.indexes[kind];
+        size_t count = index ? sl_symbfile_lookup_range(index, va, chain, capacity) : 0;
+        *table = (enum native_table)(TABLE_RANGES + kind * TABLES_PER_INDEX);
+        if (count)
+            return count;
+    }
+    return 0;
+}
+
+/* Where the function that holds `va` begins. */
+static bool find_start(const struct native_module *module, uint64_t va, uint64_t *start)
+{
+    struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    struct sl_symcache_function function;
+    enum native_table table;
+    size_t count = find_range(module, va, chain, SL_SYMCACHE_MAX_CHAIN, &table);
+    if (!count || count > SL_SYMCACHE_MAX_CHAIN ||
+        !sl_symcache_function(native_table(module, table), chain[count - 1].function, &function) ||
+        function.entry == UINT64_MAX)
+        return false;
+    *start = function.entry + module->symbfile.indexes[(table - TABLE_RANGES) / TABLES_PER_INDEX]->base;
+    return true;
+}
+
+struct native_hit native_symbfile_lookup(const struct native_module *module, uint64_t relative, uint64_t adjusted,
+                                         bool caller, struct sl_location *chain, size_t capacity)
+{
+    struct native_hit hit = {.address = adjusted};
+    uint64_t base = native_symbfile_base(module), va = relative + base, start;
+    if (caller && va)
+        hit.count = find_pad(module, va - 1, chain, capacity, &hit.table);
+    if (!hit.count)
+        hit.count = find_pad(module, va, chain, capacity, &hit.table);
+    if (!hit.count)
+        hit.count = find_range(module, adjusted + base, chain, capacity, &hit.table);
+    hit.has_symbol_address = hit.count && find_start(module, adjusted + base, &start);
+    if (hit.has_symbol_address)
+        hit.symbol_address = start - base;
+    return hit;
+}

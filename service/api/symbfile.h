@@ -1,0 +1,22 @@
+/* The upload protocol of symbfiles: what its files share. */
+#pragma once
+
+#include "api/impl.h"
+#include "kinds/symbfiles.h"
+
+struct upload_head { /* of a request to store a part */
+    struct sl_file_id file_id;
+    enum symbfile_kind kind;
+    uint64_t part, parts;
+    char upload_id[65];
+    struct symbfile_info info;
+    struct sl_str key_id; /* of the access key; empty = none needed */
+};
+
+/* ---- symbfile_head.c: pure checks of the request's head; false: `failure` ---- */
+bool upload_authorize(const struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
+                      struct symbfile_failure *failure);
+bool upload_read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure);
+
+/* Answers with the failure and logs it under a fresh id. */
+void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure *failure);

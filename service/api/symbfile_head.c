@@ -1,0 +1,273 @@
+/* Who uploads what: the headers of symbfile uploads. */
+#include "api/symbfile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "api/access.h"
+#include "core/log.h"
+#include "symbfile/fileid.h"
+
+/* ---- answers ---- */
+static void make_uuid(char out[37])
+{
+    uint8_t b[16] = {0};
+    if (getrandom(b, sizeof b, 0) != (ssize_t)sizeof b)
+        memset(b, 0, sizeof b);
+    b[6] = (b[6] & 0x0F) | 0x40;
+    b[8] = (b[8] & 0x3F) | 0x80;
+    snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3],
+             b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure *failure)
+{
+    char uuid[37];
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    make_uuid(uuid);
+    json_object_begin(&w);
+    json_key(&w, "success");
+    json_boolean(&w, false);
+    json_key(&w, "uuid");
+    json_str(&w, sl_str(uuid));
+    json_key(&w, "error");
+    json_object_begin(&w);
+    json_key(&w, "Code");
+    json_str(&w, sl_str(failure->code));
+    json_key(&w, "Text");
+    json_str(&w, sl_str(failure->text));
+    json_object_end(&w);
+    json_key(&w, "status");
+    json_u64(&w, (uint64_t)failure->status);
+    json_object_end(&w);
+    if (failure->status == 401)
+        http_set_header(x, "WWW-Authenticate", SL_STR("ApiKey realm=\"symloom\""));
+    if (failure->status == 503)
+        http_set_header(x, "Retry-After", SL_STR("5"));
+    http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
+    log_info("symbfile", "refused", LOG_STR("uuid", uuid), LOG_STR("code", failure->code),
+             LOG_STR("text", failure->text), LOG_STR("cause", failure->cause));
+    http_reply_json(x, failure->status, &json);
+}
+
+/* ---- authorization ---- */
+bool upload_authorize(const struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
+                      struct symbfile_failure *failure)
+{
+    const struct config *config = symbfiles_config();
+    const struct access_key *key = NULL;
+    *key_id = (struct sl_str){"", 0};
+    if (!access_required(config, "symbols"))
+        return true;
+    switch (access_check_api_key(config, http_header(x, "Authorization"), rights, &key)) {
+    case ACCESS_GRANTED: *key_id = key->id; return true;
+    case ACCESS_MISSING: symbfile_fail(failure, 401, "1001", "API key is missing."); break;
+    case ACCESS_MALFORMED: symbfile_fail(failure, 401, "1002", "API key is malformed."); break;
+    case ACCESS_UNKNOWN: symbfile_fail(failure, 401, "1003", "API key is not valid."); break;
+    case ACCESS_DENIED: symbfile_fail(failure, 403, "1004", "API key is not allowed to upload symbols."); break;
+    }
+    return false;
+}
+
+/* ---- headers ---- */
+static struct sl_str trim(struct sl_str text)
+{
+    while (text.size && (text.data[0] == ' ' || text.data[0] == '\t')) {
+        text.data++;
+        text.size--;
+    }
+    while (text.size && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
+        text.size--;
+    return text;
+}
+
+/* The header's value, data NULL when absent. False when it is repeated with another value. */
+static bool single(const struct http_exchange *x, const char *name, struct sl_str *value)
+{
+    struct sl_str wanted = sl_str(name);
+    *value = (struct sl_str){NULL, 0};
+    for (size_t i = 0; i < x->header_count; i++) {
+        struct sl_str found = trim(x->headers[i].value);
+        if (!sl_str_equal_nocase(x->headers[i].name, wanted))
+            continue;
+        if (value->data && !sl_str_equal(*value, found))
+            return false;
+        *value = (struct sl_str){found.data ? found.data : "", found.size};
+    }
+    return true;
+}
+
+static bool header_invalid(struct symbfile_failure *failure, const char *name)
+{
+    symbfile_fail(failure, 400, "1106", "Header %s is invalid.", name);
+    return false;
+}
+
+/* One to ten digits, nothing else. */
+static bool read_count(struct sl_str text, uint64_t *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        *value = *value * 10 + (uint64_t)(text.data[i] - '0');
+    }
+    return text.size >= 1 && text.size <= 10;
+}
+
+static bool read_file_id(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
+{
+    struct sl_str text;
+    if (!single(x, "FileID", &text))
+        return header_invalid(failure, "FileID");
+    if (text.data && sl_file_id_parse_any(text, &head->file_id))
+        return true;
+    if (text.data)
+        symbfile_fail(failure, 400, "1102", "FileID header is not a valid file ID.");
+    else
+        symbfile_fail(failure, 400, "1101", "FileID header is missing.");
+    return false;
+}
+
+static bool read_parts(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
+{
+    struct sl_str part, parts;
+    head->part = 0;
+    head->parts = 1;
+    if (!single(x, "FilePart", &part) || !single(x, "FileParts", &parts))
+        return header_invalid(failure, "FilePart");
+    if (!part.data && !parts.data)
+        return true;
+    if (!part.data || !read_count(part, &head->part)) {
+        symbfile_fail(failure, 400, "1103", "FilePart header is missing or invalid.");
+        return false;
+    }
+    if (!parts.data || !read_count(parts, &head->parts) || head->parts == 0 ||
+        head->parts > symbfiles_config()->symbfile.max_parts) {
+        symbfile_fail(failure, 400, "1104", "FileParts header is missing or invalid.");
+        return false;
+    }
+    if (head->part < head->parts)
+        return true;
+    symbfile_fail(failure, 400, "1105", "FilePart must be less than FileParts.");
+    return false;
+}
+
+static bool take_upload_id(struct sl_str text, struct upload_head *head)
+{
+    if (text.size < 1 || text.size >= sizeof head->upload_id)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (!((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '-'))
+            return false;
+    }
+    memcpy(head->upload_id, text.data, text.size);
+    return true;
+}
+
+static bool take_build_id(struct sl_str text, struct upload_head *head)
+{
+    uint8_t bytes[(SYMBFILE_ID_MAX - 1) / 2];
+    size_t size;
+    if (text.size < 2 || !sl_hex_decode(text, bytes, sizeof bytes, &size))
+        return false;
+    for (size_t i = 0; i < size; i++)
+        snprintf(head->info.build_id + 2 * i, 3, "%02x", bytes[i]);
+    return true;
+}
+
+static bool take_debug_id(struct sl_str text, struct upload_head *head)
+{
+    struct sl_debug_id id;
+    if (!sl_debug_id_parse(text, &id))
+        return false;
+    sl_debug_id_format(&id, head->info.debug_id);
+    return true;
+}
+
+static bool take_text(struct sl_str text, char *out, size_t size)
+{
+    if (text.size >= size)
+        return false;
+    for (size_t i = 0; i < text.size; i++)
+        if ((uint8_t)text.data[i] < 0x20)
+            return false;
+    memcpy(out, text.data, text.size);
+    out[text.size] = '\0';
+    return true;
+}
+
+static bool take_go_build_id(struct sl_str text, struct upload_head *head)
+{
+    return take_text(text, head->info.go_build_id, sizeof head->info.go_build_id);
+}
+
+static bool take_base(struct sl_str text, struct upload_head *head)
+{
+    char copy[24], *end;
+    if (text.size < 1 || text.size >= sizeof copy || text.data[0] < '0' || text.data[0] > '9')
+        return false;
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    bool hex = copy[0] == '0' && (copy[1] | 32) == 'x';
+    head->info.base = strtoull(copy + (hex ? 2 : 0), &end, hex ? 16 : 10);
+    head->info.has_base = true;
+    return *end == '\0' && end > copy + (hex ? 2 : 0);
+}
+
+static bool take_code_file(struct sl_str text, struct upload_head *head)
+{
+    return take_text(text, head->info.code_file, sizeof head->info.code_file);
+}
+
+static bool take_arch(struct sl_str text, struct upload_head *head)
+{
+    return sl_arch_parse(text) != SL_ARCH_UNKNOWN && take_text(text, head->info.arch, sizeof head->info.arch);
+}
+
+static const struct {
+    const char *name;
+    bool (*take)(struct sl_str text, struct upload_head *head);
+} optional_headers[] = {
+    {"UploadID", take_upload_id}, {"BuildID", take_build_id},
+    {"DebugID", take_debug_id},   {"GoBuildID", take_go_build_id},
+    {"BaseAddress", take_base},   {"CodeFile", take_code_file},
+    {"Arch", take_arch},
+};
+
+static bool read_encoding(const struct http_exchange *x, struct symbfile_failure *failure)
+{
+    struct sl_str coding;
+    if (!single(x, "Content-Encoding", &coding))
+        return header_invalid(failure, "Content-Encoding");
+    if (!coding.data || sl_str_equal_nocase(coding, SL_STR("identity")) ||
+        sl_str_equal_nocase(coding, SL_STR("zstd")) || sl_str_equal_nocase(coding, SL_STR("gzip")))
+        return true;
+    symbfile_fail(failure, 415, "1109", "Content-Encoding is not supported.");
+    return false;
+}
+
+bool upload_read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
+{
+    if (!read_file_id(x, head, failure) || !read_parts(x, head, failure))
+        return false;
+    if (!x->has_body && x->content_length < 0) {
+        symbfile_fail(failure, 411, "1107", "Content-Length is required.");
+        return false;
+    }
+    if (!x->has_body) {
+        symbfile_fail(failure, 400, "1111", "Upload is empty.");
+        return false;
+    }
+    if (!read_encoding(x, failure))
+        return false;
+    for (size_t i = 0; i < sizeof optional_headers / sizeof *optional_headers; i++) {
+        struct sl_str value;
+        if (!single(x, optional_headers[i].name, &value) || (value.data && !optional_headers[i].take(value, head)))
+            return header_invalid(failure, optional_headers[i].name);
+    }
+    return true;
+}

@@ -1,0 +1,115 @@
+/* Access keys: who may do what. A key itself is never in the configuration, only its SHA-256. */
+#include <stdio.h>
+#include <time.h>
+
+#include "config/impl.h"
+#include "id/id.h"
+
+static const char *const route_groups[] = {"symbolicate", "mozilla", "proxy", "symcache", "symbols",
+                                           "metrics",     "status",  "page",  "admin"};
+static const char *const rights[] = {"symbolicate",    "mozilla", "proxy",  "symcache", "symbols:read", "symbols:write",
+                                     "symbols:delete", "metrics", "status", "page",     "admin"};
+
+static bool is_one_of(struct sl_str text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_equal(text, sl_str(words[i])))
+            return true;
+    return false;
+}
+
+const char *text_is_route_group(struct sl_str text)
+{
+    return is_one_of(text, route_groups, sizeof route_groups / sizeof *route_groups) ? NULL : "is no group of routes";
+}
+
+struct reading {
+    struct config *config;
+    struct value_problems *problems;
+    size_t index;
+};
+
+static void complain(const struct reading *r, const struct value *at, const char *name, const char *what)
+{
+    char path[64];
+    snprintf(path, sizeof path, "auth.keys[%zu]%s%s", r->index, *name ? "." : "", name);
+    value_problem(r->problems, at, false, path, "%s", what);
+}
+
+static bool is_printable(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < 0x21 || text.data[i] > 0x7E || text.data[i] == ':')
+            return false;
+    return text.size > 0;
+}
+
+static void read_rights(const struct reading *r, const struct value *list, struct access_key *key)
+{
+    struct sl_str *texts =
+        list && list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
+    if (!texts) {
+        complain(r, list, "rights", "is not a list");
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].type == VALUE_STRING &&
+            is_one_of(list->items[i].string, rights, sizeof rights / sizeof *rights))
+            texts[key->right_count++] = list->items[i].string;
+        else
+            complain(r, &list->items[i], "rights", "is no right");
+    }
+    key->rights = texts;
+}
+
+/* The end of the day "2027-01-31", UTC. */
+static bool read_date(struct sl_str text, int64_t *seconds)
+{
+    char copy[16];
+    struct tm tm = {0};
+    if (text.size != 10)
+        return false;
+    memcpy(copy, text.data, 10);
+    copy[10] = '\0';
+    const char *end = strptime(copy, "%Y-%m-%d", &tm);
+    if (!end || *end)
+        return false;
+    *seconds = (int64_t)timegm(&tm) + 24 * 3600;
+    return true;
+}
+
+static void read_key(const struct reading *r, const struct value *map, struct access_key *key)
+{
+    const struct value *id = value_get(map, "id"), *digest = value_get(map, "sha256");
+    const struct value *expires = value_get(map, "expires");
+    size_t size = 0;
+    key->expires_s = INT64_MAX;
+    if (!id || !is_printable(id->string))
+        complain(r, id ? id : map, "id", "is missing or not printable ASCII without colons");
+    else
+        key->id = id->string;
+    if (!digest || !sl_hex_decode(digest->string, key->sha256, sizeof key->sha256, &size) || size != 32)
+        complain(r, digest ? digest : map, "sha256", "is not a SHA-256 in hex");
+    read_rights(r, value_get(map, "rights"), key);
+    if (expires && expires->type != VALUE_NULL && !read_date(expires->string, &key->expires_s))
+        complain(r, expires, "expires", "is not a date (example: 2027-01-31)");
+}
+
+void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *list = config_find(root, "auth.keys");
+    if (!list || list->type == VALUE_NULL)
+        return;
+    if (list->type != VALUE_LIST) {
+        value_problem(problems, list, false, "auth.keys", "is not a list");
+        return;
+    }
+    config->auth.keys = SL_ARENA_ARRAY(&config->arena, struct access_key, list->count);
+    for (size_t i = 0; config->auth.keys && i < list->count && !config_enough(problems); i++) {
+        struct reading r = {config, problems, i};
+        if (list->items[i].type == VALUE_MAP)
+            read_key(&r, &list->items[i], &config->auth.keys[config->auth.key_count++]);
+        else
+            complain(&r, &list->items[i], "", "is not a map");
+    }
+}

@@ -1,0 +1,102 @@
+/* Directories of the symbfile store. */
+#include "kinds/symbfile_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TREE_DEPTH = 4 };
+
+bool files_make_dirs(const char *path)
+{
+    char part[STORE_PATH];
+    size_t size = strlen(path);
+    if (size >= sizeof part)
+        return false;
+    for (size_t i = 1; i <= size; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0750) != 0 && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static DIR *open_dir(int at, const char *name)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir && fd >= 0)
+        close(fd);
+    return dir;
+}
+
+static void remove_tree(int at, const char *name, unsigned depth)
+{
+    DIR *dir = open_dir(at, name);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));)
+        if (!is_dots(e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) != 0 && depth < TREE_DEPTH)
+            remove_tree(dirfd(dir), e->d_name, depth + 1);
+    closedir(dir);
+    unlinkat(at, name, AT_REMOVEDIR);
+}
+
+void files_remove_tree(const char *path)
+{
+    remove_tree(AT_FDCWD, path, 0);
+}
+
+static uint64_t tree_bytes(int at, const char *name, unsigned depth)
+{
+    uint64_t sum = 0;
+    DIR *dir = open_dir(at, name);
+    if (!dir)
+        return 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+        if (is_dots(e->d_name) || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (!S_ISDIR(st.st_mode))
+            sum += (uint64_t)st.st_blocks * 512 / (st.st_nlink ? st.st_nlink : 1);
+        else if (depth < TREE_DEPTH)
+            sum += tree_bytes(dirfd(dir), e->d_name, depth + 1);
+    }
+    closedir(dir);
+    return sum;
+}
+
+uint64_t files_tree_bytes(const char *path)
+{
+    return tree_bytes(AT_FDCWD, path, 0);
+}
+
+bool files_sync_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool ok = fsync(fd) == 0 || errno == EINVAL; /* a file system that cannot */
+    close(fd);
+    return ok;
+}
+
+bool files_touch(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}

@@ -1,0 +1,158 @@
+/* What uploads said about an executable, and the way back from its ids to it. */
+#include "kinds/symbfile_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/json.h"
+
+enum { MAX_ALIASES = 64 }; /* executables with one id that are looked at */
+
+static void take(struct json_object *object, const char *key, char *out, size_t size)
+{
+    struct json_object *value;
+    const char *text = json_object_object_get_ex(object, key, &value) && json_object_is_type(value, json_type_string)
+                           ? json_object_get_string(value)
+                           : "";
+    if (strlen(text) < size)
+        snprintf(out, size, "%s", text);
+}
+
+void info_read(const char *home, struct symbfile_info *info)
+{
+    char path[STORE_PATH + 16];
+    struct sl_mapping mapping;
+    struct json_object *object = NULL, *base;
+    *info = (struct symbfile_info){0};
+    snprintf(path, sizeof path, "%s/info", home);
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return;
+    struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
+    if (json_parse(text, &object, NULL) == SL_OK && json_object_is_type(object, json_type_object)) {
+        take(object, "build_id", info->build_id, sizeof info->build_id);
+        take(object, "debug_id", info->debug_id, sizeof info->debug_id);
+        take(object, "go_build_id", info->go_build_id, sizeof info->go_build_id);
+        take(object, "code_file", info->code_file, sizeof info->code_file);
+        take(object, "arch", info->arch, sizeof info->arch);
+        if (json_object_object_get_ex(object, "base_address", &base)) {
+            info->has_base = true;
+            info->base = json_object_get_uint64(base);
+        }
+    }
+    json_object_put(object);
+    sl_unmap(&mapping);
+}
+
+static void member(struct json_writer *w, const char *key, const char *text)
+{
+    if (!*text)
+        return;
+    json_key(w, key);
+    json_str(w, sl_str(text));
+}
+
+static bool info_write(const char *home, const struct symbfile_info *info)
+{
+    char path[STORE_PATH + 16];
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    json_object_begin(&w);
+    member(&w, "build_id", info->build_id);
+    member(&w, "debug_id", info->debug_id);
+    member(&w, "go_build_id", info->go_build_id);
+    member(&w, "code_file", info->code_file);
+    member(&w, "arch", info->arch);
+    if (info->has_base) {
+        json_key(&w, "base_address");
+        json_u64(&w, info->base);
+    }
+    json_object_end(&w);
+    snprintf(path, sizeof path, "%s/info", home);
+    bool ok = !json.failed && sl_write_file(path, sl_buf_bytes(&json), NULL) == SL_OK;
+    sl_buf_free(&json);
+    return ok;
+}
+
+static bool associate(const char *store, const char *id, const struct sl_file_id *file_id)
+{
+    char path[STORE_PATH + 16], hex[FILE_ID_HEX];
+    if (!*id)
+        return true;
+    store_hex(file_id->bytes, sizeof file_id->bytes, hex);
+    snprintf(path, sizeof path, "%s/by-id/%s", store, id);
+    if (!files_make_dirs(path))
+        return false;
+    snprintf(path, sizeof path, "%s/by-id/%s/%s", store, id, hex);
+    return files_touch(path);
+}
+
+bool info_update(const char *store, const char *home, const struct sl_file_id *file_id,
+                 const struct symbfile_info *news)
+{
+    struct symbfile_info info, before;
+    info_read(home, &info);
+    before = info;
+    if (*news->build_id) {
+        uint8_t bytes[64];
+        size_t size;
+        memcpy(info.build_id, news->build_id, sizeof info.build_id);
+        if (!*news->debug_id && sl_hex_decode(sl_str(news->build_id), bytes, sizeof bytes, &size)) {
+            struct sl_debug_id id = sl_debug_id_from_build_id((struct sl_bytes){bytes, size}, false);
+            sl_debug_id_format(&id, info.debug_id);
+        }
+    }
+    if (*news->debug_id)
+        memcpy(info.debug_id, news->debug_id, sizeof info.debug_id);
+    if (*news->go_build_id)
+        memcpy(info.go_build_id, news->go_build_id, sizeof info.go_build_id);
+    if (*news->code_file)
+        memcpy(info.code_file, news->code_file, sizeof info.code_file);
+    if (*news->arch)
+        memcpy(info.arch, news->arch, sizeof info.arch);
+    if (news->has_base) {
+        info.has_base = true;
+        info.base = news->base;
+    }
+    bool same = strcmp(info.build_id, before.build_id) == 0 && strcmp(info.debug_id, before.debug_id) == 0 &&
+                strcmp(info.go_build_id, before.go_build_id) == 0 && strcmp(info.code_file, before.code_file) == 0 &&
+                strcmp(info.arch, before.arch) == 0 && info.has_base == before.has_base && info.base == before.base;
+    return (same || info_write(home, &info)) && associate(store, info.build_id, file_id) &&
+           associate(store, info.debug_id, file_id);
+}
+
+static bool is_safe(const char *id)
+{
+    return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
+}
+
+bool symbfile_store_find(const char *id, struct sl_file_id *file_id)
+{
+    char store[512], path[STORE_PATH];
+    if (!is_safe(id) || !symbfile_store_dir(store))
+        return false;
+    snprintf(path, sizeof path, "%s/by-id/%s", store, id);
+    DIR *dir = opendir(path);
+    uint64_t newest = 0;
+    unsigned looked_at = 0;
+    for (struct dirent *e; dir && looked_at < MAX_ALIASES && (e = readdir(dir));) {
+        struct symbfile_set sets[SYMBFILE_KINDS];
+        struct sl_file_id candidate;
+        if (strlen(e->d_name) != FILE_ID_HEX - 1 ||
+            !sl_hex_decode(sl_str(e->d_name), candidate.bytes, sizeof candidate.bytes, NULL))
+            continue;
+        looked_at++;
+        symbfile_store_published(&candidate, sets);
+        for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+            if (sets[kind].generation > newest) {
+                newest = sets[kind].generation;
+                *file_id = candidate;
+            }
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return newest > 0;
+}

@@ -1,0 +1,249 @@
+/* The kind `symbfile_index`: what lookups ask, made of the parts of a published set; and finding it. */
+#include "kinds/symbfiles.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "kinds/impl.h"
+#include "kinds/symbfile_impl.h"
+
+enum { SWEEP_MS = 3600 * 1000, ATTEMPTS = 3 }; /* a set may be replaced between finding and reading it */
+
+static const struct config *config;
+
+void symbfiles_init(const struct config *c)
+{
+    config = c;
+}
+
+const struct config *symbfiles_config(void)
+{
+    return config;
+}
+
+/* ---- the kind ---- */
+struct index_request {
+    struct sl_file_id file_id;
+    struct symbfile_set set;
+};
+
+struct build {
+    const struct index_request *request;
+    int fd;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void build(void *arg)
+{
+    struct build *b = arg;
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new();
+    struct sl_buf out = {0};
+    b->code = builder ? SL_OK : sl_fail(&b->error, SL_INTERNAL, "out of memory");
+    if (b->code == SL_OK)
+        b->code =
+            symbfile_store_read(&b->request->file_id, &b->request->set, sl_symbfile_builder_sink(builder), &b->error);
+    if (b->code == SL_OK)
+        b->code = sl_symbfile_builder_finish(builder, &out, &b->error);
+    if (b->code == SL_OK)
+        b->code = kinds_write(b->fd, sl_buf_bytes(&out), &b->error);
+    sl_symbfile_builder_free(builder);
+    sl_buf_free(&out);
+}
+
+static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    (void)arena;
+    struct build b = {.request = context, .fd = tmp->fd};
+    uint64_t begin = clock_mono_ns();
+    if (pool_run(POOL_CONVERT, build, &b, &b.error) != SL_OK)
+        b.code = SL_INTERNAL;
+    metric_add(METRIC_CONVERSIONS, 1, kind_symbfile_index.name, sl_code_name(b.code), NULL);
+    metric_observe(METRIC_CONVERSION_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind_symbfile_index.name, NULL,
+                   NULL);
+    if (b.code != SL_OK)
+        *error = b.error;
+    return b.code;
+}
+
+static void *retain(const void *context, struct sl_arena *arena)
+{
+    struct index_request *copy = SL_ARENA_NEW(arena, struct index_request);
+    if (copy)
+        *copy = *(const struct index_request *)context;
+    return copy;
+}
+
+static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    struct sl_symbfile_index *index = calloc(1, sizeof *index);
+    if (!index)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = sl_symbfile_index_open(bytes, index, error);
+    if (code != SL_OK) {
+        free(index);
+        return code;
+    }
+    *loaded = index;
+    *weight = sizeof *index;
+    return SL_OK;
+}
+
+const struct cache_kind kind_symbfile_index = {
+    .name = "symbfile_index",
+    .section = CACHE_DERIVED,
+    .version = 1001,
+    .random_access = true,
+    .compute = compute,
+    .retain = retain,
+    .load = load,
+    .free_loaded = free,
+};
+
+static enum sl_code get_index(const struct index_request *request, struct cache_item **item)
+{
+    char text[200], hex[FILE_ID_HEX];
+    struct sl_error error;
+    store_hex(request->file_id.bytes, sizeof request->file_id.bytes, hex);
+    snprintf(text, sizeof text, "scope: global\n\ntype: symbfile\nkind: %s\nfile_id: %s\ngeneration: %" PRIu64 "\n",
+             symbfile_kind_names[request->set.kind], hex, request->set.generation);
+    struct cache_key key = {.text = sl_str(text)};
+    return cache_get(&kind_symbfile_index, &key, request, item, &error);
+}
+
+/* ---- finding ---- */
+struct search {
+    const struct sl_file_id *given;
+    const struct object_id *id;
+    bool found;
+    struct sl_file_id file_id;
+    struct symbfile_set sets[SYMBFILE_KINDS];
+    struct symbfile_info info;
+};
+
+static bool is_published(const struct search *s)
+{
+    return s->sets[SYMBFILE_RANGES].generation || s->sets[SYMBFILE_RETURNPADS].generation;
+}
+
+static bool find_by_id(struct search *s, const char *id)
+{
+    if (!symbfile_store_find(id, &s->file_id))
+        return false;
+    symbfile_store_published(&s->file_id, s->sets);
+    return is_published(s);
+}
+
+static void search(void *arg)
+{
+    struct search *s = arg;
+    char id[SYMBFILE_ID_MAX];
+    if (s->given) {
+        s->file_id = *s->given;
+        symbfile_store_published(&s->file_id, s->sets);
+        s->found = is_published(s);
+    }
+    if (!s->found && s->id->code_id.size && s->id->code_id.size < sizeof id) {
+        snprintf(id, sizeof id, SL_STR_FMT, SL_STR_ARG(s->id->code_id));
+        s->found = find_by_id(s, id);
+    }
+    if (!s->found && s->id->has_debug_id) {
+        char debug_id[SL_DEBUG_ID_TEXT];
+        sl_debug_id_format(&s->id->debug_id, debug_id);
+        s->found = find_by_id(s, debug_id);
+    }
+    if (s->found)
+        symbfile_store_info(&s->file_id, &s->info);
+}
+
+static enum sl_code load_indexes(const struct search *s, struct symbfile_lookup *result)
+{
+    enum sl_code code = SL_NOT_FOUND;
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+        struct index_request request = {s->file_id, s->sets[kind]};
+        if (!s->sets[kind].generation)
+            continue;
+        enum sl_code got = get_index(&request, &result->items[kind]);
+        if (got == SL_OK) {
+            const struct sl_symbfile_index *index = result->items[kind]->loaded;
+            result->indexes[kind] = index;
+            result->features.has_debug_info |= index->has_lines;
+            result->features.has_symbols |= index->has_functions;
+        }
+        if (got == SL_OK || code == SL_NOT_FOUND)
+            code = got;
+    }
+    return code;
+}
+
+void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_id *id, struct symbfile_lookup *result)
+{
+    char store[512];
+    *result = (struct symbfile_lookup){.code = SL_NOT_FOUND};
+    if (!symbfile_store_dir(store))
+        return;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        struct search s = {.given = file_id, .id = id};
+        struct sl_error error;
+        if (pool_run(POOL_IO, search, &s, &error) != SL_OK) {
+            result->code = SL_INTERNAL;
+            return;
+        }
+        if (!s.found)
+            return;
+        result->code = load_indexes(&s, result);
+        if (result->code == SL_OK) {
+            result->file_id = s.file_id;
+            result->has_base = s.info.has_base;
+            result->base = s.info.base;
+            result->arch = sl_arch_parse(sl_str(s.info.arch));
+        }
+        if (result->code != SL_NOT_FOUND)
+            return;
+    }
+}
+
+void kinds_release_symbfile(struct symbfile_lookup *lookup)
+{
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
+        if (lookup->items[kind])
+            cache_release(lookup->items[kind]);
+    *lookup = (struct symbfile_lookup){.code = SL_NOT_FOUND};
+}
+
+bool kinds_prefer_symbfile(bool has_file_id)
+{
+    return config && (config->symbfile.prefer == SYMBFILE_PREFER_SYMBFILE ||
+                      (config->symbfile.prefer == SYMBFILE_PREFER_AUTO && has_file_id));
+}
+
+struct sweep {
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void sweep(void *arg)
+{
+    struct sweep *s = arg;
+    s->code = symbfile_store_sweep(&s->error);
+}
+
+void kinds_sweep_symbfiles(void *unused)
+{
+    char store[512];
+    (void)unused;
+    if (!symbfile_store_dir(store)) {
+        log_warn("symbfile", "no cache_dir and no symbfile.store_dir: uploads are refused");
+        return;
+    }
+    do {
+        struct sweep s = {0};
+        if (pool_run(POOL_IO, sweep, &s, &s.error) != SL_OK || s.code != SL_OK)
+            log_error("symbfile", "the upload store cannot be used", LOG_ERR(&s.error));
+    } while (fiber_sleep(SWEEP_MS));
+}

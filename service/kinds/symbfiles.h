@@ -1,0 +1,129 @@
+/* Uploaded symbfiles: parts as they arrive, the store that keeps them, and the index that answers look-ups.
+ *
+ * The store is data, not cache. Below its directory (`symbfile.store_dir`):
+ *
+ *     <aa>/<file id>/info                                    what the uploads said about the executable (JSON)
+ *                   /lock                                    flock(2)ed while a set changes
+ *                   /staging-<kind>-<parts>-<upload id>/     a set on its way
+ *                   /<kind>-<generation>-<parts>-<records>/  a published set; the highest generation counts
+ *     by-id/<build id or debug id>/<file id>                 which executables have an id
+ *     tmp/                                                   parts that are being received
+ *
+ * A part is a file `<number>.<SHA-256>.<mode>.<records>.<inflated bytes>`, so that one rename makes it a part, and one
+ * rename of a directory publishes a set. Several processes may share a store. */
+#pragma once
+
+#include "kinds/kinds.h"
+#include "symbfile/symbfile.h"
+
+enum symbfile_kind { SYMBFILE_RANGES, SYMBFILE_RETURNPADS, SYMBFILE_KINDS };
+extern const char *const symbfile_kind_names[SYMBFILE_KINDS]; /* "ranges", "returnpads" */
+
+/* What went wrong with an upload: the code of the protocol and a sentence for humans. */
+struct symbfile_failure {
+    int status; /* HTTP; 0 = nothing went wrong */
+    char code[8];
+    char text[240];
+    char cause[240]; /* for the log: may name paths */
+};
+void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* ---- symbfile_part.c: one part on its way ---- */
+
+/* A symbfile of its own; the first of pieces that are symbfiles only together, or alone not complete; a later piece. */
+enum symbfile_mode { SYMBFILE_WHOLE = 's', SYMBFILE_OPEN = 'o', SYMBFILE_PIECE = 'b' };
+
+struct symbfile_part; /* decoder of one part */
+
+/* `number` of `count`. The records go to `sink` (NULL: they are only checked). NULL when out of memory. */
+struct symbfile_part *symbfile_part_new(uint64_t number, uint64_t count, uint64_t max_inflated,
+                                        struct sl_symbfile_sink *sink);
+void symbfile_part_free(struct symbfile_part *part);
+
+/* False: `failure`. zstd and gzip are told by their first bytes. Pure. */
+bool symbfile_part_feed(struct symbfile_part *part, struct sl_bytes bytes, struct symbfile_failure *failure);
+bool symbfile_part_finish(struct symbfile_part *part, struct symbfile_failure *failure);
+
+enum symbfile_mode symbfile_part_mode(const struct symbfile_part *part); /* after finish */
+uint64_t symbfile_part_records(const struct symbfile_part *part);
+uint64_t symbfile_part_inflated(const struct symbfile_part *part);
+bool symbfile_part_cut(const struct symbfile_part *part);
+
+/* ---- symbfile_store.c: everything blocks, for the pool ---- */
+
+enum { SYMBFILE_ID_MAX = 129 }; /* hex of a build id with its NUL */
+
+/* What is known of the executable; absent texts are empty. */
+struct symbfile_info {
+    char build_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT], go_build_id[257], code_file[4097], arch[32];
+    bool has_base;
+    uint64_t base;
+};
+
+struct symbfile_part_file {
+    uint32_t number;
+    uint8_t sha256[32];
+    char mode;
+    uint64_t records, inflated;
+};
+
+struct symbfile_set {
+    enum symbfile_kind kind;
+    bool published;
+    uint64_t generation; /* microseconds since the epoch at its publication; 0 = staged */
+    uint64_t parts, records;
+    int64_t updated_s;
+    char name[160];                  /* of its directory */
+    struct symbfile_part_file *have; /* by number */
+    size_t have_count;
+};
+
+/* False when there is no store. */
+bool symbfile_store_dir(char out[512]);
+
+/* Makes the directories; removes what was left in tmp/ and staged sets that nobody completed. */
+enum sl_code symbfile_store_sweep(struct sl_error *error);
+
+/* A file to receive a part in; `path` gets its name. 507 in `failure` when the store is full. */
+int symbfile_store_receive(char path[600], struct symbfile_failure *failure);
+
+struct symbfile_arrival { /* a part that was received and decoded */
+    struct sl_file_id file_id;
+    enum symbfile_kind kind;
+    uint64_t parts;
+    const char *upload_id; /* "" = none */
+    struct symbfile_part_file part;
+    const char *path; /* of symbfile_store_receive; renamed away or removed */
+    int fd;
+    const struct symbfile_info *info; /* of this request */
+};
+
+/* Puts the part into its set; the last one publishes it. False: `failure`. */
+bool symbfile_store_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure);
+
+/* The published set of each kind (generation 0 = none); `sets`' parts are left out. */
+void symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS]);
+
+/* What answers show of each kind: the published set, else the one that is on its way, with its parts (free them);
+ * `*info` as well. False when nothing is known. */
+bool symbfile_store_status(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS],
+                           bool known[SYMBFILE_KINDS], struct symbfile_info *info);
+
+/* False when there was nothing. */
+bool symbfile_store_delete(const struct sl_file_id *file_id);
+
+void symbfile_store_info(const struct sl_file_id *file_id, struct symbfile_info *info);
+
+/* The executable with that id whose upload was published last. */
+bool symbfile_store_find(const char *id, struct sl_file_id *file_id);
+
+/* Feeds all parts of a published set to the sink. SL_NOT_FOUND when it is gone. */
+enum sl_code symbfile_store_read(const struct sl_file_id *file_id, const struct symbfile_set *set,
+                                 struct sl_symbfile_sink *sink, struct sl_error *error);
+
+/* ---- symbfiles.c ---- */
+extern const struct cache_kind kind_symbfile_index; /* loaded: struct sl_symbfile_index */
+
+void symbfiles_init(const struct config *config);
+const struct config *symbfiles_config(void);
