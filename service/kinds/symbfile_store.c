@@ -174,10 +174,11 @@ static bool internal(struct symbfile_failure *failure, const char *what)
 /* ---- receiving ---- */
 
 /* The size of the store is looked at once a minute; what was received since then is added. */
+static _Atomic uint64_t known_bytes;
+static _Atomic int64_t known_s;
+
 static bool has_room(const char *store)
 {
-    static _Atomic uint64_t known_bytes;
-    static _Atomic int64_t known_s;
     const struct config *config = symbfiles_config();
     struct statvfs fs;
     if (config->symbfile.store_min_free && statvfs(store, &fs) == 0 &&
@@ -406,7 +407,10 @@ bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failur
     int lock = fsync(a->fd) == 0 ? lock_home(home) : -1;
     if (lock < 0)
         return internal(failure, "cannot stage a part");
+    struct stat st;
     bool ok = add_locked(a, home, failure);
+    if (ok && fstat(a->fd, &st) == 0)
+        atomic_fetch_add(&known_bytes, (uint64_t)st.st_size);
     close(lock);
     return ok;
 }
