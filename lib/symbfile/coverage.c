@@ -1,0 +1,114 @@
+#include "symbfile/coverage.h"
+
+#include <stdlib.h>
+
+/* Bits are made for all of it, though only touched where there is code. */
+static const uint64_t max_code = UINT64_C(1) << 36;
+
+struct covered_segment {
+    uint64_t start, end;
+    uint64_t *bits;
+};
+
+struct coverage {
+    unsigned shift; /* of a granule */
+    struct covered_segment *segments;
+    size_t segment_count;
+    uint64_t root_start, root_end;
+    bool has_root, root_accepted;
+};
+
+enum sl_code coverage_new(const struct sl_symbfile_image *image, struct coverage **out, struct sl_error *error)
+{
+    struct coverage *c = calloc(1, sizeof *c);
+    uint64_t total = 0;
+    *out = c;
+    if (c)
+        c->segments = calloc(image->segment_count + 1, sizeof *c->segments);
+    if (!c || !c->segments)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    c->shift = image->machine == IMAGE_AARCH64 ? 2 : 0;
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct image_segment *s = &image->segments[i];
+        if (!s->executable)
+            continue;
+        total = s->memory_size > max_code - total ? max_code : total + s->memory_size;
+        if (total >= max_code)
+            return sl_fail(error, SL_UNSUPPORTED, "the executable segments are too large");
+        struct covered_segment *segment = &c->segments[c->segment_count++];
+        *segment = (struct covered_segment){s->address, s->address + s->memory_size, NULL};
+        segment->bits = calloc((size_t)((s->memory_size >> c->shift) / 64 + 2), sizeof *segment->bits);
+        if (!segment->bits)
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    return SL_OK;
+}
+
+void coverage_free(struct coverage *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; c->segments && i < c->segment_count; i++)
+        free(c->segments[i].bits);
+    free(c->segments);
+    free(c);
+}
+
+void coverage_next_source(struct coverage *c)
+{
+    c->has_root = false;
+}
+
+/* The words of the granules that [start, end) touches: tests them, or sets them if `set`. */
+static bool touch(const struct coverage *c, struct covered_segment *s, uint64_t start, uint64_t end, bool set)
+{
+    uint64_t first = (start - s->start) >> c->shift, last = (end - 1 - s->start) >> c->shift;
+    for (uint64_t word = first / 64; word <= last / 64; word++) {
+        uint64_t mask = UINT64_MAX;
+        if (word == first / 64)
+            mask &= UINT64_MAX << (first % 64);
+        if (word == last / 64)
+            mask &= UINT64_MAX >> (63 - last % 64);
+        if (set)
+            s->bits[word] |= mask;
+        else if (s->bits[word] & mask)
+            return true;
+    }
+    return false;
+}
+
+/* What starts outside of all segments covers nothing and is never covered. */
+static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < c->segment_count; i++) {
+        struct covered_segment *s = &c->segments[i];
+        if (start < s->start || start >= s->end)
+            continue;
+        end = end < s->end ? end : s->end;
+        if (start >= end)
+            return true;
+        if (touch(c, s, start, end, false))
+            return false;
+        touch(c, s, start, end, true);
+        return true;
+    }
+    return true;
+}
+
+bool coverage_accept(struct coverage *c, uint64_t start, uint64_t end, uint32_t depth, struct coverage_counts *counts)
+{
+    bool accepted;
+    counts->produced++;
+    if (depth == 0) {
+        accepted = c->root_accepted = accept_root(c, start, end);
+        c->has_root = true;
+        c->root_start = start;
+        c->root_end = end;
+    } else {
+        accepted = c->has_root && c->root_accepted && start >= c->root_start && end <= c->root_end;
+        counts->unexpected += c->has_root && c->root_accepted && !accepted;
+    }
+    counts->accepted += accepted;
+    counts->rejected += !accepted;
+    return accepted;
+}

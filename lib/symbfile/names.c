@@ -1,0 +1,145 @@
+#include "symbfile/names.h"
+
+#include "demangle/demangle.h"
+
+void names_free(struct names *names)
+{
+    sl_map_free(&names->map);
+    sl_arena_free(&names->arena);
+    sl_buf_free(&names->scratch);
+    *names = (struct names){0};
+}
+
+/* Cuts `suffix` and the digits behind it off, where its last occurrence ends the name or a part of it. */
+static struct sl_str strip_clone(struct sl_str name, const char *suffix)
+{
+    size_t size = strlen(suffix);
+    for (size_t at = name.size; at-- > 0;) {
+        if (name.size - at < size || memcmp(name.data + at, suffix, size) != 0)
+            continue;
+        size_t end = at + size;
+        while (end < name.size && name.data[end] >= '0' && name.data[end] <= '9')
+            end++;
+        return end == name.size || name.data[end] == '.' ? (struct sl_str){name.data, at} : name;
+    }
+    return name;
+}
+
+static struct sl_str strip(struct sl_str name)
+{
+    static const char *const clones[] = {".clone.", ".constprop.", ".llvm.", ".isra.", ".part."};
+    for (size_t i = 0; i < sizeof clones / sizeof *clones; i++)
+        name = strip_clone(name, clones[i]);
+    if (sl_str_ends(name, SL_STR(".cold")))
+        name.size -= 5;
+    return name;
+}
+
+/* _ZN...17h<16 hex digits>E */
+static bool is_legacy_rust(struct sl_str name)
+{
+    enum { TAIL = 20 };
+    if (name.size <= 23 || !sl_str_starts(name, SL_STR("_ZN")) || name.data[name.size - 1] != 'E' ||
+        memcmp(name.data + name.size - TAIL, "17h", 3) != 0)
+        return false;
+    for (size_t i = name.size - TAIL + 3; i < name.size - 1; i++)
+        if (!strchr("0123456789abcdef", name.data[i]))
+            return false;
+    return true;
+}
+
+/* ---- template arguments ---- */
+
+/* The operator's own sign at `at`, behind the word "operator"; 0 when it is none of those with angle brackets. */
+static size_t operator_sign(struct sl_str text, size_t at)
+{
+    static const char *const signs[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        size_t size = strlen(signs[i]);
+        if (text.size - at >= size && memcmp(text.data + at, signs[i], size) == 0)
+            return size;
+    }
+    return 0;
+}
+
+static bool is_word(char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '$';
+}
+
+static bool is_operator(struct sl_str text, size_t at)
+{
+    static const char word[] = "operator";
+    return text.size - at > sizeof word - 1 && memcmp(text.data + at, word, sizeof word - 1) == 0 &&
+           (at == 0 || !is_word(text.data[at - 1]));
+}
+
+/* Appends the text without what stands in angle brackets; false (nothing appended) when they do not match. */
+static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
+{
+    enum { MAX_NESTED = 256 };
+    uint32_t open[MAX_NESTED], parens = 0; /* how many parentheses were open at each bracket */
+    size_t height = 0, start = out->size;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c == 'o' && is_operator(text, i)) {
+            size_t size = 8 + operator_sign(text, i + 8);
+            if (!height)
+                sl_buf_add(out, text.data + i, size);
+            i += size - 1;
+            continue;
+        }
+        if (c == '<') {
+            if (height == MAX_NESTED)
+                break;
+            open[height++] = parens;
+            continue;
+        }
+        if (c == '>' && height && !(i && text.data[i - 1] == '-') && open[height - 1] == parens) {
+            height--;
+            continue;
+        }
+        parens += c == '(';
+        parens -= c == ')' && parens;
+        if (!height)
+            sl_buf_u8(out, (uint8_t)c);
+    }
+    if (!height)
+        return true;
+    out->size = start;
+    return false;
+}
+
+void name_readable(struct sl_str name, struct sl_buf *out)
+{
+    name = strip(name);
+    if ((sl_str_starts(name, SL_STR("_R")) || is_legacy_rust(name)) && sl_demangle(name, SL_LANG_RUST, out))
+        return;
+    struct sl_buf full = {0};
+    bool itanium = sl_str_starts(name, SL_STR("_Z")) || sl_str_starts(name, SL_STR("___Z"));
+    if (itanium && sl_demangle_full(name, &full)) {
+        if (!drop_template_arguments(sl_buf_view(&full), out))
+            sl_buf_str(out, sl_buf_view(&full));
+    } else {
+        sl_buf_str(out, name);
+    }
+    sl_buf_free(&full);
+}
+
+struct sl_str names_readable(struct names *names, struct sl_str name)
+{
+    const struct sl_str *known = sl_map_get(&names->map, name);
+    if (known)
+        return *known;
+    sl_buf_clear(&names->scratch);
+    name_readable(name, &names->scratch);
+    struct sl_str *value = SL_ARENA_NEW(&names->arena, struct sl_str);
+    char *copy = sl_arena_strndup(&names->arena, (const char *)names->scratch.data, names->scratch.size);
+    char *key = sl_arena_strndup(&names->arena, name.data, name.size);
+    void **slot = value && copy && key ? sl_map_slot(&names->map, (struct sl_str){key, name.size}, NULL) : NULL;
+    if (!slot)
+        return name;
+    *value = (struct sl_str){copy, names->scratch.size};
+    *slot = value;
+    return *value;
+}

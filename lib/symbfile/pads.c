@@ -1,0 +1,182 @@
+/* Return pads: for every call in the code of a function the chain of functions that it is in. */
+#include "symbfile/pads.h"
+
+#include <Zydis/Zydis.h>
+#include <stdlib.h>
+
+struct sl_symbfile_pads {
+    const struct sl_symbfile_image *image;
+    const struct sl_symbfile_range **open; /* ranges that hold the call, by depth */
+    struct sl_symbfile_place *places;
+    size_t capacity;
+};
+
+struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image)
+{
+    struct sl_symbfile_pads *p = calloc(1, sizeof *p);
+    if (p)
+        p->image = image;
+    return p;
+}
+
+void sl_symbfile_pads_free(struct sl_symbfile_pads *p)
+{
+    if (!p)
+        return;
+    free(p->open);
+    free(p->places);
+    free(p);
+}
+
+bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *p)
+{
+    return p->image->machine == IMAGE_X86_64 || p->image->machine == IMAGE_AARCH64;
+}
+
+/* ---- instructions ---- */
+static enum instruction x86_instruction(struct sl_bytes code, unsigned *length)
+{
+    ZydisDecoder decoder;
+    ZydisDecodedInstruction instruction;
+    if (!ZYAN_SUCCESS(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
+        !ZYAN_SUCCESS(ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE)) ||
+        !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, code.data, code.size, &instruction)))
+        return INSTRUCTION_BAD;
+    *length = instruction.length;
+    switch (instruction.mnemonic) {
+    case ZYDIS_MNEMONIC_CALL:
+    case ZYDIS_MNEMONIC_SYSCALL:
+    case ZYDIS_MNEMONIC_INT: return INSTRUCTION_CALL;
+    default: return INSTRUCTION_OTHER;
+    }
+}
+
+/* Arm Architecture Reference Manual for A-profile, C4.1: branches with link, and system calls. */
+static enum instruction arm64_instruction(struct sl_bytes code, unsigned *length)
+{
+    static const struct {
+        uint32_t mask, bits;
+    } calls[] = {
+        {0xFC000000, 0x94000000}, /* BL */
+        {0xFFFFFC1F, 0xD63F0000}, /* BLR */
+        {0xFEFFF800, 0xD63F0800}, /* BLRAA, BLRAB and their zero forms */
+        {0xFFE0001F, 0xD4000001}, /* SVC */
+    };
+    if (code.size < 4)
+        return INSTRUCTION_BAD;
+    uint32_t word = (uint32_t)code.data[0] | (uint32_t)code.data[1] << 8 | (uint32_t)code.data[2] << 16 |
+                    (uint32_t)code.data[3] << 24;
+    *length = 4;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if ((word & calls[i].mask) == calls[i].bits)
+            return INSTRUCTION_CALL;
+    return INSTRUCTION_OTHER;
+}
+
+enum instruction pads_instruction(uint16_t machine, struct sl_bytes code, unsigned *length)
+{
+    *length = 0;
+    if (!code.size)
+        return INSTRUCTION_BAD;
+    return machine == IMAGE_AARCH64 ? arm64_instruction(code, length) : x86_instruction(code, length);
+}
+
+/* ---- pads ---- */
+static uint32_t line_at(const struct sl_symbfile_range *range, uint64_t va)
+{
+    uint32_t line = 0;
+    size_t low = 0, high = range->line_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (range->va + range->lines[middle].offset <= va) {
+            line = range->lines[middle].line;
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return line;
+}
+
+static bool reserve(struct sl_symbfile_pads *p, size_t count)
+{
+    if (count <= p->capacity)
+        return true;
+    void *open = realloc(p->open, 2 * count * sizeof *p->open);
+    p->open = open ? open : p->open;
+    void *places = realloc(p->places, 2 * count * sizeof *p->places);
+    p->places = places ? places : p->places;
+    if (!open || !places)
+        return false;
+    p->capacity = 2 * count;
+    return true;
+}
+
+static enum sl_code emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
+                         struct sl_symbfile_sink *sink, struct sl_error *error)
+{
+    for (size_t i = 0; i < height; i++) {
+        const struct sl_symbfile_range *range = p->open[i], *next = i + 1 < height ? p->open[i + 1] : NULL;
+        if (range->depth != i)
+            return SL_OK; /* a function is missing in the chain */
+        p->places[i] = (struct sl_symbfile_place){range->function, range->file, 0};
+        if (!next) {
+            p->places[i].line = line_at(range, call);
+        } else {
+            p->places[i].line = next->call_line;
+            if (next->call_file.str.data)
+                p->places[i].file = next->call_file;
+        }
+    }
+    struct sl_symbfile_pad pad = {va, p->places, height};
+    return sink->pad(sink, &pad, error);
+}
+
+/* The runtime makes this return address up: no call leads to it. */
+static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symbfile_range *range,
+                                struct sl_symbfile_sink *sink, struct sl_error *error)
+{
+    unsigned length;
+    struct sl_str name = range->function.str;
+    if (!sl_str_equal(name, SL_STR("runtime.goexit")) && !sl_str_equal(name, SL_STR("runtime.goexit.abi0")))
+        return SL_OK;
+    struct sl_bytes code = image_code(p->image, range->va, range->length);
+    if (pads_instruction(p->image->machine, code, &length) == INSTRUCTION_BAD)
+        return SL_OK;
+    p->open[0] = range;
+    return emit(p, 1, range->va, range->va + length - 1, sink, error);
+}
+
+enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct sl_symbfile_range *ranges, size_t count,
+                                      struct sl_symbfile_sink *sink, struct sl_error *error)
+{
+    if (!count || !sl_symbfile_pads_supported(p))
+        return SL_OK;
+    if (!reserve(p, count))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = emit_goexit(p, &ranges[0], sink, error);
+    struct sl_bytes text = image_code(p->image, ranges[0].va, ranges[0].length);
+    uint64_t at = ranges[0].va;
+    size_t height = 0, next = 0;
+    while (text.size && code == SL_OK) {
+        unsigned length;
+        enum instruction instruction = pads_instruction(p->image->machine, text, &length);
+        if (instruction == INSTRUCTION_BAD || !length)
+            break;
+        if (instruction == INSTRUCTION_CALL) {
+            while (next < count && ranges[next].va <= at) { /* in pre-order: what holds one stands before it */
+                while (height && p->open[height - 1]->va + p->open[height - 1]->length <= ranges[next].va)
+                    height--;
+                p->open[height++] = &ranges[next++];
+            }
+            while (height && p->open[height - 1]->va + p->open[height - 1]->length <= at)
+                height--;
+            if (height)
+                code = emit(p, height, at, at + length - 1, sink, error);
+        }
+        text.data += length;
+        text.size -= length;
+        at += length;
+    }
+    return code;
+}

@@ -1,0 +1,172 @@
+#include "symbfile/tree.h"
+
+#include "function/path.h"
+
+#include <stdlib.h>
+
+struct tree_row {
+    uint64_t start;
+    uint32_t file, line;
+};
+
+void tree_maker_free(struct tree_maker *m)
+{
+    names_free(&m->names);
+    sl_arena_free(&m->arena);
+    free(m->ranges);
+    free(m->rows);
+    free(m->paths);
+}
+
+void tree_begin_batch(struct tree_maker *m, const struct sl_function_batch *batch)
+{
+    free(m->paths);
+    sl_arena_free(&m->arena);
+    m->batch = batch;
+    m->paths = calloc(batch->file_count + 1, sizeof *m->paths);
+    m->failed |= !m->paths;
+}
+
+static struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
+{
+    struct sl_symbfile_text text = {.ref = SL_SYMBFILE_INLINE};
+    if (file >= m->batch->file_count)
+        return text;
+    if (!m->paths[file].data) {
+        const struct sl_file *f = &m->batch->files[file];
+        struct sl_buf path = {0};
+        sl_path_full(&path, f->comp_dir, f->directory, f->name);
+        char *copy = sl_arena_strndup(&m->arena, (const char *)path.data, path.size);
+        m->failed |= !copy;
+        m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
+        sl_buf_free(&path);
+    }
+    if (m->paths[file].size)
+        text.str = m->paths[file];
+    return text;
+}
+
+static bool grow(struct tree_maker *m, void *pointer, size_t *capacity, size_t need, size_t item)
+{
+    void **array = pointer;
+    if (need <= *capacity)
+        return true;
+    size_t size = *capacity ? *capacity * 2 : 64;
+    void *grown = realloc(*array, size * item);
+    if (!grown) {
+        m->failed = true;
+        return false;
+    }
+    *array = grown;
+    *capacity = size;
+    return true;
+}
+
+static uint64_t end_of(uint64_t start, uint64_t size)
+{
+    return size > UINT64_MAX - start ? UINT64_MAX : start + size;
+}
+
+/* ---- rows: the lines of a function where nothing is inlined ---- */
+static void add_row(struct tree_maker *m, size_t *count, uint64_t start, const struct sl_line *line)
+{
+    const struct tree_row *last = *count ? &m->rows[*count - 1] : NULL;
+    if (!line->line || (last && (last->start == start || (last->file == line->file && last->line == line->line))))
+        return;
+    if (grow(m, &m->rows, &m->row_capacity, *count + 1, sizeof *m->rows))
+        m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
+}
+
+/* The rows of [low, high), in m->rows from index `first` on. */
+static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high)
+{
+    size_t count = 0;
+    uint32_t child = 0;
+    for (uint32_t i = 0; i < f->line_count; i++) {
+        uint64_t at = f->lines[i].address, end = end_of(at, f->lines[i].size ? f->lines[i].size : 1);
+        at = at < low ? low : at;
+        end = end > high ? high : end;
+        while (child < f->inlinee_count && end_of(f->inlinees[child].address, f->inlinees[child].size) <= at)
+            child++;
+        for (uint32_t c = child; at < end; c++) {
+            bool inlined = c < f->inlinee_count && f->inlinees[c].address < end;
+            if (!inlined || f->inlinees[c].address > at)
+                add_row(m, &count, at, &f->lines[i]);
+            if (!inlined)
+                break;
+            at = end_of(f->inlinees[c].address, f->inlinees[c].size);
+        }
+    }
+    return count;
+}
+
+static bool any_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high)
+{
+    if (own_rows(m, f, low, high))
+        return true;
+    for (uint32_t i = 0; i < f->inlinee_count; i++)
+        if (any_rows(m, &f->inlinees[i], low, high))
+            return true;
+    return false;
+}
+
+/* ---- records ---- */
+static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t start, uint64_t end,
+                      const struct tree_row *rows, size_t row_count)
+{
+    struct sl_symbfile_line *lines = SL_ARENA_ARRAY(&m->arena, struct sl_symbfile_line, row_count);
+    if ((row_count && !lines) || !grow(m, &m->ranges, &m->capacity, m->count + 1, sizeof *m->ranges)) {
+        m->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < row_count; i++)
+        lines[i] = (struct sl_symbfile_line){(uint32_t)(rows[i].start - start), rows[i].line};
+    struct sl_symbfile_range *r = &m->ranges[m->count++];
+    *r = (struct sl_symbfile_range){
+        .va = m->load_address + start,
+        .length = end - start > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - start),
+        .depth = depth,
+        .function = {names_readable(&m->names, f->name), SL_SYMBFILE_INLINE},
+        .file = row_count ? path_of(m, rows[0].file) : (struct sl_symbfile_text){.ref = SL_SYMBFILE_INLINE},
+        .call_file = depth ? path_of(m, f->call_file) : (struct sl_symbfile_text){.ref = SL_SYMBFILE_INLINE},
+        .call_line = depth ? f->call_line : 0,
+        .lines = lines,
+        .line_count = row_count,
+    };
+}
+
+static void emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high)
+{
+    uint64_t start = f->address < low ? low : f->address, end = end_of(f->address, f->size);
+    end = end > high ? high : end;
+    if (start >= end || m->failed || depth > SL_SYMBFILE_MAX_DEPTH || !any_rows(m, f, start, end))
+        return;
+    size_t count = own_rows(m, f, start, end);
+    struct tree_row *rows = count ? malloc(count * sizeof *rows) : NULL; /* m->rows serves the children */
+    if (count && !rows) {
+        m->failed = true;
+        return;
+    }
+    if (count)
+        memcpy(rows, m->rows, count * sizeof *rows);
+    for (size_t first = 0, next; first <= count; first = next) {
+        for (next = first + 1; next < count && rows[next].file == rows[first].file; next++)
+            continue;
+        uint64_t part_end = next < count ? rows[next].start : end;
+        if (f->name.size)
+            add_range(m, f, depth, start, part_end, rows + first, count ? next - first : 0);
+        for (uint32_t i = 0; i < f->inlinee_count; i++)
+            emit(m, &f->inlinees[i], depth + 1, start, part_end);
+        start = part_end;
+        if (next >= count)
+            break;
+    }
+    free(rows);
+}
+
+void tree_make(struct tree_maker *m, const struct sl_function *f)
+{
+    m->count = 0;
+    if (f->size && m->load_address + f->address > 1)
+        emit(m, f, 0, f->address, end_of(f->address, f->size));
+}
