@@ -15,6 +15,7 @@ int command_healthcheck(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_lookup(int argc, char **argv);
 int command_inspect(int argc, char **argv);
+int command_push_symbols(int argc, char **argv);
 
 /* ---- files.c: what the commands share ---- */
 

@@ -21,6 +21,7 @@ static const struct command commands[] = {
     {"config", command_config, "check or show a configuration"},
     {"lookup", command_lookup, "addresses of a debug file to functions and lines"},
     {"inspect", command_inspect, "what a debug file is and holds"},
+    {"push-symbols", command_push_symbols, "send symbols of executables to a service"},
     {"version", command_version, "the version"},
     {"help", command_help, "help for a command"},
 };

@@ -2,6 +2,7 @@
 #include "../check.h"
 #include "records.h"
 
+#include "base/file.h"
 #include "symbfile/coverage.h"
 #include "symbfile/extract.h"
 #include "symbfile/fileid.h"
@@ -282,7 +283,7 @@ struct compiled {
 
 static void run(const char *dir, const char *command)
 {
-    char line[512];
+    char line[2048];
     snprintf(line, sizeof line, "cd %s && %s", dir, command);
     assert_int_equal(system(line), 0);
 }
