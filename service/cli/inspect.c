@@ -1,5 +1,6 @@
 /* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
 #include "cli/cli.h"
+#include "cli/inspect_symbfile.h"
 #include "cli/options.h"
 
 #include "core/json.h"
@@ -172,6 +173,9 @@ static int inspect(const char *path, const struct options *options, struct json_
 {
     struct input input;
     struct sl_error error = {0};
+    int status;
+    if (inspect_symbfile(path, option_given(options, "check"), option_given(options, "symbols"), w, &status))
+        return status;
     if (input_open(path, &input, &error) != SL_OK) {
         fprintf(stderr, "symloom: '%s': %s\n", path, error.message);
         input_close(&input);
