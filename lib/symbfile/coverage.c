@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* Bits are made for all of it, though only touched where there is code. */
-static const uint64_t max_code = UINT64_C(1) << 36;
+static const uint64_t max_code = UINT64_C(1) << 33;
 
 struct covered_segment {
     uint64_t start, end;
