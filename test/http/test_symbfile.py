@@ -1,5 +1,5 @@
 """Symbfile uploads, what becomes of them, and symbolication with them."""
-import base64, gzip, hashlib, json, os, signal, socket, subprocess, threading
+import base64, glob, gzip, hashlib, json, os, signal, socket, subprocess, threading
 
 import harness
 from harness import Service, Upstream, equal, frames, http_source, request, wait_until
@@ -300,7 +300,7 @@ def test_kill_between_parts(work, objects):
     with socket.create_connection(("127.0.0.1", s.port)) as c:  # a part that is on its way when the service dies
         c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
                   f"FilePart: 1\r\nFileParts: 3\r\nContent-Length: 100\r\n\r\n".encode() + RANGES[100:150])
-        wait_until("the part's file", lambda: os.listdir(os.path.join(s.cache, "uploads", "tmp")))
+        wait_until("the part's file", lambda: glob.glob(os.path.join(s.cache, "uploads", "tmp", "*")))
         s.process.send_signal(signal.SIGKILL)
         s.process.wait()
     with service(work, cache_dir=s.cache) as s:
@@ -319,8 +319,8 @@ def test_a_part_cut_off_does_not_exist(work, objects):
         with socket.create_connection(("127.0.0.1", s.port)) as c:
             c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
                       f"Content-Length: 297\r\n\r\n".encode() + RANGES[:200])
-            wait_until("the part's file", lambda: os.listdir(os.path.join(s.cache, "uploads", "tmp")))
-        wait_until("its end", lambda: not os.listdir(os.path.join(s.cache, "uploads", "tmp")))
+            wait_until("the part's file", lambda: glob.glob(os.path.join(s.cache, "uploads", "tmp", "*")))
+        wait_until("its end", lambda: not glob.glob(os.path.join(s.cache, "uploads", "tmp", "*")))
         equal(ask(s, [0x654])[0]["modules"][0]["debug_status"], "missing")
 
 

@@ -385,7 +385,7 @@ static void known_keys_without_effect_are_silent(void **state)
     struct outcome o;
     parse_good(&o, "sentry_dsn: https://key@sentry.io/1\nmozilla: {lru: {max_size: 1}, store: {s3: {bucket: b}}}\n"
                    "streaming_timeout: 5\nserver_config: {https: {key_path: x}}\nmetrics: {custom_tags: {a: b}}\n"
-                   "shared_cache: ~\nauth: {keys: [{id: a, sha256: b}]}\n");
+                   "shared_cache: ~\n");
     outcome_free(&o);
     expect_error("mozilla: 5", "1:10: error: mozilla: 5 is not a map of keys");
     expect_error("caches: [1]", "1:9: error: caches: a list is not a map of keys");

@@ -1,0 +1,62 @@
+/* Access keys in the configuration. */
+#include "parse.h"
+
+#define DIGEST "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" /* of "secret" */
+
+static void test_keys_are_read(void **state)
+{
+    (void)state;
+    struct outcome o;
+    parse_good(&o, "auth:\n  require: [symbols, metrics]\n  keys:\n"
+                   "    - {id: ci, sha256: " DIGEST ", rights: [symbols:write, symbols:read]}\n"
+                   "    - {id: old, sha256: " DIGEST ", rights: [], expires: 2027-01-31}\n");
+    assert_int_equal(o.config->auth.require_count, 2);
+    assert_int_equal(o.config->auth.key_count, 2);
+    const struct access_key *key = o.config->auth.keys;
+    assert_true(sl_str_equal(key->id, SL_STR("ci")));
+    assert_int_equal(key->sha256[0], 0x2b);
+    assert_int_equal(key->right_count, 2);
+    assert_true(sl_str_equal(key->rights[1], SL_STR("symbols:read")));
+    assert_true(key->expires_s == INT64_MAX);
+    assert_true(key[1].expires_s == 1801440000); /* the end of that day */
+    outcome_free(&o);
+}
+
+static void test_uploads_need_a_key_unless_told_otherwise(void **state)
+{
+    (void)state;
+    struct outcome o;
+    parse_good(&o, "cache_dir: /x");
+    assert_int_equal(o.config->auth.require_count, 2);
+    assert_true(sl_str_equal(o.config->auth.require[0], SL_STR("symbols")));
+    outcome_free(&o);
+    parse_good(&o, "auth: {require: []}");
+    assert_int_equal(o.config->auth.require_count, 0);
+    outcome_free(&o);
+}
+
+static void test_what_is_wrong_with_keys(void **state)
+{
+    (void)state;
+    expect_error("auth: {keys: 5}", "1:14: error: auth.keys: is not a list");
+    expect_error("auth: {keys: [5]}", "1:15: error: auth.keys[0]: is not a map");
+    expect_error("auth: {keys: [{id: 'a:b', sha256: " DIGEST ", rights: []}]}",
+                 "1:20: error: auth.keys[0].id: is missing or not printable ASCII without colons");
+    expect_error("auth: {keys: [{id: a, sha256: abc, rights: []}]}",
+                 "1:31: error: auth.keys[0].sha256: is not a SHA-256 in hex");
+    expect_error("auth: {require: [everything]}", "1:18: error: auth.require: \"everything\": is no group of routes");
+    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [fly]}]}",
+                 "1:106: error: auth.keys[0].rights: is no right");
+    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [], expires: soon}]}",
+                 "1:118: error: auth.keys[0].expires: is not a date (example: 2027-01-31)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_keys_are_read),
+        cmocka_unit_test(test_uploads_need_a_key_unless_told_otherwise),
+        cmocka_unit_test(test_what_is_wrong_with_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
