@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import os, random, struct, subprocess, sys, tempfile, time
 
-import http_rows
+import http_rows, symbfile_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -54,7 +54,7 @@ def main():
     if not os.path.exists(elf):
         print("==> building the benchmark program (some minutes, once)", flush=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "test/bench/generate.py"), DATA, "300"], check=True)
-    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup"], check=True)
+    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup", "test/bench/bench_symbfile"], check=True)
     work = tempfile.mkdtemp(prefix="symloom-bench-")
     cache, gsym, list_file = (os.path.join(work, n) for n in ("bench.symcache", "bench.gsym", "addresses"))
     print(f"{elf}: {os.path.getsize(elf) / 1e6:.0f} MB, {os.cpu_count()} cores\n")
@@ -78,6 +78,7 @@ def main():
     row("20,000 look-ups from the ELF, llvm-symbolizer", a[0], b[0], "s", "")
     inside = subprocess.run([os.path.join(ROOT, "build/test/bench/bench_lookup"), cache, list_file], capture_output=True, text=True)
     http_rows.main(SYMLOOM, row)
+    symbfile_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf)
     print(f"\nin process: {inside.stdout.strip()} (must <= 1000 ns)")
 
 

@@ -1,0 +1,41 @@
+/* bench_symbfile FILE: megabytes a second of decoding a symbfile, and of making an index of it. */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "symbfile/symbfile.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    struct sl_buf out = {0};
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new();
+    if (argc != 2 || !builder || sl_map_file(argv[1], &mapping, &error) != SL_OK) {
+        fprintf(stderr, "usage: bench_symbfile FILE\n");
+        return 2;
+    }
+    double begin = now();
+    enum sl_code code = sl_symbfile_read(mapping.bytes, sl_symbfile_builder_sink(builder), &error);
+    double read = now();
+    if (code == SL_OK)
+        code = sl_symbfile_builder_finish(builder, &out, &error);
+    double built = now(), megabytes = (double)mapping.bytes.size / 1e6;
+    if (code != SL_OK) {
+        fprintf(stderr, "error: %s\n", error.message);
+        return 1;
+    }
+    printf("%.1f MB: decoded at %.0f MB/s, indexed at %.0f MB/s, index of %.1f MB\n", megabytes,
+           megabytes / (read - begin), megabytes / (built - read), (double)out.size / 1e6);
+    sl_symbfile_builder_free(builder);
+    sl_buf_free(&out);
+    sl_unmap(&mapping);
+    return 0;
+}
