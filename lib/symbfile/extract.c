@@ -77,7 +77,70 @@ static enum sl_code go_tree(struct sl_symbfile_tree_sink *sink, const struct sl_
     return filter_tree(e, ranges, count, error);
 }
 
-static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, struct sl_error *error)
+static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symbol, uint64_t size,
+                               struct sl_error *error)
+{
+    uint64_t va = symbol->address + e->maker.load_address;
+    if (!va || !size || !symbol->name.size || !symbfile_is_utf8(symbol->name))
+        return SL_OK;
+    struct sl_symbfile_range range = {
+        .va = va,
+        .length = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size,
+        .function = {names_readable(&e->maker.names, symbol->name), SL_SYMBFILE_INLINE},
+    };
+    return filter_tree(e, &range, 1, error);
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Where the executable segment that holds `va` ends; `va` when none does. */
+static uint64_t code_end(const struct sl_symbfile_image *image, uint64_t va)
+{
+    for (size_t i = 0; i < image->segment_count; i++) {
+        const struct image_segment *s = &image->segments[i];
+        if (s->executable && va >= s->address && va - s->address < s->memory_size)
+            return s->address + s->memory_size;
+    }
+    return va;
+}
+
+/* Symbols of assembler code often have no size: they reach to the next symbol, where nothing better is known. */
+static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_symbfile_image *image,
+                                         const struct sl_symbol *symbols, size_t count, struct sl_error *error)
+{
+    uint64_t *starts = malloc((count + 1) * sizeof *starts);
+    enum sl_code code = starts ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    for (size_t i = 0; starts && i < count; i++)
+        starts[i] = symbols[i].address;
+    if (starts && count)
+        qsort(starts, count, sizeof *starts, by_number);
+    for (size_t i = 0; i < count && code == SL_OK; i++) {
+        uint64_t address = symbols[i].address, end = code_end(image, address + e->maker.load_address);
+        size_t low = 0, high = count;
+        if (symbols[i].size)
+            continue;
+        while (low < high) { /* the first symbol behind this one */
+            size_t middle = low + (high - low) / 2;
+            if (starts[middle] <= address)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        end -= e->maker.load_address;
+        if (low < count && starts[low] < end)
+            end = starts[low];
+        code = add_symbol(e, &symbols[i], end > address ? end - address : 0, error);
+    }
+    free(starts);
+    return code;
+}
+
+static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, const struct sl_symbfile_image *image,
+                                 struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct sl_symbol *symbols;
@@ -85,17 +148,10 @@ static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, 
     enum sl_code code = sl_object_symbols(object, &arena, &symbols, &count, error);
     if (code == SL_OK && !count)
         code = SL_NOT_FOUND;
-    for (size_t i = 0; i < count && code == SL_OK; i++) {
-        uint64_t va = symbols[i].address + e->maker.load_address;
-        if (!va || !symbols[i].size || !symbols[i].name.size || !symbfile_is_utf8(symbols[i].name))
-            continue;
-        struct sl_symbfile_range range = {
-            .va = va,
-            .length = symbols[i].size > UINT32_MAX ? UINT32_MAX : (uint32_t)symbols[i].size,
-            .function = {names_readable(&e->maker.names, symbols[i].name), SL_SYMBFILE_INLINE},
-        };
-        code = filter_tree(e, &range, 1, error);
-    }
+    for (size_t i = 0; i < count && code == SL_OK; i++)
+        code = add_symbol(e, &symbols[i], symbols[i].size, error);
+    if (code == SL_OK)
+        code = add_sizeless_symbols(e, image, symbols, count, error);
     sl_arena_free(&arena);
     return code;
 }
@@ -125,7 +181,7 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
         note(e, SL_SOURCE_GO, code, out);
     }
     if (!e->sink_failed) {
-        code = read_symbols(e, object, error);
+        code = read_symbols(e, object, image, error);
         note(e, SL_SOURCE_SYMBOLS, code, out);
     }
     return e->sink_failed ? code : SL_OK;
