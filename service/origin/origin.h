@@ -85,7 +85,6 @@ struct source {
 
 struct source_policy { /* what a request may name; all true for the configuration */
     bool filesystem, ambient_credentials, internal_sentry;
-    bool secret_files; /* `token_file` and the like: the configuration's privilege */
     const struct sl_str *sentry_hosts;
     size_t sentry_host_count;
 };

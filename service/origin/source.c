@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/file.h"
-
 struct reader {
     struct sl_arena *arena;
     const struct source_policy *policy;
@@ -91,34 +89,10 @@ static bool read_choice(struct reader *r, const char *key, const struct name *na
     return false;
 }
 
-/* The text of a secret's file without the line end; files are the configuration's privilege. */
-static bool read_secret_file(struct reader *r, const char *key, struct sl_str *out)
-{
-    char name[64];
-    struct sl_str path;
-    snprintf(name, sizeof name, "%s_file", key);
-    if (!r->policy->secret_files || !read_string(r, name, false, &path))
-        return false;
-    struct sl_mapping file;
-    struct sl_error error;
-    const char *terminated = sl_arena_strndup(r->arena, path.data, path.size);
-    if (!terminated || sl_map_file(terminated, &file, &error) != SL_OK) {
-        BAD(r, value_get(r->map, name), name, "%s", terminated ? error.message : "out of memory");
-        return false;
-    }
-    size_t size = file.bytes.size;
-    while (size && (file.bytes.data[size - 1] == '\n' || file.bytes.data[size - 1] == '\r'))
-        size--;
-    char *copy = sl_arena_strndup(r->arena, (const char *)file.bytes.data, size);
-    sl_unmap(&file);
-    *out = (struct sl_str){copy, copy ? size : 0};
-    return copy != NULL;
-}
-
 static bool read_secret(struct reader *r, const char *key, struct sl_secret *out)
 {
     struct sl_str text;
-    if (!read_string(r, key, false, &text) && !read_secret_file(r, key, &text))
+    if (!read_string(r, key, false, &text))
         return false;
     out->hidden = text;
     return true;
@@ -289,7 +263,9 @@ static void read_gcs(struct reader *r, struct source *source)
         source->private_key.hidden = unescaped(r->arena, source->private_key.hidden);
     if (key && email)
         source->bearer_token.hidden = (struct sl_str){NULL, 0};
-    else if (!token)
+    else if (token)
+        source->private_key.hidden = (struct sl_str){NULL, 0};
+    else
         BAD(r, NULL, "private_key", "expected `private_key` and `client_email`, or `bearer_token`");
 }
 
