@@ -227,6 +227,8 @@ enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
 
 static enum sl_code decode_coding(struct sl_bytes in, void *arg, struct decode_sink *sink)
 {
+    if (in.size == 0) /* no body, hence no coding of it */
+        return SL_OK;
     enum sl_code code = decode_bytes(in, *(enum coding *)arg, sink);
     if (code == SL_MALFORMED && !sink->over_limit)
         sink->error->code = code = SL_DOWNLOAD_ERROR;

@@ -128,7 +128,7 @@ static void answers_that_are_none(void *arg)
     expect_body(get(server, "/trailer"), "contents", 8);
     expect_hits(2);
     expect_error(get(server, "/reset"), SL_DOWNLOAD_ERROR, "Empty reply from server");
-    expect_hits(3);
+    expect_hits(4); /* the end of a kept connection says nothing yet: curl asks again on a new one */
     expect_error(get(server, "/short"), SL_DOWNLOAD_ERROR, "transfer closed with 97 bytes remaining to read");
     expect_hits(3);
     expect_error(get(server, "/upgrade"), SL_DOWNLOAD_ERROR, "101 Switching Protocols");
