@@ -30,22 +30,6 @@ static bool field_value(struct sl_str value)
     return true;
 }
 
-static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_str value)
-{
-    struct sl_buf line = {0};
-    sl_buf_str(&line, name);
-    sl_buf_cstr(&line, value.size ? ": " : ";");
-    sl_buf_str(&line, value);
-    sl_buf_u8(&line, 0);
-    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
-    if (line.data)
-        explicit_bzero(line.data, line.size);
-    sl_buf_free(&line);
-    if (longer)
-        *list = longer;
-    return longer != NULL;
-}
-
 /* Fields of the connection and the framing are ours: with them one source could spoil another's answers on a shared
  * connection (RFC 9112, 11.2). The ranges are ours too. */
 static bool ours(struct sl_str name)
@@ -64,6 +48,31 @@ static bool sent(struct sl_str name)
     return token(name) && !ours(name);
 }
 
+/* A header that cannot be sent is the source's fault, not the host's: it is found before anything is counted. */
+static enum sl_code check_headers(const struct fetch_request *request, struct sl_error *error)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (sent(request->headers[i].name) && !field_value(secret_open(request->headers[i].value)))
+            return sl_fail(error, SL_DOWNLOAD_ERROR, "failed to parse header value");
+    return SL_OK;
+}
+
+static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_str value)
+{
+    struct sl_buf line = {0};
+    sl_buf_str(&line, name);
+    sl_buf_cstr(&line, value.size ? ": " : ";");
+    sl_buf_str(&line, value);
+    sl_buf_u8(&line, 0);
+    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
+    if (line.data)
+        explicit_bzero(line.data, line.size);
+    sl_buf_free(&line);
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
 static bool configured(const struct download *d, const struct hop *hop, struct sl_str name)
 {
     for (size_t i = 0; !hop->foreign && i < d->request->header_count; i++)
@@ -72,7 +81,7 @@ static bool configured(const struct download *d, const struct hop *hop, struct s
     return false;
 }
 
-/* The headers of a hop; NULL and an error when one of them cannot be sent. */
+/* The headers of a hop; NULL and an error when out of memory. */
 static struct curl_slist *request_headers(const struct download *d, const struct hop *hop, const char *referer,
                                           const char *range, const char *if_range, struct sl_error *error)
 {
@@ -89,11 +98,6 @@ static struct curl_slist *request_headers(const struct download *d, const struct
         const struct fetch_header *h = &d->request->headers[i];
         if (!sent(h->name))
             continue;
-        if (!field_value(secret_open(h->value))) {
-            curl_slist_free_all(list);
-            sl_fail(error, SL_DOWNLOAD_ERROR, "failed to parse header value");
-            return NULL;
-        }
         ok = add_field(&list, h->name, secret_open(h->value));
     }
     for (size_t i = 0; ok && i < sizeof own / sizeof *own; i++)
@@ -424,6 +428,8 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     *error = (struct sl_error){0};
     d.max_size = request->max_size ? request->max_size : fetch_state.options.max_download_size;
     enum sl_code code = hop_parse(&arena, request->url, &d.first, error);
+    if (code == SL_OK)
+        code = check_headers(request, error);
     if (code == SL_OK && request->deny_list)
         code = deny_check(sl_str(d.first.host), error);
     if (code == SL_OK)
