@@ -20,6 +20,18 @@ static const char *lower(const char *text)
     return text;
 }
 
+/* Whether the URL put together from the parts has the same parts. A host that is decoded may be a number, and then be
+ * another host the next time. */
+static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
+{
+    if (curl_url_set(url, CURLUPART_URL, hop->url, 0) != CURLUE_OK)
+        return false;
+    const char *host = lower(part(arena, url, CURLUPART_HOST, 0)),
+               *port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    const char *user = part(arena, url, CURLUPART_USER, 0);
+    return host && port && !user && strcmp(host, hop->host) == 0 && strcmp(port, hop->port) == 0;
+}
+
 static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, struct sl_error *error)
 {
     hop->scheme = part(arena, url, CURLUPART_SCHEME, 0);
@@ -33,7 +45,7 @@ static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, st
     hop->host = lower(part(arena, url, CURLUPART_HOST, 0));
     hop->port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
     hop->url = part(arena, url, CURLUPART_URL, 0);
-    if (!hop->host || !hop->port || !hop->url || strtol(hop->port, NULL, 10) == 0)
+    if (!hop->host || !hop->port || !hop->url || strtol(hop->port, NULL, 10) == 0 || !stable(arena, url, hop))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "invalid URL");
     return SL_OK;
 }
@@ -98,11 +110,17 @@ const char *fetch_public_url(struct sl_arena *arena, const char *text)
     return out;
 }
 
+/* curl is content with one slash, and then takes for the host what others do not. */
+static size_t scheme_size(const char *text)
+{
+    size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    return strncmp(text + size, "://", 3) == 0 && text[size + 3] != '/' ? size : 0;
+}
+
 bool fetch_url_valid(const char *text)
 {
     CURLU *url = curl_url();
-    bool ok =
-        url && strstr(text, "://") && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+    bool ok = url && scheme_size(text) && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
     curl_url_cleanup(url);
     return ok;
 }
