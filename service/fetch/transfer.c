@@ -281,7 +281,9 @@ static enum sl_code transport_error(const struct transfer *t, struct sl_error *e
         text = "certificate verify failed";
     else if (strstr(text, "SSL routines"))
         text = "SSL error";
-    else if (!text[0] || t->result == CURLE_COULDNT_RESOLVE_PROXY) /* which may quote the proxy's password */
+    else if (strncmp(text, "Unsupported proxy", 17) == 0) /* what follows quotes its URL with the password */
+        text = "Unsupported proxy";
+    else if (!text[0])
         text = curl_easy_strerror(t->result);
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%s", text);
 }

@@ -183,6 +183,17 @@ static bool route(struct call *c)
         return body_answer(c, "Content-Encoding: gzip\r\nContent-Encoding: br\r\n", "x", 1);
     if (starts(c->path, "/nothing"))
         return body_answer(c, "Content-Encoding: gzip\r\n", "", 0);
+    if (starts(c->path, "/wrapped")) { /* as a file, and with a coding of the transfer around it */
+        struct sl_buf file = coded("gzip", contents, SIZE);
+        if (strcmp(c->path, "/wrapped-and-coded") == 0)
+            coded_answer(c, "", "zstd", file.data, file.size);
+        else if (strcmp(c->path, "/wrapped-broken") == 0)
+            body_answer(c, "", file.data, file.size / 2);
+        else
+            body_answer(c, "", file.data, file.size);
+        sl_buf_free(&file);
+        return true;
+    }
     if (starts(c->path, "/bomb"))
         return bomb(c);
     return status_answer(c, 404, "");
@@ -283,6 +294,24 @@ static void codings(void *arg)
     expect_body(get(server, "/nothing"), "", 0);
 }
 
+static void compressed_files(void *arg)
+{
+    char url[128];
+    expect_body(get(server, "/wrapped"), contents, SIZE);
+    expect_body(get(server, "/wrapped-and-coded"), contents, SIZE);
+    free(take_log(server));
+    snprintf(url, sizeof url, "%s/wrapped-broken", server->base);
+    for (int i = 0; i < 3; i++) /* not the host's failure, and nothing to try again */
+        expect_error(get_request((struct fetch_request){.url = url, .deny_list = true}), SL_MALFORMED,
+                     "unexpected end of file");
+    expect_hits(3);
+    snprintf(url, sizeof url, "%s/wrapped-and-coded", server->base);
+    struct got *got = get_request((struct fetch_request){.url = url, .keep_wrapper = true});
+    struct sl_buf file = coded("gzip", contents, SIZE);
+    expect_body(got, file.data, file.size);
+    sl_buf_free(&file);
+}
+
 /* ---- sizes ---- */
 static void nothing_above_the_limit(void *arg)
 {
@@ -319,6 +348,7 @@ static void run(void (*fn)(void *arg), uint64_t max_size)
 {
     struct fetch_options options = open_options();
     options.split_size = SPLIT;
+    options.deny_threshold = 2;
     options.stall_timeout_ns = options.head_timeout_ns = 200 * MS_NS;
     if (max_size)
         options.max_download_size = max_size;
@@ -338,15 +368,20 @@ TEST(a_large_file_comes_in_parts, 0)
 TEST(parts_that_are_not_as_asked_fail, 0)
 TEST(ranges_ignored_or_misunderstood, 0)
 TEST(codings, 0)
+TEST(compressed_files, 0)
 TEST(nothing_above_the_limit, 5)
 TEST(bombs, 0)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_large_file_comes_in_parts),     cmocka_unit_test(test_parts_that_are_not_as_asked_fail),
-        cmocka_unit_test(test_ranges_ignored_or_misunderstood), cmocka_unit_test(test_codings),
-        cmocka_unit_test(test_nothing_above_the_limit),         cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_a_large_file_comes_in_parts),
+        cmocka_unit_test(test_parts_that_are_not_as_asked_fail),
+        cmocka_unit_test(test_ranges_ignored_or_misunderstood),
+        cmocka_unit_test(test_codings),
+        cmocka_unit_test(test_compressed_files),
+        cmocka_unit_test(test_nothing_above_the_limit),
+        cmocka_unit_test(test_bombs),
     };
     fill();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,30 @@ static void allowed_networks(void *arg)
     expect_error(get_as("127.0.0.2", "/", (struct fetch_request){0}), SL_DOWNLOAD_ERROR, "destination is restricted");
 }
 
+/* The operator's proxy may be anywhere; what the URL names is checked all the same. */
+static void proxies(void *arg)
+{
+    expect_body(get_as("public.test", "/", (struct fetch_request){0}), "contents", 8);
+    char *log = take_log(server);
+    assert_true(starts(log, "GET http://public.test:"));
+    assert_non_null(strstr(log, "\r\nProxy-Authorization: Basic dTpwYTU1\r\n"));
+    free(log);
+    static const char *const hosts[] = {"10.0.0.1", "127.0.0.1", "[::1]", "2130706433", "metadata.google.internal"};
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        expect_error(get_as(hosts[i], "/", (struct fetch_request){0}), SL_DOWNLOAD_ERROR, "destination is restricted");
+    assert_int_equal(hits_of(server), 0);
+    const struct got *got = get(NULL, "https://public.test/");
+    expect_error(got, SL_DOWNLOAD_ERROR, NULL);
+    assert_null(strstr(got->error.message, "pa55"));
+}
+
+static void a_proxy_that_is_not_there(void *arg)
+{
+    const struct got *got = get_as("public.test", "/", (struct fetch_request){0});
+    expect_error(got, SL_DOWNLOAD_ERROR, NULL);
+    assert_null(strstr(got->error.message, "pa55"));
+}
+
 /* ---- cancellation ---- */
 static void downloads_end_when_cancelled(void *arg)
 {
@@ -338,12 +362,20 @@ static void no_secrets_in_logs_and_errors(void *arg)
 }
 
 /* ---- harness ---- */
+static const char *proxy; /* of the environment; the server's port goes in */
+
 static void run(void (*fn)(void *arg), void (*adjust)(struct fetch_options *o))
 {
     struct fetch_options options = open_options();
     if (adjust)
         adjust(&options);
     server = server_start(route);
+    if (proxy) {
+        char url[64];
+        snprintf(url, sizeof url, proxy, server->port);
+        setenv("http_proxy", url, 1);
+        setenv("https_proxy", url, 1);
+    }
     with_fetch(&options, fn, NULL);
     server_stop(server);
 }
@@ -408,6 +440,17 @@ TEST(downloads_end_when_cancelled, two_per_host)
 TEST(cancel_at_once, NULL)
 TEST(no_secrets_in_logs_and_errors, connect_100ms)
 
+static void test_proxies(void **state)
+{
+    proxy = "http://u:pa55@127.0.0.1:%u";
+    run(proxies, restricted);
+    proxy = "http://u:pa55@missing.test:%u";
+    run(a_proxy_that_is_not_there, restricted);
+    proxy = "nonsense://u:pa55@127.0.0.1:%u";
+    run(a_proxy_that_is_not_there, restricted);
+    proxy = NULL;
+}
+
 static void test_the_deny_list_can_be_off(void **state)
 {
     run(some_hosts_are_never_blocked, deny_nothing);
@@ -424,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_all_hosts_get_so_many_at_once),
         cmocka_unit_test(test_reserved_addresses),
         cmocka_unit_test(test_allowed_networks),
+        cmocka_unit_test(test_proxies),
         cmocka_unit_test(test_downloads_end_when_cancelled),
         cmocka_unit_test(test_cancel_at_once),
         cmocka_unit_test(test_no_secrets_in_logs_and_errors),

@@ -234,8 +234,11 @@ static inline char *take_log(struct server *s)
 }
 
 /* ---- downloads ---- */
-static inline struct fetch_options open_options(void) /* the defaults, but loopback is allowed */
+static inline struct fetch_options open_options(void) /* the defaults, but loopback is allowed; no proxies */
 {
+    static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++)
+        unsetenv(proxies[i]);
     return (struct fetch_options){.connect_timeout_ns = 5 * S_NS,
                                   .head_timeout_ns = 10 * S_NS,
                                   .max_download_timeout_ns = 300 * S_NS,
@@ -316,9 +319,6 @@ static inline void expect_error(const struct got *got, enum sl_code code, const 
 /* Runs `fn(arg)` as a fiber with downloads. */
 static inline void with_fetch(const struct fetch_options *options, void (*fn)(void *arg), void *arg)
 {
-    static const char *const proxies[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
-    for (size_t i = 0; i < sizeof proxies / sizeof *proxies; i++)
-        unsetenv(proxies[i]);
     log_set_levels("off");
     loop_init(4);
     fetch_init(options);
