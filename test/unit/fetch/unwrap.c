@@ -191,7 +191,7 @@ static void cabinet(unsigned files, unsigned method, const char *name, struct sl
         sl_buf_fill(out, 0, 6);
         sl_buf_u16(out, 0x5000);
         sl_buf_u16(out, 0);
-        sl_buf_u16(out, 0x20);
+        sl_buf_u16(out, 0xA0); /* the name is UTF-8, or so it says */
         sl_buf_add(out, name, strlen(name) + 1);
     }
     for (size_t at = 0; at < SIZE; at += BLOCK) {
