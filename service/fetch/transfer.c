@@ -208,8 +208,49 @@ void transfer_finished(CURL *easy, CURLcode result)
     fiber_wake_all(t->events);
 }
 
+/* libcurl 7.88 closes the socket of an address that did not answer in time and then waits for the time-out of the whole
+ * connect, instead of turning to the next address. Taking back a pause makes it look at the transfer at once; that must
+ * wait until curl has returned. */
+static struct transfer *gone;
+
+static void leave_gone(struct transfer *t)
+{
+    if (!t->gone_link)
+        return;
+    *t->gone_link = t->next_gone;
+    if (t->next_gone)
+        t->next_gone->gone_link = t->gone_link;
+    t->gone_link = NULL;
+}
+
+void transfer_socket_gone(CURL *easy)
+{
+    struct transfer *t = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+    if (!t || t->done || t->head_complete || t->gone_link)
+        return;
+    t->next_gone = gone;
+    t->gone_link = &gone;
+    if (gone)
+        gone->gone_link = &t->next_gone;
+    gone = t;
+}
+
+void transfer_go_on(void)
+{
+    for (struct transfer *t; (t = gone);) {
+        leave_gone(t);
+        if (t->done || t->head_complete)
+            continue;
+        curl_easy_pause(t->easy, CURLPAUSE_ALL);
+        curl_easy_pause(t->easy, CURLPAUSE_CONT);
+    }
+}
+
 void transfer_end(struct transfer *t)
 {
+    t->done = true;
+    leave_gone(t);
     if (t->easy) {
         driver_remove(pool_of(t), t->easy);
         curl_easy_cleanup(t->easy);

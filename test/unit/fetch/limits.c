@@ -277,8 +277,7 @@ static void an_address_that_does_not_answer_is_passed_over(void *arg)
     int clients[4], deaf = deaf_listener(clients);
     uint64_t start = clock_mono_ns();
     expect_body(get_as("half-dead.test", "/", (struct fetch_request){0}), "contents", 8);
-    uint64_t took = clock_mono_ns() - start;
-    printf("took %llu ms\n", (unsigned long long)(took / MS_NS));
+    assert_true(clock_mono_ns() - start < 1900 * MS_NS); /* it had half of the time to connect */
     assert_int_equal(hits_of(server), 1);
     for (int i = 0; i < 4; i++)
         close(clients[i]);
