@@ -212,6 +212,7 @@ void transfer_finished(CURL *easy, CURLcode result)
  * connect, instead of turning to the next address. Taking back a pause makes it look at the transfer at once; that must
  * wait until curl has returned. */
 static struct transfer *gone;
+static bool going_on; /* a pause lets sockets go, too */
 
 static void leave_gone(struct transfer *t)
 {
@@ -227,7 +228,7 @@ void transfer_socket_gone(CURL *easy)
 {
     struct transfer *t = NULL;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
-    if (!t || t->done || t->head_complete || t->gone_link)
+    if (going_on || !t || t->done || t->head_complete || t->gone_link)
         return;
     t->next_gone = gone;
     t->gone_link = &gone;
@@ -238,6 +239,7 @@ void transfer_socket_gone(CURL *easy)
 
 void transfer_go_on(void)
 {
+    going_on = true;
     for (struct transfer *t; (t = gone);) {
         leave_gone(t);
         if (t->done || t->head_complete)
@@ -245,6 +247,7 @@ void transfer_go_on(void)
         curl_easy_pause(t->easy, CURLPAUSE_ALL);
         curl_easy_pause(t->easy, CURLPAUSE_CONT);
     }
+    going_on = false;
 }
 
 void transfer_end(struct transfer *t)

@@ -284,6 +284,35 @@ static void an_address_that_does_not_answer_is_passed_over(void *arg)
     close(deaf);
 }
 
+static void get_half_dead(void *arg)
+{
+    struct sl_error *error = arg;
+    char url[128];
+    int fd = empty_file();
+    snprintf(url, sizeof url, "http://half-dead.test:%u/", server->port);
+    error->code = fetch_get(&(struct fetch_request){.url = url, .source = "test"}, fd, error);
+    close(fd);
+}
+
+/* The refusal comes when the connection is asked for a second time, a second later. */
+static void an_address_that_refuses_late_is_passed_over(void *arg)
+{
+    int clients[4], deaf = deaf_listener(clients);
+    struct sl_error error = {.message = ""};
+    struct fiber_group group;
+    uint64_t start = clock_mono_ns();
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_start(&group, get_half_dead, &error));
+    fiber_sleep(100); /* if it were too short, the refusal would come at once */
+    for (int i = 0; i < 4; i++)
+        close(clients[i]);
+    close(deaf);
+    fiber_group_wait(&group);
+    if (error.code != SL_OK)
+        fail_msg("%s", error.message);
+    assert_true(clock_mono_ns() - start < 4 * S_NS);
+}
+
 /* The operator's proxy may be anywhere; what the URL names is checked all the same. */
 static void proxies(void *arg)
 {
@@ -472,6 +501,7 @@ TEST(reserved_addresses, restricted)
 TEST(allowed_networks, one_address)
 TEST(downloads_end_when_cancelled, two_per_host)
 TEST(cancel_at_once, NULL)
+TEST(an_address_that_refuses_late_is_passed_over, NULL)
 TEST(an_address_that_does_not_answer_is_passed_over, connect_2s)
 TEST(no_secrets_in_logs_and_errors, connect_100ms)
 
@@ -503,6 +533,7 @@ int main(void)
         cmocka_unit_test(test_reserved_addresses),
         cmocka_unit_test(test_allowed_networks),
         cmocka_unit_test(test_an_address_that_does_not_answer_is_passed_over),
+        cmocka_unit_test(test_an_address_that_refuses_late_is_passed_over),
         cmocka_unit_test(test_proxies),
         cmocka_unit_test(test_downloads_end_when_cancelled),
         cmocka_unit_test(test_cancel_at_once),
