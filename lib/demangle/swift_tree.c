@@ -23,6 +23,11 @@ struct node *node_text(struct reader *r, enum node_kind kind, struct sl_str text
     return node;
 }
 
+struct node *node_say(struct reader *r, enum node_kind kind, const char *text)
+{
+    return node_text(r, kind, sl_str(text));
+}
+
 struct node *node_copy(struct reader *r, const struct node *node)
 {
     struct node *copy = node_text(r, node->kind, node->text);
@@ -77,17 +82,17 @@ struct node *node_entity(struct reader *r, enum node_kind kind, struct node *con
 struct node *node_phrase(struct reader *r, const char *before, struct node *first, const char *between,
                          struct node *second)
 {
-    struct node *phrase = node_of(r, N_PHRASE, node_text(r, N_LITERAL, sl_str(before)));
+    struct node *phrase = node_of(r, N_PHRASE, node_say(r, N_LITERAL, before));
     phrase = node_add(r, phrase, first);
     if (!between)
         return phrase;
-    return node_add(r, node_add(r, phrase, node_text(r, N_LITERAL, sl_str(between))), second);
+    return node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, between)), second);
 }
 
 struct node *node_standard(struct reader *r, enum node_kind kind, const char *name)
 {
-    struct node *module = node_text(r, N_MODULE, SL_STR("Swift"));
-    return node_entity(r, kind, module, node_text(r, N_IDENTIFIER, sl_str(name)), NULL, NULL);
+    struct node *module = node_say(r, N_MODULE, "Swift");
+    return node_entity(r, kind, module, node_say(r, N_IDENTIFIER, name), NULL, NULL);
 }
 
 struct node *node_parameter(struct reader *r, uint32_t depth, uint32_t index)
@@ -105,13 +110,27 @@ struct node *node_optional(struct reader *r, struct node *type)
     return node_pair(r, N_BOUND, node_standard(r, N_ENUM, "Optional"), node_of(r, N_LIST, type));
 }
 
-void node_reverse(struct node *node, uint32_t from)
+struct node *node_marked(struct reader *r, const char *prefix, struct node *type)
 {
-    for (uint32_t i = from, j = node->count; i + 1 < j; i++) {
+    return node_add(r, node_say(r, N_MARKED, prefix), type);
+}
+
+struct node *node_effect(struct reader *r, enum effect effect, const char *text)
+{
+    struct node *node = node_say(r, N_EFFECT, text);
+    if (node)
+        node->index = effect;
+    return node;
+}
+
+struct node *node_reverse(struct node *node, uint32_t from)
+{
+    for (uint32_t i = from, j = node ? node->count : 0; i + 1 < j; i++) {
         struct node *last = node->children[--j];
         node->children[j] = node->children[i];
         node->children[i] = last;
     }
+    return node;
 }
 
 struct node *node_child(const struct node *node, uint32_t index)
@@ -122,6 +141,11 @@ struct node *node_child(const struct node *node, uint32_t index)
 bool node_is_type(const struct node *node)
 {
     return node && node->kind >= N_FIRST_TYPE && node->kind <= N_LAST_TYPE;
+}
+
+bool node_is_nominal(const struct node *node)
+{
+    return node && node->kind >= N_FIRST_TYPE && node->kind <= N_LAST_NOMINAL;
 }
 
 bool node_is_context(const struct node *node)
