@@ -176,8 +176,8 @@ struct sl_str name_punycode(struct reader *r, struct sl_str text)
     struct sl_buf out = {0};
     const char *mark = text.size ? memrchr(text.data, '_', text.size) : NULL;
     size_t split = mark ? (size_t)(mark - text.data) : 0, skip = mark ? split + 1 : 0;
-    if (!text_punycode((struct sl_str){text.data, split}, (struct sl_str){text.data + skip, text.size - skip}, 'A', chars,
-                       &count))
+    if (!text_punycode((struct sl_str){text.data, split}, (struct sl_str){text.data + skip, text.size - skip}, 'A',
+                       chars, &count))
         return (struct sl_str){"", 0};
     for (size_t i = 0; i < count; i++) {
         if (chars[i] >= 0xD800 && chars[i] < 0xD880)

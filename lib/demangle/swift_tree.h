@@ -45,7 +45,6 @@ enum node_kind {
 
     /* What a symbol stands for as a whole. */
     N_ATTRIBUTE,   /* text, put before the symbol */
-    N_FORWARDER,   /* an attribute that is put before all others: text */
     N_SPECIALIZED, /* said once, however often it was */
     N_PHRASE,      /* children in a row, N_LITERAL between them */
     N_LITERAL,
@@ -62,7 +61,7 @@ enum node_kind {
     N_SUBSCRIPT,
     N_ACCESSOR, /* text; storage */
     N_INIT,     /* index: 1 = allocating */
-    N_DEINIT,   /* text */
+    N_DEINIT,   /* text; index: 1 = that of a class, else said as `deinit` */
     N_CLOSURE,  /* text, index */
     N_PART_OF,  /* text: a piece of code that belongs to the context; index, NO_INDEX = none */
     N_MACRO,
@@ -83,12 +82,12 @@ enum node_kind {
     N_LAST_CONTEXT = N_BOUND_FUNCTION,
 
     /* Types only. */
-    N_BUILTIN,      /* text */
-    N_BUILTIN_OF,   /* text; N_LIST of arguments */
-    N_PARAMETER,    /* generic parameter: depth, index */
-    N_SELF,         /* of an existential type */
-    N_MEMBER,       /* base, N_ASSOCIATED_NAME or N_IDENTIFIER */
-    N_GENERIC_TYPE, /* signature, type */
+    N_BUILTIN,       /* text */
+    N_BUILTIN_OF,    /* text; N_LIST of arguments */
+    N_PARAMETER,     /* generic parameter: depth, index */
+    N_SELF,          /* of an existential type */
+    N_MEMBER,        /* base, N_ASSOCIATED_NAME or N_IDENTIFIER */
+    N_GENERIC_TYPE,  /* signature, type */
     N_FUNCTION_TYPE, /* text: attribute; parameters, result, N_EFFECT... */
     N_IMPL_FUNCTION, /* see swift_impl.c */
     N_TUPLE,         /* N_TUPLE_ELEMENT... */
@@ -215,11 +214,12 @@ struct node *name_standard_type(struct reader *r); /* S */
 
 /* swift_entity.c */
 struct node *entity_nominal(struct reader *r, enum node_kind kind);
-struct node *entity_extension(struct reader *r); /* E */
-struct node *entity_function(struct reader *r);  /* F */
-struct node *entity_variable(struct reader *r);  /* v */
-struct node *entity_subscript(struct reader *r); /* i */
-struct node *entity_part(struct reader *r);      /* f */
+struct node *entity_extension(struct reader *r);     /* E */
+struct node *entity_function(struct reader *r);      /* F */
+struct node *entity_variable(struct reader *r);      /* v */
+struct node *entity_subscript(struct reader *r);     /* i */
+struct node *entity_part(struct reader *r);          /* f */
+struct node *entity_type_mangling(struct reader *r); /* D */
 
 /* swift_type.c */
 struct node *type_builtin(struct reader *r); /* B */
@@ -238,11 +238,11 @@ struct node *type_integer(struct reader *r);    /* $ */
 struct node *impl_function(struct reader *r); /* I */
 
 /* swift_generic.c */
-struct node *generic_parameter(struct reader *r);              /* q */
+struct node *generic_parameter(struct reader *r);                 /* q */
 struct node *generic_member(struct reader *r, struct node *base); /* one associated type of `base` */
 struct node *generic_path(struct reader *r, struct node *base);   /* a chain of them */
 struct node *generic_name(struct reader *r);
-bool generic_names(struct reader *r);                          /* pops a chain */
+struct node *generic_names(struct reader *r);                  /* a chain without the base */
 struct node *generic_requirement(struct reader *r);            /* R */
 struct node *generic_signature(struct reader *r, bool counts); /* l, r */
 struct node *generic_conformance(struct reader *r);            /* pops a conformance; the conforming type */
