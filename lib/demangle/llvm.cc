@@ -27,7 +27,6 @@ static void *symloom_limited_realloc(void *buffer, size_t size)
 #define realloc symloom_limited_realloc
 #include "llvm/Demangle/Utility.h"
 #undef realloc
-#include "llvm/Demangle/Demangle.h"
 #include "llvm/Demangle/ItaniumDemangle.h"
 #include "llvm/Demangle/MicrosoftDemangle.h"
 
@@ -203,13 +202,4 @@ size_t demangle_microsoft(const char *name, size_t size, int full, char *out, si
     } catch (const TooLong &) {
         return 0;
     }
-}
-
-size_t demangle_rust_v0(const char *name, char *out, size_t capacity)
-{
-    int status = 0;
-    char *text = llvm::rustDemangle(name, nullptr, nullptr, &status);
-    size_t size = text && status == 0 ? copy_out(text, std::strlen(text), out, capacity) : 0;
-    std::free(text);
-    return size;
 }

@@ -11,7 +11,6 @@ extern "C" {
 
 size_t demangle_itanium(const char *name, size_t size, int return_types, char *out, size_t capacity);
 size_t demangle_microsoft(const char *name, size_t size, int full, char *out, size_t capacity);
-size_t demangle_rust_v0(const char *name, char *out, size_t capacity);
 
 #ifdef __cplusplus
 }

@@ -11,9 +11,3 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit);
 /* What follows the mangling proper: nothing for `.llvm.<anything>`, which tells of the compiler's inner life only. False
  * when `rest` is no suffix at all. */
 bool rust_suffix(struct sl_str rest, struct sl_str *shown);
-
-/* The value of a hexadecimal digit; -1 = none. */
-int rust_hex_digit(char c);
-
-/* Appends a code point as UTF-8. */
-void rust_add_char(struct sl_buf *out, uint32_t c);

@@ -2,29 +2,7 @@
  * identifier in C++ is escaped inside: `$LT$`, `$u20$`, `..`. */
 #include "demangle/rust.h"
 
-int rust_hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-void rust_add_char(struct sl_buf *out, uint32_t c)
-{
-    if (c < 0x80) {
-        sl_buf_u8(out, (uint8_t)c);
-    } else if (c < 0x800) {
-        sl_buf_u8(out, (uint8_t)(0xC0 | c >> 6));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c & 63)));
-    } else {
-        if (c >= 0x10000)
-            sl_buf_u8(out, (uint8_t)(0xF0 | c >> 18));
-        sl_buf_u8(out, (uint8_t)(c >= 0x10000 ? 0x80 | (c >> 12 & 63) : 0xE0 | c >> 12));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 63)));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c & 63)));
-    }
-}
+#include "demangle/text.h"
 
 bool rust_suffix(struct sl_str rest, struct sl_str *shown)
 {
@@ -59,7 +37,7 @@ static bool is_hash(struct sl_str id)
     if (id.size != 17 || id.data[0] != 'h')
         return false;
     for (size_t i = 1; i < id.size; i++)
-        if (rust_hex_digit(id.data[i]) < 0 || (id.data[i] >= 'A' && id.data[i] <= 'F'))
+        if (text_hex_digit(id.data[i]) < 0 || (id.data[i] >= 'A' && id.data[i] <= 'F'))
             return false;
     return true;
 }
@@ -81,14 +59,14 @@ static bool add_escape(struct sl_buf *out, struct sl_str escape)
     if (escape.size < 2 || escape.size > 7 || escape.data[0] != 'u')
         return false;
     for (size_t i = 1; i < escape.size; i++) {
-        int digit = rust_hex_digit(escape.data[i]);
+        int digit = text_hex_digit(escape.data[i]);
         if (digit < 0)
             return false;
         code = code << 4 | (uint32_t)digit;
     }
     if (code < 0x20 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
         return false;
-    rust_add_char(out, code);
+    text_add_char(out, code);
     return true;
 }
 

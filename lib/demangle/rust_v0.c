@@ -2,7 +2,11 @@
  * can name exponentially long texts; the output limit ends them, and where nothing is shown they are not followed. */
 #include "demangle/rust.h"
 
-enum { MAX_DEPTH = 160, MAX_STEPS = 1 << 16, MAX_IDENTIFIER = 256 };
+#include "demangle/text.h"
+
+#include <stdio.h>
+
+enum { MAX_DEPTH = 160, MAX_STEPS = 1 << 16 };
 
 struct v0 {
     struct sl_str text; /* behind `_R` */
@@ -99,7 +103,7 @@ static struct sl_str hex_digits(struct v0 *v)
 {
     size_t start = v->at;
     for (char c = next(v); !v->failed && c != '_'; c = next(v))
-        if (rust_hex_digit(c) < 0 || (c >= 'A' && c <= 'F'))
+        if (text_hex_digit(c) < 0 || (c >= 'A' && c <= 'F'))
             fail(v);
     return v->failed ? (struct sl_str){"", 0} : (struct sl_str){v->text.data + start, v->at - 1 - start};
 }
@@ -131,7 +135,7 @@ static void show_number(struct v0 *v, uint64_t value)
 static void show_char(struct v0 *v, uint32_t c)
 {
     struct sl_buf text = {0};
-    rust_add_char(&text, c);
+    text_add_char(&text, c);
     show(v, sl_buf_view(&text));
     sl_buf_free(&text);
 }
@@ -194,54 +198,19 @@ static struct identifier undisambiguated(struct v0 *v)
     return id;
 }
 
-/* RFC 3492, 6.2; false when it is not Punycode. */
 static bool decode_punycode(struct identifier id, uint32_t *chars, size_t *count)
 {
-    enum { BASE = 36, T_MIN = 1, T_MAX = 26, SKEW = 38, DAMP = 700 };
-    uint64_t n = 0x80, i = 0, bias = 72;
-    size_t at = 0, size = 0;
-    if (id.ascii.size > MAX_IDENTIFIER)
+    if (!text_punycode(id.ascii, id.punycode, '0', chars, count))
         return false;
-    for (; size < id.ascii.size; size++)
-        chars[size] = (uint8_t)id.ascii.data[size];
-    for (bool first = true; at < id.punycode.size; first = false) {
-        uint64_t delta = 0, weight = 1;
-        for (uint64_t k = BASE;; k += BASE) {
-            if (at == id.punycode.size || weight > UINT32_MAX || delta > UINT32_MAX)
-                return false;
-            char c = id.punycode.data[at++];
-            uint64_t digit = c >= 'a' && c <= 'z' ? (uint64_t)(c - 'a') : c >= '0' && c <= '9' ? (uint64_t)(c - '0') + 26 : BASE;
-            uint64_t t = k <= bias + T_MIN ? T_MIN : k >= bias + T_MAX ? T_MAX : k - bias;
-            if (digit == BASE)
-                return false;
-            delta += digit * weight;
-            if (digit < t)
-                break;
-            weight *= BASE - t;
-        }
-        if (size == MAX_IDENTIFIER)
+    for (size_t i = 0; i < *count; i++)
+        if (chars[i] >= 0xD800 && chars[i] < 0xE000)
             return false;
-        size++;
-        i += delta;
-        n += i / size;
-        i %= size;
-        if (n > 0x10FFFF || (n >= 0xD800 && n < 0xE000))
-            return false;
-        memmove(chars + i + 1, chars + i, (size - 1 - i) * sizeof *chars);
-        chars[i++] = (uint32_t)n;
-        delta = first ? delta / DAMP : delta / 2;
-        delta += delta / size;
-        for (bias = 0; delta > (BASE - T_MIN) * T_MAX / 2; bias += BASE)
-            delta /= BASE - T_MIN;
-        bias += (BASE - T_MIN + 1) * delta / (delta + SKEW);
-    }
-    *count = size;
     return true;
 }
 
 static void show_identifier(struct v0 *v, struct identifier id)
 {
-    uint32_t chars[MAX_IDENTIFIER];
+    uint32_t chars[TEXT_MAX_PUNYCODE];
     size_t count;
     if (!id.punycode.size) {
         show(v, id.ascii);
@@ -451,9 +420,9 @@ static void path(struct v0 *v, bool value)
 
 static const char *basic_type(char c)
 {
-    static const char *const names[26] = {"i8",  "bool", "char", "f64",  "str", "f32", NULL,  "u8",  "isize",
-                                          "usize", NULL, "i32",  "u32",  "i128", "u128", "_",  NULL,  NULL,
-                                          "i16", "u16",  "()",   "...",  NULL,  "i64", "u64", "!"};
+    static const char *const names[26] = {"i8",    "bool", "char", "f64", "str",  "f32",  NULL,  "u8", "isize",
+                                          "usize", NULL,   "i32",  "u32", "i128", "u128", "_",   NULL, NULL,
+                                          "i16",   "u16",  "()",   "...", NULL,   "i64",  "u64", "!"};
     return c >= 'a' && c <= 'z' ? names[c - 'a'] : NULL;
 }
 
@@ -589,7 +558,7 @@ static bool hex_value(struct sl_str digits, uint64_t *value)
     if (digits.size - i > 16)
         return false;
     for (*value = 0; i < digits.size; i++)
-        *value = *value << 4 | (uint64_t)rust_hex_digit(digits.data[i]);
+        *value = *value << 4 | (uint64_t)text_hex_digit(digits.data[i]);
     return true;
 }
 
@@ -629,7 +598,7 @@ static void string(struct v0 *v)
         uint32_t c = 0;
         unsigned rest = 0;
         do {
-            uint32_t byte = (uint32_t)(rust_hex_digit(digits.data[i]) << 4 | rust_hex_digit(digits.data[i + 1]));
+            uint32_t byte = (uint32_t)(text_hex_digit(digits.data[i]) << 4 | text_hex_digit(digits.data[i + 1]));
             i += 2;
             if (rest) {
                 c = c << 6 | (byte & 63);
@@ -758,7 +727,8 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
         skip++;
     if (name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' || name.data[skip + 1] > 'Z')
         return false;
-    struct v0 v = {.text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};
+    struct v0 v = {
+        .text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};
     struct sl_str suffix;
     path(&v, true);
     if (peek(&v) >= 'A' && peek(&v) <= 'Z') { /* the crate that instantiated a generic */

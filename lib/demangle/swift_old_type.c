@@ -230,10 +230,9 @@ static struct node *tuple(struct reader *r, bool variadic)
     struct node *node = node_new(r, N_TUPLE), *last = NULL;
     while (node && !reader_eat(r, '_')) {
         char c = reader_peek(r);
-        struct node *label = (c >= '0' && c <= '9') || c == 'o' || c == 'X' ? NULL : NULL;
         last = node_new(r, N_TUPLE_ELEMENT);
         if (c >= '0' && c <= '9' && last) {
-            label = old_identifier(r);
+            const struct node *label = old_identifier(r);
             if (!label)
                 return NULL;
             last->text = label->text;
@@ -317,7 +316,7 @@ static struct node *impl_parts(struct reader *r, struct node *function, enum rol
     return function;
 }
 
-static struct node *impl_function(struct reader *r)
+static struct node *intermediate_function(struct reader *r)
 {
     struct node *function = impl_attribute(r, node_new(r, N_IMPL_FUNCTION), convention(r, CALLEE));
     if (reader_eat(r, 'C'))
@@ -341,7 +340,7 @@ static struct node *metatype(struct reader *r, enum node_kind kind)
 static struct node *special(struct reader *r)
 {
     switch (reader_next(r)) {
-    case 'F': return impl_function(r);
+    case 'F': return intermediate_function(r);
     case 'M': return metatype(r, N_METATYPE);
     case 'P': return reader_eat(r, 'M') ? metatype(r, N_EXISTENTIAL_METATYPE) : NULL;
     case 'b': return node_marked(r, "@box ", old_type(r));

@@ -1,6 +1,8 @@
 /* Prints symbols and declarations in the style of crash reports: no modules, no private discriminators. */
 #include "demangle/swift_print.h"
 
+#include <stdio.h>
+
 enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
 
 /* ---- text ---- */

@@ -154,7 +154,7 @@ void print_function_type(struct printer *p, const struct node *type, const struc
         result(p, type);
 }
 
-static void impl_function(struct printer *p, const struct node *function)
+static void intermediate_function(struct printer *p, const struct node *function)
 {
     enum node_kind state = N_IMPL_ATTRIBUTE;
     uint32_t i = 0;
@@ -348,7 +348,7 @@ void print_type(struct printer *p, const struct node *type)
     case N_MEMBER: print_list(p, type, 0, "."); break;
     case N_GENERIC_TYPE: generic(p, type); break;
     case N_FUNCTION_TYPE: print_function_type(p, type, NULL, NULL); break;
-    case N_IMPL_FUNCTION: impl_function(p, type); break;
+    case N_IMPL_FUNCTION: intermediate_function(p, type); break;
     case N_TUPLE: tuple(p, type); break;
     case N_MARKED:
         print_text(p, type->text);

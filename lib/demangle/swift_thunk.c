@@ -2,6 +2,8 @@
  * symbol they belong to; those that the printed style leaves out have an empty text. */
 #include "demangle/swift_tree.h"
 
+#include <stdio.h>
+
 static struct node *attribute(struct reader *r, const char *text)
 {
     return node_say(r, N_ATTRIBUTE, text);

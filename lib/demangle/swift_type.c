@@ -1,6 +1,8 @@
 /* Types of the current Swift mangling. */
 #include "demangle/swift_tree.h"
 
+#include <stdio.h>
+
 /* ---- built-in types ---- */
 
 static const struct {
