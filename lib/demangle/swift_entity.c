@@ -202,11 +202,8 @@ static struct node *macro_site(struct reader *r)
     struct node *file = reader_pop_kind(r, N_IDENTIFIER), *module = reader_pop_module(r);
     if (!file || !module)
         return NULL;
-    struct sl_str name = file->text;
-    if (name.size > 2 && name.data[0] == '`') /* put there because of its dot */
-        name = (struct sl_str){name.data + 1, name.size - 2};
     struct sl_buf text = {0};
-    sl_buf_printf(&text, "file " SL_STR_FMT " line %u column %u", SL_STR_ARG(name), line, column);
+    sl_buf_printf(&text, "file " SL_STR_FMT " line %u column %u", SL_STR_ARG(file->text), line, column);
     struct node *site = node_put(r, formatted(r, N_ANONYMOUS, &text), module);
     sl_buf_free(&text);
     return site;

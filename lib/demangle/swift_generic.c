@@ -271,12 +271,10 @@ static bool takes_arguments(const struct node *node)
 {
     switch (node->kind) {
     case N_VARIABLE:
-    case N_ACCESSOR:
     case N_SUBSCRIPT:
     case N_CLOSURE:
     case N_PART_OF:
-    case N_STATIC:
-    case N_DEINIT: return false;
+    case N_STATIC: return false;
     default: return true;
     }
 }

@@ -31,4 +31,5 @@ void print_signature(struct printer *p, const struct node *signature);
  * NULL. */
 void print_function_type(struct printer *p, const struct node *type, const struct node *labels,
                          const struct node *arguments);
-bool print_is_function(const struct node *type); /* generic ones as well */
+/* Whether a declaration of the type is shown with its parameters: functions, generic or not, of no special kind. */
+bool print_is_function(const struct node *type);

@@ -69,7 +69,10 @@ static const struct node *without_signature(const struct node *type)
 bool print_is_function(const struct node *type)
 {
     type = without_signature(type);
-    return type && type->kind == N_FUNCTION_TYPE;
+    if (!type || type->kind != N_FUNCTION_TYPE)
+        return false;
+    return !type->text.size || sl_str_equal(type->text, SL_STR("@convention(c) ")) ||
+           sl_str_equal(type->text, SL_STR("@convention(thin) "));
 }
 
 static void element(struct printer *p, const struct node *element, bool label)
@@ -238,6 +241,10 @@ static void bound(struct printer *p, const struct node *type)
     } else if ((arguments->count == 1 && is_standard(nominal, "Array")) ||
                (arguments->count == 2 && is_standard(nominal, "Dictionary"))) {
         bracketed(p, arguments);
+    } else if (nominal->kind == N_PROTOCOL) { /* an alias in a protocol is reached through a type that conforms */
+        print_list(p, arguments, 0, ", ");
+        print_say(p, " as ");
+        print_node(p, nominal);
     } else {
         print_node(p, nominal);
         print_say(p, "<");
@@ -326,7 +333,8 @@ static void generic(struct printer *p, const struct node *type)
 {
     const struct node *inner = node_child(type, 1);
     print_signature(p, node_child(type, 0));
-    print_say(p, print_is_function(inner) ? "" : " ");
+    bool plain = inner->kind == N_GENERIC_TYPE || (inner->kind == N_FUNCTION_TYPE && !inner->text.size);
+    print_say(p, plain ? "" : " ");
     print_node(p, inner);
 }
 

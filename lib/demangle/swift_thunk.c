@@ -305,13 +305,13 @@ static struct node *outlined_variable(struct reader *r)
     return numbered(r, reader_eat(r, 'r') ? "outlined read-only object" : "outlined variable", number);
 }
 
-/* The kind of method, then for each parameter and the result whether it is bridged. */
+/* The kind of method, then for each parameter and the result whether it is bridged or guaranteed. */
 static struct node *bridged_method(struct reader *r)
 {
     size_t start = r->at;
     if (!reader_eat(r, 'a') && !reader_eat(r, 'p') && !reader_eat(r, 'm'))
         return NULL;
-    while (reader_eat(r, 'n') || reader_eat(r, 'b'))
+    while (reader_eat(r, 'n') || reader_eat(r, 'b') || reader_eat(r, 'g'))
         ;
     struct sl_str kinds = {r->text.data + start, r->at - start};
     if (!reader_eat(r, '_'))

@@ -160,19 +160,11 @@ bool node_is_name(const struct node *node)
 
 /* ---- names ---- */
 
-static bool is_plain(uint32_t c, bool first)
-{
-    return c >= 0x80 || c == '_' || c == '$' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (!first && c >= '0' && c <= '9');
-}
-
-/* ASCII that an identifier cannot have was moved to the surrogates, which no text has, before it was encoded. A name with
- * such characters is a raw one: `between backticks`. */
+/* ASCII that an identifier cannot have was moved to the surrogates, which no text has, before it was encoded. */
 struct sl_str name_punycode(struct reader *r, struct sl_str text)
 {
     uint32_t chars[TEXT_MAX_PUNYCODE];
     size_t count;
-    bool raw = false;
     struct sl_buf out = {0};
     const char *mark = text.size ? memrchr(text.data, '_', text.size) : NULL;
     size_t split = mark ? (size_t)(mark - text.data) : 0, skip = mark ? split + 1 : 0;
@@ -184,14 +176,9 @@ struct sl_str name_punycode(struct reader *r, struct sl_str text)
             chars[i] -= 0xD800;
         if ((chars[i] >= 0xD800 && chars[i] < 0xE000) || chars[i] < 0x20)
             return (struct sl_str){"", 0};
-        raw |= !is_plain(chars[i], i == 0);
     }
-    if (raw)
-        sl_buf_u8(&out, '`');
     for (size_t i = 0; i < count; i++)
         text_add_char(&out, chars[i]);
-    if (raw)
-        sl_buf_u8(&out, '`');
     char *copy = out.failed ? NULL : sl_arena_strndup(&r->arena, (const char *)out.data, out.size);
     struct sl_str name = {copy ? copy : "", copy ? out.size : 0};
     sl_buf_free(&out);
