@@ -6,9 +6,11 @@
 #include "demangle/text.h"
 
 enum {
+    MAX_NAME = 64 * 1024,
     MAX_OUTPUT = 4096,
+    MAX_RUST_OUTPUT = 16 * 1024, /* generics are spelled out in full */
     /* Bounds the recursion of LLVM's demanglers, and with it the stack: see llvm.h. */
-    MAX_NAME = 4096,
+    MAX_CPP_NAME = 4096,
 };
 
 static bool starts(struct sl_str name, const char *prefix)
@@ -71,34 +73,28 @@ static struct sl_str without_hash_suffix(struct sl_str name)
     return (struct sl_str){name.data, name.size - 33};
 }
 
+/* Exactly one underscore stands before the `Z`, except for the blocks of functions, which have two more. */
 static bool demangle_cpp(struct sl_str name, bool full, struct sl_buf *out)
 {
     char readable[MAX_OUTPUT];
     size_t prefix = itanium_prefix(name);
-    if (!prefix)
+    if (!prefix || name.size > MAX_CPP_NAME)
         return false;
     name = without_hash_suffix(name);
-    /* `.isra.0` and its like stand behind the mangling (Itanium ABI, 5.1.1: vendor suffixes begin with a dot). */
-    const char *dot = memchr(name.data, '.', name.size);
-    struct sl_str suffix = dot ? (struct sl_str){dot, name.size - (size_t)(dot - name.data)} : (struct sl_str){"", 0};
-    name.size -= suffix.size;
-    const char *begin = name.data + prefix - 2; /* exactly one underscore */
-    size_t size = demangle_itanium(begin, name.size - (prefix - 2), full, readable, sizeof readable);
-    if (!size || size + suffix.size + 9 > MAX_OUTPUT)
-        return false;
+    size_t skip = prefix - 2,
+           size = demangle_itanium(name.data + skip, name.size - skip, full, readable, sizeof readable);
+    if (!size && prefix > 3)
+        size = demangle_itanium(name.data, name.size, full, readable, sizeof readable);
     sl_buf_add(out, readable, size);
-    if (suffix.size > 1) {
-        sl_buf_cstr(out, " [clone ");
-        sl_buf_str(out, suffix);
-        sl_buf_cstr(out, "]");
-    }
-    return true;
+    return size > 0;
 }
 
 /* LLVM writes `void *`, `T const &` and `deleting dtor'`; here the sigil touches the type and words are written out. */
 static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
 {
     char readable[MAX_OUTPUT];
+    if (name.size > MAX_CPP_NAME)
+        return false;
     if (starts(name, "@?"))
         name = (struct sl_str){name.data + 1, name.size - 1};
     size_t size = demangle_microsoft(name.data, name.size, full, readable, sizeof readable);
@@ -144,7 +140,7 @@ static bool demangle(struct sl_str name, enum sl_language language, bool full, s
         sl_buf_str(out, name);
         return true;
     case SL_LANG_CPP: return is_microsoft(name) ? demangle_msvc(name, full, out) : demangle_cpp(name, full, out);
-    case SL_LANG_RUST: return rust_v0(name, out, MAX_OUTPUT) || rust_legacy(name, out, MAX_OUTPUT);
+    case SL_LANG_RUST: return rust_v0(name, out, MAX_RUST_OUTPUT) || rust_legacy(name, out, MAX_RUST_OUTPUT);
     case SL_LANG_SWIFT: return swift_demangle(name, full, out, MAX_OUTPUT - 1);
     default: return false;
     }
@@ -159,7 +155,7 @@ static bool demangle_checked(struct sl_str name, enum sl_language language, bool
         sl_buf_str(out, name);
         return true;
     }
-    if (!demangle(name, language, full, out) || out->size - start > MAX_OUTPUT) {
+    if (!demangle(name, language, full, out)) {
         out->size = start;
         return false;
     }
