@@ -89,7 +89,60 @@ static bool demangle_cpp(struct sl_str name, bool full, struct sl_buf *out)
     return size > 0;
 }
 
-/* LLVM writes `void *`, `T const &` and `deleting dtor'`; here the sigil touches the type and words are written out. */
+/* Where the name of the function begins that `text`, behind a back quote, has as a scope: behind access, `static` and the
+ * return type, which end at the last space before the parameters. 0: it is no function, or one that cannot be told. */
+static size_t scope_name(struct sl_str text)
+{
+    size_t start = 0;
+    int depth = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c == '(' && depth == 0)
+            return i > start ? start : 0;
+        if (c == '\'' && depth == 0)
+            return 0;
+        depth += (c == '<' || c == '`') - (c == '>' || c == '\'');
+        bool conversion = i >= 8 && memcmp(text.data + i - 8, "operator", 8) == 0;
+        if (c == ' ' && depth == 0 && !conversion)
+            start = i + 1;
+    }
+    return 0;
+}
+
+static size_t calling_convention(struct sl_str text)
+{
+    static const char *const words[] = {"__cdecl ",   "__stdcall ", "__thiscall ", "__fastcall ", "__vectorcall ",
+                                        "__clrcall ", "__pascal ",  "__eabi ",     "__swiftcall "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (starts(text, words[i]))
+            return strlen(words[i]);
+    return 0;
+}
+
+/* LLVM writes `void *`, `T const &` and `deleting dtor'`; here the sigil touches the type and words are written out. It
+ * also leaves the conventions of pointers to functions, and all about functions that are scopes. */
+static void add_microsoft(struct sl_str text, bool full, struct sl_buf *out)
+{
+    char before = ' ';
+    for (size_t i = 0, skip; i < text.size; i += skip) {
+        struct sl_str rest = {text.data + i, text.size - i};
+        char c = rest.data[0];
+        skip = 1;
+        if (starts(rest, " dtor'")) {
+            sl_buf_cstr(out, " destructor'");
+            skip = 6;
+        } else if (c == '_' && (before == ' ' || before == '(') && calling_convention(rest)) {
+            skip = calling_convention(rest);
+        } else if (c == '`' && !full) {
+            sl_buf_u8(out, '`');
+            skip += scope_name((struct sl_str){rest.data + 1, rest.size - 1});
+        } else if (c != ' ' || rest.size < 2 || (rest.data[1] != '*' && rest.data[1] != '&') || before == ',') {
+            sl_buf_u8(out, (uint8_t)c);
+        }
+        before = rest.data[skip - 1];
+    }
+}
+
 static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
 {
     char readable[MAX_OUTPUT];
@@ -98,17 +151,7 @@ static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
     if (starts(name, "@?"))
         name = (struct sl_str){name.data + 1, name.size - 1};
     size_t size = demangle_microsoft(name.data, name.size, full, readable, sizeof readable);
-    for (size_t i = 0; i < size; i++) {
-        if (size - i >= 6 && memcmp(readable + i, " dtor'", 6) == 0) {
-            sl_buf_cstr(out, " destructor'");
-            i += 5;
-            continue;
-        }
-        bool hug = readable[i] == ' ' && i + 1 < size && (readable[i + 1] == '*' || readable[i + 1] == '&') && i > 0 &&
-                   readable[i - 1] != ',';
-        if (!hug)
-            sl_buf_u8(out, (uint8_t)readable[i]);
-    }
+    add_microsoft((struct sl_str){readable, size}, full, out);
     return size > 0;
 }
 
