@@ -64,7 +64,8 @@ static bool add_escape(struct sl_buf *out, struct sl_str escape)
             return false;
         code = code << 4 | (uint32_t)digit;
     }
-    if (code < 0x20 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+    bool control = code < 0x20 || (code >= 0x7F && code < 0xA0);
+    if (control || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
         return false;
     text_add_char(out, code);
     return true;

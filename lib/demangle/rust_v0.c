@@ -261,10 +261,10 @@ static void show_lifetime(struct v0 *v, uint64_t index)
         return;
     }
     uint64_t depth = v->lifetimes - index;
-    char letter[3] = {'\'', (char)('a' + depth % 26), '\0'};
+    char letter[3] = {'\'', depth < 26 ? (char)('a' + depth) : '_', '\0'};
     say(v, letter);
     if (depth >= 26)
-        show_number(v, depth / 26);
+        show_number(v, depth);
 }
 
 /* `G`: shows `for<'a, 'b> ` and returns how many lifetimes it binds. */
@@ -648,9 +648,13 @@ static void structure(struct v0 *v)
     }
 }
 
-/* Constants that are more than a literal stand in braces among generic arguments. */
+/* Constants that are more than a literal stand in braces among generic arguments; text behind a reference is a literal. */
 static void compound_constant(struct v0 *v, char tag, bool value)
 {
+    if (tag == 'R' && eat(v, 'e')) {
+        string(v);
+        return;
+    }
     say(v, value ? "" : "{");
     switch (tag) {
     case 'e':
@@ -659,10 +663,6 @@ static void compound_constant(struct v0 *v, char tag, bool value)
         break;
     case 'R':
     case 'Q':
-        if (tag == 'R' && eat(v, 'e')) {
-            string(v);
-            break;
-        }
         say(v, tag == 'R' ? "&" : "&mut ");
         constant(v, true);
         break;
