@@ -89,8 +89,9 @@ static bool demangle_cpp(struct sl_str name, bool full, struct sl_buf *out)
     return size > 0;
 }
 
-/* Where the name of the function begins that `text`, behind a back quote, has as a scope: behind access, `static` and the
- * return type, which end at the last space before the parameters. 0: it is no function, or one that cannot be told. */
+/* Where the name of the function begins that `text`, behind a back quote, has as a scope: behind access, `static` and
+ * the return type, which end at the last space before the parameters. 0: it is no function, or one that cannot be
+ * told. */
 static size_t scope_name(struct sl_str text)
 {
     size_t start = 0;

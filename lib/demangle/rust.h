@@ -8,6 +8,6 @@
 bool rust_legacy(struct sl_str name, struct sl_buf *out, size_t limit);
 bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit);
 
-/* What follows the mangling proper: nothing for `.llvm.<anything>`, which tells of the compiler's inner life only. False
- * when `rest` is no suffix at all. */
+/* What follows the mangling proper: nothing for `.llvm.<anything>`, which tells of the compiler's inner life only.
+ * False when `rest` is no suffix at all. */
 bool rust_suffix(struct sl_str rest, struct sl_str *shown);

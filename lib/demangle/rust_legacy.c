@@ -1,5 +1,5 @@
-/* The legacy scheme looks like a nested C++ name: `_ZN` <length><identifier>... `17h<16 hex digits>` `E`. What is not an
- * identifier in C++ is escaped inside: `$LT$`, `$u20$`, `..`. */
+/* The legacy scheme looks like a nested C++ name: `_ZN` <length><identifier>... `17h<16 hex digits>` `E`. What is not
+ * an identifier in C++ is escaped inside: `$LT$`, `$u20$`, `..`. */
 #include "demangle/rust.h"
 
 #include "demangle/text.h"
@@ -11,9 +11,6 @@ bool rust_suffix(struct sl_str rest, struct sl_str *shown)
         return true;
     if (rest.data[0] != '.')
         return false;
-    for (size_t i = 0; i < rest.size; i++)
-        if (rest.data[i] <= ' ' || rest.data[i] >= 0x7F)
-            return false;
     const char *llvm = memmem(rest.data, rest.size, ".llvm.", 6);
     if (llvm)
         shown->size = (size_t)(llvm - rest.data);
@@ -100,7 +97,8 @@ bool rust_legacy(struct sl_str name, struct sl_buf *out, size_t limit)
     struct sl_str id, hash = {NULL, 0}, suffix;
     while (underscores < name.size && underscores < 5 && name.data[underscores] == '_')
         underscores++;
-    if (underscores > 4 || name.size < underscores + 2 || memcmp(name.data + underscores, "ZN", 2) != 0)
+    if (underscores > 4 || !text_is_plain(name) || name.size < underscores + 2 ||
+        memcmp(name.data + underscores, "ZN", 2) != 0)
         return false;
     struct sl_str body = {name.data + underscores + 2, name.size - underscores - 2};
     for (bool first = true; next_identifier(&body, &id);) {

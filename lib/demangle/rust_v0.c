@@ -1,5 +1,5 @@
-/* The v0 scheme (RFC 2603): a prefix grammar of paths, types and constants with references back into the name. References
- * can name exponentially long texts; the output limit ends them, and where nothing is shown they are not followed. */
+/* The v0 scheme (RFC 2603): a prefix grammar of paths, types and constants with references back into the name. They can
+ * name exponentially long texts; the output limit ends them, and where nothing is shown they are not followed. */
 #include "demangle/rust.h"
 
 #include "demangle/text.h"
@@ -648,7 +648,7 @@ static void structure(struct v0 *v)
     }
 }
 
-/* Constants that are more than a literal stand in braces among generic arguments; text behind a reference is a literal. */
+/* Constants that are more than a literal stand in braces among generic arguments; text behind a reference is one. */
 static void compound_constant(struct v0 *v, char tag, bool value)
 {
     if (tag == 'R' && eat(v, 'e')) {
@@ -725,7 +725,8 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     size_t skip = 0;
     while (skip < 2 && skip < name.size && name.data[skip] == '_')
         skip++;
-    if (name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' || name.data[skip + 1] > 'Z')
+    if (!text_is_plain(name) || name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' ||
+        name.data[skip + 1] > 'Z')
         return false;
     struct v0 v = {
         .text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};

@@ -1,6 +1,7 @@
 #include "demangle/swift.h"
 
 #include "demangle/swift_tree.h"
+#include "demangle/text.h"
 
 enum { MAX_MEMORY = 4 << 20 };
 
@@ -20,7 +21,7 @@ bool swift_demangle(struct sl_str name, bool returns, struct sl_buf *out, size_t
     size_t prefix = 0;
     while (prefix < COUNT && !sl_str_starts(name, sl_str(prefixes[prefix])))
         prefix++;
-    if (prefix == COUNT)
+    if (prefix == COUNT || !text_is_plain(name))
         return false;
     size_t skip = strlen(prefixes[prefix]);
     struct reader r = {.text = {name.data + skip, name.size - skip},

@@ -187,12 +187,6 @@ static const struct {
     {'b', true, "body macro @"},
 };
 
-static struct node *formatted(struct reader *r, enum node_kind kind, const struct sl_buf *text)
-{
-    char *copy = text->failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text->data, text->size);
-    return copy ? node_text(r, kind, (struct sl_str){copy, text->size}) : NULL;
-}
-
 /* Where a macro is used outside of any declaration: `X` line column, behind the module and the file. */
 static struct node *macro_site(struct reader *r)
 {
@@ -202,11 +196,9 @@ static struct node *macro_site(struct reader *r)
     struct node *file = reader_pop_kind(r, N_IDENTIFIER), *module = reader_pop_module(r);
     if (!file || !module)
         return NULL;
-    struct sl_buf text = {0};
-    sl_buf_printf(&text, "file " SL_STR_FMT " line %u column %u", SL_STR_ARG(file->text), line, column);
-    struct node *site = node_put(r, formatted(r, N_ANONYMOUS, &text), module);
-    sl_buf_free(&text);
-    return site;
+    struct node *site =
+        node_format(r, N_ANONYMOUS, "file " SL_STR_FMT " line %u column %u", SL_STR_ARG(file->text), line, column);
+    return node_put(r, site, module);
 }
 
 static struct node *macro_expansion(struct reader *r)
@@ -227,15 +219,12 @@ static struct node *macro_expansion(struct reader *r)
     uint32_t number;
     if (!macro || !name || !context || !reader_index(r, &number))
         return NULL;
-    struct sl_buf text = {0};
-    sl_buf_cstr(&text, expansions[kind].text);
-    if (expansions[kind].attached)
-        sl_buf_printf(&text, SL_STR_FMT " expansion #", SL_STR_ARG(macro->text));
-    struct node *expansion = node_put(r, node_add(r, formatted(r, N_EXPANSION, &text), context), name);
-    sl_buf_free(&text);
+    struct node *expansion = expansions[kind].attached ? node_format(r, N_EXPANSION, "%s" SL_STR_FMT " expansion #",
+                                                                     expansions[kind].text, SL_STR_ARG(macro->text))
+                                                       : node_say(r, N_EXPANSION, expansions[kind].text);
     if (expansion)
         expansion->index = number;
-    return expansion;
+    return node_add(r, node_add(r, expansion, context), name);
 }
 
 struct node *entity_part(struct reader *r)

@@ -153,14 +153,6 @@ struct node *generic_requirement(struct reader *r)
     return requirement(r, CONFORMS, PARAMETER);
 }
 
-static struct node *parameter_count(struct reader *r, uint32_t count)
-{
-    struct node *node = node_new(r, N_PARAMETER_COUNT);
-    if (node)
-        node->index = count;
-    return node;
-}
-
 static struct node *pop_clause(struct reader *r)
 {
     const struct node *top = reader_top(r);
@@ -172,12 +164,12 @@ struct node *generic_signature(struct reader *r, bool counts)
 {
     struct node *signature = node_new(r, N_SIGNATURE), *clause;
     if (!counts)
-        signature = node_add(r, signature, parameter_count(r, 1));
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, 1));
     while (counts && signature && !reader_eat(r, 'l')) {
         uint32_t count = 0;
         if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
             return NULL;
-        signature = node_add(r, signature, parameter_count(r, count));
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, count));
     }
     uint32_t levels = signature ? signature->count : 0;
     while ((clause = pop_clause(r)))

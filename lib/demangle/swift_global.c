@@ -246,15 +246,6 @@ static struct node *once(struct reader *r, const char *text)
     return node_add(r, phrase, node_say(r, N_LITERAL, ")"));
 }
 
-/* Which parameters and results take part: `S` yes, `U` no. */
-static bool index_subset(struct reader *r, char end)
-{
-    size_t start = r->at;
-    while (reader_eat(r, 'S') || reader_eat(r, 'U'))
-        ;
-    return r->at > start && reader_eat(r, end);
-}
-
 static struct node *differentiability(struct reader *r)
 {
     char kind = reader_next(r);
@@ -264,8 +255,9 @@ static struct node *differentiability(struct reader *r)
                        : kind == 'd' ? "normal differentiability witness for "
                        : kind == 'l' ? "linear differentiability witness for "
                                      : NULL;
-    return text && index_subset(r, 'p') && index_subset(r, 'r') ? node_phrase(r, text, reader_pop_entity(r), NULL, NULL)
-                                                                : NULL;
+    return text && reader_subset(r, 'p') && reader_subset(r, 'r')
+               ? node_phrase(r, text, reader_pop_entity(r), NULL, NULL)
+               : NULL;
 }
 
 struct node *global_witness(struct reader *r)

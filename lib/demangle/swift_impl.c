@@ -1,6 +1,7 @@
-/* Function types as the intermediate language sees them, with the convention of each parameter and result. They stand in
- * the names of thunks. The node's children are in the order of the text: N_IMPL_ATTRIBUTE, then at most one N_SIGNATURE,
- * N_IMPL_PARAMETER, N_IMPL_RESULT, and last, for substituted types, an N_LITERAL per part of the phrase behind. */
+/* Function types as the intermediate language sees them, with the convention of each parameter and result. They stand
+ * in the names of thunks. The node's children are in the order of the text: N_IMPL_ATTRIBUTE, then at most one
+ * N_SIGNATURE, N_IMPL_PARAMETER, N_IMPL_RESULT, and last, for substituted types, an N_LITERAL per part of the phrase
+ * behind. */
 #include "demangle/swift_tree.h"
 
 struct code {
@@ -81,15 +82,10 @@ static struct node *part(struct reader *r, enum node_kind kind, const char *befo
     const char *convention = eat_code(r, codes);
     if (!convention)
         return NULL;
-    struct sl_buf text = {0};
-    sl_buf_printf(&text, "%s%s", before, convention);
-    for (const struct code *q = qualifiers; q->letter; q++)
-        if (reader_eat(r, q->letter))
-            sl_buf_cstr(&text, q->text);
-    char *copy = text.failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text.data, text.size);
-    struct node *node = copy ? node_text(r, kind, (struct sl_str){copy, text.size}) : NULL;
-    sl_buf_free(&text);
-    return node;
+    const char *said[sizeof qualifiers / sizeof *qualifiers] = {NULL};
+    for (size_t i = 0; qualifiers[i].letter; i++)
+        said[i] = reader_eat(r, qualifiers[i].letter) ? qualifiers[i].text : "";
+    return node_format(r, kind, "%s%s%s%s", before, convention, said[0], said[1]);
 }
 
 static struct node *parts(struct reader *r, struct node *function)

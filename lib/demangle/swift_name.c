@@ -15,8 +15,8 @@ static bool is_lower(char c)
 
 /* ---- identifiers ---- */
 
-/* A word is at least two characters, begins with what is neither digit nor underscore and ends before an underscore or a
- * capital behind a small letter. */
+/* A word is at least two characters, begins with what is neither digit nor underscore and ends before an underscore or
+ * a capital behind a small letter. */
 static void note_words(struct reader *r, struct sl_str part)
 {
     size_t start = part.size;
@@ -122,12 +122,7 @@ struct node *name_local(struct reader *r)
     if ((c >= 'a' && c <= 'j') || (c >= 'A' && c <= 'J'))
         return node_add(r, node_text(r, N_RELATED_NAME, reader_take(r, 1)), reader_pop_name(r));
     uint32_t number;
-    if (!reader_index(r, &number))
-        return NULL;
-    struct node *local = node_of(r, N_LOCAL_NAME, reader_pop_name(r));
-    if (local)
-        local->index = number;
-    return local;
+    return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), reader_pop_name(r)) : NULL;
 }
 
 /* ---- references ---- */

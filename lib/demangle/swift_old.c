@@ -25,12 +25,7 @@ struct node *old_name(struct reader *r)
         return old_identifier(r) ? node_of(r, N_PRIVATE_NAME, old_identifier(r)) : NULL;
     if (!reader_eat(r, 'L'))
         return old_identifier(r);
-    if (!reader_index(r, &number))
-        return NULL;
-    struct node *local = node_of(r, N_LOCAL_NAME, old_identifier(r));
-    if (local)
-        local->index = number;
-    return local;
+    return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
 }
 
 struct node *old_substitution(struct reader *r)

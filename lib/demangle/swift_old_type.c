@@ -15,30 +15,25 @@ void old_leave(struct reader *r)
 
 /* ---- built-in types ---- */
 
-static struct node *builtin_text(struct reader *r, const struct sl_buf *text)
-{
-    char *copy = text->failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text->data, text->size);
-    return copy ? node_text(r, N_BUILTIN, (struct sl_str){copy, text->size}) : NULL;
-}
-
-static bool sized(struct reader *r, struct sl_buf *text, const char *prefix)
+static struct node *sized(struct reader *r, const char *prefix)
 {
     enum { MAX_SIZE = 4096 };
     uint32_t size;
     if (!reader_natural(r, &size) || !size || size > MAX_SIZE || !reader_eat(r, '_'))
-        return false;
-    sl_buf_printf(text, "%s%u", prefix, size);
-    return true;
+        return NULL;
+    return node_format(r, N_BUILTIN, "%s%u", prefix, size);
 }
 
-static bool vector_element(struct reader *r, struct sl_buf *text)
+static struct node *vector(struct reader *r)
 {
-    if (reader_eat_text(r, "Bi"))
-        return sized(r, text, "Int");
-    if (reader_eat_text(r, "Bf"))
-        return sized(r, text, "FPIEEE");
-    sl_buf_cstr(text, "RawPointer");
-    return reader_eat_text(r, "Bp");
+    uint32_t count;
+    if (!reader_natural(r, &count))
+        return NULL;
+    struct node *element = reader_eat_text(r, "Bi")   ? sized(r, "Int")
+                           : reader_eat_text(r, "Bf") ? sized(r, "FPIEEE")
+                           : reader_eat_text(r, "Bp") ? node_say(r, N_BUILTIN, "RawPointer")
+                                                      : NULL;
+    return element ? node_format(r, N_BUILTIN, "Builtin.Vec%ux%s", count, element->text.data) : NULL;
 }
 
 static struct node *builtin(struct reader *r)
@@ -55,22 +50,13 @@ static struct node *builtin(struct reader *r)
         {'t', "Builtin.SILToken"},
         {'w', "Builtin.Word"},
     };
-    struct sl_buf text = {0};
-    uint32_t count;
-    bool good = false;
     char c = reader_next(r);
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         if (plain[i].code == c)
             return node_say(r, N_BUILTIN, plain[i].name);
-    if (c == 'i' || c == 'f') {
-        good = sized(r, &text, c == 'i' ? "Builtin.Int" : "Builtin.FPIEEE");
-    } else if (c == 'v' && reader_natural(r, &count)) {
-        sl_buf_printf(&text, "Builtin.Vec%ux", count);
-        good = vector_element(r, &text);
-    }
-    struct node *node = good ? builtin_text(r, &text) : NULL;
-    sl_buf_free(&text);
-    return node;
+    if (c == 'v')
+        return vector(r);
+    return c == 'i' ? sized(r, "Builtin.Int") : c == 'f' ? sized(r, "Builtin.FPIEEE") : NULL;
 }
 
 /* ---- generics ---- */
@@ -152,14 +138,6 @@ static bool requirement(struct reader *r)
     return reader_eat(r, 'S') ? constraint_reference(r) : old_protocol(r) != NULL;
 }
 
-static struct node *parameter_count(struct reader *r, uint32_t count)
-{
-    struct node *node = node_new(r, N_PARAMETER_COUNT);
-    if (node)
-        node->index = count;
-    return node;
-}
-
 struct node *old_signature(struct reader *r)
 {
     struct node *signature = node_new(r, N_SIGNATURE);
@@ -167,10 +145,10 @@ struct node *old_signature(struct reader *r)
         uint32_t count = 0;
         if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
             return NULL;
-        signature = node_add(r, signature, parameter_count(r, count));
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, count));
     }
     if (signature && !signature->count)
-        signature = node_add(r, signature, parameter_count(r, 1));
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, 1));
     bool requirements = reader_eat(r, 'R');
     while (!reader_eat(r, 'r'))
         if (!requirements || !requirement(r))

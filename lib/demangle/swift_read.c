@@ -1,5 +1,5 @@
-/* The reader of the Swift mangling since Swift 4 (ABI/Mangling.rst of the Swift documentation): operators in post-fix order
- * that work on a stack of nodes. */
+/* The reader of the Swift mangling since Swift 4 (docs/ABI/Mangling.rst of Swift): operators in post-fix order that
+ * work on a stack of nodes. */
 #include "demangle/swift_tree.h"
 
 /* ---- operators of one character ---- */

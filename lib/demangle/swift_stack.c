@@ -53,6 +53,14 @@ bool reader_index(struct reader *r, uint32_t *value)
     return reader_natural(r, value) && ++*value && reader_eat(r, '_');
 }
 
+bool reader_subset(struct reader *r, char end)
+{
+    size_t start = r->at;
+    while (reader_eat(r, 'S') || reader_eat(r, 'U'))
+        ;
+    return r->at > start && reader_eat(r, end);
+}
+
 struct sl_str reader_take(struct reader *r, uint32_t size)
 {
     if (size > r->text.size - r->at)

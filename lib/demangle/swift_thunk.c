@@ -2,19 +2,9 @@
  * symbol they belong to; those that the printed style leaves out have an empty text. */
 #include "demangle/swift_tree.h"
 
-#include <stdio.h>
-
 static struct node *attribute(struct reader *r, const char *text)
 {
     return node_say(r, N_ATTRIBUTE, text);
-}
-
-static struct node *numbered(struct reader *r, const char *before, uint32_t number)
-{
-    char text[64];
-    int size = snprintf(text, sizeof text, "%s #%u of ", before, number);
-    char *copy = sl_arena_strndup(&r->arena, text, (size_t)size);
-    return copy ? node_text(r, N_ATTRIBUTE, (struct sl_str){copy, (size_t)size}) : NULL;
 }
 
 /* ---- specialisations ---- */
@@ -54,8 +44,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* What an argument's specialisation takes from the stack: an identifier; a closure with the types it captures; a key path
- * with its root and value; a type. */
+/* What an argument's specialisation takes from the stack: an identifier; a closure with the types it captures; a key
+ * path with its root and value; a type. */
 enum { TAKES_NAME = 'n', TAKES_CLOSURE = 'c', TAKES_KEY_PATH = 'k', TAKES_TYPE = 't' };
 
 static char look_ahead(const struct reader *r)
@@ -143,14 +133,6 @@ static struct node *signature_special(struct reader *r)
 
 /* ---- derivatives ---- */
 
-static bool index_subset(struct reader *r, char end)
-{
-    size_t start = r->at;
-    while (reader_eat(r, 'S') || reader_eat(r, 'U'))
-        ;
-    return r->at > start && reader_eat(r, end);
-}
-
 static const char *derivative_kind(struct reader *r, const char *const texts[4])
 {
     static const char letters[] = "frdp";
@@ -167,7 +149,7 @@ static struct node *subset_thunk(struct reader *r)
         "autodiff subset parameters thunk for pullback from ",
     };
     const char *text = derivative_kind(r, texts);
-    if (!text || !index_subset(r, 'p') || !index_subset(r, 'r') || !index_subset(r, 'P'))
+    if (!text || !reader_subset(r, 'p') || !reader_subset(r, 'r') || !reader_subset(r, 'P'))
         return NULL;
     reader_pop_kind(r, N_SIGNATURE);
     struct node *type = reader_pop_type(r), *original = type ? reader_pop_entity(r) : NULL;
@@ -195,7 +177,7 @@ static struct node *derivative(struct reader *r)
     }
     const char *text = derivative_kind(r, reader_eat(r, 'V') ? virtual : plain);
     reader_pop_kind(r, N_SIGNATURE);
-    return text && index_subset(r, 'p') && index_subset(r, 'r') ? attribute(r, text) : NULL;
+    return text && reader_subset(r, 'p') && reader_subset(r, 'r') ? attribute(r, text) : NULL;
 }
 
 /* ---- thunks ---- */
@@ -302,7 +284,8 @@ static struct node *outlined_variable(struct reader *r)
     uint32_t number;
     if (!reader_index(r, &number))
         return NULL;
-    return numbered(r, reader_eat(r, 'r') ? "outlined read-only object" : "outlined variable", number);
+    const char *what = reader_eat(r, 'r') ? "read-only object" : "variable";
+    return node_format(r, N_ATTRIBUTE, "outlined %s #%u of ", what, number);
 }
 
 /* The kind of method, then for each parameter and the result whether it is bridged or guaranteed. */
@@ -316,12 +299,7 @@ static struct node *bridged_method(struct reader *r)
     struct sl_str kinds = {r->text.data + start, r->at - start};
     if (!reader_eat(r, '_'))
         return NULL;
-    struct sl_buf text = {0};
-    sl_buf_printf(&text, "outlined bridged method (" SL_STR_FMT ") of ", SL_STR_ARG(kinds));
-    char *copy = text.failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text.data, text.size);
-    struct node *node = copy ? node_text(r, N_ATTRIBUTE, (struct sl_str){copy, text.size}) : NULL;
-    sl_buf_free(&text);
-    return node;
+    return node_format(r, N_ATTRIBUTE, "outlined bridged method (" SL_STR_FMT ") of ", SL_STR_ARG(kinds));
 }
 
 static struct node *resume(struct reader *r)

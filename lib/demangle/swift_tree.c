@@ -1,6 +1,10 @@
 /* Nodes, and how names are written. */
 #include "demangle/swift_tree.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "demangle/text.h"
 
 enum { MAX_NODES = 1 << 15 };
@@ -26,6 +30,28 @@ struct node *node_text(struct reader *r, enum node_kind kind, struct sl_str text
 struct node *node_say(struct reader *r, enum node_kind kind, const char *text)
 {
     return node_text(r, kind, sl_str(text));
+}
+
+struct node *node_format(struct reader *r, enum node_kind kind, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        return NULL;
+    char *copy = sl_arena_strndup(&r->arena, text, (size_t)size);
+    free(text);
+    return copy ? node_text(r, kind, (struct sl_str){copy, (size_t)size}) : NULL;
+}
+
+struct node *node_number(struct reader *r, enum node_kind kind, uint32_t index)
+{
+    struct node *node = node_new(r, kind);
+    if (node)
+        node->index = index;
+    return node;
 }
 
 struct node *node_copy(struct reader *r, const struct node *node)
@@ -97,11 +123,9 @@ struct node *node_standard(struct reader *r, enum node_kind kind, const char *na
 
 struct node *node_parameter(struct reader *r, uint32_t depth, uint32_t index)
 {
-    struct node *node = node_new(r, N_PARAMETER);
-    if (node) {
+    struct node *node = node_number(r, N_PARAMETER, index);
+    if (node)
         node->depth = depth;
-        node->index = index;
-    }
     return node;
 }
 

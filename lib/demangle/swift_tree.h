@@ -1,12 +1,13 @@
-/* The tree between the readers of the Swift manglings (swift_read.c: since Swift 4, swift_old.c: before) and the printer.
+/* The tree between the readers of the Swift manglings (swift_read.c since Swift 4, swift_old.c before) and the
+ * printer.
  *
- * A node is a kind, a text or a number, and children; which of them a kind has stands at the kind. A child may be a hole
- * (NULL) where a part is optional. Nodes are shared and never changed once they can be reached from two places: a
- * substitution is the node itself, so a tree is a directed acyclic graph and may name exponentially much text. Everything
- * lives in the reader's arena.
+ * A node is a kind, a text or a number, and children; which of them a kind has stands at the kind. A child may be a
+ * hole (NULL) where a part is optional. Nodes are shared and never changed once they can be reached from two places: a
+ * substitution is the node itself, so a tree is a directed acyclic graph and may name exponentially much text. All of
+ * it lives in the reader's arena.
  *
- * What the printed style never shows (modules of conformances, specialised types, where clauses) is read and checked for
- * its form, but has no node of its own. */
+ * What the printed style never shows (modules of conformances, specialised types, where clauses) is read and checked
+ * for its form, but has no node of its own. */
 #pragma once
 
 #include "base/arena.h"
@@ -144,6 +145,10 @@ struct reader {
 struct node *node_new(struct reader *r, enum node_kind kind);
 struct node *node_text(struct reader *r, enum node_kind kind, struct sl_str text);
 struct node *node_say(struct reader *r, enum node_kind kind, const char *text); /* of static storage */
+/* A text of the arena, terminated. */
+struct node *node_format(struct reader *r, enum node_kind kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+struct node *node_number(struct reader *r, enum node_kind kind, uint32_t index);
 struct node *node_copy(struct reader *r, const struct node *node);
 /* Appends and returns `parent`. */
 struct node *node_add(struct reader *r, struct node *parent, struct node *child);
@@ -187,6 +192,8 @@ bool reader_eat(struct reader *r, char c);
 bool reader_eat_text(struct reader *r, const char *text);
 bool reader_natural(struct reader *r, uint32_t *value); /* false: none, or too large */
 bool reader_index(struct reader *r, uint32_t *value);   /* `_` 0, `0_` 1 ... */
+/* Which of a function's parameters or results take part, `S` yes and `U` no, then `end`. */
+bool reader_subset(struct reader *r, char end);
 /* `size` bytes; empty when there are not so many. */
 struct sl_str reader_take(struct reader *r, uint32_t size);
 
@@ -268,8 +275,8 @@ struct node *thunk_operator(struct reader *r); /* T */
 
 /* ---- the readers and the printer ---- */
 
-/* Both read what stands behind the prefix. The attributes of the symbol, outermost first, and last the symbol itself, as
- * an N_LIST; NULL when it is not understood completely. */
+/* Both read what stands behind the prefix. The attributes of the symbol, outermost first, and last the symbol itself,
+ * as an N_LIST; NULL when it is not understood completely. */
 struct node *swift_read(struct reader *r);
 struct node *swift_read_old(struct reader *r);
 bool swift_print(const struct node *symbol, bool returns, struct sl_buf *out, size_t limit);

@@ -1,8 +1,6 @@
 /* Types of the current Swift mangling. */
 #include "demangle/swift_tree.h"
 
-#include <stdio.h>
-
 /* ---- built-in types ---- */
 
 static const struct {
@@ -31,25 +29,19 @@ static struct node *sized_builtin(struct reader *r, const char *prefix, struct s
 {
     enum { MAX_SIZE = 4096 };
     uint32_t size;
-    struct sl_buf text = {0};
     if (!reader_natural(r, &size) || !size || size > MAX_SIZE || !reader_eat(r, '_'))
         return NULL;
-    sl_buf_printf(&text, "Builtin.%s%u" SL_STR_FMT, prefix, size, SL_STR_ARG(element));
-    char *copy = text.failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text.data, text.size);
-    struct node *node = copy ? node_text(r, N_BUILTIN, (struct sl_str){copy, text.size}) : NULL;
-    sl_buf_free(&text);
-    return node;
+    return node_format(r, N_BUILTIN, "Builtin.%s%u" SL_STR_FMT, prefix, size, SL_STR_ARG(element));
 }
 
 static struct node *vector(struct reader *r)
 {
-    static const size_t prefix = sizeof "Builtin." - 1;
+    static const size_t prefix = sizeof "Builtin" - 1;
     struct node *element = reader_pop_kind(r, N_BUILTIN);
-    if (!element || element->text.size <= prefix || element->text.size > 100)
+    if (!element || element->text.size > 100)
         return NULL;
-    char name[101] = "x";
-    memcpy(name + 1, element->text.data + prefix, element->text.size - prefix);
-    return sized_builtin(r, "Vec", (struct sl_str){name, element->text.size - prefix + 1});
+    struct node *name = node_format(r, N_LITERAL, "x%s", element->text.data + prefix + 1);
+    return name ? sized_builtin(r, "Vec", name->text) : NULL;
 }
 
 static struct node *builtin_of(struct reader *r, const char *name, struct node *first, struct node *second)
@@ -115,11 +107,9 @@ static struct node *c_function(struct reader *r)
     if (!name || !reader_natural(r, &size))
         return NULL;
     struct sl_str c_type = reader_take(r, size);
-    struct sl_buf text = {0};
-    sl_buf_printf(&text, "@convention(%s, mangledCType: \"" SL_STR_FMT "\") ", name, SL_STR_ARG(c_type));
-    char *attribute = text.failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text.data, text.size);
-    sl_buf_free(&text);
-    return c_type.size && attribute ? type_function(r, attribute) : NULL;
+    struct node *attribute =
+        node_format(r, N_LITERAL, "@convention(%s, mangledCType: \"" SL_STR_FMT "\") ", name, SL_STR_ARG(c_type));
+    return c_type.size && attribute ? type_function(r, attribute->text.data) : NULL;
 }
 
 /* ---- lists and tuples ---- */
@@ -378,8 +368,5 @@ struct node *type_integer(struct reader *r)
     uint32_t value;
     if (!reader_index(r, &value))
         return NULL;
-    char text[16];
-    int size = snprintf(text, sizeof text, "%s%u", negative ? "-" : "", value);
-    char *copy = sl_arena_strndup(&r->arena, text, (size_t)size);
-    return copy ? node_text(r, N_INTEGER, (struct sl_str){copy, (size_t)size}) : NULL;
+    return node_format(r, N_INTEGER, "%s%u", negative ? "-" : "", value);
 }

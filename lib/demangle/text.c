@@ -8,6 +8,14 @@ int text_hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+bool text_is_plain(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] <= ' ' || text.data[i] >= 0x7F)
+            return false;
+    return true;
+}
+
 void text_add_char(struct sl_buf *out, uint32_t c)
 {
     if (c < 0x80) {
