@@ -414,27 +414,36 @@ static struct node *witness(struct reader *r)
 }
 
 /* Of the two types the second one is shown. */
+static struct node *reabstraction(struct reader *r)
+{
+    bool good = !reader_eat(r, 'G') || old_signature(r);
+    return good && old_type(r) ? say(r, "thunk for ", old_type(r)) : NULL;
+}
+
 static struct node *thunk(struct reader *r)
 {
-    struct node *conforming, *signature;
-    switch (reader_next(r)) {
-    case 'R':
-    case 'r':
-        signature = reader_eat(r, 'G') ? old_signature(r) : r->stack;
-        return signature && old_type(r) ? say(r, "thunk for ", old_type(r)) : NULL;
-    case 'W':
-        conforming = old_conformance(r);
-        return conforming ? node_phrase(r, "protocol witness for ", entity(r), " in conformance ", conforming) : NULL;
-    default: return NULL;
-    }
+    if (reader_eat(r, 'R') || reader_eat(r, 'r'))
+        return reabstraction(r);
+    struct node *conforming = reader_eat(r, 'W') ? old_conformance(r) : NULL;
+    return conforming ? node_phrase(r, "protocol witness for ", entity(r), " in conformance ", conforming) : NULL;
+}
+
+static struct node *global(struct reader *r);
+
+static struct node *forwarder(struct reader *r)
+{
+    reader_eat(r, 'o');
+    if (!reader_eat_text(r, "__T"))
+        return NULL;
+    struct node *forwarded = old_enter(r) ? global(r) : NULL;
+    old_leave(r);
+    return forwarded ? say(r, "partial apply for ", forwarded) : NULL;
 }
 
 static struct node *global(struct reader *r)
 {
-    if (reader_eat_text(r, "PA")) {
-        reader_eat(r, 'o');
-        return reader_eat_text(r, "__T") && old_enter(r) ? say(r, "partial apply for ", global(r)) : NULL;
-    }
+    if (reader_eat_text(r, "PA"))
+        return forwarder(r);
     if (reader_eat(r, 'M'))
         return metadata(r);
     if (reader_eat(r, 'T'))
