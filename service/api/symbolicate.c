@@ -121,9 +121,18 @@ static void symbolicate(void *arg)
     native_symbolicate(step->request, step->config->max_response_frames);
 }
 
+/* About as much as the answer will take, so that a small one grows but once. */
+static size_t expected_size(const struct native_request *request)
+{
+    enum { BASE = 512, FRAME = 384, MODULE = 384, MOST = 1 << 20 };
+    size_t size = BASE + request->result_count * FRAME + request->module_count * MODULE;
+    return size < MOST ? size : MOST;
+}
+
 static void write_answer(void *arg)
 {
     struct step *step = arg;
+    sl_buf_reserve(step->answer, expected_size(step->request));
     struct json_writer w = json_writer(step->answer);
     json_object_begin(&w);
     json_key(&w, "status");
