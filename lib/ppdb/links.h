@@ -9,8 +9,11 @@
  * Rules are used in the form in which they are stored, without parsing:
  *
  *     u32 number of exact rules, u32 number of prefixes, u32 size of the text
- *     a rule (sorted): u32 offset and u32 size of the lower-cased pattern in the text, u32 offset and u32 size of the URL
- *     text                                                                                          (little-endian) */
+ *     a rule: u32 offset and u32 size of the lower-cased pattern in the text, u32 offset and u32 size of the URL, u32
+ *             number of the longest prefix that this one begins with, + 1
+ *     text
+ *
+ * Little-endian; exact rules, then prefixes, each in byte order of their patterns. */
 #pragma once
 
 #include "base/arena.h"

@@ -19,6 +19,7 @@ enum sl_ppdb_hash { SL_PPDB_HASH_NONE, SL_PPDB_HASH_SHA1, SL_PPDB_HASH_SHA256 };
 struct sl_ppdb_info {
     struct sl_debug_id debug_id; /* nil without a #Pdb stream */
     uint64_t id_offset;          /* of the 20 id bytes in the file; 0 = none. Checksums are made with them zeroed */
+    uint64_t file_size;
     uint32_t document_count;
     uint32_t method_count; /* rows of MethodDebugInformation */
     bool has_sources;      /* a readable embedded source, or Source Link rules and documents */
