@@ -109,28 +109,29 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 
 /* ---- Source Link ---- */
 
-void sl_ppdb_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
+void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
 {
     struct sl_arena arena = {0};
-    struct sl_link *all = NULL;
+    struct sl_ppdb_link *all = NULL;
     size_t count = 0;
     uint32_t row = 0, tag, parent;
     uint64_t offset;
     for (unsigned blobs = 0; ppdb_next_custom(ppdb, CUSTOM_SOURCE_LINK, &row, &tag, &parent, &offset);) {
         struct sl_bytes blob;
-        struct sl_link *rules;
+        struct sl_ppdb_link *rules;
         size_t more;
         if (tag != PARENT_MODULE || parent != 1)
             continue;
         if (blobs++ == MAX_LINK_BLOBS)
             break;
         if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK ||
-            sl_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL) != SL_OK ||
+            sl_ppdb_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL) !=
+                SL_OK ||
             !more)
             continue;
-        if (count + more > SL_LINKS_MAX_RULES)
+        if (count + more > SL_PPDB_MAX_LINKS)
             break;
-        struct sl_link *merged = SL_ARENA_ARRAY(&arena, struct sl_link, count + more);
+        struct sl_ppdb_link *merged = SL_ARENA_ARRAY(&arena, struct sl_ppdb_link, count + more);
         if (!merged)
             break;
         if (count)
@@ -139,6 +140,6 @@ void sl_ppdb_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
         all = merged;
         count += more;
     }
-    sl_links_build(all, count, links, NULL);
+    sl_ppdb_links_build(all, count, links, NULL);
     sl_arena_free(&arena);
 }

@@ -7,7 +7,7 @@ enum { MAX_DEPTH = 64 };
 struct parser {
     const char *at, *end;
     struct sl_arena *arena;
-    struct sl_link *links;
+    struct sl_ppdb_link *links;
     size_t count, capacity;
     bool failed;
 };
@@ -176,12 +176,12 @@ static bool skip_value(struct parser *p, unsigned depth)
 
 /* ---- documents ---- */
 
-static bool add(struct parser *p, struct sl_link link)
+static bool add(struct parser *p, struct sl_ppdb_link link)
 {
     if (p->count == p->capacity) {
         size_t capacity = p->capacity ? p->capacity * 2 : 16;
-        struct sl_link *grown = SL_ARENA_ARRAY(p->arena, struct sl_link, capacity);
-        if (!grown || p->count >= SL_LINKS_MAX_RULES)
+        struct sl_ppdb_link *grown = SL_ARENA_ARRAY(p->arena, struct sl_ppdb_link, capacity);
+        if (!grown || p->count >= SL_PPDB_MAX_LINKS)
             return fail(p);
         if (p->count)
             memcpy(grown, p->links, p->count * sizeof *grown);
@@ -194,7 +194,7 @@ static bool add(struct parser *p, struct sl_link link)
 
 static bool read_document(struct parser *p)
 {
-    struct sl_link link;
+    struct sl_ppdb_link link;
     if (!keep_string(p, &link.pattern) || !take(p, ':'))
         return fail(p);
     skip_space(p);
@@ -237,8 +237,8 @@ static bool read_root(struct parser *p)
     return found || fail(p);
 }
 
-enum sl_code sl_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_link **rules, size_t *count,
-                            struct sl_error *error)
+enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_ppdb_link **rules, size_t *count,
+                                 struct sl_error *error)
 {
     *rules = NULL;
     *count = 0;

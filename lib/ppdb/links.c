@@ -30,7 +30,7 @@ static bool same_rule(const struct rule *a, const struct rule *b)
     return a->prefix == b->prefix && sl_str_equal(a->pattern, b->pattern);
 }
 
-static void prepare(struct rule *rule, const struct sl_link *link, size_t index, struct sl_buf *scratch,
+static void prepare(struct rule *rule, const struct sl_ppdb_link *link, size_t index, struct sl_buf *scratch,
                     struct sl_arena *arena)
 {
     struct sl_str text = link->pattern;
@@ -96,11 +96,12 @@ static void store(const struct rule *rules, size_t count, struct sl_buf *out)
     }
 }
 
-enum sl_code sl_links_build(const struct sl_link *links, size_t count, struct sl_buf *out, struct sl_error *error)
+enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count, struct sl_buf *out,
+                                 struct sl_error *error)
 {
     if (!count)
         return SL_OK;
-    if (count > SL_LINKS_MAX_RULES)
+    if (count > SL_PPDB_MAX_LINKS)
         return sl_fail(error, SL_MALFORMED, "too many source link rules");
     struct sl_arena arena = {0};
     struct sl_buf scratch = {0};
@@ -121,9 +122,9 @@ enum sl_code sl_links_build(const struct sl_link *links, size_t count, struct sl
 
 /* ---- using ---- */
 
-bool sl_links_open(struct sl_bytes bytes, struct sl_links *links)
+bool sl_ppdb_links_open(struct sl_bytes bytes, struct sl_ppdb_links *links)
 {
-    *links = (struct sl_links){0};
+    *links = (struct sl_ppdb_links){0};
     if (!bytes.size)
         return true;
     struct sl_reader r = sl_reader(bytes, false);
@@ -132,7 +133,7 @@ bool sl_links_open(struct sl_bytes bytes, struct sl_links *links)
     struct sl_bytes text = sl_read_bytes(&r, size);
     if (r.failed || sl_reader_left(&r))
         return false;
-    *links = (struct sl_links){rules, text, exact, prefixes};
+    *links = (struct sl_ppdb_links){rules, text, exact, prefixes};
     return true;
 }
 
@@ -141,7 +142,7 @@ struct stored {
     uint32_t shorter;
 };
 
-static struct stored rule_at(const struct sl_links *links, uint64_t index)
+static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
 {
     struct sl_reader r = sl_reader(links->rules, false);
     sl_reader_seek(&r, index * RULE_SIZE);
@@ -153,7 +154,7 @@ static struct stored rule_at(const struct sl_links *links, uint64_t index)
 }
 
 /* How many of the rules [low, high) have a pattern that is not behind the text in byte order, + `low`. */
-static uint64_t upper_bound(const struct sl_links *links, uint64_t low, uint64_t high, struct sl_str text)
+static uint64_t upper_bound(const struct sl_ppdb_links *links, uint64_t low, uint64_t high, struct sl_str text)
 {
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -165,7 +166,7 @@ static uint64_t upper_bound(const struct sl_links *links, uint64_t low, uint64_t
     return low;
 }
 
-static bool find_exact(const struct sl_links *links, struct sl_str text, struct stored *rule)
+static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
 {
     uint64_t above = upper_bound(links, 0, links->exact_count, text);
     if (!above)
@@ -175,7 +176,7 @@ static bool find_exact(const struct sl_links *links, struct sl_str text, struct 
 }
 
 /* The longest prefix of the text is its predecessor in byte order, or one of those that begin the predecessor. */
-static bool find_prefix(const struct sl_links *links, struct sl_str text, struct stored *rule)
+static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
 {
     uint64_t first = links->exact_count, end = first + links->prefix_count;
     uint64_t number = upper_bound(links, first, end, text) - first;
@@ -238,7 +239,7 @@ static bool expand(struct sl_str template, struct sl_str rest, struct sl_buf *ur
     return false;
 }
 
-static bool resolve(const struct sl_links *links, struct sl_str path, struct sl_str lower, struct sl_buf *url)
+static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_str lower, struct sl_buf *url)
 {
     struct stored rule;
     if (find_exact(links, lower, &rule)) {
@@ -252,7 +253,7 @@ static bool resolve(const struct sl_links *links, struct sl_str path, struct sl_
     return matches && expand(rule.url, (struct sl_str){path.data + at, path.size - at}, url);
 }
 
-bool sl_links_resolve(const struct sl_links *links, struct sl_str path, struct sl_buf *url)
+bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_buf *url)
 {
     if (!links->exact_count && !links->prefix_count)
         return false;

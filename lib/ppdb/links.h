@@ -3,8 +3,8 @@
  * A rule is a pattern and a URL. A pattern that ends in `*` is a prefix, any other is exact; both are compared without
  * case, code point by code point. Exact rules come before prefixes, longer prefixes before shorter ones. What a prefix
  * leaves of the path replaces every `*` of the URL, `\` as `/`, percent-encoded. A rule is a claim: generated files match
- * too, and their URLs do not exist. Format: Source Link, "Source Link JSON schema" (Portable PDB format, Source Link
- * custom debug information); the `source_links` of source bundles follow the same rules.
+ * too, and their URLs do not exist. Format: "Source Link" of the Portable PDB Format Specification v1.0, and the Source
+ * Link JSON schema.
  *
  * Rules are used in the form in which they are stored, without parsing:
  *
@@ -21,28 +21,29 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-#define SL_LINKS_MAX_RULES 100000u
+#define SL_PPDB_MAX_LINKS 100000u
 
-struct sl_link {
+struct sl_ppdb_link {
     struct sl_str pattern, url;
 };
 
-struct sl_links {
+struct sl_ppdb_links {
     struct sl_bytes rules, text;
     uint32_t exact_count, prefix_count;
 };
 
 /* Appends the rules to `out`. Of patterns that differ only by case, the greatest in byte order counts. SL_MALFORMED when
- * there are more than SL_LINKS_MAX_RULES. No rules: nothing is appended. */
-enum sl_code sl_links_build(const struct sl_link *rules, size_t count, struct sl_buf *out, struct sl_error *error);
+ * there are more than SL_PPDB_MAX_LINKS. No rules: nothing is appended. */
+enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *rules, size_t count, struct sl_buf *out,
+                                 struct sl_error *error);
 
 /* The rules of `{"documents": {"<pattern>": "<url>", ...}}`, into the arena; other members are ignored. Byte order
  * marks, comments and trailing commas are accepted. SL_MALFORMED `invalid source link JSON`. */
-enum sl_code sl_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_link **rules, size_t *count,
-                            struct sl_error *error);
+enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_ppdb_link **rules, size_t *count,
+                                 struct sl_error *error);
 
 /* Stored rules for use; `links` points into `bytes`. False (and no rules) when they are damaged. No bytes, no rules. */
-bool sl_links_open(struct sl_bytes bytes, struct sl_links *links);
+bool sl_ppdb_links_open(struct sl_bytes bytes, struct sl_ppdb_links *links);
 
 /* Appends the URL of `path` to `url`. False when no rule matches. */
-bool sl_links_resolve(const struct sl_links *links, struct sl_str path, struct sl_buf *url);
+bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_buf *url);

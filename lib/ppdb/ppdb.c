@@ -106,7 +106,7 @@ static bool has_sources(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *i
     if (!info->document_count)
         return false;
     struct sl_buf links = {0};
-    sl_ppdb_links(ppdb, &links);
+    sl_ppdb_read_links(ppdb, &links);
     bool any = links.size != 0;
     sl_buf_free(&links);
     return any;

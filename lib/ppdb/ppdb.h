@@ -89,4 +89,4 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 
 /* The rules of all Source Link blobs, in the form of ppdb/links.h, appended to `links`; nothing when there are none that
  * can be read. */
-void sl_ppdb_links(const struct sl_ppdb *ppdb, struct sl_buf *links);
+void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links);

@@ -28,7 +28,7 @@ static bool place_sections(struct sl_ppdb_table *t, uint32_t names_size, uint32_
     t->points = sl_read_bytes(&r, points_size);
     t->sources = sl_read_bytes(&r, (uint64_t)t->source_count * SOURCE_SIZE);
     links = sl_read_bytes(&r, links_size);
-    return !r.failed && !sl_reader_left(&r) && sl_links_open(links, &t->links);
+    return !r.failed && !sl_reader_left(&r) && sl_ppdb_links_open(links, &t->links);
 }
 
 enum sl_code sl_ppdb_table_open(struct sl_bytes bytes, struct sl_ppdb_table *t, struct sl_error *error)

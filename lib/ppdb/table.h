@@ -22,7 +22,7 @@ struct sl_ppdb_table {
     struct sl_debug_id debug_id;
     uint32_t method_count, document_count, source_count;
     struct sl_bytes directory, documents, groups, names, points, sources; /* private */
-    struct sl_links links;
+    struct sl_ppdb_links links;
 };
 
 /* Checks the header. SL_MALFORMED otherwise. `table` points into `bytes`, which must outlive it. */
@@ -51,6 +51,6 @@ bool sl_ppdb_table_document(const struct sl_ppdb_table *table, uint32_t id, stru
 void sl_ppdb_table_name(const struct sl_ppdb_table *table, uint32_t id, struct sl_buf *name);
 
 /* The embedded source of the document with exactly this name, for sl_ppdb_source_text on the Portable PDB the table was
- * made from; its `document` is an id of this table. False when there is none. For a URL: sl_links_resolve of
+ * made from; its `document` is an id of this table. False when there is none. For a URL: sl_ppdb_links_resolve of
  * `table->links`. */
 bool sl_ppdb_table_source(const struct sl_ppdb_table *table, struct sl_str name, struct sl_ppdb_source *source);

@@ -260,14 +260,14 @@ static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
 
 static void flag_documents(struct writer *w)
 {
-    struct sl_links links;
+    struct sl_ppdb_links links;
     struct sl_buf url = {0};
-    sl_links_open(sl_buf_bytes(&w->links), &links);
+    sl_ppdb_links_open(sl_buf_bytes(&w->links), &links);
     for (size_t i = 0; i < w->source_count; i++)
         w->documents[w->sources[i].document].flags |= DOCUMENT_EMBEDDED;
     for (size_t i = 0; i < w->document_count; i++) {
         sl_buf_clear(&url);
-        if (sl_links_resolve(&links, name_of(w, &w->documents[i]), &url))
+        if (sl_ppdb_links_resolve(&links, name_of(w, &w->documents[i]), &url))
             w->documents[i].flags |= DOCUMENT_LINKED;
     }
     sl_buf_free(&url);
@@ -381,7 +381,7 @@ enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppd
     if (code == SL_OK)
         code = collect_sources(&w, error);
     if (code == SL_OK) {
-        sl_ppdb_links(ppdb, &w.links);
+        sl_ppdb_read_links(ppdb, &w.links);
         flag_documents(&w);
         code = put_table(&w, out, error);
     }
