@@ -281,3 +281,12 @@ def test_tables_are_kept_on_disk(work, objects):
             f.write(b"\xff\xff")
         with Service(work, cache_dir=s.cache) as third:
             equal(lines(third.symbolicate(request(up.url, [(1, 6)]))), [12])
+
+
+def test_portable_pdbs_have_no_native_symbols(work, objects):
+    path = PATH.replace("ffffffff", f"{APPENDIX:x}")  # native modules ask with the whole id
+    with Upstream({path: program().data()}) as up, Service(work) as s:
+        answer = s.symbolicate(request(up.url, [(1, 6)], type="pe", image_addr="0x1000", image_size=4096))
+        equal(frames(answer)[0]["status"], "missing_symbol")
+        equal(answer["modules"][0]["debug_status"], "found")
+        equal(download_of(answer, path)["debug"], {"status": "ok"})

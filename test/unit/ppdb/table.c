@@ -232,6 +232,20 @@ static void what_cannot_be_read_is_left_out(void **state)
     expect(&t, 3, 0, "/x.cs:7 csharp");
 }
 
+/* A name blob of a separator and no parts. */
+static void a_document_may_have_an_empty_name(void **state)
+{
+    (void)state;
+    struct sl_ppdb_source source;
+    uint32_t row = image_document_row(&image, image_blob(&image, "/", 1), 0, 0, image_guid(&image, guid_csharp));
+    image_source(&image, row, "x");
+    const struct point points[] = {{0, 1, 1}};
+    add_method(points, 1);
+    struct sl_ppdb_table t = table();
+    expect(&t, 1, 0, ":1 csharp");
+    assert_true(sl_ppdb_table_source(&t, SL_STR(""), &source));
+}
+
 static void nothing_at_all(void **state)
 {
     (void)state;
@@ -427,6 +441,7 @@ int main(void)
         cmocka_unit_test_teardown(every_offset_of_long_methods, drop),
         cmocka_unit_test_teardown(the_same_file_is_stored_once, drop),
         cmocka_unit_test_teardown(what_cannot_be_read_is_left_out, drop),
+        cmocka_unit_test_teardown(a_document_may_have_an_empty_name, drop),
         cmocka_unit_test_teardown(nothing_at_all, drop),
         cmocka_unit_test_teardown(sources_by_exact_name, drop),
         cmocka_unit_test_teardown(equal_input_gives_equal_bytes, drop),
