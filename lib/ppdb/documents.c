@@ -72,7 +72,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
     if (r.failed || !is_utf8(separator))
         return bad_name(error);
     for (bool first = true; sl_reader_left(&r); first = false) {
-        struct sl_bytes part;
+        struct sl_bytes part = {NULL, 0};
         uint32_t offset = ppdb_read_unsigned(&r);
         enum sl_code code = r.failed ? bad_name(error) : ppdb_blob(ppdb, offset, &part, error);
         if (code != SL_OK)

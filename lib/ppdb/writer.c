@@ -65,7 +65,7 @@ static int by_name(const void *a, const void *b, void *names)
 
 static struct sl_str name_of(const struct writer *w, const struct document *d)
 {
-    return d->name_size ? (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size} : SL_STR("");
+    return w->names.data ? (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size} : SL_STR("");
 }
 
 static bool same_file(const struct writer *w, const struct document *a, const struct document *b)
