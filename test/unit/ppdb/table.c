@@ -205,11 +205,13 @@ static void the_same_file_is_stored_once(void **state)
     (void)state;
     image_document(&image, "/x.cs", guid_csharp);
     image_document(&image, "/x.cs", guid_csharp);
-    image_document(&image, "/x.cs", guid_fsharp);
+    image_source(&image, image_document(&image, "/x.cs", guid_fsharp), "x");
     const struct point points[] = {{0, 1, 1}, {1, 2, 2}, {2, 3, 3}};
     add_method(points, 3);
     struct sl_ppdb_table t = table();
     assert_int_equal(t.document_count, 2);
+    struct sl_ppdb_source source;
+    assert_true(sl_ppdb_table_source(&t, SL_STR("/x.cs"), &source)); /* whichever of the two has one */
     expect(&t, 1, 0, "/x.cs:1 csharp");
     expect(&t, 1, 1, "/x.cs:2 csharp");
     expect(&t, 1, 2, "/x.cs:3 fsharp");
@@ -279,7 +281,9 @@ static void sources_by_exact_name(void **state)
         struct sl_ppdb_source source;
         struct sl_ppdb_table_document document;
         struct sl_bytes text;
+        uint32_t id;
         snprintf(name, sizeof name, "/src/%u/file.cs", i);
+        assert_true(sl_ppdb_table_find(&t, sl_str(name), &id));
         assert_int_equal(sl_ppdb_table_source(&t, sl_str(name), &source), i % 3 != 2);
         if (i % 3 == 2)
             continue;
@@ -292,10 +296,12 @@ static void sources_by_exact_name(void **state)
         assert_memory_equal(text.data, name, text.size);
     }
     struct sl_ppdb_source source;
+    uint32_t none;
     static const char *const others[] = {"/src/0/file.c", "/src/0/file.css",  "/SRC/0/file.cs", "",
                                          "/zzz",          "\\src\\0\\file.cs"};
     for (size_t i = 0; i < 6; i++)
-        assert_false(sl_ppdb_table_source(&t, sl_str(others[i]), &source));
+        assert_false(sl_ppdb_table_source(&t, sl_str(others[i]), &source) ||
+                     sl_ppdb_table_find(&t, sl_str(others[i]), &none));
     struct sl_buf url = {0};
     assert_true(sl_ppdb_links_resolve(&t.links, SL_STR("/src/12/file.cs"), &url));
     assert_int_equal(url.size, strlen("https://h/2/file.cs"));
