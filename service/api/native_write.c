@@ -43,12 +43,12 @@ static void bool_member(struct json_writer *w, const char *key, enum opt_bool va
     json_boolean(w, value == BOOL_TRUE);
 }
 
-static void json_member(struct json_writer *w, const char *key, struct json_object *value)
+static void value_member(struct json_writer *w, const char *key, const struct value *value)
 {
     if (!value)
         return;
     json_key(w, key);
-    json_value(w, value);
+    value_write(w, value);
 }
 
 /* ---- frames ---- */
@@ -120,12 +120,12 @@ static void line(struct answer *a, const struct native_result_frame *frame)
 
 static void sent_rest(struct answer *a, const struct native_frame *sent)
 {
-    json_member(a->w, "pre_context", sent->pre_context);
+    value_member(a->w, "pre_context", sent->pre_context);
     text_member(a->w, "context_line", sent->context_line);
-    json_member(a->w, "post_context", sent->post_context);
+    value_member(a->w, "post_context", sent->post_context);
     text_member(a->w, "source_link", sent->source_link);
     bool_member(a->w, "in_app", sent->in_app);
-    json_member(a->w, "vars", sent->vars);
+    value_member(a->w, "vars", sent->vars);
 }
 
 static void frame(struct answer *a, const struct native_result_frame *frame)
