@@ -102,6 +102,18 @@ void driver_remove(enum driver_pool pool, CURL *easy)
     curl_multi_remove_handle(pools[pool].multi, easy);
 }
 
+/* What curl takes without a port is not the scheme's. */
+static uint16_t proxy_port(CURLU *url)
+{
+    char *port = NULL, *scheme = NULL;
+    curl_url_get(url, CURLUPART_PORT, &port, 0);
+    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
+    long number = port ? strtol(port, NULL, 10) : scheme && strcmp(scheme, "https") == 0 ? 443 : 1080;
+    curl_free(port);
+    curl_free(scheme);
+    return (uint16_t)number;
+}
+
 /* The addresses of one proxy URL of the environment: connections to them are the operator's wish. */
 static void add_proxy(const char *variable)
 {
@@ -111,14 +123,14 @@ static void add_proxy(const char *variable)
     CURLU *parts = curl_url();
     char *host = NULL;
     struct addrinfo *found = NULL;
-    if (parts &&
-        curl_url_set(parts, CURLUPART_URL, url, CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+    if (parts && curl_url_set(parts, CURLUPART_URL, url, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
         curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK && getaddrinfo(host, NULL, NULL, &found) == 0) {
         size_t most = sizeof fetch_state.proxies / sizeof *fetch_state.proxies;
         for (struct addrinfo *a = found; a && fetch_state.proxy_count < most; a = a->ai_next) {
-            struct network *network = &fetch_state.proxies[fetch_state.proxy_count];
-            network->bits = 128;
-            fetch_state.proxy_count += network_sockaddr(a->ai_addr, network->bytes);
+            struct proxy *proxy = &fetch_state.proxies[fetch_state.proxy_count];
+            proxy->address.bits = 128;
+            proxy->port = proxy_port(parts);
+            fetch_state.proxy_count += network_sockaddr(a->ai_addr, proxy->address.bytes);
         }
         freeaddrinfo(found);
     } else {
