@@ -24,7 +24,7 @@ void gcs_init(size_t capacity);
 void sentry_init(size_t capacity, uint64_t ttl_ns);
 void index_init(void);
 
-/* ---- list.c ---- */
+/* ---- location.c ---- */
 /* Fills `file` for a path of a source that is no Sentry. False when there is no such file or no memory. */
 bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
             struct remote_file *file);
