@@ -36,7 +36,7 @@ static void list_one(struct task *t)
     l->count = 0;
     if (l->code == SL_CANCELLED)
         return;
-    log_warn("find", "a source could not be listed", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
+    log_debug("find", "a source could not be listed", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
     l->code = SL_OK;
 }
 
