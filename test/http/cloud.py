@@ -4,7 +4,8 @@
 server, whose certificate a CA of the test's own has signed. The service finds both through the environment variables that
 operators use: https_proxy and SSL_CERT_FILE.
 """
-import contextlib, os, shutil, socket, ssl, subprocess, tempfile, threading, urllib.request
+import contextlib, http.client, os, shutil, socket, ssl, subprocess, tempfile, threading, urllib.request
+from urllib.parse import parse_qsl, quote, urlsplit
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from harness import free_port, serving
@@ -143,7 +144,38 @@ class Cloud(Web):
         super().__exit__(*args)
 
 
-# ---- s3rver: an S3 server that checks signatures; keys S3RVER / S3RVER ----
+# ---- s3rver: an S3 server with the keys S3RVER / S3RVER. It lets every signature of version 4 pass, so AWS's own library
+# for Python, which it is reached through, checks those. ----
+def signature_is_right(handler, secret):
+    from botocore.auth import S3SigV4QueryAuth  # Debian: python3-botocore
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+    path, _, query = handler.path.partition("?")
+    values = dict(parse_qsl(query))
+    key, _, region, service, _ = values["X-Amz-Credential"].split("/")
+    auth = S3SigV4QueryAuth(Credentials(key, secret, values.get("X-Amz-Security-Token")), service, region)
+    unsigned = "&".join(pair for pair in query.split("&") if not pair.startswith("X-Amz-Signature="))
+    checked = AWSRequest("GET", f"http://{handler.headers['Host']}{path}?{unsigned}")
+    checked.context["timestamp"] = values["X-Amz-Date"]
+    text = auth.string_to_sign(checked, auth.canonical_request(checked))
+    return auth.signature(text, checked) == values["X-Amz-Signature"]
+
+
+def gate(server):
+    """Refuses wrong signatures; the rest is the server's."""
+    def route(handler):
+        if not signature_is_right(handler, "S3RVER"):
+            return handler.reply(403, "<Error><Code>SignatureDoesNotMatch</Code><Message>Check your key.</Message></Error>")
+        headers = {k: v for k, v in handler.headers.items() if k.lower() != "host"}
+        connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=60)
+        connection.request("GET", handler.path, headers=headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        handler.reply(answer.status, body, [(k, v) for k, v in answer.getheaders() if k.lower() in ("content-range", "etag")])
+        connection.close()
+    return route
+
+
 def s3rver_script(work):
     """Installed once for all tests of a run."""
     home = os.path.join(os.path.dirname(work), "npm")
@@ -164,5 +196,6 @@ def s3(work, files):
     with serving(command, port):
         url = f"http://127.0.0.1:{port}"
         for key, data in files.items():
-            urllib.request.urlopen(urllib.request.Request(f"{url}/symbols/{urllib.request.quote(key)}", data, method="PUT")).close()
-        yield url
+            urllib.request.urlopen(urllib.request.Request(f"{url}/symbols/{quote(key)}", data, method="PUT")).close()
+        with Web(gate(url)) as checked:
+            yield checked.url

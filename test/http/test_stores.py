@@ -27,11 +27,14 @@ def s3_source(region, **keys):
 # ---- S3 ----
 def test_s3(work, objects):
     key = f"{objects.build_id}/executable"
-    with s3(work, {key: objects.full, f"pre/fix/{key}": objects.full}) as url, Service(work) as s:
+    strange = "a b+~/\u00e9"
+    with s3(work, {key: objects.full, f"pre/fix/{key}": objects.full, f"{strange}/{key}": objects.full}) as url, Service(work) as s:
         here = ["us-east-1", url]
         rows = [
             ({}, "found", f"s3://symbols/{key}", "ok", None),
             ({"prefix": "/pre/fix/"}, "found", f"s3://symbols/pre/fix/{key}", "ok", None),
+            ({"prefix": strange}, "found", f"s3://symbols/a%20b+~/%C3%A9/{key}", "ok", None),
+            ({"session_token": "a/b+c="}, "found", f"s3://symbols/{key}", "ok", None),
             ({"prefix": "not here"}, "missing", f"s3://symbols/not%20here/{key}", "notfound", None),
             ({"bucket": "unknown"}, "missing", f"s3://unknown/{key}", "notfound", None),
             ({"secret_key": "wrong"}, "fetching_failed", f"s3://symbols/{key}", "noperm", "SignatureDoesNotMatch: "),
