@@ -53,7 +53,9 @@ static bool at_endpoint(struct sl_arena *arena, const struct source *source, str
     struct sl_str before = slash ? (struct sl_str){slash, (size_t)(end - slash)} : SL_STR("");
     out->scheme = (struct sl_str){url.data, (size_t)(host - url.data)};
     out->host = (struct sl_str){host, (size_t)((slash ? slash : end) - host)};
-    out->path = path_of(arena, sl_str_ends(before, SL_STR("/")) ? SL_STR("") : before, source->bucket, key);
+    while (sl_str_ends(before, SL_STR("/")))
+        before.size--;
+    out->path = path_of(arena, before, source->bucket, key);
     return out->path.data != NULL;
 }
 
