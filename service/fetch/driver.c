@@ -39,6 +39,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     struct pool *pool = w->pool;
     curl_multi_socket_action(pool->multi, w->socket, action, &pool->running);
     collect(pool);
+    transfer_go_on();
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -46,6 +47,7 @@ static void on_timer(uv_timer_t *timer)
     struct pool *pool = timer->data;
     curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &pool->running);
     collect(pool);
+    transfer_go_on();
 }
 
 static void free_watched(uv_handle_t *handle)
@@ -62,6 +64,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
             curl_multi_assign(pool->multi, socket, NULL);
             uv_poll_stop(&w->poll);
             uv_close((uv_handle_t *)&w->poll, free_watched);
+            transfer_socket_gone(easy);
         }
         return 0;
     }

@@ -31,6 +31,8 @@ void driver_close(void);
 bool driver_add(enum driver_pool pool, CURL *easy);
 void driver_remove(enum driver_pool pool, CURL *easy);
 void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by the driver */
+void transfer_socket_gone(CURL *easy);               /* the same: a socket of its is watched no more */
+void transfer_go_on(void);                           /* the same: those whose sockets have gone look for others */
 
 /* ---- transfer.c ---- */
 enum body_action { BODY_STORE, BODY_DISCARD, BODY_STOP };
@@ -71,6 +73,7 @@ struct transfer {
     char *location;                        /* malloc */
     /* private */
     CURL *easy;
+    struct transfer *next_gone, **gone_link; /* gone_link not NULL: in the list of transfer_go_on */
     enum body_action action;
     uint64_t discarded_bytes;
     char curl_error[CURL_ERROR_SIZE];

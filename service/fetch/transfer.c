@@ -214,8 +214,52 @@ void transfer_finished(CURL *easy, CURLcode result)
     fiber_wake_all(t->events);
 }
 
+/* libcurl 7.88 closes the socket of an address that did not answer in time and then waits for the time-out of the whole
+ * connect, instead of turning to the next address. Taking back a pause makes it look at the transfer at once; that must
+ * wait until curl has returned. */
+static struct transfer *gone;
+static bool going_on; /* a pause lets sockets go, too */
+
+static void leave_gone(struct transfer *t)
+{
+    if (!t->gone_link)
+        return;
+    *t->gone_link = t->next_gone;
+    if (t->next_gone)
+        t->next_gone->gone_link = t->gone_link;
+    t->gone_link = NULL;
+}
+
+void transfer_socket_gone(CURL *easy)
+{
+    struct transfer *t = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+    if (going_on || !t || t->done || t->head_complete || t->gone_link)
+        return;
+    t->next_gone = gone;
+    t->gone_link = &gone;
+    if (gone)
+        gone->gone_link = &t->next_gone;
+    gone = t;
+}
+
+void transfer_go_on(void)
+{
+    going_on = true;
+    for (struct transfer *t; (t = gone);) {
+        leave_gone(t);
+        if (t->done || t->head_complete)
+            continue;
+        curl_easy_pause(t->easy, CURLPAUSE_ALL);
+        curl_easy_pause(t->easy, CURLPAUSE_CONT);
+    }
+    going_on = false;
+}
+
 void transfer_end(struct transfer *t)
 {
+    t->done = true;
+    leave_gone(t);
     if (t->easy) {
         driver_remove(t->pool, t->easy);
         curl_easy_cleanup(t->easy);

@@ -237,7 +237,7 @@ static void parts_that_are_not_as_asked_fail(void *arg)
     expect_error(get(server, "/odd/refused"), SL_PERMISSION_DENIED, "403 Forbidden");
     expect_error(get(server, "/odd/busy"), SL_DOWNLOAD_ERROR, "503 Service Unavailable");
     free(take_log(server));
-    parts_seen = 0;
+    __atomic_store_n(&parts_seen, 0, __ATOMIC_RELAXED);
     expect_body(get(server, "/odd/once"), contents, SIZE);
     expect_error(get(server, "/odd/stall"), SL_TIMEOUT, "200ms");
 }

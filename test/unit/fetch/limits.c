@@ -55,6 +55,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
         wait_for_release();
     if (strcmp(name, "mixed.test") == 0)
         *result = found("10.255.255.1", service, found("127.0.0.1", service, NULL));
+    else if (strcmp(name, "half-dead.test") == 0)
+        *result = found("127.0.0.9", service, found("127.0.0.1", service, NULL));
     else if (strcmp(name, "metadata.test") == 0)
         *result = found("169.254.169.254", service, NULL);
     else if (strcmp(name, "missing.test") == 0)
@@ -254,6 +256,63 @@ static void allowed_networks(void *arg)
     expect_error(get_as("127.0.0.2", "/", (struct fetch_request){0}), SL_DOWNLOAD_ERROR, "destination is restricted");
 }
 
+/* A listener whose queue is full: further connections to it stay without an answer. */
+static int deaf_listener(int clients[4])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(server->port)};
+    inet_pton(AF_INET, "127.0.0.9", &address.sin_addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    for (int i = 0; i < 4; i++) {
+        clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        connect(clients[i], (struct sockaddr *)&address, sizeof address);
+    }
+    return fd;
+}
+
+/* curl then closes one socket and opens the next, which gets the same number. */
+static void an_address_that_does_not_answer_is_passed_over(void *arg)
+{
+    int clients[4], deaf = deaf_listener(clients);
+    uint64_t start = clock_mono_ns();
+    expect_body(get_as("half-dead.test", "/", (struct fetch_request){0}), "contents", 8);
+    assert_true(clock_mono_ns() - start < 1900 * MS_NS); /* it had half of the time to connect */
+    assert_int_equal(hits_of(server), 1);
+    for (int i = 0; i < 4; i++)
+        close(clients[i]);
+    close(deaf);
+}
+
+static void get_half_dead(void *arg)
+{
+    struct sl_error *error = arg;
+    char url[128];
+    int fd = empty_file();
+    snprintf(url, sizeof url, "http://half-dead.test:%u/", server->port);
+    error->code = fetch_get(&(struct fetch_request){.url = url, .source = "test"}, fd, error);
+    close(fd);
+}
+
+/* The refusal comes when the connection is asked for a second time, a second later. */
+static void an_address_that_refuses_late_is_passed_over(void *arg)
+{
+    int clients[4], deaf = deaf_listener(clients);
+    struct sl_error error = {.message = ""};
+    struct fiber_group group;
+    uint64_t start = clock_mono_ns();
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_start(&group, get_half_dead, &error));
+    fiber_sleep(100); /* if it were too short, the refusal would come at once */
+    for (int i = 0; i < 4; i++)
+        close(clients[i]);
+    close(deaf);
+    fiber_group_wait(&group);
+    if (error.code != SL_OK)
+        fail_msg("%s", error.message);
+    assert_true(clock_mono_ns() - start < 4 * S_NS);
+}
+
 /* The operator's proxy may be anywhere; what the URL names is checked all the same. */
 static void proxies(void *arg)
 {
@@ -411,6 +470,10 @@ static void connect_100ms(struct fetch_options *o) /* the server does not answer
 {
     o->connect_timeout_ns = 100 * MS_NS;
 }
+static void connect_2s(struct fetch_options *o)
+{
+    o->connect_timeout_ns = 2 * S_NS;
+}
 static void one_address(struct fetch_options *o)
 {
     static const struct sl_str networks[] = {{"127.0.0.1", 9}, {"192.168.0.0/16", 14}};
@@ -438,6 +501,8 @@ TEST(reserved_addresses, restricted)
 TEST(allowed_networks, one_address)
 TEST(downloads_end_when_cancelled, two_per_host)
 TEST(cancel_at_once, NULL)
+TEST(an_address_that_refuses_late_is_passed_over, NULL)
+TEST(an_address_that_does_not_answer_is_passed_over, connect_2s)
 TEST(no_secrets_in_logs_and_errors, connect_100ms)
 
 static void test_proxies(void **state)
@@ -467,6 +532,8 @@ int main(void)
         cmocka_unit_test(test_all_hosts_get_so_many_at_once),
         cmocka_unit_test(test_reserved_addresses),
         cmocka_unit_test(test_allowed_networks),
+        cmocka_unit_test(test_an_address_that_does_not_answer_is_passed_over),
+        cmocka_unit_test(test_an_address_that_refuses_late_is_passed_over),
         cmocka_unit_test(test_proxies),
         cmocka_unit_test(test_downloads_end_when_cancelled),
         cmocka_unit_test(test_cancel_at_once),
