@@ -132,7 +132,12 @@ static void take(struct probe *probe, enum sl_code code, struct cache_item *item
     probe->code = probe->error.code = code;
     if (code != SL_OK)
         return;
-    probe->features = *(const struct sl_features *)item->loaded;
+    const struct object_meta *meta = item->loaded;
+    probe->features = meta->features;
+    if (probe->request.id->type == OBJECT_PE_DOTNET) {
+        probe->features.has_debug_info |= meta->embedded.has_debug_info;
+        probe->features.has_sources |= meta->embedded.has_sources;
+    }
     cache_release(item);
 }
 
@@ -365,9 +370,13 @@ static void use(struct search *search, struct probe *chosen, struct symbol_looku
         return;
     }
     result->features = chosen->features;
-    result->code = cache_get(&kind_symcaches, &chosen->key, &chosen->request, &result->item, &result->error);
+    bool dotnet = search->id->type == OBJECT_PE_DOTNET;
+    result->code = cache_get(dotnet ? &kind_ppdb_caches : &kind_symcaches, &chosen->key, &chosen->request,
+                             &result->item, &result->error);
     result->error.code = result->code;
-    if (result->code == SL_OK) {
+    if (result->code == SL_OK && dotnet) {
+        result->ppdb = result->item->loaded;
+    } else if (result->code == SL_OK) {
         result->symcache = result->item->loaded;
         result->arch = result->symcache->arch;
     }

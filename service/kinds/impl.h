@@ -1,4 +1,4 @@
-/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all three of them, and
+/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all of them, and
  * their keys differ only by the kind. */
 #pragma once
 
@@ -39,10 +39,20 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
 
 extern const struct cache_kind kind_source_index;
 extern const struct cache_kind kind_objects;
-extern const struct cache_kind kind_object_meta; /* loaded: struct sl_features, static texts */
+extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
 extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */
+extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
+
+struct object_meta {
+    struct sl_features features;
+    struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
+};
 
 const struct sl_object_limits *kinds_object_limits(void);
+
+/* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
+ * another kind of file, another algorithm. Pool. */
+bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);

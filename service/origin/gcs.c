@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <stdlib.h>
 
 #include "core/loop.h"
 #include "core/pool.h"
@@ -12,7 +13,7 @@
 #define TOKEN_URL "https://www.googleapis.com/oauth2/v4/token"
 #define SCOPE     "https://www.googleapis.com/auth/devstorage.read_only"
 
-enum { TOKEN_LIFE_S = 58 * 60, MARGIN_S = 30, ANSWER_MAX = 64 * 1024, KEY_BITS_MAX = 8192 };
+enum { TOKEN_LIFE_S = 58 * 60, MARGIN_S = 30, ANSWER_MAX = 64 * 1024, KEY_BITS_MAX = 8192, BASE64_MAX = 64 * 1024 };
 #define SECOND_NS  UINT64_C(1000000000)
 #define TIMEOUT_NS (30 * SECOND_NS)
 
@@ -42,18 +43,16 @@ static EVP_PKEY *from_pem(struct sl_str text)
 static EVP_PKEY *from_base64(struct sl_str text)
 {
     EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
-    unsigned char *der = malloc(text.size + 4);
+    unsigned char *der = text.size <= BASE64_MAX ? malloc(text.size + 4) : NULL;
     int size = 0, rest = 0;
     EVP_PKEY *key = NULL;
-    EVP_DecodeInit(ctx);
-    if (ctx && der && text.size < 64 * 1024 &&
-        EVP_DecodeUpdate(ctx, der, &size, (const unsigned char *)text.data, (int)text.size) >= 0 &&
-        EVP_DecodeFinal(ctx, der + size, &rest) == 1) {
-        const unsigned char *at = der;
-        key = d2i_AutoPrivateKey(NULL, &at, size + rest);
-    }
-    if (der)
+    if (ctx && der) {
+        EVP_DecodeInit(ctx);
+        if (EVP_DecodeUpdate(ctx, der, &size, (const unsigned char *)text.data, (int)text.size) >= 0 &&
+            EVP_DecodeFinal(ctx, der + size, &rest) == 1)
+            key = d2i_AutoPrivateKey(NULL, &(const unsigned char *){der}, size + rest);
         explicit_bzero(der, text.size + 4);
+    }
     free(der);
     EVP_ENCODE_CTX_free(ctx);
     return key;
