@@ -280,7 +280,7 @@ static bool read_word(struct parser *p, const char *word)
 {
     size_t size = strlen(word);
     if (strncmp(p->at, word, size) != 0)
-        return fail(p, p->at == p->end ? "expected a value but the document ends" : "expected a value");
+        return fail(p, "expected a value");
     p->at += size;
     return true;
 }
@@ -307,7 +307,7 @@ static bool read_value(struct parser *p, struct value *out, unsigned level)
     }
     if (*p->at == '-' || is_digit(*p->at))
         return read_number(p, out);
-    return read_word(p, "a value");
+    return fail(p, p->at == p->end ? "expected a value but the document ends" : "expected a value");
 }
 
 enum sl_code value_read_json(struct sl_arena *arena, struct sl_str text, struct value *root, struct sl_error *error)
