@@ -49,7 +49,7 @@ static const char *problem_of(const struct sl_object_info *info)
 static void print_counts(struct report *r)
 {
     struct sl_error error;
-    if (option_given(r->options, "verify") && input_convert(r->path, r->input, 0, &error) == SL_OK)
+    if (option_given(r->options, "verify") && input_convert(r->input, 0, &error) == SL_OK)
         sl_buf_printf(
             &r->out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries\n",
             (unsigned long long)r->input->cache.file_count, (unsigned long long)r->input->cache.function_count,
@@ -172,7 +172,7 @@ static int inspect(const char *path, const struct options *options, struct json_
 {
     struct input input;
     struct sl_error error = {0};
-    if (input_open(path, &input, &error) != SL_OK) {
+    if (input_open(path, NULL, &input, &error) != SL_OK) {
         fprintf(stderr, "symloom: '%s': %s\n", path, error.message);
         input_close(&input);
         return 1;
