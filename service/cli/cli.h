@@ -98,6 +98,8 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
 
 /* Makes `cache` usable, converting with `jobs` threads (0 = all cores) and the same companions. */
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);
+/* Closes the object and its companions, so that another one of the archive can take its place. */
+void input_close_object(struct input *input);
 void input_close(struct input *input);
 
 /* "x86_64, arm64": the architectures of a file's objects. */

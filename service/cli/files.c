@@ -350,16 +350,24 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
     return code;
 }
 
-void input_close(struct input *input)
+void input_close_object(struct input *input)
 {
     for (size_t i = 0; i < sizeof input->companions / sizeof *input->companions; i++) {
         sl_object_close(input->companions[i]);
         sl_unmap(&input->companion_mappings[i]);
+        input->companions[i] = NULL;
     }
     sl_object_close(input->object);
+    input->object = NULL;
+    free(input->debug_path);
+    input->debug_path = NULL;
+}
+
+void input_close(struct input *input)
+{
+    input_close_object(input);
     sl_buf_free(&input->converted);
     sl_unmap(&input->mapping);
     free(input->path);
-    free(input->debug_path);
     *input = (struct input){0};
 }
