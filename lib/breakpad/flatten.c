@@ -104,7 +104,7 @@ static void walk_function(struct walk *w, const struct sl_function *f, uint32_t 
     for (uint32_t i = 0; i < f->line_count && !w->failed; i++) {
         const struct sl_line *line = &f->lines[i];
         uint64_t at = line->address, end = end_of(at, line->size ? line->size : 1);
-        if (any && at < covered)
+        if ((any && at < covered) || end <= w->low)
             continue;
         at = at < w->low ? w->low : at;
         end = end > w->high ? w->high : end;
