@@ -4,19 +4,18 @@ The text cannot say everything; a difference is put into the first class that ex
 
   behind-symbol   the file knows where the symbol ends, the text does not: PUBLIC records reach to the next record
   inside-function a symbol inside a function takes over in the file; in the text no PUBLIC stands inside a FUNC
+  plt             the text names the sections of calls to other libraries
   overlap         functions overlap: in the file the later one wins, the text is ordered by address
 """
-import bisect, collections, json, random, re, subprocess
+import bisect, collections, json, random, re
+
+from harness import ok
 
 
-def lookup(symloom, path, addresses, *options):
+def lookup(path, addresses, *options):
     text = "".join(f"0x{a:x}\n" for a in addresses)
-    run = subprocess.run([symloom, "lookup", "-e", path, "--output-style", "json", *options], input=text, text=True,
-                         capture_output=True)
-    if run.returncode != 0:
-        raise AssertionError(run.stderr[-2000:])
     answers = []
-    for line in run.stdout.splitlines():
+    for line in ok("lookup", "-e", path, "--output-style", "json", *options, input=text).splitlines():
         answers.append([(s["FunctionName"], s["FileName"], s["Line"]) for s in json.loads(line)["Symbol"]])
     if len(answers) != len(addresses):
         raise AssertionError(f"{len(answers)} answers to {len(addresses)} addresses")
@@ -56,7 +55,9 @@ class Text:
 
 def classify(text, address, direct, back):
     covering = text.covering(address)
-    if not covering and (not direct[0][0] or direct[0][0] == back[-1][0]) and not back[0][1]:
+    if back[-1][0].startswith("<.plt"):
+        return "plt"
+    if not covering and not direct[0][0] and not back[0][1]:
         return "behind-symbol"
     if len(covering) > 1:
         return "overlap"
@@ -65,14 +66,13 @@ def classify(text, address, direct, back):
     return "other"
 
 
-def compare(symloom, path, work_file, count=3000, seed=1, dump=(), options=("--relative-address",)):
+def compare(path, work_file, count=3000, seed=1, dump=(), options=("--relative-address",)):
     """Counter of classes; "same" where both agree. The second value has an example of each class."""
-    subprocess.run([symloom, "dump-syms", "--inlines", *dump, "-o", work_file, path], check=True)
+    ok("dump-syms", "--inlines", *dump, "-o", work_file, path)
     text = Text(work_file)
     addresses = text.addresses(count, seed)
     result, examples = collections.Counter(), {}
-    for address, direct, back in zip(addresses, lookup(symloom, path, addresses, *options),
-                                     lookup(symloom, work_file, addresses)):
+    for address, direct, back in zip(addresses, lookup(path, addresses, *options), lookup(work_file, addresses)):
         kind = "same" if direct == back else classify(text, address, direct, back)
         result[kind] += 1
         examples.setdefault(kind, (hex(address), direct, back))
