@@ -69,6 +69,7 @@ struct input {
     char *path;       /* of what was opened: for a .dSYM directory, the file in it */
     char *debug_path; /* of the debug companion; NULL without one */
     struct sl_mapping mapping;
+    struct sl_buf read; /* instead of the mapping, of what is no regular file */
     struct sl_archive archive;
     struct sl_object *object; /* NULL for a symcache */
     struct sl_object *companions[3];
@@ -79,7 +80,7 @@ struct input {
     const struct input_options *options;
 };
 
-/* Opens the file; `options` (may be NULL) must outlive the input. SL_MALFORMED when it is neither; SL_NOT_FOUND also when
+/* Opens the file (`-` is standard input); `options` (may be NULL) must outlive the input. SL_MALFORMED when it is neither; SL_NOT_FOUND also when
  * it has no object of the wanted architecture or ids, or several and none of this machine. `*input` is to be closed in any
  * case. */
 enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,

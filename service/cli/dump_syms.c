@@ -173,15 +173,22 @@ static void copy_stack(struct dump *d, const struct sl_object *object)
     }
 }
 
-static bool has_anything(const struct dump_module *m, bool unwind_only)
+static bool has_anything(const struct dump_module *m)
 {
     const struct sl_object *objects[] = {m->debug, m->code, m->main.object};
     for (size_t i = 0; i < 3; i++) {
         const struct sl_features *f = &sl_object_info(objects[i])->features;
-        if (f->has_unwind_info || (!unwind_only && (f->has_debug_info || f->has_symbols)))
+        if (f->has_unwind_info || f->has_debug_info || f->has_symbols)
             return true;
     }
     return false;
+}
+
+/* STACK records come from symbol files alone. */
+static bool has_stack(const struct dump_module *m)
+{
+    const struct sl_object_info *info = sl_object_info(m->main.object);
+    return info->format == SL_FORMAT_BREAKPAD && info->features.has_unwind_info;
 }
 
 /* Modules of one id make one symbol file. */
@@ -245,9 +252,9 @@ static int dump_module(struct dump *d, struct dump_module *first)
     };
     struct sl_breakpad_writer *w = sl_breakpad_writer_new(&options);
     int status = 0;
-    if (option_given(d->o, "check-cfi") && !has_anything(first, true))
+    if (option_given(d->o, "check-cfi") && !has_stack(first))
         status = report(1, "No CFI data", first->main.path);
-    else if (!has_anything(first, false) && !options.header_only)
+    else if (!has_anything(first) && !options.header_only)
         status = report(STATUS_NOTHING, "no symbols", first->main.path);
     else
         status = w ? write_group(d, w, first, options.id, header.name, &arena) : report(1, "out of memory", NULL);

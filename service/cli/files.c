@@ -2,11 +2,14 @@
 #include "cli/cli.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 enum { COMPANION_DWP, COMPANION_DWZ, COMPANION_DEBUG };
 
@@ -97,13 +100,48 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Pipes and standard input are read to their end. */
+static enum sl_code read_stream(struct input *input, int fd, struct sl_error *error)
+{
+    for (;;) {
+        if (!sl_buf_reserve(&input->read, 1 << 20))
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+        ssize_t n = read(fd, input->read.data + input->read.size, 1 << 20);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return sl_fail(error, SL_INTERNAL, "cannot read %s: %s", input->path, strerror(errno));
+        if (n == 0)
+            break;
+        input->read.size += (size_t)n;
+    }
+    input->mapping.bytes = sl_buf_bytes(&input->read);
+    return SL_OK;
+}
+
+static enum sl_code read_file(struct input *input, struct sl_error *error)
+{
+    struct stat st;
+    bool standard = strcmp(input->path, "-") == 0;
+    bool stream = standard || (stat(input->path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)));
+    if (!stream)
+        return sl_map_file(input->path, &input->mapping, error);
+    int fd = standard ? STDIN_FILENO : open(input->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot open %s: %s", input->path, strerror(errno));
+    enum sl_code code = read_stream(input, fd, error);
+    if (!standard)
+        close(fd);
+    return code;
+}
+
 enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error)
 {
     *input = (struct input){0};
     input->path = is_directory(path) ? file_of_dsym(path) : strdup(path);
     if (!input->path)
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
-    enum sl_code code = sl_map_file(input->path, &input->mapping, error);
+    enum sl_code code = read_file(input, error);
     if (code != SL_OK)
         return code;
     input->has_cache = sl_symcache_open(input->mapping.bytes, &input->cache, NULL) == SL_OK;
@@ -368,6 +406,7 @@ void input_close(struct input *input)
     input_close_object(input);
     sl_buf_free(&input->converted);
     sl_unmap(&input->mapping);
+    sl_buf_free(&input->read);
     free(input->path);
     *input = (struct input){0};
 }

@@ -369,7 +369,6 @@ static int lookup_as(enum persona persona, int argc, char **argv)
     lookup_modules_free(&lookup);
     sl_buf_free(&lookup.out);
     sl_buf_free(&lookup.scratch);
-    sl_buf_free(&lookup.path);
     sl_buf_free(&lookup.cells);
     free(lookup.rows);
     free(directories);

@@ -13,7 +13,13 @@ enum style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
 /* Whose command line it is. */
 enum persona { PERSONA_LOOKUP, PERSONA_ADDR2LINE, PERSONA_LLVM_ADDR2LINE, PERSONA_LLVM_SYMBOLIZER };
 
-enum { MAX_CHAIN = 600, NAME_SLOTS = 4096 };
+enum { MAX_CHAIN = 600, TEXT_SLOTS = 65536 };
+
+/* Texts by the ids of a symcache, modulo TEXT_SLOTS: making one costs more than all the rest of an answer. */
+struct text_cache {
+    struct sl_str *texts; /* data NULL = none yet */
+    uint32_t *ids;
+};
 
 /* A file that addresses are looked up in. */
 struct lookup_module {
@@ -26,8 +32,7 @@ struct lookup_module {
     struct sl_symbol *symbols; /* sorted by address; read when first needed */
     size_t symbol_count;
     bool has_symbols;
-    struct sl_str *names; /* readable names by function id modulo NAME_SLOTS; data NULL = not known yet */
-    uint32_t *name_ids;
+    struct text_cache names, files;
     struct lookup_module *next;
 };
 
@@ -46,7 +51,7 @@ struct lookup {
     struct sl_str build_id; /* --build-id */
     struct input_options open;
     struct lookup_module *modules;
-    struct sl_buf out, scratch, path, cells;
+    struct sl_buf out, scratch, cells;
     struct table_row *rows;
     size_t row_count, row_capacity;
 };
@@ -79,7 +84,7 @@ bool lookup_symbol_named(struct lookup_module *m, struct sl_str name, uint64_t *
 
 /* The chain at an address as it was asked for; the number of elements, 0 when nothing is known. */
 size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct sl_location *chain);
-/* One element; its texts live until the next call but one. */
+/* One element; its texts live until the next call. */
 void lookup_element(struct lookup *l, struct lookup_module *m, const struct sl_location *location,
                     struct element *element);
 

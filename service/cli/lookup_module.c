@@ -42,6 +42,37 @@ static enum sl_code open_file(struct lookup *l, struct lookup_module *m, const c
     return code == SL_OK ? input_convert(&m->input, l->jobs, &m->error) : code;
 }
 
+static bool cache_init(struct text_cache *cache)
+{
+    cache->texts = calloc(TEXT_SLOTS, sizeof *cache->texts);
+    cache->ids = calloc(TEXT_SLOTS, sizeof *cache->ids);
+    return cache->texts && cache->ids;
+}
+
+static void cache_free(struct text_cache *cache)
+{
+    for (size_t i = 0; cache->texts && i < TEXT_SLOTS; i++)
+        free((char *)cache->texts[i].data);
+    free(cache->texts);
+    free(cache->ids);
+}
+
+static const struct sl_str *cache_get(const struct text_cache *cache, uint32_t id)
+{
+    const struct sl_str *text = &cache->texts[id % TEXT_SLOTS];
+    return text->data && cache->ids[id % TEXT_SLOTS] == id ? text : NULL;
+}
+
+static struct sl_str cache_put(struct text_cache *cache, uint32_t id, struct sl_str text)
+{
+    struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
+    free((char *)slot->data);
+    char *copy = strndup(text.data ? text.data : "", text.size);
+    *slot = (struct sl_str){copy, copy ? text.size : 0};
+    cache->ids[id % TEXT_SLOTS] = id;
+    return *slot;
+}
+
 static void open_module(struct lookup *l, struct lookup_module *m)
 {
     struct sl_str name = sl_str(m->name);
@@ -62,9 +93,7 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
     m->load = info && !l->relative ? info->load_address : 0;
     m->is_32bit = info ? !info->is_64bit : sl_cpu_pointer_size(sl_arch_family(m->input.cache.arch)) == 4;
-    m->names = calloc(NAME_SLOTS, sizeof *m->names);
-    m->name_ids = calloc(NAME_SLOTS, sizeof *m->name_ids);
-    if (!m->names || !m->name_ids)
+    if (!cache_init(&m->names) || !cache_init(&m->files))
         m->error.code = sl_fail(&m->error, SL_INTERNAL, "out of memory");
 }
 
@@ -88,10 +117,8 @@ void lookup_modules_free(struct lookup *l)
 {
     for (struct lookup_module *m = l->modules, *next; m; m = next) {
         next = m->next;
-        for (size_t i = 0; m->names && i < NAME_SLOTS; i++)
-            free((char *)m->names[i].data);
-        free(m->names);
-        free(m->name_ids);
+        cache_free(&m->names);
+        cache_free(&m->files);
         free(m->name);
         input_close(&m->input);
         sl_arena_free(&m->arena);
@@ -216,9 +243,9 @@ static struct sl_str name_of_piece(struct lookup_module *m, const struct sl_symc
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
-    struct sl_str *slot = &m->names[id % NAME_SLOTS];
-    if (slot->data && m->name_ids[id % NAME_SLOTS] == id)
-        return *slot;
+    const struct sl_str *known = cache_get(&m->names, id);
+    if (known)
+        return *known;
     struct sl_buf stored = {0}, readable = {0};
     sl_symcache_string(&m->input.cache, function->name, &stored);
     struct sl_str name = name_of_piece(m, function, sl_buf_view(&stored));
@@ -226,13 +253,28 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, ui
         name = sl_buf_view(&readable);
     if (l->short_names)
         name = short_name(name);
-    free((char *)slot->data);
-    char *copy = strndup(name.data ? name.data : "", name.size);
-    *slot = (struct sl_str){copy, copy ? name.size : 0};
-    m->name_ids[id % NAME_SLOTS] = id;
+    name = cache_put(&m->names, id, name);
     sl_buf_free(&stored);
     sl_buf_free(&readable);
-    return *slot;
+    return name;
+}
+
+static struct sl_str file_name(struct lookup *l, struct lookup_module *m, uint32_t id)
+{
+    const struct sl_str *known = cache_get(&m->files, id);
+    struct sl_buf path = {0};
+    if (known)
+        return *known;
+    sl_symcache_file(&m->input.cache, id, &path);
+    struct sl_str name = sl_buf_view(&path);
+    size_t at = name.size;
+    while (l->basenames && at && name.data[at - 1] != '/' && name.data[at - 1] != '\\')
+        at--;
+    if (l->basenames)
+        name = (struct sl_str){name.data + at, name.size - at};
+    name = cache_put(&m->files, id, name);
+    sl_buf_free(&path);
+    return name;
 }
 
 void lookup_element(struct lookup *l, struct lookup_module *m, const struct sl_location *location, struct element *e)
@@ -244,13 +286,6 @@ void lookup_element(struct lookup *l, struct lookup_module *m, const struct sl_l
         e->has_entry = function.entry != UINT64_MAX;
         e->entry = function.entry + m->load;
     }
-    sl_buf_clear(&l->path);
     if (location->file != SL_SYMCACHE_NONE)
-        sl_symcache_file(&m->input.cache, location->file, &l->path);
-    e->file = sl_buf_view(&l->path);
-    size_t at = e->file.size;
-    while (l->basenames && at && e->file.data[at - 1] != '/' && e->file.data[at - 1] != '\\')
-        at--;
-    if (l->basenames)
-        e->file = (struct sl_str){e->file.data + at, e->file.size - at};
+        e->file = file_name(l, m, location->file);
 }

@@ -15,16 +15,28 @@ static void text_or(struct sl_buf *out, struct sl_str text, const char *unknown)
         sl_buf_cstr(out, unknown);
 }
 
+static void put_decimal(struct sl_buf *out, uint32_t value)
+{
+    char digits[10];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
+    sl_buf_add(out, digits + at, sizeof digits - at);
+}
+
 /* ---- gnu ---- */
 
 static void gnu_place(struct lookup *l, const struct element *e)
 {
     bool llvm = l->persona == PERSONA_LLVM_ADDR2LINE;
     text_or(&l->out, e->file, "??");
-    if (e->line || llvm)
-        sl_buf_printf(&l->out, ":%u", e->line);
-    else
-        sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
+    if (e->line || llvm) {
+        sl_buf_u8(&l->out, ':');
+        put_decimal(&l->out, e->line);
+        return;
+    }
+    sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
 }
 
 static void print_gnu(struct lookup *l, const struct request *r, const struct element *e, size_t index)
@@ -95,7 +107,9 @@ static void print_llvm(struct lookup *l, const struct request *r, const struct e
         return;
     }
     text_or(&l->out, e->file, "??");
-    sl_buf_printf(&l->out, ":%u:0\n", e->line);
+    sl_buf_u8(&l->out, ':');
+    put_decimal(&l->out, e->line);
+    sl_buf_cstr(&l->out, ":0\n");
     print_context(l, e);
 }
 

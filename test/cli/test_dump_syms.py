@@ -1,5 +1,6 @@
 """`symloom dump-syms`: every format to the text, and back."""
 import hashlib, json, os, re, shutil
+import harness
 from compare import compare
 from harness import contains, equal, linked, ok, symloom
 
@@ -135,6 +136,17 @@ STACK CFI INIT 2000 10 .cfa: $esp 4 +
     equal(ok("dump-syms", "-i", "--no-generator", path), "".join(line + "\n" for line in SYM.splitlines()[:2]))
 
 
+def test_standard_input(work, files):
+    path = os.path.join(work, "x.sym")
+    with open(path, "w") as f:
+        f.write(SYM)
+    equal(ok("dump-syms", "-", input=SYM), ok("dump-syms", path))
+    equal(symloom("dump-syms", "-", input="").status, 3)
+    fifo = os.path.join(work, "fifo")
+    os.mkfifo(fifo)
+    equal(files.run(f"cat {path} >{fifo} & {harness.SYMLOOM} dump-syms {fifo}; wait"), ok("dump-syms", path))
+
+
 def test_module_fields(work, files):
     lines = ok("dump-syms", "-n", "name", "-b", "ABC0", "--os", "Android", "--extra-info", "RELEASE_CHANNEL x y", files.get("t")).splitlines()
     equal(lines[0], "MODULE Android x86_64 ABC0 name")
@@ -197,8 +209,10 @@ def test_split_debug_information(work, files):
 
 
 def test_check_cfi(work, files):
-    ok("dump-syms", "--check-cfi", files.get("t"))
     path = os.path.join(work, "x.sym")
+    with open(path, "w") as f:
+        f.write(SYM)
+    ok("dump-syms", "--check-cfi", path)
     with open(path, "w") as f:
         f.write(SYM[:SYM.index("STACK")])
     failed = symloom("dump-syms", "--check-cfi", path)

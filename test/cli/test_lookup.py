@@ -121,6 +121,10 @@ def test_every_format(work, files):
         answer = json.loads(ok("lookup", "-e", path, *options, "--output-style", "json", address))[0]["Symbol"]
         equal((answer[-1]["FunctionName"].lstrip("_"), os.path.basename(answer[-1]["FileName"]), answer[-1]["Line"]),
               ("outer", "t.c", 5), name)
+    fat = files.get("t.fat")
+    at = ok("lookup", "-e", fat + ":arm64", "--names", "outer").split()[0]
+    equal(ok("lookup", "-e", fat + ":arm64", "--no-inlines", "--output-style", "gnu", at).splitlines()[0], "outer")
+    equal(symloom("lookup", "-e", fat + ":ppc", "--output-style", "gnu", at).status, 1)
     pdb = os.path.splitext(t)[0] + ".pdb"
     address = ok("lookup", "-e", pdb, "--names", "outer").split()[0]
     equal(json.loads(ok("lookup", "-e", pdb, "--output-style", "json", address))[0]["Symbol"][-1]["Line"], 5)
