@@ -34,6 +34,10 @@ bool output_flush(void);
 /* Writes what is left and returns the status to end with: `status`, or 0 or 1 when something could not be written. */
 int output_finish(int status);
 
+/* Whether standard output is to be coloured: a terminal that can, NO_COLOR, CLICOLOR_FORCE; `choice` is the value of
+ * --color ("auto", "always", "never"; may be NULL). */
+bool output_colour(const char *choice);
+
 /* A file that appears under its name when it is complete, and not at all when the program is ended before. FIFOs and
  * devices are written as they are. */
 struct output_file {
@@ -108,5 +112,5 @@ void input_list_archs(const struct sl_archive *archive, struct sl_buf *out);
 
 /* ---- threads.c ---- */
 
-/* A sl_parallel over `jobs` threads of its own (0 = usable cores); lives as long as the process. */
+/* A sl_parallel over `jobs` threads of its own (0 = $SYMLOOM_JOBS, else usable cores); lives as long as the process. */
 const struct sl_parallel *threads_parallel(unsigned jobs);

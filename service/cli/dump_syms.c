@@ -53,6 +53,7 @@ struct dump {
     struct output_file file;  /* --output */
     struct output_file store; /* of the module at hand */
     bool to_stdout, to_file, to_store;
+    unsigned jobs;
 };
 
 static bool write_text(void *arg, struct sl_str text)
@@ -198,10 +199,9 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
     bool header_only = option_given(d->o, "header-only");
-    unsigned jobs = (unsigned)strtoul(option_value(d->o, "jobs", "0"), NULL, 10);
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id)))
-            code = add_module(w, m, jobs, arena, &error);
+            code = add_module(w, m, d->jobs, arena, &error);
     if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units &&
         (option_given(d->o, "verbose") || option_given(d->o, "warnings")))
         fprintf(stderr, "warning: %s: %zu units could not be read\n", first->main.path,
@@ -334,6 +334,10 @@ static int run(const struct options *o)
 {
     struct dump dump = {.o = o};
     const char *extra = option_value(o, "extra-info", NULL);
+    uint64_t jobs;
+    if (!option_number(o, "jobs", "dump-syms", &jobs))
+        return 2;
+    dump.jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
     if (!o->argument_count) {
         report(2, "no file given", NULL);
         return options_try_help("dump-syms");

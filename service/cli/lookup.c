@@ -211,14 +211,14 @@ static void read_elements(struct lookup *l, const struct options *o)
     l->demangle = !option_given(o, "no-demangle") && !is_false(demangle);
 }
 
-static bool read_number(const struct options *o, const char *name, uint64_t *value)
+static bool read_address(const struct options *o, const char *name, uint64_t *value)
 {
     const char *text = option_value(o, name, "0");
     char *end;
-    *value = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 16 : strcmp(name, "adjust-vma") == 0 ? 16 : 10);
+    *value = strtoull(text, &end, 16);
     if (*text && !*end)
         return true;
-    fprintf(stderr, "error: --%s: '%s' is no number\n", name, text);
+    fprintf(stderr, "error: --%s: '%s' is no address\n", name, text);
     options_try_help("lookup");
     return false;
 }
@@ -227,8 +227,9 @@ static bool read_options(struct lookup *l, const struct options *o)
 {
     uint64_t context, jobs;
     size_t count;
-    if (!read_number(o, "adjust-vma", &l->adjust) || !read_number(o, "print-source-context-lines", &context) ||
-        !read_number(o, "jobs", &jobs))
+    if (!read_address(o, "adjust-vma", &l->adjust) ||
+        !option_number(o, "print-source-context-lines", "lookup", &context) ||
+        !option_number(o, "jobs", "lookup", &jobs))
         return false;
     read_elements(l, o);
     l->addresses = option_given(o, "addresses") || option_given(o, "print-address");
@@ -237,6 +238,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     l->relative = option_given(o, "relative-address");
     l->return_addresses = option_given(o, "return-addresses");
     l->verbose = option_given(o, "verbose");
+    l->colour = output_colour(option_value(o, "color", NULL));
     l->context_lines = context > 10000 ? 10000 : (unsigned)context;
     l->jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
     l->section = option_value(o, "section", NULL);

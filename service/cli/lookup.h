@@ -43,7 +43,8 @@ struct table_row {
 struct lookup {
     enum persona persona;
     enum style style;
-    bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose;
+    bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
+        colour;
     uint64_t adjust;
     unsigned context_lines, jobs;
     const char *section;

@@ -67,7 +67,9 @@ static struct sl_str cache_put(struct text_cache *cache, uint32_t id, struct sl_
 {
     struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
     free((char *)slot->data);
-    char *copy = strndup(text.data ? text.data : "", text.size);
+    char *copy = malloc(text.size + 1); /* names may hold NUL */
+    if (copy && text.size)
+        memcpy(copy, text.data, text.size);
     *slot = (struct sl_str){copy, copy ? text.size : 0};
     cache->ids[id % TEXT_SLOTS] = id;
     return *slot;

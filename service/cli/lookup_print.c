@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "demangle/demangle.h"
 
@@ -293,7 +292,6 @@ void lookup_table_flush(struct lookup *l)
 {
     static const char *const titles[] = {"Address", "Function", "", "File:Line"};
     int width[4];
-    bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR") && strcmp(getenv("TERM") ? getenv("TERM") : "", "dumb");
     if (!l->row_count)
         return;
     for (size_t c = 0; c < 4; c++) {
@@ -301,11 +299,11 @@ void lookup_table_flush(struct lookup *l)
         for (size_t i = 0; i < l->row_count; i++)
             width[c] = (int)cell(l, i, c).size > width[c] ? (int)cell(l, i, c).size : width[c];
     }
-    sl_buf_printf(&l->out, "%s %-*s  %-*s  %-*s  %s%s\n", colour ? "\033[1m" : "", width[0], titles[0], width[1],
-                  titles[1], width[2], titles[2], titles[3], colour ? "\033[0m" : "");
+    sl_buf_printf(&l->out, "%s %-*s  %-*s  %-*s  %s%s\n", l->colour ? "\033[1m" : "", width[0], titles[0], width[1],
+                  titles[1], width[2], titles[2], titles[3], l->colour ? "\033[0m" : "");
     for (size_t i = 0; i < l->row_count; i++) {
         struct sl_str address = cell(l, i, 0), function = cell(l, i, 1), offset = cell(l, i, 2), place = cell(l, i, 3);
-        bool dim = colour && !address.size;
+        bool dim = l->colour && !address.size;
         sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
         put_cell(&l->out, function);
         if (offset.size || place.size)

@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,19 @@ const char *option_value(const struct options *o, const char *name, const char *
 {
     size_t i = find(o, name);
     return o->counts[i] ? o->values[i][o->counts[i] - 1] : fallback;
+}
+
+bool option_number(const struct options *o, const char *name, const char *command, uint64_t *value)
+{
+    const char *text = option_value(o, name, "0");
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && errno == 0)
+        return true;
+    fprintf(stderr, "error: --%s: '%s' is no number\n", name, text);
+    options_try_help(command);
+    return false;
 }
 
 void options_help(const struct option_spec *specs, const char *usage, const char *about)

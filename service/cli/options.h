@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum option_type {
     OPTION_FLAG,     /* no value */
@@ -60,6 +61,9 @@ size_t option_count(const struct options *options, const char *name); /* how oft
 const char *const *option_values(const struct options *options, const char *name, size_t *count);
 /* The last value given, or `fallback`. An OPTION_OPTIONAL without value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
+
+/* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
+bool option_number(const struct options *options, const char *name, const char *command, uint64_t *value);
 
 void options_help(const struct option_spec *specs, const char *usage, const char *about);
 

@@ -40,6 +40,22 @@ int output_finish(int status)
     return stdout_errno == EPIPE ? 0 : report(1, "cannot write output", strerror(stdout_errno));
 }
 
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value;
+}
+
+bool output_colour(const char *choice)
+{
+    const char *terminal = getenv("TERM");
+    if (choice && strcmp(choice, "auto") != 0)
+        return strcmp(choice, "always") == 0;
+    if (is_set("NO_COLOR"))
+        return false;
+    return is_set("CLICOLOR_FORCE") || (isatty(STDOUT_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0));
+}
+
 int report(int status, const char *message, const char *cause)
 {
     fprintf(stderr, "error: %s\n", message);

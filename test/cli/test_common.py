@@ -23,6 +23,7 @@ def test_usage_errors(work, files):
         equal((symloom(command).status, symloom(command).err.splitlines()[0]), (2, "error: no file given"))
     equal(symloom("lookup", "--output-style", "xml").status, 2)
     equal(symloom("lookup", "--adjust-vma", "zz").status, 2)
+    equal(symloom("dump-syms", "-j", "many", "x").err.splitlines()[0], "error: --jobs: 'many' is no number")
 
 
 def test_help(work, files):

@@ -179,6 +179,24 @@ def test_table(work, files):
     equal(len({row.index("/src/t.c") for row in rows[1:4]}), 1)
 
 
+def test_colour(work, files):
+    table = ["lookup", "-e", files.get("t"), "--output-style", "table", "0"]
+    plain = ok(*table)
+    assert "\033" not in plain
+    contains(ok(*table, "--color", "always"), "\033[1m")
+    contains(ok(*table, env={"CLICOLOR_FORCE": "1", "NO_COLOR": ""}), "\033[1m")
+    equal(ok(*table, env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}), plain)
+
+
+def test_control_characters_in_names(work, files):
+    path = os.path.join(work, "x.sym")
+    with open(path, "w") as f:
+        f.write("MODULE Linux x86_64 3249D99D0C4049318610F4E4FB0B69360 x\nFUNC 10 4 0 a\0b\033[31m\n")
+    row = ok("lookup", "-e", path, "--output-style", "table", "0x10").splitlines()[1]
+    contains(row, "a\\x00b\\x1b[31m  +0x0")
+    equal(ok("lookup", "-e", path, "--output-style", "gnu", "--basenames", "0x10"), "a\0b\033[31m\n??:?\n")
+
+
 def test_source_context(work, files):
     path = os.path.join(work, "t.c")
     with open(path, "w") as f:
