@@ -1,4 +1,4 @@
-/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all three of them, and
+/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all of them, and
  * their keys differ only by the kind. */
 #pragma once
 
@@ -17,10 +17,40 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
 extern const struct cache_kind kind_objects;
-extern const struct cache_kind kind_object_meta; /* loaded: struct sl_features, static texts */
+extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
 extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */
+extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
+
+struct object_meta {
+    struct sl_features features;
+    struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
+};
 
 const struct sl_object_limits *kinds_object_limits(void);
 
+/* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
+ * another kind of file, another algorithm. Pool. */
+bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
+
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
+
+/* ---- companions.c: files with the rest of an object's debug information ---- */
+struct companion_wants {
+    bool package; /* DWARF package of split units */
+    uint8_t dwz_id[64];
+    size_t dwz_id_size; /* 0 = no supplementary file */
+};
+struct companion_items { /* references; NULL = none */
+    struct cache_item *package, *dwz;
+};
+
+/* Whether the object refers to such files. Pool. */
+bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
+/* Gets them from the source of the request's file; what is not there is left out. */
+void companions_get(const struct object_request *request, const struct companion_wants *wants, struct sl_arena *arena,
+                    struct companion_items *items) SL_SUSPENDS;
+void companions_release(struct companion_items *items);
+/* Opens and closes them for a conversion. Pool. */
+void companions_open(const struct companion_items *items, struct sl_companions *companions);
+void companions_close(struct sl_companions *companions);
