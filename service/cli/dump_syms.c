@@ -179,6 +179,8 @@ static bool has_anything(const struct dump_module *m)
     const struct sl_object *objects[] = {m->debug, m->code, m->main.object};
     for (size_t i = 0; i < 3; i++) {
         const struct sl_features *f = &sl_object_info(objects[i])->features;
+        if (sl_object_info(objects[i])->format == SL_FORMAT_PORTABLEPDB)
+            continue; /* .NET code has no addresses */
         if (f->has_unwind_info || f->has_debug_info || f->has_symbols)
             return true;
     }

@@ -1,13 +1,15 @@
 /* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
 #include "cli/inspect.h"
 
+#include "object/embedded.h"
+
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static const struct option_spec specs[] = {
     {"check", 0, OPTION_FLAG, false, NULL, "only say whether each file is usable; status 1 if one is not"},
-    {"type", 't', OPTION_VALUE, false, "TYPE", "fail unless it is a dsym, elf, pe, pdb, breakpad or wasm"},
+    {"type", 't', OPTION_VALUE, false, "TYPE", "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad or wasm"},
     {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
     {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
     {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
@@ -80,14 +82,15 @@ static bool is_type(const struct inspection *in, const char *type)
 
 /* ---- showing ---- */
 
-static void show(struct inspection *in, const char *path, struct input *input, size_t index, struct sl_buf *variants)
+static void show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
+                 struct sl_buf *variants)
 {
     struct findings f = {
         .options = in->o,
         .path = path,
         .input = input,
         .index = index,
-        .count = input->archive.count,
+        .count = count,
         .json_variants = variants,
         .json = in->json,
         .lists = {option_given(in->o, "sections"), option_given(in->o, "symbols"), option_given(in->o, "functions"),
@@ -107,36 +110,54 @@ static void show(struct inspection *in, const char *path, struct input *input, s
     pass_on(in);
 }
 
-static void list_variants(const struct sl_archive *archive, struct sl_buf *out)
+/* The objects of a file; what a PE carries inside counts as one. */
+struct objects {
+    struct sl_object **items;
+    size_t count;
+    struct sl_arena arena;
+};
+
+static bool open_embedded(struct objects *all)
 {
-    struct json_writer w = json_writer(out);
-    for (size_t i = 0; i < archive->count; i++) {
-        struct sl_object *object;
-        if (sl_archive_object(archive, i, NULL, &object, NULL) == SL_OK)
-            findings_variant(&w, sl_object_info(object));
-        sl_object_close(object);
+    struct sl_bytes bytes;
+    return all->count == 1 && sl_object_embedded_ppdb(all->items[0], &all->arena, &bytes, NULL) == SL_OK &&
+           sl_object_open(bytes, NULL, &all->items[1], NULL) == SL_OK;
+}
+
+static void open_objects(struct inspection *in, const char *path, const struct sl_archive *archive, struct objects *all)
+{
+    struct sl_error error = {0};
+    *all = (struct objects){.items = calloc(archive->count + 1, sizeof *all->items)};
+    for (size_t i = 0; all->items && i < archive->count; i++) {
+        enum sl_code code = sl_archive_object(archive, i, NULL, &all->items[all->count], &error);
+        if (code == SL_OK)
+            all->count++;
+        else
+            fail(in, path, report_status(code), error.message);
     }
+    if (all->items)
+        all->count += open_embedded(all);
 }
 
 static void inspect_objects(struct inspection *in, const char *path, struct input *input)
 {
     struct sl_buf variants = {0};
-    struct sl_error error = {0};
-    if (in->json)
-        list_variants(&input->archive, &variants);
-    for (size_t i = 0; i < input->archive.count; i++) {
-        enum sl_code code = sl_archive_object(&input->archive, i, NULL, &input->object, &error);
-        if (code != SL_OK) {
-            fail(in, path, report_status(code), error.message);
-            continue;
-        }
-        const struct sl_object_info *info = sl_object_info(input->object);
+    struct json_writer w = json_writer(&variants);
+    struct objects all;
+    open_objects(in, path, &input->archive, &all);
+    for (size_t i = 0; i < all.count && in->json; i++)
+        findings_variant(&w, sl_object_info(all.items[i]));
+    for (size_t i = 0; i < all.count; i++) {
+        const struct sl_object_info *info = sl_object_info(all.items[i]);
+        input->object = all.items[i];
         if (!is_type(in, findings_type(info->format)))
             fail(in, path, 1, "the file is of another type");
         else if (is_wanted(in, info))
-            show(in, path, input, i, &variants);
+            show(in, path, input, i, all.count, &variants);
         input_close_object(input);
     }
+    free(all.items);
+    sl_arena_free(&all.arena);
     sl_buf_free(&variants);
 }
 
@@ -152,7 +173,7 @@ static void inspect_file(struct inspection *in, const char *path)
     else if (!is_type(in, "symcache"))
         fail(in, path, 1, "the file is of another type");
     else if (!option_given(in->o, "id") || (in->has_id && sl_debug_id_equal(&in->id, &input.cache.debug_id)))
-        show(in, path, &input, 0, NULL);
+        show(in, path, &input, 0, 1, NULL);
     input_close(&input);
 }
 

@@ -33,6 +33,8 @@ struct findings {
     struct sl_arena arena;
     struct sl_symbol *symbols;
     struct sl_map files;     /* the paths of source files */
+    struct sl_map embedded;  /* those that are in the file themselves */
+    struct sl_buf links;     /* Source Link rules (ppdb/links.h) */
     struct sl_map producers; /* compilers, to the number of their units */
     struct sl_buf functions; /* the list, as text or JSON; made while reading */
     struct json_writer function_writer;
@@ -47,6 +49,9 @@ void findings_free(struct findings *f);
 
 /* Keys of a map, in their order. The caller frees the array. */
 struct sl_str *findings_sorted(const struct sl_map *map);
+
+/* The URL of a source file by the rules of Source Link, appended; nothing when there is none. */
+void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url);
 
 /* ---- inspect_print.c ---- */
 

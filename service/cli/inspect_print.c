@@ -101,6 +101,11 @@ static bool is_local(struct sl_str path)
     return snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) < (int)sizeof text && access(text, R_OK) == 0;
 }
 
+static const char *source_status(const struct findings *f, struct sl_str path)
+{
+    return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";
+}
+
 static struct sl_str symbol_name(const struct findings *f, const struct sl_symbol *symbol, struct sl_buf *scratch)
 {
     sl_buf_clear(scratch);
@@ -153,8 +158,16 @@ static void print_lists(struct findings *f, struct sl_buf *out)
     }
     struct sl_str *paths = f->lists.files || f->lists.sources ? findings_sorted(&f->files) : NULL;
     for (size_t i = 0; paths && i < f->files.count && pass_on(out); i++) {
-        sl_buf_cstr(out, f->lists.sources ? (is_local(paths[i]) ? "  local    " : "  missing  ") : "  ");
+        if (f->lists.sources)
+            sl_buf_printf(out, "  %-8s", source_status(f, paths[i]));
+        sl_buf_cstr(out, "  ");
         put_safe(out, paths[i]);
+        sl_buf_clear(&scratch);
+        findings_link(f, paths[i], &scratch);
+        if (f->lists.sources && scratch.size) {
+            sl_buf_cstr(out, "  ");
+            put_safe(out, sl_buf_view(&scratch));
+        }
         sl_buf_u8(out, '\n');
     }
     free(paths);
@@ -403,6 +416,7 @@ static void json_symbols(struct findings *f, struct json_writer *w)
 static void json_paths(struct findings *f, struct json_writer *w, bool sources)
 {
     struct sl_str *paths = findings_sorted(&f->files);
+    struct sl_buf url = {0};
     json_key(w, sources ? "sources" : "files");
     json_array_begin(w);
     for (size_t i = 0; paths && i < f->files.count && pass_on(w->out); i++) {
@@ -414,11 +428,15 @@ static void json_paths(struct findings *f, struct json_writer *w, bool sources)
         json_key(w, "path");
         json_str(w, paths[i]);
         json_key(w, "status");
-        json_str(w, is_local(paths[i]) ? SL_STR("local") : SL_STR("missing"));
+        json_str(w, sl_str(source_status(f, paths[i])));
+        sl_buf_clear(&url);
+        findings_link(f, paths[i], &url);
+        text_or_null(w, "url", sl_buf_view(&url));
         json_object_end(w);
     }
     json_array_end(w);
     free(paths);
+    sl_buf_free(&url);
 }
 
 static void json_lists(struct findings *f, struct json_writer *w)

@@ -7,6 +7,7 @@
 
 #include "demangle/demangle.h"
 #include "function/path.h"
+#include "ppdb/ppdb.h"
 
 /* ---- reading all functions ---- */
 
@@ -91,6 +92,55 @@ static void hint(struct findings *f, const char *format, ...)
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     sl_buf_printf(&f->hints, "%s\n", text);
+}
+
+/* A Portable PDB: methods without addresses, documents that may be embedded or linked. */
+static bool read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
+{
+    struct sl_ppdb_source source;
+    struct sl_ppdb_document document;
+    struct sl_ppdb_points points;
+    struct sl_ppdb_point point;
+    struct sl_buf name = {0};
+    uint32_t cursor = 0;
+    bool ok = true;
+    for (uint32_t row = 1; ok && row <= info->document_count; row++) {
+        sl_buf_clear(&name);
+        if (sl_ppdb_document(ppdb, row, &document, &name, NULL) == SL_OK)
+            ok = remember(f, &f->files, sl_buf_view(&name), 1);
+    }
+    while (ok && sl_ppdb_next_source(ppdb, &cursor, &source)) {
+        sl_buf_clear(&name);
+        if (sl_ppdb_document(ppdb, source.document, &document, &name, NULL) == SL_OK)
+            ok = remember(f, &f->embedded, sl_buf_view(&name), 1);
+    }
+    for (uint32_t method = 1; method <= info->method_count; method++)
+        for (sl_ppdb_points_begin(ppdb, method, &points); sl_ppdb_points_next(&points, &point);)
+            f->counts.lines += !point.hidden;
+    f->counts.functions = info->method_count;
+    f->counts.files = f->files.count;
+    sl_ppdb_read_links(ppdb, &f->links);
+    sl_buf_free(&name);
+    return ok;
+}
+
+static void read_ppdb(struct findings *f)
+{
+    struct sl_error error = {0};
+    struct sl_ppdb *ppdb;
+    struct sl_ppdb_info info;
+    if (sl_ppdb_open(sl_object_file(f->input->object), &f->arena, &ppdb, &info, &error) != SL_OK)
+        hint(f, "the debug information cannot be read: %s", error.message);
+    else if (!read_documents(f, ppdb, &info))
+        hint(f, "out of memory");
+    f->complete = true;
+}
+
+void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url)
+{
+    struct sl_ppdb_links links;
+    if (f->links.size && sl_ppdb_links_open(sl_buf_bytes(&f->links), &links))
+        sl_ppdb_links_resolve(&links, path, url);
 }
 
 static void read_all(struct findings *f)
@@ -199,15 +249,21 @@ void findings_make(struct findings *f)
         f->note = "contains hidden symbols (needs BCSymbolMaps)";
     make_hints(f);
     if (option_given(f->options, "verify") || f->lists.symbols || f->lists.functions || f->lists.files ||
-        f->lists.sources)
-        read_all(f);
+        f->lists.sources) {
+        if (info->format == SL_FORMAT_PORTABLEPDB)
+            read_ppdb(f);
+        else
+            read_all(f);
+    }
 }
 
 void findings_free(struct findings *f)
 {
     sl_buf_free(&f->hints);
     sl_buf_free(&f->functions);
+    sl_buf_free(&f->links);
     sl_map_free(&f->files);
+    sl_map_free(&f->embedded);
     sl_map_free(&f->producers);
     sl_arena_free(&f->arena);
 }

@@ -1,5 +1,5 @@
 """`symloom inspect`."""
-import json, os, shutil
+import json, os, struct, zlib
 from harness import contains, equal, ok, symloom
 
 
@@ -81,6 +81,48 @@ def test_types(work, files):
         f.write("not a debug file\n")
     equal(symloom("inspect", text).status, 3)
     equal(symloom("inspect", work).status, 1)
+
+
+def portable_pdb():
+    """A Portable PDB without documents and methods: the metadata root, #Pdb (id, entry point, tables) and #~."""
+    streams = [(b"#Pdb\0\0\0\0", bytes(range(1, 21)) + bytes(12)), (b"#~\0\0", struct.pack("<IBBBBQQ", 0, 2, 0, 0, 1, 0, 0))]
+    version = b"PDB v1.0\0\0\0\0"
+    head = struct.pack("<IHHII", 0x424A5342, 1, 1, 0, len(version)) + version + struct.pack("<HH", 0, len(streams))
+    at = len(head) + sum(8 + len(name) for name, _ in streams)
+    for name, data in streams:
+        head += struct.pack("<II", at, len(data)) + name
+        at += len(data)
+    return head + b"".join(data for _, data in streams)
+
+
+def dotnet_image(pdb):
+    """A PE32+ image of one section that holds the debug directory and, deflated, the Portable PDB."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+    blob = b"MPDB" + struct.pack("<I", len(pdb)) + deflate.compress(pdb) + deflate.flush()
+    section = struct.pack("<IIHHIIII", 0, 0, 0x100, 0x100, 17, len(blob), 0x1000 + 28, 0x200 + 28) + blob
+    section += bytes(-len(section) % 0x200)
+    coff = struct.pack("<HHIIIHH", 0x8664, 1, 0x12345678, 0, 0, 240, 0x22)
+    optional = struct.pack("<HBBIIIII", 0x20B, 0, 0, 0, 0, 0, 0, 0x1000) + struct.pack("<QII", 0x140000000, 0x1000, 0x200)
+    optional += struct.pack("<HHHHHHIIIIHHQQQQII", 6, 0, 0, 0, 6, 0, 0, 0x2000, 0x200, 0, 3, 0, 0, 0, 0, 0, 0, 16)
+    optional += b"".join(struct.pack("<II", *((0x1000, 28) if i == 6 else (0, 0))) for i in range(16))
+    header = struct.pack("<8sIIIIIIHHI", b".text", len(section), 0x1000, len(section), 0x200, 0, 0, 0, 0, 0x60000020)
+    image = b"MZ" + bytes(58) + struct.pack("<I", 64) + b"PE\0\0" + coff + optional + header
+    return image + bytes(0x200 - len(image)) + section
+
+
+def test_portable_pdb(work, files):
+    inside, alone = os.path.join(work, "app.exe"), os.path.join(work, "app.pdb")
+    for path, data in ((alone, portable_pdb()), (inside, dotnet_image(portable_pdb()))):
+        with open(path, "wb") as f:
+            f.write(data)
+    item = json.loads(ok("inspect", "--json", "--verify", "--sources", alone))[0]
+    equal((item["type"], item["sources"], item["counts"]["functions"]), ("portablepdb", [], 0))
+    both = json.loads(ok("inspect", "--json", inside))
+    equal([(o["type"], o["object_index"]) for o in both], [("pe", 0), ("portablepdb", 1)])
+    equal(both[1]["debug_id"], item["debug_id"])
+    equal(len(both[0]["variants"]), 2)
+    nothing = symloom("dump-syms", alone)
+    equal((nothing.status, nothing.out), (3, ""))
 
 
 def test_finding_by_id(work, files):
