@@ -430,6 +430,8 @@ enum sl_code json_parse(struct sl_str text, struct json_object **object, struct 
         start++;
     if (start == text.size)
         return fail_at(error, text, start, "expected a value but the document ends");
+    if (!sl_str_is_utf8(text)) /* json-c takes overlong forms */
+        return sl_fail(error, SL_MALFORMED, "invalid UTF-8");
     size_t fault = scan(text, &why_not, &deepest);
     if (why_not)
         return fail_at(error, text, fault, why_not);
