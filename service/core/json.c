@@ -430,8 +430,6 @@ enum sl_code json_parse(struct sl_str text, struct json_object **object, struct 
         start++;
     if (start == text.size)
         return fail_at(error, text, start, "expected a value but the document ends");
-    if (!sl_str_is_utf8(text)) /* json-c takes overlong forms */
-        return sl_fail(error, SL_MALFORMED, "invalid UTF-8");
     size_t fault = scan(text, &why_not, &deepest);
     if (why_not)
         return fail_at(error, text, fault, why_not);
@@ -441,5 +439,10 @@ enum sl_code json_parse(struct sl_str text, struct json_object **object, struct 
         return sl_fail(error, SL_INTERNAL, "out of memory");
     enum sl_code code = parse_with(tokener, text, object, error);
     json_tokener_free(tokener);
+    if (code == SL_OK && !sl_str_is_utf8(text)) { /* json-c takes overlong forms */
+        json_object_put(*object);
+        *object = NULL;
+        code = fail_at(error, text, 0, "invalid UTF-8");
+    }
     return code;
 }
