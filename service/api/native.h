@@ -17,7 +17,7 @@ struct native_frame { /* as sent; texts with data NULL are absent */
     struct opt_u64 function_id, symbol_address, line;
     struct sl_str platform, package, language, symbol, function, filename, abs_path, context_line, source_link;
     const char *trust;                                     /* NULL = none */
-    struct json_object *vars, *pre_context, *post_context; /* NULL = absent */
+    const struct value *vars, *pre_context, *post_context; /* NULL = absent */
 };
 
 struct native_register {
@@ -61,7 +61,7 @@ struct native_scraping {
     enum opt_bool enabled, verify_ssl;
     struct sl_str *allowed_origins;
     size_t allowed_origin_count;
-    struct json_object *headers;
+    const struct value *headers;
 };
 
 enum native_status {
@@ -92,11 +92,12 @@ struct native_result_frame {
     uint64_t address, symbol_address;
     uint32_t index;              /* original_index */
     uint32_t module;             /* in the order of the request; NATIVE_NO_MODULE = none matches */
-    struct sl_location location; /* when symbolicated */
+    struct sl_location location; /* when symbolicated; `file` of a .NET frame is a document of its module's table */
     uint8_t status;              /* enum native_status */
     uint8_t language;            /* enum sl_language */
     uint8_t table;               /* enum native_table: what `location` refers to */
     bool outermost;              /* of its expansion: has a symbol address */
+    bool is_dotnet;              /* symbolicated: all that was sent stays but for language, file and line */
 };
 
 struct native_result_trace {
@@ -126,7 +127,7 @@ struct native_request {
 /* ---- native_read.c ---- */
 
 /* `root` must outlive the request. False: `*status` (422 or 413) and `*problem`, in the arena. */
-bool native_read(struct native_request *request, struct json_object *root, const struct config *config, int *status,
+bool native_read(struct native_request *request, const struct value *root, const struct config *config, int *status,
                  const char **problem);
 
 /* ---- native_modules.c ---- */

@@ -44,20 +44,27 @@ static void bool_member(struct json_writer *w, const char *key, enum opt_bool va
     json_boolean(w, value == BOOL_TRUE);
 }
 
-static void json_member(struct json_writer *w, const char *key, struct json_object *value)
+static void value_member(struct json_writer *w, const char *key, const struct value *value)
 {
     if (!value)
         return;
     json_key(w, key);
-    json_value(w, value);
+    value_write(w, value);
 }
 
 /* ---- frames ---- */
+
+/* Symbolicated as native code is: of what was sent, little is left. */
+static bool is_native(const struct native_result_frame *frame)
+{
+    return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
+}
+
 static void address_mode(struct answer *a, const struct native_result_frame *frame)
 {
     char text[16];
     uint32_t module = frame->sent->module;
-    if (frame->status == FRAME_SYMBOLICATED)
+    if (is_native(frame))
         module = a->request->modules[frame->module].image_address.value ? NATIVE_NO_MODULE : frame->module;
     if (module == NATIVE_NO_MODULE)
         return;
@@ -77,7 +84,7 @@ static void names(struct answer *a, const struct native_result_frame *frame)
     struct opt_u64 symbol_address = frame->sent->symbol_address;
     struct native_names sent = {frame->sent->symbol, frame->sent->function};
     const struct native_names *names = frame->names ? frame->names : &sent;
-    if (frame->status == FRAME_SYMBOLICATED)
+    if (is_native(frame))
         symbol_address = (struct opt_u64){frame->outermost, frame->symbol_address};
     text_member(a->w, "symbol", names->symbol);
     hex_member(a->w, "sym_addr", symbol_address);
@@ -90,8 +97,11 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
     struct sl_str path = frame->sent->abs_path, filename = frame->sent->filename, directory;
     if (frame->status == FRAME_SYMBOLICATED && frame->location.file != SL_SYMCACHE_NONE) {
         sl_buf_clear(&a->path);
-        const struct sl_symcache *cache = native_table(&a->request->modules[frame->module], frame->table);
-        sl_symcache_file(cache, frame->location.file, &a->path);
+        const struct native_module *module = &a->request->modules[frame->module];
+        if (frame->is_dotnet)
+            sl_ppdb_table_name(module->lookup.ppdb, frame->location.file, &a->path);
+        else
+            sl_symcache_file(native_table(module, frame->table), frame->location.file, &a->path);
         if (a->path.size) {
             struct sl_str name;
             path = sl_buf_view(&a->path);
@@ -103,21 +113,20 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
     text_member(a->w, "abs_path", path);
 }
 
-static void symbolicated_rest(struct answer *a, const struct native_result_frame *frame)
+static void line(struct answer *a, const struct native_result_frame *frame)
 {
-    json_key(a->w, "lineno");
-    json_u64(a->w, frame->location.line);
+    bool found = frame->status == FRAME_SYMBOLICATED;
+    number_member(a->w, "lineno", found ? (struct opt_u64){true, frame->location.line} : frame->sent->line);
 }
 
-static void failed_rest(struct answer *a, const struct native_frame *sent)
+static void sent_rest(struct answer *a, const struct native_frame *sent)
 {
-    number_member(a->w, "lineno", sent->line);
-    json_member(a->w, "pre_context", sent->pre_context);
+    value_member(a->w, "pre_context", sent->pre_context);
     text_member(a->w, "context_line", sent->context_line);
-    json_member(a->w, "post_context", sent->post_context);
+    value_member(a->w, "post_context", sent->post_context);
     text_member(a->w, "source_link", sent->source_link);
     bool_member(a->w, "in_app", sent->in_app);
-    json_member(a->w, "vars", sent->vars);
+    value_member(a->w, "vars", sent->vars);
 }
 
 static void frame(struct answer *a, const struct native_result_frame *frame)
@@ -139,14 +148,13 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     package(a, frame);
     if (!symbolicated)
         text_member(w, "lang", sent->language);
-    else if (frame->language != SL_LANG_UNKNOWN)
+    else if (frame->language != SL_LANG_UNKNOWN || frame->is_dotnet)
         text_member(w, "lang", sl_str(sl_language_name(frame->language)));
     names(a, frame);
     paths(a, frame);
-    if (symbolicated)
-        symbolicated_rest(a, frame);
-    else
-        failed_rest(a, sent);
+    line(a, frame);
+    if (!is_native(frame))
+        sent_rest(a, sent);
     if (sent->trust)
         text_member(w, "trust", sl_str(sent->trust));
     json_object_end(w);

@@ -83,7 +83,7 @@ struct upload {
 static void fail_internal(struct upload *u, const char *cause)
 {
     symbfile_fail(&u->failure, 500, "1000", "Something went wrong on our side.");
-    snprintf(u->failure.cause, sizeof u->failure.cause, "%s", cause);
+    snprintf(u->failure.cause, sizeof u->failure.cause, "%.200s", cause);
 }
 
 static void begin_receiving(void *arg)

@@ -1,8 +1,6 @@
 /* `symloom inspect` of symbfiles: what records they hold. */
 #include "cli/inspect_symbfile.h"
 
-#include <stdio.h>
-
 struct summary {
     struct sl_symbfile_sink sink;
     uint64_t ranges, inlined, pads, lines, tables;
@@ -82,7 +80,8 @@ static void write_json(const struct summary *s, const char *path, size_t size, c
     json_object_end(w);
 }
 
-bool inspect_symbfile(const char *path, bool check, bool list, struct json_writer *w, int *status)
+bool inspect_symbfile(const char *path, const struct options *options, struct json_writer *w, struct sl_buf *out,
+                      bool *usable)
 {
     struct sl_mapping mapping;
     struct sl_error error = {0};
@@ -92,22 +91,26 @@ bool inspect_symbfile(const char *path, bool check, bool list, struct json_write
         sl_unmap(&mapping);
         return false;
     }
-    struct summary s = {.sink = {.range = on_range, .pad = on_pad, .table = on_table}, .list = list && !w && !check};
+    bool check = option_given(options, "check");
+    struct summary s = {.sink = {.range = on_range, .pad = on_pad, .table = on_table}};
+    s.list = !w && !check && option_given(options, "symbols");
     const char *problem =
         sl_symbfile_read(mapping.bytes, &s.sink, &error) == SL_OK ? NULL : (const char *)error.message;
-    if (w)
+    if (w) {
         write_json(&s, path, mapping.bytes.size, problem, w);
-    else if (check)
-        printf("Usable: %s  %s%s%s\n", problem ? "no" : "yes", path, problem ? ": " : "", problem ? problem : "");
-    else
-        printf(
-            "%s\n  Format       symbfile, %zu bytes\n  Counts       %llu ranges (%llu inlined), %llu return pads, %llu "
-            "lines, %llu string tables\n  Usable       %s%s%s\n%.*s",
-            path, mapping.bytes.size, (unsigned long long)s.ranges, (unsigned long long)s.inlined,
-            (unsigned long long)s.pads, (unsigned long long)s.lines, (unsigned long long)s.tables,
-            problem ? "no (" : "yes", problem ? problem : "", problem ? ")" : "", (int)s.out.size,
-            s.out.data ? (const char *)s.out.data : "");
-    *status = check && problem ? 1 : 0;
+    } else if (check) {
+        sl_buf_printf(out, "Usable: %s  %s%s%s\n", problem ? "no" : "yes", path, problem ? ": " : "",
+                      problem ? problem : "");
+    } else {
+        sl_buf_printf(out,
+                      "%s\n  Format       symbfile, %zu bytes\n  Counts       %llu ranges (%llu inlined), %llu return "
+                      "pads, %llu lines, %llu string tables\n  Usable       %s%s%s\n",
+                      path, mapping.bytes.size, (unsigned long long)s.ranges, (unsigned long long)s.inlined,
+                      (unsigned long long)s.pads, (unsigned long long)s.lines, (unsigned long long)s.tables,
+                      problem ? "no (" : "yes", problem ? problem : "", problem ? ")" : "");
+        sl_buf_str(out, sl_buf_view(&s.out));
+    }
+    *usable = !problem;
     sl_buf_free(&s.out);
     sl_unmap(&mapping);
     return true;

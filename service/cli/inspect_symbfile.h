@@ -1,9 +1,8 @@
 #pragma once
 
-#include "cli/cli.h"
-#include "core/json.h"
+#include "cli/inspect.h"
 #include "symbfile/symbfile.h"
 
-/* Prints what the symbfile holds (`list`: every record), or writes it to `w` (may be NULL). False when the file is no
- * symbfile; else `*status` is the command's. */
-bool inspect_symbfile(const char *path, bool check, bool list, struct json_writer *w, int *status);
+/* Prints what the symbfile holds to `out`, or as JSON to `w` (NULL: text). False when the file is no symbfile. */
+bool inspect_symbfile(const char *path, const struct options *options, struct json_writer *w, struct sl_buf *out,
+                      bool *usable);

@@ -309,7 +309,7 @@ static void close_file(struct file *f)
     sl_unmap(&f->mapping);
 }
 
-static void report(const struct sl_symbfile_extraction *e)
+static void report_sources(const struct sl_symbfile_extraction *e)
 {
     for (int i = 0; i < SL_SOURCES; i++) {
         if (e->sources[i].absent)
@@ -334,7 +334,7 @@ static enum sl_code run_extraction(struct extraction *x, const struct file *debu
     for (int kind = 0; kind < PUSH_KINDS && code == SL_OK; kind++)
         code = close_part(&x->writers[kind], error);
     if (code == SL_OK && source->verbose)
-        report(&result);
+        report_sources(&result);
     return code;
 }
 

@@ -30,6 +30,10 @@ static const struct option_spec specs[] = {
     {"file-id", 0, OPTION_VALUE, false, "ID", "mode symbfile: whose symbols the files are"},
     {"ranges", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
     {"returnpads", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, NULL},
+    {"color", 0, OPTION_VALUE, false, NULL, NULL},
+    {"log-level", 0, OPTION_VALUE, false, NULL, NULL},
+    {"log-format", 0, OPTION_VALUE, false, NULL, NULL},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -37,7 +41,8 @@ enum { EXECUTABLE, MAX_KEY = 4096 }; /* index of the repeatable option */
 
 static bool usage(const char *what)
 {
-    fprintf(stderr, "error: %s\nTry 'symloom push-symbols --help'.\n", what);
+    report(PUSH_USAGE, what, NULL);
+    options_try_help("push-symbols");
     return false;
 }
 

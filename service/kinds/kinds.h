@@ -1,10 +1,11 @@
-/* The kinds of cache entries and the look-ups built on them: objects, their features, symcaches; and choosing the best
+/* The kinds of cache entries and the look-ups built on them: objects, their features, look-up tables; and choosing the best
  * object among everything the sources list. */
 #pragma once
 
 #include "cache/cache.h"
 #include "object/object.h"
 #include "origin/origin.h"
+#include "ppdb/table.h"
 #include "symbfile/symbfile.h"
 #include "symcache/symcache.h"
 
@@ -35,17 +36,19 @@ struct candidate_list { /* sorted and unique by (source, location) once kinds_ca
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
 struct symbol_lookup { /* result of one module's debug look-up */
-    enum sl_code code; /* SL_OK: `symcache` is usable */
+    enum sl_code code; /* SL_OK: the table is usable */
     struct sl_error error;
-    struct cache_item *item; /* reference; holds the mapping of `symcache`. NULL unless SL_OK */
-    const struct sl_symcache *symcache;
-    struct sl_features features; /* of the chosen object; all false when none */
-    enum sl_arch arch;           /* SL_ARCH_UNKNOWN when none */
+    struct cache_item *item;            /* reference; holds the mapping of the table. NULL unless SL_OK */
+    const struct sl_symcache *symcache; /* the table of a native module */
+    const struct sl_ppdb_table *ppdb;   /* the table of a .NET module */
+    struct sl_features features;        /* of the chosen object; all false when none */
+    enum sl_arch arch;                  /* SL_ARCH_UNKNOWN when none */
     struct candidate_list candidates;
 };
 
-/* Finds the best object for debug purposes on the sources (in their order), and its symcache. Never fails as a call;
- * SL_CANCELLED in `code` when cancelled. Everything but `item` lives in the arena. */
+/* Finds the best object for debug purposes on the sources (in their order), and its symcache, for .NET modules the table of
+ * its Portable PDB. Never fails as a call; SL_CANCELLED in `code` when cancelled. Everything but `item` lives in the
+ * arena. */
 void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
                          const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result) SL_SUSPENDS;
 
@@ -70,6 +73,11 @@ struct file_lookup {
 void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
                      const enum file_type *types, size_t type_count, struct sl_arena *arena,
                      struct file_lookup *result) SL_SUSPENDS;
+
+/* The Portable PDB that a file of the kind `objects` is, or that is inside of it if it is a PE file: then it is inflated
+ * into the arena. SL_NOT_FOUND when it is neither. Pure: pool. */
+enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
+                                struct sl_error *error);
 
 /* An executable's uploaded symbols. */
 struct symbfile_lookup {

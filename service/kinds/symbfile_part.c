@@ -115,7 +115,7 @@ static bool decoded(struct symbfile_part *p, enum sl_code code, const struct sl_
         return true;
     if (code != SL_MALFORMED) {
         symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
-        snprintf(failure->cause, sizeof failure->cause, "%s", error->message);
+        snprintf(failure->cause, sizeof failure->cause, "%.200s", error->message);
         return false;
     }
     snprintf(number, sizeof number, "%d", 1200 + (int)sl_symbfile_reader_problem(p->reader) % 100);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/file.h"
-
 struct reader {
     struct sl_arena *arena;
     const struct source_policy *policy;
@@ -17,11 +15,14 @@ struct reader {
 
 static const char *join(struct reader *r, const char *key)
 {
-    size_t room = strlen(r->path) + strlen(key) + 2;
-    char *text = sl_arena_alloc(r->arena, room, 1);
-    if (text)
-        snprintf(text, room, "%s.%s", r->path, key);
-    return text ? text : key;
+    size_t path = strlen(r->path), name = strlen(key);
+    char *text = sl_arena_alloc(r->arena, path + name + 2, 1);
+    if (!text)
+        return key;
+    memcpy(text, r->path, path);
+    text[path] = '.';
+    memcpy(text + path + 1, key, name + 1);
+    return text;
 }
 
 #define BAD(r, at, key, ...) value_problem((r)->problems, (at) ? (at) : (r)->map, false, join((r), (key)), __VA_ARGS__)
@@ -265,7 +266,9 @@ static void read_gcs(struct reader *r, struct source *source)
         source->private_key.hidden = unescaped(r->arena, source->private_key.hidden);
     if (key && email)
         source->bearer_token.hidden = (struct sl_str){NULL, 0};
-    else if (!token)
+    else if (token)
+        source->private_key.hidden = (struct sl_str){NULL, 0};
+    else
         BAD(r, NULL, "private_key", "expected `private_key` and `client_email`, or `bearer_token`");
 }
 
