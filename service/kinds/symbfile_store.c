@@ -494,21 +494,34 @@ enum sl_code symbfile_store_read(const struct sl_file_id *file_id, const struct 
 }
 
 /* ---- sweeping ---- */
-static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
+/* Counts, or (`remove`) removes, what was staged too long ago. */
+static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool remove)
 {
     char path[STORE_PATH + 200];
-    size_t count;
+    size_t count, expired = 0;
     struct symbfile_set *sets = store_sets(home, &count);
     for (size_t i = 0; i < count; i++) {
         if (sets[i].published || now - sets[i].updated_s < ttl_s)
             continue;
-        int lock = lock_home(home);
+        expired++;
         snprintf(path, sizeof path, "%s/%s", home, sets[i].name);
-        files_remove_tree(path);
-        if (lock >= 0)
-            close(lock);
+        if (remove)
+            files_remove_tree(path);
     }
     free(sets);
+    return expired;
+}
+
+/* Looked at again under the lock: a part may have arrived meanwhile. */
+static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
+{
+    if (!expired_sets(home, now, ttl_s, false))
+        return;
+    int lock = lock_home(home);
+    if (lock < 0)
+        return;
+    expired_sets(home, now, ttl_s, true);
+    close(lock);
 }
 
 static void sweep_tmp(const char *store, int64_t now)
