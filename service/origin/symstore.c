@@ -62,7 +62,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     enum sl_code code = origin_fetch(&file, fd, error);
     ssize_t size = code == SL_OK ? pread(fd, contents, sizeof contents, 0) : 0;
     close(fd);
-    uint32_t last;
+    uint32_t last = 0;
     if (code == SL_MALFORMED)
         code = sl_fail(error, code, "Invalid Symstore Id (too big)");
     if (code == SL_OK)
