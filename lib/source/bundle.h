@@ -5,7 +5,7 @@
  * Its entry manifest.json describes the others:
  *
  *     {"files": {"files/src/a.c": {"type": "source", "path": "/src/a.c", "url": "...", "headers": {...}}, ...},
- *      "source_links": {"/src/*": "https://..."}, "debug_id": "...", "code_id": "...", "arch": "...", ...}
+ *      "source_links": {"C:\\src\\*": "https://..."}, "debug_id": "...", "code_id": "...", "arch": "...", ...}
  *
  * Opening reads the archive's directory and the manifest once; entries are inflated when they are asked for. An open
  * bundle is immutable: any number of threads may share one. It points into the bytes it was opened on. */

@@ -183,7 +183,7 @@ static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
     while (status == Z_OK) {
         uInt piece = packed.size - in > UINT32_MAX ? UINT32_MAX : (uInt)(packed.size - in);
         uInt room = size - out > UINT32_MAX ? UINT32_MAX : (uInt)(size - out);
-        z.next_in = piece ? packed.data + in : &spare;
+        z.next_in = (Bytef *)(piece ? packed.data + in : &spare);
         z.avail_in = piece;
         z.next_out = room ? to + out : &spare;
         z.avail_out = room ? room : 1;
