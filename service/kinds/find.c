@@ -358,6 +358,33 @@ void kinds_find_symcache(const struct source *sources, size_t source_count, stru
     candidates_merge(arena, &result->candidates, &search.candidates);
 }
 
+/* ---- sources ---- */
+
+static bool is_bundle(const struct probe *probe)
+{
+    return probe->request.file->type == FILE_SOURCEBUNDLE;
+}
+
+/* Opens all objects of one sort that have sources. */
+static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
+{
+    for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
+        struct probe *probe = &search->probes[i];
+        struct cache_item *item;
+        if (is_bundle(probe) != bundles || grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
+            continue;
+        enum sl_code code = cache_get(&kind_objects, &probe->key, &probe->request, &item, NULL);
+        if (code == SL_OK && item->loaded) {
+            result->objects[result->count++] = (struct source_object){item, probe->request.scope};
+            result->code = SL_OK;
+        } else if (code == SL_OK) {
+            cache_release(item);
+        } else if (code == SL_CANCELLED || !result->count) {
+            result->code = code;
+        }
+    }
+}
+
 void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
                        const struct object_id *id, struct sl_arena *arena, struct source_lookup *result)
 {
@@ -368,9 +395,11 @@ void kinds_find_source(const struct source *sources, size_t source_count, struct
         result->code = search.failure.code;
         return;
     }
-    if (chosen)
-        result->code = chosen->code == SL_OK
-                           ? cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, NULL)
-                           : chosen->code;
+    result->code = chosen && chosen->code != SL_OK ? chosen->code : SL_NOT_FOUND;
+    result->objects = SL_ARENA_ARRAY(arena, struct source_object, search.count + 1);
+    if (result->objects) {
+        open_sources(&search, true, result);
+        open_sources(&search, false, result);
+    }
     candidates_merge(arena, &result->candidates, &search.candidates);
 }

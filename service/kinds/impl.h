@@ -16,11 +16,19 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 /* A deep copy: the computation outlives the request that named the source. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
-extern const struct cache_kind kind_objects;
+extern const struct cache_kind kind_objects;     /* loaded: of source_load */
 extern const struct cache_kind kind_object_meta; /* loaded: struct sl_features, static texts */
 extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */
 
+extern const struct cache_kind kind_source_files;
+
+/* What objects with source text are opened to; NULL for all others. Loading never fails. */
+enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
+void source_unload(void *loaded);
+
+const struct config *kinds_config(void);
 const struct sl_object_limits *kinds_object_limits(void);
+uint64_t kinds_max_source_size(void); /* bytes of an inflated source file */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);

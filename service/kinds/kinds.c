@@ -7,14 +7,22 @@
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
 
-const struct cache_kind *const kinds_all[] = {&kind_objects, &kind_object_meta, &kind_symcaches, &kind_diagnostics};
+const struct cache_kind *const kinds_all[] = {&kind_objects, &kind_object_meta, &kind_symcaches, &kind_source_files,
+                                              &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
+static const struct config *configured;
 static struct sl_object_limits limits;
 
 void kinds_init(const struct config *config)
 {
+    configured = config;
     limits = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
+}
+
+const struct config *kinds_config(void)
+{
+    return configured;
 }
 
 const struct sl_object_limits *kinds_object_limits(void)

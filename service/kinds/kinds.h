@@ -48,15 +48,39 @@ struct symbol_lookup { /* result of one module's debug look-up */
 void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
                          const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result) SL_SUSPENDS;
 
-/* The look-up for source context: candidates and features only in this version; `item` is the object's file if one with
- * sources was found. */
+/* An object with source text, open. */
+struct source_object {
+    struct cache_item *item; /* reference */
+    struct sl_str scope;     /* of its entries: origin_scope */
+};
+
+/* The look-up for source context: all objects with sources, in the order they are to be asked: bundles first. SL_OK when
+ * there is one. */
 struct source_lookup {
     enum sl_code code;
-    struct cache_item *item;
+    struct source_object *objects;
+    size_t count;
     struct candidate_list candidates;
 };
 void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
                        const struct object_id *id, struct sl_arena *arena, struct source_lookup *result) SL_SUSPENDS;
 
-/* Set once at start from the configuration. */
+/* What the object says of a source path: its text (appended as it is in the object), and the URL of it or where it may be
+ * had (appended; nothing when there is none). False when the object does not know the path. Pure: loop or pool. */
+bool kinds_source_at(const struct cache_item *object, struct sl_str path, struct sl_buf *text, bool *has_text,
+                     struct sl_buf *url);
+
+struct source_request { /* one file of the web; the texts are terminated */
+    struct sl_str url, scope;
+    const struct fetch_header *headers;
+    size_t header_count;
+    bool accept_invalid_certs;
+};
+
+/* Downloads a source file; the item's contents are UTF-8. Errors are those of fetch_get, and SL_MALFORMED when it is no
+ * text. */
+enum sl_code kinds_get_source_file(const struct source_request *request, struct sl_arena *arena,
+                                   struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
+/* Set once at start from the configuration, which must outlive everything. */
 void kinds_init(const struct config *config);
