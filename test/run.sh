@@ -69,6 +69,10 @@ check "fixtures" sh test/differential/fixtures.sh "$work"
 for file in "$work"/*.elf; do
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 2000 "$file"
 done
+echo "==> against eu-addr2line"
+for name in gcc-2-O0 gcc-4-Os gcc-5-O2 gcc-lto gcc-split5 clang-aranges rust-names-O2; do
+    check "positions agree on $name" test/differential/compare.py --symloom $symloom --peer elfutils --count 2000 "$work/$name.elf"
+done
 libc=$(find /usr/lib/debug/.build-id -name '*.debug' -size +2M | head -1)
 for file in $symloom $libc; do
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 10000 "$file"

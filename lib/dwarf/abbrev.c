@@ -3,11 +3,9 @@
 
 #include <stdlib.h>
 
-bool dwarf_grow(void *pointer, size_t *capacity, size_t need, size_t item)
+bool dwarf_grow_to(void *pointer, size_t *capacity, size_t need, size_t item)
 {
     void **array = pointer;
-    if (need <= *capacity)
-        return true;
     size_t size = *capacity ? *capacity : 32;
     while (size < need)
         size *= 2;
@@ -20,8 +18,7 @@ bool dwarf_grow(void *pointer, size_t *capacity, size_t need, size_t item)
     return true;
 }
 
-/* Size of a form that always has the same one; -1 for the others. */
-static int fixed_size(uint16_t form, const struct abbrev_table *table)
+static int size_of_form(uint16_t form, const struct abbrev_table *table)
 {
     switch (form) {
     case DW_FORM_flag_present:
@@ -57,6 +54,12 @@ static int fixed_size(uint16_t form, const struct abbrev_table *table)
     case DW_FORM_GNU_strp_alt: return table->offset_size;
     default: return -1;
     }
+}
+
+/* Size of a form that always has the same one; -1 for the others. */
+static int fixed_size(uint16_t form, const struct abbrev_table *table)
+{
+    return form < COMMON_FORMS ? table->sizes[form] : size_of_form(form, table);
 }
 
 static enum entry_slot slot_of(uint16_t attribute)
@@ -247,6 +250,35 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     }
 }
 
+static struct quick quick_of(const struct abbrev_table *t, const struct abbrev *abbrev)
+{
+    const struct quick other = {.op = QUICK_OTHER};
+    struct quick q = {(uint16_t)abbrev->lead, 0, abbrev->children, QUICK_SKIP};
+    if (!abbrev->known || abbrev->walk > WALK_NOCODE || abbrev->lead > UINT16_MAX || abbrev->skip_count > 1)
+        return other;
+    bool nocode = abbrev->walk == WALK_NOCODE && abbrev->children;
+    if (!abbrev->skip_count) {
+        q.op = nocode ? QUICK_NOCODE : QUICK_SKIP;
+        return q;
+    }
+    const struct skip_step *step = &t->skips[abbrev->first_skip];
+    if (nocode || step->then > UINT16_MAX || (step->op != STEP_BLOCK && step->op != STEP_ULEB))
+        return other;
+    q.op = step->op == STEP_BLOCK ? QUICK_BLOCK : QUICK_ULEB;
+    q.then = (uint16_t)step->then;
+    return q;
+}
+
+static bool make_quick(struct abbrev_table *t)
+{
+    if (!dwarf_grow(&t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
+        return false;
+    for (size_t i = 1; i < t->dense_count; i++)
+        t->quick[i] = quick_of(t, &t->items[i]);
+    t->quick[0] = (struct quick){.open = -1, .op = QUICK_SKIP};
+    return true;
+}
+
 bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit)
 {
     enum { MAX_DENSE = 1 << 16 };
@@ -256,6 +288,8 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
     t->offset_size = unit->offset_size;
     t->version = unit->version;
     t->step_count = t->skip_count = t->dense_count = t->sparse_count = 0;
+    for (uint16_t form = 0; form < COMMON_FORMS; form++)
+        t->sizes[form] = (int8_t)size_of_form(form, t);
     t->used = true;
     /* Entries point to their steps, even to none. */
     if (!dwarf_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
@@ -283,12 +317,13 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
             t->sparse[t->sparse_count++].abbrev = abbrev;
         }
     }
-    return t->dense_count || t->sparse_count;
+    return (t->dense_count || t->sparse_count) && make_quick(t);
 }
 
 void abbrev_table_free(struct abbrev_table *t)
 {
     free(t->items);
+    free(t->quick);
     free(t->sparse);
     free(t->steps);
     free(t->skips);

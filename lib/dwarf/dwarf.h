@@ -11,3 +11,12 @@
  * be read. `companions` may be NULL. */
 enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions *companions,
                            const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error);
+
+/* Which files beside the object hold more of its debug information: a package of split units (DWARF 5, 7.3.5), and the
+ * supplementary file of .gnu_debugaltlink (dwz(1); text and id are views of the object). */
+struct sl_dwarf_wants {
+    bool dwp;
+    struct sl_str dwz_name;       /* a path, relative to the object's directory; empty = none */
+    struct sl_bytes dwz_build_id; /* may be empty */
+};
+void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants);

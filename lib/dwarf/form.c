@@ -102,16 +102,29 @@ const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_
     return dwarf_skip_step(&r, unit, &(struct abbrev_step){.op = step->op, .form = step->form}) ? r.at : NULL;
 }
 
+bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uint64_t index, unsigned size,
+                    uint64_t *value)
+{
+    uint64_t offset = base + index * size; /* no overflow: a section is far smaller than 2^60 bytes */
+    if (base > section.size || index > section.size || offset > section.size || size > section.size - offset)
+        return false;
+    const uint8_t *at = section.data + offset;
+    if (!big_endian && (size == 8 || size == 4)) {
+        *value = size == 8 ? dwarf_load_8(at) : dwarf_load_4(at);
+        return true;
+    }
+    struct sl_reader r = sl_reader((struct sl_bytes){at, size}, big_endian);
+    *value = sl_read_uint(&r, size);
+    return !r.failed;
+}
+
 static struct sl_str indexed_text(const struct dwarf_unit *unit, uint64_t index)
 {
-    unsigned size = unit->header->offset_size;
-    struct sl_reader r = sl_reader(unit->file->str_offsets, unit->file->big_endian);
-    if (index > unit->file->str_offsets.size / size)
-        return (struct sl_str){NULL, 0};
-    sl_reader_seek(&r, unit->str_offsets_base);
-    sl_reader_skip(&r, index * size);
-    uint64_t offset = sl_read_uint(&r, size);
-    return r.failed ? (struct sl_str){NULL, 0} : sl_cstr_at(unit->file->str, offset);
+    const struct dwarf_file *file = unit->file;
+    uint64_t offset;
+    bool inside = dwarf_table_at(file->str_offsets, file->big_endian, unit->str_offsets_base, index,
+                                 unit->header->offset_size, &offset);
+    return inside ? sl_cstr_at(file->str, offset) : (struct sl_str){NULL, 0};
 }
 
 struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *a)
@@ -136,14 +149,7 @@ struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *
 bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address)
 {
     const struct dwarf_file *file = unit->address_file;
-    unsigned size = unit->header->address_size;
-    if (index > file->addr.size / size)
-        return false;
-    struct sl_reader r = sl_reader(file->addr, file->big_endian);
-    sl_reader_seek(&r, unit->addr_base);
-    sl_reader_skip(&r, index * size);
-    *address = sl_read_uint(&r, size);
-    return !r.failed;
+    return dwarf_table_at(file->addr, file->big_endian, unit->addr_base, index, unit->header->address_size, address);
 }
 
 bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uint64_t *address)

@@ -29,21 +29,6 @@ struct walk {
     size_t depth;  /* open entries */
 };
 
-static uint64_t load_2(const uint8_t *at)
-{
-    return (uint64_t)at[0] | (uint64_t)at[1] << 8;
-}
-
-static uint64_t load_4(const uint8_t *at)
-{
-    return load_2(at) | load_2(at + 2) << 16;
-}
-
-static uint64_t load_8(const uint8_t *at)
-{
-    return load_4(at) | load_4(at + 4) << 32;
-}
-
 static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
 {
     const struct abbrev_step *step = &walk->unit->abbrevs->steps[abbrev->first_step];
@@ -65,7 +50,7 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
             continue;
         }
         if (step->read == READ_ULEB) {
-            a->value = sl_read_uleb(r);
+            a->value = dwarf_uleb(r);
             a->form = step->form;
             if (r->failed)
                 return false;
@@ -81,9 +66,9 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
         uint64_t value = (uint64_t)step->value;
         switch (step->read) {
         case READ_1: value = r->at[0]; break;
-        case READ_2: value = load_2(r->at); break;
-        case READ_4: value = load_4(r->at); break;
-        case READ_8: value = load_8(r->at); break;
+        case READ_2: value = dwarf_load_2(r->at); break;
+        case READ_4: value = dwarf_load_4(r->at); break;
+        case READ_8: value = dwarf_load_8(r->at); break;
         }
         r->at += sizes[step->read];
         a->value = value;
@@ -145,6 +130,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     if (!count)
         return true;
     uint64_t load = walk->reader->load_address, lowest = UINT64_MAX;
+    bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
     if (!dwarf_grow(&w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending))
@@ -154,7 +140,14 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
             continue;
         struct range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
         lowest = range.begin < lowest ? range.begin : lowest;
+        known =
+            known && dwarf_range_known(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
         w->pending[w->pending_count++] = range;
+    }
+    if (known) { /* would be dropped later */
+        w->pending_count = frame->first_pending;
+        frame->subprogram = frame->code = false;
+        return true;
     }
     frame->pending_count = (uint32_t)w->pending_count - frame->first_pending;
     frame->language = walk->unit->language;
@@ -178,7 +171,7 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     size_t count = dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
     if (!count)
         return true;
-    if (frame->depth < SL_MAX_INLINE_DEPTH &&
+    if (frame->depth <= SL_MAX_INLINE_DEPTH &&
         dwarf_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + count, sizeof *w->inlinees)) {
         uint64_t load = walk->reader->load_address;
         enum sl_language language = frame->language;
@@ -318,8 +311,6 @@ static bool open_without_code(struct walk *walk)
 static bool open_code(struct walk *walk, const struct abbrev *abbrev, const struct entry *e)
 {
     bool subprogram = abbrev->kind == KIND_SUBPROGRAM;
-    if (!subprogram && !walk->w->frames[walk->height - 1].code)
-        return !abbrev->children || open_plain(walk);
     struct frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
     if (!frame || !(subprogram ? open_subprogram(walk, e, frame) : add_inlinee(walk, e, frame)))
         return false;
@@ -340,14 +331,6 @@ static bool jump(struct walk *walk, const struct abbrev *abbrev, const struct en
         return open_plain(walk);
     sl_reader_seek(r, to.offset);
     return !r->failed;
-}
-
-/* Reads and handles an entry that is more than passed over. */
-static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
-{
-    if (!read_entry(walk, abbrev, r, e))
-        return false;
-    return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
 }
 
 static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abbrev *abbrev, const uint8_t *at,
@@ -374,54 +357,107 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
     return at;
 }
 
+/* Reads and handles an entry that is more than passed over. */
+static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
+{
+    if (abbrev->kind == KIND_INLINED && !walk->w->frames[walk->height - 1].code) {
+        r->at = skip_entry(walk->unit, abbrev, r->at, r->end);
+        return r->at && (!abbrev->children || open_plain(walk));
+    }
+    if (!read_entry(walk, abbrev, r, e))
+        return false;
+    return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
+}
+
+/* Entries passed over, from `at`; `plain` of them are open, at most `limit`. */
+struct passing {
+    const uint8_t *at, *end;
+    uint32_t plain, limit;
+    bool code; /* as of the frame */
+};
+
+/* Passes over entries as long as they are of the common kinds, and their ends as long as one of them is open. False when
+ * the entries cannot be read. */
+static bool pass_quickly(struct passing *p, const struct quick *quick, size_t count)
+{
+    const uint8_t *data = p->at;
+    size_t at = 0, size = (size_t)(p->end - p->at);
+    uint32_t plain = p->plain;
+    unsigned simple = p->code ? QUICK_SKIP : QUICK_NOCODE;
+    while (at + 2 < size) {
+        unsigned code = data[at], two = 0;
+        if (code & 0x80) {
+            code = (code & 0x7F) | (unsigned)data[at + 1] << 7;
+            two = 1;
+        }
+        if (code >= count || code >= 1u << 14) /* a third byte has bit 14 set */
+            break;
+        struct quick q = quick[code];
+        if (q.op > simple && (q.op == QUICK_OTHER || q.op == QUICK_NOCODE))
+            break;
+        if (plain + (uint32_t)q.open > p->limit)
+            break;
+        size_t next = at + 1 + two + q.lead;
+        if (q.op == QUICK_BLOCK) {
+            if (next >= size || data[next] >= 0x80)
+                break;
+            next += 1 + data[next] + q.then;
+        } else if (q.op == QUICK_ULEB) {
+            while (next < size && data[next] >= 0x80)
+                next++;
+            next += 1 + q.then;
+        }
+        if (next > size)
+            return false;
+        at = next;
+        plain += (uint32_t)q.open;
+    }
+    p->at = data + at;
+    p->plain = plain;
+    return true;
+}
+
+static bool read_code(struct passing *p, uint64_t *code)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){p->at, (size_t)(p->end - p->at)}, false);
+    *code = dwarf_uleb(&r);
+    p->at = r.at;
+    return !r.failed;
+}
+
 /* Passes over entries up to one that matters, whose abbreviation it sets (NULL: the end of a frame's children) and whose
  * attributes it returns. NULL when the entries cannot be read. */
 static const uint8_t *pass(struct walk *walk, const uint8_t *at, const uint8_t *end, const struct abbrev **found)
 {
     const struct dwarf_unit *unit = walk->unit;
-    const struct abbrev *items = unit->abbrevs->items;
-    size_t dense = unit->abbrevs->dense_count;
     struct frame *frame = &walk->w->frames[walk->height - 1];
-    uint32_t plain = frame->plain, limit = (uint32_t)(MAX_DIE_DEPTH - (walk->depth - plain));
+    uint32_t limit = (uint32_t)(MAX_DIE_DEPTH - (walk->depth - frame->plain));
+    struct passing p = {at, end, frame->plain, limit, frame->code};
+    uint64_t code;
     *found = NULL;
-    while (at && at < end) {
-        uint64_t code = *at++;
-        if (code >= 0x80) {
-            struct sl_reader r = sl_reader((struct sl_bytes){at - 1, (size_t)(end - at) + 1}, false);
-            code = sl_read_uleb(&r);
-            at = r.at;
-            if (r.failed)
+    for (bool stop = false; !stop;) {
+        if (!pass_quickly(&p, unit->abbrevs->quick, unit->abbrevs->dense_count) || !read_code(&p, &code))
+            return NULL;
+        if (code == 0) {
+            stop = p.plain == 0;
+            p.plain -= !stop;
+            continue;
+        }
+        const struct abbrev *abbrev = abbrev_find(unit->abbrevs, code);
+        if (!abbrev)
+            return NULL;
+        stop = abbrev->walk > WALK_NOCODE;
+        if (!stop) {
+            p.at = skip_entry(unit, abbrev, p.at, p.end);
+            stop = abbrev->walk == WALK_NOCODE && abbrev->children && p.code;
+            if (!p.at || (!stop && abbrev->children && p.plain++ >= p.limit))
                 return NULL;
         }
-        if (code == 0) {
-            if (!plain)
-                goto stop;
-            plain--;
-            continue;
-        }
-        const struct abbrev *abbrev = code < dense ? &items[code] : abbrev_find(unit->abbrevs, code);
-        if (!abbrev || !abbrev->known)
-            return NULL;
-        if (abbrev->walk > WALK_NOCODE) {
-            *found = abbrev;
-            goto stop;
-        }
-        at = skip_entry(unit, abbrev, at, end);
-        if (!at || !abbrev->children)
-            continue;
-        if (abbrev->walk == WALK_NOCODE && frame->code) {
-            *found = abbrev;
-            goto stop;
-        }
-        if (plain >= limit)
-            return NULL;
-        plain++;
+        *found = stop ? abbrev : NULL;
     }
-    at = NULL;
-stop:
-    walk->depth = walk->depth - frame->plain + plain;
-    frame->plain = plain;
-    return at;
+    walk->depth = walk->depth - frame->plain + p.plain;
+    frame->plain = p.plain;
+    return p.at;
 }
 
 /* Passes over the root's attributes. */

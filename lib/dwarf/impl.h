@@ -11,6 +11,8 @@
 #include "dwarf/dwarf.h"
 #include "function/assemble.h"
 
+#include <stdatomic.h>
+
 enum { MAX_DIE_DEPTH = 4096, MAX_REFERENCES = 16 };
 
 struct dwarf_unit_header {
@@ -99,12 +101,30 @@ struct abbrev {
     bool children, known;
 };
 
+/* How to pass over an entry: the common cases, in eight bytes. By code, 0 (the end of children) among them. */
+enum quick_op {
+    QUICK_SKIP,   /* `lead` bytes */
+    QUICK_NOCODE, /* the same, WALK_NOCODE with children */
+    QUICK_BLOCK,  /* `lead` bytes, a block with an ULEB size, `then` bytes */
+    QUICK_ULEB,   /* `lead` bytes, an ULEB, `then` bytes */
+    QUICK_OTHER,  /* anything else, to be looked up */
+};
+struct quick {
+    uint16_t lead, then;
+    int16_t open; /* entries it opens: 1, 0, -1 */
+    uint16_t op;
+};
+
+enum { COMMON_FORMS = 0x30 };
+
 struct abbrev_table {
     const struct dwarf_file *file;
     uint64_t offset;
     uint8_t address_size, offset_size;
     uint16_t version;
-    struct abbrev *items; /* by code, if code < dense_count */
+    int8_t sizes[COMMON_FORMS]; /* of the forms; -1: not always the same */
+    struct abbrev *items;       /* by code, if code < dense_count */
+    struct quick *quick;        /* the same */
     size_t dense_count;
     struct {
         uint64_t code;
@@ -114,6 +134,7 @@ struct abbrev_table {
     struct abbrev_step *steps;
     struct skip_step *skips;
     size_t step_count, skip_count, item_capacity, sparse_capacity, step_capacity, skip_capacity;
+    size_t quick_capacity;
     bool used;
 };
 
@@ -199,12 +220,18 @@ struct symbol_index {
     size_t mask;
 };
 
+/* Keys of (begin, size). */
+struct range_set {
+    struct range_table *_Atomic table;
+};
+
 struct dwarf_reader {
     struct sl_object *object;
     uint64_t load_address;
     struct dwarf_file main, sup, dwp;
     const struct sl_companions *companions;
     struct symbol_index symbols;
+    struct range_set ranges; /* of the functions emitted so far */
     bool has_sup, has_dwp;
 };
 
@@ -270,6 +297,13 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
 bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
                       struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split);
 
+uint64_t dwarf_range_key(uint64_t address, uint64_t size);
+bool dwarf_range_known(const struct range_set *set, uint64_t key);
+/* True if the key is new. By one thread at a time, in file order; dwarf_range_known may be asked meanwhile. Out of
+ * memory: everything counts as new. */
+bool dwarf_range_add(struct range_set *set, uint64_t key);
+void dwarf_range_free(struct range_set *set);
+
 void dwarf_worker_free(struct dwarf_worker *w);
 
 /* Forgets tables and units that point to `file`. */
@@ -278,4 +312,45 @@ const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dw
                                          const struct dwarf_unit_header *header);
 
 /* realloc-style growth of a scratch array; false when out of memory. */
-bool dwarf_grow(void *array, size_t *capacity, size_t need, size_t item);
+bool dwarf_grow_to(void *array, size_t *capacity, size_t need, size_t item);
+static inline bool dwarf_grow(void *array, size_t *capacity, size_t need, size_t item)
+{
+    return need <= *capacity || dwarf_grow_to(array, capacity, need, item);
+}
+
+/* Little-endian integers, for what is read too often to go through a reader. */
+static inline uint64_t dwarf_load_2(const uint8_t *at)
+{
+    return (uint64_t)at[0] | (uint64_t)at[1] << 8;
+}
+static inline uint64_t dwarf_load_4(const uint8_t *at)
+{
+    return dwarf_load_2(at) | dwarf_load_2(at + 2) << 16;
+}
+static inline uint64_t dwarf_load_8(const uint8_t *at)
+{
+    return dwarf_load_4(at) | dwarf_load_4(at + 4) << 32;
+}
+
+/* Item `index` of a table of integers of `size` bytes at `base` in a section; false when it is outside. */
+bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uint64_t index, unsigned size,
+                    uint64_t *value);
+
+/* An ULEB128 of one or two bytes without a call. */
+static inline uint64_t dwarf_uleb(struct sl_reader *r)
+{
+    const uint8_t *at = r->at;
+    if (r->end - at < 2 || ((at[0] & 0x80) && (at[1] & 0x80)))
+        return sl_read_uleb(r);
+    unsigned two = at[0] >> 7;
+    r->at += 1 + two;
+    return (at[0] & 0x7Fu) | ((unsigned)at[1] << 7 & -two);
+}
+
+/* An SLEB128 of one byte without a call. */
+static inline int64_t dwarf_sleb(struct sl_reader *r)
+{
+    if (r->at == r->end || (*r->at & 0x80))
+        return sl_read_sleb(r);
+    return (int64_t)((*r->at++ ^ 0x40u) & 0x7Fu) - 0x40;
+}

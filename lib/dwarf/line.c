@@ -9,6 +9,8 @@ struct program {
     uint8_t address_size, offset_size, min_instruction, max_ops, line_range, opcode_base;
     int8_t line_base;
     uint8_t lengths[256];
+    uint8_t special_ops[256]; /* what special opcodes add: operations, lines */
+    int16_t special_lines[256];
     bool big_endian;
 };
 
@@ -164,6 +166,10 @@ static bool read_header(struct table_reader *t, struct program *p)
         p->lengths[i] = sl_read_u8(&r);
     if (r.failed || p->line_range == 0 || p->opcode_base == 0 || r.at > code)
         return false;
+    for (unsigned i = p->opcode_base; i < 256; i++) {
+        p->special_ops[i] = (uint8_t)((i - p->opcode_base) / p->line_range);
+        p->special_lines[i] = (int16_t)(p->line_base + (int)((i - p->opcode_base) % p->line_range));
+    }
     p->code = (struct sl_bytes){code, (size_t)(r.end - code)};
     struct sl_reader tables = r;
     tables.end = code;
@@ -287,14 +293,14 @@ static bool standard(struct machine *m, const struct program *p, struct sl_reade
 {
     switch (opcode) {
     case DW_LNS_copy: return emit(m);
-    case DW_LNS_advance_pc: advance(m, p, sl_read_uleb(r)); break;
-    case DW_LNS_advance_line: m->line = (uint32_t)((int64_t)m->line + sl_read_sleb(r)); break;
+    case DW_LNS_advance_pc: advance(m, p, dwarf_uleb(r)); break;
+    case DW_LNS_advance_line: m->line = (uint32_t)((int64_t)m->line + dwarf_sleb(r)); break;
     case DW_LNS_set_file: {
         uint64_t file = sl_read_uleb(r);
         m->file = file > UINT32_MAX - 1 ? SL_NO_FILE : (uint32_t)file;
         break;
     }
-    case DW_LNS_set_column: sl_read_uleb(r); break;
+    case DW_LNS_set_column: dwarf_uleb(r); break;
     case DW_LNS_negate_stmt:
     case DW_LNS_set_basic_block:
     case DW_LNS_set_prologue_end:
@@ -319,13 +325,12 @@ static void run(struct machine *m, const struct program *p)
     while (r.at < r.end && !r.failed) {
         uint8_t opcode = *r.at++;
         if (opcode >= p->opcode_base) {
-            unsigned adjusted = opcode - p->opcode_base;
-            unsigned ops = adjusted / p->line_range;
+            unsigned ops = p->special_ops[opcode];
             if (simple)
                 m->address += (uint64_t)ops * p->min_instruction;
             else
                 advance(m, p, ops);
-            m->line += (uint32_t)(p->line_base + (int)(adjusted % p->line_range));
+            m->line += (uint32_t)p->special_lines[opcode];
             if (!emit(m))
                 return;
         } else if (opcode == 0 ? !extended(m, p, &r) : !standard(m, p, &r, opcode)) {

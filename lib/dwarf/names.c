@@ -1,11 +1,11 @@
 /* Names of subprograms: their own, or through specification and abstract origin, across units and files. */
 #include "dwarf/impl.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 struct entry_names {
-    struct sl_str name, linkage;
+    struct sl_str name; /* empty if there is a linkage name */
+    struct sl_str linkage;
     struct reference origin;
 };
 
@@ -40,7 +40,8 @@ static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct en
     struct sl_reader r =
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     sl_reader_seek(&r, offset);
-    const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
+    struct attribute name = {0};
+    const struct abbrev *abbrev = abbrev_find(unit->abbrevs, dwarf_uleb(&r));
     if (!abbrev || r.failed)
         return false;
     const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
@@ -54,13 +55,15 @@ static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct en
         if (!dwarf_read_form(&r, unit, step->form, step->value, &a))
             return false;
         switch (step->attribute) {
-        case DW_AT_name: out->name = dwarf_text(unit, &a); break;
+        case DW_AT_name: name = a; break;
         case DW_AT_linkage_name:
         case DW_AT_MIPS_linkage_name: out->linkage = dwarf_text(unit, &a); break;
         case DW_AT_abstract_origin:
         case DW_AT_specification: out->origin = dwarf_reference(unit, &a); break;
         }
     }
+    if (!out->linkage.size)
+        out->name = dwarf_text(unit, &name);
     return true;
 }
 

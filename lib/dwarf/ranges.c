@@ -39,24 +39,24 @@ static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uin
         switch (sl_read_u8(&r)) {
         case DW_RLE_end_of_list: return;
         case DW_RLE_base_addressx:
-            if (!dwarf_indexed_address(unit, sl_read_uleb(&r), &base))
+            if (!dwarf_indexed_address(unit, dwarf_uleb(&r), &base))
                 return;
             break;
         case DW_RLE_startx_endx:
-            if (!dwarf_indexed_address(unit, sl_read_uleb(&r), &begin) ||
-                !dwarf_indexed_address(unit, sl_read_uleb(&r), &end))
+            if (!dwarf_indexed_address(unit, dwarf_uleb(&r), &begin) ||
+                !dwarf_indexed_address(unit, dwarf_uleb(&r), &end))
                 return;
             add(c, begin, end);
             break;
         case DW_RLE_startx_length:
-            if (!dwarf_indexed_address(unit, sl_read_uleb(&r), &begin))
+            if (!dwarf_indexed_address(unit, dwarf_uleb(&r), &begin))
                 return;
-            end = sl_read_uleb(&r);
+            end = dwarf_uleb(&r);
             add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
             break;
         case DW_RLE_offset_pair:
-            begin = sl_read_uleb(&r);
-            end = sl_read_uleb(&r);
+            begin = dwarf_uleb(&r);
+            end = dwarf_uleb(&r);
             add_offset_pair(c, base, begin, end);
             break;
         case DW_RLE_base_address: base = sl_read_uint(&r, size); break;
@@ -67,7 +67,7 @@ static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uin
             break;
         case DW_RLE_start_length:
             begin = sl_read_uint(&r, size);
-            end = sl_read_uleb(&r);
+            end = dwarf_uleb(&r);
             add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
             break;
         default: return;
@@ -101,15 +101,11 @@ static void from_list(struct collector *c, const struct dwarf_unit *unit, const 
         return;
     }
     if (ranges->form == DW_FORM_rnglistx) {
-        unsigned size = unit->header->offset_size;
-        struct sl_reader r = sl_reader(unit->file->rnglists, unit->file->big_endian);
-        if (offset > unit->file->rnglists.size / size)
+        const struct dwarf_file *file = unit->file;
+        if (!dwarf_table_at(file->rnglists, file->big_endian, unit->rnglists_base, offset, unit->header->offset_size,
+                            &offset))
             return;
-        sl_reader_seek(&r, unit->rnglists_base);
-        sl_reader_skip(&r, offset * size);
-        offset = unit->rnglists_base + sl_read_uint(&r, size);
-        if (r.failed)
-            return;
+        offset += unit->rnglists_base;
     }
     read_rnglist(c, unit, offset);
 }

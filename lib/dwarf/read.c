@@ -1,69 +1,53 @@
-/* Driving the reader: windows of units, each in four steps.
+/* Driving the reader: windows of units. Within one, no thread waits for another:
  *
- *     read units (parallel) ▶ drop repeated ranges (in order) ▶ the sink's prepare (parallel) ▶ consume (in order)
+ *     read a unit ▶ drop repeated ranges ▶ the sink's prepare ▶ consume
+ *     (parallel)    (in file order)        (parallel)           (in file order)
  *
+ * Who has read or prepared a unit takes the steps in file order that have become possible, also those of other units.
  * With one worker a window is one unit, which stays in the processor's cache from step to step. */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
 
-enum { UNITS_PER_WORKER = 24 };
+/* UNIT_CHUNK bytes are enough for most units: smaller pieces would be taken and given back by all threads all the time. */
+enum { UNITS_PER_WORKER = 32, UNIT_CHUNK = 256 * 1024 };
+
+/* Memory of a batch. Who reads a unit takes the first of its own that is not in use, so few are ever used. */
+struct batch_memory {
+    struct sl_arena arena;
+    struct batch_memory *next;
+    atomic_bool busy;
+};
+
+enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
 struct slot {
-    struct sl_arena arena;
+    struct batch_memory *memory; /* NULL: none was to be had */
     struct sl_function_batch batch;
     struct sl_function *functions; /* of the batch */
     bool skip, failed;
+    atomic_int state;
 };
 
-/* (begin, size) of every range emitted so far. */
-struct range_set {
-    uint64_t *keys;
-    size_t capacity, count;
+/* A step that is taken for one slot after the other, by one thread at a time. */
+struct stage {
+    atomic_bool busy;
+    atomic_size_t done; /* slots */
 };
 
 struct window {
     struct dwarf_reader *reader;
     struct dwarf_worker *workers;
+    struct batch_memory **memories; /* by worker */
     struct slot *slots;
     struct sl_function_sink *sink;
     size_t first, count;
+    struct stage dropping, consuming;
+    atomic_size_t claimed; /* slots whose prepare has begun */
+    size_t read;           /* units */
+    enum sl_code code;
+    struct sl_error *error;
 };
-
-static uint64_t range_key(const struct sl_function *f)
-{
-    uint64_t key = f->address * 0x9E3779B97F4A7C15u ^ f->size * 0xC2B2AE3D27D4EB4Fu;
-    key ^= key >> 29;
-    return key ? key : 1;
-}
-
-/* True if the key is new. Out of memory: everything counts as new. */
-static bool range_set_add(struct range_set *set, uint64_t key)
-{
-    if ((set->count + 1) * 2 > set->capacity) {
-        size_t capacity = set->capacity ? set->capacity * 2 : 4096;
-        uint64_t *keys = calloc(capacity, sizeof *keys);
-        if (!keys)
-            return true;
-        for (size_t i = 0; i < set->capacity; i++) {
-            size_t at = (size_t)set->keys[i] & (capacity - 1);
-            while (set->keys[i] && keys[at])
-                at = (at + 1) & (capacity - 1);
-            if (set->keys[i])
-                keys[at] = set->keys[i];
-        }
-        free(set->keys);
-        set->keys = keys;
-        set->capacity = capacity;
-    }
-    size_t at = (size_t)key & (set->capacity - 1);
-    for (; set->keys[at]; at = (at + 1) & (set->capacity - 1))
-        if (set->keys[at] == key)
-            return false;
-    set->keys[at] = key;
-    set->count++;
-    return true;
-}
 
 static bool build_symbol_index(struct dwarf_reader *reader, struct sl_arena *arena)
 {
@@ -116,9 +100,9 @@ static void shift_functions(const struct sl_function *functions, size_t count, u
 static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
 {
     struct sl_function *functions =
-        sl_arena_alloc(&slot->arena, w->function_count * sizeof *functions + 1, _Alignof(struct sl_function));
+        sl_arena_alloc(&slot->memory->arena, w->function_count * sizeof *functions + 1, _Alignof(struct sl_function));
     struct sl_file *files =
-        sl_arena_alloc(&slot->arena, w->lines.file_count * sizeof *files + 1, _Alignof(struct sl_file));
+        sl_arena_alloc(&slot->memory->arena, w->lines.file_count * sizeof *files + 1, _Alignof(struct sl_file));
     if (!functions || !files)
         return false;
     if (w->function_count)
@@ -135,14 +119,39 @@ static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
     return true;
 }
 
-static void read_unit(void *arg, size_t index, unsigned worker)
+static struct batch_memory *take_memory(struct batch_memory **list)
 {
-    struct window *window = arg;
+    for (struct batch_memory *m = *list; m; m = m->next)
+        if (!atomic_load(&m->busy)) {
+            atomic_store(&m->busy, true);
+            return m;
+        }
+    struct batch_memory *memory = calloc(1, sizeof *memory);
+    if (!memory)
+        return NULL;
+    memory->arena.next_chunk = UNIT_CHUNK;
+    memory->next = *list;
+    atomic_store(&memory->busy, true);
+    return *list = memory;
+}
+
+static void free_memory(struct batch_memory *memory)
+{
+    while (memory) {
+        struct batch_memory *next = memory->next;
+        sl_arena_free(&memory->arena);
+        free(memory);
+        memory = next;
+    }
+}
+
+static void read_unit(struct window *window, size_t index, struct dwarf_worker *w, struct batch_memory **memories)
+{
     struct dwarf_reader *reader = window->reader;
-    struct dwarf_worker *w = &window->workers[worker];
     struct slot *slot = &window->slots[index];
     struct dwarf_unit unit, split;
     struct dwarf_file split_file;
+    slot->memory = NULL;
     slot->skip = true;
     slot->failed = false;
     const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
@@ -154,12 +163,16 @@ static void read_unit(void *arg, size_t index, unsigned worker)
     }
     if (!has_code(&unit))
         return;
-    dwarf_read_lines(w, &unit, &slot->arena);
+    slot->memory = take_memory(memories);
+    slot->failed = !slot->memory;
+    if (slot->failed)
+        return;
+    dwarf_read_lines(w, &unit, &slot->memory->arena);
     const struct dwarf_unit *walked = &unit;
-    if (is_skeleton(&unit) && dwarf_open_split(reader, w, &unit, &split_file, &slot->arena, &split))
+    if (is_skeleton(&unit) && dwarf_open_split(reader, w, &unit, &split_file, &slot->memory->arena, &split))
         walked = &split;
     w->pinned = walked->abbrevs;
-    slot->failed = !dwarf_read_functions(reader, w, walked, &slot->arena);
+    slot->failed = !dwarf_read_functions(reader, w, walked, &slot->memory->arena);
     w->pinned = NULL;
     slot->skip = !copy_batch(w, slot);
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
@@ -169,71 +182,116 @@ static void read_unit(void *arg, size_t index, unsigned worker)
         dwarf_forget_file(w, &split_file);
 }
 
-static void drop_repeated(struct slot *slot, struct range_set *set)
+static void drop_repeated(struct window *window, struct slot *slot)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < slot->batch.function_count; i++)
-        if (range_set_add(set, range_key(&slot->functions[i])))
+    window->sink->skipped_units += slot->failed;
+    window->read += !slot->failed || !slot->skip;
+    if (slot->skip)
+        return;
+    for (size_t i = 0; i < slot->batch.function_count; i++) {
+        uint64_t key = dwarf_range_key(slot->functions[i].address, slot->functions[i].size);
+        if (dwarf_range_add(&window->reader->ranges, key))
             slot->functions[kept++] = slot->functions[i];
+    }
     slot->batch.function_count = kept;
 }
 
-static void prepare_unit(void *arg, size_t index, unsigned worker)
+static void consume(struct window *window, struct slot *slot)
 {
-    struct window *window = arg;
-    struct slot *slot = &window->slots[index];
-    if (!slot->skip && window->sink->prepare)
-        window->sink->prepare(window->sink, &slot->batch, &slot->arena, worker);
+    if (!slot->skip && window->code == SL_OK)
+        window->code = window->sink->consume(window->sink, &slot->batch, window->error);
+    if (slot->memory) {
+        sl_arena_reset(&slot->memory->arena);
+        atomic_store(&slot->memory->busy, false);
+    }
 }
 
-static enum sl_code consume_window(struct window *window, const struct sl_parallel *parallel, struct range_set *set,
-                                   size_t *read, struct sl_error *error)
+/* Takes `step` for the slots that are next and in the state for it, unless another thread is doing so. A slot that gets
+ * ready while that thread leaves is seen by it: it looks again when `busy` is false. */
+static void advance(struct window *window, struct stage *stage, enum slot_state state,
+                    void (*step)(struct window *window, struct slot *slot))
 {
-    sl_parallel_run(parallel, window->count, read_unit, window);
-    for (size_t i = 0; i < window->count; i++) {
-        window->sink->skipped_units += window->slots[i].failed;
-        *read += !window->slots[i].failed || !window->slots[i].skip;
-        if (!window->slots[i].skip)
-            drop_repeated(&window->slots[i], set);
+    size_t done;
+    do {
+        if (atomic_exchange(&stage->busy, true))
+            return;
+        done = atomic_load(&stage->done);
+        while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state) {
+            step(window, &window->slots[done]);
+            atomic_store(&stage->done, ++done);
+        }
+        atomic_store(&stage->busy, false);
+    } while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state);
+}
+
+/* A slot to prepare. */
+static bool claim(struct window *window, size_t *index)
+{
+    *index = atomic_load(&window->claimed);
+    while (*index < atomic_load(&window->dropping.done))
+        if (atomic_compare_exchange_weak(&window->claimed, index, *index + 1))
+            return true;
+    return false;
+}
+
+static void work(void *arg, size_t index, unsigned worker)
+{
+    struct window *window = arg;
+    read_unit(window, index, &window->workers[worker], &window->memories[worker]);
+    atomic_store(&window->slots[index].state, SLOT_READ);
+    advance(window, &window->dropping, SLOT_READ, drop_repeated);
+    while (claim(window, &index)) {
+        struct slot *slot = &window->slots[index];
+        if (!slot->skip && window->sink->prepare)
+            window->sink->prepare(window->sink, &slot->batch, &slot->memory->arena, worker);
+        atomic_store(&slot->state, SLOT_PREPARED);
+        advance(window, &window->consuming, SLOT_PREPARED, consume);
     }
-    sl_parallel_run(parallel, window->count, prepare_unit, window);
-    enum sl_code code = SL_OK;
-    for (size_t i = 0; i < window->count; i++) {
-        struct slot *slot = &window->slots[i];
-        if (!slot->skip && code == SL_OK)
-            code = window->sink->consume(window->sink, &slot->batch, error);
-        sl_arena_reset(&slot->arena);
-    }
-    return code;
+}
+
+static void read_window(struct window *window, const struct sl_parallel *parallel)
+{
+    atomic_store(&window->dropping.done, 0);
+    atomic_store(&window->consuming.done, 0);
+    atomic_store(&window->claimed, 0);
+    for (size_t i = 0; i < window->count; i++)
+        atomic_store(&window->slots[i].state, SLOT_WAITING);
+    sl_parallel_run(parallel, window->count, work, window);
 }
 
 static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
                              struct sl_function_sink *sink, struct sl_error *error)
 {
     unsigned workers = sl_parallel_workers(parallel);
-    size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER, read = 0;
+    size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER;
     struct window window = {
-        reader, calloc(workers, sizeof(struct dwarf_worker)), calloc(slots, sizeof(struct slot)), sink, 0, 0};
-    struct range_set set = {0};
-    enum sl_code code = SL_OK;
-    if (!window.workers || !window.slots)
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
-    while (code == SL_OK && window.first < reader->main.unit_count) {
+        .reader = reader,
+        .workers = calloc(workers, sizeof *window.workers),
+        .memories = calloc(workers, sizeof *window.memories),
+        .slots = calloc(slots, sizeof *window.slots),
+        .sink = sink,
+        .error = error,
+    };
+    if (!window.workers || !window.memories || !window.slots)
+        window.code = sl_fail(error, SL_INTERNAL, "out of memory");
+    while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;
         window.count = left < slots ? left : slots;
-        code = consume_window(&window, parallel, &set, &read, error);
+        read_window(&window, parallel);
         window.first += window.count;
     }
-    for (size_t i = 0; window.slots && i < slots; i++)
-        sl_arena_free(&window.slots[i].arena);
     for (unsigned i = 0; window.workers && i < workers; i++)
         dwarf_worker_free(&window.workers[i]);
+    for (unsigned i = 0; window.memories && i < workers; i++)
+        free_memory(window.memories[i]);
     free(window.slots);
+    free(window.memories);
     free(window.workers);
-    free(set.keys);
-    if (code == SL_OK && read == 0 && sink->skipped_units)
+    dwarf_range_free(&reader->ranges);
+    if (window.code == SL_OK && window.read == 0 && sink->skipped_units)
         return sl_fail(error, SL_MALFORMED, "bad debug file: no unit of .debug_info can be read");
-    return code;
+    return window.code;
 }
 
 enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions *companions,

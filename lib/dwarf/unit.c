@@ -1,7 +1,6 @@
 /* Unit headers and root entries (DWARF 5, 7.5.1; 3.1). */
 #include "dwarf/impl.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)

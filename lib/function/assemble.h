@@ -5,6 +5,7 @@
 #pragma once
 
 #include "function/function.h"
+#include "function/order.h"
 
 struct sl_flat_inlinee {
     uint64_t address, size;
@@ -14,13 +15,14 @@ struct sl_flat_inlinee {
     uint32_t call_file, call_line;
 };
 
-enum { SL_MAX_INLINE_DEPTH = 512 }; /* deeper inlinees are dropped */
+enum { SL_MAX_INLINE_DEPTH = 512 }; /* of inlinees, counted from 0; deeper ones are dropped */
 
 struct sl_assembler {
-    struct sl_flat_inlinee *queue;
+    struct sl_ordered *order, *scratch;
+    struct part *queue;
     struct node *nodes;
     struct owned_line *owned;
-    size_t queue_capacity, node_capacity, owned_capacity;
+    size_t order_capacity, scratch_capacity, queue_capacity, node_capacity, owned_capacity;
 };
 
 void sl_assembler_free(struct sl_assembler *assembler);

@@ -3,9 +3,9 @@
  *     reader ──batches of struct sl_function, in file order──▶ sink (symcache writer, Breakpad writer, symbfile writer)
  *
  * A reader delivers *batches*: usually one per compilation unit. Batches may be built on several threads; `prepare` of
- * the sink (optional) is called on the building thread and does the sink's share of the work that needs no order;
- * `consume` is called in file order, one at a time. Everything a batch points to is valid until `consume` returns,
- * unless it points into the debug file itself.
+ * the sink (optional) is called on such a thread and does the sink's share of the work that needs no order; `consume` is
+ * called in file order, one at a time, on any of the threads. Everything a batch points to is valid until `consume`
+ * returns, unless it points into the debug file itself.
  *
  * Addresses are relative to the object's load address. Within one function, lines are sorted by address and do not
  * overlap; where an inlined call covers code, the caller's lines hold a record with the *call* line for that range
@@ -68,7 +68,7 @@ struct sl_function_batch {
 };
 
 struct sl_function_sink {
-    /* On the building thread, right after the batch was built; may be NULL. `arena` belongs to the batch and lives until
+    /* After the batch was built; may be NULL. `arena` belongs to the batch and lives until
      * `consume` has returned. `worker` as in base/parallel.h. */
     void (*prepare)(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                     unsigned worker);

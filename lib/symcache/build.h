@@ -1,9 +1,12 @@
 /* What the writer's files share: the operations on the address map and the tables they refer to. Private to this folder.
  *
- *     functions ──prepare──▶ operations, local ids ──consume──▶ global ids ──finish──▶ sorted, folded, encoded
+ *     collect.c  functions of a batch ──▶ runs of operations, contexts, functions; ids local to the batch   (parallel)
+ *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
+ *     fold.c     all runs and symbols ──▶ one sequence of entries                                   (parallel)
+ *     encode.c   ids in order of first use, sections; strings.c: the texts sorted                   (parallel)
  *
  * The semantics of the map are those of a sequence of writes "at address A, do X". As X looks only at A itself, the
- * operations can be collected in any order that keeps those of one address in sequence, and folded at the end. */
+ * operations of one address can be folded in parts: first those of a function, then those of all. */
 #pragma once
 
 #include "symcache/format.h"
@@ -25,6 +28,18 @@ struct op {
     uint32_t line : 30, kind : 2;
 };
 
+struct short_op { /* of a run */
+    uint32_t offset, context, file;
+    uint32_t line : 30, kind : 2;
+};
+
+/* Folded operations of one function, by address; those of an address are one. */
+struct run {
+    uint64_t base; /* address of the first */
+    struct short_op *ops;
+    uint32_t count;
+};
+
 struct context {               /* one link of an inline chain */
     uint32_t function, parent; /* parent: NO_CONTEXT = none */
     uint32_t call_file, call_line;
@@ -34,6 +49,7 @@ struct context {               /* one link of an inline chain */
 struct function_row {
     uint64_t entry; /* UINT64_MAX: inlinee */
     uint32_t name;
+    uint32_t root; /* a context without parent, NO_CONTEXT = none yet */
     uint8_t language;
 };
 
@@ -49,43 +65,108 @@ struct table { /* hash -> index + 1, open addressing; the hash in the slot saves
     size_t capacity, count;
 };
 
+/* What prepare makes of a batch: ids are local to it. Valid until consume has returned; runs and operations longer. */
+struct prepared {
+    struct run *runs;
+    struct short_op *ops; /* of all runs */
+    struct context *contexts;
+    struct local_function *functions;
+    const struct text *files; /* full paths; data NULL = not used */
+    size_t run_count, op_count, context_count, function_count, file_count;
+    bool failed;
+};
+
+struct local_function {
+    struct sl_str name;
+    uint64_t hash, entry;
+    enum sl_language language;
+};
+
 struct sl_symcache_writer {
     struct sl_function_sink sink;
     struct sl_symcache_options options;
     const struct sl_parallel *parallel;
-    struct sl_arena arena; /* texts */
-    struct op *ops;
+    struct sl_arena arena;        /* texts */
+    struct collector *collectors; /* one a worker */
+    struct run *runs;             /* of all functions, in file order */
+    struct op *ops;               /* of the symbols; after folding the entries */
     struct context *contexts;
     struct function_row *functions;
     uint32_t *files; /* path text ids */
     struct text *texts;
-    size_t op_count, op_capacity, context_count, context_capacity, function_count, function_capacity;
-    size_t file_count, file_capacity, text_count, text_capacity;
-    struct table context_table, function_table, file_table, text_table;
+    size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
+    size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
+    struct table function_table, file_table, text_table;
     uint32_t *map; /* scratch: local to global ids */
     size_t map_capacity;
     bool failed; /* out of memory */
 };
 
-/* realloc growth; sets writer->failed. */
-bool symcache_grow(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item);
+/* realloc growth; false when out of memory. */
+bool symcache_grow(void *array, size_t *capacity, size_t need, size_t item);
 
-/* Finished tables, ready to encode: ids in order of first use, texts sorted. */
-struct encoded {
-    struct op *ops; /* folded; OP_HOLE or OP_SET */
-    size_t op_count;
+static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
+{
+    uint64_t h = (a ^ 0x9E3779B97F4A7C15u) * 0xC2B2AE3D27D4EB4Fu;
+    h = (h ^ (h >> 29) ^ b) * 0x9E3779B97F4A7C15u;
+    return h ^ (h >> 32);
+}
+
+/* ---- collect.c ---- */
+
+struct collector *symcache_collectors_new(unsigned workers);
+void symcache_collectors_free(struct collector *collectors, unsigned workers);
+
+/* sl_function_sink.prepare */
+void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                      unsigned worker);
+
+/* ---- fold.c ---- */
+
+/* What `next` does to what `now` has left at the same address. */
+static inline void symcache_apply(struct op *now, const struct op *next)
+{
+    if (next->kind == OP_SET || (next->kind == OP_ENTRY && now->kind == OP_HOLE))
+        *now = *next;
+}
+
+/* writer->runs and the symbols' writer->ops become the entries, in writer->ops: OP_SET or OP_HOLE. Memory of the runs is
+ * no longer used afterwards. False when out of memory. */
+bool symcache_fold(struct sl_symcache_writer *w);
+
+/* ---- pack.c ---- */
+
+enum { MAX_COLUMNS = 5 };
+
+struct column_source {
+    /* Puts the values of rows [from, from + count) into values[column]. Called from several threads. */
+    void (*fill)(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values);
+    const void *arg;
+    uint32_t rows;
+    unsigned columns;
 };
 
-/* Sorts and folds writer->ops in place. */
-bool symcache_fold(struct sl_symcache_writer *w, struct encoded *out);
+/* Appends eight widths and the columns (format.h). */
+bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, const struct column_source *source);
+
+struct unit_source {
+    void (*write)(const void *arg, size_t unit, struct sl_buf *out); /* appends; called from several threads */
+    const void *arg;
+    size_t count, per_chunk; /* per_chunk: units that one call of a worker writes */
+};
+
+/* Appends the units, and to `offsets` the u32 offset of each and the end's. False also when the end needs more bits. */
+bool symcache_write_units(struct sl_buf *out, struct sl_buf *offsets, const struct sl_parallel *parallel,
+                          const struct unit_source *source);
+
+/* ---- encode.c, strings.c ---- */
 
 /* Renumbers contexts, functions and files by first use and writes the file. */
-enum sl_code symcache_encode(struct sl_symcache_writer *w, struct encoded *e, struct sl_buf *out,
-                             struct sl_error *error);
+enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error);
 
-/* Sorts the texts whose `used` is set; `rank[i]` = new id. Returns the number of texts. */
-size_t symcache_sort_texts(const struct text *texts, size_t count, const uint8_t *used, uint32_t *order,
-                           uint32_t *rank);
+/* Sorts the texts whose `used` is set; `rank[i]` = new id. Returns the number of texts, SIZE_MAX when out of memory. */
+size_t symcache_sort_texts(const struct sl_parallel *parallel, const struct text *texts, size_t count,
+                           const uint8_t *used, uint32_t *order, uint32_t *rank);
 
 /* Removes C decoration of Windows names: `_foo@8`, `@foo@8`, `foo@@12`, `_foo`. */
 struct sl_str symcache_undecorate(struct sl_str name);

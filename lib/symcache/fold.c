@@ -1,86 +1,100 @@
-/* From the sequence of operations to the final map: a stable sort by address, then every address on its own. */
+/* From the runs of the functions and the symbols to the entries of the map.
+ *
+ * Functions hardly ever overlap: sorted by their first address, their runs are the entries already. Those that do form a
+ * cluster, whose operations are sorted anew. Clusters are handled in pieces of equal work, each into its own part of one
+ * array, and moved together at the end. */
 #include "symcache/build.h"
+
+#include "function/order.h"
 
 #include <stdlib.h>
 
-struct key {
-    uint32_t address, index;
+/* ---- clusters ---- */
+
+struct ordered_run {
+    uint64_t base;
+    const struct run *run;
 };
 
-/* LSD radix sort by 11 bits; three passes for 32-bit addresses. Returns the array that holds the result. */
-static struct key *radix_sort(struct key *a, struct key *b, size_t count)
+struct cluster { /* runs [first, first + count) in address order */
+    size_t first, count, op_count;
+    uint64_t base;
+};
+
+struct piece { /* clusters [first, end), addresses [low, limit) */
+    size_t first, end;
+    uint64_t low, limit;
+    struct op *out;
+    size_t count;
+    bool failed;
+};
+
+struct folding {
+    const struct op *symbols; /* sorted and folded */
+    size_t symbol_count;
+    struct ordered_run *runs;
+    struct cluster *clusters;
+    struct piece *pieces;
+    size_t run_count, cluster_count, piece_count;
+};
+
+static int by_base(const void *left, const void *right)
 {
-    enum { BITS = 11, SIZE = 1 << BITS };
-    static const unsigned shifts[] = {0, 11, 22};
-    size_t histogram[3][SIZE];
-    memset(histogram, 0, sizeof histogram);
-    for (size_t i = 0; i < count; i++)
-        for (unsigned pass = 0; pass < 3; pass++)
-            histogram[pass][a[i].address >> shifts[pass] & (SIZE - 1)]++;
-    for (unsigned pass = 0; pass < 3; pass++) {
-        size_t *slots = histogram[pass], sum = 0;
-        if (count && slots[a[0].address >> shifts[pass] & (SIZE - 1)] == count)
-            continue;
-        for (size_t i = 0; i < SIZE; i++) {
-            size_t n = slots[i];
-            slots[i] = sum;
-            sum += n;
-        }
-        for (size_t i = 0; i < count; i++)
-            b[slots[a[i].address >> shifts[pass] & (SIZE - 1)]++] = a[i];
-        struct key *t = a;
-        a = b;
-        b = t;
-    }
-    return a;
+    const struct ordered_run *a = left, *b = right;
+    if (a->base != b->base)
+        return a->base < b->base ? -1 : 1;
+    return (a->run > b->run) - (a->run < b->run);
 }
 
-/* Stable merge sort of indexes for addresses beyond 32 bits. */
-static void merge_sort(const struct op *ops, uint32_t *a, uint32_t *scratch, size_t count)
+static int by_sequence(const void *left, const void *right)
 {
-    for (size_t width = 1; width < count; width *= 2) {
-        for (size_t start = 0; start < count; start += 2 * width) {
-            size_t middle = start + width < count ? start + width : count;
-            size_t end = start + 2 * width < count ? start + 2 * width : count;
-            size_t i = start, j = middle, k = start;
-            while (i < middle || j < end)
-                scratch[k++] = j >= end || (i < middle && ops[a[i]].address <= ops[a[j]].address) ? a[i++] : a[j++];
-        }
-        memcpy(a, scratch, count * sizeof *a);
-    }
+    const struct ordered_run *a = left, *b = right;
+    return (a->run > b->run) - (a->run < b->run);
 }
 
-/* The order of the operations by (address, sequence); NULL when out of memory. */
-static uint32_t *sorted_order(const struct op *ops, size_t count)
+static bool order_runs(struct folding *f, const struct sl_symcache_writer *w)
 {
-    bool wide = false;
-    for (size_t i = 0; i < count && !wide; i++)
-        wide = ops[i].address > UINT32_MAX;
-    uint32_t *order = malloc((count + 1) * sizeof *order);
-    if (wide) {
-        uint32_t *scratch = malloc((count + 1) * sizeof *scratch);
-        for (size_t i = 0; order && scratch && i < count; i++)
-            order[i] = (uint32_t)i;
-        if (order && scratch)
-            merge_sort(ops, order, scratch, count);
-        free(scratch);
-        return order;
+    bool sorted = true;
+    f->run_count = w->run_count;
+    f->runs = malloc((w->run_count + 1) * sizeof *f->runs);
+    for (size_t i = 0; f->runs && i < w->run_count; i++) {
+        f->runs[i] = (struct ordered_run){w->runs[i].base, &w->runs[i]};
+        sorted = sorted && (i == 0 || f->runs[i - 1].base <= f->runs[i].base);
     }
-    struct key *keys = malloc((count + 1) * sizeof *keys), *scratch = malloc((count + 1) * sizeof *scratch);
-    if (order && keys && scratch) {
-        for (size_t i = 0; i < count; i++)
-            keys[i] = (struct key){(uint32_t)ops[i].address, (uint32_t)i};
-        const struct key *sorted = radix_sort(keys, scratch, count);
-        for (size_t i = 0; i < count; i++)
-            order[i] = sorted[i].index;
-    } else {
-        free(order);
-        order = NULL;
-    }
-    free(keys);
-    free(scratch);
-    return order;
+    if (f->runs && !sorted)
+        qsort(f->runs, f->run_count, sizeof *f->runs, by_base);
+    return f->runs != NULL;
 }
+
+/* Runs that touch with a hole - the end of one function is the begin of the next - do not overlap: with a hole, the order
+ * of two operations of an address does not matter. */
+static bool find_clusters(struct folding *f)
+{
+    uint64_t last = 0;
+    bool last_is_hole = true;
+    struct cluster *cluster = NULL;
+    f->clusters = malloc((f->run_count + 1) * sizeof *f->clusters);
+    for (size_t i = 0; f->clusters && i < f->run_count; i++) {
+        const struct run *run = f->runs[i].run;
+        const struct short_op *end = &run->ops[run->count - 1];
+        uint64_t run_last = run->base + end->offset;
+        bool overlaps = cluster && (run->base < last || (run->base == last && !last_is_hole));
+        if (!overlaps) {
+            cluster = &f->clusters[f->cluster_count++];
+            *cluster = (struct cluster){.first = i, .base = run->base};
+            last = run_last;
+            last_is_hole = end->kind == OP_HOLE;
+        } else if (run_last >= last) {
+            last_is_hole = end->kind == OP_HOLE && (run_last > last || last_is_hole);
+            last = run_last;
+        }
+        cluster->count++;
+        cluster->op_count += run->count;
+    }
+    return f->clusters != NULL;
+}
+
+/* ---- folding ---- */
 
 static bool same_location(const struct op *a, const struct op *b)
 {
@@ -89,32 +103,205 @@ static bool same_location(const struct op *a, const struct op *b)
     return a->context == b->context && a->file == b->file && a->line == b->line;
 }
 
-bool symcache_fold(struct sl_symcache_writer *w, struct encoded *out)
+struct emitter {
+    struct piece *piece;
+    const struct op *symbol, *symbols_end;
+    struct op now;
+    bool any;
+};
+
+static void flush(struct emitter *e)
 {
-    uint32_t *order = w->op_count < UINT32_MAX ? sorted_order(w->ops, w->op_count) : NULL;
-    struct op *folded = order ? malloc((w->op_count + 1) * sizeof *folded) : NULL;
-    size_t count = 0;
-    if (!folded) {
-        free(order);
-        return false;
+    struct piece *p = e->piece;
+    e->now.kind = e->now.kind == OP_HOLE ? OP_HOLE : OP_SET;
+    if (e->any && !(p->count && same_location(&p->out[p->count - 1], &e->now)))
+        p->out[p->count++] = e->now;
+}
+
+static void feed(struct emitter *e, const struct op *op)
+{
+    if (e->any && e->now.address == op->address) {
+        symcache_apply(&e->now, op);
+        return;
     }
-    for (size_t i = 0; i < w->op_count;) {
-        struct op now = w->ops[order[i++]];
-        while (i < w->op_count && w->ops[order[i]].address == now.address) {
-            const struct op *next = &w->ops[order[i++]];
-            if (next->kind == OP_SET || (next->kind == OP_ENTRY && now.kind == OP_HOLE))
-                now = *next;
+    flush(e);
+    e->now = *op;
+    e->any = true;
+}
+
+/* An operation of a function; the symbols' at the same address come behind it. */
+static void feed_function(struct emitter *e, const struct op *op)
+{
+    if (op->address >= e->piece->limit) /* a hole that the next piece begins with */
+        return;
+    while (e->symbol < e->symbols_end && e->symbol->address < op->address)
+        feed(e, e->symbol++);
+    feed(e, op);
+}
+
+static struct op op_of(const struct run *run, uint32_t i)
+{
+    const struct short_op *s = &run->ops[i];
+    return (struct op){run->base + s->offset, s->context, s->file, s->line, s->kind};
+}
+
+/* The operations in address order, those of one address in sequence; order[i].index tells which. To be freed; NULL when
+ * out of memory. */
+static struct sl_ordered *order_ops(const struct op *ops, size_t count)
+{
+    struct sl_ordered *order = count < UINT32_MAX ? malloc((count + 1) * sizeof *order) : NULL;
+    struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch);
+    if (!order || !scratch) {
+        free(order);
+        free(scratch);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        order[i] = (struct sl_ordered){ops[i].address, 0, (uint32_t)i};
+    sl_order(order, scratch, count);
+    free(scratch);
+    return order;
+}
+
+static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster)
+{
+    struct op *ops = malloc(cluster->op_count * sizeof *ops);
+    size_t count = 0;
+    qsort(runs, cluster->count, sizeof *runs, by_sequence);
+    for (size_t i = 0; ops && i < cluster->count; i++)
+        for (uint32_t j = 0; j < runs[i].run->count; j++)
+            ops[count++] = op_of(runs[i].run, j);
+    struct sl_ordered *order = ops ? order_ops(ops, count) : NULL;
+    for (size_t i = 0; order && i < count; i++)
+        feed_function(e, &ops[order[i].index]);
+    bool ok = order != NULL;
+    free(ops);
+    free(order);
+    return ok;
+}
+
+static const struct op *first_symbol(const struct folding *f, uint64_t address)
+{
+    size_t low = 0, high = f->symbol_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (f->symbols[middle].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return f->symbols + low;
+}
+
+static void fold_piece(void *arg, size_t index, unsigned worker)
+{
+    (void)worker;
+    struct folding *f = arg;
+    struct piece *p = &f->pieces[index];
+    struct emitter e = {p, first_symbol(f, p->low), first_symbol(f, p->limit), {0}, false};
+    for (size_t i = p->first; i < p->end; i++) {
+        const struct cluster *cluster = &f->clusters[i];
+        if (cluster->count > 1) {
+            p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster);
+            continue;
         }
-        now.kind = now.kind == OP_HOLE ? OP_HOLE : OP_SET;
-        bool redundant = count ? same_location(&folded[count - 1], &now) : now.kind == OP_HOLE;
-        if (!redundant)
-            folded[count++] = now;
+        const struct run *run = f->runs[cluster->first].run;
+        for (uint32_t j = 0; j < run->count; j++) {
+            struct op op = op_of(run, j);
+            feed_function(&e, &op);
+        }
+    }
+    while (e.symbol < e.symbols_end)
+        feed(&e, e.symbol++);
+    flush(&e);
+}
+
+/* Pieces of about `per_piece` operations of functions; `out` has room for all operations. */
+static bool cut_pieces(struct folding *f, struct op *out, size_t per_piece)
+{
+    f->pieces = malloc((f->cluster_count + 1) * sizeof *f->pieces);
+    if (!f->pieces)
+        return false;
+    size_t at = 0;
+    do {
+        struct piece *p = &f->pieces[f->piece_count++];
+        uint64_t low = f->piece_count == 1 ? 0 : f->clusters[at].base;
+        size_t ops = 0;
+        *p = (struct piece){.first = at, .low = low, .out = out};
+        while (at < f->cluster_count && ops < per_piece)
+            ops += f->clusters[at++].op_count;
+        p->end = at;
+        p->limit = at < f->cluster_count ? f->clusters[at].base : UINT64_MAX;
+        out += ops + (size_t)(first_symbol(f, p->limit) - first_symbol(f, low));
+    } while (at < f->cluster_count);
+    return true;
+}
+
+/* Moves the pieces together; what says the same as the entry before is left out. */
+static bool join_pieces(struct folding *f, struct op *out, size_t *count)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < f->piece_count; i++) {
+        const struct piece *p = &f->pieces[i];
+        if (p->failed)
+            return false;
+        size_t skip = p->count && (total ? same_location(&out[total - 1], p->out) : p->out->kind == OP_HOLE);
+        memmove(out + total, p->out + skip, (p->count - skip) * sizeof *out);
+        total += p->count - skip;
+    }
+    *count = total;
+    return true;
+}
+
+/* Sorts and folds the operations of the symbols. */
+static bool sort_symbols(struct sl_symcache_writer *w)
+{
+    struct sl_ordered *order = order_ops(w->ops, w->op_count);
+    struct op *sorted = malloc((w->op_count + 1) * sizeof *sorted);
+    size_t count = 0;
+    for (size_t i = 0; order && sorted && i < w->op_count; i++) {
+        const struct op *op = &w->ops[order[i].index];
+        if (count && sorted[count - 1].address == op->address)
+            symcache_apply(&sorted[count - 1], op);
+        else
+            sorted[count++] = *op;
     }
     free(order);
+    if (!order || !sorted) {
+        free(sorted);
+        return false;
+    }
     free(w->ops);
-    w->ops = folded;
+    w->ops = sorted;
+    w->op_count = count;
+    return true;
+}
+
+bool symcache_fold(struct sl_symcache_writer *w)
+{
+    enum { OPS_PER_PIECE = 32768 };
+    struct folding f = {0};
+    size_t total = 0, count = 0;
+    bool ok = sort_symbols(w) && order_runs(&f, w) && find_clusters(&f);
+    f.symbols = w->ops;
+    f.symbol_count = w->op_count;
+    for (size_t i = 0; i < w->run_count; i++)
+        total += w->runs[i].count;
+    struct op *out = ok ? malloc((total + w->op_count + 1) * sizeof *out) : NULL;
+    ok = out && cut_pieces(&f, out, sl_parallel_workers(w->parallel) > 1 ? OPS_PER_PIECE : SIZE_MAX);
+    if (ok) {
+        sl_parallel_run(w->parallel, f.piece_count, fold_piece, &f);
+        ok = join_pieces(&f, out, &count);
+    }
+    free(f.runs);
+    free(f.clusters);
+    free(f.pieces);
+    if (!ok) {
+        free(out);
+        return false;
+    }
+    free(w->ops);
+    w->ops = out;
     w->op_capacity = w->op_count = count;
-    out->ops = folded;
-    out->op_count = count;
     return true;
 }

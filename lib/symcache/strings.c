@@ -1,9 +1,9 @@
-/* Sorting texts, and the decoration of Windows names. */
-#include "symcache/build.h"
+/* Texts: sorted, front-coded; and the decoration of Windows names. */
+#include "symcache/encoder.h"
 
 #include <stdlib.h>
 
-enum { MAX_LEVEL = 200 };
+enum { MAX_LEVEL = 200, STRETCHES = 256, MIN_STRETCH = 256 };
 
 struct item {
     uint64_t word;
@@ -66,57 +66,134 @@ static int by_text(const void *left, const void *right, void *arg)
     return sl_str_compare(texts[a->index].str, texts[b->index].str);
 }
 
-/* Multikey quicksort by words of eight bytes: long common prefixes, the rule with mangled names, are looked at once. */
-static void sort_items(const struct text *texts, struct item *items, size_t count, size_t depth, unsigned level)
+/* Items whose texts are equal before `depth`. */
+struct stretch {
+    struct item *items;
+    size_t count, depth;
+    unsigned level;
+};
+
+/* One step of multikey quicksort by words of eight bytes: long common prefixes, the rule with mangled names, are looked at
+ * once. What is left to sort is in `parts`. */
+static void split(const struct text *texts, const struct stretch *s, struct stretch parts[3])
 {
-    if (level > MAX_LEVEL) { /* only texts made for it get here */
-        qsort_r(items, count, sizeof *items, by_text, (void *)texts);
-        return;
+    struct item *items = s->items;
+    uint64_t pivot = median(items[0].word, items[s->count / 2].word, items[s->count - 1].word);
+    size_t low = 0, at = 0, high = s->count;
+    while (at < high) {
+        if (items[at].word < pivot)
+            swap(&items[low++], &items[at++]);
+        else if (items[at].word > pivot)
+            swap(&items[at], &items[--high]);
+        else
+            at++;
     }
-    while (count > 16) {
-        uint64_t pivot = median(items[0].word, items[count / 2].word, items[count - 1].word);
-        size_t low = 0, at = 0, high = count;
-        while (at < high) {
-            if (items[at].word < pivot)
-                swap(&items[low++], &items[at++]);
-            else if (items[at].word > pivot)
-                swap(&items[at], &items[--high]);
-            else
-                at++;
-        }
-        sort_items(texts, items, low, depth, level + 1);
-        sort_items(texts, items + high, count - high, depth, level + 1);
-        items += low;
-        count = high - low;
-        depth += 8;
-        bool ended = true; /* all equal words that end here are equal texts, up to NULs */
-        for (size_t i = 0; i < count; i++) {
-            ended = ended && texts[items[i].index].str.size <= depth;
-            items[i].word = word_at(&texts[items[i].index], depth);
-        }
-        if (ended)
-            break;
+    bool ended = true; /* equal words that end here are equal texts, up to NULs */
+    for (size_t i = low; i < high; i++) {
+        ended = ended && texts[items[i].index].str.size <= s->depth + 8;
+        items[i].word = word_at(&texts[items[i].index], s->depth + 8);
     }
-    insertion_sort(texts, items, count > 16 ? 0 : count, depth);
+    parts[0] = (struct stretch){items, low, s->depth, s->level + 1};
+    parts[1] = (struct stretch){items + low, ended ? 0 : high - low, s->depth + 8, s->level};
+    parts[2] = (struct stretch){items + high, s->count - high, s->depth, s->level + 1};
 }
 
-size_t symcache_sort_texts(const struct text *texts, size_t count, const uint8_t *used, uint32_t *order, uint32_t *rank)
+static void sort_stretch(const struct text *texts, struct stretch s)
 {
-    struct sl_arena arena = {0};
-    struct item *items = SL_ARENA_ARRAY(&arena, struct item, count + 1);
+    while (s.count > 16) {
+        struct stretch parts[3];
+        if (s.level > MAX_LEVEL) { /* only texts made for it get here */
+            qsort_r(s.items, s.count, sizeof *s.items, by_text, (void *)texts);
+            return;
+        }
+        split(texts, &s, parts);
+        sort_stretch(texts, parts[0]);
+        sort_stretch(texts, parts[2]);
+        s = parts[1];
+    }
+    insertion_sort(texts, s.items, s.count, s.depth);
+}
+
+struct sorting {
+    const struct text *texts;
+    struct stretch stretches[STRETCHES];
+    size_t count;
+};
+
+static void sort_one(void *arg, size_t index, unsigned worker)
+{
+    (void)worker;
+    struct sorting *s = arg;
+    sort_stretch(s->texts, s->stretches[index]);
+}
+
+/* Splits the longest stretches until there are enough of them to share out. */
+static void sort_items(const struct sl_parallel *parallel, const struct text *texts, struct item *items, size_t count)
+{
+    struct sorting s = {.texts = texts, .stretches = {{items, count, 0, 0}}, .count = 1};
+    unsigned workers = sl_parallel_workers(parallel);
+    size_t small = workers > 1 ? count / (4 * workers) + MIN_STRETCH : SIZE_MAX;
+    for (size_t i = 0; i < s.count && s.count + 2 <= STRETCHES;) {
+        struct stretch parts[3];
+        if (s.stretches[i].count <= small || s.stretches[i].level > MAX_LEVEL) {
+            i++;
+            continue;
+        }
+        split(texts, &s.stretches[i], parts);
+        s.stretches[i] = parts[1];
+        s.stretches[s.count++] = parts[0];
+        s.stretches[s.count++] = parts[2];
+    }
+    sl_parallel_run(parallel, s.count, sort_one, &s);
+}
+
+size_t symcache_sort_texts(const struct sl_parallel *parallel, const struct text *texts, size_t count,
+                           const uint8_t *used, uint32_t *order, uint32_t *rank)
+{
+    struct item *items = malloc((count + 1) * sizeof *items);
     size_t n = 0;
     if (!items)
         return SIZE_MAX;
     for (size_t i = 0; i < count; i++)
         if (used[i])
             items[n++] = (struct item){word_at(&texts[i], 0), (uint32_t)i};
-    sort_items(texts, items, n, 0, 0);
+    sort_items(parallel, texts, items, n);
     for (size_t i = 0; i < n; i++) {
         order[i] = items[i].index;
         rank[items[i].index] = (uint32_t)i;
     }
-    sl_arena_free(&arena);
+    free(items);
     return n;
+}
+
+static size_t shared_prefix(struct sl_str a, struct sl_str b)
+{
+    size_t max = a.size < b.size ? a.size : b.size, n = 0;
+    for (uint64_t x, y; n + 8 <= max; n += 8) {
+        memcpy(&x, a.data + n, 8);
+        memcpy(&y, b.data + n, 8);
+        if (x != y)
+            break;
+    }
+    while (n < max && a.data[n] == b.data[n])
+        n++;
+    return n;
+}
+
+void symcache_write_group(const void *arg, size_t group, struct sl_buf *out)
+{
+    const struct encoder *e = arg;
+    size_t first = group * GROUP_STRINGS;
+    struct sl_str previous = {NULL, 0};
+    for (size_t i = first; i < first + GROUP_STRINGS && i < e->text_count; i++) {
+        struct sl_str text = e->w->texts[e->text_order[i]].str;
+        size_t shared = i > first ? shared_prefix(previous, text) : 0;
+        if (i > first)
+            sl_buf_uleb(out, shared);
+        sl_buf_uleb(out, text.size - shared);
+        sl_buf_add(out, text.data + shared, text.size - shared);
+        previous = text;
+    }
 }
 
 /* `text` behind position `at` is a decimal number that fits 32 bits. */
@@ -140,6 +217,9 @@ struct sl_str symcache_undecorate(struct sl_str name)
     for (size_t i = 0; i < name.size; i++)
         if (name.data[i] == ':' || name.data[i] == '(' || name.data[i] == '<')
             return name;
+    /* Mangled names of C++ and Rust begin with an underscore of their own. */
+    if (name.size > 2 && name.data[0] == '_' && (name.data[1] == 'Z' || name.data[1] == 'R'))
+        return name;
     const char *at = memrchr(name.data, '@', name.size);
     size_t position = at ? (size_t)(at - name.data) : 0;
     if (position && name.data[position - 1] == '@' && is_number(name, position + 1))

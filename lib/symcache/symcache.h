@@ -33,7 +33,8 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
                                                   const struct sl_parallel *parallel);
 void sl_symcache_writer_free(struct sl_symcache_writer *writer);
 
-/* The sink to hand to sl_object_read_functions; owned by the writer. Functions first, in file order... */
+/* The sink to hand to sl_object_read_functions, with the `parallel` of the writer or none; owned by the writer. Functions
+ * first, in file order... */
 struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *writer);
 
 /* ...then the symbols, in the order of sl_object_symbols. The names must live until `finish`. */

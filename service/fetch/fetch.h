@@ -40,7 +40,7 @@ void fetch_close(void);
 struct fetch_request {
     const char *url; /* absolute http(s) URL; user info becomes Basic authorization */
     const struct fetch_header *headers;
-    size_t header_count; /* dropped on redirects to another host */
+    size_t header_count; /* not sent once redirected to another host; framing fields and ranges never */
     bool trusted;        /* may connect to reserved addresses */
     bool accept_invalid_certs;
     bool deny_list;      /* the host's failures count, and it may be blocked */

@@ -1,6 +1,8 @@
 /* Choosing the best file for a module among everything the sources list. */
 #include "kinds/impl.h"
 
+#include <stdio.h>
+
 #include "core/log.h"
 
 #define TYPES(...)                                                                                                     \
@@ -46,6 +48,7 @@ struct search {
     const struct object_id *id;
     struct sl_str scope;
     enum purpose purpose;
+    const struct wanted *wanted; /* NULL: as the module's type and the purpose say */
     struct sl_arena *arena;
     struct probe *probes;
     size_t count, capacity;
@@ -53,13 +56,15 @@ struct search {
     struct sl_error failure;          /* code SL_OK = none */
 };
 
-static const struct wanted *wanted_types(enum object_type type, enum purpose purpose)
+static const struct wanted *wanted_types(const struct search *search)
 {
     size_t rows = sizeof debug_types / sizeof *debug_types;
-    if (purpose == PURPOSE_SOURCE)
+    if (search->wanted)
+        return search->wanted;
+    if (search->purpose == PURPOSE_SOURCE)
         return &source_types;
     for (size_t i = 0; i < rows; i++)
-        if (debug_types[i].type == type)
+        if (debug_types[i].type == search->id->type)
             return &debug_types[i];
     return &debug_types[rows - 1];
 }
@@ -102,7 +107,7 @@ static bool add_files(struct search *search, const struct remote_file *files, si
 
 static bool list_source(struct search *search, const struct source *source, struct candidate *nothing, bool *empty)
 {
-    const struct wanted *wanted = wanted_types(search->id->type, search->purpose);
+    const struct wanted *wanted = wanted_types(search);
     struct remote_file *files = NULL;
     size_t count = 0;
     struct sl_error error;
@@ -227,6 +232,7 @@ static unsigned grade(const struct probe *probe, enum purpose purpose)
     switch (purpose) {
     case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_SOURCE: return f->has_sources ? GRADE_BEST : GRADE_NONE;
+    case PURPOSE_FILE: return GRADE_BEST;
     case PURPOSE_DEBUG: break;
     }
     return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
@@ -402,4 +408,39 @@ void kinds_find_source(const struct source *sources, size_t source_count, struct
         open_sources(&search, false, result);
     }
     candidates_merge(arena, &result->candidates, &search.candidates);
+}
+
+static void make_etag(const struct cache_key *key, const struct cache_item *item, char out[64])
+{
+    char path[128];
+    size_t size = 0;
+    cache_relative_path(key->text, kind_objects.version, false, path);
+    out[size++] = '"';
+    for (const char *at = strchr(path, '/'); at && *at && size <= 16; at++)
+        if (*at != '/')
+            out[size++] = *at;
+    snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
+}
+
+void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
+                     const enum file_type *types, size_t type_count, struct sl_arena *arena, struct file_lookup *result)
+{
+    const struct wanted wanted = {id->type, types, type_count};
+    struct search search = {.id = id, .scope = scope, .purpose = PURPOSE_FILE, .wanted = &wanted, .arena = arena};
+    *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    struct probe *chosen = find(&search, sources, source_count);
+    if (search.failure.code != SL_OK) {
+        result->error = search.failure;
+        result->code = search.failure.code;
+        return;
+    }
+    if (!chosen)
+        return;
+    result->is_public = chosen->request.file->source->is_public;
+    result->error = chosen->error;
+    result->code = chosen->code;
+    if (result->code == SL_OK)
+        result->code = cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, &result->error);
+    if (result->code == SL_OK)
+        make_etag(&chosen->key, result->item, result->etag);
 }

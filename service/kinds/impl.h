@@ -32,3 +32,23 @@ uint64_t kinds_max_source_size(void); /* bytes of an inflated source file */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
+
+/* ---- companions.c: files with the rest of an object's debug information ---- */
+struct companion_wants {
+    bool package; /* DWARF package of split units */
+    uint8_t dwz_id[64];
+    size_t dwz_id_size; /* 0 = no supplementary file */
+};
+struct companion_items { /* references; NULL = none */
+    struct cache_item *package, *dwz;
+};
+
+/* Whether the object refers to such files. Pool. */
+bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
+/* Gets them from the source of the request's file; what is not there is left out. */
+void companions_get(const struct object_request *request, const struct companion_wants *wants, struct sl_arena *arena,
+                    struct companion_items *items) SL_SUSPENDS;
+void companions_release(struct companion_items *items);
+/* Opens and closes them for a conversion. Pool. */
+void companions_open(const struct companion_items *items, struct sl_companions *companions);
+void companions_close(struct sl_companions *companions);

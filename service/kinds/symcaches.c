@@ -10,6 +10,10 @@
 struct convert {
     struct sl_bytes file;
     int fd;
+    bool complete; /* `items` holds what there is: convert in any case */
+    bool wanting;  /* not converted: `wants` is to be got first */
+    struct companion_wants wants;
+    struct companion_items items;
     enum sl_code code;
     struct sl_error error;
 };
@@ -24,13 +28,8 @@ static enum sl_code store(struct convert *c, const struct sl_buf *out)
     return kinds_write(c->fd, sl_buf_bytes(out), &c->error);
 }
 
-static void convert_object(void *arg)
+static void write_symcache(struct convert *c, struct sl_object *object)
 {
-    struct convert *c = arg;
-    struct sl_object *object;
-    c->code = sl_object_open(c->file, kinds_object_limits(), &object, &c->error);
-    if (c->code != SL_OK)
-        return;
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_symcache_options options = {
         .arch = info->arch,
@@ -38,11 +37,26 @@ static void convert_object(void *arg)
         .image_size = info->image_size,
         .is_windows = info->format == SL_FORMAT_PE || info->format == SL_FORMAT_PDB,
     };
+    struct sl_companions companions;
     struct sl_buf out = {0};
-    c->code = sl_symcache_convert(object, NULL, &options, pool_parallel(), &out, &c->error);
+    companions_open(&c->items, &companions);
+    c->code = sl_symcache_convert(object, &companions, &options, pool_parallel(), &out, &c->error);
+    companions_close(&companions);
     if (c->code == SL_OK)
         c->code = store(c, &out);
     sl_buf_free(&out);
+}
+
+static void convert_object(void *arg)
+{
+    struct convert *c = arg;
+    struct sl_object *object;
+    c->code = sl_object_open(c->file, kinds_object_limits(), &object, &c->error);
+    if (c->code != SL_OK)
+        return;
+    c->wanting = !c->complete && companions_wanted(object, &c->wants);
+    if (!c->wanting)
+        write_symcache(c, object);
     sl_object_close(object);
 }
 
@@ -59,6 +73,12 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     uint64_t begin = clock_mono_ns();
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
     code = pool_run(POOL_CONVERT, convert_object, &c, &c.error);
+    if (code == SL_OK && c.wanting) {
+        companions_get(request, &c.wants, arena, &c.items);
+        c.complete = true;
+        code = pool_run(POOL_CONVERT, convert_object, &c, &c.error);
+        companions_release(&c.items);
+    }
     cache_release(object);
     if (code != SL_OK)
         c.code = SL_INTERNAL;

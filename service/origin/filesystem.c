@@ -25,6 +25,8 @@ struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source
     return out;
 }
 
+enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file system has its moments */
+
 struct copy {
     const char *root, *location;
     int fd;
@@ -72,11 +74,13 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if ((uint64_t)st.st_size > max_size)
         return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+    if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
+        return sl_fail(error, SL_INTERNAL, "cannot empty the file");
     char piece[64 * 1024];
     bool in_kernel = true;
     for (uint64_t copied = 0;;) {
         ssize_t n = in_kernel ? copy_file_range(from, NULL, to, NULL, 1 << 30, 0) : read(from, piece, sizeof piece);
-        if (n < 0 && in_kernel) {
+        if (in_kernel && (n < 0 || (n == 0 && copied == 0))) {
             in_kernel = false; /* another file system, or a kernel that will not */
             continue;
         }
@@ -111,8 +115,14 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
                      .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
                      .fd = fd,
                      .error = error};
-    enum sl_code code =
-        c.root && c.location ? pool_run(POOL_IO, copy_work, &c, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    for (int i = 1; code == SL_OK; i++) {
+        code = pool_run(POOL_IO, copy_work, &c, error);
+        if (code != SL_OK || c.code != SL_INTERNAL || i == ATTEMPTS)
+            break;
+        if (!fiber_sleep(RETRY_PAUSE_MS))
+            code = sl_fail(error, SL_CANCELLED, "cancelled");
+    }
     sl_arena_free(&arena);
     return code == SL_OK ? c.code : code;
 }

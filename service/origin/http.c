@@ -27,8 +27,9 @@ static bool split(struct sl_str text, struct base *base)
     const char *fragment = memchr(text.data, '#', text.size);
     if (fragment)
         text.size = (size_t)(fragment - text.data);
-    const char *colon = memmem(text.data, text.size, "://", 3);
-    if (!colon)
+    const char *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
+    size_t before = colon ? (size_t)(colon - text.data) : 0;
+    if (before == 0 || text.size - before < 3 || memcmp(colon, "://", 3) != 0 || memchr(text.data, '/', before))
         return false;
     base->scheme = (struct sl_str){text.data, (size_t)(colon - text.data) + 3};
     struct sl_str rest = {colon + 3, text.size - base->scheme.size};

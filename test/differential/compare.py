@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares symloom with llvm-symbolizer over random text addresses of an ELF file.
+"""Compares symloom with llvm-symbolizer, or eu-addr2line, over random text addresses of an ELF file.
 
-usage: compare.py --symloom PATH [--count N] [--seed N] [--show N] [--least PERCENT] FILE ...
+usage: compare.py --symloom PATH [--peer llvm|elfutils] [--count N] [--seed N] [--show N] [--least PERCENT] FILE ...
 
 Both tools are asked for the inline chain of the same addresses (linkage names, no demangling). Every element's function,
 file and line must be equal. A difference is put into the first class that explains it; the classes say who is right:
@@ -13,6 +13,9 @@ file and line must be equal. A difference is put into the first class that expla
   path         same file, spelled differently (`..`, doubled or trailing separators)
   chain        the inline chains have different lengths
   name, file, line: the first element that differs, differs there
+
+With eu-addr2line only the innermost position (file and line) is compared, where both know one: it does not follow imported
+units (LTO), and names functions by their DWARF name where the linkage name is in the symbol table alone.
 
 Where FILE.reference exists, llvm-symbolizer is asked about that file: the same code with debug information in a form that
 it reads (it does not follow supplementary files).
@@ -62,6 +65,29 @@ def ask(command, addresses):
     return answers
 
 
+def ask_elfutils(path, addresses):
+    """eu-addr2line's answers: an address, then pairs of lines: function (and where it is inlined), place."""
+    text = "".join(f"0x{a:x}\n" for a in addresses)
+    run = subprocess.run(["eu-addr2line", "-e", path, "-a", "-f", "-i"], input=text, capture_output=True, text=True)
+    answers, pending = [], None
+    for line in run.stdout.splitlines():
+        if line.startswith("0x") and len(line) == 18 and pending is None:
+            answers.append([])
+        elif pending is None:
+            pending = line.split(" inlined at ")[0]
+        else:
+            place = line.split(" (discriminator")[0].split(":")
+            while len(place) > 2:  # the column
+                place.pop()
+            name = "" if pending in ("??", "(null)") else pending
+            file = "" if place[0] == "??" else place[0]
+            answers[-1].append((name, file, int(place[1]) if len(place) > 1 else 0))
+            pending = None
+    if len(answers) != len(addresses):
+        sys.exit(f"eu-addr2line: {len(answers)} answers to {len(addresses)} addresses")
+    return answers
+
+
 def trim(chain):
     """A line without any function is padding between functions: no answer."""
     return [] if all(not f[0] for f in chain) else chain
@@ -95,7 +121,14 @@ def classify(ours, theirs, aliases):
     return seen, True
 
 
-def compare(symloom, llvm, path, count, seed, show):
+def place_only(ours, theirs):
+    """Innermost positions, for a peer whose chains and names are no reference."""
+    if not ours or not theirs or not ours[0][1] or not theirs[0][1]:
+        return [], []
+    return [("", *ours[0][1:])], [("", *theirs[0][1:])]
+
+
+def compare(symloom, peer, llvm, path, count, seed, show):
     ranges, where = text_ranges(path), symbols(path)
     def aliases(a, b):
         a, b = (name.split("@")[0].split(".cold")[0] for name in (a, b))
@@ -106,9 +139,17 @@ def compare(symloom, llvm, path, count, seed, show):
     addresses = [start + rng.randrange(size) for start, size in picks]
     ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i"], addresses)
     reference = path + ".reference"
-    theirs = ask([llvm, "--obj=" + (reference if os.path.exists(reference) else path), "--output-style=JSON", "--no-demangle", "--functions=linkage", "--inlines"], addresses)
-    classes, agree, shown = collections.Counter(), 0, collections.Counter()
+    asked = reference if os.path.exists(reference) else path
+    if peer == "elfutils":
+        theirs = ask_elfutils(asked, addresses)
+    else:
+        theirs = ask([llvm, "--obj=" + asked, "--output-style=JSON", "--no-demangle", "--functions=linkage", "--inlines"],
+                     addresses)
+    classes, agree, shown, known = collections.Counter(), 0, collections.Counter(), 0
     for address, a, b in zip(addresses, map(trim, ours), map(trim, theirs)):
+        if peer == "elfutils":
+            a, b = place_only(a, b)
+        known += bool(a and b)
         verdict = classify(a, b, aliases)
         if verdict is None:
             agree += 1
@@ -117,8 +158,11 @@ def compare(symloom, llvm, path, count, seed, show):
         agree += verdict[1]
         if shown[verdict[0]] < show:
             shown[verdict[0]] += 1
-            print(f"  {verdict[0]} at 0x{address:x}\n    symloom {a}\n    llvm    {b}")
+            print(f"  {verdict[0]} at 0x{address:x}\n    symloom {a}\n    {peer:7} {b}")
     percent = 100.0 * agree / count
+    if known < count / 10:
+        print(f"{path}: only {known} of {count} addresses are known to both")
+        return 0.0
     print(f"{path}: {agree} of {count} agree ({percent:.2f} %); differences: {dict(classes) or 'none'}")
     return percent
 
@@ -126,6 +170,7 @@ def compare(symloom, llvm, path, count, seed, show):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--symloom", required=True)
+    parser.add_argument("--peer", choices=("llvm", "elfutils"), default="llvm")
     parser.add_argument("--llvm-symbolizer", default="llvm-symbolizer-14")
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)
@@ -133,7 +178,7 @@ def main():
     parser.add_argument("--least", type=float, default=99.5)
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    results = [compare(args.symloom, args.llvm_symbolizer, f, args.count, args.seed, args.show) for f in args.files]
+    results = [compare(args.symloom, args.peer, args.llvm_symbolizer, f, args.count, args.seed, args.show) for f in args.files]
     sys.exit(0 if min(results) >= args.least else 1)
 
 

@@ -63,3 +63,38 @@ for version in 4 5; do
 done
 (mkdir "$out/package" && cd "$out/package" && clang++ -g -gdwarf-5 -O2 -gsplit-dwarf -o ../package.elf ../a.cc &&
     llvm-dwp-14 -e ../package.elf -o ../package.elf.dwp && rm -f ./*.dwo)
+# what eu-addr2line needs of clang: it finds units by .debug_aranges alone
+clang++ -g -gdwarf-aranges -O2 -o "$out/clang-aranges.elf" "$out/a.cc"
+# the debug file of a stripped program
+cp "$out/gcc-5-O2.elf" "$out/debug-file.elf.reference"
+objcopy --only-keep-debug "$out/gcc-5-O2.elf" "$out/debug-file.elf"
+# another machine, and names as Rust mangles them (legacy and v0)
+cat >"$out/b.c" <<'C'
+int read_to_end(int a) __asm__("_ZN3std2io4Read11read_to_end17hb85a0f6802e14499E");
+int next(int a) __asm__("_RNvXs_NtCs1234_7mycrate3fooINtB4_3BarpENtNtNtCs5678_4core4iter6traits8Iterator4nextB4_");
+static volatile int sink;
+static inline int twice(int a)
+{
+    sink = a;
+    return a * 2;
+}
+int read_to_end(int a)
+{
+    for (int i = 0; i < a; i++)
+        sink += twice(i);
+    return sink;
+}
+int next(int a)
+{
+    return twice(read_to_end(a)) + 1;
+}
+int main(int argc, char **argv)
+{
+    (void)argv;
+    return next(argc) + read_to_end(argc);
+}
+C
+for level in 0 2; do
+    aarch64-linux-gnu-gcc -g -O$level -o "$out/aarch64-O$level.elf" "$out/b.c"
+    gcc -g -O$level -o "$out/rust-names-O$level.elf" "$out/b.c"
+done

@@ -1,5 +1,5 @@
 """Native symbolication: modules, addresses, frames, names, candidates."""
-import itertools, os, shutil
+import itertools, os, re, shutil, subprocess
 
 from harness import Service, Upstream, debuginfod, equal, frames, http_source, nginx, request, wait_until
 
@@ -273,3 +273,40 @@ def test_many_frames(work, objects):
     with Upstream(objects.layout()) as up, Service(work, cut) as s:
         chain = frames(s.symbolicate(request(objects.module(), many, sources=[http_source(up.url)])))
         equal(len(chain), 102)
+
+
+def test_split_and_shared_debug_information(work, objects):
+    """A package beside the program, and the file that dwz made: both come from the same source."""
+    def build(*command):
+        subprocess.run(command, cwd=work, check=True, capture_output=True)
+
+    shutil.copy(os.path.join(objects.dir, "shapes.cc"), work)
+    build("clang++", "-g", "-gdwarf-5", "-gsplit-dwarf", "-O1", "-no-pie", "-Wl,--build-id", "-o", "split", "shapes.cc")
+    build("llvm-dwp-14", "-e", "split", "-o", "split.dwp")
+    build("g++", "-g", "-gdwarf-4", "-O1", "-no-pie", "-Wl,--build-id", "-o", "one", "shapes.cc")
+    build("g++", "-g", "-gdwarf-4", "-O2", "-no-pie", "-Wl,--build-id", "-o", "two", "shapes.cc")
+    build("dwz", "-m", "common", "one", "two")
+
+    def read(name):
+        with open(os.path.join(work, name), "rb") as f:
+            return f.read()
+
+    def build_id(name):
+        notes = subprocess.run(["readelf", "-n", name], cwd=work, capture_output=True, text=True).stdout
+        return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+    def address(name):
+        table = subprocess.run(["nm", name], cwd=work, capture_output=True, text=True).stdout
+        return int(re.search(r"([0-9a-f]+) T _ZN6shapes3Box4areaEi", table)[1], 16) - objects.load
+
+    routes = {f"/{build_id('split')}/executable": read("split"), f"/{build_id('split')}/executable.dwp": read("split.dwp"),
+              f"/{build_id('one')}/executable": read("one"), f"/{build_id('common')}/debuginfo": read("common")}
+    with Upstream(routes) as up, Service(work) as s:
+        for name, companion in (("split", f"/{build_id('split')}/executable.dwp"), ("one", f"/{build_id('common')}/debuginfo")):
+            module = objects.module(code_id=build_id(name), debug_id=None)
+            sent = [{"instruction_addr": hex(BASE + address(name) + offset), "adjust_instruction_addr": False}
+                    for offset in range(0, 24)]
+            answer = s.symbolicate(request(module, sent, sources=[http_source(up.url)]))
+            functions = {f.get("function", "").split("(")[0] for f in frames(answer)}
+            assert {"innermost", "middle", "shapes::Box::area"} <= functions, (name, functions)
+            assert up.hits.get(companion), (name, up.hits)

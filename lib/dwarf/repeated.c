@@ -1,0 +1,83 @@
+/* The ranges of functions met so far. Linkers that fold the copies of an inline function let the debug information of
+ * every copy point to the one that was kept: only the first counts.
+ *
+ * One thread at a time adds, any number look at the same time; so a table that became too small is kept until the end. */
+#include "dwarf/impl.h"
+
+#include <stdlib.h>
+
+struct range_table {
+    struct range_table *smaller;
+    size_t capacity, count;
+    _Atomic uint64_t keys[]; /* 0: free */
+};
+
+uint64_t dwarf_range_key(uint64_t address, uint64_t size)
+{
+    uint64_t key = address * 0x9E3779B97F4A7C15u ^ size * 0xC2B2AE3D27D4EB4Fu;
+    key ^= key >> 29;
+    return key ? key : 1;
+}
+
+static uint64_t key_at(const struct range_table *table, size_t at)
+{
+    return atomic_load_explicit(&table->keys[at], memory_order_relaxed);
+}
+
+/* The place of `key`, or a free one. */
+static size_t find(const struct range_table *table, uint64_t key)
+{
+    size_t at = (size_t)key & (table->capacity - 1);
+    for (uint64_t found; (found = key_at(table, at)) && found != key;)
+        at = (at + 1) & (table->capacity - 1);
+    return at;
+}
+
+bool dwarf_range_known(const struct range_set *set, uint64_t key)
+{
+    const struct range_table *table = atomic_load_explicit(&set->table, memory_order_acquire);
+    return table && key_at(table, find(table, key));
+}
+
+static struct range_table *enlarge(struct range_set *set, struct range_table *table)
+{
+    size_t capacity = table ? table->capacity * 2 : 4096;
+    struct range_table *larger = calloc(1, sizeof *larger + capacity * sizeof *larger->keys);
+    if (!larger)
+        return NULL;
+    larger->smaller = table;
+    larger->capacity = capacity;
+    larger->count = table ? table->count : 0;
+    for (size_t i = 0; table && i < table->capacity; i++)
+        if (key_at(table, i))
+            atomic_store_explicit(&larger->keys[find(larger, key_at(table, i))], key_at(table, i),
+                                  memory_order_relaxed);
+    atomic_store_explicit(&set->table, larger, memory_order_release);
+    return larger;
+}
+
+bool dwarf_range_add(struct range_set *set, uint64_t key)
+{
+    struct range_table *table = atomic_load_explicit(&set->table, memory_order_relaxed);
+    if (!table || (table->count + 1) * 2 > table->capacity)
+        table = enlarge(set, table);
+    if (!table)
+        return true;
+    size_t at = find(table, key);
+    if (key_at(table, at))
+        return false;
+    table->count++;
+    atomic_store_explicit(&table->keys[at], key, memory_order_relaxed);
+    return true;
+}
+
+void dwarf_range_free(struct range_set *set)
+{
+    struct range_table *table = atomic_load(&set->table);
+    while (table) {
+        struct range_table *smaller = table->smaller;
+        free(table);
+        table = smaller;
+    }
+    atomic_store(&set->table, NULL);
+}

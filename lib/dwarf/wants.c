@@ -1,0 +1,31 @@
+/* Which companion files an object's debug information refers to. */
+#include "dwarf/impl.h"
+
+/* Version 4 marks its skeletons by attributes only; but nothing else of version 4 has a .debug_addr. */
+static bool has_skeleton(struct sl_object *object)
+{
+    struct dwarf_file file = {0};
+    struct sl_arena arena = {0};
+    size_t skipped = 0;
+    bool found = false;
+    dwarf_file_open(&file, object, false);
+    if (dwarf_index_units(&file, &arena, &skipped))
+        for (size_t i = 0; i < file.unit_count && !found; i++)
+            found = file.units[i].version >= 5 ? file.units[i].type == DW_UT_skeleton : file.addr.size > 0;
+    sl_arena_free(&arena);
+    return found;
+}
+
+void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants)
+{
+    struct sl_bytes link, addresses;
+    *wants = (struct sl_dwarf_wants){0};
+    if (sl_object_section(object, "gnu_debugaltlink", &link, NULL)) {
+        wants->dwz_name = sl_cstr_at(link, 0);
+        size_t id = wants->dwz_name.size + 1;
+        if (wants->dwz_name.size && id < link.size)
+            wants->dwz_build_id = (struct sl_bytes){link.data + id, link.size - id};
+    }
+    if (sl_object_section(object, "debug_addr", &addresses, NULL) && addresses.size)
+        wants->dwp = has_skeleton(object);
+}

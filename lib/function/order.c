@@ -1,0 +1,48 @@
+#include "function/order.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct stretch {
+    size_t start, count;
+};
+
+static inline bool before(const struct sl_ordered *a, const struct sl_ordered *b)
+{
+    return a->key != b->key ? a->key < b->key : a->minor < b->minor;
+}
+
+/* Merges two neighbouring ascending stretches; only what overlaps is moved. */
+static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct stretch a, struct stretch b)
+{
+    struct sl_ordered *left = items + a.start, *right = items + b.start, *end = right + b.count;
+    while (left < right && !before(right, left))
+        left++;
+    if (left == right)
+        return;
+    while (!before(end - 1, right - 1))
+        end--;
+    size_t moved = (size_t)(right - left);
+    memcpy(scratch, left, moved * sizeof *left);
+    const struct sl_ordered *from = scratch, *stop = scratch + moved;
+    while (from < stop && right < end)
+        *left++ = before(right, from) ? *right++ : *from++;
+    memcpy(left, from, (size_t)(stop - from) * sizeof *left);
+}
+
+void sl_order(struct sl_ordered *items, struct sl_ordered *scratch, size_t count)
+{
+    struct stretch stack[64]; /* each more than twice as long as the next: enough for any count */
+    size_t height = 0;
+    for (size_t at = 0; at < count;) {
+        size_t start = at++;
+        while (at < count && !before(&items[at], &items[at - 1]))
+            at++;
+        stack[height++] = (struct stretch){start, at - start};
+        while (height > 1 && (at == count || stack[height - 2].count <= 2 * stack[height - 1].count)) {
+            merge(items, scratch, stack[height - 2], stack[height - 1]);
+            stack[height - 2].count += stack[height - 1].count;
+            height--;
+        }
+    }
+}

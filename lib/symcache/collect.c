@@ -1,0 +1,490 @@
+/* Collecting: the functions of a batch become runs of operations on the address map. */
+#include "symcache/build.h"
+
+#include "base/map.h"
+#include "function/order.h"
+#include "function/path.h"
+
+#include <stdlib.h>
+
+struct call { /* from `address` on, the callee's parent is this location */
+    uint64_t address;
+    uint32_t context, file, line;
+};
+
+struct span {
+    uint64_t start, end;
+};
+
+/* hash -> index into an array of the collector; forgotten as a whole by a new generation. */
+struct id_table {
+    struct id_slot {
+        uint32_t generation, hash, index;
+    } * slots;
+    size_t capacity, count;
+    uint32_t generation;
+};
+
+/* Names are mostly seen again under the same pointer. */
+enum { NAME_CACHE = 512 };
+struct known_name {
+    struct sl_str name;
+    uint32_t generation, id;
+    enum sl_language language;
+};
+
+/* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
+struct collector {
+    struct sl_arena kept;
+    const struct sl_symcache_writer *writer;
+    const struct sl_function_batch *batch;
+    struct sl_arena *arena; /* of the batch */
+    struct op *ops;
+    struct sl_ordered *order, *scratch;
+    struct short_op *folded;
+    struct run *runs;
+    struct span *spans;
+    struct call *calls; /* a stack */
+    struct context *contexts;
+    struct local_function *functions;
+    struct text *files;
+    uint32_t *file_ids; /* by file of the batch */
+    size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
+        run_capacity;
+    size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
+    size_t function_capacity, file_count, file_capacity, file_id_capacity;
+    struct id_table context_table, function_table, file_table;
+    struct known_name names[NAME_CACHE];
+    struct sl_buf path;
+    bool failed; /* out of memory */
+};
+
+enum { FILE_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
+
+struct collector *symcache_collectors_new(unsigned workers)
+{
+    struct collector *collectors = calloc(workers, sizeof *collectors);
+    for (unsigned i = 0; collectors && i < workers; i++)
+        collectors[i].kept.next_chunk = KEPT_CHUNK;
+    return collectors;
+}
+
+void symcache_collectors_free(struct collector *collectors, unsigned workers)
+{
+    for (unsigned i = 0; collectors && i < workers; i++) {
+        struct collector *c = &collectors[i];
+        sl_arena_free(&c->kept);
+        free(c->ops);
+        free(c->order);
+        free(c->scratch);
+        free(c->folded);
+        free(c->runs);
+        free(c->spans);
+        free(c->calls);
+        free(c->contexts);
+        free(c->functions);
+        free(c->files);
+        free(c->file_ids);
+        free(c->context_table.slots);
+        free(c->function_table.slots);
+        free(c->file_table.slots);
+        sl_buf_free(&c->path);
+    }
+    free(collectors);
+}
+
+static bool room(struct collector *c, void *array, size_t *capacity, size_t need, size_t item)
+{
+    if (need <= *capacity || symcache_grow(array, capacity, need, item))
+        return true;
+    c->failed = true;
+    return false;
+}
+
+/* ---- local ids ---- */
+
+static void forget(struct id_table *t)
+{
+    t->generation++;
+    t->count = 0;
+}
+
+static bool table_room(struct collector *c, struct id_table *t)
+{
+    if ((t->count + 1) * 2 <= t->capacity)
+        return true;
+    size_t capacity = t->capacity ? t->capacity * 2 : 256;
+    struct id_slot *slots = calloc(capacity, sizeof *slots);
+    if (!slots) {
+        c->failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < t->capacity; i++) {
+        if (t->slots[i].generation != t->generation)
+            continue;
+        size_t at = t->slots[i].hash & (capacity - 1);
+        while (slots[at].generation)
+            at = (at + 1) & (capacity - 1);
+        slots[at] = t->slots[i];
+    }
+    free(t->slots);
+    t->slots = slots;
+    t->capacity = capacity;
+    return true;
+}
+
+/* The slot of the item that is the same as `key`; one of another generation if there is none. */
+static inline struct id_slot *find(const struct id_table *t, uint32_t hash, const void *items, const void *key,
+                                   bool (*same)(const void *items, uint32_t index, const void *key))
+{
+    size_t mask = t->capacity - 1;
+    for (size_t at = hash & mask;; at = (at + 1) & mask) {
+        struct id_slot *slot = &t->slots[at];
+        if (slot->generation != t->generation || (slot->hash == hash && same(items, slot->index, key)))
+            return slot;
+    }
+}
+
+static void take(struct id_table *t, struct id_slot *slot, uint32_t hash, uint32_t index)
+{
+    *slot = (struct id_slot){t->generation, hash, index};
+    t->count++;
+}
+
+static bool same_file(const void *items, uint32_t index, const void *key)
+{
+    const struct text *a = (const struct text *)items + index, *b = key;
+    return a->hash == b->hash && sl_str_equal(a->str, b->str);
+}
+
+/* The id of a file of the batch, by its full path; made when it is first asked for: most are not. */
+static uint32_t new_file(struct collector *c, uint32_t index)
+{
+    const struct sl_file *file = &c->batch->files[index];
+    sl_buf_clear(&c->path);
+    sl_path_full(&c->path, file->comp_dir, file->directory, file->name);
+    c->file_ids[index] = SL_NO_FILE;
+    if (!c->path.size || !table_room(c, &c->file_table))
+        return SL_NO_FILE;
+    struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
+    uint32_t hash = (uint32_t)text.hash;
+    struct id_slot *slot = find(&c->file_table, hash, c->files, &text, same_file);
+    if (slot->generation != c->file_table.generation) {
+        text.str.data = sl_arena_strndup(c->arena, text.str.data, text.str.size);
+        c->failed = c->failed || !text.str.data;
+        if (c->failed || !room(c, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
+            return SL_NO_FILE;
+        take(&c->file_table, slot, hash, (uint32_t)c->file_count);
+        c->files[c->file_count++] = text;
+    }
+    return c->file_ids[index] = slot->index;
+}
+
+static uint32_t file_id(struct collector *c, uint32_t index)
+{
+    if (index >= c->batch->file_count)
+        return SL_NO_FILE;
+    return c->file_ids[index] == FILE_UNKNOWN ? new_file(c, index) : c->file_ids[index];
+}
+
+static bool same_function(const void *items, uint32_t index, const void *key)
+{
+    const struct local_function *a = (const struct local_function *)items + index, *b = key;
+    return a->hash == b->hash && a->entry == b->entry && a->language == b->language && sl_str_equal(a->name, b->name);
+}
+
+static uint32_t intern_function(struct collector *c, struct sl_str name, uint64_t entry, enum sl_language language)
+{
+    const struct sl_symcache_options *o = &c->writer->options;
+    if (o->map_name)
+        name = o->map_name(o->map_arg, name);
+    if (o->is_windows)
+        name = symcache_undecorate(name);
+    if (!table_room(c, &c->function_table))
+        return 0;
+    struct local_function function = {name, sl_hash(name.data, name.size), entry, language};
+    uint32_t hash = (uint32_t)symcache_mix(function.hash, entry);
+    struct id_slot *slot = find(&c->function_table, hash, c->functions, &function, same_function);
+    if (slot->generation == c->function_table.generation)
+        return slot->index;
+    if (!room(c, &c->functions, &c->function_capacity, c->function_count + 1, sizeof *c->functions))
+        return 0;
+    take(&c->function_table, slot, hash, (uint32_t)c->function_count);
+    c->functions[c->function_count] = function;
+    return (uint32_t)c->function_count++;
+}
+
+static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
+{
+    struct known_name *known = &c->names[symcache_mix((uintptr_t)f->name.data, f->name.size) % NAME_CACHE];
+    bool hit = known->generation == c->function_table.generation && known->name.data == f->name.data &&
+               known->name.size == f->name.size && known->language == f->language;
+    if (!hit) {
+        uint32_t id = intern_function(c, f->name, UINT64_MAX, f->language);
+        *known = (struct known_name){f->name, c->function_table.generation, id, f->language};
+    }
+    return known->id;
+}
+
+static bool same_context(const void *items, uint32_t index, const void *key)
+{
+    const struct context *a = (const struct context *)items + index, *b = key;
+    return a->function == b->function && a->parent == b->parent && a->call_file == b->call_file &&
+           a->call_line == b->call_line;
+}
+
+/* Chains of two outermost functions have nothing in common: the table knows those of the current one. */
+static uint32_t intern_context(struct collector *c, struct context context)
+{
+    if (!table_room(c, &c->context_table))
+        return 0;
+    uint32_t hash = (uint32_t)symcache_mix((uint64_t)context.function << 32 | context.parent,
+                                           (uint64_t)context.call_file << 32 | context.call_line);
+    struct id_slot *slot = find(&c->context_table, hash, c->contexts, &context, same_context);
+    if (slot->generation == c->context_table.generation)
+        return slot->index;
+    if (!room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
+        return 0;
+    take(&c->context_table, slot, hash, (uint32_t)c->context_count);
+    c->contexts[c->context_count] = context;
+    return (uint32_t)c->context_count++;
+}
+
+/* ---- operations ---- */
+
+static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
+                   uint32_t line)
+{
+    if (address <= max_address && room(c, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
+        c->ops[c->op_count++] = (struct op){address, context, file, line > MAX_LINE ? 0 : line, kind};
+}
+
+static uint64_t end_of(uint64_t address, uint64_t size)
+{
+    return size > UINT64_MAX - address ? UINT64_MAX : address + size;
+}
+
+static int by_start(const void *left, const void *right)
+{
+    const struct span *a = left, *b = right;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+/* The code that direct inlinees cover, sorted by start, in c->spans; returns their number. */
+static size_t inlinee_spans(struct collector *c, const struct sl_function *function)
+{
+    size_t total = 0, count = 0;
+    bool sorted = true;
+    for (uint32_t i = 0; i < function->inlinee_count; i++)
+        total += function->inlinees[i].line_count;
+    if (!total || !room(c, &c->spans, &c->span_capacity, total, sizeof *c->spans))
+        return 0;
+    struct span *spans = c->spans;
+    for (uint32_t i = 0; i < function->inlinee_count; i++) {
+        const struct sl_function *inlinee = &function->inlinees[i];
+        for (uint32_t j = 0; j < inlinee->line_count; j++) {
+            const struct sl_line *line = &inlinee->lines[j];
+            spans[count] = (struct span){line->address, end_of(line->address, line->size ? line->size : 1)};
+            sorted = sorted && (count == 0 || spans[count - 1].start <= line->address);
+            count++;
+        }
+    }
+    if (!sorted)
+        qsort(spans, count, sizeof *spans, by_start);
+    return count;
+}
+
+/* The last call at or before `address`, at least the first. */
+static size_t call_at(const struct call *calls, size_t count, uint64_t address)
+{
+    size_t low = 0, high = count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (calls[middle].address <= address)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Operations of the lines of `f`, ascending; pushes the calls of its inlinees. `first_call`, `call_count`: where `f` is called. */
+static void collect_lines(struct collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
+                          size_t call_count)
+{
+    size_t span_count = inlinee_spans(c, f), next_span = 0, at_call = 0, context_call = SIZE_MAX;
+    if (!room(c, &c->calls, &c->call_capacity, c->call_count + span_count, sizeof *c->calls))
+        return;
+    const struct span *spans = c->spans;
+    const struct call *calls = c->calls + first_call;
+    uint32_t context = NO_CONTEXT;
+    uint64_t covered = 0;
+    if (f->line_count)
+        at_call = call_at(calls, call_count, f->lines[0].address);
+    for (uint32_t i = 0; i < f->line_count; i++) {
+        const struct sl_line *line = &f->lines[i];
+        uint64_t cur = line->address, end = end_of(cur, line->size ? line->size : 1);
+        if (i && cur < covered)
+            continue;
+        while (at_call + 1 < call_count && calls[at_call + 1].address <= cur)
+            at_call++;
+        uint32_t file = file_id(c, line->file);
+        if (context_call != at_call) {
+            const struct call *call = &calls[at_call];
+            context_call = at_call;
+            context = intern_context(c, (struct context){id, call->context, call->file, call->line, file});
+        }
+        while (cur < end) {
+            if (next_span >= span_count || spans[next_span].start > cur)
+                add_op(c, OP_SET, cur, context, file, line->line);
+            if (next_span >= span_count || spans[next_span].start >= end) {
+                cur = end;
+                break;
+            }
+            c->calls[c->call_count++] = (struct call){spans[next_span].start, context, file, line->line};
+            if (spans[next_span].end > cur)
+                cur = spans[next_span].end;
+            next_span++;
+        }
+        covered = cur;
+    }
+}
+
+/* Operations `first` to `end` of the function around, ascending. */
+struct around {
+    size_t first, end;
+    uint64_t limit; /* where it ends */
+};
+
+/* The end of an inlined call is a hole, unless the function around goes on there - the rule - or ends with it. */
+static void add_end(struct collector *c, struct around *around, uint64_t end)
+{
+    while (around->first < around->end && c->ops[around->first].address < end)
+        around->first++;
+    bool goes_on = around->first < around->end && c->ops[around->first].address == end;
+    if (!goes_on && end != around->limit)
+        add_op(c, OP_HOLE, end, NO_CONTEXT, SL_NO_FILE, 0);
+}
+
+/* The inlined calls of `f`, whose own operations are those from `first_op` on and calls those from `first_call` on. */
+static void collect_inlinees(struct collector *c, const struct sl_function *f, size_t first_op, size_t first_call)
+{
+    size_t call_count = c->call_count - first_call;
+    struct around around = {first_op, c->op_count, end_of(f->address, f->size)};
+    for (uint32_t i = 0; call_count && i < f->inlinee_count && !c->failed; i++) {
+        const struct sl_function *inlinee = &f->inlinees[i];
+        if (!inlinee->size || inlinee->address > max_address)
+            continue;
+        size_t own_calls = c->call_count, own_ops = c->op_count;
+        collect_lines(c, inlinee, inlinee_id(c, inlinee), first_call, call_count);
+        collect_inlinees(c, inlinee, own_ops, own_calls);
+        add_end(c, &around, end_of(inlinee->address, inlinee->size));
+        c->call_count = own_calls;
+    }
+}
+
+/* An outermost function: its operations, in no order. */
+static void collect_function(struct collector *c, const struct sl_function *f)
+{
+    c->op_count = c->call_count = 0;
+    forget(&c->context_table);
+    if (!f->size || f->address > max_address || !room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
+        return;
+    uint32_t id = intern_function(c, f->name, f->address, f->language);
+    uint32_t file = f->line_count ? file_id(c, f->lines[0].file) : SL_NO_FILE;
+    uint32_t root = intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
+    c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
+    add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0);
+    size_t first_op = c->op_count;
+    collect_lines(c, f, id, 0, 1);
+    collect_inlinees(c, f, first_op, 1);
+    add_op(c, OP_HOLE, end_of(f->address, f->size), NO_CONTEXT, SL_NO_FILE, 0);
+}
+
+/* Sorts and folds the operations into a run; several when offsets do not fit 32 bits. */
+static void add_run(struct collector *c)
+{
+    size_t count = c->op_count;
+    if (count >= UINT32_MAX)
+        c->failed = true;
+    if (c->failed || !room(c, &c->order, &c->order_capacity, count, sizeof *c->order) ||
+        !room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch) ||
+        !room(c, &c->folded, &c->folded_capacity, c->folded_count + count, sizeof *c->folded))
+        return;
+    const struct sl_ordered *order = c->order;
+    for (size_t i = 0; i < count; i++)
+        c->order[i] = (struct sl_ordered){c->ops[i].address, 0, (uint32_t)i};
+    sl_order(c->order, c->scratch, count);
+    struct run *run = NULL;
+    for (size_t i = 0; i < count;) {
+        struct op now = c->ops[order[i++].index];
+        while (i < count && order[i].key == now.address)
+            symcache_apply(&now, &c->ops[order[i++].index]);
+        if (!run || now.address - run->base > UINT32_MAX) {
+            if (!room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
+                return;
+            run = &c->runs[c->run_count++];
+            *run = (struct run){.base = now.address};
+        }
+        c->folded[c->folded_count++] =
+            (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.line, now.kind};
+        run->count++;
+    }
+}
+
+/* ---- the batch ---- */
+
+static void *copy(struct collector *c, struct sl_arena *arena, const void *items, size_t size)
+{
+    void *copied = sl_arena_alloc(arena, size + 1, 8);
+    if (copied && size)
+        memcpy(copied, items, size);
+    c->failed = c->failed || !copied;
+    return copied;
+}
+
+static void start_batch(struct collector *c, const struct sl_symcache_writer *w, const struct sl_function_batch *batch,
+                        struct sl_arena *arena)
+{
+    c->writer = w;
+    c->batch = batch;
+    c->arena = arena;
+    c->failed = false;
+    c->folded_count = c->run_count = c->context_count = c->function_count = c->file_count = 0;
+    forget(&c->function_table);
+    forget(&c->file_table);
+    if (room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
+        for (size_t i = 0; i < batch->file_count; i++)
+            c->file_ids[i] = FILE_UNKNOWN;
+}
+
+void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                      unsigned worker)
+{
+    const struct sl_symcache_writer *w = (const struct sl_symcache_writer *)sink;
+    struct collector *c = &w->collectors[worker];
+    struct prepared *p = SL_ARENA_NEW(arena, struct prepared);
+    batch->prepared = p;
+    if (!p)
+        return;
+    start_batch(c, w, batch, arena);
+    for (size_t i = 0; i < batch->function_count && !c->failed; i++) {
+        collect_function(c, &batch->functions[i]);
+        add_run(c);
+    }
+    *p = (struct prepared){
+        .runs = copy(c, arena, c->runs, c->run_count * sizeof *c->runs),
+        .ops = copy(c, &c->kept, c->folded, c->folded_count * sizeof *c->folded),
+        .contexts = copy(c, arena, c->contexts, c->context_count * sizeof *c->contexts),
+        .functions = copy(c, arena, c->functions, c->function_count * sizeof *c->functions),
+        .files = copy(c, arena, c->files, c->file_count * sizeof *c->files),
+        .run_count = c->run_count,
+        .op_count = c->folded_count,
+        .context_count = c->context_count,
+        .function_count = c->function_count,
+        .file_count = c->file_count,
+    };
+    p->failed = c->failed;
+    for (size_t i = 0, at = 0; i < p->run_count && !p->failed; at += p->runs[i++].count)
+        p->runs[i].ops = p->ops + at;
+}

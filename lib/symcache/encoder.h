@@ -1,0 +1,36 @@
+/* The state of writing one file: shared by encode.c and what it calls for the contents of sections. */
+#pragma once
+
+#include "symcache/build.h"
+
+/* New ids by first use in address order; order[] lists the old ids in the new order. */
+struct renumbering {
+    uint32_t *id, *order;
+    uint32_t count;
+};
+
+struct encoder {
+    struct sl_symcache_writer *w;
+    const struct op *ops;
+    size_t op_count;
+    struct renumbering contexts, functions, files;
+    uint32_t *text_order, *text_rank;
+    size_t text_count;
+    struct sl_buf *out;
+    size_t start; /* of the file in `out` */
+    struct {
+        uint32_t id;
+        uint64_t offset, size;
+    } sections[MAX_SECTIONS];
+    uint32_t section_count;
+    uint32_t flags;
+};
+
+static inline uint64_t file_plus_one(const struct encoder *e, uint32_t file)
+{
+    return file == SL_NO_FILE ? 0 : (uint64_t)e->files.id[file] + 1;
+}
+
+/* unit_source.write of the address map and the texts; the encoder is the argument. */
+void symcache_write_block(const void *arg, size_t block, struct sl_buf *out);
+void symcache_write_group(const void *arg, size_t group, struct sl_buf *out);

@@ -1,0 +1,144 @@
+/* Contents of sections, written by several threads: columns of numbers packed to the bits that the largest needs, and
+ * units (blocks, groups of strings) of any size with the offsets where they begin. */
+#include "symcache/build.h"
+
+#include <stdlib.h>
+
+/* Rows of a work item, and of a step within; a step starts at a byte boundary with any width. */
+enum { CHUNK_ROWS = 8192, STEP_ROWS = 512 };
+
+struct packing {
+    const struct column_source *source;
+    uint64_t (*bits)[MAX_COLUMNS]; /* by chunk: all values of a column or-ed */
+    unsigned widths[MAX_COLUMNS];
+    uint8_t *data[MAX_COLUMNS];
+};
+
+static void put_word(uint8_t *at, uint64_t word)
+{
+    word = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap64(word) : word;
+    memcpy(at, &word, 8);
+}
+
+static void pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width)
+{
+    unsigned filled = 0;
+    uint64_t word = 0;
+    for (uint32_t i = 0; width && i < count; i++) {
+        word |= values[i] << filled;
+        filled += width;
+        if (filled >= 64) {
+            put_word(at, word);
+            at += 8;
+            filled -= 64;
+            word = filled ? values[i] >> (width - filled) : 0;
+        }
+    }
+    for (; filled; filled = filled > 8 ? filled - 8 : 0, word >>= 8)
+        *at++ = (uint8_t)word;
+}
+
+/* First without `data`, to learn the widths; then to pack. */
+static void handle_chunk(void *arg, size_t chunk, unsigned worker)
+{
+    (void)worker;
+    struct packing *p = arg;
+    uint64_t storage[MAX_COLUMNS][STEP_ROWS], *values[MAX_COLUMNS];
+    uint32_t from = (uint32_t)(chunk * CHUNK_ROWS), rows = p->source->rows - from;
+    unsigned columns = p->source->columns;
+    for (unsigned c = 0; c < MAX_COLUMNS; c++)
+        values[c] = storage[c];
+    rows = rows < CHUNK_ROWS ? rows : CHUNK_ROWS;
+    for (uint32_t done = 0; done < rows; done += STEP_ROWS) {
+        uint32_t count = rows - done < STEP_ROWS ? rows - done : STEP_ROWS;
+        p->source->fill(p->source->arg, from + done, count, values);
+        for (unsigned c = 0; c < columns; c++) {
+            if (p->data[c]) {
+                pack(p->data[c] + (size_t)(from + done) * p->widths[c] / 8, values[c], count, p->widths[c]);
+                continue;
+            }
+            for (uint32_t i = 0; i < count; i++)
+                p->bits[chunk][c] |= values[c][i];
+        }
+    }
+}
+
+bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, const struct column_source *source)
+{
+    size_t chunks = ((size_t)source->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, at[MAX_COLUMNS];
+    struct packing p = {.source = source, .bits = calloc(chunks + 1, sizeof *p.bits)};
+    uint8_t widths[8] = {0};
+    if (!p.bits)
+        return false;
+    sl_parallel_run(parallel, chunks, handle_chunk, &p);
+    for (unsigned c = 0; c < source->columns; c++) {
+        uint64_t all = 0;
+        for (size_t chunk = 0; chunk < chunks; chunk++)
+            all |= p.bits[chunk][c];
+        p.widths[c] = all ? 64 - (unsigned)__builtin_clzll(all) : 0;
+        widths[c] = (uint8_t)p.widths[c];
+    }
+    free(p.bits);
+    sl_buf_add(out, widths, sizeof widths);
+    for (unsigned c = 0; c < source->columns; c++) {
+        size_t size = ((size_t)source->rows * p.widths[c] + 7) / 8;
+        sl_buf_align(out, 8);
+        at[c] = out->size;
+        if (!sl_buf_reserve(out, size + 8))
+            return false;
+        out->size += size;
+        sl_buf_fill(out, 0, 8); /* room to read eight bytes at any value */
+    }
+    for (unsigned c = 0; c < source->columns; c++)
+        p.data[c] = out->data + at[c];
+    sl_parallel_run(parallel, chunks, handle_chunk, &p);
+    return true;
+}
+
+struct chunking {
+    const struct unit_source *source;
+    struct sl_buf *chunks;
+    uint64_t *offsets; /* of the units; while chunks are written, in their chunk */
+};
+
+static size_t units_end(const struct unit_source *s, size_t chunk)
+{
+    size_t end = (chunk + 1) * s->per_chunk;
+    return end < s->count ? end : s->count;
+}
+
+static void write_chunk(void *arg, size_t index, unsigned worker)
+{
+    (void)worker;
+    struct chunking *c = arg;
+    struct sl_buf *out = &c->chunks[index];
+    for (size_t i = index * c->source->per_chunk; i < units_end(c->source, index); i++) {
+        c->offsets[i] = out->size;
+        c->source->write(c->source->arg, i, out);
+    }
+}
+
+bool symcache_write_units(struct sl_buf *out, struct sl_buf *offsets, const struct sl_parallel *parallel,
+                          const struct unit_source *source)
+{
+    size_t count = (source->count + source->per_chunk - 1) / source->per_chunk;
+    struct chunking c = {source, calloc(count + 1, sizeof *c.chunks), malloc((source->count + 1) * sizeof *c.offsets)};
+    bool ok = c.chunks && c.offsets;
+    uint64_t base = 0;
+    if (ok)
+        sl_parallel_run(parallel, count, write_chunk, &c);
+    for (size_t i = 0; ok && i < count; i++) {
+        struct sl_buf *chunk = &c.chunks[i];
+        for (size_t j = i * source->per_chunk; j < units_end(source, i); j++)
+            sl_buf_u32(offsets, (uint32_t)(base + c.offsets[j]));
+        sl_buf_add(out, chunk->data, chunk->size);
+        base += chunk->size;
+        ok = !chunk->failed && base <= UINT32_MAX;
+    }
+    sl_buf_u32(offsets, (uint32_t)base);
+    for (size_t i = 0; c.chunks && i < count; i++)
+        sl_buf_free(&c.chunks[i]);
+    free(c.chunks);
+    free(c.offsets);
+    return ok && !offsets->failed;
+}

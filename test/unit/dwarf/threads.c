@@ -1,0 +1,143 @@
+/* Reading this very program's DWARF with one and with several threads: the same symcache, and it knows this file. Also the
+ * set of ranges that the threads share. */
+#include "../check.h"
+
+#include "base/file.h"
+#include "dwarf/impl.h"
+#include "symcache/symcache.h"
+
+#include <pthread.h>
+
+enum { THREADS = 4 };
+
+struct job {
+    void (*work)(void *arg, size_t index, unsigned worker);
+    void *arg;
+    size_t count;
+    atomic_size_t next;
+};
+
+struct member {
+    struct job *job;
+    unsigned worker;
+};
+
+static void *serve(void *arg)
+{
+    struct member *m = arg;
+    for (size_t i; (i = atomic_fetch_add(&m->job->next, 1)) < m->job->count;)
+        m->job->work(m->job->arg, i, m->worker);
+    return NULL;
+}
+
+static void run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
+{
+    struct job job = {.work = work, .arg = arg, .count = count};
+    struct member members[THREADS];
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < self->workers; i++) {
+        members[i] = (struct member){&job, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, serve, &members[i]), 0);
+    }
+    for (unsigned i = 0; i < self->workers; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void convert(struct sl_object *object, const struct sl_parallel *parallel, struct sl_buf *out)
+{
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch};
+    struct sl_error error = {0};
+    assert_int_equal(sl_symcache_convert(object, NULL, &options, parallel, out, &error), SL_OK);
+}
+
+static uint64_t address_of(struct sl_object *object, const char *name)
+{
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count;
+    uint64_t address = 0;
+    assert_int_equal(sl_object_symbols(object, &arena, &symbols, &count, NULL), SL_OK);
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_equal(symbols[i].name, sl_str(name)))
+            address = symbols[i].address;
+    sl_arena_free(&arena);
+    return address;
+}
+
+static void same_symcache_from_any_number_of_threads(void **state)
+{
+    (void)state;
+    struct sl_mapping mapping;
+    struct sl_object *object;
+    struct sl_bytes info;
+    struct sl_buf one = {0}, several = {0}, path = {0};
+    struct sl_symcache cache;
+    struct sl_location chain[4];
+    assert_int_equal(sl_map_file("/proc/self/exe", &mapping, NULL), SL_OK);
+    assert_int_equal(sl_object_open(mapping.bytes, NULL, &object, NULL), SL_OK);
+    if (!sl_object_section(object, "debug_info", &info, NULL))
+        skip();
+    convert(object, NULL, &one);
+    for (unsigned workers = 2; workers <= THREADS; workers++) {
+        struct sl_parallel parallel = {.workers = workers, .run = run};
+        sl_buf_clear(&several);
+        convert(object, &parallel, &several);
+        assert_true(sl_str_equal(sl_buf_view(&one), sl_buf_view(&several)));
+    }
+    assert_int_equal(sl_symcache_open(sl_buf_bytes(&one), &cache, NULL), SL_OK);
+    assert_int_equal(sl_symcache_verify(&cache, NULL), SL_OK);
+    size_t count = sl_symcache_lookup(&cache, address_of(object, "serve"), chain, 4);
+    assert_int_equal(count, 1);
+    assert_true(chain[0].line > 0);
+    sl_symcache_file(&cache, chain[0].file, &path);
+    assert_true(sl_str_ends(sl_buf_view(&path), SL_STR("threads.c")));
+    sl_buf_free(&one);
+    sl_buf_free(&several);
+    sl_buf_free(&path);
+    sl_object_close(object);
+    sl_unmap(&mapping);
+}
+
+static struct range_set ranges;
+static atomic_size_t added;
+
+/* Counts the ranges that were added and are not known. */
+static void *look(void *arg)
+{
+    size_t *missing = arg;
+    for (size_t done = 0; done < 20000;) {
+        done = atomic_load(&added);
+        for (size_t i = 0; i < done; i += 1 + done / 100)
+            *missing += !dwarf_range_known(&ranges, dwarf_range_key(i, 16));
+    }
+    return NULL;
+}
+
+static void ranges_are_known_while_others_are_added(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    size_t missing = 0, repeated = 0;
+    assert_false(dwarf_range_known(&ranges, dwarf_range_key(0, 16)));
+    assert_int_equal(pthread_create(&thread, NULL, look, &missing), 0);
+    for (size_t i = 0; i < 20000; i++) {
+        repeated += !dwarf_range_add(&ranges, dwarf_range_key(i, 16));
+        atomic_store(&added, i + 1);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(missing, 0);
+    assert_int_equal(repeated, 0);
+    assert_false(dwarf_range_add(&ranges, dwarf_range_key(77, 16)));
+    assert_true(dwarf_range_add(&ranges, dwarf_range_key(77, 17)));
+    dwarf_range_free(&ranges);
+    assert_false(dwarf_range_known(&ranges, dwarf_range_key(77, 16)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_symcache_from_any_number_of_threads),
+        cmocka_unit_test(ranges_are_known_while_others_are_added),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
