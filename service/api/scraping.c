@@ -1,6 +1,6 @@
 #include "api/scraping.h"
 
-#include <stdio.h>
+#include <locale.h>
 
 #include <curl/curl.h>
 
@@ -21,11 +21,29 @@ static struct sl_str lower(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* The URL's host as DNS has it. */
+static bool is_ascii(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((unsigned char)text.data[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* The URL's host as DNS has it. libcurl reads names in the encoding of the thread's locale. */
 static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
 {
-    struct sl_str host = part(arena, url, CURLUPART_HOST, CURLU_PUNYCODE);
-    return lower(arena, host.data ? host : part(arena, url, CURLUPART_HOST, 0));
+    struct sl_str host = part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
+    if (host.data && is_ascii(host))
+        return lower(arena, host);
+    locale_t unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before = unicode ? uselocale(unicode) : (locale_t)0;
+    if (host.data)
+        ascii = part(arena, url, CURLUPART_HOST, CURLU_PUNYCODE);
+    if (unicode) {
+        uselocale(before);
+        freelocale(unicode);
+    }
+    return lower(arena, ascii.data ? ascii : host);
 }
 
 struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
