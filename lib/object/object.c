@@ -6,9 +6,9 @@
 enum { MIN_FILE = 16 };
 static const uint64_t default_max_section = UINT64_C(4) << 30;
 
-static const struct object_format *const formats[] = {&sl_object_elf,   &sl_object_macho, &sl_object_breakpad,
-                                                      &sl_object_wasm,  &sl_object_pe,    &sl_object_pdb,
-                                                      &sl_object_bundle};
+static const struct object_format *const formats[] = {&sl_object_elf,  &sl_object_macho, &sl_object_breakpad,
+                                                      &sl_object_wasm, &sl_object_pe,    &sl_object_pdb,
+                                                      &sl_object_ppdb, &sl_object_bundle};
 
 static bool starts(struct sl_bytes bytes, const void *magic, size_t size)
 {

@@ -1,6 +1,8 @@
 #include "source/bundle.h"
 
 #include "base/map.h"
+#include "ppdb/links.h"
+#include "source/json.h"
 #include "source/text.h"
 #include "source/zip.h"
 
@@ -12,7 +14,8 @@ struct sl_bundle {
     struct sl_arena arena;
     struct sl_zip zip;
     struct sl_bundle_attributes attributes;
-    struct sl_links links;
+    struct sl_ppdb_links links;
+    bool has_links;
     struct sl_bundle_file *files; /* sorted by name */
     size_t count;
     const struct sl_bundle_file **by_path, **by_url, **by_id; /* sorted by what they are found by, then by name */
@@ -145,6 +148,43 @@ static void read_files(struct sl_bundle *b, struct sl_json *j)
     }
 }
 
+/* The rules as they are used: sorted, on the arena. */
+static bool keep_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
+{
+    struct sl_buf stored = {0};
+    bool good = sl_ppdb_links_build(rules, count, &stored, NULL) == SL_OK;
+    char *copy = good ? sl_arena_strndup(&b->arena, (const char *)stored.data, stored.size) : NULL;
+    b->has_links = copy && stored.size;
+    good = copy && sl_ppdb_links_open((struct sl_bytes){(const uint8_t *)copy, stored.size}, &b->links);
+    sl_buf_free(&stored);
+    return good;
+}
+
+static void read_links(struct sl_bundle *b, struct sl_json *j)
+{
+    struct sl_ppdb_link *rules = NULL;
+    size_t count = 0, capacity = 0;
+    struct sl_str pattern;
+    sl_json_enter(j);
+    while (sl_json_next(j, &pattern)) {
+        if (count == capacity) {
+            struct sl_ppdb_link *grown = SL_ARENA_ARRAY(&b->arena, struct sl_ppdb_link, capacity * 2 + 8);
+            if (!grown || count > SL_PPDB_MAX_LINKS) {
+                sl_json_fail(j, grown ? "too many source links" : "out of memory");
+                return;
+            }
+            if (count)
+                memcpy(grown, rules, count * sizeof *grown);
+            rules = grown;
+            capacity = capacity * 2 + 8;
+        }
+        rules[count] = (struct sl_ppdb_link){normalised(pattern, &b->arena), text_or_skip(j)};
+        count += rules[count].url.data && rules[count].pattern.data;
+    }
+    if (!j->failed && !keep_links(b, rules, count))
+        sl_json_fail(j, "unusable source links");
+}
+
 static void read_attribute(struct sl_bundle *b, struct sl_json *j, struct sl_str key)
 {
     struct sl_bundle_attributes *a = &b->attributes;
@@ -174,7 +214,7 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
         if (object && sl_str_equal(key, SL_STR("files")))
             read_files(b, &j);
         else if (object && sl_str_equal(key, SL_STR("source_links")))
-            sl_links_read(&j, &b->arena, true, &b->links);
+            read_links(b, &j);
         else
             read_attribute(b, &j, key);
     }
@@ -396,7 +436,7 @@ size_t sl_bundle_memory(const struct sl_bundle *bundle)
 
 bool sl_bundle_has_sources(const struct sl_bundle *bundle)
 {
-    return bundle->count || bundle->links.count;
+    return bundle->count || bundle->has_links;
 }
 
 size_t sl_bundle_count(const struct sl_bundle *bundle)
@@ -475,7 +515,7 @@ bool sl_bundle_link(const struct sl_bundle *bundle, struct sl_str path, struct s
 {
     struct sl_arena scratch = {0};
     struct sl_str plain = normalised(path, &scratch);
-    bool found = bundle->links.count && plain.data && sl_links_resolve(&bundle->links, plain, url);
+    bool found = plain.data && sl_ppdb_links_resolve(&bundle->links, plain, url);
     sl_arena_free(&scratch);
     return found;
 }

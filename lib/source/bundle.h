@@ -15,7 +15,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "id/id.h"
-#include "source/links.h"
 
 enum sl_bundle_type {
     SL_BUNDLE_SOURCE,
@@ -70,7 +69,8 @@ const struct sl_bundle_file *sl_bundle_by_url(const struct sl_bundle *bundle, st
 const struct sl_bundle_file *sl_bundle_by_debug_id(const struct sl_bundle *bundle, const struct sl_debug_id *id,
                                                    enum sl_bundle_type type);
 
-/* What the bundle's source links say of the path; as sl_links_resolve. */
+/* What the bundle's source links say of the path; as sl_ppdb_links_resolve of
+ * ppdb/links.h, whose rules they are. */
 bool sl_bundle_link(const struct sl_bundle *bundle, struct sl_str path, struct sl_buf *url);
 
 /* Appends the file's bytes to `out`. `limit`: greatest inflated size. SL_UNSUPPORTED "the source file exceeded the size

@@ -91,10 +91,11 @@ struct native_result_frame {
     uint64_t address, symbol_address;
     uint32_t index;              /* original_index */
     uint32_t module;             /* in the order of the request; NATIVE_NO_MODULE = none matches */
-    struct sl_location location; /* when symbolicated */
+    struct sl_location location; /* when symbolicated; `file` of a .NET frame is a document of its module's table */
     uint8_t status;              /* enum native_status */
     uint8_t language;            /* enum sl_language */
     bool outermost;              /* of its expansion: has a symbol address */
+    bool is_dotnet;              /* symbolicated: all that was sent stays but for language, file and line */
 };
 
 struct native_result_trace {

@@ -125,6 +125,30 @@ static void add_failed(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
+/* .NET: methods have numbers and their instructions offsets, so nothing here depends on where the module lies. */
+static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame, const struct sl_ppdb_table *table)
+{
+    enum { TOKEN_METHOD_DEF = 0x06, TOKEN_TABLE_SHIFT = 24, TOKEN_ROW = 0xFFFFFF };
+    struct sl_ppdb_location location;
+    struct sl_ppdb_table_document document;
+    uint32_t method = (uint32_t)frame.sent->function_id.value;
+    if (method >> TOKEN_TABLE_SHIFT == TOKEN_METHOD_DEF)
+        method &= TOKEN_ROW;
+    if (!frame.sent->function_id.set ||
+        !sl_ppdb_table_lookup(table, method, (uint32_t)frame.sent->address.value, &location)) {
+        add_failed(walk, frame, FRAME_MISSING_SYMBOL);
+        return;
+    }
+    sl_ppdb_table_document(table, location.document, &document);
+    frame.status = FRAME_SYMBOLICATED;
+    frame.is_dotnet = true;
+    frame.language = (uint8_t)document.properties.language;
+    frame.location = (struct sl_location){.file = location.document, .line = location.line};
+    struct native_result_frame *out = add(walk);
+    if (out)
+        *out = frame;
+}
+
 static void symbolicate_frame(struct trace_walk *walk, size_t index)
 {
     struct native_request *request = walk->request;
@@ -140,6 +164,10 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     const struct native_module *module = &request->modules[frame.module];
     if (module->lookup.code != SL_OK) {
         add_failed(walk, frame, module->lookup.code == SL_MALFORMED ? FRAME_MALFORMED : FRAME_MISSING);
+        return;
+    }
+    if (module->lookup.ppdb) {
+        add_dotnet(walk, frame, module->lookup.ppdb);
         return;
     }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];

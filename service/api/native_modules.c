@@ -173,7 +173,7 @@ void native_release(struct native_request *request)
         if (module->lookup.item)
             cache_release(module->lookup.item);
         for (size_t o = 0; o < module->sources.count; o++)
-            cache_release(module->sources.objects[o].item);
+            kinds_source_release(&module->sources.objects[o]);
     }
 }
 

@@ -182,6 +182,8 @@ static void name_all(void *arg)
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count && !request->out_of_memory; i++) {
             struct native_result_frame *frame = &request->results[t].frames[i];
+            if (frame->is_dotnet)
+                continue; /* the table has no names */
             if (frame->status == FRAME_SYMBOLICATED)
                 name_symbolicated(n, frame);
             else

@@ -49,7 +49,9 @@ bool native_frame_place(const struct native_request *request, const struct nativ
     *path = frame->sent->abs_path;
     *line = symbolicated ? frame->location.line : frame->sent->line.value;
     sl_buf_clear(scratch);
-    if (symbolicated && frame->location.file != SL_SYMCACHE_NONE)
+    if (frame->is_dotnet)
+        sl_ppdb_table_name(request->modules[frame->module].lookup.ppdb, frame->location.file, scratch);
+    else if (symbolicated && frame->location.file != SL_SYMCACHE_NONE)
         sl_symcache_file(request->modules[frame->module].lookup.symcache, frame->location.file, scratch);
     if (scratch->size)
         *path = sl_buf_view(scratch);
@@ -196,7 +198,7 @@ static void resolve(struct sourcing *s, struct place *places, size_t count)
         bool has_text = false;
         sl_buf_clear(&s->text);
         sl_buf_clear(&s->url);
-        if (!kinds_source_at(sources->objects[i].item, places->path, &s->text, &has_text, &s->url))
+        if (!kinds_source_at(&sources->objects[i], s->request->arena, places->path, &s->text, &has_text, &s->url))
             continue;
         struct sl_str url = scraping_url(s->request->arena, sl_buf_view(&s->url));
         known = known || has_text || s->url.size;

@@ -52,11 +52,18 @@ static void json_member(struct json_writer *w, const char *key, struct json_obje
 }
 
 /* ---- frames ---- */
+
+/* Symbolicated as native code is: of what was sent, little is left. */
+static bool is_native(const struct native_result_frame *frame)
+{
+    return frame->status == FRAME_SYMBOLICATED && !frame->is_dotnet;
+}
+
 static void address_mode(struct answer *a, const struct native_result_frame *frame)
 {
     char text[16];
     uint32_t module = frame->sent->module;
-    if (frame->status == FRAME_SYMBOLICATED)
+    if (is_native(frame))
         module = a->request->modules[frame->module].image_address.value ? NATIVE_NO_MODULE : frame->module;
     if (module == NATIVE_NO_MODULE)
         return;
@@ -76,7 +83,7 @@ static void names(struct answer *a, const struct native_result_frame *frame)
     struct opt_u64 symbol_address = frame->sent->symbol_address;
     struct native_names sent = {frame->sent->symbol, frame->sent->function};
     const struct native_names *names = frame->names ? frame->names : &sent;
-    if (frame->status == FRAME_SYMBOLICATED)
+    if (is_native(frame))
         symbol_address = (struct opt_u64){frame->outermost, frame->symbol_address};
     text_member(a->w, "symbol", names->symbol);
     hex_member(a->w, "sym_addr", symbol_address);
@@ -89,7 +96,11 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
     struct sl_str path = frame->sent->abs_path, filename = frame->sent->filename, directory;
     if (frame->status == FRAME_SYMBOLICATED && frame->location.file != SL_SYMCACHE_NONE) {
         sl_buf_clear(&a->path);
-        sl_symcache_file(a->request->modules[frame->module].lookup.symcache, frame->location.file, &a->path);
+        const struct symbol_lookup *lookup = &a->request->modules[frame->module].lookup;
+        if (frame->is_dotnet)
+            sl_ppdb_table_name(lookup->ppdb, frame->location.file, &a->path);
+        else
+            sl_symcache_file(lookup->symcache, frame->location.file, &a->path);
         if (a->path.size) {
             struct sl_str name;
             path = sl_buf_view(&a->path);
@@ -132,19 +143,10 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         text_member(a->w, "source_link", sent->source_link);
 }
 
-static void symbolicated_rest(struct answer *a, const struct native_result_frame *frame)
+static void line(struct answer *a, const struct native_result_frame *frame)
 {
-    json_key(a->w, "lineno");
-    json_u64(a->w, frame->location.line);
-    context(a, frame, false);
-}
-
-static void failed_rest(struct answer *a, const struct native_result_frame *frame)
-{
-    number_member(a->w, "lineno", frame->sent->line);
-    context(a, frame, true);
-    bool_member(a->w, "in_app", frame->sent->in_app);
-    json_member(a->w, "vars", frame->sent->vars);
+    bool found = frame->status == FRAME_SYMBOLICATED;
+    number_member(a->w, "lineno", found ? (struct opt_u64){true, frame->location.line} : frame->sent->line);
 }
 
 static void frame(struct answer *a, const struct native_result_frame *frame)
@@ -166,14 +168,16 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     package(a, frame);
     if (!symbolicated)
         text_member(w, "lang", sent->language);
-    else if (frame->language != SL_LANG_UNKNOWN)
+    else if (frame->language != SL_LANG_UNKNOWN || frame->is_dotnet)
         text_member(w, "lang", sl_str(sl_language_name(frame->language)));
     names(a, frame);
     paths(a, frame);
-    if (symbolicated)
-        symbolicated_rest(a, frame);
-    else
-        failed_rest(a, frame);
+    line(a, frame);
+    context(a, frame, !is_native(frame));
+    if (!is_native(frame)) {
+        bool_member(w, "in_app", sent->in_app);
+        json_member(w, "vars", sent->vars);
+    }
     if (sent->trust)
         text_member(w, "trust", sl_str(sent->trust));
     json_object_end(w);

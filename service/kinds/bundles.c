@@ -1,4 +1,5 @@
-/* Source text out of objects: a bundle is opened once for as long as its file is in memory, and shared. */
+/* Source text out of objects. A bundle is opened once for as long as its file is in memory, and shared; where the sources
+ * of a Portable PDB are says its look-up table. */
 #include "kinds/impl.h"
 
 #include "source/bundle.h"
@@ -23,21 +24,97 @@ void source_unload(void *loaded)
     sl_bundle_close(loaded);
 }
 
-uint64_t kinds_max_source_size(void)
+static uint64_t max_size(void)
 {
     uint64_t configured = kinds_config()->object_max_source_size;
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 
-bool kinds_source_at(const struct cache_item *object, struct sl_str path, struct sl_buf *text, bool *has_text,
-                     struct sl_buf *url)
+static bool in_bundle(const struct sl_bundle *bundle, struct sl_str path, struct sl_buf *text, bool *has_text,
+                      struct sl_buf *url)
 {
-    const struct sl_bundle *bundle = object->loaded;
     const struct sl_bundle_file *file = sl_bundle_by_path(bundle, path);
-    *has_text = file && sl_bundle_read(bundle, file, kinds_max_source_size(), text, NULL) == SL_OK;
+    *has_text = file && sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
     if (*has_text) {
         sl_buf_str(url, file->url);
         return true;
     }
     return sl_bundle_link(bundle, path, url) || file;
+}
+
+/* ---- Portable PDB ---- */
+
+/* Whether a document has this name; documents are in the order of their names. */
+static bool is_document(const struct sl_ppdb_table *table, struct sl_str wanted)
+{
+    uint32_t low = 0, high = table->document_count;
+    struct sl_buf name = {0};
+    bool found = false;
+    while (low < high && !found) {
+        uint32_t middle = low + (high - low) / 2;
+        sl_buf_clear(&name);
+        sl_ppdb_table_name(table, middle, &name);
+        int order = sl_str_compare(sl_buf_view(&name), wanted);
+        found = order == 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    sl_buf_free(&name);
+    return found;
+}
+
+static bool embedded_text(struct source_object *object, struct sl_arena *arena, const struct sl_ppdb_source *source,
+                          struct sl_buf *out)
+{
+    struct sl_arena scratch = {0};
+    struct sl_bytes text;
+    if (!object->ppdb.data && kinds_portable_pdb(object->item->mapping.bytes, arena, &object->ppdb, NULL) != SL_OK)
+        return false;
+    bool good = sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
+                text.size <= max_size();
+    if (good)
+        sl_buf_add(out, text.data, text.size);
+    sl_arena_free(&scratch);
+    return good && !out->failed;
+}
+
+static bool in_ppdb(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
+                    bool *has_text, struct sl_buf *url)
+{
+    const struct sl_ppdb_table *table = object->table->loaded;
+    struct sl_ppdb_source source;
+    *has_text = sl_ppdb_table_source(table, path, &source) && embedded_text(object, arena, &source, text);
+    return *has_text || (is_document(table, path) && sl_ppdb_links_resolve(&table->links, path, url));
+}
+
+bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
+                     bool *has_text, struct sl_buf *url)
+{
+    return object->table ? in_ppdb(object, arena, path, text, has_text, url)
+                         : in_bundle(object->item->loaded, path, text, has_text, url);
+}
+
+/* ---- opening ---- */
+
+enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
+                         struct source_object *object)
+{
+    *object = (struct source_object){.scope = request->scope};
+    enum sl_code code = cache_get(&kind_objects, key, request, &object->item, NULL);
+    if (code == SL_OK && !object->item->loaded)
+        code = cache_get(&kind_ppdb_caches, key, request, &object->table, NULL);
+    if (code != SL_OK)
+        kinds_source_release(object);
+    return code;
+}
+
+void kinds_source_release(struct source_object *object)
+{
+    if (object->item)
+        cache_release(object->item);
+    if (object->table)
+        cache_release(object->table);
+    object->item = object->table = NULL;
 }

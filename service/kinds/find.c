@@ -162,7 +162,12 @@ static void take(struct probe *probe, enum sl_code code, struct cache_item *item
     probe->code = probe->error.code = code;
     if (code != SL_OK)
         return;
-    probe->features = *(const struct sl_features *)item->loaded;
+    const struct object_meta *meta = item->loaded;
+    probe->features = meta->features;
+    if (probe->request.id->type == OBJECT_PE_DOTNET) {
+        probe->features.has_debug_info |= meta->embedded.has_debug_info;
+        probe->features.has_sources |= meta->embedded.has_sources;
+    }
     cache_release(item);
 }
 
@@ -338,9 +343,13 @@ static void use(struct search *search, struct probe *chosen, struct symbol_looku
         return;
     }
     result->features = chosen->features;
-    result->code = cache_get(&kind_symcaches, &chosen->key, &chosen->request, &result->item, &result->error);
+    bool dotnet = search->id->type == OBJECT_PE_DOTNET;
+    result->code = cache_get(dotnet ? &kind_ppdb_caches : &kind_symcaches, &chosen->key, &chosen->request,
+                             &result->item, &result->error);
     result->error.code = result->code;
-    if (result->code == SL_OK) {
+    if (result->code == SL_OK && dotnet) {
+        result->ppdb = result->item->loaded;
+    } else if (result->code == SL_OK) {
         result->symcache = result->item->loaded;
         result->arch = result->symcache->arch;
     }
@@ -376,18 +385,12 @@ static void open_sources(struct search *search, bool bundles, struct source_look
 {
     for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
         struct probe *probe = &search->probes[i];
-        struct cache_item *item;
         if (is_bundle(probe) != bundles || grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
             continue;
-        enum sl_code code = cache_get(&kind_objects, &probe->key, &probe->request, &item, NULL);
-        if (code == SL_OK && item->loaded) {
-            result->objects[result->count++] = (struct source_object){item, probe->request.scope};
-            result->code = SL_OK;
-        } else if (code == SL_OK) {
-            cache_release(item);
-        } else if (code == SL_CANCELLED || !result->count) {
+        enum sl_code code = source_open(&probe->key, &probe->request, &result->objects[result->count]);
+        result->count += code == SL_OK;
+        if (code == SL_OK || code == SL_CANCELLED || !result->count)
             result->code = code;
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all three of them, and
+/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all of them, and
  * their keys differ only by the kind. */
 #pragma once
 
@@ -17,8 +17,14 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
 extern const struct cache_kind kind_objects;     /* loaded: of source_load */
-extern const struct cache_kind kind_object_meta; /* loaded: struct sl_features, static texts */
+extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
 extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */
+extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
+
+struct object_meta {
+    struct sl_features features;
+    struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
+};
 
 extern const struct cache_kind kind_source_files;
 
@@ -26,9 +32,12 @@ extern const struct cache_kind kind_source_files;
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void source_unload(void *loaded);
 
+/* Gets what kinds_source_at needs. */
+enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
+                         struct source_object *object) SL_SUSPENDS;
+
 const struct config *kinds_config(void);
 const struct sl_object_limits *kinds_object_limits(void);
-uint64_t kinds_max_source_size(void); /* bytes of an inflated source file */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);

@@ -7,8 +7,8 @@
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
 
-const struct cache_kind *const kinds_all[] = {&kind_objects, &kind_object_meta, &kind_symcaches, &kind_source_files,
-                                              &kind_diagnostics};
+const struct cache_kind *const kinds_all[] = {&kind_objects,     &kind_object_meta,  &kind_symcaches,
+                                              &kind_ppdb_caches, &kind_source_files, &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 static const struct config *configured;

@@ -1,10 +1,11 @@
-/* The kinds of cache entries and the look-ups built on them: objects, their features, symcaches; and choosing the best
+/* The kinds of cache entries and the look-ups built on them: objects, their features, look-up tables; and choosing the best
  * object among everything the sources list. */
 #pragma once
 
 #include "cache/cache.h"
 #include "object/object.h"
 #include "origin/origin.h"
+#include "ppdb/table.h"
 #include "symcache/symcache.h"
 
 extern const struct cache_kind *const kinds_all[];
@@ -34,25 +35,30 @@ struct candidate_list { /* sorted and unique by (source, location) once kinds_ca
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
 struct symbol_lookup { /* result of one module's debug look-up */
-    enum sl_code code; /* SL_OK: `symcache` is usable */
+    enum sl_code code; /* SL_OK: the table is usable */
     struct sl_error error;
-    struct cache_item *item; /* reference; holds the mapping of `symcache`. NULL unless SL_OK */
-    const struct sl_symcache *symcache;
-    struct sl_features features; /* of the chosen object; all false when none */
-    enum sl_arch arch;           /* SL_ARCH_UNKNOWN when none */
+    struct cache_item *item;            /* reference; holds the mapping of the table. NULL unless SL_OK */
+    const struct sl_symcache *symcache; /* the table of a native module */
+    const struct sl_ppdb_table *ppdb;   /* the table of a .NET module */
+    struct sl_features features;        /* of the chosen object; all false when none */
+    enum sl_arch arch;                  /* SL_ARCH_UNKNOWN when none */
     struct candidate_list candidates;
 };
 
-/* Finds the best object for debug purposes on the sources (in their order), and its symcache. Never fails as a call;
- * SL_CANCELLED in `code` when cancelled. Everything but `item` lives in the arena. */
+/* Finds the best object for debug purposes on the sources (in their order), and its symcache, for .NET modules the table of
+ * its Portable PDB. Never fails as a call; SL_CANCELLED in `code` when cancelled. Everything but `item` lives in the
+ * arena. */
 void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
                          const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result) SL_SUSPENDS;
 
 /* An object with source text, open. */
 struct source_object {
-    struct cache_item *item; /* reference */
-    struct sl_str scope;     /* of its entries: origin_scope */
+    struct cache_item *item;  /* reference: the file */
+    struct cache_item *table; /* reference: look-up table of the Portable PDB that it is or holds; NULL of a bundle */
+    struct sl_bytes ppdb;     /* that Portable PDB, once it was needed */
+    struct sl_str scope;      /* of its entries: origin_scope */
 };
+void kinds_source_release(struct source_object *object);
 
 /* The look-up for source context: all objects with sources, in the order they are to be asked: bundles first. SL_OK when
  * there is one. */
@@ -66,9 +72,10 @@ void kinds_find_source(const struct source *sources, size_t source_count, struct
                        const struct object_id *id, struct sl_arena *arena, struct source_lookup *result) SL_SUSPENDS;
 
 /* What the object says of a source path: its text (appended as it is in the object), and the URL of it or where it may be
- * had (appended; nothing when there is none). False when the object does not know the path. Pure: loop or pool. */
-bool kinds_source_at(const struct cache_item *object, struct sl_str path, struct sl_buf *text, bool *has_text,
-                     struct sl_buf *url);
+ * had (appended; nothing when there is none). False when the object does not know the path. Pure: pool; one thread at a
+ * time for one object. What is made of the object on the way stays in the arena. */
+bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
+                     bool *has_text, struct sl_buf *url);
 
 struct source_request { /* one file of the web; the texts are terminated */
     struct sl_str url, scope;
@@ -93,6 +100,11 @@ struct file_lookup {
 void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
                      const enum file_type *types, size_t type_count, struct sl_arena *arena,
                      struct file_lookup *result) SL_SUSPENDS;
+
+/* The Portable PDB that a file of the kind `objects` is, or that is inside of it if it is a PE file: then it is inflated
+ * into the arena. SL_NOT_FOUND when it is neither. Pure: pool. */
+enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
+                                struct sl_error *error);
 
 /* Set once at start from the configuration, which must outlive everything. */
 void kinds_init(const struct config *config);

@@ -1,19 +1,22 @@
 /* The kind `object_meta`: what an object can be used for, so that candidates are ranked without opening them:
  *
- *     {"has_debug_info":b,"has_unwind_info":b,"has_symbols":b,"has_sources":b,"srcsrv_vcs":"git"|"perforce"|"other"}
+ *     {"has_debug_info":b,"has_unwind_info":b,"has_symbols":b,"has_sources":b,"srcsrv_vcs":"git"|"perforce"|"other",
+ *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b}}
  *
- * The last member only if it is known. */
+ * The version control system only if it is known, the last member only for PE files with a Portable PDB inside. */
 #include "kinds/impl.h"
 
 #include <stdlib.h>
 
 #include "core/json.h"
 #include "core/pool.h"
+#include "object/embedded.h"
 
 static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
 
-static void encode(const struct sl_features *features, struct sl_buf *out)
+static void encode(const struct object_meta *meta, struct sl_buf *out)
 {
+    const struct sl_features *features = &meta->features;
     struct json_writer w = json_writer(out);
     json_object_begin(&w);
     json_key(&w, "has_debug_info");
@@ -28,6 +31,15 @@ static void encode(const struct sl_features *features, struct sl_buf *out)
         json_key(&w, "srcsrv_vcs");
         json_str(&w, features->srcsrv_vcs);
     }
+    if (meta->embedded.has_debug_info || meta->embedded.has_sources) {
+        json_key(&w, "embedded_ppdb");
+        json_object_begin(&w);
+        json_key(&w, "has_debug_info");
+        json_boolean(&w, meta->embedded.has_debug_info);
+        json_key(&w, "has_sources");
+        json_boolean(&w, meta->embedded.has_sources);
+        json_object_end(&w);
+    }
     json_object_end(&w);
 }
 
@@ -38,6 +50,20 @@ struct describe {
     struct sl_error error;
 };
 
+/* One that cannot be read is none: the PE file itself is usable. */
+static void describe_embedded(const struct sl_object *pe, struct sl_features *features)
+{
+    struct sl_arena arena = {0};
+    struct sl_bytes bytes;
+    struct sl_object *ppdb;
+    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK &&
+        sl_object_open(bytes, kinds_object_limits(), &ppdb, NULL) == SL_OK) {
+        *features = sl_object_info(ppdb)->features;
+        sl_object_close(ppdb);
+    }
+    sl_arena_free(&arena);
+}
+
 static void describe_object(void *arg)
 {
     struct describe *d = arg;
@@ -46,7 +72,9 @@ static void describe_object(void *arg)
     if (d->code != SL_OK)
         return;
     struct sl_buf json = {0};
-    encode(&sl_object_info(object)->features, &json);
+    struct object_meta meta = {.features = sl_object_info(object)->features};
+    describe_embedded(object, &meta.embedded);
+    encode(&meta, &json);
     sl_object_close(object);
     d->code = json.failed ? sl_fail(&d->error, SL_INTERNAL, "out of memory")
                           : kinds_write(d->fd, sl_buf_bytes(&json), &d->error);
@@ -82,8 +110,9 @@ static bool read_bool(struct json_object *object, const char *key, bool required
     return json_object_is_type(member, json_type_boolean);
 }
 
-static bool decode(struct json_object *object, struct sl_features *features)
+static bool decode(struct json_object *object, struct object_meta *meta)
 {
+    struct sl_features *features = &meta->features;
     if (!json_object_is_type(object, json_type_object) ||
         !read_bool(object, "has_debug_info", true, &features->has_debug_info) ||
         !read_bool(object, "has_unwind_info", true, &features->has_unwind_info) ||
@@ -95,7 +124,11 @@ static bool decode(struct json_object *object, struct sl_features *features)
         for (size_t i = 0; i < sizeof vcs_names / sizeof *vcs_names; i++)
             if (sl_str_equal(sl_str(json_object_get_string(vcs)), vcs_names[i]))
                 features->srcsrv_vcs = vcs_names[i];
-    return true;
+    struct json_object *embedded;
+    return !json_object_object_get_ex(object, "embedded_ppdb", &embedded) ||
+           (json_object_is_type(embedded, json_type_object) &&
+            read_bool(embedded, "has_debug_info", true, &meta->embedded.has_debug_info) &&
+            read_bool(embedded, "has_sources", true, &meta->embedded.has_sources));
 }
 
 static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
@@ -104,12 +137,12 @@ static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     enum sl_code code = json_parse((struct sl_str){(const char *)bytes.data, bytes.size}, &object, error);
     if (code != SL_OK)
         return code;
-    struct sl_features *features = calloc(1, sizeof *features);
-    if (features && decode(object, features)) {
-        *loaded = features;
-        *weight = sizeof *features;
+    struct object_meta *meta = calloc(1, sizeof *meta);
+    if (meta && decode(object, meta)) {
+        *loaded = meta;
+        *weight = sizeof *meta;
     } else {
-        free(features);
+        free(meta);
         code = sl_fail(error, SL_MALFORMED, "no features of an object");
     }
     json_object_put(object);

@@ -1,0 +1,145 @@
+/* Custom debug information: embedded sources and Source Link (Portable PDB Format Specification v1.0,
+ * "CustomDebugInformation Table"). */
+#include "ppdb/impl.h"
+
+#include <zlib.h>
+
+enum custom_column { CUSTOM_PARENT, CUSTOM_KIND, CUSTOM_VALUE };
+enum { PARENT_TAG_BITS = 5, PARENT_MODULE = 7, PARENT_DOCUMENT = 22 };
+enum { MAX_LINK_BLOBS = 16 }; /* compilers write one; rows may share a blob, so their number bounds the work */
+static const uint64_t max_raw_source = UINT64_C(64) << 20;
+
+static const uint8_t kinds[][16] = {
+    [CUSTOM_EMBEDDED_SOURCE] = {0x1B, 0x57, 0x8A, 0x0E, 0x26, 0x69, 0x6E, 0x46, 0xB4, 0xAD, 0x8A, 0xB0, 0x46, 0x11,
+                                0xF5, 0xFE},
+    [CUSTOM_SOURCE_LINK] = {0x56, 0x05, 0x11, 0xCC, 0x91, 0xA0, 0x38, 0x4D, 0x9F, 0xEC, 0x25, 0xAB, 0x9A, 0x35, 0x1A,
+                            0x6A},
+};
+
+bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_t *row, uint32_t *parent_tag,
+                      uint32_t *parent, uint64_t *blob)
+{
+    uint64_t values[MAX_COLUMNS];
+    while (ppdb_row(ppdb, TABLE_CUSTOM_DEBUG_INFORMATION, *row + 1, values)) {
+        ++*row;
+        const uint8_t *guid = ppdb_guid(ppdb, values[CUSTOM_KIND]);
+        if (!guid || memcmp(guid, kinds[kind], sizeof kinds[kind]) != 0)
+            continue;
+        *parent_tag = (uint32_t)values[CUSTOM_PARENT] & ((1u << PARENT_TAG_BITS) - 1);
+        *parent = (uint32_t)values[CUSTOM_PARENT] >> PARENT_TAG_BITS;
+        *blob = values[CUSTOM_VALUE];
+        return true;
+    }
+    return false;
+}
+
+/* ---- embedded sources ---- */
+
+static bool describe_source(const struct sl_ppdb *ppdb, uint64_t blob_offset, struct sl_ppdb_source *source)
+{
+    struct sl_bytes blob;
+    if (ppdb_blob(ppdb, blob_offset, &blob, NULL) != SL_OK || blob.size < 4)
+        return false;
+    struct sl_reader r = sl_reader(blob, false);
+    uint32_t format = sl_read_u32(&r);
+    if (format > INT32_MAX)
+        return false;
+    source->offset = (uint64_t)(r.at - ppdb->bytes.data);
+    source->stored = (uint32_t)sl_reader_left(&r);
+    source->deflated = format != 0;
+    source->size = format ? format : source->stored;
+    return true;
+}
+
+bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl_ppdb_source *source)
+{
+    uint32_t tag, parent;
+    uint64_t blob;
+    while (ppdb_next_custom(ppdb, CUSTOM_EMBEDDED_SOURCE, cursor, &tag, &parent, &blob)) {
+        *source = (struct sl_ppdb_source){.document = parent};
+        if (tag == PARENT_DOCUMENT && parent && parent <= ppdb->tables[TABLE_DOCUMENT].count &&
+            describe_source(ppdb, blob, source))
+            return true;
+    }
+    return false;
+}
+
+/* Deflate cannot do better than this (RFC 1951: 258 bytes for two bits), so a larger size is a lie and no memory is
+ * taken for it. */
+static bool size_is_possible(struct sl_bytes stored, uint32_t size)
+{
+    return size <= ((uint64_t)stored.size + 1) * 1032;
+}
+
+static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct sl_arena *arena, struct sl_bytes *text,
+                                   struct sl_error *error)
+{
+    if (!size_is_possible(stored, size))
+        return sl_fail(error, SL_MALFORMED, "invalid length");
+    uint8_t *out = sl_arena_alloc(arena, (size_t)size + 1, 1);
+    z_stream z = {.next_in = (Bytef *)stored.data, .avail_in = (uInt)stored.size, .next_out = out};
+    z.avail_out = (uInt)size + 1; /* one more: too much is noticed */
+    if (!out || inflateInit2(&z, -MAX_WBITS) != Z_OK)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    int status = inflate(&z, Z_FINISH);
+    inflateEnd(&z);
+    if (status != Z_STREAM_END && status != Z_BUF_ERROR && status != Z_OK)
+        return sl_fail(error, SL_MALFORMED, "invalid blob data");
+    if (status != Z_STREAM_END || z.total_out != size)
+        return sl_fail(error, SL_MALFORMED, "invalid length");
+    *text = (struct sl_bytes){out, size};
+    return SL_OK;
+}
+
+enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_source *source, uint64_t limit,
+                                 struct sl_arena *arena, struct sl_bytes *text, struct sl_error *error)
+{
+    bool inside;
+    struct sl_bytes stored = sl_bytes_slice(file, source->offset, source->stored, &inside);
+    *text = (struct sl_bytes){NULL, 0};
+    if (!inside)
+        return sl_fail(error, SL_MALFORMED, "invalid blob data");
+    if (source->size > (source->deflated ? limit : max_raw_source))
+        return sl_fail(error, SL_MALFORMED, "embedded source file size (%u) exceeds maximum", source->size);
+    if (source->deflated)
+        return inflate_source(stored, source->size, arena, text, error);
+    *text = stored;
+    return SL_OK;
+}
+
+/* ---- Source Link ---- */
+
+void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
+{
+    struct sl_arena arena = {0};
+    struct sl_ppdb_link *all = NULL;
+    size_t count = 0;
+    uint32_t row = 0, tag, parent;
+    uint64_t offset;
+    for (unsigned blobs = 0; ppdb_next_custom(ppdb, CUSTOM_SOURCE_LINK, &row, &tag, &parent, &offset);) {
+        struct sl_bytes blob;
+        struct sl_ppdb_link *rules;
+        size_t more;
+        if (tag != PARENT_MODULE || parent != 1)
+            continue;
+        if (blobs++ == MAX_LINK_BLOBS)
+            break;
+        if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK ||
+            sl_ppdb_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL) !=
+                SL_OK ||
+            !more)
+            continue;
+        if (count + more > SL_PPDB_MAX_LINKS)
+            break;
+        struct sl_ppdb_link *merged = SL_ARENA_ARRAY(&arena, struct sl_ppdb_link, count + more);
+        if (!merged)
+            break;
+        if (count)
+            memcpy(merged, all, count * sizeof *all);
+        memcpy(merged + count, rules, more * sizeof *rules);
+        all = merged;
+        count += more;
+    }
+    sl_ppdb_links_build(all, count, links, NULL);
+    sl_arena_free(&arena);
+}

@@ -1,0 +1,130 @@
+/* Source documents (Portable PDB Format Specification v1.0, "Document Table" and "Document Name Blob"). */
+#include "ppdb/impl.h"
+
+enum document_column { DOCUMENT_NAME, DOCUMENT_HASH_ALGORITHM, DOCUMENT_HASH, DOCUMENT_LANGUAGE };
+
+/* GUIDs as they are stored. */
+static const struct {
+    uint8_t guid[16];
+    enum sl_language language;
+} languages[] = {
+    {{0xF8, 0x62, 0x51, 0x3F, 0xC6, 0x07, 0xD3, 0x11, 0x90, 0x53, 0x00, 0xC0, 0x4F, 0xA3, 0x02, 0xA1}, SL_LANG_CSHARP},
+    {{0xB8, 0xD0, 0x12, 0x3A, 0x6C, 0xC2, 0xD0, 0x11, 0xB4, 0x42, 0x00, 0xA0, 0x24, 0x4A, 0x1D, 0xD2},
+     SL_LANG_VISUALBASIC},
+    {{0xC9, 0x38, 0x4F, 0xAB, 0xE6, 0xB6, 0xBA, 0x43, 0xBE, 0x3B, 0x58, 0x08, 0x0B, 0x2C, 0xCC, 0xE3}, SL_LANG_FSHARP},
+};
+static const struct {
+    uint8_t guid[16];
+    enum sl_ppdb_hash hash;
+    uint8_t size;
+} hashes[] = {
+    {{0xEC, 0x16, 0x18, 0xFF, 0x5E, 0xAA, 0x10, 0x4D, 0x87, 0xF7, 0x6F, 0x49, 0x63, 0x83, 0x34, 0x60},
+     SL_PPDB_HASH_SHA1,
+     20},
+    {{0x0F, 0xD0, 0x29, 0x88, 0xB8, 0x11, 0x13, 0x42, 0x87, 0x8B, 0x77, 0x0E, 0x85, 0x97, 0xAC, 0x16},
+     SL_PPDB_HASH_SHA256,
+     32},
+};
+
+/* RFC 3629: no overlong forms, no surrogates. */
+static bool is_utf8(struct sl_bytes text)
+{
+    for (size_t i = 0; i < text.size;) {
+        uint8_t first = text.data[i++];
+        if (first < 0x80)
+            continue;
+        unsigned more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+        if (first < 0xC2 || first > 0xF4 || text.size - i < more)
+            return false;
+        uint8_t second = text.data[i];
+        if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
+            (first == 0xF4 && second > 0x8F))
+            return false;
+        for (; more; more--, i++)
+            if ((text.data[i] & 0xC0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
+static enum sl_code bad_name(struct sl_error *error)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid document name");
+}
+
+/* The separator is one character, which may be of several bytes; NUL stands for none. */
+static struct sl_bytes read_separator(struct sl_reader *r)
+{
+    uint8_t first = sl_read_u8(r);
+    unsigned more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
+    struct sl_bytes separator = {r->at - 1, 1 + more};
+    if (first == 0)
+        return (struct sl_bytes){NULL, 0};
+    sl_reader_skip(r, more);
+    return separator;
+}
+
+static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, struct sl_buf *name, size_t start,
+                              struct sl_error *error)
+{
+    struct sl_reader r = sl_reader(blob, false);
+    struct sl_bytes separator = read_separator(&r);
+    if (r.failed || !is_utf8(separator))
+        return bad_name(error);
+    for (bool first = true; sl_reader_left(&r); first = false) {
+        struct sl_bytes part;
+        uint32_t offset = ppdb_read_unsigned(&r);
+        enum sl_code code = r.failed ? bad_name(error) : ppdb_blob(ppdb, offset, &part, error);
+        if (code != SL_OK)
+            return code;
+        if (!first && part.size + separator.size == 0)
+            return bad_name(error); /* no end of parts that say nothing */
+        if (part.size + separator.size > SL_PPDB_MAX_NAME - (name->size - start) || !is_utf8(part))
+            return bad_name(error);
+        if (!first)
+            sl_buf_add(name, separator.data, separator.size);
+        sl_buf_add(name, part.data, part.size);
+    }
+    return name->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+static enum sl_language language_of(const uint8_t *guid)
+{
+    for (size_t i = 0; guid && i < sizeof languages / sizeof *languages; i++)
+        if (memcmp(guid, languages[i].guid, sizeof languages[i].guid) == 0)
+            return languages[i].language;
+    return SL_LANG_UNKNOWN;
+}
+
+static void read_hash(struct sl_ppdb_document *document, const uint8_t *algorithm, struct sl_bytes digest)
+{
+    for (size_t i = 0; algorithm && i < sizeof hashes / sizeof *hashes; i++)
+        if (memcmp(algorithm, hashes[i].guid, sizeof hashes[i].guid) == 0 && digest.size == hashes[i].size) {
+            document->hash = hashes[i].hash;
+            memcpy(document->digest, digest.data, digest.size);
+        }
+}
+
+enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct sl_ppdb_document *document,
+                              struct sl_buf *name, struct sl_error *error)
+{
+    uint64_t values[MAX_COLUMNS];
+    struct sl_bytes blob;
+    size_t start = name->size;
+    *document = (struct sl_ppdb_document){0};
+    if (!ppdb_row(ppdb, TABLE_DOCUMENT, row, values))
+        return sl_fail(error, SL_MALFORMED, "row index %u is out of bounds for table Document", row);
+    enum sl_code code = ppdb_blob(ppdb, values[DOCUMENT_NAME], &blob, error);
+    if (code == SL_OK && (blob.size == 0 || blob.size > SL_PPDB_MAX_NAME))
+        code = bad_name(error);
+    if (code == SL_OK)
+        code = add_parts(ppdb, blob, name, start, error);
+    if (code != SL_OK) {
+        name->size = start;
+        return code;
+    }
+    document->language = language_of(ppdb_guid(ppdb, values[DOCUMENT_LANGUAGE]));
+    if (ppdb_blob(ppdb, values[DOCUMENT_HASH], &blob, NULL) == SL_OK)
+        read_hash(document, ppdb_guid(ppdb, values[DOCUMENT_HASH_ALGORITHM]), blob);
+    return SL_OK;
+}

@@ -1,0 +1,266 @@
+/* Source Link rules: sorting and storing them, and finding the one for a path. */
+#include "ppdb/impl.h"
+
+#include <stdlib.h>
+
+enum { RULE_SIZE = 20, MAX_URL = 64 << 10 };
+
+/* ---- building ---- */
+
+struct rule {
+    struct sl_str pattern, original, url; /* the pattern is lower-cased, a prefix without its `*` */
+    size_t index;
+    uint32_t shorter; /* number of the longest prefix that this one begins with, + 1 */
+    bool prefix;
+};
+
+static int in_order(const void *a, const void *b)
+{
+    const struct rule *x = a, *y = b;
+    if (x->prefix != y->prefix)
+        return x->prefix ? 1 : -1;
+    int order = sl_str_compare(x->pattern, y->pattern);
+    if (!order)
+        order = sl_str_compare(y->original, x->original);
+    return order ? order : x->index < y->index ? 1 : -1; /* of two equal ones the later counts */
+}
+
+static bool same_rule(const struct rule *a, const struct rule *b)
+{
+    return a->prefix == b->prefix && sl_str_equal(a->pattern, b->pattern);
+}
+
+static void prepare(struct rule *rule, const struct sl_ppdb_link *link, size_t index, struct sl_buf *scratch,
+                    struct sl_arena *arena)
+{
+    struct sl_str text = link->pattern;
+    *rule = (struct rule){.original = link->pattern, .url = link->url, .index = index};
+    if (sl_str_ends(text, SL_STR("*"))) {
+        rule->prefix = true;
+        text.size--;
+    }
+    sl_buf_clear(scratch);
+    for (size_t at = 0; at < text.size;)
+        links_add_code_point(scratch, links_next_lower(text, &at));
+    char *copy = sl_arena_strndup(arena, (const char *)scratch->data, scratch->size);
+    scratch->failed |= !copy;
+    rule->pattern = (struct sl_str){copy, copy ? scratch->size : 0};
+}
+
+static size_t drop_duplicates(struct rule *rules, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!kept || !same_rule(&rules[kept - 1], &rules[i]))
+            rules[kept++] = rules[i];
+    return kept;
+}
+
+/* In byte order the shorter prefixes of a prefix stand before it, and those that are still open form a chain. */
+static void link_prefixes(struct rule *rules, size_t count)
+{
+    size_t first = 0;
+    while (first < count && !rules[first].prefix)
+        first++;
+    for (size_t i = first; i < count; i++) {
+        uint32_t shorter = i > first ? (uint32_t)(i - first) : 0;
+        while (shorter && !sl_str_starts(rules[i].pattern, rules[first + shorter - 1].pattern))
+            shorter = rules[first + shorter - 1].shorter;
+        rules[i].shorter = shorter;
+    }
+}
+
+static void store(const struct rule *rules, size_t count, struct sl_buf *out)
+{
+    uint64_t size = 0, exact = 0, at = 0;
+    for (size_t i = 0; i < count; i++) {
+        size += rules[i].pattern.size + rules[i].url.size;
+        exact += !rules[i].prefix;
+    }
+    out->failed |= size > UINT32_MAX;
+    sl_buf_u32(out, (uint32_t)exact);
+    sl_buf_u32(out, (uint32_t)(count - exact));
+    sl_buf_u32(out, (uint32_t)size);
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_str texts[] = {rules[i].pattern, rules[i].url};
+        for (size_t t = 0; t < 2; t++) {
+            sl_buf_u32(out, (uint32_t)at);
+            sl_buf_u32(out, (uint32_t)texts[t].size);
+            at += texts[t].size;
+        }
+        sl_buf_u32(out, rules[i].shorter);
+    }
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_str(out, rules[i].pattern);
+        sl_buf_str(out, rules[i].url);
+    }
+}
+
+enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count, struct sl_buf *out,
+                                 struct sl_error *error)
+{
+    if (!count)
+        return SL_OK;
+    if (count > SL_PPDB_MAX_LINKS)
+        return sl_fail(error, SL_MALFORMED, "too many source link rules");
+    struct sl_arena arena = {0};
+    struct sl_buf scratch = {0};
+    struct rule *rules = SL_ARENA_ARRAY(&arena, struct rule, count);
+    for (size_t i = 0; rules && i < count; i++)
+        prepare(&rules[i], &links[i], i, &scratch, &arena);
+    bool ok = rules && !scratch.failed;
+    if (ok) {
+        qsort(rules, count, sizeof *rules, in_order);
+        count = drop_duplicates(rules, count);
+        link_prefixes(rules, count);
+        store(rules, count, out);
+    }
+    sl_buf_free(&scratch);
+    sl_arena_free(&arena);
+    return ok && !out->failed ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+}
+
+/* ---- using ---- */
+
+bool sl_ppdb_links_open(struct sl_bytes bytes, struct sl_ppdb_links *links)
+{
+    *links = (struct sl_ppdb_links){0};
+    if (!bytes.size)
+        return true;
+    struct sl_reader r = sl_reader(bytes, false);
+    uint32_t exact = sl_read_u32(&r), prefixes = sl_read_u32(&r), size = sl_read_u32(&r);
+    struct sl_bytes rules = sl_read_bytes(&r, ((uint64_t)exact + prefixes) * RULE_SIZE);
+    struct sl_bytes text = sl_read_bytes(&r, size);
+    if (r.failed || sl_reader_left(&r))
+        return false;
+    *links = (struct sl_ppdb_links){rules, text, exact, prefixes};
+    return true;
+}
+
+struct stored {
+    struct sl_str pattern, url;
+    uint32_t shorter;
+};
+
+static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
+{
+    struct sl_reader r = sl_reader(links->rules, false);
+    sl_reader_seek(&r, index * RULE_SIZE);
+    uint32_t pattern = sl_read_u32(&r), pattern_size = sl_read_u32(&r);
+    uint32_t url = sl_read_u32(&r), url_size = sl_read_u32(&r);
+    struct sl_bytes p = sl_bytes_slice(links->text, pattern, pattern_size, NULL);
+    struct sl_bytes u = sl_bytes_slice(links->text, url, url_size, NULL);
+    return (struct stored){{(const char *)p.data, p.size}, {(const char *)u.data, u.size}, sl_read_u32(&r)};
+}
+
+/* How many of the rules [low, high) have a pattern that is not behind the text in byte order, + `low`. */
+static uint64_t upper_bound(const struct sl_ppdb_links *links, uint64_t low, uint64_t high, struct sl_str text)
+{
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (sl_str_compare(rule_at(links, middle).pattern, text) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
+{
+    uint64_t above = upper_bound(links, 0, links->exact_count, text);
+    if (!above)
+        return false;
+    *rule = rule_at(links, above - 1);
+    return sl_str_equal(rule->pattern, text);
+}
+
+/* The longest prefix of the text is its predecessor in byte order, or one of those that begin the predecessor. */
+static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
+{
+    uint64_t first = links->exact_count, end = first + links->prefix_count;
+    uint64_t number = upper_bound(links, first, end, text) - first;
+    while (number) {
+        *rule = rule_at(links, first + number - 1);
+        if (sl_str_starts(text, rule->pattern))
+            return true;
+        number = rule->shorter < number ? rule->shorter : 0;
+    }
+    return false;
+}
+
+/* The byte of the path up to which it has `lowered` bytes in lower case: the two may differ in length. */
+static bool cut(struct sl_str path, size_t lowered, struct sl_buf *scratch, size_t *at)
+{
+    sl_buf_clear(scratch);
+    *at = 0;
+    while (scratch->size < lowered && *at < path.size && !scratch->failed)
+        links_add_code_point(scratch, links_next_lower(path, at));
+    return scratch->size == lowered;
+}
+
+/* What a URL may hold in a path, or in the query without ending a value (RFC 3986, 3.3 and 3.4). */
+static bool is_plain(char c, bool in_query)
+{
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/')
+        return true;
+    return c && strchr(in_query ? "-._~!$'()*,;:@" : "-._~!$&'()*+,;=:@", c);
+}
+
+static void add_rest(struct sl_buf *url, struct sl_str rest, bool in_query)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < rest.size; i++) {
+        char c = rest.data[i] == '\\' ? '/' : rest.data[i];
+        if (is_plain(c, in_query)) {
+            sl_buf_u8(url, (uint8_t)c);
+        } else {
+            sl_buf_u8(url, '%');
+            sl_buf_u8(url, (uint8_t)hex[(uint8_t)c >> 4]);
+            sl_buf_u8(url, (uint8_t)hex[(uint8_t)c & 15]);
+        }
+    }
+}
+
+static bool expand(struct sl_str template, struct sl_str rest, struct sl_buf *url)
+{
+    size_t start = url->size;
+    bool in_query = false;
+    for (size_t i = 0; i < template.size && url->size - start <= MAX_URL; i++) {
+        in_query = in_query || template.data[i] == '?';
+        if (template.data[i] == '*')
+            add_rest(url, rest, in_query);
+        else
+            sl_buf_u8(url, (uint8_t) template.data[i]);
+    }
+    if (url->size - start <= MAX_URL && !url->failed)
+        return true;
+    url->size = start;
+    return false;
+}
+
+static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_str lower, struct sl_buf *url)
+{
+    struct stored rule;
+    if (find_exact(links, lower, &rule)) {
+        sl_buf_str(url, rule.url);
+        return true;
+    }
+    struct sl_buf scratch = {0};
+    size_t at;
+    bool matches = find_prefix(links, lower, &rule) && cut(path, rule.pattern.size, &scratch, &at);
+    sl_buf_free(&scratch);
+    return matches && expand(rule.url, (struct sl_str){path.data + at, path.size - at}, url);
+}
+
+bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_buf *url)
+{
+    if (!links->exact_count && !links->prefix_count)
+        return false;
+    struct sl_buf lower = {0};
+    for (size_t at = 0; at < path.size;)
+        links_add_code_point(&lower, links_next_lower(path, &at));
+    bool matches = !lower.failed && resolve(links, path, sl_buf_view(&lower), url);
+    sl_buf_free(&lower);
+    return matches;
+}

@@ -1,0 +1,92 @@
+/* Portable PDB: what .NET compilers write about methods, source lines and source files.
+ *
+ * The container is CLI metadata (ECMA-335, partition II, section 24); its own tables are those of the Portable PDB
+ * Format Specification v1.0. `sl_ppdb_open` reads headers and sizes the tables; all else is decoded when it is asked
+ * for. Rows count from 1, as in metadata; a MethodDebugInformation row is the MethodDef row of the assembly. A defect in
+ * one method, document or embedded source never affects another.
+ *
+ * Source context of a .NET frame needs three things, all here or, prepared for use without a scan, in ppdb/table.h:
+ * the embedded source of the document whose name equals the frame's path, else the URL that the Source Link rules give
+ * for the path. */
+#pragma once
+
+#include "function/function.h"
+#include "id/id.h"
+#include "ppdb/links.h"
+
+enum sl_ppdb_hash { SL_PPDB_HASH_NONE, SL_PPDB_HASH_SHA1, SL_PPDB_HASH_SHA256 };
+
+struct sl_ppdb_info {
+    struct sl_debug_id debug_id; /* nil without a #Pdb stream */
+    uint64_t id_offset;          /* of the 20 id bytes in the file; 0 = none. Checksums are made with them zeroed */
+    uint64_t file_size;
+    uint32_t document_count;
+    uint32_t method_count; /* rows of MethodDebugInformation */
+    bool has_sources;      /* a readable embedded source, or Source Link rules and documents */
+};
+
+struct sl_ppdb;
+
+/* `*ppdb` lives in the arena and points into `bytes`. SL_MALFORMED with the reason. */
+enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_ppdb **ppdb,
+                          struct sl_ppdb_info *info, struct sl_error *error);
+
+/* ---- documents ---- */
+
+#define SL_PPDB_MAX_NAME (32u << 10) /* bytes of a document's name */
+
+struct sl_ppdb_document {
+    enum sl_language language; /* SL_LANG_UNKNOWN also when it is not stated properly */
+    enum sl_ppdb_hash hash;    /* of `digest`; SL_PPDB_HASH_NONE when absent or of the wrong size */
+    uint8_t digest[32];        /* of the raw bytes of the source file */
+};
+
+/* Appends the name, verbatim, to `name`. SL_MALFORMED ("invalid document name", "invalid blob offset") leaves it as it
+ * was. */
+enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct sl_ppdb_document *document,
+                              struct sl_buf *name, struct sl_error *error);
+
+/* ---- sequence points ---- */
+
+struct sl_ppdb_point {
+    uint32_t il_offset; /* bytes from the start of the method's IL */
+    uint32_t document;  /* row; not checked against the table */
+    uint32_t line, end_line;
+    uint32_t column, end_column;
+    bool hidden; /* lines and columns are 0 */
+};
+
+struct sl_ppdb_points { /* iteration; private but for `failed` */
+    struct sl_reader blob;
+    uint32_t il_offset, document, line, column;
+    bool any, any_visible;
+    bool failed; /* the rest of the method could not be decoded */
+};
+
+void sl_ppdb_points_begin(const struct sl_ppdb *ppdb, uint32_t method, struct sl_ppdb_points *points);
+bool sl_ppdb_points_next(struct sl_ppdb_points *points, struct sl_ppdb_point *point); /* IL offsets never decrease */
+
+/* ---- embedded sources ---- */
+
+struct sl_ppdb_source { /* where in the file a document's text is */
+    uint64_t offset;    /* of the content, in bytes from the beginning of the Portable PDB */
+    uint32_t document;  /* row */
+    uint32_t stored;    /* bytes */
+    uint32_t size;      /* bytes, inflated */
+    bool deflated;
+};
+
+/* The next readable embedded source behind `*cursor` (0 at first); false when there is none. */
+bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl_ppdb_source *source);
+
+/* The source's bytes, as they were embedded (any encoding, perhaps a byte order mark): a view of `file`, which is the
+ * whole Portable PDB, or inflated into the arena. `limit`: most inflated bytes. SL_MALFORMED: `embedded source file size
+ * (<n>) exceeds maximum`, `invalid length`, `invalid blob data`. */
+enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_source *source, uint64_t limit,
+                                 struct sl_arena *arena, struct sl_bytes *text, struct sl_error *error);
+
+/* ---- Source Link ---- */
+
+/* The rules of all Source Link blobs, in the form of ppdb/links.h, appended to `links`; nothing when there are none that
+ * can be read. */
+void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links);

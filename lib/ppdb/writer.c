@@ -1,0 +1,395 @@
+/* Making the look-up table of a Portable PDB. */
+#include "ppdb/format.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+
+/* Rows may share blobs, so a small file can ask for much work and much memory: both are bounded by its size. */
+static const uint64_t work_floor = UINT64_C(64) << 20, names_floor = UINT64_C(32) << 20;
+enum { WORK_PER_BYTE = 4, NAMES_PER_BYTE = 2 };
+
+struct document {
+    struct sl_ppdb_document properties;
+    size_t name_offset, name_size; /* in writer.names */
+    uint32_t row;
+    uint8_t flags;
+};
+
+struct entry { /* a visible point */
+    uint32_t il_offset, document, line;
+};
+
+struct writer {
+    const struct sl_ppdb *ppdb;
+    const struct sl_ppdb_info *info;
+    struct sl_arena arena;
+    struct sl_buf names; /* one behind the other */
+    struct document *documents;
+    size_t document_count;
+    uint32_t *ids; /* by row - 1; UINT32_MAX = no document */
+    struct entry *entries;
+    size_t entry_count, entry_capacity;
+    uint32_t *directory;
+    size_t method_count;
+    struct sl_buf runs, restarts; /* of one method */
+    struct sl_buf points;
+    struct sl_ppdb_source *sources;
+    size_t source_count;
+    struct sl_buf links;
+    uint64_t work_left;
+    size_t dropped;
+    bool out_of_memory;
+};
+
+static bool work(struct writer *w, uint64_t amount)
+{
+    if (amount > w->work_left)
+        return false;
+    w->work_left -= amount;
+    return true;
+}
+
+/* ---- documents ---- */
+
+static int by_name(const void *a, const void *b, void *names)
+{
+    const struct document *x = a, *y = b;
+    const char *text = names;
+    int order = sl_str_compare((struct sl_str){text + x->name_offset, x->name_size},
+                               (struct sl_str){text + y->name_offset, y->name_size});
+    if (!order)
+        order = (int)x->properties.language - (int)y->properties.language;
+    return order ? order : x->row < y->row ? -1 : 1;
+}
+
+static struct sl_str name_of(const struct writer *w, const struct document *d)
+{
+    return (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size};
+}
+
+static bool same_file(const struct writer *w, const struct document *a, const struct document *b)
+{
+    return a->properties.language == b->properties.language && sl_str_equal(name_of(w, a), name_of(w, b));
+}
+
+static enum sl_code read_documents(struct writer *w, struct sl_error *error)
+{
+    for (uint32_t row = 1; row <= w->info->document_count; row++) {
+        struct document *d = &w->documents[w->document_count];
+        *d = (struct document){.name_offset = w->names.size, .row = row};
+        if (sl_ppdb_document(w->ppdb, row, &d->properties, &w->names, NULL) != SL_OK) {
+            w->dropped++;
+            d->name_size = SL_PPDB_MAX_NAME / 8; /* about what it may have cost */
+        } else {
+            d->name_size = w->names.size - d->name_offset;
+            w->document_count++;
+        }
+        if (!work(w, d->name_size + 1) || w->names.size > names_floor + NAMES_PER_BYTE * w->info->file_size)
+            return sl_fail(error, SL_MALFORMED, "too much repetition in documents");
+    }
+    return w->names.failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+/* Sorts, and gives what is the same file (name and language) one id. */
+static void number_documents(struct writer *w)
+{
+    size_t kept = 0;
+    if (w->document_count)
+        qsort_r(w->documents, w->document_count, sizeof *w->documents, by_name,
+                w->names.data ? w->names.data : (void *)"");
+    for (uint32_t i = 0; i < w->info->document_count; i++)
+        w->ids[i] = UINT32_MAX;
+    for (size_t i = 0; i < w->document_count; i++) {
+        if (!kept || !same_file(w, &w->documents[kept - 1], &w->documents[i]))
+            w->documents[kept++] = w->documents[i];
+        w->ids[w->documents[i].row - 1] = (uint32_t)(kept - 1);
+    }
+    w->document_count = kept;
+}
+
+static enum sl_code collect_documents(struct writer *w, struct sl_error *error)
+{
+    w->documents = SL_ARENA_ARRAY(&w->arena, struct document, (size_t)w->info->document_count + 1);
+    w->ids = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->document_count + 1);
+    if (!w->documents || !w->ids)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = read_documents(w, error);
+    if (code == SL_OK)
+        number_documents(w);
+    return code;
+}
+
+/* ---- points ---- */
+
+static bool add_entry(struct writer *w, struct entry entry)
+{
+    if (w->entry_count && w->entries[w->entry_count - 1].il_offset == entry.il_offset)
+        w->entry_count--; /* the later one counts */
+    if (w->entry_count == w->entry_capacity) {
+        size_t capacity = w->entry_capacity ? w->entry_capacity * 2 : 256;
+        struct entry *grown = SL_ARENA_ARRAY(&w->arena, struct entry, capacity);
+        if (!grown)
+            return false;
+        if (w->entry_count)
+            memcpy(grown, w->entries, w->entry_count * sizeof *grown);
+        w->entries = grown;
+        w->entry_capacity = capacity;
+    }
+    w->entries[w->entry_count++] = entry;
+    return true;
+}
+
+/* The visible points of a method, up to the first that is damaged. */
+static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_error *error)
+{
+    struct sl_ppdb_points points;
+    struct sl_ppdb_point point;
+    sl_ppdb_points_begin(w->ppdb, method, &points);
+    w->entry_count = 0;
+    if (!work(w, sl_reader_left(&points.blob) + 1))
+        return sl_fail(error, SL_MALFORMED, "too much repetition in sequence points");
+    while (sl_ppdb_points_next(&points, &point)) {
+        if (point.hidden)
+            continue;
+        uint32_t row = point.document;
+        uint32_t id = row && row <= w->info->document_count ? w->ids[row - 1] : UINT32_MAX;
+        if (id == UINT32_MAX) {
+            points.failed = true;
+            break;
+        }
+        if (!add_entry(w, (struct entry){point.il_offset, id, point.line}))
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    w->dropped += points.failed;
+    return SL_OK;
+}
+
+static uint64_t zigzag(int64_t v)
+{
+    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+}
+
+static void encode_run(const struct entry *entries, size_t count, struct sl_buf *out)
+{
+    sl_buf_uleb(out, entries[0].il_offset);
+    sl_buf_uleb(out, entries[0].document);
+    sl_buf_uleb(out, entries[0].line);
+    for (size_t i = 1; i < count; i++) {
+        sl_buf_uleb(out, entries[i].il_offset - entries[i - 1].il_offset);
+        if (entries[i].document != entries[i - 1].document) {
+            sl_buf_u8(out, 0);
+            sl_buf_uleb(out, entries[i].document);
+        }
+        sl_buf_uleb(out, zigzag((int64_t)entries[i].line - entries[i - 1].line) + 1);
+    }
+}
+
+static void encode_method(struct writer *w)
+{
+    sl_buf_clear(&w->runs);
+    sl_buf_clear(&w->restarts);
+    for (size_t i = 0; i < w->entry_count; i += RUN_POINTS) {
+        size_t left = w->entry_count - i;
+        if (i) {
+            sl_buf_u32(&w->restarts, w->entries[i].il_offset);
+            sl_buf_u32(&w->restarts, (uint32_t)w->runs.size);
+        }
+        encode_run(&w->entries[i], left < RUN_POINTS ? left : RUN_POINTS, &w->runs);
+    }
+    sl_buf_uleb(&w->points, w->entry_count);
+    sl_buf_str(&w->points, sl_buf_view(&w->restarts));
+    sl_buf_str(&w->points, sl_buf_view(&w->runs));
+    w->points.failed |= w->runs.failed || w->restarts.failed;
+}
+
+static enum sl_code collect_methods(struct writer *w, struct sl_error *error)
+{
+    w->directory = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->method_count + 1);
+    if (!w->directory)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    sl_buf_u8(&w->points, 0);
+    for (uint32_t m = 1; m <= w->info->method_count; m++) {
+        enum sl_code code = collect_points(w, m, error);
+        if (code != SL_OK)
+            return code;
+        if (!w->entry_count)
+            continue;
+        if (w->points.size > UINT32_MAX)
+            return sl_fail(error, SL_MALFORMED, "too many sequence points");
+        w->directory[m - 1] = (uint32_t)w->points.size;
+        w->method_count = m;
+        encode_method(w);
+    }
+    return SL_OK;
+}
+
+/* ---- sources ---- */
+
+static int by_document(const void *a, const void *b)
+{
+    const struct sl_ppdb_source *x = a, *y = b;
+    if (x->document != y->document)
+        return x->document < y->document ? -1 : 1;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
+{
+    struct sl_ppdb_source source;
+    size_t count = 0, kept = 0;
+    for (uint32_t cursor = 0; sl_ppdb_next_source(w->ppdb, &cursor, &source);)
+        count++;
+    w->sources = SL_ARENA_ARRAY(&w->arena, struct sl_ppdb_source, count + 1);
+    if (!w->sources)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    count = 0;
+    for (uint32_t cursor = 0; sl_ppdb_next_source(w->ppdb, &cursor, &source);) {
+        source.document = w->ids[source.document - 1];
+        if (source.document != UINT32_MAX)
+            w->sources[count++] = source;
+    }
+    if (count)
+        qsort(w->sources, count, sizeof *w->sources, by_document);
+    for (size_t i = 0; i < count; i++)
+        if (!kept || w->sources[kept - 1].document != w->sources[i].document)
+            w->sources[kept++] = w->sources[i];
+    w->source_count = kept;
+    return SL_OK;
+}
+
+static void flag_documents(struct writer *w)
+{
+    struct sl_ppdb_links links;
+    struct sl_buf url = {0};
+    sl_ppdb_links_open(sl_buf_bytes(&w->links), &links);
+    for (size_t i = 0; i < w->source_count; i++)
+        w->documents[w->sources[i].document].flags |= DOCUMENT_EMBEDDED;
+    for (size_t i = 0; i < w->document_count; i++) {
+        sl_buf_clear(&url);
+        if (sl_ppdb_links_resolve(&links, name_of(w, &w->documents[i]), &url))
+            w->documents[i].flags |= DOCUMENT_LINKED;
+    }
+    sl_buf_free(&url);
+}
+
+/* ---- the file ---- */
+
+static void put_documents(const struct writer *w, struct sl_buf *out)
+{
+    for (size_t i = 0; i < w->document_count; i++) {
+        const struct document *d = &w->documents[i];
+        sl_buf_u8(out, (uint8_t)d->properties.language);
+        sl_buf_u8(out, d->flags);
+        sl_buf_u8(out, (uint8_t)d->properties.hash);
+        sl_buf_u8(out, 0);
+        sl_buf_add(out, d->properties.digest, sizeof d->properties.digest);
+    }
+}
+
+static size_t shared_prefix(struct sl_str a, struct sl_str b)
+{
+    size_t n = 0;
+    while (n < a.size && n < b.size && a.data[n] == b.data[n])
+        n++;
+    return n;
+}
+
+/* GROUPS into `out`, NAMES into `names`. */
+static void put_names(const struct writer *w, struct sl_buf *out, struct sl_buf *names)
+{
+    struct sl_str last = {NULL, 0};
+    for (size_t i = 0; i < w->document_count; i++) {
+        struct sl_str name = name_of(w, &w->documents[i]);
+        size_t shared = 0;
+        if (i % GROUP_NAMES == 0) {
+            sl_buf_u32(out, (uint32_t)names->size);
+        } else {
+            shared = shared_prefix(last, name);
+            sl_buf_uleb(names, shared);
+        }
+        sl_buf_uleb(names, name.size - shared);
+        sl_buf_add(names, name.data + shared, name.size - shared);
+        last = name;
+    }
+    sl_buf_u32(out, (uint32_t)names->size);
+}
+
+static void put_sources(const struct writer *w, struct sl_buf *out)
+{
+    for (size_t i = 0; i < w->source_count; i++) {
+        const struct sl_ppdb_source *s = &w->sources[i];
+        sl_buf_u64(out, s->offset);
+        sl_buf_u32(out, s->document);
+        sl_buf_u32(out, s->stored);
+        sl_buf_u32(out, s->size);
+        sl_buf_u32(out, s->deflated ? SOURCE_DEFLATED : 0);
+    }
+}
+
+static void put_header(const struct writer *w, size_t names_size, struct sl_buf *out)
+{
+    size_t start = out->size;
+    sl_buf_cstr(out, "SLPP");
+    sl_buf_u16(out, FORMAT_MAJOR);
+    sl_buf_u16(out, FORMAT_MINOR);
+    sl_buf_u32(out, w->dropped ? FLAG_PARTIAL : 0);
+    sl_buf_add(out, w->info->debug_id.uuid, sizeof w->info->debug_id.uuid);
+    sl_buf_u32(out, w->info->debug_id.age);
+    sl_buf_u32(out, (uint32_t)w->method_count);
+    sl_buf_u32(out, (uint32_t)w->document_count);
+    sl_buf_u32(out, (uint32_t)names_size);
+    sl_buf_u32(out, (uint32_t)w->points.size);
+    sl_buf_u32(out, (uint32_t)w->source_count);
+    sl_buf_u32(out, (uint32_t)w->links.size);
+    if (!out->failed)
+        sl_buf_u64(out, sl_hash(out->data + start, AT_HEADER_HASH));
+}
+
+static enum sl_code put_table(struct writer *w, struct sl_buf *out, struct sl_error *error)
+{
+    struct sl_buf names = {0}, groups = {0};
+    put_names(w, &groups, &names);
+    bool large = names.size > UINT32_MAX || w->points.size > UINT32_MAX || w->links.size > UINT32_MAX;
+    if (!large) {
+        put_header(w, names.size, out);
+        for (size_t i = 0; i < w->method_count; i++)
+            sl_buf_u32(out, w->directory[i]);
+        put_documents(w, out);
+        sl_buf_str(out, sl_buf_view(&groups));
+        sl_buf_str(out, sl_buf_view(&names));
+        sl_buf_str(out, sl_buf_view(&w->points));
+        put_sources(w, out);
+        sl_buf_str(out, sl_buf_view(&w->links));
+    }
+    bool failed = names.failed || groups.failed || w->points.failed || w->links.failed || out->failed;
+    sl_buf_free(&names);
+    sl_buf_free(&groups);
+    if (large)
+        return sl_fail(error, SL_MALFORMED, "too large for a look-up table");
+    return failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,
+                                 size_t *dropped, struct sl_error *error)
+{
+    struct writer w = {.ppdb = ppdb, .info = info};
+    w.work_left = work_floor + WORK_PER_BYTE * info->file_size;
+    enum sl_code code = collect_documents(&w, error);
+    if (code == SL_OK)
+        code = collect_methods(&w, error);
+    if (code == SL_OK)
+        code = collect_sources(&w, error);
+    if (code == SL_OK) {
+        sl_ppdb_read_links(ppdb, &w.links);
+        flag_documents(&w);
+        code = put_table(&w, out, error);
+    }
+    if (dropped)
+        *dropped = w.dropped;
+    struct sl_buf *bufs[] = {&w.names, &w.runs, &w.restarts, &w.points, &w.links};
+    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
+        sl_buf_free(bufs[i]);
+    sl_arena_free(&w.arena);
+    return code;
+}
