@@ -1,5 +1,5 @@
 /* Choosing the best file for a module among everything the sources list. */
-#include "kinds/impl.h"
+#include "kinds/auxiliary.h"
 
 #include <stdio.h>
 
@@ -334,7 +334,28 @@ static void report_conversion(struct search *search, struct candidate *candidate
         candidate->debug.details = error_text(search->arena, error);
 }
 
-static void use(struct search *search, struct probe *chosen, struct symbol_lookup *result)
+/* What changes names and lines is a part of the symcache, so it is looked for first. */
+static enum sl_code get_symcache(struct search *search, const struct source *sources, size_t source_count,
+                                 const struct probe *chosen, struct cache_item **item, struct sl_error *error)
+{
+    struct auxiliary_search auxiliary = {sources, source_count, search->scope, search->id, search->arena};
+    struct symcache_request request = {.object = chosen->request, .scope = chosen->request.scope};
+    struct object_request *map = NULL, *lines = NULL;
+    struct cache_key key;
+    if (search->id->has_debug_id &&
+        (bcsymbolmap_find(&auxiliary, &map) == SL_CANCELLED || il2cpp_find(&auxiliary, &lines) == SL_CANCELLED))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    request.map = map;
+    request.lines = lines;
+    if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
+        request.scope = search->scope;
+    if (!symcache_request_key(&request, search->arena, &key))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return cache_get(&kind_symcaches, &key, &request, item, error);
+}
+
+static void use(struct search *search, const struct source *sources, size_t source_count, struct probe *chosen,
+                struct symbol_lookup *result)
 {
     if (chosen->code != SL_OK) {
         result->code = chosen->code;
@@ -344,8 +365,8 @@ static void use(struct search *search, struct probe *chosen, struct symbol_looku
     }
     result->features = chosen->features;
     bool dotnet = search->id->type == OBJECT_PE_DOTNET;
-    result->code = cache_get(dotnet ? &kind_ppdb_caches : &kind_symcaches, &chosen->key, &chosen->request,
-                             &result->item, &result->error);
+    result->code = dotnet ? cache_get(&kind_ppdb_caches, &chosen->key, &chosen->request, &result->item, &result->error)
+                          : get_symcache(search, sources, source_count, chosen, &result->item, &result->error);
     result->error.code = result->code;
     if (result->code == SL_OK && dotnet) {
         result->ppdb = result->item->loaded;
@@ -369,7 +390,7 @@ void kinds_find_symcache(const struct source *sources, size_t source_count, stru
         return;
     }
     if (chosen)
-        use(&search, chosen, result);
+        use(&search, sources, source_count, chosen, result);
     candidates_merge(arena, &result->candidates, &search.candidates);
 }
 

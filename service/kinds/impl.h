@@ -18,7 +18,7 @@ void *object_request_retain(const void *request, struct sl_arena *arena);
 
 extern const struct cache_kind kind_objects;     /* loaded: of source_load */
 extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
-extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */
+extern const struct cache_kind kind_symcaches; /* loaded: struct sl_symcache; asked for with struct symcache_request */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
 
 struct object_meta {
