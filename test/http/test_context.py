@@ -1,5 +1,7 @@
 """Source context: bundles beside the debug files, links in them, and what the web answers."""
-import io, json, os, zipfile
+import io, json, os, struct, zipfile, zlib
+
+import test_dotnet as dotnet
 
 from harness import Service, Upstream, equal, frames, http_source, request
 
@@ -228,3 +230,79 @@ def test_long_paths_and_many_frames(work, objects):
         body = request(objects.module(), [sent(objects, abs_path="/big.cc", lineno=n) for n in numbers],
                        sources=[source(up)])
         equal([f["context_line"] for f in frames(s.symbolicate(body))], [f"line {n}" for n in numbers])
+
+
+# ---- Portable PDBs ----
+
+SOURCE_LINK = "560511cc91a0384d9fec25ab9a351a6a"
+
+
+class SourcePdb(dotnet.PortablePdb):
+    def deflated_source(self, document, text, size=None):
+        deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+        blob = struct.pack("<i", len(text) if size is None else size) + deflate.compress(text) + deflate.flush()
+        self.customs.append(struct.pack("<3H", document << 5 | 22, self.guid(dotnet.EMBEDDED_SOURCE), self.blob(blob)))
+
+    def links(self, rules):
+        text = json.dumps({"documents": rules}).encode()
+        self.customs.append(struct.pack("<3H", 1 << 5 | 7, self.guid(SOURCE_LINK), self.blob(text)))
+
+
+def source_pdb(web):
+    """Five documents, a method with line 2 of each: text as it is, deflated, damaged, only linked, not even that."""
+    pdb = SourcePdb()
+    raw, packed, damaged, linked, nothing = (pdb.document(name) for name in
+                                             ("/s/raw.cs", "/s/packed.cs", "/s/damaged.cs", "C:\\s\\linked.cs", "/n/x.cs"))
+    for document in (raw, packed, damaged, linked, nothing):
+        pdb.method(document, [(0, 2)])
+    pdb.source(raw, b"\xef\xbb\xbfone\r\ntwo")
+    pdb.deflated_source(packed, b"first\n" + b"second " * 30 + b"\nthird\n")
+    pdb.deflated_source(damaged, b"text\n" * 9, size=46)
+    pdb.links({"/s/*": web + "s/*", "C:\\S\\*": web + "c/*"})
+    return pdb.data()
+
+
+def check_dotnet_sources(up, s, data):
+    up.routes.update({dotnet.PATH: data, "/c/linked.cs": b"l1\nl2\n", "/s/damaged.cs": b"d1\nd2\n"})
+    body = dotnet.request(up.url, [(n, 0) for n in range(1, 6)] + [
+        {"instruction_addr": 0, "function_id": 9, "abs_path": "/s/other.cs", "lineno": 1, "source_link": "https://mine/"}])
+    answer = s.symbolicate(body)
+    got = [(f.get("pre_context"), f.get("context_line"), f.get("post_context"), f.get("source_link")) for f in frames(answer)]
+    long = "second " * 20 + " {snip}"
+    equal(got, [(["one"], "two", None, None), (["first"], long, ["third"], None),
+                (["d1"], "d2", None, up.url + "s/damaged.cs"), (["l1"], "l2", None, up.url + "c/linked.cs"),
+                (None, None, None, None), (None, None, None, "https://mine/")])
+    equal(answer["modules"][0]["features"]["has_sources"], True)
+    equal(sorted(c["location"] for c in answer["modules"][0]["candidates"] if c["source"] == "sourcelink"),
+          [up.url + "c/linked.cs", up.url + "s/damaged.cs"])
+
+
+def test_sources_in_portable_pdbs(work, objects):
+    with Upstream({}) as up, Service(work) as s:
+        check_dotnet_sources(up, s, source_pdb(up.url))
+
+
+def test_sources_in_portable_pdbs_inside_of_pe_files(work, objects):
+    with Upstream({}) as up, Service(work) as s:
+        check_dotnet_sources(up, s, dotnet.pe_around(source_pdb(up.url)))
+
+
+def test_bundles_come_before_portable_pdbs(work, objects):
+    with Upstream({}) as up, Service(work) as s:
+        files = {"files/a": ({"path": "/s/raw.cs"}, b"from\nthe bundle\n")}
+        directory = dotnet.PATH.rsplit("/", 1)[0]
+        up.routes.update({dotnet.PATH: source_pdb(up.url), directory + "/app.src.zip": bundle(files)})
+        body = dotnet.request(up.url, [(1, 0), (2, 0)])
+        body["sources"][0]["layout"] = {"type": "native"}
+        answer = s.symbolicate(body)
+        equal([f["pre_context"] for f in frames(answer)], [["from"], ["first"]])
+
+
+def test_the_size_of_sources_has_a_limit(work, objects):
+    text = b"a" * 99 + b"\n" + b"b\n" * 200
+    data = bundle({"files/s": ({"path": "/big.cc"}, text), "files/t": ({"path": "/small.cc"}, text[:100])})
+    with Upstream(paths(objects, **{".src.zip": data})) as up, \
+            Service(work, {"object_file_max_decompressed_source_size": 300}) as s:
+        body = request(objects.module(), [sent(objects, abs_path=p, lineno=1) for p in ("/big.cc", "/small.cc")],
+                       sources=[source(up)])
+        equal([f.get("context_line") for f in frames(s.symbolicate(body))], [None, "a" * 99])
