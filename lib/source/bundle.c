@@ -72,8 +72,8 @@ static void read_headers(struct sl_bundle *b, struct sl_json *j, struct sl_bundl
     size_t capacity = 0;
     struct sl_bundle_header *headers = NULL;
     struct sl_str name;
-    if (!sl_json_enter(j))
-        return;
+    file->header_count = 0; /* of a member that is there twice, the last counts */
+    sl_json_enter(j);
     while (sl_json_next(j, &name)) {
         if (file->header_count == capacity) {
             struct sl_bundle_header *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_header, capacity * 2 + 4);
