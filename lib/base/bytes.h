@@ -42,6 +42,9 @@ bool sl_str_equal_nocase(struct sl_str a, struct sl_str b);
 bool sl_str_starts(struct sl_str text, struct sl_str prefix);
 bool sl_str_ends(struct sl_str text, struct sl_str suffix);
 
+/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+bool sl_str_is_utf8(struct sl_str text);
+
 /* The part [offset, offset + size) of `bytes`; empty (data NULL) with `*ok` false when it is not inside. `ok` may be
  * NULL. */
 struct sl_bytes sl_bytes_slice(struct sl_bytes bytes, uint64_t offset, uint64_t size, bool *ok);

@@ -32,7 +32,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_bcsymbolmap **
     *out = NULL;
     if (!text.size || !sl_str_equal(line_at(text.data, first), SL_STR("BCSymbolMap Version: 2.0")))
         return sl_fail(error, SL_MALFORMED, "no valid BCSymbolMap header was found");
-    if (!object_is_utf8(text))
+    if (!sl_str_is_utf8(text))
         return sl_fail(error, SL_MALFORMED, "BCSymbolmap is not valid UTF-8");
     for (const char *at = first; at + 1 < end; at = line_end(at + 1, end))
         count++;

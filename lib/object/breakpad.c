@@ -133,7 +133,7 @@ static enum sl_code read_module(struct sl_object *object, struct breakpad_fields
     struct sl_object_info *info = &object->info;
     if (!breakpad_word(&f, SL_STR("MODULE")))
         return sl_fail(error, SL_MALFORMED, "missing breakpad symbol header");
-    if (!object_is_utf8((struct sl_str){f.at, (size_t)(f.end - f.at)}))
+    if (!sl_str_is_utf8((struct sl_str){f.at, (size_t)(f.end - f.at)}))
         return sl_fail(error, SL_MALFORMED, "bad utf-8 sequence");
     struct sl_str os = breakpad_field(&f), arch = breakpad_field(&f), id = breakpad_field(&f);
     if (!os.size || !arch.size || !id.size)
@@ -209,7 +209,7 @@ static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
     *symbol = (struct sl_symbol){.address = address, .name = breakpad_rest(&f)};
     if (!symbol->name.size)
         symbol->name = SL_STR("<unknown>");
-    return object_is_utf8(symbol->name);
+    return sl_str_is_utf8(symbol->name);
 }
 
 static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,

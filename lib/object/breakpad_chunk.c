@@ -123,7 +123,7 @@ static bool read_func(struct breakpad_fields f, struct sl_function *function)
     function->name = breakpad_rest(&f);
     if (!function->name.size)
         function->name = SL_STR("<unknown>");
-    return object_is_utf8(function->name);
+    return sl_str_is_utf8(function->name);
 }
 
 /* Stable merge sort by address, for the rare function whose lines are out of order. */

@@ -65,7 +65,7 @@ bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields 
     if (!breakpad_decimal(&f, &number))
         return false;
     struct sl_str name = breakpad_rest(&f);
-    if (!name.size || !object_is_utf8(name))
+    if (!name.size || !sl_str_is_utf8(name))
         return false;
     bool ok = number < names->dense_limit ? set_dense(names, (size_t)number, name) : set_sparse(names, number, name);
     names->failed = names->failed || !ok;

@@ -38,6 +38,3 @@ extern const struct object_format sl_object_bundle;
 
 /* pe.c: what PE headers and PDB files call the machine (PE Format, "Machine Types"). */
 enum sl_arch object_machine_arch(uint16_t machine);
-
-/* RFC 3629: no overlong forms, no surrogates. */
-bool object_is_utf8(struct sl_str text);

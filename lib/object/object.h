@@ -102,10 +102,10 @@ struct sl_object_info {
     enum sl_object_kind kind;
     enum sl_arch arch;
     struct sl_debug_id debug_id;
-    struct sl_str code_id;    /* lower-case hex, empty when there is none */
+    struct sl_str code_id;     /* lower-case hex, empty when there is none */
     struct sl_str raw_code_id; /* WASM: the code id with its length before it, where the file has it so; else empty */
-    struct sl_str debug_file; /* name of the debug file the object itself states; may be empty */
-    struct sl_str debug_link; /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
+    struct sl_str debug_file;  /* name of the debug file the object itself states; may be empty */
+    struct sl_str debug_link;  /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
     uint32_t debug_link_crc;
     uint64_t load_address; /* what addresses are relative to */
     uint64_t dwarf_bias;   /* what DWARF addresses lack: offset of the WASM code section, 0 elsewhere */

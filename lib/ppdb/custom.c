@@ -6,7 +6,8 @@
 
 enum custom_column { CUSTOM_PARENT, CUSTOM_KIND, CUSTOM_VALUE };
 enum { PARENT_TAG_BITS = 5, PARENT_MODULE = 7, PARENT_DOCUMENT = 22 };
-enum { MAX_LINK_BLOBS = 16 }; /* compilers write one; rows may share a blob, so their number bounds the work */
+/* Compilers write one; rows may share a blob, so it is their number and size that bound the work. */
+enum { MAX_LINK_BLOBS = 8, MAX_LINK_BLOB = 16 << 20 };
 static const uint64_t max_raw_source = UINT64_C(64) << 20;
 
 static const uint8_t kinds[][16] = {
@@ -124,7 +125,7 @@ void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
             continue;
         if (blobs++ == MAX_LINK_BLOBS)
             break;
-        if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK ||
+        if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK || blob.size > MAX_LINK_BLOB ||
             sl_ppdb_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL) !=
                 SL_OK ||
             !more)

@@ -26,25 +26,9 @@ static const struct {
      32},
 };
 
-/* RFC 3629: no overlong forms, no surrogates. */
 static bool is_utf8(struct sl_bytes text)
 {
-    for (size_t i = 0; i < text.size;) {
-        uint8_t first = text.data[i++];
-        if (first < 0x80)
-            continue;
-        unsigned more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
-        if (first < 0xC2 || first > 0xF4 || text.size - i < more)
-            return false;
-        uint8_t second = text.data[i];
-        if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) || (first == 0xF0 && second < 0x90) ||
-            (first == 0xF4 && second > 0x8F))
-            return false;
-        for (; more; more--, i++)
-            if ((text.data[i] & 0xC0) != 0x80)
-                return false;
-    }
-    return true;
+    return sl_str_is_utf8((struct sl_str){(const char *)text.data, text.size});
 }
 
 static enum sl_code bad_name(struct sl_error *error)
@@ -72,7 +56,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
     if (r.failed || !is_utf8(separator))
         return bad_name(error);
     for (bool first = true; sl_reader_left(&r); first = false) {
-        struct sl_bytes part;
+        struct sl_bytes part = {NULL, 0};
         uint32_t offset = ppdb_read_unsigned(&r);
         enum sl_code code = r.failed ? bad_name(error) : ppdb_blob(ppdb, offset, &part, error);
         if (code != SL_OK)

@@ -243,20 +243,22 @@ static bool resolve(const struct sl_ppdb_links *links, struct sl_str path, struc
 {
     struct stored rule;
     if (find_exact(links, lower, &rule)) {
-        sl_buf_str(url, rule.url);
+        if (url)
+            sl_buf_str(url, rule.url);
         return true;
     }
     struct sl_buf scratch = {0};
     size_t at;
     bool matches = find_prefix(links, lower, &rule) && cut(path, rule.pattern.size, &scratch, &at);
     sl_buf_free(&scratch);
-    return matches && expand(rule.url, (struct sl_str){path.data + at, path.size - at}, url);
+    return matches && (!url || expand(rule.url, (struct sl_str){path.data + at, path.size - at}, url));
 }
 
 bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_buf *url)
 {
     if (!links->exact_count && !links->prefix_count)
         return false;
+    path.data = path.size ? path.data : "";
     struct sl_buf lower = {0};
     for (size_t at = 0; at < path.size;)
         links_add_code_point(&lower, links_next_lower(path, &at));

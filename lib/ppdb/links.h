@@ -45,5 +45,5 @@ enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, str
 /* Stored rules for use; `links` points into `bytes`. False (and no rules) when they are damaged. No bytes, no rules. */
 bool sl_ppdb_links_open(struct sl_bytes bytes, struct sl_ppdb_links *links);
 
-/* Appends the URL of `path` to `url`. False when no rule matches. */
+/* Appends the URL of `path` to `url` (may be NULL). False when no rule matches, or the URL would exceed 64 KiB. */
 bool sl_ppdb_links_resolve(const struct sl_ppdb_links *links, struct sl_str path, struct sl_buf *url);

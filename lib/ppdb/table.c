@@ -224,6 +224,21 @@ static uint32_t lower_bound(const struct sl_ppdb_table *t, struct sl_str wanted)
     return id;
 }
 
+static bool is_named(const struct sl_ppdb_table *t, uint32_t id, struct sl_str wanted)
+{
+    struct sl_buf name = {0};
+    sl_ppdb_table_name(t, id, &name);
+    bool same = id < t->document_count && sl_str_equal(sl_buf_view(&name), wanted);
+    sl_buf_free(&name);
+    return same;
+}
+
+bool sl_ppdb_table_find(const struct sl_ppdb_table *t, struct sl_str name, uint32_t *id)
+{
+    *id = lower_bound(t, name);
+    return is_named(t, *id, name);
+}
+
 /* ---- sources ---- */
 
 static void source_at(const struct sl_ppdb_table *t, uint32_t index, struct sl_ppdb_source *source)
@@ -254,20 +269,15 @@ static bool source_of(const struct sl_ppdb_table *t, uint32_t document, struct s
     return false;
 }
 
-bool sl_ppdb_table_source(const struct sl_ppdb_table *t, struct sl_str wanted, struct sl_ppdb_source *source)
+bool sl_ppdb_table_source(const struct sl_ppdb_table *t, struct sl_str name, struct sl_ppdb_source *source)
 {
-    struct sl_buf name = {0};
-    bool found = false;
-    /* Documents of one name differ by language only: a handful at most. */
-    for (uint32_t id = lower_bound(t, wanted); !found && id < t->document_count; id++) {
-        sl_buf_clear(&name);
-        sl_ppdb_table_name(t, id, &name);
-        if (!sl_str_equal(sl_buf_view(&name), wanted))
-            break;
-        found = source_of(t, id, source);
-    }
-    sl_buf_free(&name);
-    return found;
+    uint32_t id;
+    if (!sl_ppdb_table_find(t, name, &id))
+        return false;
+    while (!source_of(t, id, source))
+        if (!is_named(t, ++id, name))
+            return false;
+    return true;
 }
 
 /* ---- verifying ---- */

@@ -50,6 +50,9 @@ bool sl_ppdb_table_document(const struct sl_ppdb_table *table, uint32_t id, stru
 /* Appends the name, verbatim; nothing when the id is bad. */
 void sl_ppdb_table_name(const struct sl_ppdb_table *table, uint32_t id, struct sl_buf *name);
 
+/* The first document with exactly this name; those that differ only by language follow it. False when there is none. */
+bool sl_ppdb_table_find(const struct sl_ppdb_table *table, struct sl_str name, uint32_t *id);
+
 /* The embedded source of the document with exactly this name, for sl_ppdb_source_text on the Portable PDB the table was
  * made from; its `document` is an id of this table. False when there is none. For a URL: sl_ppdb_links_resolve of
  * `table->links`. */

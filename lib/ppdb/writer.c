@@ -65,7 +65,7 @@ static int by_name(const void *a, const void *b, void *names)
 
 static struct sl_str name_of(const struct writer *w, const struct document *d)
 {
-    return (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size};
+    return w->names.data ? (struct sl_str){(const char *)w->names.data + d->name_offset, d->name_size} : SL_STR("");
 }
 
 static bool same_file(const struct writer *w, const struct document *a, const struct document *b)
@@ -261,16 +261,12 @@ static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
 static void flag_documents(struct writer *w)
 {
     struct sl_ppdb_links links;
-    struct sl_buf url = {0};
     sl_ppdb_links_open(sl_buf_bytes(&w->links), &links);
     for (size_t i = 0; i < w->source_count; i++)
         w->documents[w->sources[i].document].flags |= DOCUMENT_EMBEDDED;
-    for (size_t i = 0; i < w->document_count; i++) {
-        sl_buf_clear(&url);
-        if (sl_ppdb_links_resolve(&links, name_of(w, &w->documents[i]), &url))
+    for (size_t i = 0; i < w->document_count; i++)
+        if (sl_ppdb_links_resolve(&links, name_of(w, &w->documents[i]), NULL))
             w->documents[i].flags |= DOCUMENT_LINKED;
-    }
-    sl_buf_free(&url);
 }
 
 /* ---- the file ---- */

@@ -3,7 +3,6 @@
 #include "base/map.h"
 #include "ppdb/links.h"
 #include "source/json.h"
-#include "source/text.h"
 #include "source/zip.h"
 
 #include <stdlib.h>
@@ -203,7 +202,7 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
 {
     struct sl_json j = sl_json(text, &b->arena, false);
     struct sl_str key;
-    if (!sl_utf8_valid(text))
+    if (!sl_str_is_utf8(text))
         return sl_fail(error, SL_MALFORMED, "failed to read source bundle manifest: it is not UTF-8");
     if (sl_json_peek(&j) == SL_JSON_OBJECT)
         sl_json_enter(&j);

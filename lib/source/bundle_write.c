@@ -166,7 +166,7 @@ void sl_bundle_writer_free(struct sl_bundle_writer *writer)
 bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, struct sl_str path, struct sl_str url,
                    struct sl_bytes text)
 {
-    if (!sl_utf8_valid((struct sl_str){(const char *)text.data, text.size}))
+    if (!sl_str_is_utf8((struct sl_str){(const char *)text.data, text.size}))
         return false;
     struct sl_str name = free_name(writer, path);
     sl_zip_add(&writer->zip, name, text);

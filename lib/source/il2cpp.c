@@ -3,7 +3,6 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "source/json.h"
-#include "source/text.h"
 
 #include <stdlib.h>
 
@@ -163,7 +162,7 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_il2cpp **map, struc
     if (!m)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     struct sl_json j = sl_json(text, &m->arena, false);
-    if (!sl_utf8_valid(text))
+    if (!sl_str_is_utf8(text))
         sl_json_fail(&j, "it is not UTF-8");
     else
         read_all(m, &j);

@@ -18,22 +18,6 @@ size_t sl_utf8_sequence(const char *text, size_t left, size_t *bad)
     return good == size ? size : 0;
 }
 
-bool sl_utf8_valid(struct sl_str text)
-{
-    for (size_t at = 0; at < text.size;) {
-        uint64_t word;
-        while (text.size - at >= 8 && (memcpy(&word, text.data + at, 8), !(word & UINT64_C(0x8080808080808080))))
-            at += 8;
-        if (at == text.size)
-            break;
-        size_t size = sl_utf8_sequence(text.data + at, text.size - at, NULL);
-        if (!size)
-            return false;
-        at += size;
-    }
-    return true;
-}
-
 size_t sl_utf8_encode(uint32_t code, char *out)
 {
     if (code < 0x80) {
@@ -120,7 +104,7 @@ bool sl_text_decode(struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str
     if (little || big) {
         decode_utf16((struct sl_bytes){bytes.data + 2, bytes.size - 2}, big, scratch);
         *text = sl_buf_view(scratch);
-    } else if (!sl_utf8_valid(plain)) {
+    } else if (!sl_str_is_utf8(plain)) {
         replace_malformed(plain, scratch);
         *text = sl_buf_view(scratch);
     }

@@ -7,7 +7,6 @@
 /* Length of the well-formed sequence that begins at `s`, of which `left` bytes are there; 0 when it is none. Then
  * `*bad` (may be NULL) is the number of bytes that one replacement character stands for, at least 1. */
 size_t sl_utf8_sequence(const char *s, size_t left, size_t *bad);
-bool sl_utf8_valid(struct sl_str text);
 
 /* Appends at most four bytes to `out`; no surrogates. */
 size_t sl_utf8_encode(uint32_t code, char *out);

@@ -82,9 +82,6 @@ static void free_work(struct job *job)
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);
-    if (job->root)
-        json_object_put(job->root);
-    job->root = NULL;
 }
 
 void job_discard(struct job *job)

@@ -10,9 +10,8 @@ enum job_task { TASK_SYMBOLICATE, TASKS };
 enum job_outcome { JOB_RUNNING, JOB_COMPLETED, JOB_FAILED, JOB_TIMEOUT, JOB_INTERNAL_ERROR };
 
 struct job {
-    struct sl_arena arena;    /* for the work; empty once the job is done */
-    struct json_object *root; /* the request's JSON tree, owned; NULL when there is none or the job is done */
-    struct sl_buf answer;     /* written by `run`: the whole JSON text of the answer */
+    struct sl_arena arena; /* for the work; empty once the job is done */
+    struct sl_buf answer;  /* written by `run`: the whole JSON text of the answer */
     struct service *service;
     /* private to jobs.c */
     enum job_task task;

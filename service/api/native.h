@@ -18,7 +18,7 @@ struct native_frame { /* as sent; texts with data NULL are absent */
     struct opt_u64 function_id, symbol_address, line;
     struct sl_str platform, package, language, symbol, function, filename, abs_path, context_line, source_link;
     const char *trust;                                     /* NULL = none */
-    struct json_object *vars, *pre_context, *post_context; /* NULL = absent */
+    const struct value *vars, *pre_context, *post_context; /* NULL = absent */
 };
 
 struct native_register {
@@ -58,7 +58,7 @@ struct native_scraping {
     enum opt_bool enabled, verify_ssl;
     const struct sl_str *allowed_origins;
     size_t allowed_origin_count;
-    struct json_object *headers;
+    const struct value *headers;
 };
 
 enum native_status {
@@ -126,7 +126,7 @@ struct native_request {
 /* ---- native_read.c ---- */
 
 /* `root` must outlive the request. False: `*status` (422 or 413) and `*problem`, in the arena. */
-bool native_read(struct native_request *request, struct json_object *root, const struct config *config, int *status,
+bool native_read(struct native_request *request, const struct value *root, const struct config *config, int *status,
                  const char **problem);
 
 /* ---- native_modules.c ---- */

@@ -34,7 +34,7 @@
     }
 
 /* ---- frames ---- */
-static bool read_address_mode(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_address_mode(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct sl_str text;
     uint32_t *module = out;
@@ -51,12 +51,12 @@ static bool read_address_mode(struct schema *s, const struct schema_place *at, s
         index = index * 10 + (uint64_t)(text.data[i] - '0');
     }
     if (!good)
-        return schema_fail(s, at, "invalid address mode");
+        return schema_fail(s, at, value, "invalid address mode");
     *module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1; /* no request has as many */
     return true;
 }
 
-static bool read_trust(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_trust(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     static const char *const words[] = {"none", "scan", "cfiscan", "fp", "cfi", "prewalked", "context"};
     struct sl_str text;
@@ -67,39 +67,40 @@ static bool read_trust(struct schema *s, const struct schema_place *at, struct j
             *(const char **)out = i ? words[i] : NULL;
             return true;
         }
-    return schema_fail(s, at, "unknown variant `%.40s`, expected none, scan, cfiscan, fp, cfi, prewalked or context",
+    return schema_fail(s, at, value,
+                       "unknown variant `%.40s`, expected none, scan, cfiscan, fp, cfi, prewalked or context",
                        text.data);
 }
 
-static bool read_language(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_language(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     enum sl_language language;
     if (!schema_text(s, at, value, out))
         return false;
     return sl_language_parse(*(struct sl_str *)out, &language) ||
-           schema_fail(s, at, "unknown variant, expected the name of a language");
+           schema_fail(s, at, value, "unknown variant, expected the name of a language");
 }
 
-static bool read_text(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_text(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     return schema_text(s, at, value, out);
 }
 
-static bool read_lines(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_lines(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     void *items;
     size_t count;
     if (!schema_array(s, at, value, sizeof(struct sl_str), read_text, &items, &count))
         return false;
-    *(struct json_object **)out = count ? value : NULL;
+    *(const struct value **)out = count ? value : NULL;
     return true;
 }
 
-static bool read_map(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_map(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
-    if (!json_object_is_type(value, json_type_object))
+    if (value->type != VALUE_MAP)
         return schema_mismatch(s, at, value, "a map");
-    *(struct json_object **)out = value;
+    *(const struct value **)out = value;
     return true;
 }
 
@@ -127,7 +128,7 @@ static const struct field frame_fields[] = {
     END,
 };
 
-static bool read_frame(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_frame(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_frame *frame = out;
     frame->module = NATIVE_NO_MODULE;
@@ -140,20 +141,20 @@ static int by_name(const void *a, const void *b)
     return sl_str_compare(((const struct native_register *)a)->name, ((const struct native_register *)b)->name);
 }
 
-static bool read_registers(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_registers(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
-    if (!json_object_is_type(value, json_type_object))
+    if (value->type != VALUE_MAP)
         return schema_mismatch(s, at, value, "a map");
     struct native_trace *trace = out;
-    size_t count = (size_t)json_object_object_length(value);
+    size_t count = value->count;
     trace->registers = SL_ARENA_ARRAY(s->arena, struct native_register, count);
     if (count && !trace->registers)
-        return schema_fail(s, at, "out of memory");
-    for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = entry->next) {
+        return schema_fail(s, at, value, "out of memory");
+    for (size_t i = 0; i < count; i++) {
         struct native_register *r = &trace->registers[trace->register_count++];
-        struct schema_place place = {at, lh_entry_k(entry), 0};
-        r->name = sl_str(lh_entry_k(entry));
-        if (!schema_hex(s, &place, lh_entry_v(entry), &r->value))
+        struct schema_place place = {at, value->keys[i].data, 0};
+        r->name = value->keys[i];
+        if (!schema_hex(s, &place, &value->items[i], &r->value))
             return false;
     }
     if (count)
@@ -161,7 +162,7 @@ static bool read_registers(struct schema *s, const struct schema_place *at, stru
     return true;
 }
 
-static bool read_frames(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_frames(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_trace *trace = out;
     void *frames;
@@ -177,12 +178,12 @@ static const struct field trace_fields[] = {
     BOOL(native_trace, is_requesting, "is_requesting"), END,
 };
 
-static bool read_trace(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_trace(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     return schema_object(s, at, value, trace_fields, out);
 }
 
-static bool read_traces(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_traces(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_request *request = out;
     void *traces;
@@ -193,7 +194,7 @@ static bool read_traces(struct schema *s, const struct schema_place *at, struct 
 }
 
 /* ---- modules ---- */
-static bool read_type(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_type(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct sl_str type;
     if (!schema_text(s, at, value, &type))
@@ -202,7 +203,7 @@ static bool read_type(struct schema *s, const struct schema_place *at, struct js
     return true;
 }
 
-static bool read_debug_id(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_debug_id(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_module *module = out;
     struct sl_str text;
@@ -215,10 +216,10 @@ static bool read_debug_id(struct schema *s, const struct schema_place *at, struc
     const char *copy = sl_arena_strndup(s->arena, shown, strlen(shown));
     module->id.has_debug_id = true;
     module->debug_id = sl_str(copy);
-    return copy || schema_fail(s, at, "out of memory");
+    return copy || schema_fail(s, at, value, "out of memory");
 }
 
-static bool read_code_id(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_code_id(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_module *module = out;
     struct sl_str text;
@@ -232,7 +233,7 @@ static bool read_code_id(struct schema *s, const struct schema_place *at, struct
 }
 
 /* An integer, or as text what addresses may be. */
-static bool read_image_size(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_image_size(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct opt_u64 *size = out;
     size->set = true;
@@ -251,7 +252,7 @@ static const struct field module_fields[] = {
     END,
 };
 
-static bool read_module(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_module(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_module *module = out;
     if (!schema_object(s, at, value, module_fields, module))
@@ -262,7 +263,7 @@ static bool read_module(struct schema *s, const struct schema_place *at, struct 
     return true;
 }
 
-static bool read_modules(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_modules(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_request *request = out;
     void *modules;
@@ -273,14 +274,14 @@ static bool read_modules(struct schema *s, const struct schema_place *at, struct
 }
 
 /* ---- options, scraping ---- */
-static bool read_frame_order(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_frame_order(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct sl_str text;
     if (!schema_text(s, at, value, &text))
         return false;
     *(bool *)out = sl_str_equal(text, SL_STR("caller_first"));
     return *(bool *)out || sl_str_equal(text, SL_STR("callee_first")) ||
-           schema_fail(s, at, "unknown variant `%.40s`, expected callee_first or caller_first", text.data);
+           schema_fail(s, at, value, "unknown variant `%.40s`, expected callee_first or caller_first", text.data);
 }
 
 static const struct field option_fields[] = {
@@ -290,12 +291,12 @@ static const struct field option_fields[] = {
     END,
 };
 
-static bool read_options(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_options(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     return schema_object(s, at, value, option_fields, out);
 }
 
-static bool read_origins(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_origins(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     struct native_scraping *scraping = out;
     void *items;
@@ -305,14 +306,14 @@ static bool read_origins(struct schema *s, const struct schema_place *at, struct
     return true;
 }
 
-static bool read_headers(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_headers(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     if (!read_map(s, at, value, out))
         return false;
-    for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = entry->next) {
-        struct schema_place place = {at, lh_entry_k(entry), 0};
+    for (size_t i = 0; i < value->count; i++) {
+        struct schema_place place = {at, value->keys[i].data, 0};
         struct sl_str text;
-        if (!schema_text(s, &place, lh_entry_v(entry), &text))
+        if (!schema_text(s, &place, &value->items[i], &text))
             return false;
     }
     return true;
@@ -326,7 +327,7 @@ static const struct field scraping_fields[] = {
     END,
 };
 
-static bool read_scraping(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool read_scraping(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     return schema_object(s, at, value, scraping_fields, out);
 }
@@ -334,13 +335,13 @@ static bool read_scraping(struct schema *s, const struct schema_place *at, struc
 /* ---- all ---- */
 struct body { /* the top level */
     struct native_request request;
-    struct json_object *sources, *threads;
+    const struct value *sources, *threads;
 };
 
-static bool keep(struct schema *s, const struct schema_place *at, struct json_object *value, void *out)
+static bool keep(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
 {
     (void)s, (void)at;
-    *(struct json_object **)out = value;
+    *(const struct value **)out = value;
     return true;
 }
 
@@ -356,7 +357,7 @@ static const struct field body_fields[] = {
     END,
 };
 
-static bool read_sources(struct native_request *request, struct json_object *json, const struct config *config,
+static bool read_sources(struct native_request *request, const struct value *json, const struct config *config,
                          const char **problem)
 {
     struct source_policy policy = {
@@ -367,13 +368,10 @@ static bool read_sources(struct native_request *request, struct json_object *jso
         .sentry_host_count = config->sentry_source_host_count,
     };
     struct value_problems problems = {.arena = request->arena};
-    struct value *list = value_from_json(request->arena, json);
     struct source *sources;
     *problem = "out of memory";
-    if (!list)
-        return false;
     enum sl_code code =
-        source_parse_list(request->arena, list, "sources", &policy, &sources, &request->source_count, &problems);
+        source_parse_list(request->arena, json, "sources", &policy, &sources, &request->source_count, &problems);
     request->sources = sources;
     for (size_t i = 0; code != SL_OK && i < problems.count; i++) {
         if (problems.items[i].warning)
@@ -411,7 +409,7 @@ static bool within_limits(struct native_request *request, const struct config *c
     return !*problem;
 }
 
-bool native_read(struct native_request *request, struct json_object *root, const struct config *config, int *status,
+bool native_read(struct native_request *request, const struct value *root, const struct config *config, int *status,
                  const char **problem)
 {
     struct schema s = {.arena = request->arena};

@@ -311,16 +311,12 @@ static void worker(void *arg)
 
 static bool read_headers(struct downloads *d)
 {
-    struct json_object *headers = d->request->scraping.headers;
-    size_t count = headers ? (size_t)json_object_object_length(headers) : 0;
+    const struct value *headers = d->request->scraping.headers;
+    size_t count = headers ? headers->count : 0;
     d->headers = SL_ARENA_ARRAY(d->request->arena, struct fetch_header, count + 1);
-    if (!d->headers || !count)
-        return d->headers;
-    for (struct lh_entry *entry = json_object_get_object(headers)->head; entry; entry = entry->next)
-        d->headers[d->header_count++] = (struct fetch_header){
-            sl_str(lh_entry_k(entry)),
-            {{json_object_get_string(lh_entry_v(entry)), (size_t)json_object_get_string_len(lh_entry_v(entry))}}};
-    return true;
+    for (size_t i = 0; d->headers && i < count; i++)
+        d->headers[d->header_count++] = (struct fetch_header){headers->keys[i], {headers->items[i].string}};
+    return d->headers;
 }
 
 static void apply_texts(void *arg)

@@ -43,12 +43,12 @@ static void bool_member(struct json_writer *w, const char *key, enum opt_bool va
     json_boolean(w, value == BOOL_TRUE);
 }
 
-static void json_member(struct json_writer *w, const char *key, struct json_object *value)
+static void value_member(struct json_writer *w, const char *key, const struct value *value)
 {
     if (!value)
         return;
     json_key(w, key);
-    json_value(w, value);
+    value_write(w, value);
 }
 
 /* ---- frames ---- */
@@ -133,9 +133,9 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         text_member(a->w, "context_line", found->line);
         lines(a->w, "post_context", found->after, found->after_count);
     } else if (keep) {
-        json_member(a->w, "pre_context", sent->pre_context);
+        value_member(a->w, "pre_context", sent->pre_context);
         text_member(a->w, "context_line", sent->context_line);
-        json_member(a->w, "post_context", sent->post_context);
+        value_member(a->w, "post_context", sent->post_context);
     }
     if (frame->source)
         text_member(a->w, "source_link", frame->source->link);
@@ -176,7 +176,7 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     context(a, frame, !is_native(frame));
     if (!is_native(frame)) {
         bool_member(w, "in_app", sent->in_app);
-        json_member(w, "vars", sent->vars);
+        value_member(w, "vars", sent->vars);
     }
     if (sent->trust)
         text_member(w, "trust", sl_str(sent->trust));

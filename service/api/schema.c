@@ -15,7 +15,7 @@ static void add_place(struct sl_buf *out, const struct schema_place *at)
         sl_buf_printf(out, "%s%s", out->size ? "." : "", at->key);
 }
 
-bool schema_fail(struct schema *s, const struct schema_place *at, const char *format, ...)
+bool schema_fail(struct schema *s, const struct schema_place *at, const struct value *value, const char *format, ...)
 {
     if (s->problem)
         return false;
@@ -28,37 +28,39 @@ bool schema_fail(struct schema *s, const struct schema_place *at, const char *fo
     add_place(&text, at);
     sl_buf_cstr(&text, text.size ? ": " : "");
     sl_buf_cstr(&text, what);
+    if (value && value->line)
+        sl_buf_printf(&text, " at line %u column %u", value->line, value->column);
     const char *copy = text.failed ? NULL : sl_arena_strndup(s->arena, (const char *)text.data, text.size);
     s->problem = copy ? copy : "out of memory";
     sl_buf_free(&text);
     return false;
 }
 
-static const char *type_name(struct json_object *value)
+static const char *type_name(const struct value *value)
 {
-    switch (json_object_get_type(value)) {
-    case json_type_null: return "null";
-    case json_type_boolean: return "boolean";
-    case json_type_double: return "floating point number";
-    case json_type_int: return "integer";
-    case json_type_object: return "map";
-    case json_type_array: return "sequence";
-    case json_type_string: return "string";
+    switch (value->type) {
+    case VALUE_NULL: return "null";
+    case VALUE_BOOL: return "boolean";
+    case VALUE_DOUBLE: return "floating point number";
+    case VALUE_INT: return "integer";
+    case VALUE_MAP: return "map";
+    case VALUE_LIST: return "sequence";
+    case VALUE_STRING: return "string";
     }
     return "value";
 }
 
-bool schema_mismatch(struct schema *s, const struct schema_place *at, struct json_object *value, const char *expected)
+bool schema_mismatch(struct schema *s, const struct schema_place *at, const struct value *value, const char *expected)
 {
-    return schema_fail(s, at, "invalid type: %s, expected %s", type_name(value), expected);
+    return schema_fail(s, at, value, "invalid type: %s, expected %s", type_name(value), expected);
 }
 
 /* ---- values ---- */
-bool schema_text(struct schema *s, const struct schema_place *at, struct json_object *value, struct sl_str *out)
+bool schema_text(struct schema *s, const struct schema_place *at, const struct value *value, struct sl_str *out)
 {
-    if (!json_object_is_type(value, json_type_string))
+    if (value->type != VALUE_STRING)
         return schema_mismatch(s, at, value, "a string");
-    *out = (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)};
+    *out = value->string;
     return true;
 }
 
@@ -77,39 +79,37 @@ static bool parse_digits(struct sl_str digits, unsigned base, uint64_t *out)
     return digits.size > 0;
 }
 
-bool schema_hex(struct schema *s, const struct schema_place *at, struct json_object *value, uint64_t *out)
+bool schema_hex(struct schema *s, const struct schema_place *at, const struct value *value, uint64_t *out)
 {
-    if (json_object_is_type(value, json_type_int)) {
-        int64_t as_signed = json_object_get_int64(value);
-        *out = as_signed < 0 ? (uint64_t)as_signed : json_object_get_uint64(value);
+    if (value->type == VALUE_INT) {
+        *out = value->negative ? 0 - value->integer : value->integer;
         return true;
     }
-    struct sl_str text;
-    if (!json_object_is_type(value, json_type_string))
+    if (value->type != VALUE_STRING)
         return schema_mismatch(s, at, value, "an integer or a string with a hexadecimal number");
-    text = (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)};
+    struct sl_str text = value->string;
     bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
     struct sl_str digits = hex ? (struct sl_str){text.data + 2, text.size - 2} : text;
     if (!parse_digits(digits, hex ? 16 : 10, out))
-        return schema_fail(s, at, "invalid number \"%.40s\", expected decimal digits or 0x and hexadecimal ones",
+        return schema_fail(s, at, value, "invalid number \"%.40s\", expected decimal digits or 0x and hexadecimal ones",
                            text.data);
     return true;
 }
 
-static bool read_unsigned(struct schema *s, const struct schema_place *at, struct json_object *value, uint64_t max,
+static bool read_unsigned(struct schema *s, const struct schema_place *at, const struct value *value, uint64_t max,
                           struct opt_u64 *out)
 {
     const char *expected = max == UINT32_MAX ? "u32" : "u64";
-    if (!json_object_is_type(value, json_type_int))
+    if (value->type != VALUE_INT)
         return schema_mismatch(s, at, value, expected);
-    if (json_object_get_int64(value) < 0 || json_object_get_uint64(value) > max)
-        return schema_fail(s, at, "invalid value: integer out of range, expected %s", expected);
-    *out = (struct opt_u64){true, json_object_get_uint64(value)};
+    if (value->negative || value->integer > max)
+        return schema_fail(s, at, value, "invalid value: integer out of range, expected %s", expected);
+    *out = (struct opt_u64){true, value->integer};
     return true;
 }
 
 /* ---- objects ---- */
-static bool read_field(struct schema *s, const struct schema_place *at, struct json_object *value,
+static bool read_field(struct schema *s, const struct schema_place *at, const struct value *value,
                        const struct field *field, void *out)
 {
     switch (field->type) {
@@ -122,56 +122,53 @@ static bool read_field(struct schema *s, const struct schema_place *at, struct j
     case FIELD_U64: return read_unsigned(s, at, value, UINT64_MAX, out);
     case FIELD_U32: return read_unsigned(s, at, value, UINT32_MAX, out);
     case FIELD_BOOL:
-        if (!json_object_is_type(value, json_type_boolean))
+        if (value->type != VALUE_BOOL)
             return schema_mismatch(s, at, value, "a boolean");
-        *(enum opt_bool *)out = json_object_get_boolean(value) ? BOOL_TRUE : BOOL_FALSE;
+        *(enum opt_bool *)out = value->boolean ? BOOL_TRUE : BOOL_FALSE;
         return true;
     case FIELD_CUSTOM: return field->read(s, at, value, out);
     }
     return false;
 }
 
-bool schema_object(struct schema *s, const struct schema_place *at, struct json_object *value,
+bool schema_object(struct schema *s, const struct schema_place *at, const struct value *value,
                    const struct field *fields, void *out)
 {
-    if (!json_object_is_type(value, json_type_object))
+    if (value->type != VALUE_MAP)
         return schema_mismatch(s, at, value, "a map");
     uint64_t seen = 0;
-    for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = entry->next) {
-        const char *key = lh_entry_k(entry);
-        struct json_object *member = lh_entry_v(entry);
+    for (size_t k = 0; k < value->count; k++) {
         size_t i = 0;
-        while (fields[i].key && strcmp(fields[i].key, key) != 0)
+        while (fields[i].key && !sl_str_equal(sl_str(fields[i].key), value->keys[k]))
             i++;
-        if (!fields[i].key || !member)
+        if (!fields[i].key || value->items[k].type == VALUE_NULL)
             continue;
         struct schema_place place = {at, fields[i].key, 0};
         seen |= (uint64_t)1 << i;
-        if (!read_field(s, &place, member, &fields[i], (char *)out + fields[i].offset))
+        if (!read_field(s, &place, &value->items[k], &fields[i], (char *)out + fields[i].offset))
             return false;
     }
     for (size_t i = 0; fields[i].key; i++)
         if (fields[i].required && !(seen >> i & 1))
-            return schema_fail(s, at, "missing field `%s`", fields[i].key);
+            return schema_fail(s, at, value, "missing field `%s`", fields[i].key);
     return true;
 }
 
-bool schema_array(struct schema *s, const struct schema_place *at, struct json_object *value, size_t item_size,
-                  bool (*read)(struct schema *s, const struct schema_place *at, struct json_object *value, void *out),
+bool schema_array(struct schema *s, const struct schema_place *at, const struct value *value, size_t item_size,
+                  bool (*read)(struct schema *s, const struct schema_place *at, const struct value *value, void *out),
                   void **items, size_t *count)
 {
-    if (!json_object_is_type(value, json_type_array))
+    if (value->type != VALUE_LIST)
         return schema_mismatch(s, at, value, "a sequence");
-    size_t length = json_object_array_length(value);
-    char *array = sl_arena_zalloc(s->arena, length, item_size);
-    if (!array && length)
-        return schema_fail(s, at, "out of memory");
-    for (size_t i = 0; i < length; i++) {
+    char *array = sl_arena_zalloc(s->arena, value->count, item_size);
+    if (!array && value->count)
+        return schema_fail(s, at, value, "out of memory");
+    for (size_t i = 0; i < value->count; i++) {
         struct schema_place place = {at, NULL, i};
-        if (!read(s, &place, json_object_array_get_idx(value, i), array + i * item_size))
+        if (!read(s, &place, &value->items[i], array + i * item_size))
             return false;
     }
     *items = array;
-    *count = length;
+    *count = value->count;
     return true;
 }

@@ -9,8 +9,9 @@ enum { FEW_FRAMES = 256, SMALL_BODY = 64 * 1024 };
 
 /* ---- the body ---- */
 struct parse {
+    struct sl_arena *arena;
     struct sl_str text;
-    struct json_object *root;
+    struct value root;
     enum sl_code code;
     struct sl_error error;
 };
@@ -18,34 +19,40 @@ struct parse {
 static void parse(void *arg)
 {
     struct parse *p = arg;
-    p->code = json_parse(p->text, &p->root, &p->error);
+    p->code = value_read_json(p->arena, p->text, &p->root, &p->error);
 }
 
-static bool parse_body(struct http_exchange *x, struct job *job)
+/* NULL: the answer is set. */
+static const struct value *parse_body(struct http_exchange *x, struct job *job)
 {
     struct sl_bytes body;
+    struct parse *p = SL_ARENA_NEW(&job->arena, struct parse);
+    if (!p) {
+        http_reply_detail(x, 500, "out of memory", NULL);
+        return NULL;
+    }
     if (http_body(x, &body) != SL_OK)
-        return false;
-    struct parse p = {.text = {(const char *)body.data, body.size}};
+        return NULL;
+    p->arena = &job->arena;
+    p->text = (struct sl_str){(const char *)body.data, body.size};
     struct sl_error error;
     if (body.size <= SMALL_BODY)
-        parse(&p);
-    else if (pool_run(POOL_JSON, parse, &p, &error) != SL_OK) {
+        parse(p);
+    else if (pool_run(POOL_JSON, parse, p, &error) != SL_OK) {
         http_reply_detail(x, 503, error.message, NULL);
-        return false;
+        return NULL;
     }
-    job->root = p.root;
-    if (p.code == SL_OK)
-        return true;
-    char text[sizeof p.error.message + 64];
-    snprintf(text, sizeof text, "Failed to parse the request body as JSON: %s", p.error.message);
+    if (p->code == SL_OK)
+        return &p->root;
+    char text[sizeof p->error.message + 64];
+    snprintf(text, sizeof text, "Failed to parse the request body as JSON: %s", p->error.message);
     reply_text(x, 400, text);
-    return false;
+    return NULL;
 }
 
 struct reading {
     struct native_request *request;
-    struct json_object *root;
+    const struct value *root;
     const struct config *config;
     const char *problem;
     int status;
@@ -77,7 +84,8 @@ static void reply_problem(struct http_exchange *x, const struct reading *r)
 
 static struct native_request *read_body(struct http_exchange *x, struct job *job, struct sl_str scope)
 {
-    if (!parse_body(x, job))
+    const struct value *root = parse_body(x, job);
+    if (!root)
         return NULL;
     struct native_request *request = SL_ARENA_NEW(&job->arena, struct native_request);
     char *copy = sl_arena_strndup(&job->arena, scope.data, scope.size);
@@ -87,7 +95,7 @@ static struct native_request *read_body(struct http_exchange *x, struct job *job
     }
     request->arena = &job->arena;
     request->scope = (struct sl_str){copy, scope.size};
-    struct reading r = {.request = request, .root = job->root, .config = job->service->config};
+    struct reading r = {.request = request, .root = root, .config = job->service->config};
     struct sl_error error;
     if (x->content_length >= 0 && x->content_length <= SMALL_BODY)
         read_request(&r);
@@ -113,9 +121,18 @@ static void symbolicate(void *arg)
     native_symbolicate(step->request, step->config->max_response_frames);
 }
 
+/* About as much as the answer will take, so that a small one grows but once. */
+static size_t expected_size(const struct native_request *request)
+{
+    enum { BASE = 512, FRAME = 384, MODULE = 384, MOST = 1 << 20 };
+    size_t size = BASE + request->result_count * FRAME + request->module_count * MODULE;
+    return size < MOST ? size : MOST;
+}
+
 static void write_answer(void *arg)
 {
     struct step *step = arg;
+    sl_buf_reserve(step->answer, expected_size(step->request));
     struct json_writer w = json_writer(step->answer);
     json_object_begin(&w);
     json_key(&w, "status");

@@ -18,11 +18,19 @@ struct value {
     struct value *items;  /* VALUE_LIST: elements; VALUE_MAP: values */
     struct sl_str *keys;  /* VALUE_MAP, parallel to items */
     size_t count;
-    uint32_t line, column; /* 1-based; 0 when not known (JSON) */
+    uint32_t line, column; /* 1-based; 0 when not known (value_from_json) */
 };
 
 /* The member of a map; NULL when absent or `map` is no map. */
 struct value *value_get(const struct value *map, const char *key);
+
+/* Parses one JSON document (RFC 8259): made for requests, whose parsing is most of what a cached answer costs. The text is
+ * copied into the arena and strings are views of the copy, terminated by a NUL. Numbers keep their text in `string`. A
+ * document with more than 128 levels or 8 million values is refused. SL_MALFORMED with "<reason> at line L column C". */
+enum sl_code value_read_json(struct sl_arena *arena, struct sl_str text, struct value *root, struct sl_error *error);
+
+/* Writes a value of value_read_json as it came in. */
+void value_write(struct json_writer *w, const struct value *value);
 
 /* A copy in the arena; NULL when out of memory. */
 struct value *value_from_json(struct sl_arena *arena, struct json_object *object);

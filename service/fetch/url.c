@@ -117,8 +117,35 @@ static size_t scheme_size(const char *text)
     return strncmp(text + size, "://", 3) == 0 && text[size + 3] != '/' ? size : 0;
 }
 
+/* The plain form that nearly all sources have: http(s), a name or number, a port, a path of unreserved characters. */
+static bool is_plain(const char *text)
+{
+    static const bool path[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
+                                   ['.'] = true,         ['_'] = true,         ['~'] = true,         ['/'] = true};
+    bool scheme = strncmp(text, "http://", 7) == 0, secure = strncmp(text, "https://", 8) == 0;
+    const char *host = text + (secure ? 8 : 7), *at = host;
+    while (scheme + secure > 0 && path[(uint8_t)*at] && *at != '/')
+        at++;
+    if (scheme + secure == 0 || at == host)
+        return false;
+    if (*at == ':') {
+        char *end;
+        bool digit = at[1] >= '0' && at[1] <= '9';
+        if (!digit || strtoul(at + 1, &end, 10) > UINT16_MAX)
+            return false;
+        at = end;
+    }
+    if (*at && *at != '/')
+        return false;
+    while (path[(uint8_t)*at])
+        at++;
+    return *at == '\0';
+}
+
 bool fetch_url_valid(const char *text)
 {
+    if (is_plain(text))
+        return true;
     CURLU *url = curl_url();
     bool ok = url && scheme_size(text) && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
     curl_url_cleanup(url);

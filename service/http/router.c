@@ -5,30 +5,6 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
-static bool is_utf8(const uint8_t *at, size_t size)
-{
-    const uint8_t *end = at + size;
-    while (at < end) {
-        uint8_t c = *at;
-        if (c < 0x80) {
-            at++;
-            continue;
-        }
-        size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-        if (c < 0xC2 || c > 0xF4 || (size_t)(end - at) < length)
-            return false;
-        uint8_t low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
-        if (at[1] < low || at[1] > high)
-            return false;
-        for (size_t i = 2; i < length; i++)
-            if ((at[i] & 0xC0) != 0x80)
-                return false;
-        at += length;
-    }
-    return true;
-}
-
 bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
@@ -49,7 +25,7 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
     }
     copy[size] = '\0';
     *out = (struct sl_str){copy, size};
-    return is_utf8((const uint8_t *)copy, size);
+    return sl_str_is_utf8(*out);
 }
 
 /* ---- query ---- */

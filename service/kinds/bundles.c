@@ -44,27 +44,6 @@ static bool in_bundle(const struct sl_bundle *bundle, struct sl_str path, struct
 
 /* ---- Portable PDB ---- */
 
-/* Whether a document has this name; documents are in the order of their names. */
-static bool is_document(const struct sl_ppdb_table *table, struct sl_str wanted)
-{
-    uint32_t low = 0, high = table->document_count;
-    struct sl_buf name = {0};
-    bool found = false;
-    while (low < high && !found) {
-        uint32_t middle = low + (high - low) / 2;
-        sl_buf_clear(&name);
-        sl_ppdb_table_name(table, middle, &name);
-        int order = sl_str_compare(sl_buf_view(&name), wanted);
-        found = order == 0;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    sl_buf_free(&name);
-    return found;
-}
-
 static bool embedded_text(struct source_object *object, struct sl_arena *arena, const struct sl_ppdb_source *source,
                           struct sl_buf *out)
 {
@@ -85,8 +64,9 @@ static bool in_ppdb(struct source_object *object, struct sl_arena *arena, struct
 {
     const struct sl_ppdb_table *table = object->table->loaded;
     struct sl_ppdb_source source;
+    uint32_t document;
     *has_text = sl_ppdb_table_source(table, path, &source) && embedded_text(object, arena, &source, text);
-    return *has_text || (is_document(table, path) && sl_ppdb_links_resolve(&table->links, path, url));
+    return *has_text || (sl_ppdb_table_find(table, path, &document) && sl_ppdb_links_resolve(&table->links, path, url));
 }
 
 bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,

@@ -39,6 +39,10 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
 const struct config *kinds_config(void);
 const struct sl_object_limits *kinds_object_limits(void);
 
+/* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
+ * another kind of file, another algorithm. Pool. */
+bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
+
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
 

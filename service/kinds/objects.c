@@ -15,7 +15,7 @@ struct check {
     const struct object_id *wanted;
     enum sl_code code;
     struct sl_error error;
-    bool same_id;
+    bool same_id, same_checksum;
     char found[SL_DEBUG_ID_TEXT];
 };
 
@@ -58,6 +58,7 @@ static void check_bytes(struct check *check, struct sl_bytes bytes)
         return;
     const struct sl_object_info *info = sl_object_info(object);
     check->same_id = sl_debug_id_is_nil(&info->debug_id) || sl_object_matches(info, &wanted);
+    check->same_checksum = kinds_checksum_matches(bytes, check->wanted->debug_checksum);
     sl_debug_id_format(&info->debug_id, check->found);
     sl_object_close(object);
     if (archive.is_fat)
@@ -76,7 +77,7 @@ static void check_object(void *arg)
     sl_unmap(&mapping);
 }
 
-/* Stores with wrong ids work for their users today, so the answer stays; somebody may want to know. */
+/* Stores with wrong files work for their users today, so the answer stays; somebody may want to know. */
 static void report_mismatch(const struct object_request *request, const struct check *check)
 {
     char source[64];
@@ -84,8 +85,10 @@ static void report_mismatch(const struct object_request *request, const struct c
     memcpy(source, request->file->source->id.data, (size_t)size);
     source[size] = '\0';
     metric_add(METRIC_DOWNLOAD_ID_MISMATCH, 1, source, NULL, NULL);
-    log_info("objects", "the file's id is not the one asked for", LOG_STR("source", source),
-             LOG_SLSTR("location", request->file->location), LOG_STR("debug_id", check->found));
+    log_info("objects",
+             check->same_id ? "the file's checksum is not the one asked for" : "the file's id is not the one asked for",
+             LOG_STR("source", source), LOG_SLSTR("location", request->file->location),
+             LOG_STR("debug_id", check->found));
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
@@ -101,7 +104,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
         *error = check.error;
         return check.code;
     }
-    if (!check.same_id)
+    if (!check.same_id || !check.same_checksum)
         report_mismatch(request, &check);
     return SL_OK;
 }

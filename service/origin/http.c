@@ -4,9 +4,12 @@
 void url_add_path(struct sl_buf *url, struct sl_str text)
 {
     static const char hex[] = "0123456789ABCDEF";
+    static const bool encoded[256] = {
+        [0 ... ' '] = true, ['"'] = true,  ['#'] = true, ['%'] = true, ['<'] = true, ['>'] = true,
+        ['?'] = true,       ['\\'] = true, ['`'] = true, ['{'] = true, ['}'] = true, [0x7F ... 0xFF] = true};
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = (uint8_t)text.data[i];
-        if (c > ' ' && c < 0x7F && !strchr("\"#%<>?`{}\\", c)) {
+        if (!encoded[c]) {
             sl_buf_u8(url, c);
         } else {
             sl_buf_u8(url, '%');

@@ -1,5 +1,5 @@
 """Frames of .NET code: Portable PDBs, alone and inside of PE files, and what is none."""
-import os, struct, subprocess, zlib
+import hashlib, os, struct, subprocess, zlib
 
 from harness import Service, Upstream, equal, frames
 
@@ -245,6 +245,22 @@ def test_pe_files_with_nothing_usable_inside(work, objects):
             equal((frames(answer)[0]["status"], answer["modules"][0]["debug_status"]), ("missing", "missing"))
 
 
+def test_wrong_files_are_reported(work, objects):
+    data = program().data()
+    at = data.index(GUID)
+    checksum = "SHA256:" + hashlib.sha256(data[:at] + b"\0" * 20 + data[at + 20:]).hexdigest()
+    for changes, problem in (({"debug_checksum": checksum}, None),
+                             ({"debug_checksum": checksum[:-2].upper() + checksum[-2:]}, None),
+                             ({"debug_checksum": "SHA1:00"}, None),
+                             ({"debug_checksum": "SHA256:" + "0" * 64}, "the file's checksum is not the one asked for"),
+                             ({"debug_id": DEBUG_ID[:-1] + "0"}, "the file's id is not the one asked for")):
+        path = PATH.replace(DEBUG_ID[-1:].upper() + "ffffffff", "0ffffffff") if "debug_id" in changes else PATH
+        with Upstream({path: data}) as up, Service(work) as s:
+            equal(lines(s.symbolicate(request(up.url, [(1, 6)], **changes))), [12])
+            equal([p for p in ("checksum is not", "id is not") if p in s.logged()],
+                  [p for p in ("checksum is not", "id is not") if p in (problem or "")])
+
+
 def is_table(path):
     with open(path, "rb") as f:
         return f.read(4) == b"SLPP"
@@ -265,3 +281,12 @@ def test_tables_are_kept_on_disk(work, objects):
             f.write(b"\xff\xff")
         with Service(work, cache_dir=s.cache) as third:
             equal(lines(third.symbolicate(request(up.url, [(1, 6)]))), [12])
+
+
+def test_portable_pdbs_have_no_native_symbols(work, objects):
+    path = PATH.replace("ffffffff", f"{APPENDIX:x}")  # native modules ask with the whole id
+    with Upstream({path: program().data()}) as up, Service(work) as s:
+        answer = s.symbolicate(request(up.url, [(1, 6)], type="pe", image_addr="0x1000", image_size=4096))
+        equal(frames(answer)[0]["status"], "missing_symbol")
+        equal(answer["modules"][0]["debug_status"], "found")
+        equal(download_of(answer, path)["debug"], {"status": "ok"})

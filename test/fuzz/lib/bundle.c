@@ -73,7 +73,7 @@ static void check_lines(struct sl_str text, const struct sl_str *lines, unsigned
         if (lines[i].data < text.data || lines[i].data + lines[i].size > text.data + text.size)
             abort();
         sl_context_trim(&out, lines[i], i * 70);
-        if (!sl_utf8_valid(sl_buf_view(&out)) || out.size > 160)
+        if (!sl_str_is_utf8(sl_buf_view(&out)) || out.size > 160)
             abort();
         sl_buf_free(&out);
     }
@@ -96,7 +96,7 @@ static void read_text(struct sl_bytes bytes)
     if (sl_text_decode(bytes, &scratch, &text)) {
         struct sl_context_cursor cursor = sl_context_cursor(text);
         struct sl_context context;
-        if (!sl_utf8_valid(text))
+        if (!sl_str_is_utf8(text))
             abort();
         for (uint64_t line = 1; line < 200 && sl_context_at(&cursor, line, &context); line++) {
             check_lines(text, context.before, context.before_count);

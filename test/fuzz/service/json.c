@@ -1,4 +1,5 @@
-/* JSON in and out: what parses is written, and what was written parses to the same text again. */
+/* JSON in and out: what parses is written, and what was written parses to the same text again; both readers agree on what
+ * is JSON, and on its contents. */
 #include <stdlib.h>
 
 #include "core/duration.h"
@@ -6,6 +7,28 @@
 #include "core/value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_tree(struct sl_str text, bool good, struct sl_str written)
+{
+    struct sl_arena arena = {0};
+    struct value root;
+    struct sl_error error;
+    enum sl_code code = value_read_json(&arena, text, &root, &error);
+    if ((code == SL_OK) != good)
+        abort();
+    struct sl_buf out = {0};
+    struct json_writer w = json_writer(&out);
+    if (good) {
+        value_write(&w, &root);
+        struct value again;
+        if (value_read_json(&arena, written, &again, &error) != SL_OK)
+            abort();
+        if (value_read_json(&arena, sl_buf_view(&out), &again, &error) != SL_OK)
+            abort();
+    }
+    sl_buf_free(&out);
+    sl_arena_free(&arena);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,8 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t number;
     duration_parse(text, &number);
     size_parse(text, &number);
-    if (json_parse(text, &object, &error) != SL_OK)
+    if (json_parse(text, &object, &error) != SL_OK) {
+        check_tree(text, false, text);
         return 0;
+    }
     struct sl_buf out = {0}, second = {0};
     struct json_writer w = json_writer(&out), v = json_writer(&second);
     struct sl_arena arena = {0};
@@ -27,6 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_value(&v, again);
     if (!sl_str_equal(sl_buf_view(&out), sl_buf_view(&second)))
         abort();
+    check_tree(text, true, sl_buf_view(&out));
     json_object_put(object);
     json_object_put(again);
     sl_arena_free(&arena);

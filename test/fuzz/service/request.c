@@ -61,22 +61,23 @@ static void answer(struct native_request *request)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500};
-    struct json_object *root;
+    struct value root;
     struct sl_arena arena = {0};
     struct native_request request = {.arena = &arena, .scope = SL_STR("global")};
     const char *problem;
     int status;
     if (!file.size && !make_symcache())
         abort();
-    if (json_parse((struct sl_str){(const char *)data, size}, &root, NULL) != SL_OK)
+    if (value_read_json(&arena, (struct sl_str){(const char *)data, size}, &root, NULL) != SL_OK) {
+        sl_arena_free(&arena);
         return 0;
-    if (!native_read(&request, root, &config, &status, &problem)) {
+    }
+    if (!native_read(&request, &root, &config, &status, &problem)) {
         if (!problem || (status != 422 && status != 413))
             abort();
     } else if (native_sort_modules(&request)) {
         answer(&request);
     }
-    json_object_put(root);
     sl_arena_free(&arena);
     return 0;
 }

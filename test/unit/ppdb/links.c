@@ -94,6 +94,9 @@ static void nested_prefixes(void **state)
     expect(&links, "/a/bz", "2:z");
     expect(&links, "/a/c", "2c:");
     expect(&links, "/b", "0:/b");
+    expect(&links, "", "0:");
+    assert_true(sl_ppdb_links_resolve(&links, (struct sl_str){NULL, 0}, NULL)); /* whether, not where */
+    assert_true(sl_ppdb_links_resolve(&links, SL_STR("/a/b/c/d"), NULL));
 }
 
 static void urls_are_encoded(void **state)

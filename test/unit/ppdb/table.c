@@ -205,11 +205,13 @@ static void the_same_file_is_stored_once(void **state)
     (void)state;
     image_document(&image, "/x.cs", guid_csharp);
     image_document(&image, "/x.cs", guid_csharp);
-    image_document(&image, "/x.cs", guid_fsharp);
+    image_source(&image, image_document(&image, "/x.cs", guid_fsharp), "x");
     const struct point points[] = {{0, 1, 1}, {1, 2, 2}, {2, 3, 3}};
     add_method(points, 3);
     struct sl_ppdb_table t = table();
     assert_int_equal(t.document_count, 2);
+    struct sl_ppdb_source source;
+    assert_true(sl_ppdb_table_source(&t, SL_STR("/x.cs"), &source)); /* whichever of the two has one */
     expect(&t, 1, 0, "/x.cs:1 csharp");
     expect(&t, 1, 1, "/x.cs:2 csharp");
     expect(&t, 1, 2, "/x.cs:3 fsharp");
@@ -230,6 +232,20 @@ static void what_cannot_be_read_is_left_out(void **state)
     expect(&t, 1, 6, "/x.cs:1 csharp"); /* nothing behind the defect */
     expect(&t, 2, 0, "");
     expect(&t, 3, 0, "/x.cs:7 csharp");
+}
+
+/* A name blob of a separator and no parts. */
+static void a_document_may_have_an_empty_name(void **state)
+{
+    (void)state;
+    struct sl_ppdb_source source;
+    uint32_t row = image_document_row(&image, image_blob(&image, "/", 1), 0, 0, image_guid(&image, guid_csharp));
+    image_source(&image, row, "x");
+    const struct point points[] = {{0, 1, 1}};
+    add_method(points, 1);
+    struct sl_ppdb_table t = table();
+    expect(&t, 1, 0, ":1 csharp");
+    assert_true(sl_ppdb_table_source(&t, SL_STR(""), &source));
 }
 
 static void nothing_at_all(void **state)
@@ -265,7 +281,9 @@ static void sources_by_exact_name(void **state)
         struct sl_ppdb_source source;
         struct sl_ppdb_table_document document;
         struct sl_bytes text;
+        uint32_t id;
         snprintf(name, sizeof name, "/src/%u/file.cs", i);
+        assert_true(sl_ppdb_table_find(&t, sl_str(name), &id));
         assert_int_equal(sl_ppdb_table_source(&t, sl_str(name), &source), i % 3 != 2);
         if (i % 3 == 2)
             continue;
@@ -278,10 +296,12 @@ static void sources_by_exact_name(void **state)
         assert_memory_equal(text.data, name, text.size);
     }
     struct sl_ppdb_source source;
+    uint32_t none;
     static const char *const others[] = {"/src/0/file.c", "/src/0/file.css",  "/SRC/0/file.cs", "",
                                          "/zzz",          "\\src\\0\\file.cs"};
     for (size_t i = 0; i < 6; i++)
-        assert_false(sl_ppdb_table_source(&t, sl_str(others[i]), &source));
+        assert_false(sl_ppdb_table_source(&t, sl_str(others[i]), &source) ||
+                     sl_ppdb_table_find(&t, sl_str(others[i]), &none));
     struct sl_buf url = {0};
     assert_true(sl_ppdb_links_resolve(&t.links, SL_STR("/src/12/file.cs"), &url));
     assert_int_equal(url.size, strlen("https://h/2/file.cs"));
@@ -427,6 +447,7 @@ int main(void)
         cmocka_unit_test_teardown(every_offset_of_long_methods, drop),
         cmocka_unit_test_teardown(the_same_file_is_stored_once, drop),
         cmocka_unit_test_teardown(what_cannot_be_read_is_left_out, drop),
+        cmocka_unit_test_teardown(a_document_may_have_an_empty_name, drop),
         cmocka_unit_test_teardown(nothing_at_all, drop),
         cmocka_unit_test_teardown(sources_by_exact_name, drop),
         cmocka_unit_test_teardown(equal_input_gives_equal_bytes, drop),

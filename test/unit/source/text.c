@@ -60,9 +60,9 @@ static void every_code_point_comes_back(void **state)
         size_t at = 0, size = sl_utf8_encode(code, text);
         assert_int_equal(sl_utf8_next((struct sl_str){text, size}, &at), code);
         assert_int_equal(at, size);
-        assert_true(sl_utf8_valid((struct sl_str){text, size}));
+        assert_true(sl_str_is_utf8((struct sl_str){text, size}));
     }
-    assert_false(sl_utf8_valid(SL_STR("0123456789\x80")));
+    assert_false(sl_str_is_utf8(SL_STR("0123456789\x80")));
 }
 
 int main(void)

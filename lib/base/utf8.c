@@ -1,7 +1,6 @@
-/* Telling UTF-8 from other bytes. */
-#include "object/impl.h"
+#include "base/bytes.h"
 
-/* Length of the sequence that begins at `s`, 0 when it is not UTF-8 (RFC 3629, section 4). */
+/* Length of the sequence that begins at `s`, 0 when it is not UTF-8. */
 static size_t sequence(const uint8_t *s, size_t left)
 {
     size_t size = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
@@ -15,7 +14,7 @@ static size_t sequence(const uint8_t *s, size_t left)
     return overlong || outside ? 0 : size;
 }
 
-bool object_is_utf8(struct sl_str text)
+bool sl_str_is_utf8(struct sl_str text)
 {
     const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
     while (at < end) {
