@@ -81,9 +81,13 @@ bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struc
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object)
 {
-    *object = (struct source_object){.scope = request->scope};
+    *object = (struct source_object){.item = open_bundles_get(key->text), .scope = request->scope};
+    if (object->item)
+        return SL_OK;
     enum sl_code code = cache_get(&kind_objects, key, request, &object->item, NULL);
-    if (code == SL_OK && !object->item->loaded)
+    if (code == SL_OK && object->item->loaded)
+        open_bundles_put(key->text, object->item);
+    else if (code == SL_OK)
         code = cache_get(&kind_ppdb_caches, key, request, &object->table, NULL);
     if (code != SL_OK)
         kinds_source_release(object);

@@ -32,6 +32,10 @@ extern const struct cache_kind kind_source_files;
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void source_unload(void *loaded);
 
+/* ---- open_bundles.c: a bounded number of open bundles, by the keys of their objects. Loop thread ---- */
+struct cache_item *open_bundles_get(struct sl_str key); /* a reference; NULL when it is not there */
+void open_bundles_put(struct sl_str key, struct cache_item *item);
+
 /* Gets what kinds_source_at needs. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object) SL_SUSPENDS;

@@ -108,3 +108,4 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
 
 /* Set once at start from the configuration, which must outlive everything. */
 void kinds_init(const struct config *config);
+void kinds_close(void); /* before cache_close */

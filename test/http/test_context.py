@@ -306,3 +306,25 @@ def test_the_size_of_sources_has_a_limit(work, objects):
         body = request(objects.module(), [sent(objects, abs_path=p, lineno=1) for p in ("/big.cc", "/small.cc")],
                        sources=[source(up)])
         equal([f.get("context_line") for f in frames(s.symbolicate(body))], [None, "a" * 99])
+
+
+def test_bundles_stay_open_between_requests(work, objects):
+    """More of them than the layer in memory has handles for; each tenant has its own."""
+    count = 60
+    bundles = [bundle({"files/s": ({"path": "/a.cc"}, b"text %d\n" % n), **{
+        f"files/{i}": ({"path": f"/{n}/{i}"}, b"") for i in range(100)}}) for n in range(count)]
+    routes = {}
+    with Upstream(routes) as up, Service(work) as s:
+        modules, sent_frames = [], []
+        for n, data in enumerate(bundles):
+            identity = f"{n:032x}"
+            routes[f"/{identity[:2]}/{identity[2:]}.src.zip"] = data
+            modules.append({"type": "elf", "code_id": identity, "debug_id": identity, "image_addr": hex((n + 1) << 32)})
+            sent_frames.append({"instruction_addr": hex((n + 1) << 32), "abs_path": "/a.cc", "lineno": 1})
+        body = {"stacktraces": [{"frames": sent_frames}], "modules": modules, "sources": [source(up)]}
+        for scope in ("one", "two", "one"):
+            lines = [f["context_line"] for f in frames(s.symbolicate(body, f"?scope={scope}"))]
+            equal(lines, [f"text {n}" for n in range(count)])
+        equal({up.hits[path] for path in routes}, {2})
+        routes.clear()  # and what was got once is not asked for again
+        equal([f["context_line"] for f in frames(s.symbolicate(body, "?scope=two"))], lines)
