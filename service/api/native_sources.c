@@ -6,10 +6,12 @@
 
 #include "api/native.h"
 #include "api/scraping.h"
+#include "core/log.h"
 #include "core/pool.h"
 #include "source/text.h"
 
 enum { MAX_DOWNLOADS_AT_ONCE = 32 };
+static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of text out of objects, per request */
 
 struct place { /* a frame and where its line is */
     struct native_result_frame *frame;
@@ -38,6 +40,7 @@ struct sourcing {
     struct place *places;
     size_t count;
     struct sl_buf text, decoded, url, line;
+    uint64_t work;
 };
 
 /* ---- which lines ---- */
@@ -188,6 +191,21 @@ static void queue(struct sourcing *s, const struct native_link *link)
     s->request->links = queued;
 }
 
+/* As kinds_source_at, as long as the request has not cost too much. */
+static bool ask(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
+{
+    uint64_t before = object->work;
+    sl_buf_clear(&s->text);
+    sl_buf_clear(&s->url);
+    if (s->work > max_work)
+        return false;
+    bool known = kinds_source_at(object, s->request->arena, path, &s->text, has_text, &s->url);
+    s->work += object->work - before;
+    if (s->work > max_work)
+        log_warn("sources", "no more source text is read for this request", LOG_U64("bytes", s->work));
+    return known;
+}
+
 /* The first text of the module's objects counts; without one, the links. */
 static void resolve(struct sourcing *s, struct place *places, size_t count)
 {
@@ -196,9 +214,7 @@ static void resolve(struct sourcing *s, struct place *places, size_t count)
     bool known = false;
     for (size_t i = 0; i < sources->count && !s->request->out_of_memory; i++) {
         bool has_text = false;
-        sl_buf_clear(&s->text);
-        sl_buf_clear(&s->url);
-        if (!kinds_source_at(&sources->objects[i], s->request->arena, places->path, &s->text, &has_text, &s->url))
+        if (!ask(s, &sources->objects[i], places->path, &has_text))
             continue;
         struct sl_str url = scraping_url(s->request->arena, sl_buf_view(&s->url));
         known = known || has_text || s->url.size;

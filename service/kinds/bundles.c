@@ -3,6 +3,7 @@
 #include "kinds/impl.h"
 
 #include "source/bundle.h"
+#include "source/zip.h"
 
 /* Larger texts are no source that somebody reads. */
 enum { MAX_TEXT = 64 << 20 };
@@ -30,10 +31,13 @@ static uint64_t max_size(void)
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 
-static bool in_bundle(const struct sl_bundle *bundle, struct sl_str path, struct sl_buf *text, bool *has_text,
+static bool in_bundle(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                       struct sl_buf *url)
 {
+    const struct sl_bundle *bundle = object->item->loaded;
     const struct sl_bundle_file *file = sl_bundle_by_path(bundle, path);
+    if (file && file->entry && file->entry->size <= max_size())
+        object->work += file->entry->size;
     *has_text = file && sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
     if (*has_text) {
         sl_buf_str(url, file->url);
@@ -49,6 +53,7 @@ static bool embedded_text(struct source_object *object, struct sl_arena *arena, 
 {
     struct sl_arena scratch = {0};
     struct sl_bytes text;
+    object->work += source->size <= max_size() ? source->size : 0;
     if (!object->ppdb.data && kinds_portable_pdb(object->item->mapping.bytes, arena, &object->ppdb, NULL) != SL_OK)
         return false;
     bool good = sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
@@ -73,7 +78,7 @@ bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struc
                      bool *has_text, struct sl_buf *url)
 {
     return object->table ? in_ppdb(object, arena, path, text, has_text, url)
-                         : in_bundle(object->item->loaded, path, text, has_text, url);
+                         : in_bundle(object, path, text, has_text, url);
 }
 
 /* ---- opening ---- */

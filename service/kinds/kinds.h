@@ -57,6 +57,7 @@ struct source_object {
     struct cache_item *table; /* reference: look-up table of the Portable PDB that it is or holds; NULL of a bundle */
     struct sl_bytes ppdb;     /* that Portable PDB, once it was needed */
     struct sl_str scope;      /* of its entries: origin_scope */
+    uint64_t work;            /* bytes that kinds_source_at inflated or copied so far, whatever came of it */
 };
 void kinds_source_release(struct source_object *object);
 

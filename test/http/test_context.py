@@ -6,11 +6,11 @@ import test_dotnet as dotnet
 from harness import Service, Upstream, equal, frames, http_source, request
 
 
-def bundle(files, **manifest):
+def bundle(files, level=None, **manifest):
     """A source bundle. `files`: entry name to (description, contents)."""
     out = io.BytesIO()
     out.write(b"SYSB\2\0\0\0")
-    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED, compresslevel=level) as archive:
         for name, (_, contents) in files.items():
             archive.writestr(name, contents)
         archive.writestr("manifest.json", json.dumps({"files": {n: d for n, (d, _) in files.items()}, **manifest}))
@@ -328,3 +328,15 @@ def test_bundles_stay_open_between_requests(work, objects):
         equal({up.hits[path] for path in routes}, {2})
         routes.clear()  # and what was got once is not asked for again
         equal([f["context_line"] for f in frames(s.symbolicate(body, "?scope=two"))], lines)
+
+
+def test_a_request_inflates_no_more_than_a_gigabyte(work, objects):
+    """Files of 60 MiB that compress to next to nothing."""
+    count = 20
+    data = bundle({f"files/{n}": ({"path": f"/{n:02}.cc"}, b"line\n" + b" " * (60 << 20)) for n in range(count)}, 1)
+    with Upstream(paths(objects, **{".src.zip": data})) as up, Service(work) as s:
+        body = request(objects.module(), [sent(objects, abs_path=f"/{n:02}.cc", lineno=1) for n in range(count)],
+                       sources=[source(up)])
+        got = [f.get("context_line") for f in frames(s.symbolicate(body))]
+        equal((got[0], got[16], got[-1]), ("line", "line", None))
+        assert "no more source text" in s.logged()
