@@ -21,5 +21,7 @@
 #include "function/function.h"
 #include "function/path.h"
 #include "id/id.h"
+#include "object/archive.h"
 #include "object/object.h"
+#include "ppdb/table.h"
 #include "symcache/symcache.h"

@@ -10,12 +10,11 @@ void sl_buf_free(struct sl_buf *buf)
     *buf = (struct sl_buf){0};
 }
 
-bool sl_buf_reserve(struct sl_buf *buf, size_t size)
+/* The slow part of sl_buf_reserve. */
+bool sl_buf_grow(struct sl_buf *buf, size_t size)
 {
     if (buf->failed)
         return false;
-    if (size <= buf->capacity - buf->size)
-        return true;
     size_t need, capacity = buf->capacity ? buf->capacity + buf->capacity / 2 : 256;
     if (__builtin_add_overflow(buf->size, size, &need)) {
         buf->failed = true;
@@ -31,14 +30,6 @@ bool sl_buf_reserve(struct sl_buf *buf, size_t size)
     buf->data = data;
     buf->capacity = capacity;
     return true;
-}
-
-void sl_buf_add(struct sl_buf *buf, const void *data, size_t size)
-{
-    if (size && sl_buf_reserve(buf, size)) {
-        memcpy(buf->data + buf->size, data, size);
-        buf->size += size;
-    }
 }
 
 void sl_buf_cstr(struct sl_buf *buf, const char *text)

@@ -17,10 +17,22 @@ static inline void sl_buf_clear(struct sl_buf *buf)
     buf->size = 0;
 }
 
-/* Room for `size` more bytes; false when out of memory. */
-bool sl_buf_reserve(struct sl_buf *buf, size_t size);
+bool sl_buf_grow(struct sl_buf *buf, size_t size);
 
-void sl_buf_add(struct sl_buf *buf, const void *data, size_t size);
+/* Room for `size` more bytes; false when out of memory. */
+static inline bool sl_buf_reserve(struct sl_buf *buf, size_t size)
+{
+    return (size <= buf->capacity - buf->size && !buf->failed) || sl_buf_grow(buf, size);
+}
+
+static inline void sl_buf_add(struct sl_buf *buf, const void *data, size_t size)
+{
+    if (size && sl_buf_reserve(buf, size)) {
+        memcpy(buf->data + buf->size, data, size);
+        buf->size += size;
+    }
+}
+
 static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s)
 {
     sl_buf_add(buf, s.data, s.size);

@@ -3,6 +3,7 @@
 
 #include "api/impl.h"
 #include "api/native.h"
+#include "core/metrics.h"
 
 /* Fewer frames than this are worked on by the loop itself. */
 enum { FEW_FRAMES = 256, SMALL_BODY = 64 * 1024 };
@@ -187,10 +188,30 @@ static enum sl_code work(struct job *job, struct native_request *request, struct
     return do_step(write_answer, &step, request->result_count, error);
 }
 
+static void count(const struct native_request *request)
+{
+    size_t frames[FRAME_STATUSES] = {0};
+    const char *platform = "unknown";
+    for (size_t i = 0; i < request->module_count; i++) {
+        const struct native_module *module = &request->modules[i];
+        if (module->id.type != OBJECT_UNKNOWN && strcmp(platform, "unknown") == 0)
+            platform = object_type_name(module->id.type);
+        metric_add(METRIC_MODULES, 1, object_type_name(module->id.type), "debug", native_module_status(module));
+    }
+    for (size_t t = 0; t < request->trace_count; t++)
+        for (size_t i = 0; i < request->results[t].count; i++)
+            frames[request->results[t].frames[i].status]++;
+    for (size_t i = 0; i < FRAME_STATUSES; i++)
+        if (frames[i])
+            metric_add(METRIC_FRAMES, frames[i], "symbolicate", platform, native_frame_status((enum native_status)i));
+}
+
 static enum sl_code run(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
     enum sl_code code = work(job, request, error);
+    if (code == SL_OK)
+        count(request);
     native_release(request);
     return code;
 }

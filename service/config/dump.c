@@ -1,6 +1,7 @@
 /* The effective configuration as YAML, by the same table that reads it. */
 #include "config/impl.h"
 #include "core/duration.h"
+#include "origin/origin.h"
 
 struct dump {
     const struct config *config;
@@ -64,6 +65,7 @@ static uint64_t number_of(const struct config *config, const struct key *key)
     case KEY_WORD:
     case KEY_TEXTS:
     case KEY_STRINGS:
+    case KEY_PAIRS:
     case KEY_SOURCES: break;
     }
     return 0;
@@ -95,6 +97,20 @@ static void list_value(struct dump *d, const struct key *key)
     sl_buf_u8(d->out, ']');
 }
 
+static void pairs_value(struct dump *d, const struct key *key)
+{
+    const struct unc_mapping *pairs = *(struct unc_mapping *const *)field_at(d->config, key->offset);
+    size_t count = *(const size_t *)field_at(d->config, key->count_offset);
+    sl_buf_u8(d->out, '{');
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_cstr(d->out, i ? ", " : "");
+        quoted(d, pairs[i].prefix);
+        sl_buf_cstr(d->out, ": ");
+        quoted(d, pairs[i].directory);
+    }
+    sl_buf_u8(d->out, '}');
+}
+
 static void string_value(struct dump *d, const char *text)
 {
     if (text)
@@ -112,6 +128,7 @@ static void row_value(struct dump *d, const struct key *key)
     case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset)); break;
     case KEY_TEXTS:
     case KEY_STRINGS: list_value(d, key); break;
+    case KEY_PAIRS: pairs_value(d, key); break;
     case KEY_UNSIGNED:
     case KEY_COUNT:
     case KEY_SIZE:

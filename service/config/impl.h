@@ -70,6 +70,7 @@ enum key_type {
     KEY_ENUM,     /* int, index in `words` */
     KEY_TEXTS,    /* list of struct sl_str, and its length */
     KEY_STRINGS,  /* list of const char *, and its length */
+    KEY_PAIRS,    /* map of texts as a list of struct unc_mapping, and its length */
     KEY_SOURCES,
 };
 

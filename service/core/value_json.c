@@ -115,10 +115,11 @@ static bool read_string(struct parser *p, struct sl_str *out)
     static const bool special[256] = {['"'] = true, ['\\'] = true, [0 ... 0x1F] = true};
     char *start = ++p->at, *to = start;
     bool plain = true;
+    uint8_t seen = 0; /* all bits of all bytes: ASCII needs no further look */
     for (;;) {
         char *from = p->at;
-        while (!special[(uint8_t)*p->at])
-            p->at++;
+        for (; !special[(uint8_t)*p->at]; p->at++)
+            seen |= (uint8_t)*p->at;
         if (plain)
             to = p->at;
         else
@@ -132,7 +133,7 @@ static bool read_string(struct parser *p, struct sl_str *out)
             return false;
     }
     *out = (struct sl_str){start, (size_t)(to - start)};
-    if (!sl_str_is_utf8(*out))
+    if ((seen & 0x80) && !sl_str_is_utf8(*out))
         return fail(p, "invalid UTF-8");
     p->at++;
     *to = '\0'; /* at most where the closing quote was */
@@ -279,7 +280,7 @@ static bool read_word(struct parser *p, const char *word)
 {
     size_t size = strlen(word);
     if (strncmp(p->at, word, size) != 0)
-        return fail(p, p->at == p->end ? "expected a value but the document ends" : "expected a value");
+        return fail(p, "expected a value");
     p->at += size;
     return true;
 }
@@ -306,7 +307,7 @@ static bool read_value(struct parser *p, struct value *out, unsigned level)
     }
     if (*p->at == '-' || is_digit(*p->at))
         return read_number(p, out);
-    return read_word(p, "a value");
+    return fail(p, p->at == p->end ? "expected a value but the document ends" : "expected a value");
 }
 
 enum sl_code value_read_json(struct sl_arena *arena, struct sl_str text, struct value *root, struct sl_error *error)

@@ -59,11 +59,13 @@ bool fetch_address_reserved(const struct sockaddr *address)
     return !network_sockaddr(address, bytes) || address_reserved(bytes);
 }
 
-static bool refused(const uint8_t bytes[16], bool trusted)
+static bool refused(const uint8_t bytes[16], enum driver_pool pool)
 {
+    if (pool == DRIVER_OWN)
+        return false;
     if (address_metadata(bytes))
         return true;
-    if (trusted || fetch_state.options.connect_to_reserved_ips || !address_reserved(bytes))
+    if (pool == DRIVER_TRUSTED || fetch_state.options.connect_to_reserved_ips || !address_reserved(bytes))
         return false;
     for (size_t i = 0; i < fetch_state.allowed_count; i++)
         if (network_holds(&fetch_state.allowed[i], bytes))
@@ -81,24 +83,24 @@ static bool is_proxy(const struct sockaddr *address, const uint8_t bytes[16])
     return false;
 }
 
-bool address_refused(const struct sockaddr *address, bool trusted)
+bool address_refused(const struct sockaddr *address, enum driver_pool pool)
 {
     uint8_t bytes[16];
-    return !network_sockaddr(address, bytes) || (refused(bytes, trusted) && !is_proxy(address, bytes));
+    return !network_sockaddr(address, bytes) || (refused(bytes, pool) && !is_proxy(address, bytes));
 }
 
 /* The connection's address is checked anyway, but with a proxy that is the proxy's. */
-bool address_host_refused(const char *host, bool trusted)
+bool address_host_refused(const char *host, enum driver_pool pool)
 {
     struct sl_str name = sl_str(host);
     if (sl_str_ends(name, SL_STR(".")))
         name.size--;
     if (sl_str_equal_nocase(name, SL_STR("metadata.google.internal")))
-        return true;
+        return pool != DRIVER_OWN;
     if (name.size >= 2 && name.data[0] == '[') {
         const char *end = memchr(name.data, '%', name.size); /* a zone (RFC 6874) */
         name = (struct sl_str){name.data + 1, end ? (size_t)(end - name.data) - 1 : name.size - 2};
     }
     uint8_t bytes[16];
-    return network_address(name, bytes) && refused(bytes, trusted);
+    return network_address(name, bytes) && refused(bytes, pool);
 }

@@ -1,5 +1,7 @@
 /* fetch_get: one download from the deny list to the finished file. */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/duration.h"
@@ -171,7 +173,9 @@ static uint64_t coded_limit(uint64_t max_size)
 static enum verdict judge(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
-    if (redirects(t->status) && t->location && !(t->status == 302 && strcmp(e->hop->host, "dev.azure.com") == 0))
+    const struct fetch_request *request = e->download->request;
+    if (redirects(t->status) && t->location && !request->method && !request->own &&
+        !(t->status == 302 && strcmp(e->hop->host, "dev.azure.com") == 0))
         return REDIRECT;
     if (t->status == 416 && e->ranged)
         return WITHOUT_RANGE;
@@ -205,9 +209,12 @@ static enum body_action decide(struct transfer *t)
 
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error)
 {
+    const struct fetch_request *request = e->download->request;
     long status = e->transfer.status;
     if (status == 429 || status == 503)
         e->download->retry_after_s = e->transfer.retry_after_s;
+    if (request->refused)
+        return request->refused(request->arg, (int)status, sl_buf_view(&e->download->explanation), error);
     if (status == 401 || status == 403)
         return sl_fail(error, SL_PERMISSION_DENIED, "%ld %s", status, status_reason((int)status));
     if (status == 302)
@@ -226,12 +233,16 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     t->url = e->hop->url;
     t->user = e->hop->user;
     t->password = e->hop->password;
-    t->trusted = d->request->trusted;
+    t->pool = d->request->own ? DRIVER_OWN : d->request->trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
+    t->method = d->request->method;
+    t->body = secret_open(d->request->body);
+    sl_buf_clear(&d->explanation);
+    t->discarded = d->request->refused ? &d->explanation : NULL;
     t->accept_invalid_certs = d->request->accept_invalid_certs;
     t->fd = d->fd;
     t->arg = e;
     t->events = &d->events;
-    if (address_host_refused(e->hop->host, t->trusted)) {
+    if (address_host_refused(e->hop->host, t->pool)) {
         metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
         return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
     }
@@ -335,10 +346,18 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
 
 static enum sl_code attempt(struct download *d, struct sl_error *error)
 {
-    struct hops hops = {.now = d->first, .ranged = true};
+    const struct fetch_request *request = d->request;
+    struct hops hops = {.now = d->first, .ranged = !request->whole && !request->method};
     struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
     d->coding = CODING_IDENTITY;
     d->retry_after_s = -1;
+    if (request->sign) {
+        const char *url = request->sign(request->arg, d->arena);
+        if (!url)
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+        if (hop_parse(d->arena, url, &hops.now, error) != SL_OK)
+            return error->code;
+    }
     if (ftruncate(d->fd, 0) != 0 || lseek(d->fd, 0, SEEK_SET) != 0)
         return sl_fail(error, SL_INTERNAL, "cannot empty the downloaded file");
     metric_add(METRIC_DOWNLOAD_ATTEMPTS, 1, d->request->source, NULL, NULL);
@@ -438,6 +457,22 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_INTERNAL)
         log_info("fetch", "download failed", LOG_STR("source", request->source), LOG_URL("url", request->url),
                  LOG_ERR(error));
+    sl_buf_free(&d.explanation);
     sl_arena_free(&arena);
     return code;
+}
+
+enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error)
+{
+    char piece[4096];
+    int fd = memfd_create("answer", MFD_CLOEXEC);
+    if (fd < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot make a file in memory: %s", strerror(errno));
+    enum sl_code code = fetch_get(request, fd, error);
+    off_t at = 0;
+    for (ssize_t n; code == SL_OK && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)
+        sl_buf_add(body, piece, (size_t)n);
+    explicit_bzero(piece, sizeof piece);
+    close(fd);
+    return code == SL_OK && body->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : code;
 }

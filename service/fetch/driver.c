@@ -179,6 +179,8 @@ void driver_close(void)
 void fetch_init(const struct fetch_options *options)
 {
     fetch_state = (struct fetch_state){.options = *options};
+    const char *ca_file = getenv("SSL_CERT_FILE");
+    fetch_state.ca_file = ca_file && *ca_file ? ca_file : NULL;
     if (!fetch_state.options.split_size)
         fetch_state.options.split_size = 128u << 20;
     if (options->allowed_reserved_network_count)

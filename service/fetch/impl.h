@@ -15,6 +15,7 @@ struct fetch_state {
     struct fetch_options options;
     struct network *allowed; /* allowed_reserved_networks */
     size_t allowed_count;
+    const char *ca_file; /* SSL_CERT_FILE of the environment, else NULL */
     struct proxy {
         struct network address;
         uint16_t port;
@@ -23,8 +24,8 @@ struct fetch_state {
 };
 extern struct fetch_state fetch_state;
 
-/* ---- driver.c: two pools of connections, so that no connection made for a trusted request serves another ---- */
-enum driver_pool { DRIVER_RESTRICTED, DRIVER_TRUSTED, DRIVER_POOLS };
+/* ---- driver.c: pools of connections, so that no connection made for a trusted request serves another ---- */
+enum driver_pool { DRIVER_RESTRICTED, DRIVER_TRUSTED, DRIVER_OWN, DRIVER_POOLS };
 void driver_init(void);
 void driver_close(void);
 bool driver_add(enum driver_pool pool, CURL *easy);
@@ -48,7 +49,11 @@ struct transfer {
     const char *url;
     struct curl_slist *headers;
     const char *user, *password; /* NULL = none */
-    bool trusted, accept_invalid_certs;
+    enum driver_pool pool;
+    bool accept_invalid_certs;
+    const char *method; /* NULL = GET */
+    struct sl_str body;
+    struct sl_buf *discarded; /* where a body that is not stored goes; NULL = nowhere */
     int fd;
     uint64_t offset, limit;                         /* where the body goes; more than `limit` bytes fail it */
     struct time_limit head;                         /* for the answer's head */
@@ -70,7 +75,7 @@ struct transfer {
     CURL *easy;
     struct transfer *next_gone, **gone_link; /* gone_link not NULL: in the list of transfer_go_on */
     enum body_action action;
-    uint64_t discarded;
+    uint64_t discarded_bytes;
     char curl_error[CURL_ERROR_SIZE];
 };
 
@@ -120,6 +125,7 @@ struct download {
     struct time_limit limit; /* of the whole */
     struct fiber_wait_list events;
     struct hop first;
+    struct sl_buf explanation; /* the body of an answer with an error status, if the request has a use for it */
     /* of the latest attempt */
     enum coding coding;
     int64_t retry_after_s; /* of a 429 or 503; else -1 */
@@ -140,7 +146,7 @@ struct exchange {
 enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
                             struct sl_error *error);
 void exchange_end(struct exchange *e);
-/* The error of an answer's status: the table of HTTP sources. */
+/* The error of an answer's status: the table of HTTP sources, unless the request knows better. */
 enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);
 bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_error *error);
 
@@ -150,8 +156,8 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error) SL_SUSPEN
 
 /* ---- address.c ---- */
 /* Whether a connection to the address, or a URL that names it, is refused. */
-bool address_refused(const struct sockaddr *address, bool trusted);
-bool address_host_refused(const char *host, bool trusted);
+bool address_refused(const struct sockaddr *address, enum driver_pool pool);
+bool address_host_refused(const char *host, enum driver_pool pool);
 bool address_reserved(const uint8_t bytes[16]);
 bool address_metadata(const uint8_t bytes[16]);
 

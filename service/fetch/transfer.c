@@ -17,7 +17,7 @@ enum { DISCARD_MAX = 64 * 1024, RECEIVE_BUFFER = 64 * 1024 };
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = arg;
-    if (address_refused(&address->addr, t->trusted)) {
+    if (address_refused(&address->addr, t->pool)) {
         t->restricted = true;
         metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
         return CURL_SOCKET_BAD;
@@ -124,8 +124,10 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
     struct transfer *t = arg;
     t->last_progress_ms = loop_now_ms();
     if (t->action == BODY_DISCARD) {
-        t->discarded += size;
-        return t->discarded <= DISCARD_MAX ? size : 0;
+        t->discarded_bytes += size;
+        if (t->discarded)
+            sl_buf_add(t->discarded, data, size);
+        return t->discarded_bytes <= DISCARD_MAX ? size : 0;
     }
     if (t->action == BODY_STOP || !t->head_complete)
         return 0;
@@ -173,15 +175,19 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_USERNAME, t->user);
         curl_easy_setopt(c, CURLOPT_PASSWORD, t->password ? t->password : "");
     }
+    if (t->method) {
+        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, t->method);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->body.data ? t->body.data : "");
+    }
+    if (t->pool == DRIVER_OWN)
+        curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+    if (fetch_state.ca_file)
+        curl_easy_setopt(c, CURLOPT_CAINFO, fetch_state.ca_file);
     if (t->accept_invalid_certs) {
         curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-}
-
-static enum driver_pool pool_of(const struct transfer *t)
-{
-    return t->trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
 }
 
 bool transfer_start(struct transfer *t)
@@ -192,7 +198,7 @@ bool transfer_start(struct transfer *t)
     if (!t->easy)
         return false;
     set_options(t);
-    if (driver_add(pool_of(t), t->easy))
+    if (driver_add(t->pool, t->easy))
         return true;
     curl_easy_cleanup(t->easy);
     t->easy = NULL;
@@ -255,7 +261,7 @@ void transfer_end(struct transfer *t)
     t->done = true;
     leave_gone(t);
     if (t->easy) {
-        driver_remove(pool_of(t), t->easy);
+        driver_remove(t->pool, t->easy);
         curl_easy_cleanup(t->easy);
     }
     t->easy = NULL;

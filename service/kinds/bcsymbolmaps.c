@@ -76,27 +76,38 @@ static struct object_request *keep_request(const struct auxiliary_search *search
     return request;
 }
 
+static enum sl_code first_of(const struct auxiliary_search *search, const struct object_id *id,
+                             const struct listing *listing, const struct cache_kind *kind,
+                             struct object_request **found, struct cache_item **item)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        struct cache_key key;
+        *found = keep_request(search, id, &listing->files[i]);
+        if (!*found || !object_request_key(*found, search->arena, &key))
+            return SL_INTERNAL;
+        enum sl_code code = cache_get(kind, &key, *found, item, NULL);
+        if (code == SL_OK || code == SL_CANCELLED)
+            return code;
+    }
+    return SL_NOT_FOUND;
+}
+
 enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct object_id *id, enum file_type type,
                             const struct cache_kind *kind, struct object_request **found, struct cache_item **item)
 {
-    for (size_t s = 0; s < search->source_count; s++) {
-        struct remote_file *files = NULL;
-        size_t count = 0;
-        if (origin_list(&search->sources[s], search->scope, id, &type, 1, search->arena, &files, &count, NULL) ==
-            SL_CANCELLED)
-            return SL_CANCELLED;
-        for (size_t i = 0; i < count; i++) {
-            struct cache_key key;
-            *found = keep_request(search, id, &files[i]);
-            if (!*found || !object_request_key(*found, search->arena, &key))
-                return SL_INTERNAL;
-            enum sl_code code = cache_get(kind, &key, *found, item, NULL);
-            if (code == SL_OK || code == SL_CANCELLED)
-                return code;
-        }
-    }
-    *found = NULL;
-    return SL_NOT_FOUND;
+    struct listing *listings = SL_ARENA_ARRAY(search->arena, struct listing, search->source_count + 1);
+    if (!listings)
+        return SL_INTERNAL;
+    enum sl_code code =
+        list_sources(search->sources, search->source_count, search->scope, id, &type, 1, search->arena, listings);
+    if (code != SL_OK)
+        return code;
+    code = SL_NOT_FOUND;
+    for (size_t s = 0; s < search->source_count && code == SL_NOT_FOUND; s++)
+        code = first_of(search, id, &listings[s], kind, found, item);
+    if (code != SL_OK)
+        *found = NULL;
+    return code;
 }
 
 struct parse {

@@ -9,7 +9,7 @@ static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .secti
 
 const struct cache_kind *const kinds_all[] = {&kind_objects,     &kind_object_meta,  &kind_symcaches,
                                               &kind_ppdb_caches, &kind_source_files, &kind_auxdifs,
-                                              &kind_il2cpp,      &kind_diagnostics};
+                                              &kind_il2cpp,      &kind_source_index, &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 static const struct config *configured;
@@ -19,6 +19,17 @@ void kinds_init(const struct config *config)
 {
     configured = config;
     limits = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
+    struct origin_options options = {
+        .sentry_index_capacity = (size_t)config->sentry_index_capacity,
+        .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
+        .gcs_token_capacity = (size_t)config->gcs_token_capacity,
+        .s3_client_capacity = (size_t)config->s3_client_capacity,
+        .file_ptr_roots = config->file_ptr_roots,
+        .file_ptr_root_count = config->file_ptr_root_count,
+        .unc_map = config->file_ptr_unc_map,
+        .unc_map_count = config->file_ptr_unc_map_count,
+    };
+    origin_init(&options);
 }
 
 const struct config *kinds_config(void)

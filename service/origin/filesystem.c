@@ -30,6 +30,7 @@ enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file syst
 struct copy {
     const char *root, *location;
     int fd;
+    uint64_t max_size;
     enum sl_code code;
     struct sl_error *error;
 };
@@ -102,10 +103,10 @@ static void copy_work(void *arg)
         c->code = open_error(errno, c->error);
         return;
     }
-    c->code = copy_all(from, c->fd, fetch_max_size(), c->error);
+    c->code = copy_all(from, c->fd, c->max_size, c->error);
     close(from);
     if (c->code == SL_OK)
-        c->code = fetch_unwrap(c->fd, 0, c->error);
+        c->code = fetch_unwrap(c->fd, c->max_size, c->error);
 }
 
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error)
@@ -114,6 +115,7 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
     struct copy c = {.root = sl_arena_strndup(&arena, file->source->path.data, file->source->path.size),
                      .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
                      .fd = fd,
+                     .max_size = file->max_size ? file->max_size : fetch_max_size(),
                      .error = error};
     enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
     for (int i = 1; code == SL_OK; i++) {

@@ -137,7 +137,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
                                         .header_count = count,
                                         .accept_invalid_certs = source->accept_invalid_certs,
                                         .deny_list = !built_in,
-                                        .source = label};
+                                        .source = label,
+                                        .max_size = file->max_size};
         code = fetch_get(&request, fd, error);
     }
     sl_arena_free(&arena);

@@ -15,11 +15,14 @@ struct reader {
 
 static const char *join(struct reader *r, const char *key)
 {
-    size_t room = strlen(r->path) + strlen(key) + 2;
-    char *text = sl_arena_alloc(r->arena, room, 1);
-    if (text)
-        snprintf(text, room, "%s.%s", r->path, key);
-    return text ? text : key;
+    size_t path = strlen(r->path), name = strlen(key);
+    char *text = sl_arena_alloc(r->arena, path + name + 2, 1);
+    if (!text)
+        return key;
+    memcpy(text, r->path, path);
+    text[path] = '.';
+    memcpy(text + path + 1, key, name + 1);
+    return text;
 }
 
 #define BAD(r, at, key, ...) value_problem((r)->problems, (at) ? (at) : (r)->map, false, join((r), (key)), __VA_ARGS__)

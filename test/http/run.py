@@ -15,7 +15,7 @@ def collect(patterns):
     for path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "test_*.py"))):
         name = os.path.basename(path)[:-3]
         module = importlib.import_module(name)
-        for key, test in vars(module).items():
+        for key, test in list(vars(module).items()):
             title = f"{name[5:]}/{key[5:]}"
             if key.startswith("test_") and (not patterns or any(fnmatch.fnmatch(title, p) for p in patterns)):
                 yield title, test

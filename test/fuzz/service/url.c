@@ -20,7 +20,7 @@ static void parsed(struct sl_arena *arena, const struct hop *hop)
     check(hop_parse(arena, hop->url, &again, NULL) == SL_OK);
     check(hop_same_host(hop, &again));
     check(!again.user && !again.password);
-    address_host_refused(hop->host, false);
+    address_host_refused(hop->host, DRIVER_RESTRICTED);
 }
 
 static void joined(struct sl_arena *arena, const char *base, const char *location)

@@ -184,18 +184,20 @@ static void addresses(void **state)
         struct sockaddr_in6 address = {.sin6_family = AF_INET6};
         memcpy(&address.sin6_addr, bytes, 16);
         assert_int_equal(fetch_address_reserved((struct sockaddr *)&address), rows[i].reserved);
-        assert_int_equal(address_refused((struct sockaddr *)&address, false), rows[i].reserved);
-        assert_int_equal(address_refused((struct sockaddr *)&address, true), rows[i].metadata);
+        assert_int_equal(address_refused((struct sockaddr *)&address, DRIVER_RESTRICTED), rows[i].reserved);
+        assert_int_equal(address_refused((struct sockaddr *)&address, DRIVER_TRUSTED), rows[i].metadata);
         char host[64];
         snprintf(host, sizeof host, strchr(rows[i].text, ':') ? "[%s]" : "%s", rows[i].text);
-        assert_int_equal(address_host_refused(host, false), rows[i].reserved);
-        assert_int_equal(address_host_refused(host, true), rows[i].metadata);
+        assert_int_equal(address_host_refused(host, DRIVER_RESTRICTED), rows[i].reserved);
+        assert_int_equal(address_host_refused(host, DRIVER_TRUSTED), rows[i].metadata);
     }
+    assert_false(address_host_refused("169.254.170.2", DRIVER_OWN));
+    assert_false(address_host_refused("metadata.google.internal", DRIVER_OWN));
     struct sockaddr_storage other = {.ss_family = AF_UNIX};
-    assert_true(address_refused((struct sockaddr *)&other, true));
-    assert_false(address_host_refused("example.org", false));
-    assert_true(address_host_refused("METADATA.google.internal.", true));
-    assert_true(address_host_refused("[fe80::1%25eth0]", false));
+    assert_true(address_refused((struct sockaddr *)&other, DRIVER_TRUSTED));
+    assert_false(address_host_refused("example.org", DRIVER_RESTRICTED));
+    assert_true(address_host_refused("METADATA.google.internal.", DRIVER_TRUSTED));
+    assert_true(address_host_refused("[fe80::1%25eth0]", DRIVER_RESTRICTED));
 }
 
 static void allowed_networks(void **state)
@@ -203,14 +205,14 @@ static void allowed_networks(void **state)
     struct network network;
     assert_true(network_parse(SL_STR("10.1.0.0/16"), &network));
     fetch_state = (struct fetch_state){.allowed = &network, .allowed_count = 1};
-    assert_false(address_host_refused("10.1.2.3", false));
-    assert_true(address_host_refused("10.2.2.3", false));
-    assert_false(address_host_refused("[::ffff:10.1.0.1]", false));
+    assert_false(address_host_refused("10.1.2.3", DRIVER_RESTRICTED));
+    assert_true(address_host_refused("10.2.2.3", DRIVER_RESTRICTED));
+    assert_false(address_host_refused("[::ffff:10.1.0.1]", DRIVER_RESTRICTED));
     assert_true(network_parse(SL_STR("0.0.0.0/0"), &network)); /* the metadata stay out of reach */
-    assert_true(address_host_refused("169.254.169.254", false));
+    assert_true(address_host_refused("169.254.169.254", DRIVER_RESTRICTED));
     fetch_state = (struct fetch_state){.options = {.connect_to_reserved_ips = true}};
-    assert_false(address_host_refused("127.0.0.1", false));
-    assert_true(address_host_refused("169.254.169.254", false));
+    assert_false(address_host_refused("127.0.0.1", DRIVER_RESTRICTED));
+    assert_true(address_host_refused("169.254.169.254", DRIVER_RESTRICTED));
 }
 
 /* The proxy may be connected to, but nothing else at its address. */
@@ -221,10 +223,10 @@ static void the_proxy_s_address(void **state)
     fetch_state.proxies[0].address.bits = 128;
     fetch_state.proxies[0].port = 3128;
     network_sockaddr((struct sockaddr *)&proxy, fetch_state.proxies[0].address.bytes);
-    assert_false(address_refused((struct sockaddr *)&proxy, false));
-    assert_true(address_host_refused("10.0.0.1", false));
+    assert_false(address_refused((struct sockaddr *)&proxy, DRIVER_RESTRICTED));
+    assert_true(address_host_refused("10.0.0.1", DRIVER_RESTRICTED));
     proxy.sin_port = htons(80);
-    assert_true(address_refused((struct sockaddr *)&proxy, false));
+    assert_true(address_refused((struct sockaddr *)&proxy, DRIVER_RESTRICTED));
 }
 
 static int teardown(void **state)

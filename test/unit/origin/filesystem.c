@@ -156,14 +156,6 @@ static void files_behind_http(void *arg)
     server_stop(server);
 }
 
-static void kinds_that_are_not_there_yet(void *arg)
-{
-    for (enum source_type type = SOURCE_S3; type <= SOURCE_SENTRY; type++) {
-        const struct source source = {.type = type};
-        expect_error(fetch(&source, "x", NULL), SL_UNSUPPORTED, NULL);
-    }
-}
-
 static void run(void (*fn)(void *arg), uint64_t max_size)
 {
     struct fetch_options options = open_options();
@@ -185,18 +177,12 @@ static void test_files_behind_http(void **state)
 {
     run(files_behind_http, 0);
 }
-static void test_kinds_that_are_not_there_yet(void **state)
-{
-    run(kinds_that_are_not_there_yet, 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_below_the_root),
         cmocka_unit_test(test_files_up_to_the_limit),
         cmocka_unit_test(test_files_behind_http),
-        cmocka_unit_test(test_kinds_that_are_not_there_yet),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -28,7 +28,7 @@ static void expect(const struct source *source, struct object_id id, const enum 
     struct sl_error error;
     size_t found;
     struct sl_buf out = {0};
-    assert_int_equal(origin_list(source, SL_STR("global"), &id, types, count, &arena, &files, &found, &error), SL_OK);
+    assert_int_equal(origin_list(source, &id, types, count, &arena, &files, &found, &error), SL_OK);
     for (size_t i = 0; i < found; i++)
         sl_buf_printf(&out, "%s" SL_STR_FMT, i ? " " : "", SL_STR_ARG(files[i].uri));
     sl_buf_u8(&out, 0);

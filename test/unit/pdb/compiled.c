@@ -192,8 +192,8 @@ static void lines_and_inlined_calls(void **state)
         "const*):40@sample.cpp",
         "simple(signed char, unsigned char, char, wchar_t, char16_t, char32_t, short, unsigned short, int, unsigned "
         "int, long, unsigned long, long long, unsigned long long, float, double, bool, void*):41@sample.cpp",
-        "unique(int):1@second.c",
-        "second(int*):2@second.c",
+        "unique(int):3@second.c",
+        "second(int*):7@second.c",
     };
     for (size_t i = 0; i < 3; i++) {
         struct sl_buf file = {0};
