@@ -346,7 +346,8 @@ def test_sentry(work, objects):
         index = f"/files/dsyms/?_last_upload=17&debug_id={objects.debug_id}&code_id={objects.build_id}"
         paths = [p for _, _, p in web.seen]
         equal(paths[0], index)
-        equal(sorted(paths[1:]), [f"/files/dsyms/?_last_upload=17&id={i}" for i in "146"])
+        uuidmaps = f"/files/dsyms/?_last_upload=17&debug_id={objects.debug_id}"
+        equal(sorted(paths[1:]), [uuidmaps] + [f"/files/dsyms/?_last_upload=17&id={i}" for i in "146"])
         equal(sentry.headers[0], {"Authorization": "Bearer sntrys-secret", "Cookie": None, "Accept-Encoding": "identity",
                                   "Range": None})
         equal({h["Authorization"] for h in sentry.headers}, {"Bearer sntrys-secret"})
@@ -435,7 +436,7 @@ def test_sentry_index_is_asked_for_once(work, objects):
         for i in ids:
             status, _, answer = s.request("GET", f"/requests/{i}?timeout=30")
             equal((status, json.loads(answer)["modules"][0]["debug_status"]), (200, "found"))
-        equal(len(web.seen), 2)
+        equal(len(web.seen), 3)  # the index, the file, and the index of the UUID maps
 
 
 # ---- symbol stores ----
