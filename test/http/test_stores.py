@@ -352,7 +352,7 @@ def test_sentry(work, objects):
                                   "Range": None})
         equal({h["Authorization"] for h in sentry.headers}, {"Bearer sntrys-secret"})
         equal(ask(s, objects.module(), [source])[0], "found")
-        equal(len(web.seen), 4)  # all of it is remembered
+        equal(len(web.seen), 5)  # all of it is remembered
         cookies = sentry_source(web.url, id="sentry:other", token=..., cookies="session=1; a=b")
         cookies = {k: v for k, v in cookies.items() if v is not ...}
         equal(ask(s, objects.module(), [cookies])[0], "found")
