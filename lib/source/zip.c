@@ -272,7 +272,7 @@ void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_byte
         sl_fail(&writer->error, SL_UNSUPPORTED, "the archive is too large for a source bundle");
         return;
     }
-    if (!deflate_bytes(contents, &packed)) {
+    if (!deflate_bytes(contents, &packed) || !packed.data) {
         sl_fail(&writer->error, SL_INTERNAL, "out of memory");
         sl_buf_free(&packed);
         return;

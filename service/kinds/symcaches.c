@@ -127,8 +127,11 @@ static enum sl_code get(const struct cache_kind *kind, const struct object_reque
                         struct cache_item **item, struct sl_error *error)
 {
     struct cache_key key;
-    if (!object_request_key(request, arena, &key))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+    *item = NULL;
+    if (!object_request_key(request, arena, &key)) {
+        sl_fail(error, SL_INTERNAL, "out of memory");
+        return SL_INTERNAL;
+    }
     return cache_get(kind, &key, request, item, error);
 }
 
@@ -165,7 +168,7 @@ static enum sl_code convert(const struct symcache_request *request, struct sl_ar
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     const struct symcache_request *request = context;
-    struct cache_item *object;
+    struct cache_item *object = NULL;
     enum sl_code code = get(&kind_objects, &request->object, arena, &object, error);
     if (code != SL_OK)
         return code;
