@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
+#include "breakpad/breakpad.h"
 #include "demangle/demangle.h"
 #include "function/function.h"
 #include "function/path.h"

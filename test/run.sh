@@ -55,6 +55,7 @@ failed=$((failed + bad))
 [ "${ok:-0}" -gt 0 ] || failed=$((failed + 1))
 
 symloom=$build/service/cli/symloom
+suite "commands" python3 test/cli/run.py --symloom $symloom
 suite "HTTP tests" python3 test/http/run.py --symloom $symloom
 corpus=../shared/conformance
 if [ -d $corpus ]; then

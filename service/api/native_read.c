@@ -150,8 +150,9 @@ static bool read_registers(struct schema *s, const struct schema_place *at, cons
     trace->registers = SL_ARENA_ARRAY(s->arena, struct native_register, count);
     if (count && !trace->registers)
         return schema_fail(s, at, value, "out of memory");
+    trace->register_count = count;
     for (size_t i = 0; i < count; i++) {
-        struct native_register *r = &trace->registers[trace->register_count++];
+        struct native_register *r = &trace->registers[i];
         struct schema_place place = {at, value->keys[i].data, 0};
         r->name = value->keys[i];
         if (!schema_hex(s, &place, &value->items[i], &r->value))

@@ -144,6 +144,8 @@ bool schema_object(struct schema *s, const struct schema_place *at, const struct
         if (!fields[i].key || value->items[k].type == VALUE_NULL)
             continue;
         struct schema_place place = {at, fields[i].key, 0};
+        if (seen >> i & 1)
+            return schema_fail(s, at, value, "duplicate field `%s`", fields[i].key);
         seen |= (uint64_t)1 << i;
         if (!read_field(s, &place, &value->items[k], &fields[i], (char *)out + fields[i].offset))
             return false;

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/parallel.h"
-#include "object/object.h"
+#include "object/archive.h"
 #include "symcache/symcache.h"
 
 int command_run(int argc, char **argv);
@@ -15,28 +15,102 @@ int command_healthcheck(int argc, char **argv);
 int command_config(int argc, char **argv);
 int command_lookup(int argc, char **argv);
 int command_inspect(int argc, char **argv);
+int command_dump_syms(int argc, char **argv);
 
-/* ---- files.c: what the commands share ---- */
+/* `lookup` as the tools it takes the place of. */
+int command_addr2line(int argc, char **argv);
+int command_llvm_addr2line(int argc, char **argv);
+int command_llvm_symbolizer(int argc, char **argv);
+
+/* The statuses of the commands, beside 0, 1 and 2. */
+enum { STATUS_NOTHING = 3 }; /* nothing to work on: unknown format, no such object */
+
+/* ---- output.c ---- */
+
+/* Standard output. A reader that went away ends a command quietly: its status is 0; any other failing write is an error.
+ * False when nothing more can be written: the command then ends as it likes, and its status comes from output_finish. */
+bool output_write(struct sl_str text);
+bool output_flush(void);
+/* Writes what is left and returns the status to end with: `status`, or 0 or 1 when something could not be written. */
+int output_finish(int status);
+
+/* Whether standard output is to be coloured: a terminal that can, NO_COLOR, CLICOLOR_FORCE; `choice` is the value of
+ * --color ("auto", "always", "never"; may be NULL). */
+bool output_colour(const char *choice);
+
+/* A file that appears under its name when it is complete, and not at all when the program is ended before. FIFOs and
+ * devices are written as they are. */
+struct output_file {
+    int fd;
+    char path[4096], temporary[4096]; /* temporary empty: written in place */
+    struct sl_buf pending;
+    bool failed;
+};
+enum sl_code output_file_open(struct output_file *file, const char *path, struct sl_error *error);
+bool output_file_write(struct output_file *file, struct sl_str text);
+/* Publishes the file, or (`keep` false) removes it. */
+enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_error *error);
+
+/* "error: <message>", and "  caused by: <cause>" (may be NULL), on stderr. Returns `status`. */
+int report(int status, const char *message, const char *cause);
+/* The status for a file that could not be opened or read. */
+int report_status(enum sl_code code);
+
+/* ---- files.c ---- */
+
+/* How a file is opened. All may be NULL or empty. */
+struct input_options {
+    const char *arch;                      /* of a file with several objects */
+    const struct sl_object_wanted *wanted; /* ids of the object */
+    const char *const *debug_directories;  /* where debug companions are looked for, ends with NULL */
+    const char *const *dsym_hints;         /* likewise, .dSYM bundles */
+    const char *dwp, *supplementary;       /* used instead of the files beside */
+    bool find_debug;                       /* use the debug companion of a file without debug information */
+};
 
 /* A debug file or a symcache given by name, converted if need be. */
 struct input {
+    char *path;       /* of what was opened: for a .dSYM directory, the file in it */
+    char *debug_path; /* of the debug companion; NULL without one */
     struct sl_mapping mapping;
+    struct sl_buf read; /* instead of the mapping, of what is no regular file */
+    struct sl_archive archive;
     struct sl_object *object; /* NULL for a symcache */
-    struct sl_object *companions[2];
-    struct sl_mapping companion_mappings[2];
+    struct sl_object *companions[3];
+    struct sl_mapping companion_mappings[3];
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache;
+    const struct input_options *options;
 };
 
-/* Opens the file; SL_MALFORMED when it is neither. */
-enum sl_code input_open(const char *path, struct input *input, struct sl_error *error);
-/* Makes `cache` usable, converting with `jobs` threads (0 = all cores). Beside the file, `<file>.dwp`, the .dwo files
- * and the supplementary file that it names are used where they exist. */
-enum sl_code input_convert(const char *path, struct input *input, unsigned jobs, struct sl_error *error);
+/* Opens the file (`-` is standard input); `options` (may be NULL) must outlive the input. SL_MALFORMED when it is neither; SL_NOT_FOUND also when
+ * it has no object of the wanted architecture or ids, or several and none of this machine. `*input` is to be closed in any
+ * case. */
+enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
+                        struct sl_error *error);
+
+/* Only maps and opens the archive, for looking at each object in turn; `has_cache` for a symcache. */
+enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error);
+
+/* The object with the debug information: the companion where one was found, else the file itself. */
+struct sl_object *input_debug(const struct input *input);
+
+/* Streams the functions. Beside the file, `<file>.dwp`, the .dwo files and the supplementary file that it names are used
+ * where they exist. */
+enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,
+                                  struct sl_function_sink *sink, struct sl_error *error);
+
+/* Makes `cache` usable, converting with `jobs` threads (0 = all cores) and the same companions. */
+enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);
+/* Closes the object and its companions, so that another one of the archive can take its place. */
+void input_close_object(struct input *input);
 void input_close(struct input *input);
+
+/* "x86_64, arm64": the architectures of a file's objects. */
+void input_list_archs(const struct sl_archive *archive, struct sl_buf *out);
 
 /* ---- threads.c ---- */
 
-/* A sl_parallel over `jobs` threads of its own (0 = usable cores); lives as long as the process. */
+/* A sl_parallel over `jobs` threads of its own (0 = $SYMLOOM_JOBS, else usable cores); lives as long as the process. */
 const struct sl_parallel *threads_parallel(unsigned jobs);

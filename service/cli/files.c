@@ -1,44 +1,288 @@
 /* Opening debug files and symcaches by name, with the companions that lie beside them. */
 #include "cli/cli.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
-enum { COMPANION_DWP, COMPANION_DWZ };
+enum { COMPANION_DWP, COMPANION_DWZ, COMPANION_DEBUG };
 
-enum sl_code input_open(const char *path, struct input *input, struct sl_error *error)
+/* ---- choosing an object ---- */
+
+void input_list_archs(const struct sl_archive *archive, struct sl_buf *out)
+{
+    for (size_t i = 0; i < archive->count; i++) {
+        struct sl_object *object;
+        if (sl_archive_object(archive, i, NULL, &object, NULL) != SL_OK)
+            continue;
+        sl_buf_printf(out, "%s%s", out->size ? ", " : "", sl_arch_name(sl_object_info(object)->arch));
+        sl_object_close(object);
+    }
+}
+
+static bool has_arch(const struct sl_object *object, enum sl_arch wanted)
+{
+    enum sl_arch arch = sl_object_info(object)->arch;
+    return arch == wanted || (wanted != SL_ARCH_UNKNOWN && sl_arch_family(arch) == sl_arch_family(wanted) &&
+                              (wanted == SL_ARCH_ARM || wanted == SL_ARCH_ARM64));
+}
+
+static enum sl_code open_arch(struct input *input, enum sl_arch wanted, struct sl_error *error)
+{
+    const struct sl_archive *archive = &input->archive;
+    for (size_t i = 0; i < archive->count; i++) {
+        if (sl_archive_object(archive, i, NULL, &input->object, NULL) == SL_OK && has_arch(input->object, wanted))
+            return SL_OK;
+        sl_object_close(input->object);
+        input->object = NULL;
+    }
+    struct sl_buf names = {0};
+    input_list_archs(archive, &names);
+    enum sl_code code = sl_fail(error, SL_UNSUPPORTED, "no object for %s in the file, which has: " SL_STR_FMT,
+                                sl_arch_name(wanted), SL_STR_ARG(sl_buf_view(&names)));
+    sl_buf_free(&names);
+    return code;
+}
+
+static enum sl_arch host_arch(void)
+{
+    struct utsname name;
+    if (uname(&name) != 0)
+        return SL_ARCH_UNKNOWN;
+    return strcmp(name.machine, "aarch64") == 0 ? SL_ARCH_ARM64 : sl_arch_parse(sl_str(name.machine));
+}
+
+static enum sl_code open_object(struct input *input, struct sl_error *error)
+{
+    const struct input_options *o = input->options;
+    if (o && o->wanted)
+        return sl_archive_find(&input->archive, o->wanted, NULL, &input->object, NULL, error);
+    if (o && o->arch) {
+        enum sl_arch arch = sl_arch_parse(sl_str(o->arch));
+        if (arch == SL_ARCH_UNKNOWN)
+            return sl_fail(error, SL_UNSUPPORTED, "unknown architecture '%s'", o->arch);
+        return open_arch(input, arch, error);
+    }
+    if (input->archive.count == 1)
+        return sl_archive_object(&input->archive, 0, NULL, &input->object, error);
+    return open_arch(input, host_arch(), error);
+}
+
+/* ---- opening ---- */
+
+/* A .dSYM bundle keeps its file in Contents/Resources/DWARF; of several, the first by name. NULL if there is none. */
+static char *file_of_dsym(const char *directory)
+{
+    char inner[4096], *found = NULL;
+    struct dirent **names;
+    if (snprintf(inner, sizeof inner, "%s/Contents/Resources/DWARF", directory) >= (int)sizeof inner)
+        return NULL;
+    int count = scandir(inner, &names, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        if (!found && names[i]->d_name[0] != '.' && asprintf(&found, "%s/%s", inner, names[i]->d_name) < 0)
+            found = NULL;
+        free(names[i]);
+    }
+    if (count >= 0)
+        free(names);
+    return found;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Pipes and standard input are read to their end. */
+static enum sl_code read_stream(struct input *input, int fd, struct sl_error *error)
+{
+    for (;;) {
+        if (!sl_buf_reserve(&input->read, 1 << 20))
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+        ssize_t n = read(fd, input->read.data + input->read.size, 1 << 20);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return sl_fail(error, SL_INTERNAL, "cannot read %s: %s", input->path, strerror(errno));
+        if (n == 0)
+            break;
+        input->read.size += (size_t)n;
+    }
+    input->mapping.bytes = sl_buf_bytes(&input->read);
+    return SL_OK;
+}
+
+static enum sl_code read_file(struct input *input, struct sl_error *error)
+{
+    struct stat st;
+    bool standard = strcmp(input->path, "-") == 0;
+    bool stream = standard || (stat(input->path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)));
+    if (!stream)
+        return sl_map_file(input->path, &input->mapping, error);
+    int fd = standard ? STDIN_FILENO : open(input->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot open %s: %s", input->path, strerror(errno));
+    enum sl_code code = read_stream(input, fd, error);
+    if (!standard)
+        close(fd);
+    return code;
+}
+
+enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error)
 {
     *input = (struct input){0};
-    enum sl_code code = sl_map_file(path, &input->mapping, error);
+    input->path = is_directory(path) ? file_of_dsym(path) : strdup(path);
+    if (!input->path)
+        return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
+    enum sl_code code = read_file(input, error);
     if (code != SL_OK)
         return code;
-    if (sl_symcache_open(input->mapping.bytes, &input->cache, NULL) == SL_OK) {
-        input->has_cache = true;
-        return SL_OK;
-    }
-    return sl_object_open(input->mapping.bytes, NULL, &input->object, error);
+    input->has_cache = sl_symcache_open(input->mapping.bytes, &input->cache, NULL) == SL_OK;
+    return input->has_cache ? SL_OK : sl_archive_open(input->mapping.bytes, &input->archive, error);
 }
 
 static struct sl_object *open_companion(struct input *input, int which, const char *path)
 {
     struct sl_mapping *mapping = &input->companion_mappings[which];
-    if (sl_map_file(path, mapping, NULL) != SL_OK)
-        return NULL;
+    if (input->companions[which] || sl_map_file(path, mapping, NULL) != SL_OK)
+        return input->companions[which];
     if (sl_object_open(mapping->bytes, NULL, &input->companions[which], NULL) != SL_OK)
         sl_unmap(mapping);
     return input->companions[which];
 }
 
+/* ---- debug companions ---- */
+
+static bool same_id(const struct input *input, const struct sl_object *other)
+{
+    const struct sl_object_info *a = sl_object_info(input->object), *b = sl_object_info(other);
+    return !sl_debug_id_is_nil(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
+}
+
+/* Takes the file if it holds the debug information of the object. */
+static bool try_debug(struct input *input, const char *path)
+{
+    struct sl_mapping *mapping = &input->companion_mappings[COMPANION_DEBUG];
+    struct sl_object **object = &input->companions[COMPANION_DEBUG];
+    struct sl_archive archive;
+    if (sl_map_file(path, mapping, NULL) != SL_OK)
+        return false;
+    if (sl_archive_open(mapping->bytes, &archive, NULL) == SL_OK)
+        for (size_t i = 0; i < archive.count; i++) {
+            if (sl_archive_object(&archive, i, NULL, object, NULL) == SL_OK && same_id(input, *object) &&
+                sl_object_info(*object)->features.has_debug_info) {
+                input->debug_path = strdup(path);
+                return true;
+            }
+            sl_object_close(*object);
+            *object = NULL;
+        }
+    sl_unmap(mapping);
+    return false;
+}
+
+static bool try_format(struct input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool try_format(struct input *input, const char *format, ...)
+{
+    char path[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    return length < (int)sizeof path && try_debug(input, path);
+}
+
+static bool try_dsym(struct input *input, const char *bundle)
+{
+    char *file = is_directory(bundle) ? file_of_dsym(bundle) : NULL;
+    bool found = file && try_debug(input, file);
+    free(file);
+    return found;
+}
+
+static bool find_dsym(struct input *input)
+{
+    char beside[4096];
+    const char *const *hint = input->options->dsym_hints;
+    for (; hint && *hint; hint++)
+        if (try_dsym(input, *hint))
+            return true;
+    return snprintf(beside, sizeof beside, "%s.dSYM", input->path) < (int)sizeof beside && try_dsym(input, beside);
+}
+
+/* By build id and by .gnu_debuglink, as debuggers do (GDB manual, "Separate Debug Files"). */
+static bool find_elf_debug(struct input *input, const char *directory)
+{
+    const struct sl_object_info *info = sl_object_info(input->object);
+    const char *slash = strrchr(input->path, '/');
+    int beside = slash ? (int)(slash - input->path) + 1 : 0;
+    struct sl_str id = info->code_id, link = info->debug_link;
+    if (id.size > 2 &&
+        try_format(input, "%s/.build-id/%.2s/%.*s.debug", directory, id.data, (int)id.size - 2, id.data + 2))
+        return true;
+    if (!link.size || memchr(link.data, '/', link.size))
+        return false;
+    return try_format(input, "%.*s" SL_STR_FMT, beside, input->path, SL_STR_ARG(link)) ||
+           try_format(input, "%.*s.debug/" SL_STR_FMT, beside, input->path, SL_STR_ARG(link)) ||
+           try_format(input, "%s/%.*s" SL_STR_FMT, directory, beside, input->path, SL_STR_ARG(link)) ||
+           try_format(input, "%s/" SL_STR_FMT, directory, SL_STR_ARG(link));
+}
+
+static void find_debug(struct input *input)
+{
+    static const char *const usual[] = {"/usr/lib/debug", NULL};
+    const struct sl_object_info *info = sl_object_info(input->object);
+    const char *const *directory = input->options->debug_directories;
+    if (info->features.has_debug_info)
+        return;
+    if (info->format == SL_FORMAT_MACHO) {
+        find_dsym(input);
+        return;
+    }
+    if (info->format == SL_FORMAT_ELF)
+        for (directory = directory && *directory ? directory : usual; *directory; directory++)
+            if (find_elf_debug(input, *directory))
+                return;
+}
+
+enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
+                        struct sl_error *error)
+{
+    enum sl_code code = input_open_archive(path, input, error);
+    input->options = options;
+    if (code != SL_OK || input->has_cache)
+        return code;
+    code = open_object(input, error);
+    if (code == SL_OK && options && options->find_debug)
+        find_debug(input);
+    return code;
+}
+
+struct sl_object *input_debug(const struct input *input)
+{
+    return input->companions[COMPANION_DEBUG] ? input->companions[COMPANION_DEBUG] : input->object;
+}
+
+/* ---- reading ---- */
+
 /* `name` of .gnu_debugaltlink (a path, relative to the file that names it). */
-static struct sl_object *open_dwz(struct input *input, const char *path)
+static struct sl_object *open_dwz(struct input *input)
 {
     struct sl_bytes link;
     char full[4096];
-    if (!sl_object_section(input->object, "gnu_debugaltlink", &link, NULL))
+    if (input->options && input->options->supplementary)
+        return open_companion(input, COMPANION_DWZ, input->options->supplementary);
+    if (!sl_object_section(input_debug(input), "gnu_debugaltlink", &link, NULL))
         return NULL;
     struct sl_str name = sl_cstr_at(link, 0);
-    const char *slash = strrchr(path, '/');
+    const char *path = input->debug_path ? input->debug_path : input->path, *slash = strrchr(path, '/');
     int directory = name.size && name.data[0] == '/' ? 0 : slash ? (int)(slash - path) + 1 : 0;
     if (!name.size ||
         snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(name)) >= (int)sizeof full)
@@ -90,17 +334,45 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
     return object;
 }
 
-enum sl_code input_convert(const char *path, struct input *input, unsigned jobs, struct sl_error *error)
+static void find_split(struct input *input, struct sl_companions *companions)
 {
     char dwp[4096];
+    const char *given = input->options ? input->options->dwp : NULL;
+    if (given || snprintf(dwp, sizeof dwp, "%s.dwp", input->path) < (int)sizeof dwp)
+        companions->dwp = open_companion(input, COMPANION_DWP, given ? given : dwp);
+    companions->dwz = open_dwz(input);
+    companions->open_dwo = open_dwo;
+}
+
+static void close_split(struct dwo_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        sl_object_close(files->items[i].object);
+        sl_unmap(&files->items[i].mapping);
+    }
+    free(files->items);
+}
+
+enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,
+                                  struct sl_function_sink *sink, struct sl_error *error)
+{
+    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct sl_companions companions = {.arg = &files};
+    find_split(input, &companions);
+    enum sl_code code = sl_object_read_functions(input_debug(input), &companions, parallel, sink, error);
+    close_split(&files);
+    return code;
+}
+
+enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error)
+{
     if (input->has_cache)
         return SL_OK;
-    const struct sl_object_info *info = sl_object_info(input->object);
+    struct sl_object *object = input_debug(input);
+    const struct sl_object_info *info = sl_object_info(object);
     struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct sl_companions companions = {.open_dwo = open_dwo, .arg = &files};
-    if (snprintf(dwp, sizeof dwp, "%s.dwp", path) < (int)sizeof dwp)
-        companions.dwp = open_companion(input, COMPANION_DWP, dwp);
-    companions.dwz = open_dwz(input, path);
+    struct sl_companions companions = {.arg = &files};
+    find_split(input, &companions);
     struct sl_symcache_options options = {
         .arch = info->arch,
         .debug_id = info->debug_id,
@@ -108,25 +380,33 @@ enum sl_code input_convert(const char *path, struct input *input, unsigned jobs,
         .is_windows = info->format == SL_FORMAT_PE || info->format == SL_FORMAT_PDB,
     };
     enum sl_code code =
-        sl_symcache_convert(input->object, &companions, &options, threads_parallel(jobs), &input->converted, error);
-    for (size_t i = 0; i < files.count; i++) {
-        sl_object_close(files.items[i].object);
-        sl_unmap(&files.items[i].mapping);
-    }
-    free(files.items);
+        sl_symcache_convert(object, &companions, &options, threads_parallel(jobs), &input->converted, error);
+    close_split(&files);
     if (code == SL_OK)
         code = sl_symcache_open(sl_buf_bytes(&input->converted), &input->cache, error);
     input->has_cache = code == SL_OK;
     return code;
 }
 
-void input_close(struct input *input)
+void input_close_object(struct input *input)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof input->companions / sizeof *input->companions; i++) {
         sl_object_close(input->companions[i]);
         sl_unmap(&input->companion_mappings[i]);
+        input->companions[i] = NULL;
     }
     sl_object_close(input->object);
+    input->object = NULL;
+    free(input->debug_path);
+    input->debug_path = NULL;
+}
+
+void input_close(struct input *input)
+{
+    input_close_object(input);
     sl_buf_free(&input->converted);
     sl_unmap(&input->mapping);
+    sl_buf_free(&input->read);
+    free(input->path);
+    *input = (struct input){0};
 }

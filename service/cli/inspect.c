@@ -1,216 +1,238 @@
 /* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
-#include "cli/cli.h"
-#include "cli/options.h"
+#include "cli/inspect.h"
 
-#include "core/json.h"
+#include "object/embedded.h"
 
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static const struct option_spec specs[] = {
     {"check", 0, OPTION_FLAG, false, NULL, "only say whether each file is usable; status 1 if one is not"},
+    {"type", 't', OPTION_VALUE, false, "TYPE", "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad or wasm"},
+    {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
+    {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
     {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
     {"sections", 0, OPTION_FLAG, false, NULL, "list the sections"},
     {"symbols", 0, OPTION_FLAG, false, NULL, "list the function symbols"},
-    {"json", 0, OPTION_FLAG, false, NULL, "one array of objects"},
+    {"functions", 0, OPTION_FLAG, false, NULL, "list the functions and what is inlined in them"},
+    {"files", 0, OPTION_FLAG, false, NULL, "list the source files"},
+    {"sources", 0, OPTION_FLAG, false, NULL, "the same, and whether they are here"},
+    {"recursive", 'r', OPTION_FLAG, true, NULL, "debug files in directories"},
+    {"demangle", 'C', OPTION_FLAG, true, NULL, "readable names"},
+    {"json", 0, OPTION_FLAG, true, NULL, "one array of objects"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "more ids"},
+    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-struct report {
-    const char *path, *problem; /* problem: NULL when usable */
-    struct input *input;
-    const struct options *options;
+struct inspection {
+    const struct options *o;
     struct sl_buf out;
+    struct json_writer w;
+    bool json;
+    bool walking; /* in a directory: files of other kinds are passed over */
+    enum sl_arch arch;
+    struct sl_debug_id id;
+    bool has_id;
+    size_t shown, unusable;
+    int status;
 };
 
-static const char *features_text(const struct sl_features *f, struct sl_buf *out)
+static void pass_on(struct inspection *in)
 {
-    static const char *const names[] = {"symtab", "debug", "unwind", "sources"};
-    const bool given[] = {f->has_symbols, f->has_debug_info, f->has_unwind_info, f->has_sources};
-    for (size_t i = 0; i < 4; i++)
-        if (given[i])
-            sl_buf_printf(out, "%s%s", out->size ? ", " : "", names[i]);
-    if (!out->size)
-        sl_buf_cstr(out, "none");
-    sl_buf_u8(out, 0);
-    return (const char *)out->data;
+    output_write(sl_buf_view(&in->out));
+    sl_buf_clear(&in->out);
 }
 
-static const char *problem_of(const struct sl_object_info *info)
+static void fail(struct inspection *in, const char *path, int status, const char *cause)
 {
-    const struct sl_features *f = &info->features;
-    if (sl_debug_id_is_nil(&info->debug_id) && !info->code_id.size)
-        return "missing debug identifier, likely stripped";
-    if (!f->has_debug_info && !f->has_symbols && !f->has_unwind_info && !f->has_sources)
-        return "missing debug or unwind information";
-    return NULL;
-}
-
-static void print_counts(struct report *r)
-{
-    struct sl_error error;
-    if (option_given(r->options, "verify") && input_convert(r->path, r->input, 0, &error) == SL_OK)
-        sl_buf_printf(
-            &r->out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries\n",
-            (unsigned long long)r->input->cache.file_count, (unsigned long long)r->input->cache.function_count,
-            (unsigned long long)r->input->cache.context_count, (unsigned long long)r->input->cache.entry_count);
-}
-
-static void print_sections(struct report *r)
-{
-    struct sl_section_info s;
-    if (!option_given(r->options, "sections"))
+    char text[4200];
+    if (in->walking)
         return;
-    sl_buf_printf(&r->out, "  %-28s %16s %12s  %s\n", "Section", "Address", "Size", "Compression");
-    for (size_t i = 0; sl_object_section_info(r->input->object, i, &s); i++)
-        if (s.name.size)
-            sl_buf_printf(&r->out, "  %-28.*s %16llx %12llx  %s\n", SL_STR_ARG(s.name), (unsigned long long)s.address,
-                          (unsigned long long)s.size, s.compression ? s.compression : "");
+    snprintf(text, sizeof text, "cannot inspect %s", path);
+    report(status, text, cause);
+    in->status = in->status ? in->status : status;
 }
 
-static void print_symbols(struct report *r)
+/* ---- which objects ---- */
+
+static bool has_code_id(const struct sl_object_info *info, const char *text)
 {
     struct sl_arena arena = {0};
-    struct sl_symbol *symbols;
-    size_t count;
-    if (option_given(r->options, "symbols") &&
-        sl_object_symbols(r->input->object, &arena, &symbols, &count, NULL) == SL_OK)
-        for (size_t i = 0; i < count; i++)
-            sl_buf_printf(&r->out, "  %16llx %8llx " SL_STR_FMT "\n", (unsigned long long)symbols[i].address,
-                          (unsigned long long)symbols[i].size, SL_STR_ARG(symbols[i].name));
+    struct sl_str id = sl_code_id_normalise(&arena, sl_str(text));
+    bool same = id.size && (sl_str_equal(id, info->code_id) || sl_str_equal(id, info->raw_code_id));
     sl_arena_free(&arena);
+    return same;
 }
 
-static void print_object(struct report *r)
+static bool is_wanted(const struct inspection *in, const struct sl_object_info *info)
 {
-    const struct sl_object_info *info = sl_object_info(r->input->object);
-    char id[SL_DEBUG_ID_TEXT], breakpad[SL_DEBUG_ID_TEXT];
-    struct sl_buf features = {0};
-    sl_debug_id_format(&info->debug_id, id);
-    sl_debug_id_format_breakpad(&info->debug_id, breakpad);
-    sl_buf_printf(&r->out, "%s\n  Format       %s (%s), %zu bytes\n  Debug ID     %s\n  Breakpad ID  %s\n", r->path,
-                  sl_format_name(info->format), sl_object_kind_name(info->kind), r->input->mapping.bytes.size, id,
-                  breakpad);
-    if (info->code_id.size)
-        sl_buf_printf(&r->out, "  Code ID      " SL_STR_FMT "\n", SL_STR_ARG(info->code_id));
-    sl_buf_printf(&r->out, "  Arch         %s, load address 0x%llx\n", sl_arch_name(info->arch),
-                  (unsigned long long)info->load_address);
-    if (info->debug_file.size)
-        sl_buf_printf(&r->out, "  Debug file   " SL_STR_FMT "\n", SL_STR_ARG(info->debug_file));
-    if (info->debug_link.size)
-        sl_buf_printf(&r->out, "  Debug link   " SL_STR_FMT "\n", SL_STR_ARG(info->debug_link));
-    sl_buf_printf(&r->out, "  Features     %s\n", features_text(&info->features, &features));
-    print_counts(r);
-    sl_buf_printf(&r->out, "  Usable       %s%s%s\n", r->problem ? "no (" : "yes", r->problem ? r->problem : "",
-                  r->problem ? ")" : "");
-    print_sections(r);
-    print_symbols(r);
-    sl_buf_free(&features);
+    const char *id = option_value(in->o, "id", NULL);
+    if (in->arch != SL_ARCH_UNKNOWN && info->arch != in->arch)
+        return false;
+    return !id || (in->has_id && sl_debug_id_equal(&in->id, &info->debug_id)) || has_code_id(info, id);
 }
 
-static void print_symcache(struct report *r)
+static bool is_type(const struct inspection *in, const char *type)
 {
-    const struct sl_symcache *c = &r->input->cache;
-    char id[SL_DEBUG_ID_TEXT];
-    struct sl_error error = {0};
-    sl_debug_id_format(&c->debug_id, id);
-    sl_buf_printf(&r->out, "%s\n  Format       symcache, %zu bytes\n  Debug ID     %s\n  Arch         %s\n", r->path,
-                  c->bytes.size, id, sl_arch_name(c->arch));
-    sl_buf_printf(&r->out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries\n",
-                  (unsigned long long)c->file_count, (unsigned long long)c->function_count,
-                  (unsigned long long)c->context_count, (unsigned long long)c->entry_count);
-    if (option_given(r->options, "verify") && sl_symcache_verify(c, &error) != SL_OK)
-        r->problem = "damaged contents";
-    sl_buf_printf(&r->out, "  Usable       %s%s\n", r->problem ? "no: " : "yes", r->problem ? error.message : "");
+    const char *wanted = option_value(in->o, "type", NULL);
+    return !wanted || strcmp(wanted, type) == 0;
 }
 
-static void write_json(struct report *r, struct json_writer *w)
+/* ---- showing ---- */
+
+static void show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
+                 struct sl_buf *variants)
 {
-    char id[SL_DEBUG_ID_TEXT], breakpad[SL_DEBUG_ID_TEXT];
-    struct sl_buf features = {0};
-    json_object_begin(w);
-    json_key(w, "path");
-    json_str(w, sl_str(r->path));
-    json_key(w, "size");
-    json_u64(w, r->input->mapping.bytes.size);
-    json_key(w, "type");
-    if (r->input->object) {
-        const struct sl_object_info *info = sl_object_info(r->input->object);
-        sl_debug_id_format(&info->debug_id, id);
-        sl_debug_id_format_breakpad(&info->debug_id, breakpad);
-        json_str(w, sl_str(sl_format_name(info->format)));
-        json_key(w, "debug_id");
-        json_str(w, sl_str(id));
-        json_key(w, "breakpad_id");
-        json_str(w, sl_str(breakpad));
-        json_key(w, "code_id");
-        json_str(w, info->code_id);
-        json_key(w, "arch");
-        json_str(w, sl_str(sl_arch_name(info->arch)));
-        json_key(w, "kind");
-        json_str(w, sl_str(sl_object_kind_name(info->kind)));
-        json_key(w, "load_address");
-        json_hex(w, info->load_address);
-        json_key(w, "features");
-        json_str(w, sl_str(features_text(&info->features, &features)));
-    } else {
-        json_str(w, SL_STR("symcache"));
-    }
-    json_key(w, "is_usable");
-    json_boolean(w, !r->problem);
-    json_key(w, "problem");
-    if (r->problem)
-        json_str(w, sl_str(r->problem));
+    struct findings f = {
+        .options = in->o,
+        .path = path,
+        .input = input,
+        .index = index,
+        .count = count,
+        .json_variants = variants,
+        .json = in->json,
+        .lists = {option_given(in->o, "sections"), option_given(in->o, "symbols"), option_given(in->o, "functions"),
+                  option_given(in->o, "files"), option_given(in->o, "sources")},
+    };
+    findings_make(&f);
+    if (in->json)
+        findings_json(&f, &in->w);
+    else if (!option_given(in->o, "check"))
+        findings_print(&f, &in->out);
     else
-        json_null(w);
-    json_object_end(w);
-    sl_buf_free(&features);
+        sl_buf_printf(&in->out, "Usable: %s%s%s  %s\n", f.problem ? "no (" : "yes", f.problem ? f.problem : "",
+                      f.problem ? ")" : "", path);
+    in->shown++;
+    in->unusable += f.problem != NULL;
+    findings_free(&f);
+    pass_on(in);
 }
 
-/* 0 usable, 1 not usable or not readable. */
-static int inspect(const char *path, const struct options *options, struct json_writer *w)
+/* The objects of a file; what a PE carries inside counts as one. */
+struct objects {
+    struct sl_object **items;
+    size_t count;
+    struct sl_arena arena;
+};
+
+static bool open_embedded(struct objects *all)
+{
+    struct sl_bytes bytes;
+    return all->count == 1 && sl_object_embedded_ppdb(all->items[0], &all->arena, &bytes, NULL) == SL_OK &&
+           sl_object_open(bytes, NULL, &all->items[1], NULL) == SL_OK;
+}
+
+static void open_objects(struct inspection *in, const char *path, const struct sl_archive *archive, struct objects *all)
+{
+    struct sl_error error = {0};
+    *all = (struct objects){.items = calloc(archive->count + 1, sizeof *all->items)};
+    for (size_t i = 0; all->items && i < archive->count; i++) {
+        enum sl_code code = sl_archive_object(archive, i, NULL, &all->items[all->count], &error);
+        if (code == SL_OK)
+            all->count++;
+        else
+            fail(in, path, report_status(code), error.message);
+    }
+    if (all->items)
+        all->count += open_embedded(all);
+}
+
+static void inspect_objects(struct inspection *in, const char *path, struct input *input)
+{
+    struct sl_buf variants = {0};
+    struct json_writer w = json_writer(&variants);
+    struct objects all;
+    open_objects(in, path, &input->archive, &all);
+    for (size_t i = 0; i < all.count && in->json; i++)
+        findings_variant(&w, sl_object_info(all.items[i]));
+    for (size_t i = 0; i < all.count; i++) {
+        const struct sl_object_info *info = sl_object_info(all.items[i]);
+        input->object = all.items[i];
+        if (!is_type(in, findings_type(info->format)))
+            fail(in, path, 1, "the file is of another type");
+        else if (is_wanted(in, info))
+            show(in, path, input, i, all.count, &variants);
+        input_close_object(input);
+    }
+    free(all.items);
+    sl_arena_free(&all.arena);
+    sl_buf_free(&variants);
+}
+
+static void inspect_file(struct inspection *in, const char *path)
 {
     struct input input;
     struct sl_error error = {0};
-    if (input_open(path, &input, &error) != SL_OK) {
-        fprintf(stderr, "symloom: '%s': %s\n", path, error.message);
-        input_close(&input);
-        return 1;
-    }
-    struct report report = {.path = path, .input = &input, .options = options};
-    if (input.object)
-        report.problem = problem_of(sl_object_info(input.object));
-    if (w)
-        write_json(&report, w);
-    else if (option_given(options, "check"))
-        sl_buf_printf(&report.out, "Usable: %s  %s%s%s\n", report.problem ? "no" : "yes", path,
-                      report.problem ? ": " : "", report.problem ? report.problem : "");
-    else if (input.object)
-        print_object(&report);
-    else
-        print_symcache(&report);
-    fwrite(report.out.data ? report.out.data : (uint8_t *)"", 1, report.out.size, stdout);
-    sl_buf_free(&report.out);
+    enum sl_code code = input_open_archive(path, &input, &error);
+    if (code != SL_OK)
+        fail(in, path, report_status(code), error.message);
+    else if (!input.has_cache)
+        inspect_objects(in, path, &input);
+    else if (!is_type(in, "symcache"))
+        fail(in, path, 1, "the file is of another type");
+    else if (!option_given(in->o, "id") || (in->has_id && sl_debug_id_equal(&in->id, &input.cache.debug_id)))
+        show(in, path, &input, 0, 1, NULL);
     input_close(&input);
-    return option_given(options, "check") && report.problem ? 1 : 0;
 }
 
-static int inspect_all(const struct options *o)
+static int by_name(const FTSENT **left, const FTSENT **right)
 {
-    int status = 0;
-    struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
-    bool as_json = option_given(o, "json");
-    if (as_json)
-        json_array_begin(&w);
-    for (size_t i = 0; i < o->argument_count; i++)
-        status |= inspect(o->arguments[i], o, as_json ? &w : NULL);
-    if (as_json) {
-        json_array_end(&w);
-        printf(SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&json)));
+    return strcmp((*left)->fts_name, (*right)->fts_name);
+}
+
+static void inspect_directory(struct inspection *in, char *path)
+{
+    char *const paths[] = {path, NULL};
+    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    in->walking = true;
+    for (FTSENT *entry; fts && (entry = fts_read(fts));)
+        if (entry->fts_info == FTS_F)
+            inspect_file(in, entry->fts_path);
+    in->walking = false;
+    if (fts)
+        fts_close(fts);
+}
+
+/* ---- the command ---- */
+
+static int inspect_all(struct inspection *in)
+{
+    in->w = json_writer(&in->out);
+    if (in->json)
+        json_array_begin(&in->w);
+    for (size_t i = 0; i < in->o->argument_count; i++)
+        if (option_given(in->o, "recursive"))
+            inspect_directory(in, in->o->arguments[i]);
+        else
+            inspect_file(in, in->o->arguments[i]);
+    if (in->json) {
+        json_array_end(&in->w);
+        sl_buf_u8(&in->out, '\n');
     }
-    sl_buf_free(&json);
-    return status;
+    pass_on(in);
+    sl_buf_free(&in->out);
+    if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))
+        return report(STATUS_NOTHING, "no such object", NULL);
+    return in->status == 0 && option_given(in->o, "check") && in->unusable ? 1 : in->status;
+}
+
+static int run(const struct options *o)
+{
+    struct inspection in = {.o = o, .json = option_given(o, "json")};
+    const char *arch = option_value(o, "arch", NULL), *id = option_value(o, "id", NULL);
+    if (!o->argument_count) {
+        report(2, "no file given", NULL);
+        return options_try_help("inspect");
+    }
+    in.arch = arch ? sl_arch_parse(sl_str(arch)) : SL_ARCH_UNKNOWN;
+    if (arch && in.arch == SL_ARCH_UNKNOWN) {
+        report(2, "unknown architecture", arch);
+        return options_try_help("inspect");
+    }
+    in.has_id = id && sl_debug_id_parse(sl_str(id), &in.id);
+    return inspect_all(&in);
 }
 
 int command_inspect(int argc, char **argv)
@@ -221,10 +243,11 @@ int command_inspect(int argc, char **argv)
         if (options.help) {
             options_help(specs, "inspect [OPTION..] FILE..", "What a debug file or symcache is, and what it holds.");
             status = 0;
-        } else if (!options.argument_count) {
-            fputs("error: no file given\nTry 'symloom inspect --help'.\n", stderr);
+        } else if (options.version) {
+            puts("symloom " SYMLOOM_VERSION);
+            status = 0;
         } else {
-            status = inspect_all(&options);
+            status = run(&options);
         }
     }
     options_free(&options);

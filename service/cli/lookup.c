@@ -1,9 +1,5 @@
 /* `symloom lookup`: addresses to functions and lines, in the output styles of the usual tools. */
-#include "cli/cli.h"
-#include "cli/options.h"
-
-#include "core/json.h"
-#include "demangle/demangle.h"
+#include "cli/lookup.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,11 +8,12 @@
 #include <unistd.h>
 
 static const struct option_spec specs[] = {
-    {"exe", 'e', OPTION_VALUE, false, "FILE", "debug file or symcache (default: a.out)"},
+    {"exe", 'e', OPTION_VALUE, false, "FILE", "debug file or symcache; FILE:ARCH for one object of several"},
     {"obj", 0, OPTION_VALUE, false, "FILE", "the same"},
+    {"build-id", 0, OPTION_VALUE, false, "HEX", "the installed debug file with this build id"},
     {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "names of functions (default: linkage)"},
     {"inlines", 'i', OPTION_FLAG, true, NULL, "inlined callers, innermost first (default)"},
-    {"inlining", 0, OPTION_OPTIONAL, true, "BOOL", "the same, or not"},
+    {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "the same, or not"},
     {"no-inlines", 0, OPTION_FLAG, true, NULL, "only the innermost element"},
     {"demangle", 'C', OPTION_OPTIONAL, true, "BOOL", "readable names (default)"},
     {"no-demangle", 0, OPTION_FLAG, true, NULL, "names as they are stored"},
@@ -24,236 +21,59 @@ static const struct option_spec specs[] = {
     {"print-address", 0, OPTION_FLAG, true, NULL, NULL},
     {"pretty-print", 'p', OPTION_FLAG, true, NULL, "one line for each element"},
     {"basenames", 's', OPTION_FLAG, true, NULL, "file names without directories"},
+    {"section", 'j', OPTION_VALUE, false, "NAME", "addresses are offsets in this section"},
     {"adjust-vma", 0, OPTION_VALUE, false, "N", "subtracted from every address"},
     {"relative-address", 0, OPTION_FLAG, true, NULL, "addresses are relative to the load address"},
     {"return-addresses", 0, OPTION_FLAG, true, NULL, "addresses are return addresses: look one byte before"},
     {"output-style", 0, OPTION_VALUE, false, "gnu|llvm|json|table", "default: table on a terminal, else llvm"},
+    {"json", 0, OPTION_FLAG, true, NULL, "the same as --output-style json"},
+    {"verbose", 0, OPTION_FLAG, true, NULL, "llvm style: every detail on a line"},
+    {"print-source-context-lines", 0, OPTION_VALUE, false, "N", "llvm style: source lines around the line"},
     {"all", 0, OPTION_FLAG, false, NULL, "every address where something begins, ascending"},
+    {"names", 0, OPTION_FLAG, false, NULL, "arguments are names: their addresses and sizes"},
+    {"default-arch", 0, OPTION_VALUE, false, "ARCH", "the object of a file with several (default: this machine's)"},
+    {"dsym-hint", 0, OPTION_VALUE, true, "DIR", ".dSYM bundle with the debug information"},
+    {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "where debug files are (default: /usr/lib/debug)"},
+    {"fallback-debug-path", 0, OPTION_VALUE, true, "DIR", "the same"},
+    {"dwp", 0, OPTION_VALUE, false, "FILE", "package of split debug information (default: FILE.dwp)"},
+    {"sup", 0, OPTION_VALUE, false, "FILE", "supplementary debug file (default: the one FILE names)"},
     {"symcache-out", 0, OPTION_VALUE, false, "FILE", "keep the symcache that was made"},
     {"jobs", 0, OPTION_VALUE, false, "N", "threads for the conversion (default: all cores)"},
+    {"target", 'b', OPTION_VALUE, true, NULL, NULL},
+    {"recurse-limit", 'R', OPTION_FLAG, true, NULL, NULL},
+    {"no-recurse-limit", 'r', OPTION_FLAG, true, NULL, NULL},
+    {"dia", 0, OPTION_FLAG, true, NULL, NULL},
+    {"no-untag-addresses", 0, OPTION_FLAG, true, NULL, NULL},
+    {"cache-size", 0, OPTION_VALUE, true, NULL, NULL},
+    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-enum style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
-enum { MAX_CHAIN = 600 };
-
-struct lookup {
-    struct input input;
-    const char *path;
-    enum style style;
-    bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses;
-    uint64_t adjust, load;
-    struct sl_buf out, name, file, scratch;
-};
-
-struct element {
-    struct sl_str name, file; /* empty = not known */
-    uint32_t line;
-    uint64_t entry;
-    bool has_entry;
-};
-
-/* `std::vector<int>::push_back(int)` to `push_back`: what stands before the parameters, behind the last scope. */
-static struct sl_str short_name(struct sl_str name)
-{
-    int depth = 0;
-    size_t end = name.size, start = 0;
-    for (size_t i = 0; i < name.size; i++) {
-        char c = name.data[i];
-        depth += (c == '<') - (c == '>' && depth);
-        if (depth == 0 && c == '(' && i > start) {
-            end = i;
-            break;
-        }
-        if (depth == 0 && c == ':' && i + 1 < name.size && name.data[i + 1] == ':')
-            start = i + 2;
-    }
-    return (struct sl_str){name.data + start, end - start};
-}
-
-static void read_element(struct lookup *l, const struct sl_location *location, struct element *e)
-{
-    struct sl_symcache_function function;
-    *e = (struct element){.line = location->line};
-    sl_buf_clear(&l->name);
-    sl_buf_clear(&l->file);
-    sl_buf_clear(&l->scratch);
-    if (sl_symcache_function(&l->input.cache, location->function, &function)) {
-        sl_symcache_string(&l->input.cache, function.name, &l->scratch);
-        bool readable =
-            (l->demangle || l->short_names) && sl_demangle(sl_buf_view(&l->scratch), function.language, &l->name);
-        if (!readable)
-            sl_buf_str(&l->name, sl_buf_view(&l->scratch));
-        e->has_entry = function.entry != UINT64_MAX;
-        e->entry = function.entry + l->load;
-    }
-    if (location->file != SL_SYMCACHE_NONE)
-        sl_symcache_file(&l->input.cache, location->file, &l->file);
-    e->name = l->short_names ? short_name(sl_buf_view(&l->name)) : sl_buf_view(&l->name);
-    e->file = sl_buf_view(&l->file);
-    const char *slash = l->basenames && e->file.size ? memrchr(e->file.data, '/', e->file.size) : NULL;
-    if (slash)
-        e->file = (struct sl_str){slash + 1, e->file.size - (size_t)(slash + 1 - e->file.data)};
-}
-
-static void text_or(struct sl_buf *out, struct sl_str text, const char *unknown)
-{
-    if (text.size)
-        sl_buf_str(out, text);
-    else
-        sl_buf_cstr(out, unknown);
-}
-
-static void gnu_place(struct lookup *l, const struct element *e)
-{
-    text_or(&l->out, e->file, "??");
-    if (e->line)
-        sl_buf_printf(&l->out, ":%u", e->line);
-    else
-        sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
-}
-
-static void print_gnu(struct lookup *l, uint64_t address, const struct element *e, size_t index)
-{
-    if (index == 0 && l->addresses)
-        sl_buf_printf(&l->out, l->pretty ? "0x%0*llx: " : "0x%0*llx\n",
-                      l->input.object && !sl_object_info(l->input.object)->is_64bit ? 8 : 16,
-                      (unsigned long long)address);
-    if (l->pretty && index)
-        sl_buf_cstr(&l->out, " (inlined by) ");
-    if (l->functions) {
-        text_or(&l->out, e->name, "??");
-        sl_buf_cstr(&l->out, !l->pretty ? "\n" : e->name.size ? " at " : " ");
-    }
-    gnu_place(l, e);
-    sl_buf_u8(&l->out, '\n');
-}
-
-static void print_llvm(struct lookup *l, uint64_t address, const struct element *e, size_t index)
-{
-    if (index == 0 && l->addresses)
-        sl_buf_printf(&l->out, l->pretty ? "0x%llx: " : "0x%llx\n", (unsigned long long)address);
-    if (l->pretty && index)
-        sl_buf_cstr(&l->out, " (inlined by) ");
-    if (l->functions) {
-        text_or(&l->out, e->name, "??");
-        sl_buf_cstr(&l->out, l->pretty ? " at " : "\n");
-    }
-    text_or(&l->out, e->file, "??");
-    sl_buf_printf(&l->out, ":%u:0\n", e->line);
-}
-
-static void print_table(struct lookup *l, uint64_t address, const struct element *e, size_t index)
-{
-    if (index == 0)
-        sl_buf_printf(&l->out, "%#18llx  ", (unsigned long long)address);
-    else
-        sl_buf_printf(&l->out, "%18s  (inlined by) ", "");
-    text_or(&l->out, e->name, "??");
-    if (e->has_entry && address >= e->entry)
-        sl_buf_printf(&l->out, " +%#llx", (unsigned long long)(address - e->entry));
-    if (e->file.size) {
-        sl_buf_cstr(&l->out, "  ");
-        sl_buf_str(&l->out, e->file);
-        sl_buf_printf(&l->out, ":%u", e->line);
-    }
-    sl_buf_u8(&l->out, '\n');
-}
-
-static void json_element(struct lookup *l, struct json_writer *w, const struct element *e)
-{
-    json_object_begin(w);
-    json_key(w, "Column");
-    json_u64(w, 0);
-    json_key(w, "Discriminator");
-    json_u64(w, 0);
-    json_key(w, "FileName");
-    json_str(w, e->file);
-    json_key(w, "FunctionName");
-    json_str(w, l->functions ? e->name : (struct sl_str){"", 0});
-    json_key(w, "Line");
-    json_u64(w, e->line);
-    json_key(w, "StartAddress");
-    if (e->has_entry)
-        json_hex(w, e->entry);
-    else
-        json_str(w, SL_STR(""));
-    json_key(w, "StartFileName");
-    json_str(w, SL_STR(""));
-    json_key(w, "StartLine");
-    json_u64(w, 0);
-    json_object_end(w);
-}
-
-static void answer_json(struct lookup *l, struct json_writer *w, uint64_t address, const struct sl_location *chain,
-                        size_t count)
-{
-    struct element e = {0};
-    json_object_begin(w);
-    json_key(w, "Address");
-    json_hex(w, address);
-    json_key(w, "ModuleName");
-    json_str(w, sl_str(l->path));
-    json_key(w, "Symbol");
-    json_array_begin(w);
-    for (size_t i = 0; i < count; i++) {
-        read_element(l, &chain[i], &e);
-        json_element(l, w, &e);
-    }
-    if (!count)
-        json_element(l, w, &e);
-    json_array_end(w);
-    json_object_end(w);
-}
-
-static void answer(struct lookup *l, struct json_writer *w, uint64_t address)
-{
-    struct sl_location chain[MAX_CHAIN];
-    uint64_t at = address - l->adjust - (l->return_addresses ? 1 : 0);
-    bool below = !l->relative && at < l->load;
-    size_t count = below ? 0 : sl_symcache_lookup(&l->input.cache, l->relative ? at : at - l->load, chain, MAX_CHAIN);
-    count = count > MAX_CHAIN ? MAX_CHAIN : count;
-    if (!l->inlines && count > 1)
-        count = 1;
-    if (l->style == STYLE_JSON) {
-        answer_json(l, w, address, chain, count);
-        return;
-    }
-    struct element e = {0};
-    for (size_t i = 0; i < (count ? count : 1); i++) {
-        if (count)
-            read_element(l, &chain[i], &e);
-        if (l->style == STYLE_GNU)
-            print_gnu(l, address, &e, i);
-        else if (l->style == STYLE_LLVM)
-            print_llvm(l, address, &e, i);
-        else
-            print_table(l, address, &e, i);
-    }
-    if (l->style == STYLE_LLVM)
-        sl_buf_u8(&l->out, '\n');
-}
+/* ---- serving ---- */
 
 static bool flush(struct lookup *l)
 {
-    bool ok = fwrite(l->out.data ? l->out.data : (uint8_t *)"", 1, l->out.size, stdout) == l->out.size;
+    lookup_table_flush(l);
+    bool ok = output_write(sl_buf_view(&l->out));
     sl_buf_clear(&l->out);
-    return fflush(stdout) == 0 && ok;
-}
-
-/* GNU input: hexadecimal with or without 0x, reading stops at the first other character. LLVM: decimal unless 0x. */
-static uint64_t parse_address(const char *text, bool hexadecimal)
-{
-    while (*text == ' ' || *text == '\t')
-        text++;
-    bool prefixed = text[0] == '0' && (text[1] | 32) == 'x';
-    return strtoull(text, NULL, hexadecimal || prefixed ? 16 : 10);
+    return output_flush() && ok;
 }
 
 static bool input_waits(void)
 {
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
     return poll(&fd, 1, 0) > 0;
+}
+
+static void serve_line(struct lookup *l, const char *line, size_t size)
+{
+    struct json_writer w = json_writer(&l->out);
+    struct request request;
+    size -= size && line[size - 1] == '\r';
+    lookup_parse(l, (struct sl_str){line, size}, &request);
+    lookup_answer(l, &w, &request);
+    if (l->style == STYLE_JSON)
+        sl_buf_u8(&l->out, '\n');
 }
 
 /* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. */
@@ -271,14 +91,8 @@ static bool serve_input(struct lookup *l)
         if (n <= 0)
             buffer[filled++] = '\n';
         size_t at = 0;
-        for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at));
-             at = (size_t)(end - buffer) + 1) {
-            struct json_writer w = json_writer(&l->out);
-            *end = '\0';
-            answer(l, &w, parse_address(buffer + at, l->style != STYLE_LLVM && l->style != STYLE_JSON));
-            if (l->style == STYLE_JSON)
-                sl_buf_u8(&l->out, '\n');
-        }
+        for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at)); at = (size_t)(end - buffer) + 1)
+            serve_line(l, buffer + at, (size_t)(end - buffer) - at);
         if (at == 0 && filled == sizeof buffer - 1)
             at = filled; /* a line nobody means */
         memmove(buffer, buffer + at, filled - at);
@@ -295,8 +109,11 @@ static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
     struct json_writer w = json_writer(&l->out);
     if (l->style == STYLE_JSON)
         json_array_begin(&w);
-    for (size_t i = 0; i < count; i++)
-        answer(l, &w, parse_address(arguments[i], true));
+    for (size_t i = 0; i < count; i++) {
+        struct request request;
+        lookup_parse_argument(l, arguments[i], &request);
+        lookup_answer(l, &w, &request);
+    }
     if (l->style == STYLE_JSON) {
         json_array_end(&w);
         sl_buf_u8(&l->out, '\n');
@@ -304,21 +121,55 @@ static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
     return flush(l);
 }
 
-static bool serve_all(struct lookup *l)
+static bool serve_all(struct lookup *l, struct lookup_module *m)
 {
     struct sl_symcache_cursor cursor;
-    for (sl_symcache_first(&l->input.cache, &cursor); sl_symcache_next(&l->input.cache, &cursor);) {
+    for (sl_symcache_first(&m->input.cache, &cursor); sl_symcache_next(&m->input.cache, &cursor);) {
         struct json_writer w = json_writer(&l->out);
         if (cursor.hole)
             continue;
-        answer(l, &w, cursor.address + l->load + l->adjust);
+        struct request request = {.module = m, .address = cursor.address + m->load + l->adjust};
+        lookup_answer(l, &w, &request);
         if (l->style == STYLE_JSON)
             sl_buf_u8(&l->out, '\n');
-        if (l->out.size > 64 * 1024 && !flush(l))
+        if (l->style != STYLE_TABLE && l->out.size > 64 * 1024 && !flush(l))
             return false;
     }
     return flush(l);
 }
+
+static bool serve_names(struct lookup *l, struct lookup_module *m, char **names, size_t count)
+{
+    struct json_writer w = json_writer(&l->out);
+    if (l->style == STYLE_JSON)
+        json_array_begin(&w);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t address = 0, size = 0;
+        bool found = lookup_symbol_named(m, sl_str(names[i]), &address, &size);
+        if (l->style == STYLE_JSON) {
+            json_object_begin(&w);
+            json_key(&w, "Name");
+            json_str(&w, sl_str(names[i]));
+            json_key(&w, "Address");
+            found ? json_hex(&w, address) : json_null(&w);
+            json_key(&w, "Size");
+            found ? json_hex(&w, size) : json_null(&w);
+            json_object_end(&w);
+        } else if (found) {
+            sl_buf_printf(&l->out, "0x%llx 0x%llx %s\n", (unsigned long long)address, (unsigned long long)size,
+                          names[i]);
+        } else {
+            sl_buf_printf(&l->out, "?? ?? %s\n", names[i]);
+        }
+    }
+    if (l->style == STYLE_JSON) {
+        json_array_end(&w);
+        sl_buf_u8(&l->out, '\n');
+    }
+    return flush(l);
+}
+
+/* ---- options ---- */
 
 static bool is_false(const char *text)
 {
@@ -328,70 +179,177 @@ static bool is_false(const char *text)
 static bool read_style(struct lookup *l, const char *name)
 {
     static const char *const names[] = {"gnu", "llvm", "json", "table"};
-    for (size_t i = 0; i < 4; i++)
-        if (strcmp(names[i], name) == 0) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (sl_str_equal_nocase(sl_str(names[i]), sl_str(name))) {
             l->style = (enum style)i;
             return true;
         }
-    const char *lower[] = {"GNU", "LLVM", "JSON"};
-    for (size_t i = 0; i < 3; i++)
-        if (strcmp(lower[i], name) == 0) {
-            l->style = (enum style)i;
-            return true;
-        }
-    fprintf(stderr, "error: unknown output style '%s' (gnu, llvm, json, table)\nTry 'symloom lookup --help'.\n", name);
+    fprintf(stderr, "error: unknown output style '%s' (gnu, llvm, json, table)\n", name);
+    options_try_help("lookup");
+    return false;
+}
+
+static const char *default_style(const struct lookup *l, const struct options *o)
+{
+    if (option_given(o, "json"))
+        return "json";
+    if (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE)
+        return "gnu";
+    return l->persona == PERSONA_LOOKUP && isatty(STDOUT_FILENO) ? "table" : "llvm";
+}
+
+/* What addr2line shows only when asked for it. */
+static void read_elements(struct lookup *l, const struct options *o)
+{
+    bool shown = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
+    const char *functions = option_value(o, "functions", shown ? "linkage" : "none");
+    const char *demangle = option_value(o, "demangle", shown ? "true" : "false");
+    l->functions = strcmp(functions, "none") != 0;
+    l->short_names = strcmp(functions, "short") == 0;
+    l->inlines = (shown || option_given(o, "inlines") || option_given(o, "inlining")) &&
+                 !option_given(o, "no-inlines") && !is_false(option_value(o, "inlining", "true"));
+    l->demangle = !option_given(o, "no-demangle") && !is_false(demangle);
+}
+
+static bool read_address(const struct options *o, const char *name, uint64_t *value)
+{
+    const char *text = option_value(o, name, "0");
+    char *end;
+    *value = strtoull(text, &end, 16);
+    if (*text && !*end)
+        return true;
+    fprintf(stderr, "error: --%s: '%s' is no address\n", name, text);
+    options_try_help("lookup");
     return false;
 }
 
 static bool read_options(struct lookup *l, const struct options *o)
 {
-    const char *functions = option_value(o, "functions", "linkage");
-    l->functions = strcmp(functions, "none") != 0;
-    l->short_names = strcmp(functions, "short") == 0;
-    l->inlines = !option_given(o, "no-inlines") && !is_false(option_value(o, "inlining", "true"));
-    l->demangle = !option_given(o, "no-demangle") && !is_false(option_value(o, "demangle", "true"));
+    uint64_t context, jobs;
+    size_t count;
+    if (!read_address(o, "adjust-vma", &l->adjust) ||
+        !option_number(o, "print-source-context-lines", "lookup", &context) ||
+        !option_number(o, "jobs", "lookup", &jobs))
+        return false;
+    read_elements(l, o);
     l->addresses = option_given(o, "addresses") || option_given(o, "print-address");
     l->pretty = option_given(o, "pretty-print");
     l->basenames = option_given(o, "basenames");
     l->relative = option_given(o, "relative-address");
     l->return_addresses = option_given(o, "return-addresses");
-    l->adjust = strtoull(option_value(o, "adjust-vma", "0"), NULL, 0);
-    l->path = option_value(o, "exe", option_value(o, "obj", "a.out"));
-    return read_style(l, option_value(o, "output-style", isatty(STDOUT_FILENO) ? "table" : "llvm"));
+    l->verbose = option_given(o, "verbose");
+    l->colour = output_colour(option_value(o, "color", NULL));
+    l->context_lines = context > 10000 ? 10000 : (unsigned)context;
+    l->jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
+    l->section = option_value(o, "section", NULL);
+    l->file = option_value(o, "exe", option_value(o, "obj", NULL));
+    l->open = (struct input_options){
+        .arch = option_value(o, "default-arch", NULL),
+        .dsym_hints = option_values(o, "dsym-hint", &count),
+        .dwp = option_value(o, "dwp", NULL),
+        .supplementary = option_value(o, "sup", NULL),
+        .find_debug = true,
+    };
+    return read_style(l, option_value(o, "output-style", default_style(l, o)));
 }
 
-static int fail(const char *path, const struct sl_error *error)
+/* Lists of options end with NULL for those who read them. */
+static const char **joined_list(const struct options *o, const char *first, const char *second)
 {
-    fprintf(stderr, "symloom: '%s': %s\n", path, error->message);
-    return 1;
+    size_t counts[2];
+    const char *const *lists[] = {option_values(o, first, &counts[0]), option_values(o, second, &counts[1])};
+    const char **joined = calloc(counts[0] + counts[1] + 1, sizeof *joined);
+    for (size_t i = 0, at = 0; joined && i < 2; i++)
+        for (size_t j = 0; j < counts[i]; j++)
+            joined[at++] = lists[i][j];
+    return joined;
+}
+
+/* ---- running ---- */
+
+/* The file cannot be used. Like GNU's, a tool that has one file ends; LLVM's goes on and knows nothing. */
+static int unusable(struct lookup *l, const struct lookup_module *m)
+{
+    const char *program = options_program_name();
+    if (l->style == STYLE_GNU) {
+        if (m->error.code == SL_NOT_FOUND)
+            fprintf(stderr, "%s: '%s': No such file\n", program, m->name);
+        else
+            fprintf(stderr, "%s: '%s': %s\n", program, m->name, m->error.message);
+        return 1;
+    }
+    if (l->style == STYLE_LLVM || l->style == STYLE_JSON) {
+        fprintf(stderr, "%s: '%s': %s\n", program, m->name, m->error.message);
+        return 0;
+    }
+    char text[4200];
+    snprintf(text, sizeof text, "cannot use %s", m->name);
+    return report(report_status(m->error.code), text, m->error.message);
+}
+
+static bool has_section(const struct lookup *l, const struct lookup_module *m)
+{
+    struct sl_section_info section;
+    for (size_t i = 0; m->input.object && sl_object_section_info(m->input.object, i, &section); i++)
+        if (sl_str_equal(section.name, sl_str(l->section)))
+            return true;
+    return false;
+}
+
+static int serve(struct lookup *l, const struct options *o, struct lookup_module *m)
+{
+    bool all = option_given(o, "all"), names = option_given(o, "names");
+    const char *out = option_value(o, "symcache-out", NULL);
+    struct sl_error error;
+    if ((all || names || out) && (!m || m->error.code != SL_OK))
+        return report(m ? report_status(m->error.code) : 2, m ? m->error.message : "no file given (-e)", NULL);
+    if (out && sl_write_file(out, m->input.cache.bytes, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    if (all)
+        serve_all(l, m);
+    else if (names)
+        serve_names(l, m, o->arguments, o->argument_count);
+    else if (o->argument_count && strcmp(o->arguments[0], "-") != 0)
+        serve_arguments(l, o->arguments, o->argument_count);
+    else if (!(out && isatty(STDIN_FILENO)))
+        serve_input(l);
+    return 0; /* a closed output is reported at the end */
 }
 
 static int run(struct lookup *l, const struct options *o)
 {
-    struct sl_error error = {0};
-    const char *out = option_value(o, "symcache-out", NULL);
-    if (input_open(l->path, &l->input, &error) != SL_OK ||
-        input_convert(l->path, &l->input, (unsigned)strtoul(option_value(o, "jobs", "0"), NULL, 10), &error) != SL_OK)
-        return fail(l->path, &error);
-    l->load = l->input.object && !l->relative ? sl_object_info(l->input.object)->load_address : 0;
-    if (out && sl_write_file(out, l->input.cache.bytes, &error) != SL_OK)
-        return fail(out, &error);
-    bool ok = true;
-    if (option_given(o, "all"))
-        ok = serve_all(l);
-    else if (o->argument_count && strcmp(o->arguments[0], "-") != 0)
-        ok = serve_arguments(l, o->arguments, o->argument_count);
-    else if (!(out && isatty(STDIN_FILENO)))
-        ok = serve_input(l);
-    if (!ok)
-        fputs("symloom: cannot write the answers\n", stderr);
-    return ok ? 0 : 1;
+    struct lookup_module *m = NULL;
+    const char *build_id = option_value(o, "build-id", NULL);
+    char by_id[300];
+    if (build_id) {
+        snprintf(by_id, sizeof by_id, "BUILDID:%s", build_id);
+        l->file = by_id;
+    }
+    if (!l->file && l->style == STYLE_GNU)
+        l->file = "a.out";
+    if (!l->file && l->style == STYLE_TABLE) {
+        report(2, "no file given (-e)", NULL);
+        return options_try_help("lookup");
+    }
+    if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
+        return report(1, "out of memory", NULL);
+    if (m && m->error.code != SL_OK) {
+        int status = unusable(l, m);
+        if (status)
+            return status;
+    }
+    if (l->section && m && m->error.code == SL_OK && !has_section(l, m)) {
+        fprintf(stderr, "%s: %s: cannot find section %s\n", options_program_name(), m->name, l->section);
+        return 1;
+    }
+    return serve(l, o, m);
 }
 
-int command_lookup(int argc, char **argv)
+static int lookup_as(enum persona persona, int argc, char **argv)
 {
     struct options options;
-    struct lookup lookup = {0};
+    struct lookup lookup = {.persona = persona};
+    const char **directories = NULL, **hints = NULL;
     int status = 2;
     if (options_parse(&options, specs, "lookup", argc, argv)) {
         if (options.help) {
@@ -399,15 +357,105 @@ int command_lookup(int argc, char **argv)
                          "Addresses of a debug file or symcache to functions and lines. Without ADDRESS, or with -,\n"
                          "addresses are read from standard input, one a line.");
             status = 0;
+        } else if (options.version) {
+            puts("symloom " SYMLOOM_VERSION);
+            status = 0;
         } else if (read_options(&lookup, &options)) {
+            directories = joined_list(&options, "debug-file-directory", "fallback-debug-path");
+            hints = joined_list(&options, "dsym-hint", "");
+            lookup.open.debug_directories = directories;
+            lookup.open.dsym_hints = hints;
             status = run(&lookup, &options);
         }
     }
-    input_close(&lookup.input);
+    lookup_modules_free(&lookup);
     sl_buf_free(&lookup.out);
-    sl_buf_free(&lookup.name);
-    sl_buf_free(&lookup.file);
     sl_buf_free(&lookup.scratch);
+    sl_buf_free(&lookup.cells);
+    free(lookup.rows);
+    free(directories);
+    free(hints);
     options_free(&options);
     return status;
+}
+
+int command_lookup(int argc, char **argv)
+{
+    return lookup_as(PERSONA_LOOKUP, argc, argv);
+}
+
+int command_llvm_symbolizer(int argc, char **argv)
+{
+    return lookup_as(PERSONA_LLVM_SYMBOLIZER, argc, argv);
+}
+
+/* ---- addr2line ---- */
+
+/* The words of a response file: separated by blanks, which quotes keep together. Owned by `arena`. */
+static bool read_words(const char *path, struct sl_arena *arena, char ***words, int *count)
+{
+    struct sl_mapping mapping;
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return false;
+    const char *at = (const char *)mapping.bytes.data, *end = at + mapping.bytes.size;
+    *words = SL_ARENA_ARRAY(arena, char *, mapping.bytes.size / 2 + 2);
+    char *text = sl_arena_zalloc(arena, mapping.bytes.size + 1, 2);
+    while (*words && text && at < end) {
+        while (at < end && (*at == ' ' || (*at >= '\t' && *at <= '\r')))
+            at++;
+        if (at == end)
+            break;
+        char quote = '\0';
+        (*words)[(*count)++] = text;
+        for (; at < end && (quote || !(*at == ' ' || (*at >= '\t' && *at <= '\r'))); at++) {
+            if (quote ? *at == quote : *at == '"' || *at == '\'')
+                quote = quote ? '\0' : *at;
+            else if (*at == '\\' && at + 1 < end)
+                *text++ = *++at;
+            else
+                *text++ = *at;
+        }
+        *text++ = '\0';
+    }
+    sl_unmap(&mapping);
+    return *words && text;
+}
+
+/* `@file` stands for the words in the file; a name that cannot be read stands for itself. */
+static int with_response_files(enum persona persona, int argc, char **argv)
+{
+    struct sl_arena arena = {0};
+    char **all = NULL;
+    int count = 0, status;
+    for (int i = 0; i < argc; i++) {
+        char **words = &argv[i];
+        int word_count = 0;
+        if (argv[i][0] != '@' || !read_words(argv[i] + 1, &arena, &words, &word_count)) {
+            words = &argv[i];
+            word_count = 1;
+        }
+        char **grown = realloc(all, (size_t)(count + word_count + 1) * sizeof *grown);
+        if (!grown) {
+            free(all);
+            sl_arena_free(&arena);
+            return report(1, "out of memory", NULL);
+        }
+        all = grown;
+        memcpy(all + count, words, (size_t)word_count * sizeof *all);
+        count += word_count;
+    }
+    status = lookup_as(persona, count, all);
+    free(all);
+    sl_arena_free(&arena);
+    return status;
+}
+
+int command_addr2line(int argc, char **argv)
+{
+    return with_response_files(PERSONA_ADDR2LINE, argc, argv);
+}
+
+int command_llvm_addr2line(int argc, char **argv)
+{
+    return with_response_files(PERSONA_LLVM_ADDR2LINE, argc, argv);
 }

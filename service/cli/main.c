@@ -21,18 +21,32 @@ static const struct command commands[] = {
     {"config", command_config, "check or show a configuration"},
     {"lookup", command_lookup, "addresses of a debug file to functions and lines"},
     {"inspect", command_inspect, "what a debug file is and holds"},
+    {"dump-syms", command_dump_syms, "any debug file to a Breakpad symbol file"},
     {"version", command_version, "the version"},
     {"help", command_help, "help for a command"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+/* Under these names the program is the tool of that name. */
+static const struct tool {
+    const char *name;
+    int (*run)(int argc, char **argv); /* NULL: this program, with its commands */
+} tools[] = {
+    {"symbolicator", NULL},
+    {"symbtool", NULL},
+    {"addr2line", command_addr2line},
+    {"llvm-addr2line", command_llvm_addr2line},
+    {"llvm-symbolizer", command_llvm_symbolizer},
+    {"dump_syms", command_dump_syms},
+};
+
 static void summary(FILE *out)
 {
-    fputs("usage: symloom COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n",
-          out);
+    fprintf(out, "usage: %s COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n",
+            options_program_name());
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].about);
-    fputs("\n'symloom help COMMAND' explains a command.\n", out);
+    fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
 }
 
 static const struct command *find(const char *name)
@@ -49,8 +63,8 @@ static int unknown(const char *name)
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
     const char *near = options_nearest(name, names);
-    fprintf(stderr, "error: unknown command '%s'%s%s\nTry 'symloom --help'.\n", name, near ? ", did you mean " : "",
-            near ? near : "");
+    fprintf(stderr, "error: unknown command '%s'%s%s\nTry '%s --help'.\n", name, near ? ", did you mean " : "",
+            near ? near : "", options_program_name());
     return 2;
 }
 
@@ -71,24 +85,36 @@ static int command_help(int argc, char **argv)
     if (!command)
         return unknown(argv[0]);
     if (command->run == command_help || command->run == command_version) {
-        printf("usage: symloom %s\n\n%s\n", command->name, command->about);
+        printf("usage: %s %s\n\n%s\n", options_program_name(), command->name, command->about);
         return 0;
     }
     char help[] = "--help", *words[] = {help, NULL};
     return command->run(1, words);
 }
 
-/* Options may stand before the command; those with a value are few. */
+/* Options may stand before the command; those with a value are few. A command may use their letters for something else,
+ * so it gets the long form. */
 static int first_word(int argc, char **argv)
 {
-    static const char *const valued[] = {"-c", "--config", "--cache-dir", "--log-level", "--log-format"};
+    static const struct {
+        char letter[3], name[10];
+        bool valued;
+    } known[] = {
+        {"-c", "--config", true}, {"-j", "--jobs", true}, {"-v", "--verbose", false}, {"-q", "--quiet", false}};
+    static const char *const valued[] = {"--cache-dir", "--log-level", "--log-format", "--color", "--progress"};
     int at = 1;
-    for (; at < argc && argv[at][0] == '-'; at++)
-        for (size_t i = 0; i < sizeof valued / sizeof *valued; i++)
-            if (strcmp(argv[at], valued[i]) == 0 && at + 1 < argc) {
-                at++;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        bool value = false;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (strcmp(argv[at], known[i].letter) == 0 || strcmp(argv[at], known[i].name) == 0) {
+                argv[at] = (char *)known[i].name;
+                value = known[i].valued;
                 break;
             }
+        for (size_t i = 0; i < sizeof valued / sizeof *valued; i++)
+            value = value || strcmp(argv[at], valued[i]) == 0;
+        at += value && at + 1 < argc;
+    }
     return at;
 }
 
@@ -101,9 +127,23 @@ static void put_behind(char **argv, int at)
     argv[1] = name;
 }
 
-int main(int argc, char **argv)
+/* `/usr/bin/llvm-symbolizer-14.exe` to `llvm-symbolizer`, into `name`. */
+static void base_name(const char *path, char *name, size_t size)
 {
-    signal(SIGPIPE, SIG_DFL);
+    const char *slash = strrchr(path ? path : "", '/');
+    snprintf(name, size, "%s", slash ? slash + 1 : path ? path : "");
+    size_t length = strlen(name);
+    if (length > 4 && strcmp(name + length - 4, ".exe") == 0)
+        name[length -= 4] = '\0';
+    size_t digits = length;
+    while (digits && name[digits - 1] >= '0' && name[digits - 1] <= '9')
+        digits--;
+    if (digits < length && digits && name[digits - 1] == '-')
+        name[digits - 1] = '\0';
+}
+
+static int run_command(int argc, char **argv)
+{
     if (argc < 2) {
         summary(stderr);
         return 2;
@@ -122,4 +162,18 @@ int main(int argc, char **argv)
         return unknown(argv[at]);
     put_behind(argv, at);
     return command->run(argc - 2, argv + 2);
+}
+
+int main(int argc, char **argv)
+{
+    static char name[64];
+    int (*run)(int, char **) = NULL;
+    signal(SIGPIPE, SIG_IGN); /* a write that fails says so */
+    base_name(argc ? argv[0] : NULL, name, sizeof name);
+    for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
+        if (strcmp(tools[i].name, name) == 0) {
+            run = tools[i].run;
+            options_program(tools[i].name, run != NULL);
+        }
+    return output_finish(run ? run(argc - 1, argv + 1) : run_command(argc, argv));
 }

@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +41,31 @@ const char *options_nearest(const char *word, const char *const *words)
     return best;
 }
 
+static const char *program = "symloom";
+static bool program_is_command;
+
+void options_program(const char *name, bool command)
+{
+    program = name;
+    program_is_command = command;
+}
+
+const char *options_program_name(void)
+{
+    return program;
+}
+
+int options_try_help(const char *command)
+{
+    fprintf(stderr, "Try '%s%s%s --help'.\n", program, program_is_command ? "" : " ",
+            program_is_command ? "" : command);
+    return 2;
+}
+
 static bool usage_error(const char *command, const char *what, const char *word)
 {
-    fprintf(stderr, "error: %s%s\nTry 'symloom %s --help'.\n", what, word, command);
+    fprintf(stderr, "error: %s%s\n", what, word);
+    options_try_help(command);
     return false;
 }
 
@@ -58,6 +81,18 @@ static bool add_value(struct options *o, size_t spec, const char *value, const c
     return true;
 }
 
+/* A word of `a|b|c`, the way a spec lists the values it takes. */
+static bool is_alternative(const char *alternatives, const char *word)
+{
+    size_t length = word ? strlen(word) : 0;
+    for (const char *at = alternatives; length && at && strchr(alternatives, '|'); at = strchr(at, '|')) {
+        at += *at == '|';
+        if (strncmp(at, word, length) == 0 && (at[length] == '|' || !at[length]))
+            return true;
+    }
+    return false;
+}
+
 static bool parse_long(struct options *o, const char *command, int argc, char **argv, int *at)
 {
     const char *word = argv[*at] + 2, *equals = strchr(word, '=');
@@ -69,6 +104,8 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
         if (spec->type == OPTION_FLAG)
             return equals ? usage_error(command, "option takes no value: --", spec->name)
                           : add_value(o, i, "", command);
+        if (spec->type == OPTION_OPTIONAL && !equals && *at + 1 < argc && is_alternative(spec->value, argv[*at + 1]))
+            return add_value(o, i, argv[++*at], command);
         if (equals || spec->type == OPTION_OPTIONAL)
             return add_value(o, i, equals ? equals + 1 : "", command);
         if (*at + 1 >= argc)
@@ -82,7 +119,7 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
     names[count] = NULL;
     const char *near = options_nearest(word, names);
     fprintf(stderr, "error: unknown option %s%s%s\n", argv[*at], near ? ", did you mean --" : "", near ? near : "");
-    fprintf(stderr, "Try 'symloom %s --help'.\n", command);
+    options_try_help(command);
     return false;
 }
 
@@ -95,12 +132,15 @@ static bool parse_short(struct options *o, const char *command, int argc, char *
         const struct option_spec *spec = &o->specs[i];
         if (!spec->name)
             return usage_error(command, "unknown option ", argv[*at]);
-        if (spec->type == OPTION_FLAG) {
+        bool equals = letter[1] == '=' && spec->type == OPTION_OPTIONAL;
+        if (equals)
+            return add_value(o, i, letter + 2, command);
+        if (spec->type != OPTION_VALUE) {
             if (!add_value(o, i, "", command))
                 return false;
             continue;
         }
-        if (letter[1] || spec->type == OPTION_OPTIONAL)
+        if (letter[1])
             return add_value(o, i, letter + 1, command);
         if (*at + 1 >= argc)
             return usage_error(command, "option needs a value: ", argv[*at]);
@@ -155,15 +195,37 @@ size_t option_count(const struct options *o, const char *name)
     return o->counts[find(o, name)];
 }
 
+const char *const *option_values(const struct options *o, const char *name, size_t *count)
+{
+    size_t i = find(o, name);
+    *count = o->counts[i];
+    return o->values[i];
+}
+
 const char *option_value(const struct options *o, const char *name, const char *fallback)
 {
     size_t i = find(o, name);
     return o->counts[i] ? o->values[i][o->counts[i] - 1] : fallback;
 }
 
+bool option_number(const struct options *o, const char *name, const char *command, uint64_t *value)
+{
+    const char *text = option_value(o, name, "0");
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && errno == 0)
+        return true;
+    fprintf(stderr, "error: --%s: '%s' is no number\n", name, text);
+    options_try_help(command);
+    return false;
+}
+
 void options_help(const struct option_spec *specs, const char *usage, const char *about)
 {
-    printf("usage: symloom %s\n\n%s\n\n", usage, about);
+    if (program_is_command)
+        usage = strchr(usage, ' ') ? strchr(usage, ' ') + 1 : "";
+    printf("usage: %s %s\n\n%s\n\n", program, usage, about);
     for (; specs->name; specs++) {
         char left[64], letter[8] = "    ";
         if (!specs->help)

@@ -4,11 +4,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum option_type {
     OPTION_FLAG,     /* no value */
     OPTION_VALUE,    /* a value is required */
-    OPTION_OPTIONAL, /* a value only with `=` (or attached to the short form) */
+    OPTION_OPTIONAL, /* a value only with `=`, behind the short form too; or the next word, if the spec lists it */
 };
 
 struct option_spec {
@@ -16,7 +17,7 @@ struct option_spec {
     char letter;      /* 0 = none */
     enum option_type type;
     bool repeatable;
-    const char *value; /* placeholder in the help text */
+    const char *value; /* placeholder in the help text; `a|b|c` for a choice */
     const char *help;  /* NULL: accepted, not shown */
 };
 
@@ -31,6 +32,23 @@ struct options {
     bool help, version;
 };
 
+/* Rows for tables of commands that have no use for these global options: accepted by all. A command that has one of the
+ * names or letters for itself takes the part without it. */
+#define QUIET_OPTIONS                                                                                                  \
+    {"quiet", 'q', OPTION_FLAG, true, NULL, NULL}, {"color", 0, OPTION_VALUE, false, NULL, NULL},                      \
+        {"progress", 0, OPTION_VALUE, false, NULL, NULL}, {"log-level", 0, OPTION_VALUE, false, NULL, NULL},           \
+        {"log-format", 0, OPTION_VALUE, false, NULL, NULL}, {"offline", 0, OPTION_FLAG, true, NULL, NULL},             \
+    {                                                                                                                  \
+        "no-network", 0, OPTION_FLAG, true, NULL, NULL                                                                 \
+    }
+
+/* The name the program was called by, for help and errors: "symloom" unless set. `command`: it stands for a command, and
+ * the texts do without the command's name. */
+void options_program(const char *name, bool command);
+const char *options_program_name(void);
+/* "Try '<program> [<command>] --help'." on stderr; returns the status of a usage error. */
+int options_try_help(const char *command);
+
 /* Parses the words behind the command. A usage error is reported on stderr (`error: ...` and where to find help) and
  * false returned: the program then ends with status 2. */
 bool options_parse(struct options *options, const struct option_spec *specs, const char *command, int argc,
@@ -39,8 +57,13 @@ void options_free(struct options *options);
 
 bool option_given(const struct options *options, const char *name);
 size_t option_count(const struct options *options, const char *name); /* how often it was given */
+/* All values, in order; `count` of them. */
+const char *const *option_values(const struct options *options, const char *name, size_t *count);
 /* The last value given, or `fallback`. An OPTION_OPTIONAL without value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
+
+/* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
+bool option_number(const struct options *options, const char *name, const char *command, uint64_t *value);
 
 void options_help(const struct option_spec *specs, const char *usage, const char *about);
 

@@ -1,5 +1,7 @@
 #include "cli/server.h"
 
+#include "cli/cli.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,10 +9,7 @@
 
 int server_failed(const char *message, const char *cause)
 {
-    fprintf(stderr, "error: %s\n", message);
-    if (cause && *cause)
-        fprintf(stderr, "  caused by: %s\n", cause);
-    return 1;
+    return report(1, message, cause);
 }
 
 const char *server_environment(const char *name)

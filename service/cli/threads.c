@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum { MAX_THREADS = 64 };
 
@@ -47,6 +48,9 @@ const struct sl_parallel *threads_parallel(unsigned jobs)
 {
     static struct sl_parallel parallel = {.run = run};
     cpu_set_t cpus;
+    const char *wanted = getenv("SYMLOOM_JOBS");
+    if (!jobs && wanted)
+        jobs = (unsigned)strtoul(wanted, NULL, 10);
     if (!jobs)
         jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? (unsigned)CPU_COUNT(&cpus) : 1;
     parallel.workers = jobs > MAX_THREADS ? MAX_THREADS : jobs;

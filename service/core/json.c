@@ -439,5 +439,10 @@ enum sl_code json_parse(struct sl_str text, struct json_object **object, struct 
         return sl_fail(error, SL_INTERNAL, "out of memory");
     enum sl_code code = parse_with(tokener, text, object, error);
     json_tokener_free(tokener);
+    if (code == SL_OK && !sl_str_is_utf8(text)) { /* json-c takes overlong forms */
+        json_object_put(*object);
+        *object = NULL;
+        code = fail_at(error, text, 0, "invalid UTF-8");
+    }
     return code;
 }

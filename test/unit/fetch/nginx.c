@@ -77,7 +77,7 @@ static int start(void **state)
     for (size_t i = 0; i < 3; i++)
         fcntl(listeners[i], F_SETFD, 0);
     snprintf(text, sizeof text,
-             "daemon off; worker_processes 1; pid nginx.pid; error_log error.log crit;\n"
+             "%sdaemon off; worker_processes 1; pid nginx.pid; error_log error.log crit;\n"
              "events { worker_connections 256; }\n"
              "http {\n"
              "  access_log off; root www; gzip on; gzip_min_length 100; gzip_proxied any; default_type text/plain;\n"
@@ -90,7 +90,7 @@ static int start(void **state)
              "  server { listen 127.0.0.1:%u ssl; location = /large.bin { types { } default_type a/b; } }\n"
              "  server { listen 127.0.0.1:%u ssl http2; location = /large.bin { types { } default_type a/b; } }\n"
              "}\n",
-             http_port, dir, dir, https_port, http2_port);
+             geteuid() == 0 ? "user root; " : "", http_port, dir, dir, https_port, http2_port);
     put("nginx.conf", text, strlen(text));
     snprintf(prefix, sizeof prefix, "%s/", dir);
     snprintf(config, sizeof config, "%s/nginx.conf", dir);

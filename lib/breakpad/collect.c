@@ -1,0 +1,307 @@
+/* Functions become records: flattened and named on the threads that read them, numbered and encoded in file order. */
+#include "breakpad/impl.h"
+
+#include "function/path.h"
+
+#include <stdlib.h>
+
+/* What prepare makes of a batch: numbers are local to it. */
+struct prepared {
+    struct flat flat;
+    struct prepared_function {
+        uint64_t address, size;
+        size_t line_end, inline_end; /* where its lines and inlined calls end in `flat` */
+        uint32_t name, parameters;
+    } * functions;
+    size_t function_count;
+    struct texts names;
+    struct sl_map stored; /* names as they are in the file to their number + 1 */
+    struct sl_str *files; /* full paths, empty when there is none */
+    size_t file_count;
+    struct sl_arena *arena;
+    bool is_windows, failed;
+};
+
+bool breakpad_writer_grow(void *pointer, size_t *capacity, size_t need, size_t item)
+{
+    void **array = pointer;
+    if (need <= *capacity)
+        return true;
+    size_t size = *capacity ? *capacity * 2 : 64;
+    while (size < need)
+        size *= 2;
+    void *grown = realloc(*array, size * item);
+    if (!grown)
+        return false;
+    *array = grown;
+    *capacity = size;
+    return true;
+}
+
+uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl_str text, bool *failed)
+{
+    uintptr_t known = (uintptr_t)sl_map_get(&t->map, text);
+    if (known)
+        return (uint32_t)known - 1;
+    char *copy = sl_arena_strndup(arena, text.data, text.size);
+    struct sl_str key = {copy, text.size};
+    void **slot = copy && t->count < UINT32_MAX - 1 ? sl_map_slot(&t->map, key, NULL) : NULL;
+    if (!slot || !breakpad_writer_grow(&t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
+        *failed = true;
+        return 0;
+    }
+    t->items[t->count++] = key;
+    *slot = (void *)(uintptr_t)t->count;
+    return (uint32_t)t->count - 1;
+}
+
+/* ---- prepare ---- */
+
+static uint32_t render(struct prepared *p, const struct sl_function *function, uint32_t *parameters)
+{
+    struct sl_buf text = {0};
+    breakpad_render_name(&text, function->name, function->language, p->is_windows, parameters);
+    p->failed = p->failed || text.failed;
+    uint32_t number = breakpad_text_number(&p->names, p->arena, sl_buf_view(&text), &p->failed);
+    sl_buf_free(&text);
+    return number;
+}
+
+/* The same function is inlined again and again: each name is made readable once, but for the rare one that stands in
+ * several languages. */
+static uint32_t inlinee_name(void *arg, const struct sl_function *function)
+{
+    struct prepared *p = arg;
+    struct known {
+        uint32_t number;
+        enum sl_language language;
+    } *known = sl_map_get(&p->stored, function->name);
+    if (known && known->language == function->language)
+        return known->number;
+    uint32_t number = render(p, function, NULL);
+    void **slot = known ? NULL : sl_map_slot(&p->stored, function->name, NULL);
+    if (slot && (*slot = known = SL_ARENA_NEW(p->arena, struct known)))
+        *known = (struct known){number, function->language};
+    return number;
+}
+
+static void prepare_files(struct prepared *p, const struct sl_function_batch *batch)
+{
+    struct sl_buf path = {0};
+    p->file_count = batch->file_count;
+    p->files = SL_ARENA_ARRAY(p->arena, struct sl_str, p->file_count + 1);
+    for (size_t i = 0; p->files && i < p->file_count; i++) {
+        const struct sl_file *file = &batch->files[i];
+        sl_buf_clear(&path);
+        sl_path_full(&path, file->comp_dir, file->directory, file->name);
+        char *copy = path.size ? sl_arena_strndup(p->arena, (char *)path.data, path.size) : NULL;
+        if (copy)
+            p->files[i] = (struct sl_str){copy, path.size};
+    }
+    p->failed = p->failed || !p->files || path.failed;
+    sl_buf_free(&path);
+}
+
+static void *settled(struct prepared *p, void *array, size_t size)
+{
+    void *copy = sl_arena_alloc(p->arena, size + 1, 8);
+    p->failed = p->failed || !copy;
+    if (copy && size)
+        memcpy(copy, array, size);
+    free(array);
+    return copy;
+}
+
+/* Moves what is left into the batch's arena: a batch that is never consumed leaves nothing behind. */
+static void settle(struct prepared *p)
+{
+    p->flat.lines = settled(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
+    p->flat.inlines = settled(p, p->flat.inlines, p->flat.inline_count * sizeof *p->flat.inlines);
+    p->names.items = settled(p, p->names.items, p->names.count * sizeof *p->names.items);
+    sl_map_free(&p->names.map);
+    sl_map_free(&p->stored);
+}
+
+static void prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                    unsigned worker)
+{
+    (void)worker;
+    const struct sl_breakpad_options *o = ((struct sl_breakpad_writer *)sink)->options;
+    struct prepared *p = SL_ARENA_NEW(arena, struct prepared);
+    batch->prepared = p;
+    if (!p)
+        return;
+    p->arena = arena;
+    p->is_windows = o->is_windows;
+    p->functions = SL_ARENA_ARRAY(arena, struct prepared_function, batch->function_count + 1);
+    p->failed = !p->functions;
+    prepare_files(p, batch);
+    for (size_t i = 0; i < batch->function_count && !p->failed; i++) {
+        const struct sl_function *f = &batch->functions[i];
+        struct prepared_function *out = &p->functions[p->function_count];
+        if (!f->size || f->size > UINT64_MAX - f->address)
+            continue;
+        *out = (struct prepared_function){.address = f->address, .size = f->size};
+        out->name = render(p, f, &out->parameters);
+        p->failed = p->failed || !breakpad_flatten(&p->flat, f, o->inlines ? inlinee_name : NULL, p, arena);
+        out->line_end = p->flat.line_count;
+        out->inline_end = p->flat.inline_count;
+        p->function_count++;
+    }
+    settle(p);
+}
+
+/* ---- consume ---- */
+
+/* A record:  lines  (address delta, size, line, file delta)*  calls  (depth, line, file, name, ranges (delta, size)+)*
+ * The first numbers of each part count it; addresses are relative to the end of what stands before. */
+struct numbers {
+    const uint32_t *names, *files;
+    size_t file_count;
+};
+
+static uint32_t file_number(const struct numbers *n, uint32_t file)
+{
+    return file < n->file_count ? n->files[file] : SL_NO_FILE;
+}
+
+static void encode_lines(struct sl_buf *out, const struct prepared_function *f, const struct flat_line *lines,
+                         size_t count, const struct numbers *n)
+{
+    uint64_t at = f->address;
+    uint32_t file = 0;
+    sl_buf_uleb(out, count);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number = file_number(n, lines[i].file);
+        sl_buf_sleb(out, (int64_t)(lines[i].address - at));
+        sl_buf_uleb(out, lines[i].size);
+        sl_buf_uleb(out, lines[i].line);
+        sl_buf_sleb(out, (int64_t)number - (int64_t)file);
+        at = lines[i].address + lines[i].size;
+        file = number;
+    }
+}
+
+static bool same_call(const struct flat_inline *a, const struct flat_inline *b)
+{
+    return a->depth == b->depth && a->call_line == b->call_line && a->call_file == b->call_file && a->name == b->name;
+}
+
+static void encode_inlines(struct sl_buf *out, const struct prepared_function *f, const struct flat_inline *inlines,
+                           size_t count, const struct numbers *n)
+{
+    size_t groups = 0;
+    for (size_t i = 0; i < count; i++)
+        groups += i == 0 || !same_call(&inlines[i - 1], &inlines[i]);
+    sl_buf_uleb(out, groups);
+    for (size_t i = 0, end; i < count; i = end) {
+        uint64_t at = f->address;
+        for (end = i + 1; end < count && same_call(&inlines[i], &inlines[end]);)
+            end++;
+        sl_buf_uleb(out, inlines[i].depth);
+        sl_buf_uleb(out, inlines[i].call_line);
+        sl_buf_uleb(out, file_number(n, inlines[i].call_file));
+        sl_buf_uleb(out, n->names[inlines[i].name]);
+        sl_buf_uleb(out, end - i);
+        for (size_t j = i; j < end; j++) {
+            sl_buf_sleb(out, (int64_t)(inlines[j].address - at));
+            sl_buf_uleb(out, inlines[j].size);
+            at = inlines[j].address + inlines[j].size;
+        }
+    }
+}
+
+static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, size_t index, const struct numbers *n)
+{
+    const struct prepared_function *f = &p->functions[index];
+    size_t line = index ? f[-1].line_end : 0, call = index ? f[-1].inline_end : 0;
+    struct sl_buf *out = &w->scratch;
+    sl_buf_clear(out);
+    encode_lines(out, f, p->flat.lines + line, f->line_end - line, n);
+    encode_inlines(out, f, p->flat.inlines + call, f->inline_end - call, n);
+    uint8_t *data = sl_arena_alloc(&w->arena, out->size + 1, 1);
+    if (!data || out->failed || out->size > UINT32_MAX || w->record_count >= UINT32_MAX ||
+        !breakpad_writer_grow(&w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
+        w->failed = true;
+        return;
+    }
+    memcpy(data, out->data, out->size);
+    w->records[w->record_count] = (struct record){
+        .address = f->address,
+        .size = f->size,
+        .data = data,
+        .data_size = (uint32_t)out->size,
+        .name = n->names[f->name],
+        .order = (uint32_t)w->record_count,
+        .parameters = f->parameters & INT32_MAX,
+    };
+    w->record_count++;
+}
+
+static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                            struct sl_error *error)
+{
+    struct sl_breakpad_writer *w = (struct sl_breakpad_writer *)sink;
+    struct prepared *p = batch->prepared;
+    if (!p)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    w->failed = w->failed || p->failed ||
+                !breakpad_writer_grow(&w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
+    if (!w->failed) {
+        uint32_t *files = w->map, *names = w->map + p->file_count;
+        struct numbers numbers = {names, files, p->file_count};
+        for (size_t i = 0; i < p->file_count; i++)
+            files[i] =
+                p->files[i].size ? breakpad_text_number(&w->files, &w->arena, p->files[i], &w->failed) : SL_NO_FILE;
+        for (size_t i = 0; i < p->names.count; i++)
+            names[i] = breakpad_text_number(&w->names, &w->arena, p->names.items[i], &w->failed);
+        for (size_t i = 0; i < p->function_count && !w->failed; i++)
+            add_record(w, p, i, &numbers);
+    }
+    return w->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+/* ---- the writer ---- */
+
+struct sl_breakpad_writer *sl_breakpad_writer_new(const struct sl_breakpad_options *options)
+{
+    struct sl_breakpad_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->options = options;
+    w->sink = (struct sl_function_sink){.prepare = prepare, .consume = consume};
+    return w;
+}
+
+void sl_breakpad_writer_free(struct sl_breakpad_writer *w)
+{
+    if (!w)
+        return;
+    sl_arena_free(&w->arena);
+    sl_map_free(&w->names.map);
+    sl_map_free(&w->files.map);
+    sl_buf_free(&w->scratch);
+    free(w->names.items);
+    free(w->files.items);
+    free(w->records);
+    free(w->symbols);
+    free(w->map);
+    free(w);
+}
+
+struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *w)
+{
+    return &w->sink;
+}
+
+bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_symbol *symbols, size_t count)
+{
+    if (!breakpad_writer_grow(&w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (symbols[i].name.size) {
+            w->symbols[w->symbol_count] = (struct symbol){symbols[i].address, symbols[i].name, w->symbol_count};
+            w->symbol_count++;
+        }
+    return true;
+}

@@ -1,0 +1,247 @@
+/* From the tree of a function to flat records.
+ *
+ *     function   |=====a=====|··call··|====b====|·call·|      lines; a call's line covers what was inlined there
+ *     inlinee                |==c==|..|                       what its lines do not cover stays with the call's line
+ *     inlinee                                   |==d===|
+ *     records    |     a     |  c  |ca|    b    |  d   |
+ *
+ * Only what the lines of an inlined call cover belongs to it: so it is in the symcache, and an INLINE record of just these
+ * ranges makes readers of the text agree. */
+#include "breakpad/impl.h"
+
+#include "function/assemble.h"
+
+#include <stdlib.h>
+
+struct span { /* of a line of a direct inlinee */
+    uint64_t start, end;
+    const struct sl_function *inlinee;
+};
+
+struct walk {
+    struct flat *flat;
+    struct sl_arena *arena;
+    breakpad_name_of *name_of;
+    void *arg;
+    size_t first_line;  /* of this function among the flat lines */
+    uint64_t low, high; /* code outside is no part of the function, whatever its lines say */
+    bool failed;
+};
+
+static uint64_t end_of(uint64_t address, uint64_t size)
+{
+    return size > UINT64_MAX - address ? UINT64_MAX : address + size;
+}
+
+static int by_start(const void *left, const void *right)
+{
+    const struct span *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return (a->inlinee > b->inlinee) - (a->inlinee < b->inlinee);
+}
+
+static struct span *spans_of(struct walk *w, const struct sl_function *f, size_t *count)
+{
+    size_t total = 0;
+    *count = 0;
+    for (uint32_t i = 0; i < f->inlinee_count; i++)
+        total += f->inlinees[i].line_count;
+    struct span *spans = total ? sl_arena_alloc(w->arena, total * sizeof *spans, 8) : NULL;
+    if (!spans) {
+        w->failed = w->failed || total;
+        return NULL;
+    }
+    bool sorted = true;
+    for (uint32_t i = 0; i < f->inlinee_count; i++)
+        for (uint32_t j = 0; j < f->inlinees[i].line_count; j++) {
+            const struct sl_line *line = &f->inlinees[i].lines[j];
+            spans[*count] =
+                (struct span){line->address, end_of(line->address, line->size ? line->size : 1), &f->inlinees[i]};
+            sorted = sorted && (*count == 0 || spans[*count - 1].start <= line->address);
+            ++*count;
+        }
+    if (!sorted)
+        qsort(spans, *count, sizeof *spans, by_start);
+    return spans;
+}
+
+static void add_line(struct walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
+{
+    struct flat *f = w->flat;
+    struct flat_line *last = f->line_count > w->first_line ? &f->lines[f->line_count - 1] : NULL;
+    if (last && last->address + last->size == start && last->file == file && last->line == line) {
+        last->size += end - start;
+        return;
+    }
+    if (!breakpad_writer_grow(&f->lines, &f->line_capacity, f->line_count + 1, sizeof *f->lines)) {
+        w->failed = true;
+        return;
+    }
+    f->lines[f->line_count++] = (struct flat_line){start, end - start, file, line};
+}
+
+static void add_inline(struct walk *w, const struct span *span, uint32_t depth, uint32_t file, uint32_t line)
+{
+    struct flat *f = w->flat;
+    uint64_t start = span->start < w->low ? w->low : span->start, end = span->end > w->high ? w->high : span->end;
+    if (!w->name_of || w->failed || start >= end)
+        return;
+    if (!breakpad_writer_grow(&f->inlines, &f->inline_capacity, f->inline_count + 1, sizeof *f->inlines)) {
+        w->failed = true;
+        return;
+    }
+    f->inlines[f->inline_count++] =
+        (struct flat_inline){start, end - start, depth, file, line, w->name_of(w->arg, span->inlinee)};
+}
+
+static void walk_function(struct walk *w, const struct sl_function *f, uint32_t depth)
+{
+    size_t span_count, next = 0;
+    struct span *spans = spans_of(w, f, &span_count);
+    uint64_t covered = 0;
+    bool any = false;
+    for (uint32_t i = 0; i < f->line_count && !w->failed; i++) {
+        const struct sl_line *line = &f->lines[i];
+        uint64_t at = line->address, end = end_of(at, line->size ? line->size : 1);
+        if ((any && at < covered) || end <= w->low)
+            continue;
+        at = at < w->low ? w->low : at;
+        end = end > w->high ? w->high : end;
+        while (at < end) {
+            uint64_t stop = next < span_count && spans[next].start < end ? spans[next].start : end;
+            if (stop > at)
+                add_line(w, at, stop, line->file, line->line);
+            if (stop == end && (next >= span_count || spans[next].start >= end)) {
+                at = end;
+                break;
+            }
+            add_inline(w, &spans[next], depth, line->file, line->line);
+            at = spans[next].end > at ? spans[next].end : at;
+            next++;
+        }
+        covered = at;
+        any = true;
+    }
+    for (uint32_t i = 0; i < f->inlinee_count && depth < SL_MAX_INLINE_DEPTH && !w->failed; i++)
+        walk_function(w, &f->inlinees[i], depth + 1);
+}
+
+static int by_address(const void *left, const void *right)
+{
+    const struct flat_line *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return a->size != b->size
+               ? (a->size < b->size ? -1 : 1)
+               : (a->file != b->file ? (a->file < b->file ? -1 : 1) : (a->line > b->line) - (a->line < b->line));
+}
+
+static void sort_lines(struct flat *f, size_t from)
+{
+    bool sorted = true;
+    for (size_t i = from + 1; i < f->line_count && sorted; i++)
+        sorted = f->lines[i - 1].address <= f->lines[i].address;
+    if (!sorted)
+        qsort(f->lines + from, f->line_count - from, sizeof *f->lines, by_address);
+    size_t kept = from;
+    for (size_t i = from; i < f->line_count; i++) {
+        struct flat_line *last = kept > from ? &f->lines[kept - 1] : NULL, line = f->lines[i];
+        if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
+            last->size += line.size;
+        else
+            f->lines[kept++] = line;
+    }
+    f->line_count = kept;
+}
+
+static int compare(uint32_t a, uint32_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_call(const struct flat_inline *a, const struct flat_inline *b)
+{
+    int order = compare(a->depth, b->depth);
+    order = order ? order : compare(a->call_line, b->call_line);
+    order = order ? order : compare(a->call_file, b->call_file);
+    return order ? order : compare(a->name, b->name);
+}
+
+static int by_call_and_address(const void *left, const void *right)
+{
+    const struct flat_inline *a = left, *b = right;
+    int order = by_call(a, b);
+    return order ? order : (a->address > b->address) - (a->address < b->address);
+}
+
+struct group {
+    const struct flat_inline *first;
+    size_t count;
+};
+
+static int by_first_address(const void *left, const void *right)
+{
+    const struct group *a = left, *b = right;
+    if (a->first->address != b->first->address)
+        return a->first->address < b->first->address ? -1 : 1;
+    return by_call(a->first, b->first);
+}
+
+/* Groups of one call, joined where they touch, ordered by their first address and then by depth. */
+static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
+{
+    struct flat_inline *all = f->inlines + from;
+    size_t count = f->inline_count - from, kept = 0, groups = 0;
+    if (!count)
+        return true;
+    qsort(all, count, sizeof *all, by_call_and_address);
+    for (size_t i = 0; i < count; i++) {
+        struct flat_inline *last = kept ? &all[kept - 1] : NULL;
+        if (last && by_call(last, &all[i]) == 0 && all[i].address <= end_of(last->address, last->size)) {
+            uint64_t end = end_of(all[i].address, all[i].size);
+            last->size = end > last->address + last->size ? end - last->address : last->size;
+        } else {
+            groups += !last || by_call(last, &all[i]) != 0;
+            all[kept++] = all[i];
+        }
+    }
+    struct group *order = sl_arena_alloc(arena, groups * sizeof *order, 8);
+    struct flat_inline *copy = sl_arena_alloc(arena, kept * sizeof *copy, 8);
+    if (!order || !copy)
+        return false;
+    memcpy(copy, all, kept * sizeof *copy);
+    groups = 0;
+    for (size_t i = 0; i < kept; i++) {
+        if (i == 0 || by_call(&copy[i - 1], &copy[i]) != 0)
+            order[groups++] = (struct group){&copy[i], 0};
+        order[groups - 1].count++;
+    }
+    qsort(order, groups, sizeof *order, by_first_address);
+    f->inline_count = from;
+    for (size_t i = 0; i < groups; i++) {
+        memcpy(f->inlines + f->inline_count, order[i].first, order[i].count * sizeof *copy);
+        f->inline_count += order[i].count;
+    }
+    return true;
+}
+
+bool breakpad_flatten(struct flat *flat, const struct sl_function *function, breakpad_name_of *name_of, void *arg,
+                      struct sl_arena *arena)
+{
+    struct walk walk = {
+        .flat = flat,
+        .arena = arena,
+        .name_of = name_of,
+        .arg = arg,
+        .first_line = flat->line_count,
+        .low = function->address,
+        .high = end_of(function->address, function->size),
+    };
+    size_t inlines = flat->inline_count;
+    walk_function(&walk, function, 0);
+    if (walk.failed)
+        return false;
+    sort_lines(flat, walk.first_line);
+    return group_inlines(flat, inlines, arena);
+}

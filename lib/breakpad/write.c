@@ -1,0 +1,366 @@
+/* Records to text. */
+#include "breakpad/impl.h"
+
+#include <stdlib.h>
+
+enum { PIECE = 64 * 1024 };
+static const uint32_t unnumbered = UINT32_MAX;
+
+struct public
+{ /* a PUBLIC record */
+    uint64_t address;
+    struct sl_str name;
+    uint32_t parameters;
+    bool multiple;
+};
+
+struct text {
+    struct sl_breakpad_writer *w;
+    const struct sl_breakpad_output *output;
+    struct sl_buf out;
+    struct public *publics;
+    size_t public_count;
+    uint32_t *files, *origins; /* numbers by the writer's ids: in the order of first use */
+    uint32_t *file_order, *origin_order;
+    uint32_t file_count, origin_count;
+    bool failed, stopped;
+};
+
+/* ---- order ---- */
+
+static int by_place(const void *left, const void *right)
+{
+    const struct record *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static int by_address(const void *left, const void *right)
+{
+    const struct symbol *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static int by_range(const void *left, const void *right)
+{
+    const struct record *a = left, *b = right;
+    if (a->address == b->address && a->size != b->size)
+        return a->size < b->size ? -1 : 1;
+    return by_place(left, right);
+}
+
+/* Of functions with one range the last one stays. */
+static void fold_records(struct sl_breakpad_writer *w)
+{
+    size_t kept = 0;
+    qsort(w->records, w->record_count, sizeof *w->records, by_range);
+    for (size_t i = 0; i < w->record_count; i++) {
+        struct record *now = &w->records[i], *last = kept ? &w->records[kept - 1] : NULL;
+        if (last && last->address == now->address && last->size == now->size) {
+            now->multiple = last->multiple || last->name != now->name;
+            *last = *now;
+        } else {
+            w->records[kept++] = *now;
+        }
+    }
+    w->record_count = kept;
+    qsort(w->records, w->record_count, sizeof *w->records, by_place);
+}
+
+/* A symbol at the functions' start. True when none of them needs to hear of another one. */
+static bool name_functions(struct text *t, struct record *functions, size_t count, struct sl_str name, bool prefer)
+{
+    struct sl_breakpad_writer *w = t->w;
+    size_t marked = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct record *function = &functions[i];
+        if (!sl_str_equal(w->names.items[function->name], name)) {
+            function->multiple = true;
+            if (prefer)
+                function->name = breakpad_text_number(&w->names, &w->arena, name, &t->failed);
+        }
+        marked += function->multiple;
+    }
+    return marked == count;
+}
+
+/* The symbols at one address: what they say of the functions that begin there, else a PUBLIC record. */
+static void take_symbols(struct text *t, const struct symbol *symbols, size_t count, struct record *functions,
+                         size_t function_count, bool covered)
+{
+    struct sl_breakpad_writer *w = t->w;
+    struct public *public = covered ? NULL : &t->publics[t->public_count++];
+    bool done = !function_count;
+    for (size_t i = 0; i < count && !(done && covered); i++) {
+        uint32_t parameters;
+        if (i && sl_str_equal(symbols[i].name, symbols[i - 1].name))
+            continue;
+        sl_buf_clear(&w->scratch);
+        breakpad_render_name(&w->scratch, symbols[i].name, SL_LANG_UNKNOWN, w->options->is_windows, &parameters);
+        struct sl_str name = sl_buf_view(&w->scratch);
+        if (!done)
+            done = name_functions(t, functions, function_count, name, i == 0 && w->options->prefer_public);
+        if (public && i == 0) {
+            char *copy = sl_arena_strndup(&w->arena, name.data, name.size);
+            t->failed = t->failed || !copy;
+            *public = (struct public){symbols[i].address, {copy, copy ? name.size : 0}, parameters, false};
+        } else if (public && !sl_str_equal(public->name, name)) {
+            public->multiple = true;
+        }
+    }
+}
+
+static void place_symbols(struct text *t)
+{
+    struct sl_breakpad_writer *w = t->w;
+    size_t next = 0;
+    uint64_t covered = 0; /* end of all functions that begin at or before the symbol */
+    if (w->symbol_count)
+        qsort(w->symbols, w->symbol_count, sizeof *w->symbols, by_address);
+    for (size_t i = 0, end; i < w->symbol_count && !t->failed; i = end) {
+        uint64_t address = w->symbols[i].address;
+        for (end = i + 1; end < w->symbol_count && w->symbols[end].address == address;)
+            end++;
+        for (; next < w->record_count && w->records[next].address < address; next++)
+            if (w->records[next].address + w->records[next].size > covered)
+                covered = w->records[next].address + w->records[next].size;
+        size_t here = next;
+        while (here < w->record_count && w->records[here].address == address)
+            here++;
+        if (here > next || address >= covered)
+            take_symbols(t, &w->symbols[i], end - i, w->records + next, here - next, here > next);
+    }
+}
+
+/* ---- numbers ---- */
+
+static void use(uint32_t *numbers, uint32_t *order, uint32_t *count, uint32_t id)
+{
+    if (id == SL_NO_FILE || numbers[id] != unnumbered)
+        return;
+    order[*count] = id;
+    numbers[id] = (*count)++;
+}
+
+static void use_record(struct text *t, const struct record *record)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){record->data, record->data_size}, false);
+    int64_t file = 0;
+    uint64_t lines = sl_read_uleb(&r);
+    struct sl_reader calls = r;
+    for (uint64_t i = 0; i < lines; i++) /* calls come first in the text */
+        sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
+    for (uint64_t count = sl_read_uleb(&calls); count; count--) {
+        sl_read_uleb(&calls), sl_read_uleb(&calls);
+        use(t->files, t->file_order, &t->file_count, (uint32_t)sl_read_uleb(&calls));
+        use(t->origins, t->origin_order, &t->origin_count, (uint32_t)sl_read_uleb(&calls));
+        for (uint64_t ranges = sl_read_uleb(&calls); ranges; ranges--)
+            sl_read_sleb(&calls), sl_read_uleb(&calls);
+    }
+    for (uint64_t i = 0; i < lines; i++) {
+        sl_read_sleb(&r), sl_read_uleb(&r), sl_read_uleb(&r);
+        file += sl_read_sleb(&r);
+        use(t->files, t->file_order, &t->file_count, (uint32_t)file);
+    }
+}
+
+static uint32_t *numbers_new(struct text *t, size_t count)
+{
+    uint32_t *numbers = sl_arena_alloc(&t->w->arena, (count + 1) * sizeof *numbers, _Alignof(uint32_t));
+    t->failed = t->failed || !numbers;
+    for (size_t i = 0; numbers && i < count; i++)
+        numbers[i] = unnumbered;
+    return numbers;
+}
+
+static void number(struct text *t)
+{
+    const struct sl_breakpad_writer *w = t->w;
+    t->files = numbers_new(t, w->files.count);
+    t->file_order = numbers_new(t, w->files.count);
+    t->origins = numbers_new(t, w->names.count);
+    t->origin_order = numbers_new(t, w->names.count);
+    for (size_t i = 0; i < w->record_count && !t->failed; i++)
+        use_record(t, &w->records[i]);
+}
+
+/* ---- text ---- */
+
+static void flush(struct text *t, size_t least)
+{
+    if (t->out.size < least)
+        return;
+    t->stopped = t->stopped || (t->out.size && !t->output->write(t->output->arg, sl_buf_view(&t->out)));
+    sl_buf_clear(&t->out);
+}
+
+static void put_hex(struct sl_buf *out, uint64_t value, char end)
+{
+    char digits[17];
+    size_t at = sizeof digits;
+    digits[--at] = end;
+    do
+        digits[--at] = "0123456789abcdef"[value & 15];
+    while (value >>= 4);
+    sl_buf_add(out, digits + at, sizeof digits - at);
+}
+
+static void put_decimal(struct sl_buf *out, uint64_t value, char end)
+{
+    char digits[21];
+    size_t at = sizeof digits;
+    digits[--at] = end;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
+    sl_buf_add(out, digits + at, sizeof digits - at);
+}
+
+static void put_text(struct sl_buf *out, struct sl_str text)
+{
+    sl_buf_str(out, text);
+    sl_buf_u8(out, '\n');
+}
+
+/* What has no file gets a number that no FILE record defines. */
+static uint32_t file_number(const struct text *t, uint64_t id)
+{
+    return id >= t->w->files.count ? t->file_count : t->files[id];
+}
+
+static void write_header(struct text *t)
+{
+    const struct sl_breakpad_options *o = t->w->options;
+    sl_buf_cstr(&t->out, "MODULE ");
+    breakpad_render_text(&t->out, o->os);
+    sl_buf_u8(&t->out, ' ');
+    breakpad_render_text(&t->out, o->arch);
+    sl_buf_u8(&t->out, ' ');
+    breakpad_render_text(&t->out, o->id);
+    sl_buf_u8(&t->out, ' ');
+    breakpad_render_text(&t->out, o->name);
+    sl_buf_u8(&t->out, '\n');
+    for (size_t i = 0; i < o->info_count; i++) {
+        sl_buf_cstr(&t->out, "INFO ");
+        breakpad_render_text(&t->out, o->infos[i]);
+        sl_buf_u8(&t->out, '\n');
+    }
+}
+
+static void write_files(struct text *t)
+{
+    const struct sl_breakpad_options *o = t->w->options;
+    for (uint32_t i = 0; i < t->file_count && !t->stopped; i++) {
+        struct sl_str path = t->w->files.items[t->file_order[i]];
+        sl_buf_cstr(&t->out, "FILE ");
+        put_decimal(&t->out, i, ' ');
+        breakpad_render_text(&t->out, o->map_path ? o->map_path(o->map_arg, path) : path);
+        sl_buf_u8(&t->out, '\n');
+        flush(t, PIECE);
+    }
+    for (uint32_t i = 0; i < t->origin_count && !t->stopped; i++) {
+        sl_buf_cstr(&t->out, "INLINE_ORIGIN ");
+        put_decimal(&t->out, i, ' ');
+        put_text(&t->out, t->w->names.items[t->origin_order[i]]);
+        flush(t, PIECE);
+    }
+}
+
+static void write_calls(struct text *t, struct sl_reader *r, uint64_t start)
+{
+    for (uint64_t count = sl_read_uleb(r); count; count--) {
+        uint64_t at = start;
+        sl_buf_cstr(&t->out, "INLINE ");
+        put_decimal(&t->out, sl_read_uleb(r), ' ');
+        put_decimal(&t->out, sl_read_uleb(r), ' ');
+        put_decimal(&t->out, file_number(t, sl_read_uleb(r)), ' ');
+        put_decimal(&t->out, t->origins[sl_read_uleb(r)], ' ');
+        for (uint64_t ranges = sl_read_uleb(r); ranges; ranges--) {
+            at += (uint64_t)sl_read_sleb(r);
+            uint64_t size = sl_read_uleb(r);
+            put_hex(&t->out, at + t->w->options->base, ' ');
+            put_hex(&t->out, size, ranges > 1 ? ' ' : '\n');
+            at += size;
+        }
+    }
+}
+
+static void write_function(struct text *t, const struct record *f)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){f->data, f->data_size}, false);
+    uint64_t lines = sl_read_uleb(&r), at = f->address;
+    struct sl_reader calls = r;
+    int64_t file = 0;
+    sl_buf_cstr(&t->out, f->multiple && t->w->options->multiple ? "FUNC m " : "FUNC ");
+    put_hex(&t->out, f->address + t->w->options->base, ' ');
+    put_hex(&t->out, f->size, ' ');
+    put_hex(&t->out, f->parameters, ' ');
+    put_text(&t->out, t->w->names.items[f->name]);
+    for (uint64_t i = 0; i < lines; i++)
+        sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
+    write_calls(t, &calls, f->address);
+    for (uint64_t i = 0; i < lines; i++) {
+        at += (uint64_t)sl_read_sleb(&r);
+        uint64_t size = sl_read_uleb(&r), line = sl_read_uleb(&r);
+        file += sl_read_sleb(&r);
+        put_hex(&t->out, at + t->w->options->base, ' ');
+        put_hex(&t->out, size, ' ');
+        put_decimal(&t->out, line, ' ');
+        put_decimal(&t->out, file_number(t, (uint64_t)file), '\n');
+        at += size;
+        flush(t, PIECE);
+    }
+}
+
+static void write_public(struct text *t, const struct public *p)
+{
+    sl_buf_cstr(&t->out, p->multiple && t->w->options->multiple ? "PUBLIC m " : "PUBLIC ");
+    put_hex(&t->out, p->address + t->w->options->base, ' ');
+    put_hex(&t->out, p->parameters, ' ');
+    put_text(&t->out, p->name);
+}
+
+static void write_records(struct text *t)
+{
+    const struct sl_breakpad_writer *w = t->w;
+    size_t function = 0, public = 0;
+    while ((function < w->record_count || public < t->public_count) && !t->stopped) {
+        bool next = function < w->record_count &&
+                    (public >= t->public_count || w->records[function].address <= t->publics[public].address);
+        if (next)
+            write_function(t, &w->records[function++]);
+        else
+            write_public(t, &t->publics[public ++]);
+        flush(t, PIECE);
+    }
+}
+
+enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struct sl_breakpad_output *output,
+                                       struct sl_error *error)
+{
+    struct text t = {.w = w, .output = output, .failed = w->failed};
+    if (!w->options->header_only && !t.failed) {
+        t.publics = SL_ARENA_ARRAY(&w->arena, struct public, w->symbol_count + 1);
+        t.failed = !t.publics;
+        if (w->record_count)
+            fold_records(w);
+        if (!t.failed)
+            place_symbols(&t);
+        number(&t);
+    }
+    if (!t.failed) {
+        write_header(&t);
+        write_files(&t);
+        if (!w->options->header_only)
+            write_records(&t);
+        flush(&t, 0);
+    }
+    t.failed = t.failed || t.out.failed || w->scratch.failed;
+    sl_buf_free(&t.out);
+    if (t.failed)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return t.stopped ? sl_fail(error, SL_CANCELLED, "the output was closed") : SL_OK;
+}

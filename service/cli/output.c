@@ -1,0 +1,173 @@
+/* Where results go: standard output, and files that appear when they are complete. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int stdout_errno; /* of the first write that failed */
+
+static bool check(bool ok)
+{
+    if (!ok && !stdout_errno)
+        stdout_errno = errno ? errno : EIO;
+    return stdout_errno == 0;
+}
+
+bool output_write(struct sl_str text)
+{
+    return check(stdout_errno == 0 && fwrite(text.data ? text.data : "", 1, text.size, stdout) == text.size);
+}
+
+bool output_flush(void)
+{
+    return check(stdout_errno == 0 && fflush(stdout) == 0);
+}
+
+int output_finish(int status)
+{
+    /* after a failed printf the reason is not known any more: the next write tells it again */
+    if (ferror(stdout) && !stdout_errno) {
+        clearerr(stdout);
+        stdout_errno = write(STDOUT_FILENO, "\n", 1) < 0 ? errno : EIO;
+    }
+    if (output_flush())
+        return status;
+    return stdout_errno == EPIPE ? 0 : report(1, "cannot write output", strerror(stdout_errno));
+}
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value;
+}
+
+bool output_colour(const char *choice)
+{
+    const char *terminal = getenv("TERM");
+    if (choice && strcmp(choice, "auto") != 0)
+        return strcmp(choice, "always") == 0;
+    if (is_set("NO_COLOR"))
+        return false;
+    return is_set("CLICOLOR_FORCE") || (isatty(STDOUT_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0));
+}
+
+int report(int status, const char *message, const char *cause)
+{
+    fprintf(stderr, "error: %s\n", message);
+    if (cause && *cause)
+        fprintf(stderr, "  caused by: %s\n", cause);
+    return status;
+}
+
+int report_status(enum sl_code code)
+{
+    return code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1;
+}
+
+/* ---- files ---- */
+
+/* The temporary file that a signal has to remove. One is open at a time. */
+static char doomed[4096];
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+static void remove_and_die(int number)
+{
+    unlink(doomed);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void guard(const char *path)
+{
+    snprintf(doomed, sizeof doomed, "%s", path);
+    struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND}, old;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        sigaction(signals[i], NULL, &old);
+        if (old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
+static void unguard(void)
+{
+    struct sigaction old;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        sigaction(signals[i], NULL, &old);
+        if (old.sa_handler == remove_and_die)
+            signal(signals[i], SIG_DFL);
+    }
+    doomed[0] = '\0';
+}
+
+static enum sl_code fail_path(struct sl_error *error, const char *path)
+{
+    return sl_fail(error, errno == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot write %s: %s", path,
+                   strerror(errno));
+}
+
+enum sl_code output_file_open(struct output_file *file, const char *path, struct sl_error *error)
+{
+    struct stat st;
+    *file = (struct output_file){.fd = -1};
+    bool in_place = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    if (snprintf(file->path, sizeof file->path, "%s", path) >= (int)sizeof file->path ||
+        snprintf(file->temporary, sizeof file->temporary, "%s.XXXXXX", in_place ? "" : path) >=
+            (int)sizeof file->temporary)
+        return sl_fail(error, SL_INTERNAL, "path too long: %s", path);
+    if (in_place)
+        file->temporary[0] = '\0';
+    file->fd = in_place ? open(path, O_WRONLY | O_CLOEXEC) : mkostemp(file->temporary, O_CLOEXEC);
+    if (file->fd < 0)
+        return fail_path(error, path);
+    if (!in_place)
+        guard(file->temporary);
+    return SL_OK;
+}
+
+static bool write_out(struct output_file *file)
+{
+    const uint8_t *at = file->pending.data, *end = at + file->pending.size;
+    while (at < end && !file->failed) {
+        ssize_t n = write(file->fd, at, (size_t)(end - at));
+        if (n < 0 && errno == EINTR)
+            continue;
+        file->failed = n <= 0;
+        at += n > 0 ? n : 0;
+    }
+    sl_buf_clear(&file->pending);
+    return !file->failed;
+}
+
+bool output_file_write(struct output_file *file, struct sl_str text)
+{
+    sl_buf_str(&file->pending, text);
+    file->failed = file->failed || file->pending.failed;
+    return file->pending.size < 64 * 1024 ? !file->failed : write_out(file);
+}
+
+enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    if (file->fd < 0)
+        return SL_OK;
+    mode_t mask = umask(0);
+    umask(mask);
+    bool temporary = file->temporary[0] != '\0';
+    bool ok = !keep || (write_out(file) && (!temporary || fchmod(file->fd, 0666 & ~mask) == 0));
+    ok = close(file->fd) == 0 && ok;
+    ok = ok && (!keep || !temporary || rename(file->temporary, file->path) == 0);
+    if (!ok)
+        code = fail_path(error, file->path);
+    if (temporary && (!ok || !keep))
+        unlink(file->temporary);
+    if (temporary)
+        unguard();
+    sl_buf_free(&file->pending);
+    file->fd = -1;
+    return code;
+}

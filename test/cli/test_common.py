@@ -1,0 +1,98 @@
+"""What all commands share: statuses, errors, help, names, closed outputs."""
+import os, signal, subprocess
+from harness import DEADLINE, contains, equal, linked, ok, symloom
+
+
+def test_usage_errors(work, files):
+    none = symloom()
+    equal((none.status, none.out), (2, ""))
+    contains(none.err, "usage: symloom COMMAND")
+    unknown = symloom("lokup")
+    equal((unknown.status, unknown.out, unknown.err), (2, "", "error: unknown command 'lokup', did you mean lookup\nTry 'symloom --help'.\n"))
+    for command in ("lookup", "inspect", "dump-syms"):
+        bad = symloom(command, "--nothing-like-it")
+        equal((bad.status, bad.out), (2, ""))
+        equal(bad.err.splitlines(), ["error: unknown option --nothing-like-it", f"Try 'symloom {command} --help'."])
+    near = symloom("dump-syms", "--inline")
+    equal(near.err.splitlines()[0], "error: unknown option --inline, did you mean --inlines")
+    equal(symloom("dump-syms", "-o").err.splitlines()[0], "error: option needs a value: -o")
+    twice = symloom("dump-syms", "-o", "a", "--output=b", "x")
+    equal((twice.status, twice.err.splitlines()[0]), (2, "error: option given twice: --output"))
+    equal(symloom("dump-syms", "--inlines=1", "x").status, 2)
+    for command in ("inspect", "dump-syms"):
+        equal((symloom(command).status, symloom(command).err.splitlines()[0]), (2, "error: no file given"))
+    equal(symloom("lookup", "--output-style", "xml").status, 2)
+    equal(symloom("lookup", "--adjust-vma", "zz").status, 2)
+    equal(symloom("dump-syms", "-j", "many", "x").err.splitlines()[0], "error: --jobs: 'many' is no number")
+
+
+def test_help(work, files):
+    for command in ("lookup", "inspect", "dump-syms"):
+        text = ok(command, "--help")
+        contains(text, f"usage: symloom {command} ")
+        equal(ok("help", command), text)
+        equal(ok(command, "-h"), text)
+    contains(ok("--help"), "dump-syms", "inspect", "lookup")
+    contains(ok("--help", program=linked(work, "llvm-symbolizer-14")), "usage: llvm-symbolizer ")
+    equal(ok("--version", program=linked(work, "addr2line")), ok("--version"))
+
+
+def test_names(work, files):
+    for name in ("symbolicator", "symbtool.exe"):
+        tool = linked(work, name)
+        equal(ok("inspect", files.get("t"), program=tool), ok("inspect", files.get("t")))
+        contains(symloom("nothing", program=tool).err, f"Try '{name.split('.')[0]} --help'.")
+
+
+def test_options_before_the_command(work, files):
+    wanted = ok("inspect", files.get("t"))
+    equal(ok("--color", "never", "-q", "inspect", files.get("t")), wanted)
+    equal(ok("--log-level=debug", "inspect", "--no-network", files.get("t"), "--progress", "none"), wanted)
+    equal(ok("inspect", "--", files.get("t")), wanted)
+
+
+def ends(arguments, stdout):
+    """Status and standard error of a run that writes to `stdout`."""
+    from harness import SYMLOOM
+    run = subprocess.run([SYMLOOM, *arguments], stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                         timeout=DEADLINE)
+    return run.returncode, run.stderr
+
+
+def test_a_reader_that_went_away(work, files):
+    from harness import SYMLOOM
+    for arguments in (["inspect", "--symbols", SYMLOOM], ["dump-syms", "-d", SYMLOOM], ["lookup", "-e", SYMLOOM, "--all"],
+                      ["--help"], ["inspect", "--json", "--functions", SYMLOOM]):
+        reading, writing = os.pipe()
+        os.close(reading)
+        equal(ends(arguments, writing), (0, ""), str(arguments))
+        os.close(writing)
+
+
+def test_a_full_disk(work, files):
+    t = files.get("t")
+    for arguments in (["inspect", t], ["dump-syms", t], ["dump-syms", "-o", "/dev/full", t], ["lookup", "-e", t, "--all"],
+                      ["--help"], ["version"]):
+        with open("/dev/full", "w") as full:
+            status, err = ends(arguments, full)
+            equal(status, 1, str(arguments))
+            contains(err, "error: cannot write", "No space left on device")
+
+
+def test_an_ended_run_leaves_nothing(work, files):
+    """dump-syms waits for a FIFO's reader as its store is written: a signal ends it as if it had no handler."""
+    from harness import SYMLOOM
+    fifo, store = os.path.join(work, "fifo"), os.path.join(work, "store")
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    process = subprocess.Popen([SYMLOOM, "dump-syms", "-d", "-o", fifo, "-s", store, SYMLOOM], stderr=subprocess.PIPE)
+    try:
+        os.set_blocking(reader, True)
+        os.read(reader, 1)  # it writes: the temporary file of the store is there
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(DEADLINE), -signal.SIGTERM)
+    finally:
+        process.kill()
+        process.stderr.close()
+        os.close(reader)
+    equal([f for d, _, found in os.walk(store) for f in found], [])

@@ -1,0 +1,163 @@
+"""`symloom inspect`."""
+import json, os, struct, zlib
+from harness import contains, equal, ok, symloom
+
+
+def test_what_a_file_is(work, files):
+    t = files.get("t")
+    text = ok("inspect", t)
+    contains(text, f"{t}\n  Format       elf (library), ", ", object 1 of 1\n", "  Features     symtab, debug, unwind\n",
+             "  Usable       yes\n")
+    assert "Counts" not in text
+    verified = ok("inspect", "--verify", "-v", t)
+    contains(verified, "  Counts       ", " functions, ", "  File ID ")
+
+
+def test_every_format(work, files):
+    wanted = {"t": ("elf", "x86_64"), "t.static": ("elf", "x86_64"), "t.mingw": ("pe", "x86_64"), "t.32": ("pe", "x86"),
+              "t.wasm": ("wasm", "wasm32"), "t.fat": ("dsym", "x86_64"), "t.exe": ("pe", "x86_64")}
+    for name, (kind, arch) in wanted.items():
+        objects = json.loads(ok("inspect", "--json", "--verify", files.get(name)))
+        equal((objects[0]["type"], objects[0]["arch"]), (kind, arch), name)
+        equal(len(objects), 2 if name == "t.fat" else 1)
+        if name != "t.exe":
+            assert objects[0]["counts"]["functions"] >= 2, objects
+    pdb = os.path.splitext(files.get("t.exe"))[0] + ".pdb"
+    equal(json.loads(ok("inspect", "--json", "-t", "pdb", pdb))[0]["debug_id"],
+          json.loads(ok("inspect", "--json", files.get("t.exe")))[0]["debug_id"])
+
+
+def test_json(work, files):
+    item = json.loads(ok("inspect", "--json", "--sections", "--symbols", "--functions", "--files", "--sources", files.get("t")))[0]
+    equal(list(item), ["path", "size", "type", "object_index", "debug_id", "breakpad_id", "code_id", "file_id", "arch", "kind",
+                       "load_address", "debug_file", "features", "counts", "is_usable", "problem", "note", "hints", "variants",
+                       "sections", "symbols", "functions", "files", "sources"])
+    equal(item["variants"], [{k: item[k] for k in ("debug_id", "code_id", "arch")}])
+    outer = next(f for f in item["functions"] if f["name"] == "outer")
+    equal((outer["place"], outer["inlinees"][0]["name"]), ("/src/t.c:5", "mid"))
+    assert any(s["name"] == ".text" for s in item["sections"])
+    assert any(s["name"] == "outer" for s in item["symbols"])
+    contains("\n".join(item["files"]), "/src/t.c")
+    equal(item["sources"][0]["status"], "missing")
+    none = symloom("inspect", "--json", "/nowhere")
+    equal((none.status, none.out), (1, "[]\n"))
+
+
+def test_lists(work, files):
+    text = ok("inspect", "--functions", "-C", "--files", files.get("t"))
+    contains(text, "  outer  /src/t.c:5\n", "    mid  /src/t.c:3\n", "app::count(app::box<int> const&, char const*)  /src/u.cc:3\n",
+             "\n  /src/t.c\n")
+
+
+def test_fat_files(work, files):
+    fat = files.get("t.fat")
+    both = ok("inspect", fat)
+    contains(both, "object 1 of 2\n", "object 2 of 2\n")
+    only = json.loads(ok("inspect", "--json", "--arch", "arm64", fat))
+    equal([o["arch"] for o in only], ["arm64"])
+    equal([v["arch"] for v in only[0]["variants"]], ["x86_64", "arm64"])
+    equal(json.loads(ok("inspect", "--json", "--id", only[0]["debug_id"], fat)), only)
+    equal(symloom("inspect", "--arch", "ppc", fat).status, 3)
+    contains(ok("inspect", os.path.join(files.dir, "app.dSYM")), "object 2 of 2\n")
+
+
+def test_usable_or_not(work, files):
+    bare = os.path.join(work, "bare")
+    files.run(f"objcopy -S -R .note.gnu.build-id {files.get('t')} {bare}")
+    result = symloom("inspect", "--check", bare)
+    equal(result.status, 1)
+    contains(result.out, "Usable: no (missing debug identifier, likely stripped)")
+    equal(ok("inspect", "--check", files.get("t")), f"Usable: yes  {files.get('t')}\n")
+    equal(symloom("inspect", "--check", files.get("t"), bare).status, 1)
+    equal(symloom("inspect", bare).status, 0)
+
+
+def test_types(work, files):
+    equal(symloom("inspect", "-t", "elf", files.get("t")).status, 0)
+    wrong = symloom("inspect", "-t", "dsym", files.get("t"))
+    equal((wrong.status, wrong.out), (1, ""))
+    text = os.path.join(work, "text")
+    with open(text, "w") as f:
+        f.write("not a debug file\n")
+    equal(symloom("inspect", text).status, 3)
+    equal(symloom("inspect", work).status, 1)
+
+
+def portable_pdb():
+    """A Portable PDB without documents and methods: the metadata root, #Pdb (id, entry point, tables) and #~."""
+    streams = [(b"#Pdb\0\0\0\0", bytes(range(1, 21)) + bytes(12)), (b"#~\0\0", struct.pack("<IBBBBQQ", 0, 2, 0, 0, 1, 0, 0))]
+    version = b"PDB v1.0\0\0\0\0"
+    head = struct.pack("<IHHII", 0x424A5342, 1, 1, 0, len(version)) + version + struct.pack("<HH", 0, len(streams))
+    at = len(head) + sum(8 + len(name) for name, _ in streams)
+    for name, data in streams:
+        head += struct.pack("<II", at, len(data)) + name
+        at += len(data)
+    return head + b"".join(data for _, data in streams)
+
+
+def dotnet_image(pdb):
+    """A PE32+ image of one section that holds the debug directory and, deflated, the Portable PDB."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
+    blob = b"MPDB" + struct.pack("<I", len(pdb)) + deflate.compress(pdb) + deflate.flush()
+    section = struct.pack("<IIHHIIII", 0, 0, 0x100, 0x100, 17, len(blob), 0x1000 + 28, 0x200 + 28) + blob
+    section += bytes(-len(section) % 0x200)
+    coff = struct.pack("<HHIIIHH", 0x8664, 1, 0x12345678, 0, 0, 240, 0x22)
+    optional = struct.pack("<HBBIIIII", 0x20B, 0, 0, 0, 0, 0, 0, 0x1000) + struct.pack("<QII", 0x140000000, 0x1000, 0x200)
+    optional += struct.pack("<HHHHHHIIIIHHQQQQII", 6, 0, 0, 0, 6, 0, 0, 0x2000, 0x200, 0, 3, 0, 0, 0, 0, 0, 0, 16)
+    optional += b"".join(struct.pack("<II", *((0x1000, 28) if i == 6 else (0, 0))) for i in range(16))
+    header = struct.pack("<8sIIIIIIHHI", b".text", len(section), 0x1000, len(section), 0x200, 0, 0, 0, 0, 0x60000020)
+    image = b"MZ" + bytes(58) + struct.pack("<I", 64) + b"PE\0\0" + coff + optional + header
+    return image + bytes(0x200 - len(image)) + section
+
+
+def test_portable_pdb(work, files):
+    inside, alone = os.path.join(work, "app.exe"), os.path.join(work, "app.pdb")
+    for path, data in ((alone, portable_pdb()), (inside, dotnet_image(portable_pdb()))):
+        with open(path, "wb") as f:
+            f.write(data)
+    item = json.loads(ok("inspect", "--json", "--verify", "--sources", alone))[0]
+    equal((item["type"], item["sources"], item["counts"]["functions"]), ("portablepdb", [], 0))
+    both = json.loads(ok("inspect", "--json", inside))
+    equal([(o["type"], o["object_index"]) for o in both], [("pe", 0), ("portablepdb", 1)])
+    equal(both[1]["debug_id"], item["debug_id"])
+    equal(len(both[0]["variants"]), 2)
+    nothing = symloom("dump-syms", alone)
+    equal((nothing.status, nothing.out), (3, ""))
+
+
+def test_finding_by_id(work, files):
+    files.get("t"), files.get("t.wasm")
+    identity = json.loads(ok("inspect", "--json", files.get("t")))[0]
+    for wanted in (identity["debug_id"], identity["breakpad_id"], identity["code_id"]):
+        found = json.loads(ok("inspect", "-r", "--json", "--id", wanted, files.dir))
+        assert files.get("t") in [f["path"] for f in found], found
+    equal(symloom("inspect", "-r", "--id", "ab" * 16, files.dir).status, 3)
+
+
+def test_symcache(work, files):
+    cache = os.path.join(work, "t.symcache")
+    ok("lookup", "-e", files.get("t"), "--symcache-out", cache)
+    contains(ok("inspect", "--verify", cache), "  Format       symcache, ", "  Usable       yes\n")
+    data = bytearray(open(cache, "rb").read())
+    data[-9] ^= 0xFF
+    with open(cache, "wb") as f:
+        f.write(data)
+    contains(ok("inspect", "--verify", cache), "  Usable       no (damaged contents)\n")
+    equal(json.loads(ok("inspect", "--json", cache))[0]["type"], "symcache")
+
+
+def test_hostile_files(work, files):
+    """Damaged copies: no crash, and standard output is one JSON value."""
+    for name in ("t", "t.fat", "t.exe", "t.wasm", "t.mingw"):
+        data = open(files.get(name), "rb").read()
+        for i in range(12):
+            damaged = bytearray(data[:len(data) * (i + 4) // 16])
+            for at in range(i * 5, min(len(damaged), 4096), 97):
+                damaged[at] ^= 0x5A
+            path = os.path.join(work, "damaged")
+            with open(path, "wb") as f:
+                f.write(damaged)
+            result = symloom("inspect", "--json", "--verify", "--sections", "--functions", path)
+            json.loads(result.out)
+            assert result.status in (0, 1, 3), result.status
+            assert symloom("dump-syms", "-d", path).status in (0, 1, 3)

@@ -1,0 +1,243 @@
+"""`symloom lookup`, and the tools it takes the place of."""
+import json, os, shutil, subprocess
+from harness import SOURCE, contains, equal, linked, ok, symloom
+
+
+def inlined(files):
+    """An address of `inner` inlined into `mid` into `outer`, in the file "t"."""
+    start = files.address("t", "outer")
+    text = "".join(f"0x{a:x}\n" for a in range(start, start + 64))
+    for line in ok("lookup", "-e", files.get("t"), "--output-style", "json", input=text).splitlines():
+        answer = json.loads(line)
+        if len(answer["Symbol"]) == 3:
+            return int(answer["Address"], 16)
+    raise AssertionError("nothing is inlined twice")
+
+
+def test_gnu_output(work, files):
+    tool, at = linked(work, "addr2line"), f"0x{inlined(files):x}"
+    t = files.get("t")
+    equal(ok("-e", t, "-f", "-i", at, program=tool), "inner\n/src/t.c:1\nmid\n/src/t.c:3\nouter\n/src/t.c:5\n")
+    equal(ok("-e", t, at, program=tool), "/src/t.c:1\n")
+    equal(ok("-e", t, "-s", at, program=tool), "t.c:1\n")
+    equal(ok("-e", t, "-afipC", at, "0x0", program=tool),
+          f"0x{int(at, 16):016x}: inner at /src/t.c:1\n (inlined by) mid at /src/t.c:3\n (inlined by) outer at /src/t.c:5\n"
+          "0x0000000000000000: ?? ??:0\n")
+    equal(ok("-e", t, "-fi", input="foo\n\n,\n", program=tool), "??\n??:0\n" * 3)
+
+
+def test_gnu_input(work, files):
+    tool, start = linked(work, "addr2line"), files.address("t", "outer")
+    lines = [f"{start + 4:x} zz", f" {start + 4:x}", f"{start + 4:x}h", "outer+4", f"0x{start + 4:X}"]
+    equal(ok("-f", "-e", files.get("t"), input="\n".join(lines), program=tool), "outer\n/src/t.c:5\n" * 5)
+    words = os.path.join(work, "words")
+    with open(words, "w") as f:
+        f.write(f"-e '{files.get('t')}'\n  -f outer+4")
+    equal(ok(f"@{words}", program=tool), "outer\n/src/t.c:5\n")
+
+
+def test_same_as_binutils(work, files):
+    """Inside of functions with lines: elsewhere it names object files and lets lines reach into the padding."""
+    tool = linked(work, "addr2line")
+    for name in ("t", "t.static"):
+        start = files.address(name, "outer")
+        size = int(files.run(f"nm -S {files.get(name)} | awk '$4 == \"outer\" {{print $2}}'"), 16)
+        addresses = [f"0x{a:x}" for a in range(start, start + size)] + ["0"]
+        for options in ("-e", "-fe", "-fie", "-afipCse", "-pe", "-fiCe"):
+            theirs = subprocess.run(["addr2line", options, files.get(name), *addresses], capture_output=True, text=True)
+            ours = ok(options, files.get(name), *addresses, program=tool)
+            without = lambda text: "\n".join(line.split(" (discriminator")[0] for line in text.splitlines())
+            equal(without(ours), without(theirs.stdout), f"{name} {options}")
+
+
+def test_llvm_output(work, files):
+    tool, at, t = linked(work, "llvm-symbolizer-14"), inlined(files), files.get("t")
+    chain = "inner\n/src/t.c:1:0\nmid\n/src/t.c:3:0\nouter\n/src/t.c:5:0\n\n"
+    equal(ok("-e", t, f"0x{at:x}", program=tool), chain)
+    equal(ok("-e", t, str(at), program=tool), chain)
+    equal(ok("-p", "-a", "-e", t, f"0x{at:x}", "0x0", program=tool),
+          f"0x{at:x}: inner at /src/t.c:1:0\n (inlined by) mid at /src/t.c:3:0\n (inlined by) outer at /src/t.c:5:0\n\n"
+          "0x0: ?? at ??:0:0\n\n")
+    equal(ok("-e", t, "--no-inlines", "-f=none", f"0x{at:x}", program=tool), "/src/t.c:1:0\n\n")
+    equal(ok("-e", t, input="foo\n\n,\n", program=tool), "foo\n\n,\n")
+    verbose = ok("-e", t, "--verbose", "--no-inlines", f"0x{at:x}", program=tool)
+    equal(verbose, f"inner\n  Filename: /src/t.c\n  Line: 1\n  Column: 0\n\n")
+
+
+def test_llvm_input(work, files):
+    tool, t, start = linked(work, "llvm-symbolizer"), files.get("t"), files.address("t", "outer")
+    lines = [f"{t} 0x{start:x}", f'"{t}" 0x{start:x}', f"CODE FILE:{t} 0x{start:x}", f"'{t}' {start}"]
+    equal(ok("--no-inlines", input="\n".join(lines), program=tool), "outer\n/src/t.c:5:0\n\n" * 4)
+    data = ok(input=f"DATA {t} 0x{start + 1:x}\n", program=tool).splitlines()
+    equal(data[0], "outer")
+    equal(data[1].split()[0], str(start))
+    equal(ok("-e", t, input=f"FRAME 0x{start:x}\n", program=tool), "??\n\n")
+    equal(ok(input="BUILDID:00112233 0x10\n", program=tool), "??\n??:0:0\n\n")
+
+
+def test_json(work, files):
+    tool, t = linked(work, "llvm-symbolizer"), files.get("t")
+    equal(ok("--output-style=JSON", "-e", "t", "0x0", program=tool, cwd=files.dir),
+          '[{"Address":"0x0","ModuleName":"t","Symbol":[{"Column":0,"Discriminator":0,"FileName":"","FunctionName":"",'
+          '"Line":0,"StartAddress":"","StartFileName":"","StartLine":0}]}]\n')
+    lines = ok("--output-style=JSON", "-e", t, input=f"bad line\n0x{inlined(files):x}\n", program=tool).splitlines()
+    equal(json.loads(lines[0]), {"Error": {"Message": "unable to parse arguments: bad line"}, "ModuleName": t})
+    equal([(s["FunctionName"], s["Line"]) for s in json.loads(lines[1])["Symbol"]],
+          [("inner", 1), ("mid", 3), ("outer", 5)])
+    missing = symloom("--output-style=JSON", "-e", "/nowhere", "0x1", program=tool)
+    equal(missing.status, 0)
+    contains(json.loads(missing.out)[0]["Error"]["Message"], "No such file")
+
+
+def test_unreadable_files(work, files):
+    gnu = symloom("-e", "/nowhere", "0x1", program=linked(work, "addr2line"))
+    equal((gnu.status, gnu.out, gnu.err), (1, "", "addr2line: '/nowhere': No such file\n"))
+    llvm = symloom("-e", "/nowhere", "0x1", program=linked(work, "llvm-symbolizer"))
+    equal((llvm.status, llvm.out), (0, "??\n??:0:0\n\n"))
+    contains(llvm.err, "No such file")
+    text = os.path.join(work, "text")
+    with open(text, "w") as f:
+        f.write("no debug file at all\n")
+    result = symloom("lookup", "--output-style", "table", "-e", text, "0x1")
+    equal((result.status, result.out), (3, ""))
+    contains(result.err, "error: cannot use", "  caused by: unsupported object file format")
+
+
+def test_llvm_addr2line(work, files):
+    tool, at = linked(work, "llvm-addr2line"), inlined(files)
+    equal(ok("-e", files.get("t"), "-afp", f"{at:x}", "0", program=tool), f"0x{at:x}: inner at /src/t.c:1\n0x0: ?? at ??:0\n")
+
+
+def test_every_format(work, files):
+    """The same function of files of all formats."""
+    t = files.get("t.exe")
+    formats = {"t": [], "t.static": [], "t.mingw": [], "t.32": [], "t.wasm": [], "t.fat": ["--default-arch", "arm64"]}
+    for name, options in formats.items():
+        path = files.get(name)
+        names = ok("lookup", "-e", path, *options, "--names", "outer", "_outer", "nobody").splitlines()
+        found = [line.split() for line in names if not line.startswith("??")]
+        contains(names[2], "?? ?? nobody")
+        address = found[0][0]
+        answer = json.loads(ok("lookup", "-e", path, *options, "--output-style", "json", address))[0]["Symbol"]
+        equal((answer[-1]["FunctionName"].lstrip("_"), os.path.basename(answer[-1]["FileName"]), answer[-1]["Line"]),
+              ("outer", "t.c", 5), name)
+    fat = files.get("t.fat")
+    at = ok("lookup", "-e", fat + ":arm64", "--names", "outer").split()[0]
+    equal(ok("lookup", "-e", fat + ":arm64", "--no-inlines", "--output-style", "gnu", at).splitlines()[0], "outer")
+    equal(symloom("lookup", "-e", fat + ":ppc", "--output-style", "gnu", at).status, 1)
+    pdb = os.path.splitext(t)[0] + ".pdb"
+    address = ok("lookup", "-e", pdb, "--names", "outer").split()[0]
+    equal(json.loads(ok("lookup", "-e", pdb, "--output-style", "json", address))[0]["Symbol"][-1]["Line"], 5)
+
+
+def test_symcache_and_all(work, files):
+    cache, t = os.path.join(work, "t.symcache"), files.get("t.static")
+    equal(ok("lookup", "-e", t, "--symcache-out", cache), "")
+    load = int(ok("lookup", "-e", t, "--names", "outer").split()[0], 16) - int(
+        ok("lookup", "-e", cache, "--names", "outer").split()[0], 16)
+    assert load >= 0x1000, load
+    direct = ok("lookup", "-e", t, "--all", "--relative-address", "--output-style", "json")
+    again = ok("lookup", "-e", cache, "--all", "--output-style", "json")
+    equal(again.replace(cache, t), direct)
+    addresses = [int(json.loads(line)["Address"], 16) for line in direct.splitlines()]
+    equal(addresses, sorted(set(addresses)))
+
+
+def test_ways_to_give_addresses(work, files):
+    t, start = files.get("t.static"), files.address("t.static", "outer")
+    answer = "outer\n/src/t.c:5:0\n\n"
+    plain = ["lookup", "-e", t, "--no-inlines"]
+    equal(ok(*plain, f"{start:x}"), answer)
+    equal(ok(*plain, "--adjust-vma", "0x1000", f"{start + 0x1000:x}"), answer)
+    load = int(files.run(f"readelf -lW {t} | awk '/LOAD/{{print $3; exit}}'"), 16)
+    equal(ok(*plain, "--relative-address", f"{start - load:x}"), answer)
+    text = int(files.run(f"readelf -SW {t} | awk '$2 == \".text\" || $3 == \".text\"{{print $(NF - 7)}}'"), 16)
+    equal(ok(*plain, "-j", ".text", f"{start - text:x}"), answer)
+    equal(ok(*plain, "--return-addresses", f"{start + 1:x}"), answer)
+    missing = symloom(*plain, "-j", ".nothing", "0")
+    equal((missing.status, missing.out), (1, ""))
+
+
+def test_names(work, files):
+    t = files.get("t")
+    mangled = files.run(f"nm {t} | awk '/5count/{{print $3}}'").strip()
+    plain = ["lookup", "-e", t, "--no-inlines", mangled]
+    equal(ok(*plain).splitlines()[0], "app::count(app::box<int> const&, char const*)")
+    equal(ok(*plain, "--no-demangle").splitlines()[0], mangled)
+    equal(ok(*plain, "-f=short").splitlines()[0], "count")
+    equal(ok(*plain, "--functions", "short").splitlines()[0], "count")
+
+
+def test_table(work, files):
+    t, start = files.get("t"), inlined(files)
+    rows = ok("lookup", "-e", t, "--output-style", "table", f"0x{start:x}", "0").splitlines()
+    equal(rows[0].split(), ["Address", "Function", "File:Line"])
+    equal(rows[1].split()[:2], [f"0x{start:x}", "inner"])
+    contains(rows[3], "  (inlined by) outer  +0x")
+    equal(rows[4].split(), ["0x0", "??"])
+    assert not any(row.endswith(" ") for row in rows), rows
+    equal(len({row.index("/src/t.c") for row in rows[1:4]}), 1)
+
+
+def test_colour(work, files):
+    table = ["lookup", "-e", files.get("t"), "--output-style", "table", "0"]
+    plain = ok(*table)
+    assert "\033" not in plain
+    contains(ok(*table, "--color", "always"), "\033[1m")
+    contains(ok(*table, env={"CLICOLOR_FORCE": "1", "NO_COLOR": ""}), "\033[1m")
+    equal(ok(*table, env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}), plain)
+
+
+def test_control_characters_in_names(work, files):
+    path = os.path.join(work, "x.sym")
+    with open(path, "w") as f:
+        f.write("MODULE Linux x86_64 3249D99D0C4049318610F4E4FB0B69360 x\nFUNC 10 4 0 a\0b\033[31m\n")
+    row = ok("lookup", "-e", path, "--output-style", "table", "0x10").splitlines()[1]
+    contains(row, "a\\x00b\\x1b[31m  +0x0")
+    equal(ok("lookup", "-e", path, "--output-style", "gnu", "--basenames", "0x10"), "a\0b\033[31m\n??:?\n")
+
+
+def test_source_context(work, files):
+    path = os.path.join(work, "t.c")
+    with open(path, "w") as f:
+        f.write(SOURCE)
+    files.get("t")
+    files.run(f"gcc -g -O2 -include sink.h -shared -fPIC -o {work}/here.so {path} sink.c")
+    out = ok("lookup", "-e", f"{work}/here.so", "--no-inlines", "--output-style", "llvm", "--print-source-context-lines", "3", "outer")
+    lines = SOURCE.splitlines()
+    equal(out, f"outer\n{path}:5:0\n4  : {lines[3]}\n5 >: {lines[4]}\n6  : {lines[5]}\n\n")
+
+
+def test_debug_companions(work, files):
+    t = shutil.copy(files.get("t"), work)
+    start = files.address("t", "outer")
+    files.run(f"cd {work} && objcopy --only-keep-debug t t.debug && strip t && objcopy --add-gnu-debuglink=t.debug t")
+    wanted = "outer\n/src/t.c:5:0\n\n"
+    equal(ok("lookup", "-e", t, "--no-inlines", f"{start:x}"), wanted)
+    identity = json.loads(ok("inspect", "--json", t))[0]["code_id"]
+    directory = os.path.join(work, "dbg", ".build-id", identity[:2])
+    os.makedirs(directory)
+    os.rename(t + ".debug", os.path.join(directory, identity[2:] + ".debug"))
+    assert ok("lookup", "-e", t, "--no-inlines", f"{start:x}") != wanted
+    equal(ok("lookup", "-e", t, "--debug-file-directory", f"{work}/dbg", "--no-inlines", f"{start:x}"), wanted)
+    equal(ok("lookup", "--build-id", identity, "--debug-file-directory", f"{work}/dbg", "--no-inlines", f"{start:x}"), wanted)
+    equal(ok("--debug-file-directory", f"{work}/dbg", "--no-inlines", input=f"BUILDID:{identity} {start}\n",
+             program=linked(work, "llvm-symbolizer")), wanted)
+
+
+def test_one_line_one_answer(work, files):
+    """A client that waits for an answer before it asks again gets it."""
+    from harness import SYMLOOM
+    at = inlined(files)
+    process = subprocess.Popen([SYMLOOM, "lookup", "-e", files.get("t"), "--output-style", "llvm"], text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        for _ in range(3):
+            process.stdin.write(f"0x{at:x}\n")
+            process.stdin.flush()
+            equal([process.stdout.readline() for _ in range(7)][4:], ["outer\n", "/src/t.c:5:0\n", "\n"])
+        process.stdin.close()
+        equal(process.wait(60), 0)
+    finally:
+        process.kill()
+        process.stdout.close()
