@@ -34,6 +34,7 @@ extern const struct object_format sl_object_wasm;
 extern const struct object_format sl_object_pe;
 extern const struct object_format sl_object_pdb;
 extern const struct object_format sl_object_ppdb;
+extern const struct object_format sl_object_bundle;
 
 /* pe.c: what PE headers and PDB files call the machine (PE Format, "Machine Types"). */
 enum sl_arch object_machine_arch(uint16_t machine);

@@ -8,7 +8,7 @@ static const uint64_t default_max_section = UINT64_C(4) << 30;
 
 static const struct object_format *const formats[] = {&sl_object_elf,  &sl_object_macho, &sl_object_breakpad,
                                                       &sl_object_wasm, &sl_object_pe,    &sl_object_pdb,
-                                                      &sl_object_ppdb};
+                                                      &sl_object_ppdb, &sl_object_bundle};
 
 static bool starts(struct sl_bytes bytes, const void *magic, size_t size)
 {
@@ -43,6 +43,7 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
          "DS\0\0\0",
          32, SL_FORMAT_PDB},
         {"SYSB", 4, SL_FORMAT_SOURCEBUNDLE},
+        {"PK\3\4", 4, SL_FORMAT_SOURCEBUNDLE},
         {"MODULE ", 7, SL_FORMAT_BREAKPAD},
         {"\0asm", 4, SL_FORMAT_WASM},
         {"BSJB", 4, SL_FORMAT_PORTABLEPDB},

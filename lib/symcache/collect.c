@@ -56,6 +56,9 @@ struct collector {
     struct id_table context_table, function_table, file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
+    struct sl_file mapped; /* the last one that the options mapped to, and its id */
+    uint32_t mapped_id;
+    bool has_mapped;
     bool failed; /* out of memory */
 };
 
@@ -157,13 +160,11 @@ static bool same_file(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* The id of a file of the batch, by its full path; made when it is first asked for: most are not. */
-static uint32_t new_file(struct collector *c, uint32_t index)
+/* The id of a file by its full path. */
+static uint32_t intern_file(struct collector *c, const struct sl_file *file)
 {
-    const struct sl_file *file = &c->batch->files[index];
     sl_buf_clear(&c->path);
     sl_path_full(&c->path, file->comp_dir, file->directory, file->name);
-    c->file_ids[index] = SL_NO_FILE;
     if (!c->path.size || !table_room(c, &c->file_table))
         return SL_NO_FILE;
     struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
@@ -177,14 +178,52 @@ static uint32_t new_file(struct collector *c, uint32_t index)
         take(&c->file_table, slot, hash, (uint32_t)c->file_count);
         c->files[c->file_count++] = text;
     }
-    return c->file_ids[index] = slot->index;
+    return slot->index;
 }
 
 static uint32_t file_id(struct collector *c, uint32_t index)
 {
     if (index >= c->batch->file_count)
         return SL_NO_FILE;
-    return c->file_ids[index] == FILE_UNKNOWN ? new_file(c, index) : c->file_ids[index];
+    if (c->file_ids[index] == FILE_UNKNOWN) /* made when it is first asked for: most are not */
+        c->file_ids[index] = intern_file(c, &c->batch->files[index]);
+    return c->file_ids[index];
+}
+
+struct location {
+    uint32_t file, line;
+};
+
+static bool same_text(struct sl_str a, struct sl_str b)
+{
+    return a.data == b.data && a.size == b.size;
+}
+
+/* Lines next to each other are mostly mapped to one file, then under the same pointers. */
+static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
+{
+    const struct sl_file *last = &c->mapped;
+    if (!c->has_mapped || !same_text(file->name, last->name) || !same_text(file->directory, last->directory) ||
+        !same_text(file->comp_dir, last->comp_dir)) {
+        c->mapped_id = intern_file(c, file);
+        c->mapped = *file;
+        c->has_mapped = true;
+    }
+    return c->mapped_id;
+}
+
+/* Where a line is, by the options' mapping if there is one. */
+static struct location location_of(struct collector *c, const struct sl_line *line)
+{
+    const struct sl_symcache_options *o = &c->writer->options;
+    struct location at = {SL_NO_FILE, line->line};
+    struct sl_file file;
+    if (o->map_line && line->file < c->batch->file_count &&
+        o->map_line(o->map_arg, &c->batch->files[line->file], line->line, &file, &at.line))
+        at.file = mapped_file(c, &file);
+    else
+        at = (struct location){file_id(c, line->file), line->line};
+    return at;
 }
 
 static bool same_function(const void *items, uint32_t index, const void *key)
@@ -328,20 +367,20 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
             continue;
         while (at_call + 1 < call_count && calls[at_call + 1].address <= cur)
             at_call++;
-        uint32_t file = file_id(c, line->file);
+        struct location at = location_of(c, line);
         if (context_call != at_call) {
             const struct call *call = &calls[at_call];
             context_call = at_call;
-            context = intern_context(c, (struct context){id, call->context, call->file, call->line, file});
+            context = intern_context(c, (struct context){id, call->context, call->file, call->line, at.file});
         }
         while (cur < end) {
             if (next_span >= span_count || spans[next_span].start > cur)
-                add_op(c, OP_SET, cur, context, file, line->line);
+                add_op(c, OP_SET, cur, context, at.file, at.line);
             if (next_span >= span_count || spans[next_span].start >= end) {
                 cur = end;
                 break;
             }
-            c->calls[c->call_count++] = (struct call){spans[next_span].start, context, file, line->line};
+            c->calls[c->call_count++] = (struct call){spans[next_span].start, context, at.file, at.line};
             if (spans[next_span].end > cur)
                 cur = spans[next_span].end;
             next_span++;
@@ -391,7 +430,7 @@ static void collect_function(struct collector *c, const struct sl_function *f)
     if (!f->size || f->address > max_address || !room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
     uint32_t id = intern_function(c, f->name, f->address, f->language);
-    uint32_t file = f->line_count ? file_id(c, f->lines[0].file) : SL_NO_FILE;
+    uint32_t file = f->line_count ? location_of(c, &f->lines[0]).file : SL_NO_FILE;
     uint32_t root = intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
     c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
     add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0);
@@ -453,6 +492,7 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->folded_count = c->run_count = c->context_count = c->function_count = c->file_count = 0;
     forget(&c->function_table);
     forget(&c->file_table);
+    c->has_mapped = false;
     if (room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
             c->file_ids[i] = FILE_UNKNOWN;

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "config/config.h"
 #include "kinds/kinds.h"
+#include "source/context.h"
 
 #define NATIVE_NO_MODULE UINT32_MAX
 
@@ -50,6 +51,7 @@ struct native_module {
     struct symbol_lookup lookup;     /* when referenced */
     struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
     bool source_wanted, has_sources;
+    struct source_lookup sources; /* when wanted */
 };
 
 struct native_options {
@@ -59,7 +61,7 @@ struct native_options {
 
 struct native_scraping {
     enum opt_bool enabled, verify_ssl;
-    struct sl_str *allowed_origins;
+    const struct sl_str *allowed_origins;
     size_t allowed_origin_count;
     const struct value *headers;
 };
@@ -86,9 +88,20 @@ struct native_names {
     struct sl_str symbol, function;
 };
 
+struct native_context { /* lines of source, trimmed */
+    struct sl_str before[SL_CONTEXT_LINES], line, after[SL_CONTEXT_LINES];
+    unsigned before_count, after_count;
+};
+
+struct native_source {                    /* what was found for a frame's path */
+    struct sl_str link;                   /* data NULL: none */
+    const struct native_context *context; /* NULL: none, what was sent stays */
+};
+
 struct native_result_frame {
     const struct native_frame *sent;
-    const struct native_names *names; /* NULL: those that were sent */
+    const struct native_names *names;   /* NULL: those that were sent */
+    const struct native_source *source; /* NULL: nothing is known of its path */
     uint64_t address, symbol_address;
     uint32_t index;              /* original_index */
     uint32_t module;             /* in the order of the request; NATIVE_NO_MODULE = none matches */
@@ -121,6 +134,7 @@ struct native_request {
     /* filled by the steps */
     struct native_result_trace *results; /* one per trace */
     size_t result_count;                 /* frames of all of them */
+    struct native_link *links;           /* sources that are to be downloaded */
     bool out_of_memory;
 };
 
@@ -192,6 +206,18 @@ void name_memo_free(struct name_memo *memo);
 
 /* Gives the resulting frames their names. False when the pool had no place: `error`. */
 bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
+
+/* ---- native_sources.c ---- */
+
+/* The path and line of a resulting frame, the path in `scratch` or sent; false when it lacks one. */
+bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
+                        struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
+
+/* Source context out of the objects that native_find_sources found; what only has a link is left for
+ * native_download_sources. Pure: loop or pool. */
+void native_apply_sources(struct native_request *request);
+
+enum sl_code native_download_sources(struct native_request *request, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- native_write.c ---- */
 

@@ -160,12 +160,10 @@ bool native_find_symbols(struct native_request *request)
 
 static void find_source(struct native_request *request, struct native_module *module)
 {
-    struct source_lookup lookup;
-    kinds_find_source(request->sources, request->source_count, request->scope, &module->id, request->arena, &lookup);
-    candidates_merge(request->arena, &module->lookup.candidates, &lookup.candidates);
-    module->has_sources = lookup.code == SL_OK;
-    if (lookup.item)
-        cache_release(lookup.item);
+    kinds_find_source(request->sources, request->source_count, request->scope, &module->id, request->arena,
+                      &module->sources);
+    candidates_merge(request->arena, &module->lookup.candidates, &module->sources.candidates);
+    module->has_sources = module->sources.count > 0;
 }
 
 bool native_find_sources(struct native_request *request)
@@ -191,9 +189,12 @@ bool native_find_sources(struct native_request *request)
 void native_release(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
-        if (request->modules[i].lookup.item)
-            cache_release(request->modules[i].lookup.item);
-        kinds_release_symbfile(&request->modules[i].symbfile);
+        struct native_module *module = &request->modules[i];
+        if (module->lookup.item)
+            cache_release(module->lookup.item);
+        kinds_release_symbfile(&module->symbfile);
+        for (size_t o = 0; o < module->sources.count; o++)
+            kinds_source_release(&module->sources.objects[o]);
     }
 }
 

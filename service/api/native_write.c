@@ -113,20 +113,41 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
     text_member(a->w, "abs_path", path);
 }
 
+static void lines(struct json_writer *w, const char *key, const struct sl_str *lines, unsigned count)
+{
+    if (!count)
+        return;
+    json_key(w, key);
+    json_array_begin(w);
+    for (unsigned i = 0; i < count; i++)
+        json_str(w, lines[i]);
+    json_array_end(w);
+}
+
+/* The lines around the frame's, and where its source is: what was found, else (`keep`) what was sent. */
+static void context(struct answer *a, const struct native_result_frame *frame, bool keep)
+{
+    const struct native_frame *sent = frame->sent;
+    const struct native_context *found = frame->source ? frame->source->context : NULL;
+    if (found) {
+        lines(a->w, "pre_context", found->before, found->before_count);
+        text_member(a->w, "context_line", found->line);
+        lines(a->w, "post_context", found->after, found->after_count);
+    } else if (keep) {
+        value_member(a->w, "pre_context", sent->pre_context);
+        text_member(a->w, "context_line", sent->context_line);
+        value_member(a->w, "post_context", sent->post_context);
+    }
+    if (frame->source)
+        text_member(a->w, "source_link", frame->source->link);
+    else if (keep)
+        text_member(a->w, "source_link", sent->source_link);
+}
+
 static void line(struct answer *a, const struct native_result_frame *frame)
 {
     bool found = frame->status == FRAME_SYMBOLICATED;
     number_member(a->w, "lineno", found ? (struct opt_u64){true, frame->location.line} : frame->sent->line);
-}
-
-static void sent_rest(struct answer *a, const struct native_frame *sent)
-{
-    value_member(a->w, "pre_context", sent->pre_context);
-    text_member(a->w, "context_line", sent->context_line);
-    value_member(a->w, "post_context", sent->post_context);
-    text_member(a->w, "source_link", sent->source_link);
-    bool_member(a->w, "in_app", sent->in_app);
-    value_member(a->w, "vars", sent->vars);
 }
 
 static void frame(struct answer *a, const struct native_result_frame *frame)
@@ -153,8 +174,11 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     names(a, frame);
     paths(a, frame);
     line(a, frame);
-    if (!is_native(frame))
-        sent_rest(a, sent);
+    context(a, frame, !is_native(frame));
+    if (!is_native(frame)) {
+        bool_member(w, "in_app", sent->in_app);
+        value_member(w, "vars", sent->vars);
+    }
     if (sent->trust)
         text_member(w, "trust", sl_str(sent->trust));
     json_object_end(w);

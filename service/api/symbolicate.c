@@ -151,6 +151,25 @@ static enum sl_code do_step(void (*work)(void *arg), struct step *step, size_t f
     return SL_OK;
 }
 
+static void apply_sources(void *arg)
+{
+    native_apply_sources(((struct step *)arg)->request);
+}
+
+static enum sl_code add_context(struct step *step, struct sl_error *error)
+{
+    struct native_request *request = step->request;
+    bool any = false;
+    if (!native_find_sources(request))
+        return SL_CANCELLED;
+    for (size_t i = 0; i < request->module_count; i++)
+        any = any || request->modules[i].has_sources;
+    if (!any)
+        return SL_OK;
+    enum sl_code code = pool_run(POOL_SYMBOLICATE, apply_sources, step, error);
+    return code == SL_OK ? native_download_sources(request, error) : code;
+}
+
 static enum sl_code work(struct job *job, struct native_request *request, struct sl_error *error)
 {
     struct step step = {request, job->service->config, &job->answer};
@@ -162,8 +181,8 @@ static enum sl_code work(struct job *job, struct native_request *request, struct
     if (!native_name(request, job->service->names, error))
         return error->code;
     native_drop_behind_start(request);
-    if (request->options.apply_source_context != BOOL_FALSE && !native_find_sources(request))
-        return SL_CANCELLED;
+    if (request->options.apply_source_context != BOOL_FALSE && (code = add_context(&step, error)) != SL_OK)
+        return code;
     if (request->out_of_memory)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     return do_step(write_answer, &step, request->result_count, error);

@@ -260,6 +260,7 @@ static int start(struct config *config)
     if (run.service)
         loop_run_fiber(serve, &run);
     fetch_close();
+    kinds_close();
     cache_close();
     log_stop();
     loop_close();

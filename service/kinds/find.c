@@ -1,5 +1,5 @@
 /* Choosing the best file for a module among everything the sources list. */
-#include "kinds/impl.h"
+#include "kinds/auxiliary.h"
 
 #include <stdio.h>
 
@@ -361,7 +361,28 @@ static void report_conversion(struct search *search, struct candidate *candidate
         candidate->debug.details = error_text(search->arena, error);
 }
 
-static void use(struct search *search, struct probe *chosen, struct symbol_lookup *result)
+/* What changes names and lines is a part of the symcache, so it is looked for first. */
+static enum sl_code get_symcache(struct search *search, const struct source *sources, size_t source_count,
+                                 const struct probe *chosen, struct cache_item **item, struct sl_error *error)
+{
+    struct auxiliary_search auxiliary = {sources, source_count, search->scope, search->id, search->arena};
+    struct symcache_request request = {.object = chosen->request, .scope = chosen->request.scope};
+    struct object_request *map = NULL, *lines = NULL;
+    struct cache_key key;
+    if (search->id->has_debug_id &&
+        (bcsymbolmap_find(&auxiliary, &map) == SL_CANCELLED || il2cpp_find(&auxiliary, &lines) == SL_CANCELLED))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    request.map = map;
+    request.lines = lines;
+    if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
+        request.scope = search->scope;
+    if (!symcache_request_key(&request, search->arena, &key))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return cache_get(&kind_symcaches, &key, &request, item, error);
+}
+
+static void use(struct search *search, const struct source *sources, size_t source_count, struct probe *chosen,
+                struct symbol_lookup *result)
 {
     if (chosen->code != SL_OK) {
         result->code = chosen->code;
@@ -371,8 +392,8 @@ static void use(struct search *search, struct probe *chosen, struct symbol_looku
     }
     result->features = chosen->features;
     bool dotnet = search->id->type == OBJECT_PE_DOTNET;
-    result->code = cache_get(dotnet ? &kind_ppdb_caches : &kind_symcaches, &chosen->key, &chosen->request,
-                             &result->item, &result->error);
+    result->code = dotnet ? cache_get(&kind_ppdb_caches, &chosen->key, &chosen->request, &result->item, &result->error)
+                          : get_symcache(search, sources, source_count, chosen, &result->item, &result->error);
     result->error.code = result->code;
     if (result->code == SL_OK && dotnet) {
         result->ppdb = result->item->loaded;
@@ -396,8 +417,29 @@ void kinds_find_symcache(const struct source *sources, size_t source_count, stru
         return;
     }
     if (chosen)
-        use(&search, chosen, result);
+        use(&search, sources, source_count, chosen, result);
     candidates_merge(arena, &result->candidates, &search.candidates);
+}
+
+/* ---- sources ---- */
+
+static bool is_bundle(const struct probe *probe)
+{
+    return probe->request.file->type == FILE_SOURCEBUNDLE;
+}
+
+/* Opens all objects of one sort that have sources. */
+static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
+{
+    for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
+        struct probe *probe = &search->probes[i];
+        if (is_bundle(probe) != bundles || grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
+            continue;
+        enum sl_code code = source_open(&probe->key, &probe->request, &result->objects[result->count]);
+        result->count += code == SL_OK;
+        if (code == SL_OK || code == SL_CANCELLED || !result->count)
+            result->code = code;
+    }
 }
 
 void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
@@ -410,10 +452,12 @@ void kinds_find_source(const struct source *sources, size_t source_count, struct
         result->code = search.failure.code;
         return;
     }
-    if (chosen)
-        result->code = chosen->code == SL_OK
-                           ? cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, NULL)
-                           : chosen->code;
+    result->code = chosen && chosen->code != SL_OK ? chosen->code : SL_NOT_FOUND;
+    result->objects = SL_ARENA_ARRAY(arena, struct source_object, search.count + 1);
+    if (result->objects) {
+        open_sources(&search, true, result);
+        open_sources(&search, false, result);
+    }
     candidates_merge(arena, &result->candidates, &search.candidates);
 }
 

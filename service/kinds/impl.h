@@ -38,9 +38,9 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
                           struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;
 
 extern const struct cache_kind kind_source_index;
-extern const struct cache_kind kind_objects;
+extern const struct cache_kind kind_objects;     /* loaded: of source_load */
 extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
-extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */
+extern const struct cache_kind kind_symcaches; /* loaded: struct sl_symcache; asked for with struct symcache_request */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
 
 struct object_meta {
@@ -48,6 +48,21 @@ struct object_meta {
     struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
 };
 
+extern const struct cache_kind kind_source_files;
+
+/* What objects with source text are opened to; NULL for all others. Loading never fails. */
+enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
+void source_unload(void *loaded);
+
+/* ---- open_bundles.c: a bounded number of open bundles, by the keys of their objects. Loop thread ---- */
+struct cache_item *open_bundles_get(struct sl_str key); /* a reference; NULL when it is not there */
+void open_bundles_put(struct sl_str key, struct cache_item *item);
+
+/* Gets what kinds_source_at needs. */
+enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
+                         struct source_object *object) SL_SUSPENDS;
+
+const struct config *kinds_config(void);
 const struct sl_object_limits *kinds_object_limits(void);
 
 /* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:

@@ -1,4 +1,4 @@
-#include "kinds/impl.h"
+#include "kinds/auxiliary.h"
 #include "kinds/symbfiles.h"
 
 #include <errno.h>
@@ -8,15 +8,17 @@
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
 
-const struct cache_kind *const kinds_all[] = {&kind_objects,     &kind_object_meta,  &kind_symcaches,
-                                              &kind_ppdb_caches, &kind_source_index, &kind_symbfile_index,
-                                              &kind_diagnostics};
+const struct cache_kind *const kinds_all[] = {
+    &kind_objects, &kind_object_meta, &kind_symcaches,    &kind_ppdb_caches,    &kind_source_files,
+    &kind_auxdifs, &kind_il2cpp,      &kind_source_index, &kind_symbfile_index, &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
+static const struct config *configured;
 static struct sl_object_limits limits;
 
 void kinds_init(const struct config *config)
 {
+    configured = config;
     symbfiles_init(config);
     limits = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
     struct origin_options options = {
@@ -30,6 +32,11 @@ void kinds_init(const struct config *config)
         .unc_map_count = config->file_ptr_unc_map_count,
     };
     origin_init(&options);
+}
+
+const struct config *kinds_config(void)
+{
+    return configured;
 }
 
 const struct sl_object_limits *kinds_object_limits(void)

@@ -52,15 +52,44 @@ struct symbol_lookup { /* result of one module's debug look-up */
 void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
                          const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result) SL_SUSPENDS;
 
-/* The look-up for source context: candidates and features only in this version; `item` is the object's file if one with
- * sources was found. */
+/* An object with source text, open. */
+struct source_object {
+    struct cache_item *item;  /* reference: the file */
+    struct cache_item *table; /* reference: look-up table of the Portable PDB that it is or holds; NULL of a bundle */
+    struct sl_bytes ppdb;     /* that Portable PDB, once it was needed */
+    struct sl_str scope;      /* of its entries: origin_scope */
+    uint64_t work;            /* bytes that kinds_source_at inflated or copied so far, whatever came of it */
+};
+void kinds_source_release(struct source_object *object);
+
+/* The look-up for source context: all objects with sources, in the order they are to be asked: bundles first. SL_OK when
+ * there is one. */
 struct source_lookup {
     enum sl_code code;
-    struct cache_item *item;
+    struct source_object *objects;
+    size_t count;
     struct candidate_list candidates;
 };
 void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
                        const struct object_id *id, struct sl_arena *arena, struct source_lookup *result) SL_SUSPENDS;
+
+/* What the object says of a source path: its text (appended as it is in the object), and the URL of it or where it may be
+ * had (appended; nothing when there is none). False when the object does not know the path. Pure: pool; one thread at a
+ * time for one object. What is made of the object on the way stays in the arena. */
+bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
+                     bool *has_text, struct sl_buf *url);
+
+struct source_request { /* one file of the web; the texts are terminated */
+    struct sl_str url, scope;
+    const struct fetch_header *headers;
+    size_t header_count;
+    bool accept_invalid_certs;
+};
+
+/* Downloads a source file; the item's contents are UTF-8. Errors are those of fetch_get, and SL_MALFORMED when it is no
+ * text. */
+enum sl_code kinds_get_source_file(const struct source_request *request, struct sl_arena *arena,
+                                   struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* A file as the sources have it, of one of the types, whatever it is good for: the first that parses. */
 struct file_lookup {
@@ -102,5 +131,6 @@ void kinds_release_symbfile(struct symbfile_lookup *lookup);
 /* A fiber that keeps the store of uploads clean until it is cancelled; `unused` is NULL. */
 void kinds_sweep_symbfiles(void *unused) SL_SUSPENDS;
 
-/* Set once at start from the configuration. */
+/* Set once at start from the configuration, which must outlive everything. */
 void kinds_init(const struct config *config);
+void kinds_close(void); /* before cache_close */

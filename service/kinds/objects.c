@@ -120,4 +120,6 @@ const struct cache_kind kind_objects = {
     .format1_up_to = 1,
     .compute = compute,
     .retain = object_request_retain,
+    .load = source_load,
+    .free_loaded = source_unload,
 };

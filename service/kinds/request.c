@@ -1,14 +1,13 @@
-#include "kinds/impl.h"
+#include "kinds/auxiliary.h"
 
-bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key)
+enum { PLACE_PARTS = 8 };
+
+static size_t add_place(const struct object_request *request, struct sl_str parts[PLACE_PARTS])
 {
     const struct remote_file *file = request->file;
-    struct sl_str scope = request->scope.size ? request->scope : SL_STR("global");
     bool checksum = file->source->requires_checksum && file->checksum.size;
-    const struct sl_str parts[] = {
-        SL_STR("scope: "),
-        scope,
-        SL_STR("\n\nsource: "),
+    const struct sl_str place[PLACE_PARTS] = {
+        SL_STR("source: "),
         file->source->id,
         SL_STR("\nlocation: "),
         file->uri,
@@ -17,19 +16,51 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
         checksum ? file->checksum : SL_STR(""),
         checksum ? SL_STR("\n") : SL_STR(""),
     };
+    memcpy(parts, place, sizeof place);
+    return PLACE_PARTS;
+}
+
+static bool join(struct sl_arena *arena, const struct sl_str *parts, size_t count, struct sl_str *out)
+{
     size_t size = 0, at = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (size_t i = 0; i < count; i++)
         size += parts[i].size;
     char *text = sl_arena_alloc(arena, size, 1);
     if (!text)
         return false;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (parts[i].size)
             memcpy(text + at, parts[i].data, parts[i].size);
         at += parts[i].size;
     }
-    *key = (struct cache_key){.text = {text, size}, .scope = request->scope};
+    *out = (struct sl_str){text, size};
     return true;
+}
+
+bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key)
+{
+    struct symcache_request plain = {.object = *request, .scope = request->scope};
+    return symcache_request_key(&plain, arena, key);
+}
+
+bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key)
+{
+    struct sl_str parts[3 + PLACE_PARTS + 2 * (1 + PLACE_PARTS)], scope = request->scope;
+    size_t count = 0;
+    parts[count++] = SL_STR("scope: ");
+    parts[count++] = scope.size ? scope : SL_STR("global");
+    parts[count++] = SL_STR("\n\n");
+    count += add_place(&request->object, &parts[count]);
+    if (request->map) {
+        parts[count++] = SL_STR("\nbcsymbolmap:\n");
+        count += add_place(request->map, &parts[count]);
+    }
+    if (request->lines) {
+        parts[count++] = SL_STR("\nil2cpp:\n");
+        count += add_place(request->lines, &parts[count]);
+    }
+    *key = (struct cache_key){.scope = scope};
+    return join(arena, parts, count, &key->text);
 }
 
 /* ---- copies ---- */
@@ -120,15 +151,35 @@ static const struct object_id *copy_id(struct copier *c, const struct object_id 
     return to;
 }
 
+static bool copy_request(struct copier *c, const struct object_request *from, struct object_request *to)
+{
+    *to = *from;
+    to->file = copy_file(c, from->file);
+    to->id = copy_id(c, from->id);
+    copy_str(c, &to->scope);
+    return !c->failed;
+}
+
 void *object_request_retain(const void *context, struct sl_arena *arena)
 {
-    const struct object_request *from = context;
     struct copier c = {.arena = arena};
-    struct object_request *to = copy_array(&c, from, 1, sizeof *from);
-    if (!to)
+    struct object_request *to = SL_ARENA_NEW(arena, struct object_request);
+    return to && copy_request(&c, context, to) ? to : NULL;
+}
+
+void *symcache_request_retain(const void *context, struct sl_arena *arena)
+{
+    const struct symcache_request *from = context;
+    struct copier c = {.arena = arena};
+    struct symcache_request *to = SL_ARENA_NEW(arena, struct symcache_request);
+    struct object_request *parts = SL_ARENA_ARRAY(arena, struct object_request, 2);
+    if (!to || !parts || !copy_request(&c, &from->object, &to->object) ||
+        (from->map && !copy_request(&c, from->map, &parts[0])) ||
+        (from->lines && !copy_request(&c, from->lines, &parts[1])))
         return NULL;
-    to->file = copy_file(&c, from->file);
-    to->id = copy_id(&c, from->id);
+    to->scope = from->scope;
     copy_str(&c, &to->scope);
+    to->map = from->map ? &parts[0] : NULL;
+    to->lines = from->lines ? &parts[1] : NULL;
     return c.failed ? NULL : to;
 }

@@ -1,14 +1,24 @@
 /* The kind `symcaches`: lookup tables made from objects. */
-#include "kinds/impl.h"
+#include "kinds/auxiliary.h"
 
 #include <stdlib.h>
 
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
+#include "function/path.h"
+#include "object/bcsymbolmap.h"
+#include "source/il2cpp.h"
+
+struct rewriting { /* of names and lines; NULL = none */
+    struct sl_bcsymbolmap *map;
+    struct sl_il2cpp *lines;
+};
 
 struct convert {
     struct sl_bytes file;
+    struct cache_item *map, *lines; /* NULL = none */
+    struct rewriting rewriting;
     int fd;
     bool complete; /* `items` holds what there is: convert in any case */
     bool wanting;  /* not converted: `wants` is to be got first */
@@ -28,6 +38,54 @@ static enum sl_code store(struct convert *c, const struct sl_buf *out)
     return kinds_write(c->fd, sl_buf_bytes(out), &c->error);
 }
 
+static struct sl_str map_name(void *arg, struct sl_str name)
+{
+    const struct rewriting *r = arg;
+    return sl_bcsymbolmap_resolve(r->map, name);
+}
+
+/* A mapping of lines knows the paths that BCSymbolMaps lead to. */
+static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file, uint32_t *new_line)
+{
+    const struct rewriting *r = arg;
+    bool changed = r->map && sl_bcsymbolmap_map_line(r->map, file, line, new_file, new_line);
+    struct sl_buf path = {0};
+    struct sl_str csharp;
+    uint32_t csharp_line;
+    if (!changed) {
+        *new_file = *file;
+        *new_line = line;
+    }
+    if (!r->lines)
+        return changed;
+    sl_path_full(&path, new_file->comp_dir, new_file->directory, new_file->name);
+    if (sl_il2cpp_lookup(r->lines, sl_buf_view(&path), line, &csharp, &csharp_line)) {
+        new_file->comp_dir = new_file->directory = (struct sl_str){NULL, 0};
+        new_file->name = csharp;
+        *new_line = csharp_line;
+        changed = true;
+    }
+    sl_buf_free(&path);
+    return changed;
+}
+
+/* Checked when they were fetched: what does not open now makes the symcache malformed. */
+static bool open_rewriting(struct convert *c)
+{
+    if (c->map)
+        c->code = sl_bcsymbolmap_open(c->map->mapping.bytes, &c->rewriting.map, &c->error);
+    if (c->lines && c->code == SL_OK)
+        c->code = sl_il2cpp_open(c->lines->mapping.bytes, &c->rewriting.lines, &c->error);
+    return c->code == SL_OK;
+}
+
+static void close_rewriting(struct convert *c)
+{
+    sl_bcsymbolmap_close(c->rewriting.map);
+    sl_il2cpp_close(c->rewriting.lines);
+    c->rewriting = (struct rewriting){0};
+}
+
 static void write_symcache(struct convert *c, struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -36,9 +94,13 @@ static void write_symcache(struct convert *c, struct sl_object *object)
         .debug_id = info->debug_id,
         .image_size = info->image_size,
         .is_windows = info->format == SL_FORMAT_PE || info->format == SL_FORMAT_PDB,
+        .map_name = c->map ? map_name : NULL,
+        .map_line = c->map || c->lines ? map_line : NULL,
+        .map_arg = &c->rewriting,
     };
     struct sl_companions companions;
     struct sl_buf out = {0};
+    sl_object_set_bcsymbolmap(object, c->rewriting.map);
     companions_open(&c->items, &companions);
     c->code = sl_symcache_convert(object, &companions, &options, pool_parallel(), &out, &c->error);
     companions_close(&companions);
@@ -55,38 +117,71 @@ static void convert_object(void *arg)
     if (c->code != SL_OK)
         return;
     c->wanting = !c->complete && companions_wanted(object, &c->wants);
-    if (!c->wanting)
+    if (!c->wanting && open_rewriting(c))
         write_symcache(c, object);
     sl_object_close(object);
+    close_rewriting(c);
+}
+
+static enum sl_code get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
+                        struct cache_item **item, struct sl_error *error)
+{
+    struct cache_key key;
+    *item = NULL;
+    if (!object_request_key(request, arena, &key)) {
+        sl_fail(error, SL_INTERNAL, "out of memory");
+        return SL_INTERNAL;
+    }
+    return cache_get(kind, &key, request, item, error);
+}
+
+/* Both were there when the key was made; without one of them the entry would be another than its key says. */
+static enum sl_code get_rewriting(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
+                                  struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    if (request->map)
+        code = get(&kind_auxdifs, request->map, arena, &c->map, error);
+    if (code == SL_OK && request->lines)
+        code = get(&kind_il2cpp, request->lines, arena, &c->lines, error);
+    return code == SL_OK || code == SL_CANCELLED ? code : sl_fail(error, SL_INTERNAL, "a mapping has vanished");
+}
+
+static enum sl_code convert(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
+                            struct sl_error *error)
+{
+    enum sl_code code = get_rewriting(request, arena, c, error);
+    if (code != SL_OK)
+        return code;
+    code = pool_run(POOL_CONVERT, convert_object, c, error);
+    if (code == SL_OK && c->wanting) {
+        companions_get(&request->object, &c->wants, arena, &c->items);
+        c->complete = true;
+        code = pool_run(POOL_CONVERT, convert_object, c, error);
+        companions_release(&c->items);
+    }
+    if (code == SL_OK && c->code != SL_OK)
+        *error = c->error;
+    return code == SL_OK ? c->code : SL_INTERNAL;
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
-    const struct object_request *request = context;
-    struct cache_key key;
-    struct cache_item *object;
-    if (!object_request_key(request, arena, &key))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
-    enum sl_code code = cache_get(&kind_objects, &key, request, &object, error);
+    const struct symcache_request *request = context;
+    struct cache_item *object = NULL;
+    enum sl_code code = get(&kind_objects, &request->object, arena, &object, error);
     if (code != SL_OK)
         return code;
     uint64_t begin = clock_mono_ns();
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
-    code = pool_run(POOL_CONVERT, convert_object, &c, &c.error);
-    if (code == SL_OK && c.wanting) {
-        companions_get(request, &c.wants, arena, &c.items);
-        c.complete = true;
-        code = pool_run(POOL_CONVERT, convert_object, &c, &c.error);
-        companions_release(&c.items);
-    }
-    cache_release(object);
-    if (code != SL_OK)
-        c.code = SL_INTERNAL;
-    metric_add(METRIC_CONVERSIONS, 1, kind_symcaches.name, sl_code_name(c.code), NULL);
+    code = convert(request, arena, &c, error);
+    struct cache_item *const used[] = {object, c.map, c.lines};
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++)
+        if (used[i])
+            cache_release(used[i]);
+    metric_add(METRIC_CONVERSIONS, 1, kind_symcaches.name, sl_code_name(code), NULL);
     metric_observe(METRIC_CONVERSION_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind_symcaches.name, NULL, NULL);
-    if (c.code != SL_OK)
-        *error = c.error;
-    return c.code;
+    return code;
 }
 
 static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
@@ -110,7 +205,7 @@ const struct cache_kind kind_symcaches = {
     .version = 1001,
     .random_access = true,
     .compute = compute,
-    .retain = object_request_retain,
+    .retain = symcache_request_retain,
     .load = load,
     .free_loaded = free,
 };

@@ -1,0 +1,63 @@
+/* Source bundles as objects: the identity of the build whose sources they hold, and nothing of its code. */
+#include "object/impl.h"
+
+#include "source/bundle.h"
+
+static struct sl_str copy(struct sl_object *object, struct sl_str text)
+{
+    char *data = sl_arena_strndup(&object->arena, text.data, text.size);
+    return (struct sl_str){data, data ? text.size : 0};
+}
+
+static enum sl_code open_bundle(struct sl_object *object, struct sl_error *error)
+{
+    struct sl_bundle *bundle;
+    enum sl_code code = sl_bundle_open(object->bytes, &bundle, error);
+    if (code != SL_OK)
+        return code;
+    const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
+    struct sl_object_info *info = &object->info;
+    info->kind = SL_KIND_SRC;
+    info->debug_id = attributes->debug_id;
+    info->code_id = sl_code_id_normalise(&object->arena, attributes->code_id);
+    info->arch = sl_arch_parse(attributes->arch);
+    info->debug_file = copy(object, attributes->object_name);
+    info->features.has_sources = sl_bundle_has_sources(bundle);
+    sl_bundle_close(bundle);
+    return SL_OK;
+}
+
+static bool no_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
+{
+    (void)object, (void)name, (void)bytes, (void)address;
+    return false;
+}
+
+static bool no_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
+{
+    (void)object, (void)index, (void)info;
+    return false;
+}
+
+static enum sl_code no_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                               size_t *count, struct sl_error *error)
+{
+    (void)object, (void)arena, (void)symbols, (void)count, (void)error;
+    return SL_OK;
+}
+
+static enum sl_code no_functions(struct sl_object *object, const struct sl_parallel *parallel,
+                                 struct sl_function_sink *sink, struct sl_error *error)
+{
+    (void)object, (void)parallel, (void)sink;
+    return sl_fail(error, SL_NOT_FOUND, "source bundles describe no code");
+}
+
+const struct object_format sl_object_bundle = {
+    .format = SL_FORMAT_SOURCEBUNDLE,
+    .open = open_bundle,
+    .section = no_section,
+    .section_info = no_section_info,
+    .symbols = no_symbols,
+    .read_functions = no_functions,
+};

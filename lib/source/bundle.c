@@ -1,0 +1,528 @@
+#include "source/bundle.h"
+
+#include "base/map.h"
+#include "ppdb/links.h"
+#include "source/json.h"
+#include "source/zip.h"
+
+#include <stdlib.h>
+
+enum { HEADER_SIZE = 8, MAX_MANIFEST = 256 << 20, MAX_FILES = 1000000 };
+
+struct sl_bundle {
+    struct sl_arena arena;
+    struct sl_zip zip;
+    struct sl_bundle_attributes attributes;
+    struct sl_ppdb_links links;
+    bool has_links;
+    struct sl_bundle_file *files; /* sorted by name */
+    size_t count;
+    const struct sl_bundle_file **by_path, **by_url, **by_id; /* sorted by what they are found by, then by name */
+    size_t path_count, url_count, id_count;
+    struct sl_map folded; /* Windows paths in lower case to a file; to `ambiguous` when several fit */
+};
+
+static const struct sl_bundle_file ambiguous;
+static const char *const type_names[] = {"source", "minified_source", "source_map", "indexed_ram_bundle"};
+
+const char *sl_bundle_type_name(enum sl_bundle_type type)
+{
+    return type_names[type];
+}
+
+bool sl_bundle_detect(struct sl_bytes bytes)
+{
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    return sl_str_starts(text, SL_STR("SYSB")) || sl_str_starts(text, SL_STR("PK\3\4"));
+}
+
+/* ---- manifest ---- */
+
+static struct sl_str normalised(struct sl_str path, struct sl_arena *arena)
+{
+    if (!path.size || !memchr(path.data, '\\', path.size))
+        return path;
+    char *copy = sl_arena_strndup(arena, path.data, path.size);
+    for (size_t i = 0; copy && i < path.size; i++)
+        copy[i] = copy[i] == '\\' ? '/' : copy[i];
+    return (struct sl_str){copy, copy ? path.size : 0};
+}
+
+static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
+{
+    char *copy = sl_arena_strndup(arena, text.data, text.size);
+    for (size_t i = 0; copy && i < text.size; i++)
+        copy[i] = copy[i] >= 'A' && copy[i] <= 'Z' ? (char)(copy[i] + 32) : copy[i];
+    return (struct sl_str){copy, copy ? text.size : 0};
+}
+
+static struct sl_str text_or_skip(struct sl_json *j)
+{
+    struct sl_str text = {NULL, 0};
+    if (sl_json_peek(j) == SL_JSON_STRING)
+        sl_json_string(j, &text);
+    else
+        sl_json_skip(j);
+    return text;
+}
+
+static void read_headers(struct sl_bundle *b, struct sl_json *j, struct sl_bundle_file *file)
+{
+    size_t capacity = 0;
+    struct sl_bundle_header *headers = NULL;
+    struct sl_str name;
+    file->header_count = 0; /* of a member that is there twice, the last counts */
+    sl_json_enter(j);
+    while (sl_json_next(j, &name)) {
+        if (file->header_count == capacity) {
+            struct sl_bundle_header *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_header, capacity * 2 + 4);
+            if (!grown) {
+                sl_json_fail(j, "out of memory");
+                return;
+            }
+            if (capacity)
+                memcpy(grown, headers, capacity * sizeof *grown);
+            file->headers = headers = grown;
+            capacity = capacity * 2 + 4;
+        }
+        struct sl_bundle_header header = {lower_ascii(name, &b->arena), text_or_skip(j)};
+        if (!header.value.data)
+            continue;
+        headers[file->header_count++] = header;
+        if (sl_str_equal(header.name, SL_STR("debug-id")))
+            sl_debug_id_parse(header.value, &file->debug_id);
+    }
+}
+
+static void read_type(struct sl_json *j, struct sl_bundle_file *file)
+{
+    struct sl_str text = text_or_skip(j);
+    for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++)
+        if (sl_str_equal(text, sl_str(type_names[i])))
+            file->type = (enum sl_bundle_type)i;
+}
+
+static void read_file(struct sl_bundle *b, struct sl_json *j, struct sl_bundle_file *file)
+{
+    struct sl_str key;
+    if (sl_json_peek(j) != SL_JSON_OBJECT) {
+        sl_json_fail(j, "the description of a file is no object");
+        return;
+    }
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        if (sl_str_equal(key, SL_STR("type")))
+            read_type(j, file);
+        else if (sl_str_equal(key, SL_STR("path")))
+            file->path = normalised(text_or_skip(j), &b->arena);
+        else if (sl_str_equal(key, SL_STR("url")))
+            file->url = text_or_skip(j);
+        else if (sl_str_equal(key, SL_STR("headers")) && sl_json_peek(j) == SL_JSON_OBJECT)
+            read_headers(b, j, file);
+        else
+            sl_json_skip(j);
+    }
+}
+
+static void read_files(struct sl_bundle *b, struct sl_json *j)
+{
+    size_t capacity = 0;
+    struct sl_str name;
+    b->count = 0;
+    sl_json_enter(j);
+    while (sl_json_next(j, &name)) {
+        if (b->count == capacity) {
+            struct sl_bundle_file *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_file, capacity * 2 + 16);
+            if (!grown || capacity > MAX_FILES) {
+                sl_json_fail(j, grown ? "too many files" : "out of memory");
+                return;
+            }
+            if (capacity)
+                memcpy(grown, b->files, capacity * sizeof *grown);
+            b->files = grown;
+            capacity = capacity * 2 + 16;
+        }
+        b->files[b->count] = (struct sl_bundle_file){.name = name};
+        read_file(b, j, &b->files[b->count++]);
+    }
+}
+
+/* The rules as they are used: sorted, on the arena. */
+static bool keep_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
+{
+    struct sl_buf stored = {0};
+    bool good = sl_ppdb_links_build(rules, count, &stored, NULL) == SL_OK;
+    char *copy = good ? sl_arena_strndup(&b->arena, (const char *)stored.data, stored.size) : NULL;
+    b->has_links = copy && stored.size;
+    good = copy && sl_ppdb_links_open((struct sl_bytes){(const uint8_t *)copy, stored.size}, &b->links);
+    sl_buf_free(&stored);
+    return good;
+}
+
+static void read_links(struct sl_bundle *b, struct sl_json *j)
+{
+    struct sl_ppdb_link *rules = NULL;
+    size_t count = 0, capacity = 0;
+    struct sl_str pattern;
+    sl_json_enter(j);
+    while (sl_json_next(j, &pattern)) {
+        if (count == capacity) {
+            struct sl_ppdb_link *grown = SL_ARENA_ARRAY(&b->arena, struct sl_ppdb_link, capacity * 2 + 8);
+            if (!grown || count > SL_PPDB_MAX_LINKS) {
+                sl_json_fail(j, grown ? "too many source links" : "out of memory");
+                return;
+            }
+            if (count)
+                memcpy(grown, rules, count * sizeof *grown);
+            rules = grown;
+            capacity = capacity * 2 + 8;
+        }
+        rules[count] = (struct sl_ppdb_link){normalised(pattern, &b->arena), text_or_skip(j)};
+        count += rules[count].url.data && rules[count].pattern.data;
+    }
+    if (!j->failed && !keep_links(b, rules, count))
+        sl_json_fail(j, "unusable source links");
+}
+
+static void read_attribute(struct sl_bundle *b, struct sl_json *j, struct sl_str key)
+{
+    struct sl_bundle_attributes *a = &b->attributes;
+    struct sl_str text = text_or_skip(j);
+    if (sl_str_equal(key, SL_STR("debug_id")))
+        sl_debug_id_parse(text, &a->debug_id);
+    else if (sl_str_equal(key, SL_STR("code_id")))
+        a->code_id = text;
+    else if (sl_str_equal(key, SL_STR("arch")))
+        a->arch = text;
+    else if (sl_str_equal(key, SL_STR("object_name")))
+        a->object_name = text;
+}
+
+static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, struct sl_error *error)
+{
+    struct sl_json j = sl_json(text, &b->arena, false);
+    struct sl_str key;
+    if (!sl_str_is_utf8(text))
+        return sl_fail(error, SL_MALFORMED, "failed to read source bundle manifest: it is not UTF-8");
+    if (sl_json_peek(&j) == SL_JSON_OBJECT)
+        sl_json_enter(&j);
+    else
+        sl_json_fail(&j, "expected an object");
+    while (!j.failed && sl_json_next(&j, &key)) {
+        bool object = sl_json_peek(&j) == SL_JSON_OBJECT;
+        if (object && sl_str_equal(key, SL_STR("files")))
+            read_files(b, &j);
+        else if (object && sl_str_equal(key, SL_STR("source_links")))
+            read_links(b, &j);
+        else
+            read_attribute(b, &j, key);
+    }
+    return sl_json_end(&j) ? SL_OK
+                           : sl_fail(error, SL_MALFORMED, "failed to read source bundle manifest: %s at offset %zu",
+                                     j.problem, j.at);
+}
+
+static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
+{
+    const struct sl_zip_entry *entry = NULL;
+    struct sl_buf raw = {0};
+    for (size_t i = 0; i < b->zip.count; i++)
+        if (sl_str_equal(b->zip.entries[i].name, SL_STR("manifest.json")))
+            entry = &b->zip.entries[i];
+    if (!entry)
+        return sl_fail(error, SL_MALFORMED, "malformed zip archive: no manifest.json");
+    enum sl_code code = sl_zip_read(&b->zip, entry, MAX_MANIFEST, &raw, error);
+    if (code == SL_OK) {
+        char *text = sl_arena_strndup(&b->arena, (const char *)raw.data, raw.size);
+        code = text ? parse_manifest(b, (struct sl_str){text, raw.size}, error)
+                    : sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    sl_buf_free(&raw);
+    return code == SL_UNSUPPORTED ? sl_fail(error, SL_MALFORMED, "the manifest of the source bundle is too large")
+                                  : code;
+}
+
+/* ---- indexes ---- */
+
+static int compare_path(const void *left, const void *right)
+{
+    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
+                                *b = *(const struct sl_bundle_file *const *)right;
+    int order = sl_str_compare(a->path, b->path);
+    return order ? order : (a > b) - (a < b);
+}
+
+static int compare_url(const void *left, const void *right)
+{
+    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
+                                *b = *(const struct sl_bundle_file *const *)right;
+    int order = sl_str_compare(a->url, b->url);
+    return order ? order : (a > b) - (a < b);
+}
+
+static int id_order(const struct sl_debug_id *a, const struct sl_debug_id *b)
+{
+    int order = memcmp(a->uuid, b->uuid, sizeof a->uuid);
+    if (order == 0 && a->age != b->age)
+        return a->age < b->age ? -1 : 1;
+    return order ? order : a->pdb20 - b->pdb20;
+}
+
+static int compare_id(const void *left, const void *right)
+{
+    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
+                                *b = *(const struct sl_bundle_file *const *)right;
+    int order = id_order(&a->debug_id, &b->debug_id);
+    if (order == 0 && a->type != b->type)
+        return a->type < b->type ? -1 : 1;
+    return order ? order : (a > b) - (a < b);
+}
+
+static bool has_path(const struct sl_bundle_file *file)
+{
+    return file->path.size > 0;
+}
+
+static bool has_url(const struct sl_bundle_file *file)
+{
+    return file->url.size > 0;
+}
+
+static bool has_id(const struct sl_bundle_file *file)
+{
+    return !sl_debug_id_is_nil(&file->debug_id);
+}
+
+static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)(const struct sl_bundle_file *),
+                                                int (*compare)(const void *, const void *), size_t *count)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < b->count; i++)
+        found += has(&b->files[i]);
+    const struct sl_bundle_file **index = SL_ARENA_ARRAY(&b->arena, const struct sl_bundle_file *, found + 1);
+    *count = 0;
+    for (size_t i = 0; index && i < b->count; i++)
+        if (has(&b->files[i]))
+            index[(*count)++] = &b->files[i];
+    if (index)
+        qsort(index, *count, sizeof *index, compare);
+    return index;
+}
+
+/* "C:/..." and "//server/...". */
+static bool is_windows_path(struct sl_str path)
+{
+    bool letter = path.size > 1 && ((path.data[0] | 32) >= 'a' && (path.data[0] | 32) <= 'z');
+    return (letter && path.data[1] == ':') || sl_str_starts(path, SL_STR("//"));
+}
+
+static bool fold_windows_paths(struct sl_bundle *b)
+{
+    for (size_t i = 0; i < b->path_count; i++) {
+        const struct sl_bundle_file *file = b->by_path[i];
+        if (!is_windows_path(file->path))
+            continue;
+        struct sl_str key = lower_ascii(file->path, &b->arena);
+        void **slot = key.data ? sl_map_slot(&b->folded, key, NULL) : NULL;
+        if (!slot)
+            return false;
+        const struct sl_bundle_file *other = *slot;
+        bool several = other && (other == &ambiguous || !sl_str_equal(other->path, file->path));
+        *slot = (void *)(several ? &ambiguous : file);
+    }
+    return true;
+}
+
+/* Every file's entry; of entries with one name the last. */
+static bool find_entries(struct sl_bundle *b)
+{
+    struct sl_map names = {0};
+    bool good = true;
+    for (size_t i = 0; i < b->zip.count && good; i++) {
+        void **slot = sl_map_slot(&names, b->zip.entries[i].name, NULL);
+        good = slot;
+        if (slot)
+            *slot = &b->zip.entries[i];
+    }
+    for (size_t i = 0; i < b->count && good; i++)
+        b->files[i].entry = sl_map_get(&names, b->files[i].name);
+    sl_map_free(&names);
+    return good;
+}
+
+static int compare_name(const void *left, const void *right)
+{
+    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
+                                *b = *(const struct sl_bundle_file *const *)right;
+    int order = sl_str_compare(a->name, b->name);
+    return order ? order : (a > b) - (a < b);
+}
+
+static bool has_name(const struct sl_bundle_file *file)
+{
+    return file->name.data != NULL;
+}
+
+/* By name; of a key that the manifest has twice the last one counts. */
+static bool sort_files(struct sl_bundle *b)
+{
+    size_t count, kept = 0;
+    const struct sl_bundle_file **sorted = make_index(b, has_name, compare_name, &count);
+    struct sl_bundle_file *files = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_file, count + 1);
+    if (!sorted || !files)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        kept -= kept && sl_str_equal(files[kept - 1].name, sorted[i]->name);
+        files[kept++] = *sorted[i];
+    }
+    b->files = files;
+    b->count = kept;
+    return true;
+}
+
+static enum sl_code make_indexes(struct sl_bundle *b, struct sl_error *error)
+{
+    if (!sort_files(b))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    b->by_path = make_index(b, has_path, compare_path, &b->path_count);
+    b->by_url = make_index(b, has_url, compare_url, &b->url_count);
+    b->by_id = make_index(b, has_id, compare_id, &b->id_count);
+    if (!b->by_path || !b->by_url || !b->by_id || !find_entries(b) || !fold_windows_paths(b))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return SL_OK;
+}
+
+enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_bundle **out, struct sl_error *error)
+{
+    struct sl_bundle *b = calloc(1, sizeof *b);
+    bool header = sl_str_starts((struct sl_str){(const char *)bytes.data, bytes.size}, SL_STR("SYSB"));
+    *out = NULL;
+    if (!b)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = sl_zip_open(bytes, header ? HEADER_SIZE : 0, &b->arena, &b->zip, error);
+    if (code == SL_OK)
+        code = read_manifest(b, error);
+    if (code == SL_OK)
+        code = make_indexes(b, error);
+    if (code != SL_OK) {
+        sl_bundle_close(b);
+        return code;
+    }
+    *out = b;
+    return SL_OK;
+}
+
+void sl_bundle_close(struct sl_bundle *bundle)
+{
+    if (!bundle)
+        return;
+    sl_map_free(&bundle->folded);
+    sl_arena_free(&bundle->arena);
+    free(bundle);
+}
+
+/* ---- asking ---- */
+
+const struct sl_bundle_attributes *sl_bundle_attributes(const struct sl_bundle *bundle)
+{
+    return &bundle->attributes;
+}
+
+size_t sl_bundle_memory(const struct sl_bundle *bundle)
+{
+    return sizeof *bundle + bundle->arena.used + bundle->folded.capacity * sizeof *bundle->folded.entries;
+}
+
+bool sl_bundle_has_sources(const struct sl_bundle *bundle)
+{
+    return bundle->count || bundle->has_links;
+}
+
+size_t sl_bundle_count(const struct sl_bundle *bundle)
+{
+    return bundle->count;
+}
+
+const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size_t index)
+{
+    return &bundle->files[index];
+}
+
+/* The last of the files in [0, count) that are not behind `wanted`, which has no place among them. */
+static const struct sl_bundle_file *last_equal(const struct sl_bundle_file *const *index, size_t count,
+                                               const struct sl_bundle_file *wanted,
+                                               int (*order)(const struct sl_bundle_file *,
+                                                            const struct sl_bundle_file *))
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (order(index[middle], wanted) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && order(index[low - 1], wanted) == 0 ? index[low - 1] : NULL;
+}
+
+static int path_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
+{
+    return sl_str_compare(a->path, b->path);
+}
+
+static int url_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
+{
+    return sl_str_compare(a->url, b->url);
+}
+
+static int id_and_type_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
+{
+    int order = id_order(&a->debug_id, &b->debug_id);
+    return order ? order : (a->type > b->type) - (a->type < b->type);
+}
+
+const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, struct sl_str path)
+{
+    struct sl_arena scratch = {0};
+    struct sl_bundle_file wanted = {.path = normalised(path, &scratch)};
+    const struct sl_bundle_file *found = NULL;
+    if (wanted.path.size)
+        found = last_equal(bundle->by_path, bundle->path_count, &wanted, path_order);
+    if (!found && is_windows_path(wanted.path) && bundle->folded.count) {
+        struct sl_str key = lower_ascii(wanted.path, &scratch);
+        found = key.data ? sl_map_get(&bundle->folded, key) : NULL;
+        found = found == &ambiguous ? NULL : found;
+    }
+    sl_arena_free(&scratch);
+    return found;
+}
+
+const struct sl_bundle_file *sl_bundle_by_url(const struct sl_bundle *bundle, struct sl_str url)
+{
+    struct sl_bundle_file wanted = {.url = url};
+    return url.size ? last_equal(bundle->by_url, bundle->url_count, &wanted, url_order) : NULL;
+}
+
+const struct sl_bundle_file *sl_bundle_by_debug_id(const struct sl_bundle *bundle, const struct sl_debug_id *id,
+                                                   enum sl_bundle_type type)
+{
+    struct sl_bundle_file wanted = {.debug_id = *id, .type = type};
+    return last_equal(bundle->by_id, bundle->id_count, &wanted, id_and_type_order);
+}
+
+bool sl_bundle_link(const struct sl_bundle *bundle, struct sl_str path, struct sl_buf *url)
+{
+    struct sl_arena scratch = {0};
+    struct sl_str plain = normalised(path, &scratch);
+    bool found = plain.data && sl_ppdb_links_resolve(&bundle->links, plain, url);
+    sl_arena_free(&scratch);
+    return found;
+}
+
+enum sl_code sl_bundle_read(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t limit,
+                            struct sl_buf *out, struct sl_error *error)
+{
+    if (!file->entry)
+        return sl_fail(error, SL_NOT_FOUND, "the archive has no entry of this name");
+    return sl_zip_read(&bundle->zip, file->entry, limit, out, error);
+}

@@ -1,0 +1,228 @@
+/* Writing source bundles: entries as they come, the manifest last. */
+#include "source/bundle.h"
+
+#include "base/map.h"
+#include "source/text.h"
+#include "source/zip.h"
+
+#include <stdlib.h>
+
+struct pair {
+    struct sl_str key;
+    struct sl_str value; /* of a file: its description, which is JSON */
+};
+
+struct pairs {
+    struct pair *items;
+    size_t count, capacity;
+};
+
+struct sl_bundle_writer {
+    struct sl_arena arena;
+    struct sl_zip_writer zip;
+    struct sl_map names;
+    struct pairs files, links;
+    bool failed;
+};
+
+/* ---- JSON ---- */
+
+static void add_text(struct sl_buf *out, struct sl_str text)
+{
+    sl_buf_u8(out, '"');
+    for (size_t at = 0; at < text.size;) {
+        unsigned char c = (unsigned char)text.data[at];
+        size_t begin = at;
+        uint32_t code = sl_utf8_next(text, &at);
+        if (c == '"' || c == '\\')
+            sl_buf_printf(out, "\\%c", c);
+        else if (c < 0x20)
+            sl_buf_printf(out, "\\u%04x", c);
+        else if (code == 0xFFFD)
+            sl_buf_cstr(out, "\xEF\xBF\xBD");
+        else
+            sl_buf_add(out, text.data + begin, at - begin);
+    }
+    sl_buf_u8(out, '"');
+}
+
+static void add_member(struct sl_buf *out, const char *comma, struct sl_str key, struct sl_str value)
+{
+    sl_buf_cstr(out, comma);
+    add_text(out, key);
+    sl_buf_u8(out, ':');
+    add_text(out, value);
+}
+
+/* ---- files ---- */
+
+static struct sl_str keep(struct sl_bundle_writer *w, struct sl_str text)
+{
+    char *copy = sl_arena_strndup(&w->arena, text.data, text.size);
+    w->failed = w->failed || !copy;
+    return (struct sl_str){copy, copy ? text.size : 0};
+}
+
+static void add_pair(struct sl_bundle_writer *w, struct pairs *pairs, struct sl_str key, struct sl_str value)
+{
+    if (pairs->count == pairs->capacity) {
+        size_t capacity = pairs->capacity * 2 + 16;
+        struct pair *grown = SL_ARENA_ARRAY(&w->arena, struct pair, capacity);
+        if (!grown) {
+            w->failed = true;
+            return;
+        }
+        if (pairs->count)
+            memcpy(grown, pairs->items, pairs->count * sizeof *grown);
+        pairs->items = grown;
+        pairs->capacity = capacity;
+    }
+    pairs->items[pairs->count++] = (struct pair){key, value};
+}
+
+static bool is_separator(char c)
+{
+    return c == '/' || c == '\\';
+}
+
+/* "files/" and the path, each run of separators with a colon before it made one slash. */
+static void entry_name(struct sl_buf *out, struct sl_str path)
+{
+    sl_buf_cstr(out, "files");
+    size_t at = 0;
+    bool begins = path.size &&
+                  (is_separator(path.data[0]) || (path.size > 1 && path.data[0] == ':' && is_separator(path.data[1])));
+    if (!begins)
+        sl_buf_u8(out, '/');
+    while (at < path.size) {
+        bool colon = path.data[at] == ':' && at + 1 < path.size && is_separator(path.data[at + 1]);
+        if (!colon && !is_separator(path.data[at])) {
+            sl_buf_u8(out, (uint8_t)path.data[at++]);
+            continue;
+        }
+        at += colon;
+        while (at < path.size && is_separator(path.data[at]))
+            at++;
+        sl_buf_u8(out, '/');
+    }
+}
+
+/* A name that no entry has yet: with ".1", ".2" ... behind it if need be. */
+static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path)
+{
+    struct sl_buf name = {0};
+    entry_name(&name, path);
+    size_t size = name.size;
+    for (unsigned number = 1; !name.failed && sl_map_get(&w->names, sl_buf_view(&name)); number++) {
+        name.size = size;
+        sl_buf_printf(&name, ".%u", number);
+    }
+    struct sl_str copy = keep(w, sl_buf_view(&name));
+    void **slot = copy.data ? sl_map_slot(&w->names, copy, NULL) : NULL;
+    w->failed = w->failed || name.failed || !slot;
+    if (slot)
+        *slot = w;
+    sl_buf_free(&name);
+    return copy;
+}
+
+static struct sl_str describe(struct sl_bundle_writer *w, enum sl_bundle_type type, struct sl_str path,
+                              struct sl_str url)
+{
+    struct sl_buf json = {0};
+    add_member(&json, "{", SL_STR("type"), sl_str(sl_bundle_type_name(type)));
+    if (path.size)
+        add_member(&json, ",", SL_STR("path"), path);
+    if (url.size)
+        add_member(&json, ",", SL_STR("url"), url);
+    sl_buf_u8(&json, '}');
+    struct sl_str text = keep(w, sl_buf_view(&json));
+    w->failed = w->failed || json.failed;
+    sl_buf_free(&json);
+    return text;
+}
+
+struct sl_bundle_writer *sl_bundle_writer_new(struct sl_buf *out)
+{
+    struct sl_bundle_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->zip.out = out;
+    sl_buf_cstr(out, "SYSB");
+    sl_buf_u32(out, 2);
+    return w;
+}
+
+void sl_bundle_writer_free(struct sl_bundle_writer *writer)
+{
+    if (!writer)
+        return;
+    sl_buf_free(&writer->zip.directory);
+    sl_map_free(&writer->names);
+    sl_arena_free(&writer->arena);
+    free(writer);
+}
+
+bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, struct sl_str path, struct sl_str url,
+                   struct sl_bytes text)
+{
+    if (!sl_str_is_utf8((struct sl_str){(const char *)text.data, text.size}))
+        return false;
+    struct sl_str name = free_name(writer, path);
+    sl_zip_add(&writer->zip, name, text);
+    add_pair(writer, &writer->files, name, describe(writer, type, path, url));
+    return true;
+}
+
+void sl_bundle_add_link(struct sl_bundle_writer *writer, struct sl_str pattern, struct sl_str url)
+{
+    add_pair(writer, &writer->links, keep(writer, pattern), keep(writer, url));
+}
+
+/* ---- manifest ---- */
+
+static int by_key(const void *left, const void *right)
+{
+    const struct pair *a = left, *b = right;
+    return sl_str_compare(a->key, b->key);
+}
+
+static void add_pairs(struct sl_buf *json, struct pairs *pairs, bool values_are_json)
+{
+    qsort(pairs->items, pairs->count, sizeof *pairs->items, by_key);
+    for (size_t i = 0; i < pairs->count; i++) {
+        const char *comma = i ? "," : "";
+        if (!values_are_json) {
+            add_member(json, comma, pairs->items[i].key, pairs->items[i].value);
+            continue;
+        }
+        sl_buf_cstr(json, comma);
+        add_text(json, pairs->items[i].key);
+        sl_buf_u8(json, ':');
+        sl_buf_str(json, pairs->items[i].value);
+    }
+}
+
+enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_bundle_attribute *attributes,
+                              size_t count, struct sl_error *error)
+{
+    struct sl_buf json = {0};
+    if (!writer->files.count)
+        return sl_fail(error, SL_NOT_FOUND, "nothing written");
+    sl_buf_cstr(&json, "{\"files\":{");
+    add_pairs(&json, &writer->files, true);
+    sl_buf_u8(&json, '}');
+    if (writer->links.count) {
+        sl_buf_cstr(&json, ",\"source_links\":{");
+        add_pairs(&json, &writer->links, false);
+        sl_buf_u8(&json, '}');
+    }
+    for (size_t i = 0; i < count; i++)
+        add_member(&json, ",", attributes[i].name, attributes[i].value);
+    sl_buf_u8(&json, '}');
+    bool failed = writer->failed || json.failed;
+    sl_zip_add(&writer->zip, SL_STR("manifest.json"), sl_buf_bytes(&json));
+    sl_buf_free(&json);
+    enum sl_code code = sl_zip_finish(&writer->zip, error);
+    return code == SL_OK && failed ? sl_fail(error, SL_INTERNAL, "out of memory") : code;
+}

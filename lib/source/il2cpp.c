@@ -1,0 +1,260 @@
+#include "source/il2cpp.h"
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "source/json.h"
+
+#include <stdlib.h>
+
+enum { MAX_DISTANCE = 50 };
+
+struct entry {
+    uint32_t file, line, csharp_file, csharp_line; /* files: numbers of names */
+};
+
+struct range { /* entries of one C++ file */
+    size_t first, count;
+};
+
+struct sl_il2cpp {
+    struct sl_arena arena;
+    struct sl_map numbers; /* name to number + 1 */
+    struct sl_str *names;
+    struct range *ranges;  /* by number */
+    struct entry *entries; /* sorted by file, line, and the C# file's name */
+    size_t name_count, name_capacity, entry_count, entry_capacity;
+};
+
+static bool grow(struct sl_arena *arena, void *array, size_t count, size_t *capacity, size_t size)
+{
+    void **items = array;
+    if (count < *capacity)
+        return true;
+    size_t larger = *capacity * 2 + 64;
+    void *grown = sl_arena_zalloc(arena, larger, size);
+    if (!grown)
+        return false;
+    if (count)
+        memcpy(grown, *items, count * size);
+    *items = grown;
+    *capacity = larger;
+    return true;
+}
+
+/* The number of a name; UINT32_MAX when out of memory. */
+static uint32_t number_of(struct sl_il2cpp *m, struct sl_str name)
+{
+    void **slot = sl_map_slot(&m->numbers, name, NULL);
+    if (!slot)
+        return UINT32_MAX;
+    if (!*slot) {
+        if (m->name_count >= UINT32_MAX - 1 ||
+            !grow(&m->arena, &m->names, m->name_count, &m->name_capacity, sizeof *m->names))
+            return UINT32_MAX;
+        m->names[m->name_count++] = name;
+        *slot = (void *)(uintptr_t)m->name_count;
+    }
+    return (uint32_t)((uintptr_t)*slot - 1);
+}
+
+static bool parse_u32(struct sl_str text, uint32_t *out)
+{
+    uint64_t value = 0;
+    if (!text.size || text.size > 10)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned digit = (unsigned)(text.data[i] - '0');
+        if (digit > 9)
+            return false;
+        value = value * 10 + digit;
+    }
+    *out = (uint32_t)value;
+    return value <= UINT32_MAX;
+}
+
+static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, uint32_t csharp_file)
+{
+    struct sl_str key;
+    uint64_t value;
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        struct entry entry = {.file = file, .csharp_file = csharp_file};
+        if (!parse_u32(key, &entry.line) || !sl_json_u64(j, &value) || value > UINT32_MAX) {
+            sl_json_fail(j, "a line is no number of 32 bits");
+            return;
+        }
+        entry.csharp_line = (uint32_t)value;
+        if (!grow(&m->arena, &m->entries, m->entry_count, &m->entry_capacity, sizeof *m->entries)) {
+            sl_json_fail(j, "out of memory");
+            return;
+        }
+        m->entries[m->entry_count++] = entry;
+    }
+}
+
+static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t file)
+{
+    struct sl_str key;
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        uint32_t csharp_file = number_of(m, key);
+        if (csharp_file == UINT32_MAX)
+            sl_json_fail(j, "out of memory");
+        else if (sl_json_peek(j) == SL_JSON_OBJECT)
+            read_lines(m, j, file, csharp_file);
+        else
+            sl_json_skip(j);
+    }
+}
+
+static void read_all(struct sl_il2cpp *m, struct sl_json *j)
+{
+    struct sl_str key;
+    if (sl_json_peek(j) != SL_JSON_OBJECT) {
+        sl_json_skip(j);
+        return;
+    }
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        bool wanted = sl_json_peek(j) == SL_JSON_OBJECT && !sl_str_equal(key, SL_STR("__debug-id__"));
+        uint32_t file = wanted ? number_of(m, key) : 0;
+        if (file == UINT32_MAX)
+            sl_json_fail(j, "out of memory");
+        else if (wanted)
+            read_csharp_files(m, j, file);
+        else
+            sl_json_skip(j);
+    }
+}
+
+static int by_place(const void *left, const void *right, void *arg)
+{
+    const struct entry *a = left, *b = right;
+    const struct sl_il2cpp *m = arg;
+    if (a->file != b->file)
+        return a->file < b->file ? -1 : 1;
+    if (a->line != b->line)
+        return a->line < b->line ? -1 : 1;
+    int order = sl_str_compare(m->names[a->csharp_file], m->names[b->csharp_file]);
+    return order ? order : (a->csharp_line > b->csharp_line) - (a->csharp_line < b->csharp_line);
+}
+
+static bool sort(struct sl_il2cpp *m)
+{
+    m->ranges = SL_ARENA_ARRAY(&m->arena, struct range, m->name_count + 1);
+    if (!m->ranges)
+        return false;
+    if (m->entry_count)
+        qsort_r(m->entries, m->entry_count, sizeof *m->entries, by_place, m);
+    for (size_t i = 0; i < m->entry_count; i++) {
+        struct range *range = &m->ranges[m->entries[i].file];
+        if (!range->count++)
+            range->first = i;
+    }
+    return true;
+}
+
+enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_il2cpp **map, struct sl_error *error)
+{
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    struct sl_il2cpp *m = calloc(1, sizeof *m);
+    *map = NULL;
+    if (!m)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    struct sl_json j = sl_json(text, &m->arena, false);
+    if (!sl_str_is_utf8(text))
+        sl_json_fail(&j, "it is not UTF-8");
+    else
+        read_all(m, &j);
+    enum sl_code code = SL_OK;
+    if (!sl_json_end(&j))
+        code = sl_fail(error, SL_MALFORMED, "Failed to parse il2cpp: %s at offset %zu", j.problem, j.at);
+    else if (!sort(m))
+        code = sl_fail(error, SL_INTERNAL, "out of memory");
+    if (code == SL_OK)
+        *map = m;
+    else
+        sl_il2cpp_close(m);
+    return code;
+}
+
+void sl_il2cpp_close(struct sl_il2cpp *map)
+{
+    if (!map)
+        return;
+    sl_map_free(&map->numbers);
+    sl_arena_free(&map->arena);
+    free(map);
+}
+
+bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t line, struct sl_str *csharp_path,
+                      uint32_t *csharp_line)
+{
+    uintptr_t number = (uintptr_t)sl_map_get(&map->numbers, path);
+    if (!number)
+        return false;
+    const struct range *range = &map->ranges[number - 1];
+    size_t low = range->first, high = range->first + range->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (map->entries[middle].line <= line)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == range->first || line - map->entries[low - 1].line > MAX_DISTANCE)
+        return false;
+    *csharp_path = map->names[map->entries[low - 1].csharp_file];
+    *csharp_line = map->entries[low - 1].csharp_line;
+    return true;
+}
+
+/* ---- marks ---- */
+
+static struct sl_str trimmed(struct sl_str line)
+{
+    while (line.size && (unsigned char)line.data[0] <= ' ')
+        line = (struct sl_str){line.data + 1, line.size - 1};
+    while (line.size && (unsigned char)line.data[line.size - 1] <= ' ')
+        line.size--;
+    return line;
+}
+
+bool sl_il2cpp_mark(struct sl_str line, struct sl_str *file, uint32_t *number)
+{
+    static const char begin[] = "//<source_info:";
+    line = trimmed(line);
+    if (!sl_str_starts(line, sl_str(begin)) || line.data[line.size - 1] != '>')
+        return false;
+    struct sl_str inside = {line.data + sizeof begin - 1, line.size - sizeof begin};
+    const char *colon = inside.size ? memrchr(inside.data, ':', inside.size) : NULL;
+    if (!colon)
+        return false;
+    *file = (struct sl_str){inside.data, (size_t)(colon - inside.data)};
+    return parse_u32((struct sl_str){colon + 1, inside.size - file->size - 1}, number);
+}
+
+void sl_il2cpp_scan(struct sl_str text, void (*found)(void *arg, uint32_t line, struct sl_str file, uint32_t number),
+                    void *arg)
+{
+    struct sl_str file = {NULL, 0}, new_file;
+    uint32_t line = 0, number = 0, new_number;
+    bool pending = false;
+    for (size_t at = 0; at < text.size && line < UINT32_MAX;) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size_t end = newline ? (size_t)(newline - text.data) : text.size;
+        struct sl_str row = {text.data + at, end - at};
+        at = end + 1;
+        line++;
+        if (sl_il2cpp_mark(row, &new_file, &new_number)) {
+            if (pending)
+                found(arg, line - 1, file, number);
+            file = new_file;
+            number = new_number;
+            pending = true;
+        } else if (pending && !sl_str_starts(trimmed(row), SL_STR("//"))) {
+            found(arg, line, file, number);
+            pending = false;
+        }
+    }
+}

@@ -1,0 +1,316 @@
+#include "source/zip.h"
+
+#include <zlib.h>
+
+enum {
+    END_SIZE = 22,
+    END64_SIZE = 56,
+    LOCATOR_SIZE = 20,
+    ENTRY_SIZE = 46,
+    LOCAL_SIZE = 30,
+    MAX_COMMENT = 65535,
+    METHOD_STORED = 0,
+    METHOD_DEFLATED = 8,
+};
+static const uint32_t end_magic = 0x06054B50, end64_magic = 0x06064B50, locator_magic = 0x07064B50,
+                      entry_magic = 0x02014B50, local_magic = 0x04034B50;
+
+struct directory {
+    uint64_t at, size, count;
+};
+
+static struct sl_reader reader_at(struct sl_bytes bytes, uint64_t offset)
+{
+    struct sl_reader r = sl_reader(bytes, false);
+    sl_reader_seek(&r, offset);
+    return r;
+}
+
+/* ---- the end record ---- */
+
+/* ZIP64: the locator before the end record says where the larger record is. */
+static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct directory *d)
+{
+    if (end < LOCATOR_SIZE)
+        return;
+    struct sl_reader r = reader_at(bytes, end - LOCATOR_SIZE);
+    if (sl_read_u32(&r) != locator_magic)
+        return;
+    sl_read_u32(&r); /* disk */
+    uint64_t at = sl_read_u64(&r);
+    const uint64_t places[] = {at, skip <= UINT64_MAX - at ? at + skip : at};
+    for (size_t i = 0; i < 2; i++) {
+        r = reader_at(bytes, places[i]);
+        if (sl_read_u32(&r) != end64_magic)
+            continue;
+        sl_reader_skip(&r, 8 + 2 + 2 + 4 + 4 + 8);
+        struct directory found = {.count = sl_read_u64(&r)};
+        found.size = sl_read_u64(&r);
+        found.at = sl_read_u64(&r);
+        if (!r.failed)
+            *d = found;
+        return;
+    }
+}
+
+static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
+{
+    if (bytes.size < END_SIZE)
+        return false;
+    size_t last = bytes.size - END_SIZE, first = last > MAX_COMMENT ? last - MAX_COMMENT : 0;
+    for (size_t at = last + 1; at-- > first;) {
+        if (bytes.data[at] != 'P')
+            continue;
+        struct sl_reader r = reader_at(bytes, at);
+        if (sl_read_u32(&r) != end_magic)
+            continue;
+        sl_reader_skip(&r, 2 + 2 + 2);
+        d->count = sl_read_u16(&r);
+        d->size = sl_read_u32(&r);
+        d->at = sl_read_u32(&r);
+        if (d->count == UINT16_MAX || d->size == UINT32_MAX || d->at == UINT32_MAX)
+            read_end64(bytes, at, skip, d);
+        return true;
+    }
+    return false;
+}
+
+/* ---- entries ---- */
+
+/* The extra field of ZIP64 (4.5.3) has those numbers, in this order, that did not fit. */
+static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
+{
+    while (sl_reader_left(&extra) >= 4) {
+        uint16_t id = sl_read_u16(&extra), size = sl_read_u16(&extra);
+        struct sl_reader field = sl_reader(sl_read_bytes(&extra, size), false);
+        if (id != 1)
+            continue;
+        if (entry->size == UINT32_MAX)
+            entry->size = sl_read_u64(&field);
+        if (entry->packed == UINT32_MAX)
+            entry->packed = sl_read_u64(&field);
+        if (entry->offset == UINT32_MAX)
+            entry->offset = sl_read_u64(&field);
+        return;
+    }
+}
+
+static bool read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
+{
+    if (sl_read_u32(r) != entry_magic)
+        return false;
+    sl_reader_skip(r, 2 + 2);
+    uint16_t flags = sl_read_u16(r);
+    entry->method = sl_read_u16(r);
+    sl_reader_skip(r, 2 + 2);
+    entry->crc = sl_read_u32(r);
+    entry->packed = sl_read_u32(r);
+    entry->size = sl_read_u32(r);
+    uint16_t name = sl_read_u16(r), extra = sl_read_u16(r), comment = sl_read_u16(r);
+    sl_reader_skip(r, 2 + 2 + 4);
+    entry->offset = sl_read_u32(r);
+    struct sl_bytes text = sl_read_bytes(r, name);
+    entry->name = (struct sl_str){(const char *)text.data, text.size};
+    read_extra64(sl_reader(sl_read_bytes(r, extra), false), entry);
+    sl_reader_skip(r, comment);
+    if (flags & 1)
+        entry->method = UINT16_MAX;
+    return !r->failed;
+}
+
+static enum sl_code read_directory(struct sl_bytes bytes, const struct directory *d, struct sl_arena *arena,
+                                   struct sl_zip *zip, struct sl_error *error)
+{
+    struct sl_reader r = reader_at(bytes, d->at);
+    if (r.failed || d->count > sl_reader_left(&r) / ENTRY_SIZE || d->count > SL_ZIP_MAX_ENTRIES)
+        return sl_fail(error, SL_MALFORMED, "malformed zip archive: %llu entries at offset %llu",
+                       (unsigned long long)d->count, (unsigned long long)d->at);
+    struct sl_zip found = {.bytes = bytes, .entries = SL_ARENA_ARRAY(arena, struct sl_zip_entry, d->count)};
+    if (d->count && !found.entries)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    for (; found.count < d->count; found.count++) {
+        size_t at = sl_reader_offset(&r);
+        if (!read_entry(&r, &found.entries[found.count]))
+            return sl_fail(error, SL_MALFORMED, "malformed zip archive: directory entry at offset %zu", at);
+    }
+    *zip = found;
+    return SL_OK;
+}
+
+enum sl_code sl_zip_open(struct sl_bytes bytes, size_t skip, struct sl_arena *arena, struct sl_zip *zip,
+                         struct sl_error *error)
+{
+    struct directory d;
+    *zip = (struct sl_zip){0};
+    if (!find_end(bytes, skip, &d))
+        return sl_fail(error, SL_MALFORMED, "malformed zip archive: no end record");
+    enum sl_code code = read_directory(bytes, &d, arena, zip, error);
+    if (code == SL_MALFORMED && skip && skip <= bytes.size) {
+        struct sl_bytes rest = {bytes.data + skip, bytes.size - skip};
+        code = read_directory(rest, &d, arena, zip, error);
+    }
+    return code;
+}
+
+/* ---- contents ---- */
+
+static enum sl_code bad_entry(const struct sl_zip_entry *entry, const char *what, struct sl_error *error)
+{
+    return sl_fail(error, SL_MALFORMED, "malformed zip archive: entry at offset %llu %s",
+                   (unsigned long long)entry->offset, what);
+}
+
+static bool packed_bytes(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed)
+{
+    struct sl_reader r = reader_at(zip->bytes, entry->offset);
+    bool local = sl_read_u32(&r) == local_magic;
+    sl_reader_skip(&r, LOCAL_SIZE - 4 - 4);
+    uint16_t name = sl_read_u16(&r), extra = sl_read_u16(&r);
+    sl_reader_skip(&r, (uint64_t)name + extra);
+    *packed = sl_read_bytes(&r, entry->packed);
+    return local && !r.failed;
+}
+
+/* Whether the deflated bytes are exactly `size` bytes, which there is room for at `to`. */
+static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
+{
+    z_stream z = {0};
+    uint8_t spare;
+    if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
+        return false;
+    int status = Z_OK;
+    size_t in = 0, out = 0;
+    while (status == Z_OK) {
+        uInt piece = packed.size - in > UINT32_MAX ? UINT32_MAX : (uInt)(packed.size - in);
+        uInt room = size - out > UINT32_MAX ? UINT32_MAX : (uInt)(size - out);
+        z.next_in = (Bytef *)(piece ? packed.data + in : &spare);
+        z.avail_in = piece;
+        z.next_out = room ? to + out : &spare;
+        z.avail_out = room ? room : 1;
+        uInt before = z.avail_out;
+        status = inflate(&z, Z_NO_FLUSH);
+        in += piece - z.avail_in;
+        if (!room && before != z.avail_out)
+            status = Z_DATA_ERROR;
+        out += room ? before - z.avail_out : 0;
+    }
+    inflateEnd(&z);
+    return status == Z_STREAM_END && out == size;
+}
+
+static bool same_crc(const uint8_t *data, size_t size, uint32_t crc)
+{
+    return crc32_z(crc32_z(0, NULL, 0), data, size) == crc;
+}
+
+enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *entry, uint64_t limit, struct sl_buf *out,
+                         struct sl_error *error)
+{
+    /* Deflate cannot make more of a byte (zlib's technical details, "Maximum Compression Factor"). */
+    enum { MAX_FACTOR = 1032 };
+    struct sl_bytes packed;
+    if (entry->method != METHOD_STORED && entry->method != METHOD_DEFLATED)
+        return bad_entry(entry, "is encrypted or compressed in an unknown way", error);
+    if (entry->size > limit)
+        return sl_fail(error, SL_UNSUPPORTED, "the source file exceeded the size limit");
+    if (!packed_bytes(zip, entry, &packed))
+        return bad_entry(entry, "is no local header or outside of the file", error);
+    if (entry->size / MAX_FACTOR > packed.size || (entry->method == METHOD_STORED && packed.size != entry->size))
+        return bad_entry(entry, "has not the size it says", error);
+    if (!sl_buf_reserve(out, entry->size + 1)) /* so that there is a place even for nothing */
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    uint8_t *to = out->data + out->size;
+    if (entry->method == METHOD_DEFLATED && !inflate_to(packed, to, entry->size))
+        return bad_entry(entry, "does not inflate to the size it says", error);
+    if (entry->method == METHOD_STORED && entry->size)
+        memcpy(to, packed.data, entry->size);
+    if (!same_crc(to, entry->size, entry->crc))
+        return bad_entry(entry, "has a wrong checksum", error);
+    out->size += entry->size;
+    return SL_OK;
+}
+
+/* ---- writing ---- */
+
+static void add_common(struct sl_buf *out, uint16_t method, uint32_t crc, size_t packed, size_t size, size_t name)
+{
+    sl_buf_u16(out, 20);      /* version needed: deflate */
+    sl_buf_u16(out, 1 << 11); /* names are UTF-8 */
+    sl_buf_u16(out, method);
+    sl_buf_u16(out, 0);          /* time */
+    sl_buf_u16(out, 1 << 5 | 1); /* date: 1980-01-01 */
+    sl_buf_u32(out, crc);
+    sl_buf_u32(out, (uint32_t)packed);
+    sl_buf_u32(out, (uint32_t)size);
+    sl_buf_u16(out, (uint16_t)name);
+    sl_buf_u16(out, 0); /* extra field */
+}
+
+static bool deflate_bytes(struct sl_bytes contents, struct sl_buf *out)
+{
+    z_stream z = {.next_in = (Bytef *)contents.data, .avail_in = (uInt)contents.size};
+    if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return false;
+    bool room = sl_buf_reserve(out, deflateBound(&z, contents.size));
+    if (room) {
+        z.next_out = out->data + out->size;
+        z.avail_out = (uInt)(out->capacity - out->size > UINT32_MAX ? UINT32_MAX : out->capacity - out->size);
+        room = deflate(&z, Z_FINISH) == Z_STREAM_END;
+        out->size += room ? z.total_out : 0;
+    }
+    deflateEnd(&z);
+    return room;
+}
+
+void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_bytes contents)
+{
+    struct sl_buf packed = {0}, *out = writer->out, *directory = &writer->directory;
+    size_t at = out->size;
+    if (writer->error.code != SL_OK)
+        return;
+    if (name.size > UINT16_MAX || contents.size > INT32_MAX || at > INT32_MAX || writer->count == UINT16_MAX - 1) {
+        sl_fail(&writer->error, SL_UNSUPPORTED, "the archive is too large for a source bundle");
+        return;
+    }
+    if (!deflate_bytes(contents, &packed) || !packed.data) {
+        sl_fail(&writer->error, SL_INTERNAL, "out of memory");
+        sl_buf_free(&packed);
+        return;
+    }
+    uint32_t crc = (uint32_t)crc32_z(crc32_z(0, NULL, 0), contents.data, contents.size);
+    sl_buf_u32(out, local_magic);
+    add_common(out, METHOD_DEFLATED, crc, packed.size, contents.size, name.size);
+    sl_buf_str(out, name);
+    sl_buf_add(out, packed.data, packed.size);
+    sl_buf_u32(directory, entry_magic);
+    sl_buf_u16(directory, 3 << 8 | 20); /* made by: Unix */
+    add_common(directory, METHOD_DEFLATED, crc, packed.size, contents.size, name.size);
+    sl_buf_fill(directory, 0, 2 + 2 + 2);           /* comment, disk, internal attributes */
+    sl_buf_u32(directory, UINT32_C(0100644) << 16); /* a regular file */
+    sl_buf_u32(directory, (uint32_t)at);
+    sl_buf_str(directory, name);
+    writer->count++;
+    sl_buf_free(&packed);
+}
+
+enum sl_code sl_zip_finish(struct sl_zip_writer *writer, struct sl_error *error)
+{
+    struct sl_buf *out = writer->out;
+    size_t at = out->size;
+    if (writer->error.code == SL_OK && (at > UINT32_MAX || writer->directory.size > UINT32_MAX))
+        sl_fail(&writer->error, SL_UNSUPPORTED, "the archive is too large for a source bundle");
+    sl_buf_str(out, sl_buf_view(&writer->directory));
+    sl_buf_u32(out, end_magic);
+    sl_buf_u32(out, 0); /* disks */
+    sl_buf_u16(out, (uint16_t)writer->count);
+    sl_buf_u16(out, (uint16_t)writer->count);
+    sl_buf_u32(out, (uint32_t)writer->directory.size);
+    sl_buf_u32(out, (uint32_t)at);
+    sl_buf_u16(out, 0); /* comment */
+    if (writer->error.code == SL_OK && (out->failed || writer->directory.failed))
+        sl_fail(&writer->error, SL_INTERNAL, "out of memory");
+    sl_buf_free(&writer->directory);
+    if (writer->error.code != SL_OK && error)
+        *error = writer->error;
+    return writer->error.code;
+}

@@ -1,0 +1,374 @@
+/* Source context of resulting frames: the lines around theirs, out of the objects that have sources and from the web.
+ *
+ * Frames are taken in the order of module, path and line, so that every source is opened once and read once, from its
+ * beginning to its end. */
+#include <stdlib.h>
+
+#include "api/native.h"
+#include "api/scraping.h"
+#include "core/log.h"
+#include "core/pool.h"
+#include "source/text.h"
+
+enum { MAX_DOWNLOADS_AT_ONCE = 32 };
+static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of text out of objects, per request */
+
+struct place { /* a frame and where its line is */
+    struct native_result_frame *frame;
+    struct sl_str path;
+    uint64_t line;
+};
+
+struct web_source { /* a URL, and whose entry its text will be */
+    struct sl_str url, scope;
+};
+
+/* One path of one module that has no text but links: the first that can be had is used. */
+struct native_link {
+    struct native_link *next;
+    struct place *places;
+    size_t count;
+    struct web_source *sources;
+    size_t source_count;
+    /* when downloaded */
+    struct cache_item *item;
+    struct sl_str url;
+};
+
+struct sourcing {
+    struct native_request *request;
+    struct place *places;
+    size_t count;
+    struct sl_buf text, decoded, url, line;
+    uint64_t work;
+};
+
+/* ---- which lines ---- */
+
+bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
+                        struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
+{
+    bool symbolicated = frame->status == FRAME_SYMBOLICATED;
+    *path = frame->sent->abs_path;
+    *line = symbolicated ? frame->location.line : frame->sent->line.value;
+    sl_buf_clear(scratch);
+    if (frame->is_dotnet)
+        sl_ppdb_table_name(request->modules[frame->module].lookup.ppdb, frame->location.file, scratch);
+    else if (symbolicated && frame->location.file != SL_SYMCACHE_NONE)
+        sl_symcache_file(request->modules[frame->module].lookup.symcache, frame->location.file, scratch);
+    if (scratch->size)
+        *path = sl_buf_view(scratch);
+    return path->size && (symbolicated || frame->sent->line.set);
+}
+
+static bool add_place(struct sourcing *s, struct native_result_frame *frame)
+{
+    struct place place = {.frame = frame};
+    struct sl_buf *scratch = &s->line;
+    if (frame->module == NATIVE_NO_MODULE || !s->request->modules[frame->module].sources.count ||
+        !native_frame_place(s->request, frame, scratch, &place.path, &place.line))
+        return true;
+    if (scratch->size) {
+        char *copy = sl_arena_strndup(s->request->arena, place.path.data, place.path.size);
+        if (!copy)
+            return false;
+        place.path.data = copy;
+    }
+    s->places[s->count++] = place;
+    return true;
+}
+
+static bool same_source(const struct place *a, const struct place *b)
+{
+    return a->frame->module == b->frame->module && sl_str_equal(a->path, b->path);
+}
+
+static int by_source_and_line(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    if (a->frame->module != b->frame->module)
+        return a->frame->module < b->frame->module ? -1 : 1;
+    int order = sl_str_compare(a->path, b->path);
+    return order ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+static bool gather(struct sourcing *s)
+{
+    struct native_request *request = s->request;
+    s->places = SL_ARENA_ARRAY(request->arena, struct place, request->result_count + 1);
+    if (!s->places)
+        return false;
+    for (size_t t = 0; t < request->trace_count; t++)
+        for (size_t i = 0; i < request->results[t].count; i++)
+            if (!add_place(s, &request->results[t].frames[i]))
+                return false;
+    if (s->count)
+        qsort(s->places, s->count, sizeof *s->places, by_source_and_line);
+    return true;
+}
+
+/* ---- the lines ---- */
+
+static struct sl_str kept_line(struct sourcing *s, struct sl_str line)
+{
+    sl_buf_clear(&s->line);
+    sl_context_trim(&s->line, line, 0);
+    char *copy = s->line.failed ? NULL : sl_arena_strndup(s->request->arena, (char *)s->line.data, s->line.size);
+    s->request->out_of_memory = s->request->out_of_memory || !copy;
+    return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
+}
+
+static const struct native_context *keep_context(struct sourcing *s, const struct sl_context *found)
+{
+    struct native_context *context = SL_ARENA_NEW(s->request->arena, struct native_context);
+    if (!context) {
+        s->request->out_of_memory = true;
+        return NULL;
+    }
+    context->before_count = found->before_count;
+    context->after_count = found->after_count;
+    for (unsigned i = 0; i < found->before_count; i++)
+        context->before[i] = kept_line(s, found->before[i]);
+    context->line = kept_line(s, found->line);
+    for (unsigned i = 0; i < found->after_count; i++)
+        context->after[i] = kept_line(s, found->after[i]);
+    return context;
+}
+
+/* Gives the frames of one source their lines; `text` NULL: only the link. */
+static void give(struct sourcing *s, struct place *places, size_t count, const struct sl_str *text, struct sl_str link)
+{
+    struct sl_context_cursor cursor = sl_context_cursor(text ? *text : SL_STR(""));
+    struct native_source *source = NULL;
+    for (size_t i = 0; i < count && !s->request->out_of_memory; i++) {
+        struct sl_context context;
+        if (!source || places[i].line != places[i - 1].line) {
+            source = SL_ARENA_NEW(s->request->arena, struct native_source);
+            if (!source) {
+                s->request->out_of_memory = true;
+                return;
+            }
+            source->link = link;
+            if (text && sl_context_at(&cursor, places[i].line, &context))
+                source->context = keep_context(s, &context);
+        }
+        places[i].frame->source = source;
+    }
+}
+
+static void give_text(struct sourcing *s, struct place *places, size_t count, struct sl_bytes bytes, struct sl_str link)
+{
+    struct sl_str text;
+    bool is_text = sl_text_decode(bytes, &s->decoded, &text);
+    give(s, places, count, is_text ? &text : NULL, link);
+}
+
+/* ---- out of objects ---- */
+
+static void add_link(struct sourcing *s, struct native_link *link, const struct source_object *object,
+                     struct sl_str url)
+{
+    if (!url.data)
+        return;
+    if (!link->sources)
+        link->sources = SL_ARENA_ARRAY(s->request->arena, struct web_source,
+                                       s->request->modules[link->places->frame->module].sources.count);
+    if (link->sources)
+        link->sources[link->source_count++] = (struct web_source){url, object->scope};
+    else
+        s->request->out_of_memory = true;
+}
+
+static void queue(struct sourcing *s, const struct native_link *link)
+{
+    struct native_link *queued = SL_ARENA_NEW(s->request->arena, struct native_link);
+    if (!queued) {
+        s->request->out_of_memory = true;
+        return;
+    }
+    *queued = *link;
+    queued->next = s->request->links;
+    s->request->links = queued;
+}
+
+/* As kinds_source_at, as long as the request has not cost too much. */
+static bool ask(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
+{
+    uint64_t before = object->work;
+    sl_buf_clear(&s->text);
+    sl_buf_clear(&s->url);
+    if (s->work > max_work)
+        return false;
+    bool known = kinds_source_at(object, s->request->arena, path, &s->text, has_text, &s->url);
+    s->work += object->work - before;
+    if (s->work > max_work)
+        log_warn("sources", "no more source text is read for this request", LOG_U64("bytes", s->work));
+    return known;
+}
+
+/* The first text of the module's objects counts; without one, the links. */
+static void resolve(struct sourcing *s, struct place *places, size_t count)
+{
+    const struct source_lookup *sources = &s->request->modules[places->frame->module].sources;
+    struct native_link link = {.places = places, .count = count};
+    bool known = false;
+    for (size_t i = 0; i < sources->count && !s->request->out_of_memory; i++) {
+        bool has_text = false;
+        if (!ask(s, &sources->objects[i], places->path, &has_text))
+            continue;
+        struct sl_str url = scraping_url(s->request->arena, sl_buf_view(&s->url));
+        known = known || has_text || s->url.size;
+        if (has_text) {
+            give_text(s, places, count, sl_buf_bytes(&s->text), url);
+            return;
+        }
+        add_link(s, &link, &sources->objects[i], url);
+    }
+    if (!known)
+        return;
+    give(s, places, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});
+    if (link.source_count)
+        queue(s, &link);
+}
+
+static void finish(struct sourcing *s)
+{
+    sl_buf_free(&s->text);
+    sl_buf_free(&s->decoded);
+    sl_buf_free(&s->url);
+    sl_buf_free(&s->line);
+}
+
+void native_apply_sources(struct native_request *request)
+{
+    struct sourcing s = {.request = request};
+    size_t end;
+    request->out_of_memory = request->out_of_memory || !gather(&s);
+    for (size_t begin = 0; begin < s.count && !request->out_of_memory; begin = end) {
+        for (end = begin + 1; end < s.count && same_source(&s.places[begin], &s.places[end]);)
+            end++;
+        resolve(&s, &s.places[begin], end - begin);
+    }
+    finish(&s);
+}
+
+/* ---- from the web ---- */
+
+struct downloads {
+    struct native_request *request;
+    struct native_link *next;
+    struct fetch_header *headers; /* of the request */
+    size_t header_count;
+};
+
+static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
+{
+    char *copy = text->failed ? NULL : sl_arena_strndup(arena, (const char *)text->data, text->size);
+    struct sl_str kept = {copy ? copy : "", copy ? text->size : 0};
+    sl_buf_free(text);
+    return kept;
+}
+
+static void report(struct native_request *request, uint32_t module, struct sl_str url, const struct sl_error *error)
+{
+    struct candidate candidate = {.source = SL_STR("sourcelink"), .location = url, .download = error->code};
+    struct candidate_list one = {&candidate, 1, 1};
+    struct sl_buf text = {0};
+    if (error->code == SL_OK)
+        candidate.features.has_sources = true;
+    else if (error->code == SL_PERMISSION_DENIED)
+        sl_buf_cstr(&text, error->message);
+    else if (error->code != SL_NOT_FOUND && error->code != SL_MALFORMED)
+        cache_error_text(error, &text);
+    candidate.download_details = kept_text(request->arena, &text);
+    candidates_merge(request->arena, &request->modules[module].lookup.candidates, &one);
+}
+
+/* Headers make the answer the requester's own: it is kept under their scope. */
+static struct source_request web_request(const struct downloads *d, const struct web_source *source)
+{
+    const struct native_scraping *scraping = &d->request->scraping;
+    struct source_request request = {
+        .url = source->url, .scope = source->scope, .accept_invalid_certs = scraping->verify_ssl == BOOL_FALSE};
+    if (d->header_count && scraping->enabled != BOOL_FALSE &&
+        scraping_origin_allowed(d->request->arena, scraping->allowed_origins, scraping->allowed_origin_count,
+                                source->url)) {
+        request.headers = d->headers;
+        request.header_count = d->header_count;
+        request.scope = d->request->scope;
+    }
+    return request;
+}
+
+/* True when there is nothing more to try: it worked, or the request is cancelled. */
+static bool download(struct downloads *d, struct native_link *link, const struct web_source *source)
+{
+    struct source_request wanted = web_request(d, source);
+    struct sl_error error = {0};
+    error.code = kinds_get_source_file(&wanted, d->request->arena, &link->item, &error);
+    if (error.code == SL_CANCELLED)
+        return true;
+    report(d->request, link->places->frame->module, source->url, &error);
+    link->url = source->url;
+    return error.code == SL_OK;
+}
+
+static void worker(void *arg)
+{
+    struct downloads *d = arg;
+    while (d->next && !fiber_cancelled()) {
+        struct native_link *link = d->next;
+        d->next = link->next;
+        for (size_t i = 0; i < link->source_count; i++)
+            if (download(d, link, &link->sources[i]))
+                break;
+    }
+}
+
+static bool read_headers(struct downloads *d)
+{
+    const struct value *headers = d->request->scraping.headers;
+    size_t count = headers ? headers->count : 0;
+    d->headers = SL_ARENA_ARRAY(d->request->arena, struct fetch_header, count + 1);
+    for (size_t i = 0; d->headers && i < count; i++)
+        d->headers[d->header_count++] = (struct fetch_header){headers->keys[i], {headers->items[i].string}};
+    return d->headers;
+}
+
+static void apply_texts(void *arg)
+{
+    struct sourcing s = {.request = arg};
+    for (const struct native_link *link = s.request->links; link; link = link->next)
+        if (link->item)
+            give_text(&s, link->places, link->count, link->item->mapping.bytes, link->url);
+    finish(&s);
+}
+
+static bool download_all(struct downloads *d)
+{
+    struct fiber_group group;
+    size_t helpers = 0;
+    fiber_group_init(&group, fiber_group_current());
+    for (const struct native_link *link = d->next->next; link && helpers < MAX_DOWNLOADS_AT_ONCE - 1; link = link->next)
+        if (fiber_start(&group, worker, d))
+            helpers++;
+        else
+            break;
+    worker(d);
+    fiber_group_wait(&group);
+    return !fiber_cancelled();
+}
+
+enum sl_code native_download_sources(struct native_request *request, struct sl_error *error)
+{
+    struct downloads d = {.request = request, .next = request->links};
+    if (!d.next)
+        return SL_OK;
+    if (!read_headers(&d))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = download_all(&d) ? pool_run(POOL_SYMBOLICATE, apply_texts, request, error) : SL_CANCELLED;
+    for (struct native_link *link = request->links; link; link = link->next)
+        if (link->item)
+            cache_release(link->item);
+    return code;
+}

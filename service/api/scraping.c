@@ -1,0 +1,174 @@
+#include "api/scraping.h"
+
+#include <locale.h>
+
+#include <curl/curl.h>
+
+static struct sl_str part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
+{
+    char *text = NULL, *copy = NULL;
+    if (curl_url_get(url, what, &text, flags) == CURLUE_OK)
+        copy = sl_arena_strndup(arena, text, strlen(text));
+    curl_free(text);
+    return sl_str(copy);
+}
+
+static struct sl_str lower(struct sl_arena *arena, struct sl_str text)
+{
+    char *copy = text.data ? sl_arena_strndup(arena, text.data, text.size) : NULL;
+    for (size_t i = 0; copy && i < text.size; i++)
+        copy[i] = copy[i] >= 'A' && copy[i] <= 'Z' ? (char)(copy[i] + 32) : copy[i];
+    return (struct sl_str){copy, copy ? text.size : 0};
+}
+
+static bool is_ascii(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((unsigned char)text.data[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* The URL's host as DNS has it. libcurl reads names in the encoding of the thread's locale. */
+static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
+{
+    struct sl_str host = part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
+    if (host.data && is_ascii(host))
+        return lower(arena, host);
+    locale_t unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before = unicode ? uselocale(unicode) : (locale_t)0;
+    if (host.data)
+        ascii = part(arena, url, CURLUPART_HOST, CURLU_PUNYCODE);
+    if (unicode) {
+        uselocale(before);
+        freelocale(unicode);
+    }
+    return lower(arena, ascii.data ? ascii : host);
+}
+
+struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
+{
+    struct sl_str result = {NULL, 0};
+    bool web = sl_str_starts(text, SL_STR("https://")) || sl_str_starts(text, SL_STR("http://"));
+    if (!web || memchr(text.data, '\0', text.size))
+        return result;
+    char *copy = sl_arena_strndup(arena, text.data, text.size);
+    CURLU *url = curl_url();
+    if (copy && url && curl_url_set(url, CURLUPART_URL, copy, CURLU_URLENCODE) == CURLUE_OK) {
+        struct sl_str host = ascii_host(arena, url);
+        if (host.data && curl_url_set(url, CURLUPART_HOST, host.data, 0) == CURLUE_OK)
+            result = part(arena, url, CURLUPART_URL, CURLU_NO_DEFAULT_PORT);
+    }
+    curl_url_cleanup(url);
+    return result;
+}
+
+/* ---- origins ---- */
+
+struct target { /* the URL that is asked about */
+    struct sl_str whole, scheme, host, port, path;
+};
+
+struct pattern {
+    struct sl_str scheme, host, port, path; /* data NULL: any */
+    bool below;                             /* "*." was before the host */
+};
+
+static bool read_target(struct sl_arena *arena, struct sl_str text, struct target *target)
+{
+    char *copy = sl_arena_strndup(arena, text.data, text.size);
+    CURLU *url = curl_url();
+    bool good = copy && url && curl_url_set(url, CURLUPART_URL, copy, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+    if (good)
+        *target =
+            (struct target){text, part(arena, url, CURLUPART_SCHEME, 0), ascii_host(arena, url),
+                            part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT), part(arena, url, CURLUPART_PATH, 0)};
+    curl_url_cleanup(url);
+    return good && target->scheme.data && target->host.data;
+}
+
+static struct sl_str slice(struct sl_str text, size_t from, size_t to)
+{
+    return (struct sl_str){text.data + from, to - from};
+}
+
+static size_t find(struct sl_str text, char c)
+{
+    const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
+    return found ? (size_t)(found - text.data) : text.size;
+}
+
+/* A host of a pattern as DNS has it; what is no name stays as it is. */
+static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
+{
+    struct sl_str result = {NULL, 0};
+    CURLU *url = curl_url();
+    char *copy = sl_arena_strndup(arena, host.data, host.size);
+    if (url && copy && curl_url_set(url, CURLUPART_SCHEME, "http", 0) == CURLUE_OK &&
+        curl_url_set(url, CURLUPART_HOST, copy, 0) == CURLUE_OK)
+        result = ascii_host(arena, url);
+    curl_url_cleanup(url);
+    return result.data ? result : lower(arena, host);
+}
+
+static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct pattern *p)
+{
+    *p = (struct pattern){0};
+    for (size_t i = 0; i + 2 < text.size; i++)
+        if (memcmp(text.data + i, "://", 3) == 0) {
+            p->scheme = lower(arena, slice(text, 0, i));
+            text = slice(text, i + 3, text.size);
+            break;
+        }
+    size_t end = find(text, '/');
+    struct sl_str host = slice(text, 0, end);
+    p->path = slice(text, end, text.size);
+    if (p->path.size && p->path.data[p->path.size - 1] == '*')
+        p->path.size--;
+    size_t colon = host.size;
+    while (colon && host.data[colon - 1] >= '0' && host.data[colon - 1] <= '9')
+        colon--;
+    if (colon && colon < host.size && host.data[colon - 1] == ':') {
+        p->port = slice(host, colon, host.size);
+        host.size = colon - 1;
+    }
+    p->below = sl_str_starts(host, SL_STR("*."));
+    if (p->below)
+        host = slice(host, 2, host.size);
+    if (!host.size)
+        return false;
+    if (!sl_str_equal(host, SL_STR("*")))
+        p->host = pattern_host(arena, host);
+    return true;
+}
+
+static bool host_matches(const struct pattern *p, struct sl_str host)
+{
+    if (!p->host.data)
+        return !p->below;
+    if (sl_str_equal(p->host, host))
+        return true;
+    return p->below && host.size > p->host.size && sl_str_ends(host, p->host) &&
+           host.data[host.size - p->host.size - 1] == '.';
+}
+
+static bool matches(const struct pattern *p, const struct target *t)
+{
+    bool any_scheme = !p->scheme.data || sl_str_equal(p->scheme, SL_STR("*"));
+    return (any_scheme || sl_str_equal(p->scheme, t->scheme)) && host_matches(p, t->host) &&
+           (!p->port.data || p->below || sl_str_equal(p->port, t->port)) && sl_str_starts(t->path, p->path);
+}
+
+bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url)
+{
+    struct target target = {0};
+    bool parsed = count && read_target(arena, url, &target);
+    for (size_t i = 0; i < count; i++) {
+        struct pattern pattern;
+        if (sl_str_equal(origins[i], SL_STR("*")) || sl_str_equal(origins[i], url))
+            return true;
+        if (parsed && read_pattern(arena, origins[i], &pattern) && matches(&pattern, &target))
+            return true;
+    }
+    return false;
+}

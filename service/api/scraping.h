@@ -1,0 +1,17 @@
+/* Files that requests let symloom fetch from the web: which URLs are good, and which get the request's headers. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/bytes.h"
+
+/* The URL in its usual form (lower-case host, no default port, no "..", strange characters percent-encoded; RFC 3986,
+ * section 6.2.2), terminated, in the arena. data NULL when it is no URL of http or https. */
+struct sl_str scraping_url(struct sl_arena *arena, struct sl_str url);
+
+/* Whether `url` belongs to one of the origins:
+ *
+ *     star | URL | [scheme://]host[:port][/path]
+ *
+ * Without a scheme any will do. The host is a star (with a port: any host on that port), a name, or with "*." before it a
+ * domain and all below it, on any port. The URL's path begins with the pattern's. Names are compared as ASCII (IDNA). */
+bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url);

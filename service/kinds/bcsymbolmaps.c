@@ -1,0 +1,145 @@
+/* The kind `auxdifs`: UUID maps and BCSymbolMaps; and the way from a module to its map. */
+#include "kinds/auxiliary.h"
+
+#include "core/log.h"
+#include "core/pool.h"
+#include "object/bcsymbolmap.h"
+
+struct check {
+    int fd;
+    enum file_type type;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void check_file(void *arg)
+{
+    struct check *check = arg;
+    struct sl_mapping mapping;
+    struct sl_debug_id id;
+    struct sl_bcsymbolmap *map;
+    if (sl_map_fd(check->fd, &mapping, &check->error) != SL_OK) {
+        check->code = SL_INTERNAL;
+        return;
+    }
+    if (check->type == FILE_UUIDMAP) {
+        check->code = sl_uuidmap_parse(mapping.bytes, &id, &check->error);
+    } else {
+        check->code = sl_bcsymbolmap_open(mapping.bytes, &map, &check->error);
+        sl_bcsymbolmap_close(map);
+    }
+    sl_unmap(&mapping);
+}
+
+static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    const struct object_request *request = context;
+    (void)arena;
+    enum sl_code code = origin_fetch(request->file, tmp->fd, error);
+    if (code != SL_OK)
+        return code;
+    struct check check = {.fd = tmp->fd, .type = request->file->type};
+    if (pool_run(POOL_CONVERT, check_file, &check, error) != SL_OK)
+        return SL_INTERNAL;
+    if (check.code != SL_OK) {
+        log_warn("auxdifs", "unusable file", LOG_STR("kind", file_type_name(check.type)),
+                 LOG_SLSTR("location", request->file->location), LOG_ERR(&check.error));
+        *error = check.error;
+    }
+    return check.code;
+}
+
+static const unsigned older[] = {1, 0};
+
+const struct cache_kind kind_auxdifs = {
+    .name = "auxdifs",
+    .section = CACHE_DOWNLOADED,
+    .version = 2,
+    .fallbacks = older,
+    .previous = older,
+    .format1_up_to = 1,
+    .compute = compute,
+    .retain = object_request_retain,
+};
+
+/* ---- finding ---- */
+
+static struct object_request *keep_request(const struct auxiliary_search *search, const struct object_id *id,
+                                           const struct remote_file *file)
+{
+    struct object_request *request = SL_ARENA_NEW(search->arena, struct object_request);
+    struct object_id *own = SL_ARENA_NEW(search->arena, struct object_id);
+    if (!request || !own)
+        return NULL;
+    *own = *id;
+    *request = (struct object_request){file, own, origin_scope(file, search->scope)};
+    return request;
+}
+
+static enum sl_code first_of(const struct auxiliary_search *search, const struct object_id *id,
+                             const struct listing *listing, const struct cache_kind *kind,
+                             struct object_request **found, struct cache_item **item)
+{
+    for (size_t i = 0; i < listing->count; i++) {
+        struct cache_key key;
+        *found = keep_request(search, id, &listing->files[i]);
+        if (!*found || !object_request_key(*found, search->arena, &key))
+            return SL_INTERNAL;
+        enum sl_code code = cache_get(kind, &key, *found, item, NULL);
+        if (code == SL_OK || code == SL_CANCELLED)
+            return code;
+    }
+    return SL_NOT_FOUND;
+}
+
+enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct object_id *id, enum file_type type,
+                            const struct cache_kind *kind, struct object_request **found, struct cache_item **item)
+{
+    struct listing *listings = SL_ARENA_ARRAY(search->arena, struct listing, search->source_count + 1);
+    if (!listings)
+        return SL_INTERNAL;
+    enum sl_code code =
+        list_sources(search->sources, search->source_count, search->scope, id, &type, 1, search->arena, listings);
+    if (code != SL_OK)
+        return code;
+    code = SL_NOT_FOUND;
+    for (size_t s = 0; s < search->source_count && code == SL_NOT_FOUND; s++)
+        code = first_of(search, id, &listings[s], kind, found, item);
+    if (code != SL_OK)
+        *found = NULL;
+    return code;
+}
+
+struct parse {
+    struct sl_bytes bytes;
+    struct sl_debug_id original;
+    enum sl_code code;
+};
+
+static void parse_uuidmap(void *arg)
+{
+    struct parse *parse = arg;
+    parse->code = sl_uuidmap_parse(parse->bytes, &parse->original, NULL);
+}
+
+enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct object_request **map)
+{
+    struct object_id id = {.debug_id = search->id->debug_id, .has_debug_id = true};
+    struct cache_item *item;
+    enum sl_code code = auxiliary_find(search, &id, FILE_UUIDMAP, &kind_auxdifs, map, &item);
+    *map = NULL;
+    if (code != SL_OK)
+        return code;
+    struct parse parse = {.bytes = item->mapping.bytes};
+    code = pool_run(POOL_CONVERT, parse_uuidmap, &parse, NULL);
+    cache_release(item);
+    if (code != SL_OK || parse.code != SL_OK)
+        return SL_NOT_FOUND;
+    id.debug_id = parse.original;
+    code = auxiliary_find(search, &id, FILE_BCSYMBOLMAP, &kind_auxdifs, map, &item);
+    if (code == SL_OK)
+        cache_release(item);
+    else
+        *map = NULL;
+    return code;
+}

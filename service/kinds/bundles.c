@@ -1,0 +1,109 @@
+/* Source text out of objects. A bundle is opened once for as long as its file is in memory, and shared; where the sources
+ * of a Portable PDB are says its look-up table. */
+#include "kinds/impl.h"
+
+#include "source/bundle.h"
+#include "source/zip.h"
+
+/* Larger texts are no source that somebody reads. */
+enum { MAX_TEXT = 64 << 20 };
+
+enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    struct sl_bundle *bundle;
+    *loaded = NULL;
+    /* A bundle that cannot be opened now parsed when it came in: memory is out, and the file is no worse for it. */
+    if (sl_format_detect(bytes) != SL_FORMAT_SOURCEBUNDLE || sl_bundle_open(bytes, &bundle, error) != SL_OK)
+        return SL_OK;
+    *loaded = bundle;
+    *weight = sl_bundle_memory(bundle);
+    return SL_OK;
+}
+
+void source_unload(void *loaded)
+{
+    sl_bundle_close(loaded);
+}
+
+static uint64_t max_size(void)
+{
+    uint64_t configured = kinds_config()->object_max_source_size;
+    return configured < MAX_TEXT ? configured : MAX_TEXT;
+}
+
+static bool in_bundle(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
+                      struct sl_buf *url)
+{
+    const struct sl_bundle *bundle = object->item->loaded;
+    const struct sl_bundle_file *file = sl_bundle_by_path(bundle, path);
+    if (file && file->entry && file->entry->size <= max_size())
+        object->work += file->entry->size;
+    *has_text = file && sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
+    if (*has_text) {
+        sl_buf_str(url, file->url);
+        return true;
+    }
+    return sl_bundle_link(bundle, path, url) || file;
+}
+
+/* ---- Portable PDB ---- */
+
+static bool embedded_text(struct source_object *object, struct sl_arena *arena, const struct sl_ppdb_source *source,
+                          struct sl_buf *out)
+{
+    struct sl_arena scratch = {0};
+    struct sl_bytes text;
+    object->work += source->size <= max_size() ? source->size : 0;
+    if (!object->ppdb.data && kinds_portable_pdb(object->item->mapping.bytes, arena, &object->ppdb, NULL) != SL_OK)
+        return false;
+    bool good = sl_ppdb_source_text(object->ppdb, source, max_size(), &scratch, &text, NULL) == SL_OK &&
+                text.size <= max_size();
+    if (good)
+        sl_buf_add(out, text.data, text.size);
+    sl_arena_free(&scratch);
+    return good && !out->failed;
+}
+
+static bool in_ppdb(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
+                    bool *has_text, struct sl_buf *url)
+{
+    const struct sl_ppdb_table *table = object->table->loaded;
+    struct sl_ppdb_source source;
+    uint32_t document;
+    *has_text = sl_ppdb_table_source(table, path, &source) && embedded_text(object, arena, &source, text);
+    return *has_text || (sl_ppdb_table_find(table, path, &document) && sl_ppdb_links_resolve(&table->links, path, url));
+}
+
+bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
+                     bool *has_text, struct sl_buf *url)
+{
+    return object->table ? in_ppdb(object, arena, path, text, has_text, url)
+                         : in_bundle(object, path, text, has_text, url);
+}
+
+/* ---- opening ---- */
+
+enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
+                         struct source_object *object)
+{
+    *object = (struct source_object){.item = open_bundles_get(key->text), .scope = request->scope};
+    if (object->item)
+        return SL_OK;
+    enum sl_code code = cache_get(&kind_objects, key, request, &object->item, NULL);
+    if (code == SL_OK && object->item->loaded)
+        open_bundles_put(key->text, object->item);
+    else if (code == SL_OK)
+        code = cache_get(&kind_ppdb_caches, key, request, &object->table, NULL);
+    if (code != SL_OK)
+        kinds_source_release(object);
+    return code;
+}
+
+void kinds_source_release(struct source_object *object)
+{
+    if (object->item)
+        cache_release(object->item);
+    if (object->table)
+        cache_release(object->table);
+    object->item = object->table = NULL;
+}
