@@ -1,7 +1,7 @@
 """Frames of .NET code: Portable PDBs, alone and inside of PE files, and what is none."""
 import hashlib, os, struct, subprocess, zlib
 
-from harness import Service, Upstream, equal, frames
+from harness import Service, Upstream, equal, frames, wait_until
 
 GUID = bytes(range(0x10, 0x20))
 APPENDIX = 0xE60B819D
@@ -217,7 +217,7 @@ def test_a_defect_costs_one_method(work, objects):
     pdb.methods[0] = struct.pack("<2H", 1, 0xFFFF)  # its points lie outside of the file
     with Upstream({PATH: pdb.data()}) as up, Service(work) as s:
         equal(lines(s.symbolicate(request(up.url, [(1, 0), (3, 3)]))), ["missing_symbol", 7])
-        assert "methods or documents could not be read" in s.logged()
+        wait_until("the log line", lambda: "methods or documents could not be read" in s.logged())
 
 
 def test_portable_pdb_inside_of_a_pe_file(work, objects):
@@ -257,6 +257,7 @@ def test_wrong_files_are_reported(work, objects):
         path = PATH.replace(DEBUG_ID[-1:].upper() + "ffffffff", "0ffffffff") if "debug_id" in changes else PATH
         with Upstream({path: data}) as up, Service(work) as s:
             equal(lines(s.symbolicate(request(up.url, [(1, 6)], **changes))), [12])
+            s.stop()  # the log is complete
             equal([p for p in ("checksum is not", "id is not") if p in s.logged()],
                   [p for p in ("checksum is not", "id is not") if p in (problem or "")])
 
