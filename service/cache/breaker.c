@@ -9,7 +9,8 @@
 enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 10000 };
 
 static const char *const op_names[SHARED_OPS] = {"get", "put", "exists"};
-static const char *const result_names[] = {"hit", "miss", "written", "skipped", "timeout", "error", "error", "cancelled"};
+static const char *const result_names[] = {"hit",     "miss",  "written", "skipped",
+                                           "timeout", "error", "error",   "cancelled"};
 
 bool breaker_allows(const struct shared_backend *backend)
 {
@@ -53,7 +54,9 @@ static void give_up(struct shared_backend *backend, enum shared_result result)
     if (backend->down)
         return;
     log_warn("shared", "the shared cache is left alone", LOG_STR("backend", backend->name),
-             LOG_STR("reason", result == SHARED_TIMEOUT ? "timeout" : result == SHARED_ERROR ? "errors" : "unreachable"));
+             LOG_STR("reason", result == SHARED_TIMEOUT ? "timeout"
+                               : result == SHARED_ERROR ? "errors"
+                                                        : "unreachable"));
     backend->down = true;
     backend->was_up = false;
     metric_set(METRIC_SHARED_UP, 0, backend->name, NULL, NULL);

@@ -97,7 +97,7 @@ static enum shared_result put_at(const char *path, char *tmp, struct sl_bytes by
         return SHARED_ERROR;
     bool written = write_all(fd, bytes.data, bytes.size) && fdatasync(fd) == 0;
     close(fd);
-    enum shared_result result = !written              ? SHARED_ERROR
+    enum shared_result result = !written               ? SHARED_ERROR
                                 : link(tmp, path) == 0 ? SHARED_WRITTEN
                                 : errno == EEXIST      ? SHARED_SKIPPED
                                                        : SHARED_ERROR;

@@ -76,8 +76,8 @@ static void pack_error(struct sl_buf *out, struct sl_bytes marker)
     size_t bound = ZSTD_compressBound(marker.size);
     if (!sl_buf_reserve(out, bound))
         return;
-    size_t size = ZSTD_compress(out->data + out->size, bound, marker.data ? marker.data : (const uint8_t *)"",
-                                marker.size, 3);
+    size_t size =
+        ZSTD_compress(out->data + out->size, bound, marker.data ? marker.data : (const uint8_t *)"", marker.size, 3);
     if (ZSTD_isError(size))
         out->failed = true;
     else
@@ -99,7 +99,9 @@ static enum shared_result set(const struct shared_entry *entry, struct sl_str va
     }
     enum shared_result result = redis_command(words, count, &answer);
     if (result == SHARED_HIT)
-        result = answer.type == REDIS_STATUS ? SHARED_WRITTEN : answer.type == REDIS_NIL ? SHARED_SKIPPED : SHARED_ERROR;
+        result = answer.type == REDIS_STATUS ? SHARED_WRITTEN
+                 : answer.type == REDIS_NIL  ? SHARED_SKIPPED
+                                             : SHARED_ERROR;
     sl_buf_free(&answer.text);
     return result;
 }

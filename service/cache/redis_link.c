@@ -21,7 +21,7 @@ static struct {
     redisAsyncContext *context;
     uint64_t attempts; /* begun so far: a command waits for the end of one */
     struct fiber_wait_list changed;
-} link;
+} conn;
 
 /* A command on its way; its fiber and hiredis each hold a reference. */
 struct call {
@@ -51,7 +51,9 @@ static bool copy_part(struct sl_str part, char *out, size_t size)
 
 static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_str *rest)
 {
-    const char *at = !text.size ? NULL : last ? memrchr(text.data, stop, text.size) : memchr(text.data, stop, text.size);
+    const char *at = !text.size ? NULL
+                     : last     ? memrchr(text.data, stop, text.size)
+                                : memchr(text.data, stop, text.size);
     size_t size = at ? (size_t)(at - text.data) : text.size;
     *rest = at ? (struct sl_str){at + 1, text.size - size - 1} : (struct sl_str){NULL, 0};
     return (struct sl_str){text.data, size};
@@ -86,7 +88,8 @@ static bool parse_host(struct sl_str text, struct redis_options *o)
     for (size_t i = 0; i < port.size; i++)
         if (port.data[i] < '0' || port.data[i] > '9')
             return false;
-    return host.size && port.size && copy_part(host, o->host, sizeof o->host) && copy_part(port, o->port, sizeof o->port);
+    return host.size && port.size && copy_part(host, o->host, sizeof o->host) &&
+           copy_part(port, o->port, sizeof o->port);
 }
 
 enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error)
@@ -112,15 +115,15 @@ enum sl_code redis_url_parse(const char *url, struct redis_options *options, str
 /* ---- the connection ---- */
 static void set_state(enum link_state state)
 {
-    link.state = state;
-    fiber_wake_all(&link.changed);
+    conn.state = state;
+    fiber_wake_all(&conn.changed);
 }
 
 /* Ends the connection, whatever its state. The calls on it are told, now or when hiredis comes round to it. */
 static void drop(void)
 {
-    redisAsyncContext *context = link.context;
-    link.context = NULL;
+    redisAsyncContext *context = conn.context;
+    conn.context = NULL;
     set_state(LINK_DOWN);
     if (context)
         redisAsyncFree(context);
@@ -128,48 +131,50 @@ static void drop(void)
 
 static void on_connect(const redisAsyncContext *context, int status)
 {
-    if (context != link.context || status == REDIS_OK)
+    if (context != conn.context || status == REDIS_OK)
         return;
     log_debug("shared", "no connection to Redis", LOG_STR("error", context->errstr ? context->errstr : ""));
-    link.context = NULL; /* hiredis frees it */
+    conn.context = NULL; /* hiredis frees it */
     set_state(LINK_DOWN);
 }
 
 static void on_disconnect(const redisAsyncContext *context, int status)
 {
     (void)status;
-    if (context != link.context)
+    if (context != conn.context)
         return;
-    link.context = NULL;
+    conn.context = NULL;
     set_state(LINK_DOWN);
 }
+
+static char auth[] = "AUTH", select_database[] = "SELECT", ping[] = "PING"; /* what was sent */
 
 /* The answer to the last command of the greeting; those before it are told apart by `what`. */
 static void on_greeting(redisAsyncContext *context, void *arg, void *what)
 {
     const redisReply *reply = arg;
-    if (context != link.context || !reply)
+    if (context != conn.context || !reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
         log_warn("shared", "Redis refuses the connection", LOG_STR("command", what), LOG_STR("error", reply->str));
-        link.context = NULL;
+        conn.context = NULL;
         redisAsyncDisconnect(context);
         set_state(LINK_DOWN);
-    } else if (strcmp(what, "PING") == 0) {
+    } else if (what == ping) {
         set_state(LINK_READY);
     }
 }
 
 static void greet(redisAsyncContext *context)
 {
-    const struct redis_options *o = &link.options;
+    const struct redis_options *o = &conn.options;
     if (o->user[0])
-        redisAsyncCommand(context, on_greeting, "AUTH", "AUTH %s %s", o->user, o->password);
+        redisAsyncCommand(context, on_greeting, auth, "AUTH %s %s", o->user, o->password);
     else if (o->password[0])
-        redisAsyncCommand(context, on_greeting, "AUTH", "AUTH %s", o->password);
+        redisAsyncCommand(context, on_greeting, auth, "AUTH %s", o->password);
     if (o->database)
-        redisAsyncCommand(context, on_greeting, "SELECT", "SELECT %u", o->database);
-    redisAsyncCommand(context, on_greeting, "PING", "PING");
+        redisAsyncCommand(context, on_greeting, select_database, "SELECT %u", o->database);
+    redisAsyncCommand(context, on_greeting, ping, "PING");
 }
 
 struct resolve {
@@ -193,14 +198,14 @@ static void resolve(void *arg)
 static void connect_to(const char *address)
 {
     redisAsyncContext *context =
-        address ? redisAsyncConnect(address, atoi(link.options.port)) : redisAsyncConnectUnix(link.options.socket);
+        address ? redisAsyncConnect(address, atoi(conn.options.port)) : redisAsyncConnectUnix(conn.options.socket);
     if (!context || context->err || redisLibuvAttach(context, loop_get()) != REDIS_OK) {
         if (context)
             redisAsyncFree(context);
         set_state(LINK_DOWN);
         return;
     }
-    link.context = context;
+    conn.context = context;
     set_state(LINK_CONNECTING);
     redisAsyncSetConnectCallback(context, on_connect);
     redisAsyncSetDisconnectCallback(context, on_disconnect);
@@ -210,11 +215,11 @@ static void connect_to(const char *address)
 static void connect_fiber(void *arg)
 {
     (void)arg;
-    struct resolve r = {.options = &link.options};
-    bool local = link.options.socket[0];
+    struct resolve r = {.options = &conn.options};
+    bool local = conn.options.socket[0];
     if (!local && pool_run(POOL_IO, resolve, &r, NULL) != SL_OK)
         r.address[0] = '\0';
-    if (link.state != LINK_RESOLVING)
+    if (conn.state != LINK_RESOLVING)
         return; /* given up meanwhile */
     if (local || r.address[0])
         connect_to(local ? NULL : r.address);
@@ -224,9 +229,9 @@ static void connect_fiber(void *arg)
 
 void redis_link_init(const struct redis_options *options, struct fiber_group *group)
 {
-    link.options = *options;
-    link.group = group;
-    link.state = LINK_DOWN;
+    conn.options = *options;
+    conn.group = group;
+    conn.state = LINK_DOWN;
 }
 
 void redis_link_close(void)
@@ -237,21 +242,21 @@ void redis_link_close(void)
 /* Waits until the connection can be used: for one attempt at most. */
 static enum shared_result ready(uint64_t end_ms)
 {
-    if (link.state == LINK_DOWN) {
-        link.state = LINK_RESOLVING;
-        link.attempts++;
-        if (!fiber_start(link.group, connect_fiber, NULL)) {
-            link.state = LINK_DOWN;
+    if (conn.state == LINK_DOWN) {
+        conn.state = LINK_RESOLVING;
+        conn.attempts++;
+        if (!fiber_start(conn.group, connect_fiber, NULL)) {
+            conn.state = LINK_DOWN;
             return SHARED_UNREACHABLE;
         }
     }
-    uint64_t attempt = link.attempts;
-    while (link.state != LINK_READY) {
+    uint64_t attempt = conn.attempts;
+    while (conn.state != LINK_READY) {
         uint64_t now = loop_now_ms();
-        enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&link.changed, end_ms - now);
+        enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&conn.changed, end_ms - now);
         if (woken == FIBER_CANCELLED)
             return SHARED_CANCELLED;
-        if (link.attempts != attempt || link.state == LINK_DOWN)
+        if (conn.attempts != attempt || conn.state == LINK_DOWN)
             return SHARED_UNREACHABLE;
         if (woken == FIBER_TIMED_OUT) {
             drop();
@@ -296,7 +301,7 @@ static struct call *send_call(const struct sl_str *words, size_t count)
         sizes[i] = words[i].size;
     }
     call->references = 2;
-    if (redisAsyncCommandArgv(link.context, on_reply, call, (int)count, data, sizes) != REDIS_OK) {
+    if (redisAsyncCommandArgv(conn.context, on_reply, call, (int)count, data, sizes) != REDIS_OK) {
         free(call);
         return NULL;
     }
@@ -305,12 +310,12 @@ static struct call *send_call(const struct sl_str *words, size_t count)
 
 enum shared_result redis_command(const struct sl_str *words, size_t count, struct redis_answer *answer)
 {
-    uint64_t end = loop_now_ms() + link.options.timeout_ms;
+    uint64_t end = loop_now_ms() + conn.options.timeout_ms;
     *answer = (struct redis_answer){0};
     enum shared_result result = ready(end);
     if (result != SHARED_HIT)
         return result;
-    const redisAsyncContext *context = link.context;
+    const redisAsyncContext *context = conn.context;
     struct call *call = send_call(words, count);
     if (!call)
         return SHARED_UNREACHABLE;
@@ -320,7 +325,7 @@ enum shared_result redis_command(const struct sl_str *words, size_t count, struc
         if (woken != FIBER_WOKEN && !call->done)
             result = woken == FIBER_CANCELLED ? SHARED_CANCELLED : SHARED_TIMEOUT;
     }
-    if (result == SHARED_TIMEOUT && context == link.context)
+    if (result == SHARED_TIMEOUT && context == conn.context)
         drop();
     if (call->done) {
         result = call->answered && !call->answer.text.failed ? SHARED_HIT : SHARED_UNREACHABLE;

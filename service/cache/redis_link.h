@@ -5,7 +5,7 @@
 #include "cache/shared.h"
 
 struct redis_options {
-    char socket[108];         /* path; empty = TCP */
+    char socket[108]; /* path; empty = TCP */
     char host[256], port[8];
     char user[128], password[512]; /* empty = none */
     unsigned database;

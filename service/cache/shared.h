@@ -27,7 +27,7 @@ enum shared_result {
 struct shared_name {
     char text[160];
 };
-void shared_name(struct shared_name *name, const char *kind, struct sl_str key, unsigned version);
+void shared_name(struct shared_name *name, const struct cache_kind *kind, struct sl_str key);
 
 /* What a back end found. */
 struct shared_value {
@@ -49,11 +49,11 @@ struct shared_entry {
 };
 
 struct shared_backend {
-    const char *name; /* metric label */
-    unsigned patience;     /* useless answers in a row until it is left alone */
-    bool negative;         /* may hold errors */
-    bool packed;           /* stores `packed` */
-    uint64_t max_packed;   /* bytes */
+    const char *name;    /* metric label */
+    unsigned patience;   /* useless answers in a row until it is left alone */
+    bool negative;       /* may hold errors */
+    bool packed;         /* stores `packed` */
+    uint64_t max_packed; /* bytes */
     /* HIT or MISS or what went wrong; `fd` is empty and may hold anything after a failure. */
     enum shared_result (*get)(const char *name, int fd, struct shared_value *value) SL_SUSPENDS;
     enum shared_result (*put)(const struct shared_entry *entry) SL_SUSPENDS;
@@ -86,13 +86,24 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
 /* ---- shared.c ---- */
 enum sl_code shared_init(const struct config *config, struct sl_error *error);
 void shared_drain(void) SL_SUSPENDS; /* stores what is queued, for a few seconds at most; then nothing is shared */
-void shared_close(void);
 bool shared_active(void);
 
-/* Asks the back ends in their order. True when one had it: `value` tells what, and contents are in `tmp`, whose offset is
- * anywhere. False: `tmp` is empty. `*stale` becomes true when an error was found that is too old to count. */
-bool shared_get(const struct cache_kind *kind, const struct cache_lifetimes *lifetimes, struct sl_str key,
-                struct cache_tmp *tmp, struct shared_value *value, bool *stale) SL_SUSPENDS;
+struct shared_question {
+    const struct cache_kind *kind;
+    const struct cache_lifetimes *lifetimes;
+    struct sl_str key, scope;
+    int64_t start_ns;
+    bool restart_retries_malformed;
+};
+struct shared_finding {
+    struct shared_value value;
+    uint64_t left_ns; /* of an error */
+    bool stale;       /* an error was found that is too old to count */
+    const struct shared_backend *from;
+};
+/* Asks the back ends in their order. True when one had it: contents are in `fd`, whose offset is anywhere. False: the
+ * file is empty again. */
+bool shared_get(const struct shared_question *question, int fd, struct shared_finding *finding) SL_SUSPENDS;
 
 enum shared_reason {
     SHARED_NEW,     /* computed here */
@@ -101,11 +112,15 @@ enum shared_reason {
 /* Queues contents; takes a reference of its own. */
 void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
                   bool replace);
-/* Queues an error that lives for `ttl_ns` from `created_s` on. */
+/* What the second back end had, the first one gets. */
+void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
+                    const struct shared_finding *finding);
+/* Queues an error that lives for `ttl_ns` from now on. */
 void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
-                        int64_t created_s, uint64_t ttl_ns);
+                        uint64_t ttl_ns);
 
 /* ---- uploads.c ---- */
+enum { SHARED_BACKENDS = 2 };
 struct upload { /* malloc */
     struct upload *next;
     const struct cache_kind *kind;
@@ -116,7 +131,7 @@ struct upload { /* malloc */
     uint64_t ttl_s;
     enum shared_reason reason;
     bool replace;
-    struct shared_backend *to[2]; /* NULL = none */
+    struct shared_backend *to[SHARED_BACKENDS]; /* NULL = none */
 };
 void uploads_init(const struct config *config);
 void uploads_add(struct upload *upload); /* takes it over */

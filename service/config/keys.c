@@ -24,11 +24,13 @@ static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
 
 const char *const config_shared_kinds[CONFIG_SHARED_KINDS] = {
-    "objects",     "object_meta", "auxdifs",  "il2cpp",       "symcaches",    "ppdb_caches",  "sourcemap_caches",
-    "cficaches",   "sourcefiles", "proguard", "source_index", "mozilla_syms", "ms_symcaches", "symbfile_index",
+    "objects",   "object_meta", "auxdifs",  "il2cpp",       "symcaches",    "ppdb_caches",  "sourcemap_caches",
+    "cficaches", "sourcefiles", "proguard", "source_index", "mozilla_syms", "ms_symcaches", "symbfile_index",
 };
 #define ROUTE(name, index, default)                                                                                    \
-    {"shared_cache.route." name, KEY_ENUM, AT(shared.route[index]), .value = default, .words = route_words}
+    {                                                                                                                  \
+        "shared_cache.route." name, KEY_ENUM, AT(shared.route[index]), .value = default, .words = route_words          \
+    }
 
 /* Profiles only move defaults: the row of `caches.profile` stands before those of the life times. */
 static void profile_apply(struct config *config)

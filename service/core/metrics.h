@@ -47,10 +47,10 @@ enum metric {
     METRIC_SHARED_UP,             /* backend */
     METRIC_SHARED_QUEUE,
     METRIC_SHARED_UPLOADS,
-    METRIC_DOWNLOADS,             /* source, result */
-    METRIC_DOWNLOAD_ATTEMPTS,     /* source */
-    METRIC_DOWNLOAD_BYTES,        /* source */
-    METRIC_DOWNLOAD_SECONDS,      /* source, phase */
+    METRIC_DOWNLOADS,         /* source, result */
+    METRIC_DOWNLOAD_ATTEMPTS, /* source */
+    METRIC_DOWNLOAD_BYTES,    /* source */
+    METRIC_DOWNLOAD_SECONDS,  /* source, phase */
     METRIC_DOWNLOADS_IN_FLIGHT,
     METRIC_DOWNLOADS_QUEUED,
     METRIC_BLOCKED_HOSTS,
