@@ -84,7 +84,7 @@ static struct {
 /* Half of what the kernel allows a process, the rest being for objects in use and everything else that maps. */
 static uint64_t mapped_limit(const struct config *config)
 {
-    if (config->max_mapped_files != UINT64_MAX)
+    if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX)
         return config->max_mapped_files;
     unsigned long count = 65530;
     FILE *f = fopen("/proc/sys/vm/max_map_count", "re");

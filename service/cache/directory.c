@@ -90,7 +90,7 @@ static bool tmp_path(const char *path, char out[CACHE_PATH_BYTES])
 /* A link instead of a rename: the first one to write wins, and nobody sees half a file. */
 static enum shared_result put_at(const char *path, char *tmp, struct sl_bytes bytes)
 {
-    if (!cache_make_parents(tmp, strlen(root)))
+    if (!cache_make_parents(tmp, 0))
         return SHARED_ERROR;
     int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (fd < 0)

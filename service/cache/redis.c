@@ -14,6 +14,7 @@
 
 enum { HEADER = 9, TIMEOUT_MS = 2000, MARKER_MAX = 4096 };
 enum { IS_CONTENTS, IS_ERROR };
+#define SMALL (64ull << 20) /* bytes: below, how well it was compressed does not matter */
 
 static char space[128];
 static uint64_t max_inflate_ratio;
@@ -37,7 +38,7 @@ static enum shared_result unpack_error(struct sl_bytes frame, struct shared_valu
 
 static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
 {
-    struct unpack u = {.packed = frame, .fd = fd, .max_size = frame.size * max_inflate_ratio};
+    struct unpack u = {.packed = frame, .fd = fd, .max_size = SMALL + frame.size * max_inflate_ratio};
     return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
 }
 
