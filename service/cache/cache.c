@@ -624,6 +624,9 @@ static void land_missing(struct flight *flight, struct cache_disk_lookup *lookup
     flight->item = outcome.item;
     flight->error = outcome.error;
     count_lookup(flight->state, outcome.layer, outcome.code);
+    if (outcome.code == SL_INTERNAL) /* clients learn no more than that */
+        log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
+                 LOG_SLSTR("key", flight->key), LOG_ERR(&outcome.error));
     land(flight, outcome.created_s, outcome.keep_ns);
 }
 

@@ -128,21 +128,20 @@ def test_files_removed_under_its_feet(work, objects):
     with World(objects, 20) as world, Service(work, small, cache_dir=cache) as s:
         remover = subprocess.Popen([sys.executable, "-c", REMOVER, cache])
         try:
-            found = 0
+            found = []
 
             def load(i):
-                nonlocal found
                 rng = random.Random(i)
                 for _ in range(40):
                     # A temporary file that is gone when it is to be read is a failure of our own, for that moment.
-                    found += world.ask(s, rng.sample(world.modules, 4), allowed=("other",))
+                    found.append(world.ask(s, rng.sample(world.modules, 4), allowed=("other",)))
 
             in_threads(4, load)()
         finally:
             remover.kill()
             remover.wait()
-        if found < 500:
-            raise AssertionError(f"only {found} of 640 modules were found")
+        if sum(found) < 500:
+            raise AssertionError(f"only {sum(found)} of 640 modules were found")
         wait_until("all modules again", lambda: world.ask(s, world.modules, allowed=("other",)) == 20)
         if "Sanitizer" in s.logged():
             raise AssertionError(s.logged()[-3000:])
