@@ -23,7 +23,7 @@ enum sl_code {
 struct sl_error {
     enum sl_code code;
     uint64_t duration_ns; /* SL_TIMEOUT: the limit */
-    char message[240];    /* details without the code's own words, UTF-8, always terminated */
+    char message[496];    /* details without the code's own words, UTF-8, always terminated */
 };
 
 /* Sets `error` (may be NULL) and returns `code`, so that a failing function ends in `return sl_fail(...)`.

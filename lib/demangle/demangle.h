@@ -1,8 +1,9 @@
 /* Readable names: parameters shown, return types not (the style of crash reports).
  *
- * C++ (Itanium and Microsoft), Rust (legacy and v0, without the hash), Objective-C. Swift names are detected and left as
- * they are. Thread safe; never aborts on bad input: what cannot be demangled is reported as such and the caller shows the
- * mangled name. Needs up to 4 MiB of stack for hostile names: never call it on a fiber's. */
+ * C++ (Itanium and Microsoft) by LLVM's demanglers; Rust (legacy and v0, without the hash), Objective-C and Swift (all
+ * manglings, without modules and private discriminators) by readers of our own. Thread safe; never aborts on bad
+ * input: what cannot be demangled is reported as such and the caller shows the mangled name. Work and memory are
+ * bounded for every input. Hostile C++ names need up to 4 MiB of stack: never call it on a fiber's. */
 #pragma once
 
 #include "base/buf.h"
@@ -12,8 +13,8 @@
 enum sl_language sl_demangle_detect(struct sl_str name);
 
 /* Appends the readable form of `name` to `out` and returns true; false (nothing appended) when it is not mangled in the
- * given language or over the limits (4096 bytes of output, bounded recursion). SL_LANG_UNKNOWN detects first. A known
- * language is never second-guessed. Names of plain C, D, Go and .NET are never mangled. */
+ * given language or over the limits (4096 bytes of output, 16 KiB for Rust; bounded recursion). SL_LANG_UNKNOWN detects
+ * first. A known language is never second-guessed. Names of plain C, D, Go and .NET are never mangled. */
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
 
 /* As above for tools: style of the binutils, with return types where the mangling has them. */

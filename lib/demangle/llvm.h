@@ -1,6 +1,7 @@
 /* LLVM's demanglers behind C functions. Each writes at most `capacity` bytes of the readable form to `out` and returns
- * its length; 0 when the name is not mangled that way or the form is longer. They recurse with the nesting of the name:
- * several hundred bytes of stack for each character in the worst case. */
+ * its length; 0 when the name is not mangled that way or the form is longer. They recurse with the nesting of the
+ * name: several hundred bytes of stack for each character in the worst case. `full`: in the style of the binutils'
+ * tools, with return types. */
 #pragma once
 
 #include <stddef.h>
@@ -9,9 +10,8 @@
 extern "C" {
 #endif
 
-size_t demangle_itanium(const char *name, size_t size, int return_types, char *out, size_t capacity);
+size_t demangle_itanium(const char *name, size_t size, int full, char *out, size_t capacity);
 size_t demangle_microsoft(const char *name, size_t size, int full, char *out, size_t capacity);
-size_t demangle_rust_v0(const char *name, char *out, size_t capacity);
 
 #ifdef __cplusplus
 }

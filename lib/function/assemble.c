@@ -149,10 +149,12 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
     return true;
 }
 
-/* Step 3: hands every piece of every line to the innermost open function, and call lines to the parents. */
-static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t node_count,
+/* Step 3: hands every piece of every line to the innermost open function, and call lines to the parents. Nodes behind the
+ * end of the function are dropped. */
+static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t *nodes,
                        const struct sl_line *lines, size_t line_count, size_t *owned)
 {
+    size_t node_count = *nodes;
     uint32_t stack[SL_MAX_INLINE_DEPTH + 2];
     size_t height = 1, next_node = 1, next_line = 0;
     stack[0] = 0;
@@ -195,6 +197,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
             at = next_line < line_count ? lines[next_line].address : UINT64_MAX;
         }
     }
+    *nodes = next_node;
     return true;
 }
 
@@ -249,6 +252,6 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
     a->nodes[0] =
         (struct node){.part = {.address = function->address, .end = end_of(function->address, function->size)}};
     return fill_queue(a, function, inlinees, inlinee_count, &queued) && accept_all(a, queued, &nodes) &&
-           distribute(a, inlinees, nodes, lines, line_count, &owned) &&
+           distribute(a, inlinees, &nodes, lines, line_count, &owned) &&
            build(a, arena, function, inlinees, nodes, owned);
 }

@@ -42,6 +42,7 @@ void reply_text(struct http_exchange *x, int status, const char *text);
 
 /* ---- handlers ---- */
 void native_handle(struct http_exchange *x) SL_SUSPENDS;
+void proxy_handle(struct http_exchange *x) SL_SUSPENDS;
 void health_handle(struct http_exchange *x);
 void live_handle(struct http_exchange *x);
 void ready_handle(struct http_exchange *x);

@@ -12,5 +12,6 @@ const struct http_route api_routes[] = {
      .check = check_json_job,
      .body_limit = json_body_limit},
     {.method = "GET", .pattern = "/requests/{id}", .handler = job_poll},
+    {.method = "GET", .pattern = "/proxy/{rest..}", .handler = proxy_handle, .takes_work = true},
     {.method = NULL},
 };

@@ -11,8 +11,9 @@
 #include "core/secret.h"
 #include "core/value.h"
 
-struct source;     /* origin/origin.h */
-struct key_origin; /* config/impl.h */
+struct source;      /* origin/origin.h */
+struct unc_mapping; /* origin/origin.h */
+struct key_origin;  /* config/impl.h */
 
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
@@ -79,11 +80,18 @@ struct config {
     uint64_t cache_cleanup_interval_ns;
     struct cache_lifetimes downloaded, derived, index, diagnostics;
     bool restart_retries_malformed;
-    uint64_t object_meta_capacity, default_capacity; /* bytes of the memory layer */
-    uint64_t max_mapped_files;                       /* UINT64_MAX = half of what the kernel allows */
-    uint64_t upgrade_fallback_after_ns;              /* DURATION_NEVER = off */
-    uint64_t cache_max_size, cache_min_free_space;   /* bytes; UINT64_MAX = no budget */
+    uint64_t object_meta_capacity, source_index_capacity, default_capacity; /* bytes of the memory layer */
+    uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
+    uint64_t sentry_index_ttl_ns;
+    uint64_t max_mapped_files;                     /* UINT64_MAX = half of what the kernel allows */
+    uint64_t upgrade_fallback_after_ns;            /* DURATION_NEVER = off */
+    uint64_t cache_max_size, cache_min_free_space; /* bytes; UINT64_MAX = no budget */
     struct config_shared shared;
+
+    struct sl_str *file_ptr_roots;
+    size_t file_ptr_root_count;
+    struct unc_mapping *file_ptr_unc_map;
+    size_t file_ptr_unc_map_count;
 
     struct {
         int backlog;

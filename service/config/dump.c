@@ -1,6 +1,7 @@
 /* The effective configuration as YAML, by the same table that reads it. */
 #include "config/impl.h"
 #include "core/duration.h"
+#include "origin/origin.h"
 
 struct dump {
     const struct config *config;
@@ -65,6 +66,7 @@ static uint64_t number_of(const struct config *config, const struct key *key)
     case KEY_TEXTS:
     case KEY_STRINGS:
     case KEY_HIDDEN:
+    case KEY_PAIRS:
     case KEY_SOURCES: break;
     }
     return 0;
@@ -94,6 +96,20 @@ static void list_value(struct dump *d, const struct key *key)
                key->type == KEY_TEXTS ? (*(struct sl_str *const *)list)[i] : sl_str((*(const char **const *)list)[i]));
     }
     sl_buf_u8(d->out, ']');
+}
+
+static void pairs_value(struct dump *d, const struct key *key)
+{
+    const struct unc_mapping *pairs = *(struct unc_mapping *const *)field_at(d->config, key->offset);
+    size_t count = *(const size_t *)field_at(d->config, key->count_offset);
+    sl_buf_u8(d->out, '{');
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_cstr(d->out, i ? ", " : "");
+        quoted(d, pairs[i].prefix);
+        sl_buf_cstr(d->out, ": ");
+        quoted(d, pairs[i].directory);
+    }
+    sl_buf_u8(d->out, '}');
 }
 
 static void public_url(struct dump *d, struct sl_str text)
@@ -135,6 +151,7 @@ static void row_value(struct dump *d, const struct key *key)
     case KEY_COUNT:
     case KEY_SIZE:
     case KEY_DURATION: number_value(d, key); break;
+    case KEY_PAIRS: pairs_value(d, key); break;
     case KEY_HIDDEN: hidden_value(d, key); break;
     case KEY_SOURCES: break;
     }

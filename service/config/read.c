@@ -5,6 +5,7 @@
 
 #include "config/impl.h"
 #include "core/duration.h"
+#include "origin/origin.h"
 
 /* A duration or size that is added to a clock or an offset must not wrap. */
 #define LARGEST ((uint64_t)INT64_MAX)
@@ -36,6 +37,7 @@ static void store_number(struct config *config, const struct key *key, uint64_t 
     case KEY_TEXTS:
     case KEY_STRINGS:
     case KEY_HIDDEN:
+    case KEY_PAIRS:
     case KEY_SOURCES: break;
     }
 }
@@ -244,6 +246,20 @@ static void read_list(struct reading *r)
     *(size_t *)field_at(r->config, r->key->count_offset) = good;
 }
 
+static void read_pairs(struct reading *r)
+{
+    const struct value *map = r->value;
+    size_t count = map->type == VALUE_MAP ? map->count : 0, good = 0;
+    if (map->type != VALUE_MAP && map->type != VALUE_NULL)
+        complain(r, "is not a map of keys");
+    struct unc_mapping *pairs = SL_ARENA_ARRAY(&r->config->arena, struct unc_mapping, count);
+    for (size_t i = 0; pairs && i < count && !config_enough(r->problems); i++)
+        if (good_text(r, &map->items[i]))
+            pairs[good++] = (struct unc_mapping){map->keys[i], map->items[i].string};
+    *(struct unc_mapping **)field_at(r->config, r->key->offset) = pairs;
+    *(size_t *)field_at(r->config, r->key->count_offset) = good;
+}
+
 /* ---- a row ---- */
 static void read_value(struct reading *r)
 {
@@ -259,6 +275,7 @@ static void read_value(struct reading *r)
     case KEY_TEXTS:
     case KEY_STRINGS: read_list(r); break;
     case KEY_HIDDEN: read_hidden(r); break;
+    case KEY_PAIRS: read_pairs(r); break;
     case KEY_SOURCES: break;
     }
 }

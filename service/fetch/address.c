@@ -1,6 +1,8 @@
 /* Which addresses a client's URL may lead to (RFC 6890; 2000::/3 is what IPv6 routes globally). */
 #include "fetch/impl.h"
 
+#include <netinet/in.h>
+
 struct range {
     uint8_t bytes[4];
     unsigned bits;
@@ -24,9 +26,10 @@ static bool v4_is_reserved(const uint8_t address[4])
     return false;
 }
 
+static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b}; /* RFC 6052, 2.1 */
+
 bool address_reserved(const uint8_t bytes[16])
 {
-    static const uint8_t nat64[12] = {0x00, 0x64, 0xff, 0x9b};
     if (network_is_v4(bytes) || memcmp(bytes, nat64, 12) == 0)
         return v4_is_reserved(bytes + 12);
     bool global_unicast = (bytes[0] & 0xE0) == 0x20;
@@ -41,7 +44,10 @@ bool address_metadata(const uint8_t bytes[16])
     static const char *const services[] = {"169.254.169.254", "169.254.170.2", "fd00:ec2::254"};
     for (size_t i = 0; i < sizeof services / sizeof *services; i++) {
         uint8_t service[16];
-        if (network_address(sl_str(services[i]), service) && memcmp(service, bytes, 16) == 0)
+        if (!network_address(sl_str(services[i]), service))
+            continue;
+        bool translated = memcmp(bytes, nat64, 12) == 0 && network_is_v4(service);
+        if (memcmp(service + (translated ? 12 : 0), bytes + (translated ? 12 : 0), translated ? 4 : 16) == 0)
             return true;
     }
     return false;
@@ -53,21 +59,48 @@ bool fetch_address_reserved(const struct sockaddr *address)
     return !network_sockaddr(address, bytes) || address_reserved(bytes);
 }
 
-static bool held(const struct network *networks, size_t count, const uint8_t bytes[16])
+static bool refused(const uint8_t bytes[16], enum driver_pool pool)
 {
-    for (size_t i = 0; i < count; i++)
-        if (network_holds(&networks[i], bytes))
+    if (pool == DRIVER_OWN)
+        return false;
+    if (address_metadata(bytes))
+        return true;
+    if (pool == DRIVER_TRUSTED || fetch_state.options.connect_to_reserved_ips || !address_reserved(bytes))
+        return false;
+    for (size_t i = 0; i < fetch_state.allowed_count; i++)
+        if (network_holds(&fetch_state.allowed[i], bytes))
+            return false;
+    return true;
+}
+
+static bool is_proxy(const struct sockaddr *address, const uint8_t bytes[16])
+{
+    in_port_t port = address->sa_family == AF_INET ? ((const struct sockaddr_in *)(const void *)address)->sin_port
+                                                   : ((const struct sockaddr_in6 *)(const void *)address)->sin6_port;
+    for (size_t i = 0; i < fetch_state.proxy_count; i++)
+        if (fetch_state.proxies[i].port == ntohs(port) && network_holds(&fetch_state.proxies[i].address, bytes))
             return true;
     return false;
 }
 
-bool address_refused(const struct sockaddr *address, bool trusted)
+bool address_refused(const struct sockaddr *address, enum driver_pool pool)
 {
     uint8_t bytes[16];
-    if (!network_sockaddr(address, bytes) || address_metadata(bytes))
-        return true;
-    if (trusted || fetch_state.options.connect_to_reserved_ips || !address_reserved(bytes))
-        return false;
-    return !held(fetch_state.allowed, fetch_state.allowed_count, bytes) &&
-           !held(fetch_state.proxies, fetch_state.proxy_count, bytes);
+    return !network_sockaddr(address, bytes) || (refused(bytes, pool) && !is_proxy(address, bytes));
+}
+
+/* The connection's address is checked anyway, but with a proxy that is the proxy's. */
+bool address_host_refused(const char *host, enum driver_pool pool)
+{
+    struct sl_str name = sl_str(host);
+    if (sl_str_ends(name, SL_STR(".")))
+        name.size--;
+    if (sl_str_equal_nocase(name, SL_STR("metadata.google.internal")))
+        return pool != DRIVER_OWN;
+    if (name.size >= 2 && name.data[0] == '[') {
+        const char *end = memchr(name.data, '%', name.size); /* a zone (RFC 6874) */
+        name = (struct sl_str){name.data + 1, end ? (size_t)(end - name.data) - 1 : name.size - 2};
+    }
+    uint8_t bytes[16];
+    return network_address(name, bytes) && refused(bytes, pool);
 }

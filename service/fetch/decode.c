@@ -1,7 +1,6 @@
 /* Compressed bytes to plain ones: br, gzip (RFC 1952, multi-member), deflate (a zlib stream, RFC 1950), zstd (RFC 8878,
  * all frames), xz. Whole input in memory (a mapping), output to a file under the limits of decompression. */
 #include <brotli/decode.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <lzma.h>
 #include <stdlib.h>
@@ -18,10 +17,12 @@ enum { PIECE = 256 * 1024 };
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
     if (size > sink->max_size - sink->written) {
+        sink->over_limit = true;
         sl_fail(sink->error, SL_MALFORMED, "Maximum file size exceeded");
         return false;
     }
     if (sink->written + size > RATIO_COUNTS_FROM && (sink->written + size) / sink->max_ratio > sink->input) {
+        sink->over_limit = true;
         sl_fail(sink->error, SL_MALFORMED, "compression ratio above %llu", (unsigned long long)sink->max_ratio);
         return false;
     }
@@ -188,22 +189,20 @@ static bool copy_back(int from, int to, uint64_t size)
     off_t at = 0;
     if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
         return false;
-    while ((uint64_t)at < size) {
-        ssize_t n = copy_file_range(from, &at, to, NULL, size - (uint64_t)at, 0);
-        if (n > 0)
-            continue;
-        if (n == 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
-            return false;
-        struct sl_mapping mapping;
-        if (sl_map_fd(from, &mapping, NULL) != SL_OK)
-            return false;
-        for (n = 1; (uint64_t)at < size && n > 0; at += n)
-            n = write(to, mapping.bytes.data + at, size - (uint64_t)at);
-        sl_unmap(&mapping);
+    while ((uint64_t)at < size && copy_file_range(from, &at, to, NULL, size - (uint64_t)at, 0) > 0)
+        ;
+    if ((uint64_t)at == size)
+        return true;
+    struct sl_mapping mapping; /* other file systems, and kernels that will not */
+    if (sl_map_fd(from, &mapping, NULL) != SL_OK)
+        return false;
+    for (ssize_t n; (uint64_t)at < size; at += n) {
+        n = pwrite(to, mapping.bytes.data + at, size - (uint64_t)at, at);
         if (n <= 0)
-            return false;
+            break;
     }
-    return true;
+    sl_unmap(&mapping);
+    return (uint64_t)at == size;
 }
 
 enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
@@ -212,7 +211,7 @@ enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
     struct sl_error own;
     struct sl_mapping mapping;
     if (sl_map_fd(fd, &mapping, error) != SL_OK)
-        return SL_INTERNAL;
+        return sl_fail(error, SL_INTERNAL, "cannot map the downloaded file");
     struct decode_sink sink = {.fd = temporary(), .input = mapping.bytes.size, .error = error ? error : &own};
     sink.max_size = max_size ? max_size : fetch_state.options.max_download_size;
     sink.max_ratio = fetch_state.options.max_inflate_ratio ? fetch_state.options.max_inflate_ratio : 1000;
@@ -228,8 +227,10 @@ enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
 
 static enum sl_code decode_coding(struct sl_bytes in, void *arg, struct decode_sink *sink)
 {
+    if (in.size == 0) /* no body, hence no coding of it */
+        return SL_OK;
     enum sl_code code = decode_bytes(in, *(enum coding *)arg, sink);
-    if (code == SL_MALFORMED && strcmp(sink->error->message, "Maximum file size exceeded") != 0)
+    if (code == SL_MALFORMED && !sink->over_limit)
         sink->error->code = code = SL_DOWNLOAD_ERROR;
     return code;
 }

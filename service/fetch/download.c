@@ -1,5 +1,7 @@
 /* fetch_get: one download from the deny list to the finished file. */
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/duration.h"
@@ -11,31 +13,7 @@
 #include "fetch/impl.h"
 
 enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10 };
-
-struct download {
-    const struct fetch_request *request;
-    struct sl_arena *arena;
-    int fd;
-    uint64_t max_size;
-    struct time_limit limit; /* of the whole */
-    struct hop first;
-    /* of the latest attempt */
-    enum coding coding;
-    int64_t retry_after_s;
-};
-
-/* What the head of an answer tells to do. */
-enum verdict { COMPLETE, PARTIAL, EMPTY, WITHOUT_RANGE, REDIRECT, BAD_STATUS, REFUSED };
-
-struct exchange {
-    struct transfer transfer;
-    struct download *download;
-    const struct hop *hop;
-    bool ranged;
-    enum verdict verdict;
-    struct byte_range range; /* PARTIAL, and of a part what was asked for */
-    struct sl_error error;   /* REFUSED */
-};
+#define DISCARD_NS 1000000000ull /* longest wait for the rest of a body that nobody wants */
 
 /* ---- request headers ---- */
 static bool token(struct sl_str name)
@@ -52,6 +30,33 @@ static bool field_value(struct sl_str value)
         if (((uint8_t)value.data[i] < ' ' && value.data[i] != '\t') || value.data[i] == 127)
             return false;
     return true;
+}
+
+/* Fields of the connection and the framing are ours: with them one source could spoil another's answers on a shared
+ * connection (RFC 9112, 11.2). The ranges are ours too. */
+static bool ours(struct sl_str name)
+{
+    static const char *const names[] = {
+        "Connection", "Content-Length", "Expect",  "If-Range",         "Keep-Alive", "Range",
+        "TE",         "Trailer",        "Upgrade", "Transfer-Encoding"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (sl_str_equal_nocase(name, sl_str(names[i])))
+            return true;
+    return false;
+}
+
+static bool sent(struct sl_str name)
+{
+    return token(name) && !ours(name);
+}
+
+/* A header that cannot be sent is the source's fault, not the host's: it is found before anything is counted. */
+static enum sl_code check_headers(const struct fetch_request *request, struct sl_error *error)
+{
+    for (size_t i = 0; i < request->header_count; i++)
+        if (sent(request->headers[i].name) && !field_value(secret_open(request->headers[i].value)))
+            return sl_fail(error, SL_DOWNLOAD_ERROR, "failed to parse header value");
+    return SL_OK;
 }
 
 static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_str value)
@@ -72,13 +77,13 @@ static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_st
 
 static bool configured(const struct download *d, const struct hop *hop, struct sl_str name)
 {
-    for (size_t i = 0; hop_same_host(hop, &d->first) && i < d->request->header_count; i++)
-        if (sl_str_equal_nocase(d->request->headers[i].name, name))
+    for (size_t i = 0; !hop->foreign && i < d->request->header_count; i++)
+        if (sl_str_equal_nocase(d->request->headers[i].name, name) && sent(name))
             return true;
     return false;
 }
 
-/* The headers of a hop; NULL and an error when one of them cannot be sent. */
+/* The headers of a hop; NULL and an error when out of memory. */
 static struct curl_slist *request_headers(const struct download *d, const struct hop *hop, const char *referer,
                                           const char *range, const char *if_range, struct sl_error *error)
 {
@@ -91,15 +96,10 @@ static struct curl_slist *request_headers(const struct download *d, const struct
                {"Referer", referer}};
     struct curl_slist *list = NULL;
     bool ok = true;
-    for (size_t i = 0; ok && hop_same_host(hop, &d->first) && i < d->request->header_count; i++) {
+    for (size_t i = 0; ok && !hop->foreign && i < d->request->header_count; i++) {
         const struct fetch_header *h = &d->request->headers[i];
-        if (!token(h->name))
+        if (!sent(h->name))
             continue;
-        if (!field_value(secret_open(h->value))) {
-            curl_slist_free_all(list);
-            sl_fail(error, SL_DOWNLOAD_ERROR, "failed to parse header value");
-            return NULL;
-        }
         ok = add_field(&list, h->name, secret_open(h->value));
     }
     for (size_t i = 0; ok && i < sizeof own / sizeof *own; i++)
@@ -113,8 +113,9 @@ static struct curl_slist *request_headers(const struct download *d, const struct
 }
 
 /* ---- what an answer means ---- */
-static bool coding_of(const struct transfer *t, enum coding *coding, struct sl_error *error)
+bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_error *error)
 {
+    const struct transfer *t = &e->transfer;
     static const struct {
         const char *name;
         enum coding coding;
@@ -162,20 +163,31 @@ static enum verdict judge_range(struct exchange *e)
     return PARTIAL;
 }
 
+/* The limit is one of decoded bytes; what cannot be compressed grows a little by the coding. */
+static uint64_t coded_limit(uint64_t max_size)
+{
+    uint64_t more = max_size / 8 + 64 * 1024;
+    return max_size > UINT64_MAX - more ? UINT64_MAX : max_size + more;
+}
+
 static enum verdict judge(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
-    if (redirects(t->status) && t->location && !(t->status == 302 && strcmp(e->hop->host, "dev.azure.com") == 0))
+    const struct fetch_request *request = e->download->request;
+    if (redirects(t->status) && t->location && !request->method && !request->own &&
+        !(t->status == 302 && strcmp(e->hop->host, "dev.azure.com") == 0))
         return REDIRECT;
     if (t->status == 416 && e->ranged)
         return WITHOUT_RANGE;
     if (t->status < 200 || t->status > 299)
         return BAD_STATUS;
-    if (!coding_of(t, &e->download->coding, &e->error))
+    if (!exchange_coding(e, &e->download->coding, &e->error))
         return REFUSED;
+    if (e->download->coding != CODING_IDENTITY)
+        t->limit = coded_limit(e->download->max_size);
     if (t->status == 206 && t->has_content_range && e->ranged)
         return judge_range(e);
-    if (t->content_length > 0 && (uint64_t)t->content_length > e->download->max_size) {
+    if (t->content_length > 0 && (uint64_t)t->content_length > t->limit) {
         too_big(&e->error);
         return REFUSED;
     }
@@ -195,9 +207,14 @@ static enum body_action decide(struct transfer *t)
     }
 }
 
-/* Errors of statuses; the table of HTTP sources. */
-static enum sl_code status_error(long status, struct sl_error *error)
+enum sl_code exchange_status(const struct exchange *e, struct sl_error *error)
 {
+    const struct fetch_request *request = e->download->request;
+    long status = e->transfer.status;
+    if (status == 429 || status == 503)
+        e->download->retry_after_s = e->transfer.retry_after_s;
+    if (request->refused)
+        return request->refused(request->arg, (int)status, sl_buf_view(&e->download->explanation), error);
     if (status == 401 || status == 403)
         return sl_fail(error, SL_PERMISSION_DENIED, "%ld %s", status, status_reason((int)status));
     if (status == 302)
@@ -208,143 +225,38 @@ static enum sl_code status_error(long status, struct sl_error *error)
 }
 
 /* ---- one exchange ---- */
-static enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
-                                   struct sl_error *error)
+enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
+                            struct sl_error *error)
 {
     struct download *d = e->download;
     struct transfer *t = &e->transfer;
     t->url = e->hop->url;
     t->user = e->hop->user;
     t->password = e->hop->password;
-    t->trusted = d->request->trusted;
+    t->pool = d->request->own ? DRIVER_OWN : d->request->trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
+    t->method = d->request->method;
+    t->body = secret_open(d->request->body);
+    sl_buf_clear(&d->explanation);
+    t->discarded = d->request->refused ? &d->explanation : NULL;
     t->accept_invalid_certs = d->request->accept_invalid_certs;
     t->fd = d->fd;
     t->arg = e;
+    t->events = &d->events;
+    if (address_host_refused(e->hop->host, t->pool)) {
+        metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
+    }
     t->headers = request_headers(d, e->hop, referer, range, if_range, error);
     if (!t->headers)
         return error->code;
     return transfer_start(t) ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
 }
 
-static void exchange_end(struct exchange *e)
+void exchange_end(struct exchange *e)
 {
     transfer_end(&e->transfer);
     curl_slist_free_all(e->transfer.headers);
     metric_add(METRIC_DOWNLOAD_BYTES, e->transfer.stored, e->download->request->source, NULL, NULL);
-}
-
-static struct time_limit sooner(struct time_limit a, struct time_limit b)
-{
-    return a.until_ms < b.until_ms ? a : b;
-}
-
-/* ---- parts ---- */
-struct part {
-    struct exchange exchange;
-    struct fiber_group *group;
-    const char *etag;
-    struct sl_error error;
-};
-
-static enum body_action decide_part(struct transfer *t)
-{
-    struct exchange *e = t->arg;
-    struct byte_range got;
-    bool as_asked = t->status == 206 && t->has_content_range && byte_range_parse(t->content_range, &got) &&
-                    got.start == e->range.start && got.end == e->range.end && got.total == e->range.total;
-    e->verdict = as_asked ? PARTIAL : REFUSED;
-    if (!as_asked)
-        sl_fail(&e->error, SL_DOWNLOAD_ERROR, "unexpected answer to a range request");
-    return as_asked ? BODY_STORE : BODY_STOP;
-}
-
-static enum sl_code stored_all(const struct exchange *e, struct sl_error *error)
-{
-    uint64_t wanted = e->range.end - e->range.start + 1;
-    if (e->transfer.too_long)
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "answer longer than its range");
-    enum sl_code code = transfer_failure(&e->transfer, error);
-    if (code == SL_OK && e->transfer.stored != wanted)
-        code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer shorter than its range");
-    return code;
-}
-
-static enum sl_code get_part(struct part *part)
-{
-    struct exchange *e = &part->exchange;
-    struct sl_error *error = &part->error;
-    char range[64];
-    snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)e->range.start,
-             (unsigned long long)e->range.end);
-    e->transfer.offset = e->range.start;
-    e->transfer.limit = e->range.end - e->range.start + 1;
-    e->transfer.decide = decide_part;
-    bool strong = part->etag[0] == '"';
-    enum sl_code code = exchange_start(e, NULL, range, strong ? part->etag : NULL, error);
-    struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
-    if (code == SL_OK)
-        code = transfer_wait_head(&e->transfer, sooner(head, e->download->limit), error);
-    if (code == SL_OK)
-        code = transfer_wait_end(&e->transfer, e->download->limit, error);
-    if (code == SL_OK && e->verdict == REFUSED) {
-        *error = e->error;
-        code = error->code;
-    }
-    if (code == SL_OK)
-        code = stored_all(e, error);
-    exchange_end(e);
-    return code;
-}
-
-static void part_fiber(void *arg)
-{
-    struct part *part = arg;
-    if (get_part(part) != SL_OK)
-        fiber_group_cancel(part->group); /* the others are of no use now */
-}
-
-static size_t start_parts(struct exchange *first, struct fiber_group *group, struct part *parts)
-{
-    struct byte_range ranges[MAX_PARTS];
-    size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges);
-    fiber_group_init(group, NULL);
-    for (size_t i = 0; i < count; i++) {
-        parts[i] = (struct part){.group = group, .etag = first->transfer.etag};
-        parts[i].exchange.download = first->download;
-        parts[i].exchange.hop = first->hop;
-        parts[i].exchange.range = ranges[i];
-        if (!fiber_start(group, part_fiber, &parts[i])) {
-            sl_fail(&parts[i].error, SL_INTERNAL, "too many fibers");
-            return i + 1;
-        }
-    }
-    return count;
-}
-
-/* The body of `first` and everything behind it. */
-static enum sl_code get_partial(struct exchange *first, struct sl_error *error)
-{
-    struct part parts[MAX_PARTS];
-    struct fiber_group group;
-    if (ftruncate(first->download->fd, (off_t)first->range.total) != 0)
-        return sl_fail(error, SL_INTERNAL, "cannot make room for the downloaded file");
-    size_t count = start_parts(first, &group, parts);
-    enum sl_code code = transfer_wait_end(&first->transfer, first->download->limit, error);
-    if (code == SL_OK)
-        code = stored_all(first, error);
-    if (code != SL_OK)
-        fiber_group_cancel(&group);
-    fiber_group_wait(&group);
-    const struct sl_error *cancelled = NULL;
-    for (size_t i = 0; code == SL_OK && i < count; i++) {
-        if (parts[i].error.code == SL_CANCELLED)
-            cancelled = &parts[i].error; /* because of another one's failure, or the caller's end */
-        else if (parts[i].error.code != SL_OK)
-            *error = parts[i].error, code = error->code;
-    }
-    if (code == SL_OK && cancelled)
-        *error = *cancelled, code = error->code;
-    return code;
 }
 
 /* ---- one attempt ---- */
@@ -358,7 +270,7 @@ struct hops {
 static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
 {
     if (e->verdict == PARTIAL)
-        return get_partial(e, error);
+        return parts_get(e, error);
     enum sl_code code = transfer_wait_end(&e->transfer, e->download->limit, error);
     if (code == SL_OK && e->transfer.too_long)
         code = too_big(error);
@@ -378,7 +290,35 @@ static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_erro
     return code;
 }
 
-/* Sends one request and deals with its answer; `*again` when another request must follow. */
+/* Reads a short rest of an answer, so that the connection can be used again. */
+static enum sl_code discard(struct exchange *e, struct sl_error *error)
+{
+    struct time_limit limit = sooner(time_limit(DISCARD_NS), e->download->limit);
+    return transfer_wait_end(&e->transfer, limit, NULL) == SL_CANCELLED ? sl_fail(error, SL_CANCELLED, "cancelled")
+                                                                        : SL_OK;
+}
+
+/* What the verdict on an answer asks for; `*again` when another request must follow. */
+static enum sl_code carry_out(struct exchange *e, struct hops *hops, bool *again, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    switch (e->verdict) {
+    case COMPLETE:
+    case PARTIAL: return end_of_body(e, error);
+    case EMPTY: e->download->coding = CODING_IDENTITY; return SL_OK;
+    case WITHOUT_RANGE: hops->ranged = false; break;
+    case REDIRECT:
+        code = discard(e, error);
+        if (code == SL_OK)
+            code = follow(e, hops, error);
+        break;
+    case BAD_STATUS: code = discard(e, error); return code == SL_OK ? exchange_status(e, error) : code;
+    case REFUSED: *error = e->error; return e->error.code;
+    }
+    *again = code == SL_OK;
+    return code;
+}
+
 static enum sl_code one_exchange(struct download *d, struct hops *hops, struct time_limit head, bool *again,
                                  struct sl_error *error)
 {
@@ -387,38 +327,18 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
     char range[64];
     snprintf(range, sizeof range, "bytes=0-%llu", (unsigned long long)fetch_state.options.split_size - 1);
     e.transfer.limit = d->max_size;
+    e.transfer.head = head;
     e.transfer.decide = decide;
     *again = false;
     enum sl_code code = exchange_start(&e, hops->referer, hops->ranged ? range : NULL, NULL, error);
     if (code == SL_OK)
-        code = transfer_wait_head(&e.transfer, sooner(head, d->limit), error);
+        code = transfer_wait_head(&e.transfer, d->limit, error);
     if (code == SL_OK && !e.transfer.head_complete) {
         code = transfer_failure(&e.transfer, error);
         if (code == SL_OK)
             code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer without a head");
     } else if (code == SL_OK) {
-        d->retry_after_s = e.transfer.retry_after_s;
-        switch (e.verdict) {
-        case COMPLETE:
-        case PARTIAL: code = end_of_body(&e, error); break;
-        case EMPTY: break;
-        case WITHOUT_RANGE:
-            hops->ranged = false;
-            *again = true;
-            break;
-        case REDIRECT:
-            transfer_wait_end(&e.transfer, sooner(head, d->limit), error); /* so that the connection lives on */
-            *again = (code = follow(&e, hops, error)) == SL_OK;
-            break;
-        case BAD_STATUS:
-            transfer_wait_end(&e.transfer, sooner(head, d->limit), error);
-            code = status_error(e.transfer.status, error);
-            break;
-        case REFUSED:
-            *error = e.error;
-            code = error->code;
-            break;
-        }
+        code = carry_out(&e, hops, again, error);
     }
     exchange_end(&e);
     return code;
@@ -426,10 +346,18 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
 
 static enum sl_code attempt(struct download *d, struct sl_error *error)
 {
-    struct hops hops = {.now = d->first, .ranged = true};
+    const struct fetch_request *request = d->request;
+    struct hops hops = {.now = d->first, .ranged = !request->whole && !request->method};
     struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
     d->coding = CODING_IDENTITY;
     d->retry_after_s = -1;
+    if (request->sign) {
+        const char *url = request->sign(request->arg, d->arena);
+        if (!url)
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+        if (hop_parse(d->arena, url, &hops.now, error) != SL_OK)
+            return error->code;
+    }
     if (ftruncate(d->fd, 0) != 0 || lseek(d->fd, 0, SEEK_SET) != 0)
         return sl_fail(error, SL_INTERNAL, "cannot empty the downloaded file");
     metric_add(METRIC_DOWNLOAD_ATTEMPTS, 1, d->request->source, NULL, NULL);
@@ -448,17 +376,19 @@ static bool final(enum sl_code code)
 
 static enum sl_code attempts(struct download *d, struct sl_error *error)
 {
-    enum sl_code code = SL_INTERNAL;
-    for (int i = 0; i < ATTEMPTS; i++) {
-        code = attempt(d, error);
-        if (final(code) || i + 1 == ATTEMPTS || loop_now_ms() >= d->limit.until_ms ||
-            d->retry_after_s > MAX_RETRY_AFTER_S)
-            break;
+    for (int i = 1;; i++) {
+        enum sl_code code = attempt(d, error);
+        if (final(code) || i == ATTEMPTS || d->retry_after_s > MAX_RETRY_AFTER_S)
+            return code;
+        uint64_t now = loop_now_ms(), pause = RETRY_PAUSE_MS;
+        if (d->retry_after_s > 0)
+            pause = (uint64_t)d->retry_after_s * 1000;
+        if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)
+            return code; /* the limit would pass while waiting */
         log_debug("fetch", "attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
-        if (!fiber_sleep(d->retry_after_s > 0 ? (uint64_t)d->retry_after_s * 1000 : RETRY_PAUSE_MS))
+        if (!fiber_sleep(pause))
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
-    return code;
 }
 
 /* ---- after the attempts, on the pool ---- */
@@ -481,6 +411,8 @@ static void finish_work(void *arg)
 
 static enum sl_code finish(struct download *d, struct sl_error *error)
 {
+    if (d->coding == CODING_IDENTITY && d->request->keep_wrapper)
+        return SL_OK;
     struct finish f = {d->fd, d->coding, d->max_size, d->request->keep_wrapper, SL_OK, error};
     enum sl_code code = pool_run(POOL_IO, finish_work, &f, error);
     return code == SL_OK ? f.code : code;
@@ -515,6 +447,8 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     *error = (struct sl_error){0};
     d.max_size = request->max_size ? request->max_size : fetch_state.options.max_download_size;
     enum sl_code code = hop_parse(&arena, request->url, &d.first, error);
+    if (code == SL_OK)
+        code = check_headers(request, error);
     if (code == SL_OK && request->deny_list)
         code = deny_check(sl_str(d.first.host), error);
     if (code == SL_OK)
@@ -523,6 +457,22 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_INTERNAL)
         log_info("fetch", "download failed", LOG_STR("source", request->source), LOG_URL("url", request->url),
                  LOG_ERR(error));
+    sl_buf_free(&d.explanation);
     sl_arena_free(&arena);
     return code;
+}
+
+enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error)
+{
+    char piece[4096];
+    int fd = memfd_create("answer", MFD_CLOEXEC);
+    if (fd < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot make a file in memory: %s", strerror(errno));
+    enum sl_code code = fetch_get(request, fd, error);
+    off_t at = 0;
+    for (ssize_t n; code == SL_OK && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)
+        sl_buf_add(body, piece, (size_t)n);
+    explicit_bzero(piece, sizeof piece);
+    close(fd);
+    return code == SL_OK && body->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : code;
 }

@@ -39,6 +39,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     struct pool *pool = w->pool;
     curl_multi_socket_action(pool->multi, w->socket, action, &pool->running);
     collect(pool);
+    transfer_go_on();
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -46,6 +47,7 @@ static void on_timer(uv_timer_t *timer)
     struct pool *pool = timer->data;
     curl_multi_socket_action(pool->multi, CURL_SOCKET_TIMEOUT, 0, &pool->running);
     collect(pool);
+    transfer_go_on();
 }
 
 static void free_watched(uv_handle_t *handle)
@@ -62,6 +64,7 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
             curl_multi_assign(pool->multi, socket, NULL);
             uv_poll_stop(&w->poll);
             uv_close((uv_handle_t *)&w->poll, free_watched);
+            transfer_socket_gone(easy);
         }
         return 0;
     }
@@ -102,6 +105,18 @@ void driver_remove(enum driver_pool pool, CURL *easy)
     curl_multi_remove_handle(pools[pool].multi, easy);
 }
 
+/* What curl takes without a port is not the scheme's. */
+static uint16_t proxy_port(CURLU *url)
+{
+    char *port = NULL, *scheme = NULL;
+    curl_url_get(url, CURLUPART_PORT, &port, 0);
+    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
+    long number = port ? strtol(port, NULL, 10) : scheme && strcmp(scheme, "https") == 0 ? 443 : 1080;
+    curl_free(port);
+    curl_free(scheme);
+    return (uint16_t)number;
+}
+
 /* The addresses of one proxy URL of the environment: connections to them are the operator's wish. */
 static void add_proxy(const char *variable)
 {
@@ -111,14 +126,14 @@ static void add_proxy(const char *variable)
     CURLU *parts = curl_url();
     char *host = NULL;
     struct addrinfo *found = NULL;
-    if (parts &&
-        curl_url_set(parts, CURLUPART_URL, url, CURLU_DEFAULT_SCHEME | CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+    if (parts && curl_url_set(parts, CURLUPART_URL, url, CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
         curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK && getaddrinfo(host, NULL, NULL, &found) == 0) {
         size_t most = sizeof fetch_state.proxies / sizeof *fetch_state.proxies;
         for (struct addrinfo *a = found; a && fetch_state.proxy_count < most; a = a->ai_next) {
-            struct network *network = &fetch_state.proxies[fetch_state.proxy_count];
-            network->bits = 128;
-            fetch_state.proxy_count += network_sockaddr(a->ai_addr, network->bytes);
+            struct proxy *proxy = &fetch_state.proxies[fetch_state.proxy_count];
+            proxy->address.bits = 128;
+            proxy->port = proxy_port(parts);
+            fetch_state.proxy_count += network_sockaddr(a->ai_addr, proxy->address.bytes);
         }
         freeaddrinfo(found);
     } else {
@@ -164,6 +179,8 @@ void driver_close(void)
 void fetch_init(const struct fetch_options *options)
 {
     fetch_state = (struct fetch_state){.options = *options};
+    const char *ca_file = getenv("SSL_CERT_FILE");
+    fetch_state.ca_file = ca_file && *ca_file ? ca_file : NULL;
     if (!fetch_state.options.split_size)
         fetch_state.options.split_size = 128u << 20;
     if (options->allowed_reserved_network_count)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "core/fiber.h"
 #include "core/secret.h"
@@ -40,7 +41,7 @@ void fetch_close(void);
 struct fetch_request {
     const char *url; /* absolute http(s) URL; user info becomes Basic authorization */
     const struct fetch_header *headers;
-    size_t header_count; /* dropped on redirects to another host */
+    size_t header_count; /* not sent once redirected to another host; framing fields and ranges never */
     bool trusted;        /* may connect to reserved addresses */
     bool accept_invalid_certs;
     bool deny_list;      /* the host's failures count, and it may be blocked */
@@ -48,11 +49,24 @@ struct fetch_request {
     uint64_t max_size;   /* 0 = max_download_size */
     uint64_t timeout_ns; /* 0 = max_download_timeout */
     bool keep_wrapper;   /* do not look for a compressed wrapper */
+    bool whole;          /* in one piece: no ranges are asked for */
+    bool own;            /* to the machine's own credential service: metadata addresses too; no proxy, no redirects */
+    const char *method;  /* NULL = GET. Others are sent with `body`, in one piece, and follow no redirect */
+    struct sl_secret body;
+    /* The URL of each attempt, of the same host as `url`, which logs show: for URLs with a signature that ends. In the
+     * arena; NULL = out of memory. */
+    const char *(*sign)(void *arg, struct sl_arena *arena);
+    /* What an answer with an error status means, in place of the usual table: its body, up to 64 KiB, explains. */
+    enum sl_code (*refused)(void *arg, int status, struct sl_str body, struct sl_error *error);
+    void *arg; /* of sign and refused */
 };
 
 /* Downloads into `fd` (an empty file opened read-write; truncated between attempts). On success the file holds the
  * decoded, unwrapped contents. A SL_DOWNLOAD_ERROR by the deny list has `duration_ns`, the rest of the block. */
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error) SL_SUSPENDS;
+
+/* As fetch_get, for small answers: the contents are appended to `body`. `max_size` must be set. */
+enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error) SL_SUSPENDS;
 
 /* Removes a compression wrapper of the file `fd`, if it has one: the file then holds the inner contents. `max_size` 0 =
  * max_download_size. SL_MALFORMED with the decoder's text. Blocks: pool work. */

@@ -1,7 +1,8 @@
 /* What the files of fetch share. Private to this folder.
  *
  *     fetch_get (download.c): slot, deadline, attempts
- *         attempt: hops, status, ranges, parts ── transfer (transfer.c): one exchange ── driver.c: curl on the loop
+ *         attempt: hops, status, ranges ── transfer (transfer.c): one exchange ── driver.c: curl on the loop
+ *         parts.c: the rest of a large file, several transfers at once
  *     decode.c, unwrap.c: what comes after, on the pool */
 #pragma once
 
@@ -14,34 +15,53 @@ struct fetch_state {
     struct fetch_options options;
     struct network *allowed; /* allowed_reserved_networks */
     size_t allowed_count;
-    struct network proxies[8]; /* addresses of the environment's proxies */
+    const char *ca_file; /* SSL_CERT_FILE of the environment, else NULL */
+    struct proxy {
+        struct network address;
+        uint16_t port;
+    } proxies[8]; /* of the environment */
     size_t proxy_count;
 };
 extern struct fetch_state fetch_state;
 
-/* ---- driver.c: two pools of connections, so that no connection made for a trusted request serves another ---- */
-enum driver_pool { DRIVER_RESTRICTED, DRIVER_TRUSTED, DRIVER_POOLS };
+/* ---- driver.c: pools of connections, so that no connection made for a trusted request serves another ---- */
+enum driver_pool { DRIVER_RESTRICTED, DRIVER_TRUSTED, DRIVER_OWN, DRIVER_POOLS };
 void driver_init(void);
 void driver_close(void);
 bool driver_add(enum driver_pool pool, CURL *easy);
 void driver_remove(enum driver_pool pool, CURL *easy);
 void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by the driver */
+void transfer_socket_gone(CURL *easy);               /* the same: a socket of its is watched no more */
+void transfer_go_on(void);                           /* the same: those whose sockets have gone look for others */
 
 /* ---- transfer.c ---- */
 enum body_action { BODY_STORE, BODY_DISCARD, BODY_STOP };
+
+struct time_limit {
+    uint64_t until_ms; /* of loop_now_ms */
+    uint64_t ns;       /* what the error says */
+};
+struct time_limit time_limit(uint64_t ns); /* from now */
+struct time_limit sooner(struct time_limit a, struct time_limit b);
 
 struct transfer {
     /* in */
     const char *url;
     struct curl_slist *headers;
     const char *user, *password; /* NULL = none */
-    bool trusted, accept_invalid_certs;
+    enum driver_pool pool;
+    bool accept_invalid_certs;
+    const char *method; /* NULL = GET */
+    struct sl_str body;
+    struct sl_buf *discarded; /* where a body that is not stored goes; NULL = nowhere */
     int fd;
     uint64_t offset, limit;                         /* where the body goes; more than `limit` bytes fail it */
+    struct time_limit head;                         /* for the answer's head */
     enum body_action (*decide)(struct transfer *t); /* once the head is complete */
     void *arg;
+    struct fiber_wait_list *events; /* woken when something happened; shared by the transfers of one download */
     /* out */
-    bool done, head_complete, restricted, too_long, write_failed;
+    bool done, head_complete, opened, restricted, too_long, write_failed;
     CURLcode result;
     long status;
     uint64_t stored, last_progress_ms;
@@ -53,20 +73,18 @@ struct transfer {
     char *location;                        /* malloc */
     /* private */
     CURL *easy;
-    struct fiber_wait_list waiters;
+    struct transfer *next_gone, **gone_link; /* gone_link not NULL: in the list of transfer_go_on */
     enum body_action action;
-    uint64_t discarded;
+    uint64_t discarded_bytes;
     char curl_error[CURL_ERROR_SIZE];
 };
 
 bool transfer_start(struct transfer *t);
-struct time_limit {
-    uint64_t until_ms; /* of loop_now_ms */
-    uint64_t ns;       /* what the error says */
-};
-struct time_limit time_limit(uint64_t ns); /* from now */
-/* Waits until the head is complete / the exchange is over: within the limit, and never longer than the stall time-out
- * without a byte of body. SL_OK, SL_TIMEOUT or SL_CANCELLED; the exchange's own result is in `result`. */
+/* Waits for the next event of any of the transfers, none of which is done: within the limit, within each one's limit for
+ * the head, and never longer than the stall time-out without a byte of body. SL_OK, SL_TIMEOUT or SL_CANCELLED. */
+enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, struct time_limit limit,
+                           struct sl_error *error) SL_SUSPENDS;
+/* The same until the head is complete / the exchange is over; its own result is in `result`. */
 enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 void transfer_end(struct transfer *t); /* whatever its state */
@@ -74,9 +92,10 @@ void transfer_end(struct transfer *t); /* whatever its state */
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error);
 
 /* ---- url.c: one hop of a download ---- */
-struct hop {         /* texts in the arena */
-    const char *url; /* without user info and fragment */
-    const char *scheme, *host, *port, *user, *password;
+struct hop {                                            /* texts in the arena */
+    const char *url;                                    /* without user info and fragment */
+    const char *scheme, *host, *port, *user, *password; /* the host in lower case */
+    bool foreign; /* reached through a redirect to another host: never given credentials again */
 };
 enum sl_code hop_parse(struct sl_arena *arena, const char *url, struct hop *hop, struct sl_error *error);
 /* `location` of an answer to `from`; user info in it is dropped. */
@@ -95,8 +114,50 @@ enum { MAX_PARTS = 4 };
 /* The parts of what follows `first` of a file, at most MAX_PARTS. */
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS]);
 
+/* ---- download.c: what parts.c shares ---- */
+enum coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
+
+struct download {
+    const struct fetch_request *request;
+    struct sl_arena *arena;
+    int fd;
+    uint64_t max_size;
+    struct time_limit limit; /* of the whole */
+    struct fiber_wait_list events;
+    struct hop first;
+    struct sl_buf explanation; /* the body of an answer with an error status, if the request has a use for it */
+    /* of the latest attempt */
+    enum coding coding;
+    int64_t retry_after_s; /* of a 429 or 503; else -1 */
+};
+
+/* What the head of an answer tells to do. */
+enum verdict { COMPLETE, PARTIAL, EMPTY, WITHOUT_RANGE, REDIRECT, BAD_STATUS, REFUSED };
+
+struct exchange {
+    struct transfer transfer;
+    struct download *download;
+    const struct hop *hop;
+    bool ranged;
+    enum verdict verdict;
+    struct byte_range range; /* PARTIAL, and of a part what was asked for */
+    struct sl_error error;   /* REFUSED */
+};
+enum sl_code exchange_start(struct exchange *e, const char *referer, const char *range, const char *if_range,
+                            struct sl_error *error);
+void exchange_end(struct exchange *e);
+/* The error of an answer's status: the table of HTTP sources, unless the request knows better. */
+enum sl_code exchange_status(const struct exchange *e, struct sl_error *error);
+bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_error *error);
+
+/* ---- parts.c ---- */
+/* The body of `first`, the beginning of a file, and everything behind it. */
+enum sl_code parts_get(struct exchange *first, struct sl_error *error) SL_SUSPENDS;
+
 /* ---- address.c ---- */
-bool address_refused(const struct sockaddr *address, bool trusted);
+/* Whether a connection to the address, or a URL that names it, is refused. */
+bool address_refused(const struct sockaddr *address, enum driver_pool pool);
+bool address_host_refused(const char *host, enum driver_pool pool);
 bool address_reserved(const uint8_t bytes[16]);
 bool address_metadata(const uint8_t bytes[16]);
 
@@ -115,11 +176,10 @@ void slot_give(struct slot *slot);
 void slots_close(void);
 
 /* ---- decode.c ---- */
-enum coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
-
 struct decode_sink { /* where decoded bytes go, with the limits of decompression */
     int fd;
     uint64_t written, max_size, max_ratio, input;
+    bool over_limit; /* a limit is the reason of the error */
     struct sl_error *error;
 };
 bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* false: the error is set */
@@ -129,5 +189,5 @@ enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_
 enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
                              enum sl_code (*decode)(struct sl_bytes in, void *arg, struct decode_sink *sink),
                              void *arg);
-/* The content coding is removed; failures are SL_DOWNLOAD_ERROR but for the size limit. Blocks. */
+/* The content coding is removed; failures are SL_DOWNLOAD_ERROR but for the limits. Blocks. */
 enum sl_code decode_file(int fd, enum coding coding, uint64_t max_size, struct sl_error *error);

@@ -17,11 +17,12 @@ enum { DISCARD_MAX = 64 * 1024, RECEIVE_BUFFER = 64 * 1024 };
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = arg;
-    if (address_refused(&address->addr, t->trusted)) {
+    if (address_refused(&address->addr, t->pool)) {
         t->restricted = true;
         metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
         return CURL_SOCKET_BAD;
     }
+    t->opened = true;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -90,6 +91,8 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
 {
     struct transfer *t = arg;
     t->last_progress_ms = loop_now_ms();
+    if (t->head_complete)
+        return size; /* trailers */
     struct sl_str line = trimmed((struct sl_str){data, size});
     if (sl_str_starts(line, SL_STR("HTTP/"))) {
         forget_head(t); /* of an interim answer or the proxy's */
@@ -97,14 +100,14 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
     }
     if (line.size == 0) {
         curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
-        if (t->status < 200)
+        if (t->status < 200 && t->status != 101)
             return size;
         curl_off_t length = -1;
         curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         t->content_length = length;
         t->head_complete = true;
         t->action = t->decide(t);
-        fiber_wake_all(&t->waiters);
+        fiber_wake_all(t->events);
         return size;
     }
     const char *colon = memchr(line.data, ':', line.size);
@@ -121,10 +124,12 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
     struct transfer *t = arg;
     t->last_progress_ms = loop_now_ms();
     if (t->action == BODY_DISCARD) {
-        t->discarded += size;
-        return t->discarded <= DISCARD_MAX ? size : 0;
+        t->discarded_bytes += size;
+        if (t->discarded)
+            sl_buf_add(t->discarded, data, size);
+        return t->discarded_bytes <= DISCARD_MAX ? size : 0;
     }
-    if (t->action == BODY_STOP)
+    if (t->action == BODY_STOP || !t->head_complete)
         return 0;
     if (size > t->limit - t->stored) {
         t->too_long = true;
@@ -153,6 +158,7 @@ static void set_options(struct transfer *t)
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L); /* download.c looks at every hop */
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* the end of a transfer must not wait for a name server */
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(DURATION_MS(o->connect_timeout_ns) + 1));
     curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, 30L);
     curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)RECEIVE_BUFFER);
@@ -169,15 +175,19 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_USERNAME, t->user);
         curl_easy_setopt(c, CURLOPT_PASSWORD, t->password ? t->password : "");
     }
+    if (t->method) {
+        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, t->method);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->body.data ? t->body.data : "");
+    }
+    if (t->pool == DRIVER_OWN)
+        curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+    if (fetch_state.ca_file)
+        curl_easy_setopt(c, CURLOPT_CAINFO, fetch_state.ca_file);
     if (t->accept_invalid_certs) {
         curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-}
-
-static enum driver_pool pool_of(const struct transfer *t)
-{
-    return t->trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
 }
 
 bool transfer_start(struct transfer *t)
@@ -188,7 +198,7 @@ bool transfer_start(struct transfer *t)
     if (!t->easy)
         return false;
     set_options(t);
-    if (driver_add(pool_of(t), t->easy))
+    if (driver_add(t->pool, t->easy))
         return true;
     curl_easy_cleanup(t->easy);
     t->easy = NULL;
@@ -201,13 +211,57 @@ void transfer_finished(CURL *easy, CURLcode result)
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
     t->result = result;
     t->done = true;
-    fiber_wake_all(&t->waiters);
+    fiber_wake_all(t->events);
+}
+
+/* libcurl 7.88 closes the socket of an address that did not answer in time and then waits for the time-out of the whole
+ * connect, instead of turning to the next address. Taking back a pause makes it look at the transfer at once; that must
+ * wait until curl has returned. */
+static struct transfer *gone;
+static bool going_on; /* a pause lets sockets go, too */
+
+static void leave_gone(struct transfer *t)
+{
+    if (!t->gone_link)
+        return;
+    *t->gone_link = t->next_gone;
+    if (t->next_gone)
+        t->next_gone->gone_link = t->gone_link;
+    t->gone_link = NULL;
+}
+
+void transfer_socket_gone(CURL *easy)
+{
+    struct transfer *t = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+    if (going_on || !t || t->done || t->head_complete || t->gone_link)
+        return;
+    t->next_gone = gone;
+    t->gone_link = &gone;
+    if (gone)
+        gone->gone_link = &t->next_gone;
+    gone = t;
+}
+
+void transfer_go_on(void)
+{
+    going_on = true;
+    for (struct transfer *t; (t = gone);) {
+        leave_gone(t);
+        if (t->done || t->head_complete)
+            continue;
+        curl_easy_pause(t->easy, CURLPAUSE_ALL);
+        curl_easy_pause(t->easy, CURLPAUSE_CONT);
+    }
+    going_on = false;
 }
 
 void transfer_end(struct transfer *t)
 {
+    t->done = true;
+    leave_gone(t);
     if (t->easy) {
-        driver_remove(pool_of(t), t->easy);
+        driver_remove(t->pool, t->easy);
         curl_easy_cleanup(t->easy);
     }
     t->easy = NULL;
@@ -232,13 +286,23 @@ struct time_limit time_limit(uint64_t ns)
     return (struct time_limit){ms > UINT64_MAX - now ? UINT64_MAX : now + ms, ns};
 }
 
-/* Until something happened to `t`, at most to the limit. */
-static enum sl_code wait_for(struct transfer *t, struct time_limit limit, struct sl_error *error)
+struct time_limit sooner(struct time_limit a, struct time_limit b)
 {
-    uint64_t now = loop_now_ms();
+    return a.until_ms <= b.until_ms ? a : b;
+}
+
+enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, struct time_limit limit,
+                           struct sl_error *error)
+{
+    uint64_t stall_ns = fetch_state.options.stall_timeout_ns, now = loop_now_ms();
+    for (size_t i = 0; i < count; i++) {
+        const struct transfer *t = transfers[i];
+        struct time_limit stall = {t->last_progress_ms + DURATION_MS(stall_ns), stall_ns};
+        limit = sooner(limit, t->head_complete ? stall : t->head);
+    }
     if (now >= limit.until_ms)
         return timed_out(error, limit.ns);
-    if (fiber_wait_on(&t->waiters, limit.until_ms - now) == FIBER_CANCELLED)
+    if (fiber_wait_on(transfers[0]->events, limit.until_ms - now) == FIBER_CANCELLED)
         return sl_fail(error, SL_CANCELLED, "cancelled");
     return SL_OK;
 }
@@ -247,29 +311,41 @@ enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, str
 {
     enum sl_code code = SL_OK;
     while (code == SL_OK && !t->head_complete && !t->done)
-        code = wait_for(t, limit, error);
+        code = transfer_wait(&t, 1, limit, error);
     return code;
 }
 
 enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error)
 {
-    uint64_t stall_ns = fetch_state.options.stall_timeout_ns;
     enum sl_code code = SL_OK;
-    while (code == SL_OK && !t->done) {
-        struct time_limit stall = {t->last_progress_ms + DURATION_MS(stall_ns), stall_ns};
-        code = wait_for(t, limit.until_ms <= stall.until_ms ? limit : stall, error);
-    }
+    while (code == SL_OK && !t->done)
+        code = transfer_wait(&t, 1, limit, error);
     return code;
+}
+
+/* curl's own words, where the cause has no fixed text. */
+static enum sl_code transport_error(const struct transfer *t, struct sl_error *error)
+{
+    const char *text = t->curl_error;
+    if (strstr(text, "certificate verify failed"))
+        text = "certificate verify failed";
+    else if (strstr(text, "SSL routines"))
+        text = "SSL error";
+    else if (strncmp(text, "Unsupported proxy", 17) == 0) /* what follows quotes its URL with the password */
+        text = "Unsupported proxy";
+    else if (!text[0])
+        text = curl_easy_strerror(t->result);
+    return sl_fail(error, SL_DOWNLOAD_ERROR, "%s", text);
 }
 
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
 {
-    bool stopped = t->result == CURLE_WRITE_ERROR && t->head_complete;
+    bool stopped = t->result == CURLE_WRITE_ERROR && t->head_complete && t->action != BODY_STORE;
     if (t->write_failed)
         return sl_fail(error, SL_INTERNAL, "cannot write the downloaded file");
-    if (t->result == CURLE_OK || (stopped && !t->too_long))
+    if (t->result == CURLE_OK || stopped)
         return SL_OK;
-    if (t->restricted && !t->head_complete)
+    if (t->restricted && !t->opened)
         return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
     switch (t->result) {
     case CURLE_OPERATION_TIMEDOUT: return sl_fail(error, SL_DOWNLOAD_ERROR, "operation timed out");
@@ -278,10 +354,12 @@ enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CRL_BADFILE:
     case CURLE_SSL_ENGINE_INITFAILED:
-    case CURLE_SSL_ISSUER_ERROR: return sl_fail(error, SL_DOWNLOAD_ERROR, "SSL error");
-    default:
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "%s",
-                       t->curl_error[0] ? t->curl_error : curl_easy_strerror(t->result));
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_SHUTDOWN_FAILED: return sl_fail(error, SL_DOWNLOAD_ERROR, "SSL error");
+    default: return transport_error(t, error);
     }
 }

@@ -9,6 +9,7 @@
 #include "fetch/impl.h"
 
 enum { PIECE = 256 * 1024 };
+enum { CAB_FILE_COUNT = 28 }; /* CFHEADER.cFiles (MS-CAB, 2.1) */
 
 static enum sl_code read_member(zip_file_t *member, struct decode_sink *sink)
 {
@@ -71,29 +72,34 @@ static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
     return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt cabinet file");
 }
 
+/* A warning is about the name, which nobody looks at. */
+static bool usable(int status)
+{
+    return status == ARCHIVE_OK || status == ARCHIVE_WARN;
+}
+
 static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive_entry *entry;
-    if (archive_read_support_format_cab(a) != ARCHIVE_OK || archive_read_open_memory(a, in.data, in.size) != ARCHIVE_OK)
-        return bad_archive(a, sink);
-    int status = archive_read_next_header(a, &entry);
-    if (status == ARCHIVE_EOF)
-        return sl_fail(sink->error, SL_MALFORMED, "cab file is empty");
-    if (status != ARCHIVE_OK)
+    struct sl_reader header = sl_reader(in, false);
+    sl_reader_seek(&header, CAB_FILE_COUNT);
+    unsigned count = sl_read_u16(&header);
+    if (count != 1)
+        return sl_fail(sink->error, SL_MALFORMED,
+                       header.failed ? "cab file header is cut off"
+                       : count       ? "cab file contains more than 1 symbol file"
+                                     : "cab file is empty");
+    if (archive_read_support_format_cab(a) != ARCHIVE_OK ||
+        archive_read_open_memory(a, in.data, in.size) != ARCHIVE_OK || !usable(archive_read_next_header(a, &entry)))
         return bad_archive(a, sink);
     const void *piece;
     size_t size;
     la_int64_t offset;
-    while ((status = archive_read_data_block(a, &piece, &size, &offset)) == ARCHIVE_OK)
+    int status;
+    while (usable(status = archive_read_data_block(a, &piece, &size, &offset)))
         if (!decode_write(sink, piece, size))
             return sink->error->code;
-    if (status != ARCHIVE_EOF)
-        return bad_archive(a, sink);
-    status = archive_read_next_header(a, &entry);
-    if (status == ARCHIVE_EOF)
-        return SL_OK;
-    return status == ARCHIVE_OK ? sl_fail(sink->error, SL_MALFORMED, "cab file contains more than 1 symbol file")
-                                : bad_archive(a, sink);
+    return status == ARCHIVE_EOF ? SL_OK : bad_archive(a, sink);
 }
 
 static enum sl_code unwrap_cab(struct sl_bytes in, struct decode_sink *sink)

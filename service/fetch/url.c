@@ -1,6 +1,5 @@
 /* URLs of downloads: taken apart once, followed hop by hop (RFC 3986, RFC 9110 section 10.1.3 and 15.4). */
-#include <stdio.h>
-#include <strings.h>
+#include <stdlib.h>
 
 #include "fetch/impl.h"
 
@@ -14,6 +13,25 @@ static const char *part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsi
     return copy;
 }
 
+static const char *lower(const char *text)
+{
+    for (char *c = (char *)text; text && *c; c++)
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+    return text;
+}
+
+/* Whether the URL put together from the parts has the same parts. A host that is decoded may be a number, and then be
+ * another host the next time. */
+static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
+{
+    if (curl_url_set(url, CURLUPART_URL, hop->url, 0) != CURLUE_OK)
+        return false;
+    const char *host = lower(part(arena, url, CURLUPART_HOST, 0)),
+               *port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    const char *user = part(arena, url, CURLUPART_USER, 0);
+    return host && port && !user && strcmp(host, hop->host) == 0 && strcmp(port, hop->port) == 0;
+}
+
 static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, struct sl_error *error)
 {
     hop->scheme = part(arena, url, CURLUPART_SCHEME, 0);
@@ -24,14 +42,12 @@ static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, st
     curl_url_set(url, CURLUPART_USER, NULL, 0);
     curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
     curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);
-    hop->host = part(arena, url, CURLUPART_HOST, 0);
+    hop->host = lower(part(arena, url, CURLUPART_HOST, 0));
     hop->port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
     hop->url = part(arena, url, CURLUPART_URL, 0);
-    if (!hop->host || !hop->port || !hop->url)
+    if (!hop->host || !hop->port || !hop->url || strtol(hop->port, NULL, 10) == 0 || !stable(arena, url, hop))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "invalid URL");
-    return strcasecmp(hop->host, "metadata.google.internal") == 0
-               ? sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted")
-               : SL_OK;
+    return SL_OK;
 }
 
 static enum sl_code parse(struct sl_arena *arena, const char *base, const char *text, struct hop *hop,
@@ -63,26 +79,21 @@ enum sl_code hop_follow(struct sl_arena *arena, const struct hop *from, const ch
     bool same = code == SL_OK && hop_same_host(from, to);
     to->user = same ? from->user : NULL;
     to->password = same ? from->password : NULL;
+    to->foreign = from->foreign || !same;
     return code;
 }
 
 bool hop_same_host(const struct hop *a, const struct hop *b)
 {
-    return strcmp(a->scheme, b->scheme) == 0 && strcasecmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
+    return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 && strcmp(a->port, b->port) == 0;
 }
 
-/* The query may hold a token, so another host learns the origin only. */
+/* The query may hold a token, which another host must not learn. */
 const char *hop_referer(struct sl_arena *arena, const struct hop *from, const struct hop *to)
 {
     if (strcmp(from->scheme, "https") == 0 && strcmp(to->scheme, "http") == 0)
         return NULL;
-    if (hop_same_host(from, to))
-        return from->url;
-    size_t room = strlen(from->scheme) + strlen(from->host) + strlen(from->port) + 6;
-    char *text = sl_arena_alloc(arena, room, 1);
-    if (text)
-        snprintf(text, room, "%s://%s:%s/", from->scheme, from->host, from->port);
-    return text;
+    return hop_same_host(from, to) ? from->url : fetch_public_url(arena, from->url);
 }
 
 const char *fetch_public_url(struct sl_arena *arena, const char *text)
@@ -99,11 +110,17 @@ const char *fetch_public_url(struct sl_arena *arena, const char *text)
     return out;
 }
 
+/* curl is content with one slash, and then takes for the host what others do not. */
+static size_t scheme_size(const char *text)
+{
+    size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+    return strncmp(text + size, "://", 3) == 0 && text[size + 3] != '/' ? size : 0;
+}
+
 bool fetch_url_valid(const char *text)
 {
     CURLU *url = curl_url();
-    bool ok =
-        url && strstr(text, "://") && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+    bool ok = url && scheme_size(text) && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
     curl_url_cleanup(url);
     return ok;
 }

@@ -34,6 +34,8 @@ static struct cache_item *get_package(const struct object_request *request, stru
 {
     static const struct object_id any = {.type = OBJECT_ELF};
     struct remote_file file = *request->file;
+    if (file.source->type == SOURCE_SENTRY || origin_has_index(file.source) || file.pointer)
+        return NULL; /* they have no file names, or know their files */
     file.location = joined(arena, file.location, ".dwp");
     file.uri = joined(arena, file.uri, ".dwp");
     struct object_request package = {.file = &file, .id = &any, .scope = request->scope};
@@ -49,16 +51,13 @@ static struct cache_item *get_supplementary(const struct object_request *request
     sl_buf_hex(&hex, wants->dwz_id, wants->dwz_id_size);
     const char *code_id = hex.failed ? NULL : sl_arena_strndup(arena, (const char *)hex.data, hex.size);
     struct object_id id = {.type = OBJECT_ELF, .code_id = {code_id, hex.size}};
-    struct remote_file *files;
+    struct listing listing;
     struct cache_item *item = NULL;
-    size_t count = 0;
-    struct sl_error error;
     sl_buf_free(&hex);
-    if (!code_id ||
-        origin_list(request->file->source, request->scope, &id, &type, 1, arena, &files, &count, &error) != SL_OK)
+    if (!code_id || list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing) != SL_OK)
         return NULL;
-    for (size_t i = 0; i < count && !item; i++) {
-        struct object_request other = {.file = &files[i], .id = &id, .scope = request->scope};
+    for (size_t i = 0; i < listing.count && !item; i++) {
+        struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};
         item = get(&other, arena);
     }
     return item;

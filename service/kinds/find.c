@@ -1,6 +1,8 @@
 /* Choosing the best file for a module among everything the sources list. */
 #include "kinds/impl.h"
 
+#include <stdio.h>
+
 #include "core/log.h"
 
 #define TYPES(...)                                                                                                     \
@@ -39,6 +41,7 @@ struct probe { /* one listed file */
     enum sl_code code;
     struct sl_error error;
     struct sl_features features;
+    bool skipped; /* a pointer that is of no use */
     struct candidate *candidate;
 };
 
@@ -46,20 +49,25 @@ struct search {
     const struct object_id *id;
     struct sl_str scope;
     enum purpose purpose;
+    const struct wanted *wanted; /* NULL: as the module's type and the purpose say */
     struct sl_arena *arena;
     struct probe *probes;
     size_t count, capacity;
+    struct listing *listings; /* of each source */
+    size_t source_count;
     struct candidate_list candidates; /* capacity reserved before the probes point into it */
     struct sl_error failure;          /* code SL_OK = none */
 };
 
-static const struct wanted *wanted_types(enum object_type type, enum purpose purpose)
+static const struct wanted *wanted_types(const struct search *search)
 {
     size_t rows = sizeof debug_types / sizeof *debug_types;
-    if (purpose == PURPOSE_SOURCE)
+    if (search->wanted)
+        return search->wanted;
+    if (search->purpose == PURPOSE_SOURCE)
         return &source_types;
     for (size_t i = 0; i < rows; i++)
-        if (debug_types[i].type == type)
+        if (debug_types[i].type == search->id->type)
             return &debug_types[i];
     return &debug_types[rows - 1];
 }
@@ -100,53 +108,20 @@ static bool add_files(struct search *search, const struct remote_file *files, si
     return true;
 }
 
-static bool list_source(struct search *search, const struct source *source, struct candidate *nothing, bool *empty)
-{
-    const struct wanted *wanted = wanted_types(search->id->type, search->purpose);
-    struct remote_file *files = NULL;
-    size_t count = 0;
-    struct sl_error error;
-    enum sl_code code = origin_list(source, search->scope, search->id, wanted->types, wanted->count, search->arena,
-                                    &files, &count, &error);
-    if (code == SL_CANCELLED)
-        return fail(search, code);
-    if (code != SL_OK) {
-        log_debug("find", "a source could not be listed", LOG_SLSTR("source", source->id), LOG_ERR(&error));
-        count = 0;
-    }
-    *empty = count == 0;
-    if (count)
-        return add_files(search, files, count);
-    *nothing = (struct candidate){
-        .source = source->id, .location = SL_STR("No object files listed on this source"), .download = SL_NOT_FOUND};
-    return true;
-}
-
-/* Everything the sources list, and the candidates: first the rows of the sources that have nothing. */
 static bool list(struct search *search, const struct source *sources, size_t source_count)
 {
-    struct candidate *nothing = SL_ARENA_ARRAY(search->arena, struct candidate, source_count ? source_count : 1);
-    size_t nothing_count = 0;
-    if (!nothing)
+    const struct wanted *wanted = wanted_types(search);
+    search->listings = SL_ARENA_ARRAY(search->arena, struct listing, source_count ? source_count : 1);
+    if (!search->listings)
         return fail(search, SL_INTERNAL);
-    for (size_t i = 0; i < source_count; i++) {
-        bool empty = false;
-        if (!list_source(search, &sources[i], &nothing[nothing_count], &empty))
+    search->source_count = source_count;
+    enum sl_code code = list_sources(sources, source_count, search->scope, search->id, wanted->types, wanted->count,
+                                     search->arena, search->listings);
+    if (code != SL_OK)
+        return fail(search, code);
+    for (size_t i = 0; i < source_count; i++)
+        if (!add_files(search, search->listings[i].files, search->listings[i].count))
             return false;
-        nothing_count += empty;
-    }
-    size_t count = nothing_count + search->count;
-    struct candidate *items = SL_ARENA_ARRAY(search->arena, struct candidate, count ? count : 1);
-    if (!items)
-        return fail(search, SL_INTERNAL);
-    memcpy(items, nothing, nothing_count * sizeof *items);
-    for (size_t i = 0; i < search->count; i++) {
-        struct probe *probe = &search->probes[i];
-        probe->candidate = &items[nothing_count + i];
-        probe->candidate->source = probe->request.file->source->id;
-        probe->candidate->location = probe->request.file->uri;
-    }
-    search->candidates = (struct candidate_list){.items = items, .count = count, .capacity = count};
     return true;
 }
 
@@ -199,7 +174,27 @@ static bool ask_concurrently(struct search *search, struct probe **probes, size_
     return cancelled || fiber_cancelled() ? fail(search, SL_CANCELLED) : true;
 }
 
-static bool fetch_features(struct search *search)
+static bool same_directory(struct sl_str a, struct sl_str b)
+{
+    const char *end = memrchr(a.data, '/', a.size);
+    size_t size = end ? (size_t)(end - a.data) + 1 : 0;
+    return b.size > size && memcmp(a.data, b.data, size) == 0 && !memchr(b.data + size, '/', b.size - size);
+}
+
+/* A pointer is followed when the files it stands beside are not there. */
+static bool of_use(const struct search *search, const struct probe *pointer)
+{
+    const struct remote_file *file = pointer->request.file;
+    for (size_t i = 0; i < search->count; i++) {
+        const struct remote_file *other = search->probes[i].request.file;
+        if (!other->pointer && other->source == file->source && same_directory(file->path, other->path) &&
+            search->probes[i].code != SL_NOT_FOUND)
+            return false;
+    }
+    return true;
+}
+
+static bool fetch_some(struct search *search, bool pointers)
 {
     struct probe **pending = SL_ARENA_ARRAY(search->arena, struct probe *, search->count ? search->count : 1);
     size_t count = 0;
@@ -209,6 +204,8 @@ static bool fetch_features(struct search *search)
         struct probe *probe = &search->probes[i];
         struct cache_item *item = NULL;
         enum sl_code code;
+        if (probe->request.file->pointer != pointers || (probe->skipped = pointers && !of_use(search, probe)))
+            continue;
         if (cache_peek(&kind_object_meta, &probe->key, &code, &item, &probe->error))
             take(probe, code, item);
         else
@@ -217,16 +214,32 @@ static bool fetch_features(struct search *search)
     return count == 0 || ask_concurrently(search, pending, count);
 }
 
+static bool has_pointers(const struct search *search)
+{
+    for (size_t i = 0; i < search->count; i++)
+        if (search->probes[i].request.file->pointer)
+            return true;
+    return false;
+}
+
+static bool fetch_features(struct search *search)
+{
+    return fetch_some(search, false) && (!has_pointers(search) || fetch_some(search, true));
+}
+
 /* ---- choosing ---- */
 
 static unsigned grade(const struct probe *probe, enum purpose purpose)
 {
     const struct sl_features *f = &probe->features;
+    if (probe->skipped)
+        return GRADE_NONE;
     if (probe->code != SL_OK)
         return GRADE_ERROR;
     switch (purpose) {
     case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_SOURCE: return f->has_sources ? GRADE_BEST : GRADE_NONE;
+    case PURPOSE_FILE: return GRADE_BEST;
     case PURPOSE_DEBUG: break;
     }
     return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
@@ -261,20 +274,41 @@ static struct sl_str error_text(struct sl_arena *arena, const struct sl_error *e
     return in_arena(arena, &text);
 }
 
-static void report_downloads(struct search *search)
+static void report_download(struct sl_arena *arena, const struct probe *probe, struct candidate *candidate)
 {
+    *candidate = (struct candidate){.source = probe->request.file->source->id,
+                                    .location = probe->request.file->uri,
+                                    .download = probe->code,
+                                    .features = probe->features};
+    if (probe->code == SL_PERMISSION_DENIED) {
+        char *reason = sl_arena_strndup(arena, probe->error.message, strlen(probe->error.message));
+        candidate->download_details = sl_str(reason ? reason : "");
+    } else if (probe->code != SL_OK && probe->code != SL_NOT_FOUND && probe->code != SL_MALFORMED) {
+        candidate->download_details = error_text(arena, &probe->error);
+    }
+}
+
+/* The candidates: first the rows of the sources that have nothing. */
+static bool report_downloads(struct search *search)
+{
+    size_t most = search->source_count + search->count, count = 0;
+    struct candidate *items = SL_ARENA_ARRAY(search->arena, struct candidate, most ? most : 1);
+    if (!items)
+        return fail(search, SL_INTERNAL);
+    for (size_t i = 0; i < search->source_count; i++)
+        if (search->listings[i].count == 0)
+            items[count++] = (struct candidate){.source = search->listings[i].source->id,
+                                                .location = SL_STR("No object files listed on this source"),
+                                                .download = SL_NOT_FOUND};
     for (size_t i = 0; i < search->count; i++) {
         struct probe *probe = &search->probes[i];
-        struct candidate *candidate = probe->candidate;
-        candidate->download = probe->code;
-        candidate->features = probe->features;
-        if (probe->code == SL_PERMISSION_DENIED) {
-            char *reason = sl_arena_strndup(search->arena, probe->error.message, strlen(probe->error.message));
-            candidate->download_details = sl_str(reason ? reason : "");
-        } else if (probe->code != SL_OK && probe->code != SL_NOT_FOUND && probe->code != SL_MALFORMED) {
-            candidate->download_details = error_text(search->arena, &probe->error);
-        }
+        if (probe->skipped)
+            continue;
+        probe->candidate = &items[count++];
+        report_download(search->arena, probe, probe->candidate);
     }
+    search->candidates = (struct candidate_list){.items = items, .count = count, .capacity = most};
+    return true;
 }
 
 /* The answer keeps to the first error in order; an operator is better served by the one that says most. */
@@ -295,9 +329,8 @@ static void log_errors(const struct search *search)
 /* Lists, fetches and chooses. NULL with `failure` set, or without when there is nothing at all. */
 static struct probe *find(struct search *search, const struct source *sources, size_t source_count)
 {
-    if (!list(search, sources, source_count) || !fetch_features(search))
+    if (!list(search, sources, source_count) || !fetch_features(search) || !report_downloads(search))
         return NULL;
-    report_downloads(search);
     struct probe *chosen = choose(search);
     if (!chosen || chosen->code != SL_OK)
         log_errors(search);
@@ -373,4 +406,39 @@ void kinds_find_source(const struct source *sources, size_t source_count, struct
                            ? cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, NULL)
                            : chosen->code;
     candidates_merge(arena, &result->candidates, &search.candidates);
+}
+
+static void make_etag(const struct cache_key *key, const struct cache_item *item, char out[64])
+{
+    char path[128];
+    size_t size = 0;
+    cache_relative_path(key->text, kind_objects.version, false, path);
+    out[size++] = '"';
+    for (const char *at = strchr(path, '/'); at && *at && size <= 16; at++)
+        if (*at != '/')
+            out[size++] = *at;
+    snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
+}
+
+void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
+                     const enum file_type *types, size_t type_count, struct sl_arena *arena, struct file_lookup *result)
+{
+    const struct wanted wanted = {id->type, types, type_count};
+    struct search search = {.id = id, .scope = scope, .purpose = PURPOSE_FILE, .wanted = &wanted, .arena = arena};
+    *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    struct probe *chosen = find(&search, sources, source_count);
+    if (search.failure.code != SL_OK) {
+        result->error = search.failure;
+        result->code = search.failure.code;
+        return;
+    }
+    if (!chosen)
+        return;
+    result->is_public = chosen->request.file->source->is_public;
+    result->error = chosen->error;
+    result->code = chosen->code;
+    if (result->code == SL_OK)
+        result->code = cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, &result->error);
+    if (result->code == SL_OK)
+        make_etag(&chosen->key, result->item, result->etag);
 }

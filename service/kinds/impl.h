@@ -16,6 +16,28 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 /* A deep copy: the computation outlives the request that named the source. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
+/* A deep copy; NULL when out of memory. */
+const struct source *kinds_copy_source(const struct source *source, struct sl_arena *arena);
+
+/* ---- source_index.c ---- */
+/* Drops the files that the source's index does not name, and gives the rest the index's spelling. An index that cannot be
+ * had is an empty one. SL_CANCELLED and SL_INTERNAL are the only errors. */
+enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
+                                 struct remote_file *files, size_t *count) SL_SUSPENDS;
+
+/* ---- list.c ---- */
+struct listing { /* what one source has for a module */
+    const struct source *source;
+    struct remote_file *files;
+    size_t count;
+    enum sl_code code; /* SL_OK, or SL_CANCELLED; a source that fails has nothing */
+};
+/* Fills the listings of the sources, those that need the network at the same time. SL_OK, SL_CANCELLED, SL_INTERNAL. */
+enum sl_code list_sources(const struct source *sources, size_t source_count, struct sl_str scope,
+                          const struct object_id *id, const enum file_type *types, size_t type_count,
+                          struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;
+
+extern const struct cache_kind kind_source_index;
 extern const struct cache_kind kind_objects;
 extern const struct cache_kind kind_object_meta; /* loaded: struct sl_features, static texts */
 extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache */

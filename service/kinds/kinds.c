@@ -7,7 +7,8 @@
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
 
-const struct cache_kind *const kinds_all[] = {&kind_objects, &kind_object_meta, &kind_symcaches, &kind_diagnostics};
+const struct cache_kind *const kinds_all[] = {&kind_objects, &kind_object_meta, &kind_symcaches, &kind_source_index,
+                                              &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 static struct sl_object_limits limits;
@@ -15,6 +16,17 @@ static struct sl_object_limits limits;
 void kinds_init(const struct config *config)
 {
     limits = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
+    struct origin_options options = {
+        .sentry_index_capacity = (size_t)config->sentry_index_capacity,
+        .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
+        .gcs_token_capacity = (size_t)config->gcs_token_capacity,
+        .s3_client_capacity = (size_t)config->s3_client_capacity,
+        .file_ptr_roots = config->file_ptr_roots,
+        .file_ptr_root_count = config->file_ptr_root_count,
+        .unc_map = config->file_ptr_unc_map,
+        .unc_map_count = config->file_ptr_unc_map_count,
+    };
+    origin_init(&options);
 }
 
 const struct sl_object_limits *kinds_object_limits(void)

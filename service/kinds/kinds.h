@@ -10,7 +10,7 @@
 extern const struct cache_kind *const kinds_all[];
 extern const size_t kinds_all_count;
 
-enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE };
+enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE, PURPOSE_FILE };
 
 /* The report on one remote file, as responses show it. Strings live in the lookup's arena. */
 struct candidate {
@@ -57,6 +57,18 @@ struct source_lookup {
 };
 void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
                        const struct object_id *id, struct sl_arena *arena, struct source_lookup *result) SL_SUSPENDS;
+
+/* A file as the sources have it, of one of the types, whatever it is good for: the first that parses. */
+struct file_lookup {
+    enum sl_code code;
+    struct sl_error error;
+    struct cache_item *item; /* reference; NULL unless SL_OK */
+    char etag[64];           /* strong, quoted */
+    bool is_public;          /* of its source */
+};
+void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
+                     const enum file_type *types, size_t type_count, struct sl_arena *arena,
+                     struct file_lookup *result) SL_SUSPENDS;
 
 /* Set once at start from the configuration. */
 void kinds_init(const struct config *config);

@@ -1,9 +1,14 @@
 /* The kind `objects`: files as the sources have them, decompressed, and known to parse. */
 #include "kinds/impl.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "core/log.h"
 #include "core/metrics.h"
 #include "core/pool.h"
+#include "object/archive.h"
 
 struct check {
     int fd;
@@ -14,53 +19,60 @@ struct check {
     char found[SL_DEBUG_ID_TEXT];
 };
 
-/* Some producers put the length of a WASM build id before it; the forms with and without are one id. */
-static struct sl_str strip_length(struct sl_str id)
+/* Of a fat file only the object that was asked for is kept. The slice is moved to the front piece by piece, since it may
+ * overlap where it goes. */
+static void keep_slice(struct check *check, const struct sl_archive *archive, size_t index)
 {
-    uint8_t length;
-    size_t size;
-    if (id.size >= 4 && sl_hex_decode((struct sl_str){id.data, 2}, &length, 1, &size) && (id.size - 2) / 2 == length)
-        return (struct sl_str){id.data + 2, id.size - 2};
-    return id;
-}
-
-static bool same_code_id(const struct object_id *wanted, struct sl_str found)
-{
-    struct sl_str a = wanted->code_id, b = found;
-    if (wanted->type == OBJECT_WASM) {
-        a = strip_length(a);
-        b = strip_length(b);
+    enum { PIECE = 1 << 20 };
+    struct sl_bytes slice;
+    if (!sl_archive_slice(archive, index, &slice)) {
+        check->code = sl_fail(&check->error, SL_MALFORMED, "invalid MachO file: a slice lies outside of the file");
+        return;
     }
-    return sl_str_equal(a, b);
+    uint8_t *piece = malloc(PIECE);
+    off_t from = slice.data - archive->bytes.data;
+    check->code = piece ? SL_OK : sl_fail(&check->error, SL_INTERNAL, "out of memory");
+    for (size_t at = 0; check->code == SL_OK && at < slice.size;) {
+        size_t size = slice.size - at < PIECE ? slice.size - at : PIECE;
+        if (pread(check->fd, piece, size, from + (off_t)at) != (ssize_t)size ||
+            pwrite(check->fd, piece, size, (off_t)at) != (ssize_t)size)
+            check->code = sl_fail(&check->error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+        at += size;
+    }
+    free(piece);
+    if (check->code == SL_OK && ftruncate(check->fd, (off_t)slice.size) != 0)
+        check->code = sl_fail(&check->error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
 }
 
-/* Symbol servers answer a request for an old age with the newest file: a higher age is right. */
-static bool same_id(const struct object_id *wanted, const struct sl_object_info *info)
+static void check_bytes(struct check *check, struct sl_bytes bytes)
 {
-    if (wanted->has_debug_id)
-        return sl_debug_id_is_nil(&info->debug_id) ||
-               (memcmp(wanted->debug_id.uuid, info->debug_id.uuid, sizeof info->debug_id.uuid) == 0 &&
-                info->debug_id.age >= wanted->debug_id.age);
-    return !wanted->code_id.size || !info->code_id.size || same_code_id(wanted, info->code_id);
+    struct sl_object_wanted wanted = {check->wanted->has_debug_id ? &check->wanted->debug_id : NULL,
+                                      check->wanted->code_id};
+    struct sl_archive archive;
+    struct sl_object *object;
+    size_t index = 0;
+    check->code = sl_archive_open(bytes, &archive, &check->error);
+    if (check->code == SL_OK)
+        check->code = sl_archive_find(&archive, &wanted, kinds_object_limits(), &object, &index, &check->error);
+    if (check->code != SL_OK)
+        return;
+    const struct sl_object_info *info = sl_object_info(object);
+    check->same_id = sl_debug_id_is_nil(&info->debug_id) || sl_object_matches(info, &wanted);
+    sl_debug_id_format(&info->debug_id, check->found);
+    sl_object_close(object);
+    if (archive.is_fat)
+        keep_slice(check, &archive, index);
 }
 
 static void check_object(void *arg)
 {
     struct check *check = arg;
     struct sl_mapping mapping;
-    struct sl_object *object;
-    check->code = sl_map_fd(check->fd, &mapping, &check->error);
-    if (check->code != SL_OK) {
+    if (sl_map_fd(check->fd, &mapping, &check->error) != SL_OK) {
         check->code = SL_INTERNAL;
         return;
     }
-    check->code = sl_object_open(mapping.bytes, kinds_object_limits(), &object, &check->error);
-    if (check->code == SL_OK) {
-        const struct sl_object_info *info = sl_object_info(object);
-        check->same_id = same_id(check->wanted, info);
-        sl_debug_id_format(&info->debug_id, check->found);
-        sl_object_close(object);
-    }
+    check_bytes(check, mapping.bytes);
     sl_unmap(&mapping);
 }
 

@@ -88,12 +88,20 @@ static const struct source *copy_source(struct copier *c, const struct source *f
     return to;
 }
 
+const struct source *kinds_copy_source(const struct source *source, struct sl_arena *arena)
+{
+    struct copier c = {.arena = arena};
+    const struct source *copy = copy_source(&c, source);
+    return c.failed ? NULL : copy;
+}
+
 static const struct remote_file *copy_file(struct copier *c, const struct remote_file *from)
 {
     struct remote_file *to = copy_array(c, from, 1, sizeof *from);
     if (!to)
         return NULL;
     to->source = copy_source(c, from->source);
+    copy_str(c, &to->path);
     copy_str(c, &to->location);
     copy_str(c, &to->uri);
     copy_str(c, &to->checksum);

@@ -25,9 +25,12 @@ struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source
     return out;
 }
 
+enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file system has its moments */
+
 struct copy {
     const char *root, *location;
     int fd;
+    uint64_t max_size;
     enum sl_code code;
     struct sl_error *error;
 };
@@ -72,11 +75,13 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if ((uint64_t)st.st_size > max_size)
         return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+    if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
+        return sl_fail(error, SL_INTERNAL, "cannot empty the file");
     char piece[64 * 1024];
     bool in_kernel = true;
     for (uint64_t copied = 0;;) {
         ssize_t n = in_kernel ? copy_file_range(from, NULL, to, NULL, 1 << 30, 0) : read(from, piece, sizeof piece);
-        if (n < 0 && in_kernel) {
+        if (in_kernel && (n < 0 || (n == 0 && copied == 0))) {
             in_kernel = false; /* another file system, or a kernel that will not */
             continue;
         }
@@ -98,10 +103,10 @@ static void copy_work(void *arg)
         c->code = open_error(errno, c->error);
         return;
     }
-    c->code = copy_all(from, c->fd, fetch_max_size(), c->error);
+    c->code = copy_all(from, c->fd, c->max_size, c->error);
     close(from);
     if (c->code == SL_OK)
-        c->code = fetch_unwrap(c->fd, 0, c->error);
+        c->code = fetch_unwrap(c->fd, c->max_size, c->error);
 }
 
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error)
@@ -110,9 +115,16 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
     struct copy c = {.root = sl_arena_strndup(&arena, file->source->path.data, file->source->path.size),
                      .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
                      .fd = fd,
+                     .max_size = file->max_size ? file->max_size : fetch_max_size(),
                      .error = error};
-    enum sl_code code =
-        c.root && c.location ? pool_run(POOL_IO, copy_work, &c, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    for (int i = 1; code == SL_OK; i++) {
+        code = pool_run(POOL_IO, copy_work, &c, error);
+        if (code != SL_OK || c.code != SL_INTERNAL || i == ATTEMPTS)
+            break;
+        if (!fiber_sleep(RETRY_PAUSE_MS))
+            code = sl_fail(error, SL_CANCELLED, "cancelled");
+    }
     sl_arena_free(&arena);
     return code == SL_OK ? c.code : code;
 }

@@ -70,18 +70,20 @@ bool origin_glob_valid(struct sl_str pattern)
 }
 
 /* Greedy matching with one point to come back to: linear space, at most pattern times subject steps. As `*` matches
- * separators, `**` differs from it only in that `**` and the separator behind it may vanish together. */
+ * separators, `**` with the separator behind it differs from it only in that it ends at the begin of a component; so
+ * what a later such point could match, this one can as well. */
 bool origin_glob(struct sl_str pattern, struct sl_str subject)
 {
     size_t p = 0, s = 0, back_p = SIZE_MAX, back_s = 0;
+    bool whole = false; /* the point to come back to is that of a `**` with its separator */
     for (;;) {
         size_t length = 1;
         bool match = false;
         if (p < pattern.size && pattern.data[p] == '*') {
             size_t n = stars(pattern, p);
             p += n;
-            if (n == 2 && p < pattern.size && (s == 0 || subject.data[s - 1] == '/'))
-                p++; /* zero directories: the separator goes too; more are tried by coming back behind one */
+            whole = n == 2 && p < pattern.size;
+            p += whole;
             back_p = p;
             back_s = s;
             continue;
@@ -102,7 +104,11 @@ bool origin_glob(struct sl_str pattern, struct sl_str subject)
             p += length;
             s++;
         } else if (back_p != SIZE_MAX && back_s < subject.size) {
-            s = ++back_s;
+            const char *slash = whole ? memchr(subject.data + back_s, '/', subject.size - back_s) : NULL;
+            if (whole && !slash)
+                return false;
+            back_s = whole ? (size_t)(slash - subject.data) + 1 : back_s + 1;
+            s = back_s;
             p = back_p;
         } else {
             return false;

@@ -27,8 +27,9 @@ static bool split(struct sl_str text, struct base *base)
     const char *fragment = memchr(text.data, '#', text.size);
     if (fragment)
         text.size = (size_t)(fragment - text.data);
-    const char *colon = memmem(text.data, text.size, "://", 3);
-    if (!colon)
+    const char *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
+    size_t before = colon ? (size_t)(colon - text.data) : 0;
+    if (before == 0 || text.size - before < 3 || memcmp(colon, "://", 3) != 0 || memchr(text.data, '/', before))
         return false;
     base->scheme = (struct sl_str){text.data, (size_t)(colon - text.data) + 3};
     struct sl_str rest = {colon + 3, text.size - base->scheme.size};
@@ -133,7 +134,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
                                         .header_count = count,
                                         .accept_invalid_certs = source->accept_invalid_certs,
                                         .deny_list = !built_in,
-                                        .source = label};
+                                        .source = label,
+                                        .max_size = file->max_size};
         code = fetch_get(&request, fd, error);
     }
     sl_arena_free(&arena);

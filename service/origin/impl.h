@@ -1,10 +1,40 @@
 /* What the files of origin share. Private to this folder. */
 #pragma once
 
+#include "origin/memo.h"
 #include "origin/origin.h"
 
 /* `text` appended with what a path segment of a URL may not hold percent-encoded; '/' separates and stays. */
 void url_add_path(struct sl_buf *url, struct sl_str text);
+
+/* The contents of the buffer in the arena, terminated; data NULL when out of memory. Frees the buffer. */
+struct sl_str buf_in_arena(struct sl_arena *arena, struct sl_buf *buf);
+
+/* The text of a member; empty when it is absent or no text. It belongs to the object. */
+struct sl_str json_member(struct json_object *object, const char *name);
+
+/* The source's id as the label of metrics; NULL when out of memory. */
+const char *source_label(struct sl_arena *arena, const struct source *source);
+
+extern struct origin_options origin_options;
+
+/* What is kept of answers is forgotten; from now on so much is. */
+void aws_keys_init(size_t capacity);
+void gcs_init(size_t capacity);
+void sentry_init(size_t capacity, uint64_t ttl_ns);
+void index_init(void);
+
+/* ---- location.c ---- */
+/* Fills `file` for a path of a source that is no Sentry. False when there is no such file or no memory. */
+bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
+            struct remote_file *file);
+
+/* ---- pointer.c: file.ptr ---- */
+enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+/* What a pointer says: the text after "PATH:", without what trails it; empty when it says nothing of use. */
+struct sl_str pointer_parse(struct sl_str text);
+/* The root that the local path is below and the path relative to it; false when there is no such root. */
+bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *root, struct sl_str *relative);
 
 /* ---- http.c ---- */
 /* The URL of a location below the source's; `secret`: with the user info and query that candidates do not show.
@@ -15,3 +45,62 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
 /* ---- filesystem.c ---- */
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location);
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+
+/* ---- s3.c ---- */
+enum sl_code s3_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+/* Scheme, host and path of an object; false when region or endpoint can be no part of a URL. */
+struct aws_signing;
+bool s3_address(struct sl_arena *arena, const struct source *source, struct sl_str key, struct aws_signing *out);
+/* What an error answer of S3 means; as fetch_request.refused. */
+enum sl_code s3_refused(void *arg, int status, struct sl_str body, struct sl_error *error);
+
+/* ---- aws_keys.c ---- */
+struct aws_keys {
+    struct sl_str access_key, secret_key, session_token; /* empty token: none */
+};
+/* The keys of the source's provider, in the arena. Asks the machine's credential service unless it did of late. */
+enum sl_code aws_keys_get(const struct source *source, struct sl_arena *arena, struct aws_keys *keys,
+                          struct sl_error *error) SL_SUSPENDS;
+
+/* ---- aws_sign.c ---- */
+struct aws_signing {
+    struct sl_str scheme, host, path; /* "https://", as the Host field has it, percent-encoded by aws_encode */
+    struct sl_str region;
+    struct aws_keys keys;
+    int64_t now_s;
+    unsigned expires_s;
+    const char *operation; /* x-id; NULL = none */
+};
+const char *aws_presign(struct sl_arena *arena, const struct aws_signing *signing); /* NULL when out of memory */
+/* Everything but unreserved characters (RFC 3986, 2.3) percent-encoded. */
+void aws_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
+
+/* ---- gcs.c ---- */
+enum sl_code gcs_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+/* The signed assertion (RFC 7523, RS256 of RFC 7518, 3.3) that a token is asked for with. SL_DOWNLOAD_ERROR for a key that
+ * is none. Takes about a millisecond. */
+enum sl_code gcs_assertion(struct sl_str private_key, struct sl_str client_email, int64_t now_s, struct sl_buf *out,
+                           struct sl_error *error);
+
+/* ---- sentry.c ---- */
+enum sl_code sentry_list(const struct source *source, const struct object_id *id, const enum file_type *types,
+                         size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
+                         struct sl_error *error) SL_SUSPENDS;
+enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+/* The source's URL with further pairs in its query; texts in the arena. */
+struct query_pair {
+    const char *name;
+    struct sl_str value;
+};
+struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count);
+
+/* ---- xml.c ---- */
+struct xml_text {
+    const char *name;
+    unsigned depth; /* of the element, the root has 1; 0 = any */
+    bool found;
+    struct sl_buf text; /* of the first such element */
+};
+/* False when the text is no well-formed document, or has a document type. */
+bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count);
+void xml_texts_free(struct xml_text *wanted, size_t count); /* wipes them */

@@ -23,95 +23,74 @@ static bool patterns_match(const struct source *source, const struct object_id *
     return source->path_pattern_count == 0;
 }
 
-/* ---- URIs ---- */
-static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, struct sl_str bucket, struct sl_str key)
+/* ---- listing ---- */
+static bool has_pointers(const struct source *source, enum file_type type)
 {
-    struct sl_buf uri = {0};
-    struct sl_str out = {NULL, 0};
-    sl_buf_cstr(&uri, scheme);
-    sl_buf_str(&uri, bucket);
-    sl_buf_u8(&uri, '/');
-    url_add_path(&uri, key);
-    const char *copy = uri.failed ? NULL : sl_arena_strndup(arena, (const char *)uri.data, uri.size);
-    if (copy)
-        out = (struct sl_str){copy, uri.size};
-    sl_buf_free(&uri);
-    return out;
+    static const unsigned types = 1u << FILE_PE | 1u << FILE_PDB | 1u << FILE_PORTABLEPDB;
+    static const unsigned layouts =
+        1u << LAYOUT_NATIVE | 1u << LAYOUT_SYMSTORE | 1u << LAYOUT_SYMSTORE_INDEX2 | 1u << LAYOUT_SSQP;
+    return source->file_ptr && types >> type & 1 && layouts >> source->layout & 1;
 }
 
-static struct sl_str with_prefix(struct sl_arena *arena, struct sl_str prefix, struct sl_str path)
+/* The pointer beside the file. */
+static struct sl_str pointer_path(struct sl_arena *arena, const struct source *source, struct sl_str path)
 {
-    if (prefix.size == 0)
-        return path;
-    char *out = sl_arena_alloc(arena, prefix.size + 1 + path.size, 1);
-    if (!out)
-        return (struct sl_str){NULL, 0};
-    memcpy(out, prefix.data, prefix.size);
-    out[prefix.size] = '/';
-    memcpy(out + prefix.size + 1, path.data, path.size);
-    return (struct sl_str){out, prefix.size + 1 + path.size};
+    const char *slash = memrchr(path.data, '/', path.size);
+    struct sl_buf text = {0};
+    sl_buf_add(&text, path.data, slash ? (size_t)(slash - path.data) + 1 : 0);
+    sl_buf_cstr(&text, source->casing == CASING_UPPERCASE ? "FILE.PTR" : "file.ptr");
+    return buf_in_arena(arena, &text);
 }
 
-static bool locate(struct sl_arena *arena, struct remote_file *file, struct sl_str path)
+static void list_type(const struct source *source, const struct object_id *id, enum file_type type,
+                      struct sl_arena *arena, struct remote_file *files, size_t *count)
 {
-    const struct source *source = file->source;
-    file->location = path;
-    switch (source->type) {
-    case SOURCE_FILESYSTEM: file->uri = filesystem_uri(arena, source, path); break;
-    case SOURCE_HTTP: file->uri = http_location_url(arena, source->url, path, false); break;
-    case SOURCE_S3:
-    case SOURCE_GCS:
-        file->location = with_prefix(arena, source->prefix, path);
-        if (!file->location.data)
-            return false;
-        file->uri = bucket_uri(arena, source->type == SOURCE_S3 ? "s3://" : "gs://", source->bucket, file->location);
-        break;
-    case SOURCE_SENTRY: return false;
+    struct sl_str paths[LAYOUT_MAX_PATHS + 1];
+    size_t found = layout_paths(arena, source->layout, source->casing, id, type, paths), plain = found;
+    if (found && has_pointers(source, type))
+        paths[found++] = pointer_path(arena, source, paths[0]);
+    for (size_t n = 0; n < found; n++) {
+        struct remote_file *file = &files[*count];
+        if (!paths[n].data || !locate(arena, source, type, paths[n], file))
+            continue;
+        file->pointer = n == plain;
+        if (source->type == SOURCE_HTTP)
+            file->checksum = id->debug_checksum;
+        ++*count;
     }
-    return file->uri.data != NULL;
 }
 
-enum sl_code origin_list(const struct source *source, struct sl_str scope, const struct object_id *id,
-                         const enum file_type *types, size_t type_count, struct sl_arena *arena,
-                         struct remote_file **files, size_t *count, struct sl_error *error)
+enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
+                         size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
+                         struct sl_error *error)
 {
     *count = 0;
     *files = NULL;
     if (source->type == SOURCE_SENTRY)
-        return sl_fail(error, SL_UNSUPPORTED, "sentry sources are not supported by this version");
-    if (source->has_index && source->layout == LAYOUT_SYMSTORE)
-        return sl_fail(error, SL_UNSUPPORTED, "symstore indexes are not supported by this version");
+        return sentry_list(source, id, types, type_count, arena, files, count, error);
     if ((source->requires_checksum && id->debug_checksum.size == 0) || !patterns_match(source, id, arena))
         return SL_OK;
-    *files = sl_arena_alloc(arena, type_count * LAYOUT_MAX_PATHS * sizeof **files, _Alignof(struct remote_file));
+    *files = sl_arena_alloc(arena, type_count * (LAYOUT_MAX_PATHS + 1) * sizeof **files, _Alignof(struct remote_file));
     if (!*files)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    for (size_t i = 0; i < type_count; i++) {
-        struct sl_str paths[LAYOUT_MAX_PATHS];
-        if (source->filetypes && !(source->filetypes & 1u << types[i]))
-            continue;
-        size_t found = layout_paths(arena, source->layout, source->casing, id, types[i], paths);
-        for (size_t n = 0; n < found; n++) {
-            struct remote_file *file = &(*files)[*count];
-            *file = (struct remote_file){.source = source, .type = types[i]};
-            if (source->type == SOURCE_HTTP)
-                file->checksum = id->debug_checksum;
-            *count += locate(arena, file, paths[n]);
-        }
-    }
+    for (size_t i = 0; i < type_count; i++)
+        if (!source->filetypes || source->filetypes & 1u << types[i])
+            list_type(source, id, types[i], arena, *files, count);
     return SL_OK;
 }
 
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
+    if (file->pointer)
+        return pointer_fetch(file, fd, error);
     switch (file->source->type) {
     case SOURCE_FILESYSTEM: return filesystem_fetch(file, fd, error);
     case SOURCE_HTTP: return http_source_fetch(file, fd, error);
-    case SOURCE_S3: return sl_fail(error, SL_UNSUPPORTED, "s3 sources are not supported by this version");
-    case SOURCE_GCS: return sl_fail(error, SL_UNSUPPORTED, "gcs sources are not supported by this version");
+    case SOURCE_S3: return s3_fetch(file, fd, error);
+    case SOURCE_GCS: return gcs_fetch(file, fd, error);
     case SOURCE_SENTRY: break;
     }
-    return sl_fail(error, SL_UNSUPPORTED, "sentry sources are not supported by this version");
+    return sentry_fetch(file, fd, error);
 }
 
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope)

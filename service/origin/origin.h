@@ -1,7 +1,7 @@
 /* Where files come from: sources, directory layouts, and getting one remote file.
  *
  * A *source* is configured or named by a request. For an object id and a list of file types it lists *remote files*
- * (location and URI) by its layout, without asking the network unless it has an index; `origin_fetch` gets one of them. */
+ * (location and URI) by its layout, or by Sentry's list; `origin_fetch` gets one of them. */
 #pragma once
 
 #include "base/arena.h"
@@ -11,6 +11,22 @@
 #include "core/value.h"
 #include "fetch/fetch.h"
 #include "id/id.h"
+
+struct unc_mapping { /* "\\\\server\\share" is mounted at a directory */
+    struct sl_str prefix, directory;
+};
+
+struct origin_options { /* of the process; what it points to must stay */
+    size_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
+    uint64_t sentry_index_ttl_ns;
+    const struct sl_str *file_ptr_roots; /* directories in which files that a `file.ptr` names may lie */
+    size_t file_ptr_root_count;
+    const struct unc_mapping *unc_map;
+    size_t unc_map_count;
+};
+/* May be called again, while nothing is listed or fetched: what was remembered is forgotten. Without it nothing a
+ * `file.ptr` names is a local file, and the rest has the defaults of the configuration. */
+void origin_init(const struct origin_options *options);
 
 enum file_type {
     FILE_PE,
@@ -98,9 +114,12 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
 struct remote_file {
     const struct source *source;
     enum file_type type;
-    struct sl_str location; /* relative path */
+    struct sl_str path;     /* relative to the source, as layouts make it; of Sentry sources the file's id */
+    struct sl_str location; /* the same below the prefix of a bucket */
     struct sl_str uri;      /* candidate location and part of the cache key; no secrets */
     struct sl_str checksum; /* sent to HTTP sources when not empty */
+    uint64_t max_size;      /* 0 = max_download_size */
+    bool pointer;           /* a `file.ptr`: of use when no other file of its directory is there */
 };
 
 /* The relative paths of one file type in one layout, best first, post-processed (casing, `_` variants). At most
@@ -112,11 +131,11 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
 /* `path` of a symbol proxy request ("crash.pdb/<id>/crash.pdb") to what is asked for; false = not found. */
 bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type);
 
-/* Everything the source may hold for the id, in the order of `types` and paths. Filters are applied. `scope` as in the
- * request, for indexes. Suspends only for sources with an index and for Sentry. */
-enum sl_code origin_list(const struct source *source, struct sl_str scope, const struct object_id *id,
-                         const enum file_type *types, size_t type_count, struct sl_arena *arena,
-                         struct remote_file **files, size_t *count, struct sl_error *error) SL_SUSPENDS;
+/* Everything the source may hold for the id, in the order of `types` and paths. Filters are applied, an index is not.
+ * Suspends only for Sentry sources, whose failure is an error. */
+enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
+                         size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
+                         struct sl_error *error) SL_SUSPENDS;
 
 /* Whether the whole-string glob matches (ASCII without case, '*' and '?' match '/' too). */
 bool origin_glob_valid(struct sl_str pattern);
@@ -124,6 +143,24 @@ bool origin_glob(struct sl_str pattern, struct sl_str subject);
 
 /* Downloads or copies the file into `fd` (empty, read-write). Same errors as fetch_get. The contents are unwrapped. */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
+
+/* ---- indexes of symstore sources: `000Admin` names every file that was ever added ---- */
+bool origin_has_index(const struct source *source);
+/* The number of the last segment, remembered for a day; an error for ten minutes. `scope` as in the request. */
+enum sl_code origin_index_last(const struct source *source, struct sl_str scope, uint32_t *last,
+                               struct sl_error *error) SL_SUSPENDS;
+/* The segment `n`, counted from 1, as a remote file. False when out of memory. */
+bool origin_index_segment(const struct source *source, uint32_t n, struct sl_arena *arena, struct remote_file *file);
+/* Appends the paths that a segment names, "<name>/<id>/<name>\n" each; returns how many of its lines name none. */
+size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines);
+/* Sorts the lines by bytes, each once. False when out of memory. Pool work. */
+bool origin_index_sort(struct sl_buf *lines);
+/* The path as the sorted lines have it, in any case if need be; data NULL when they do not. */
+struct sl_str origin_index_find(struct sl_bytes lines, struct sl_str path);
+/* Gives the file another path of the same source. False when out of memory. */
+bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *arena);
+/* What tells sources of the same id apart: the location of their root, without secrets. */
+struct sl_str origin_root(const struct source *source, struct sl_arena *arena);
 
 /* The scope its cache entries have: "global" for public sources, else the request's. */
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/file.h"
-
 struct reader {
     struct sl_arena *arena;
     const struct source_policy *policy;
@@ -265,7 +263,9 @@ static void read_gcs(struct reader *r, struct source *source)
         source->private_key.hidden = unescaped(r->arena, source->private_key.hidden);
     if (key && email)
         source->bearer_token.hidden = (struct sl_str){NULL, 0};
-    else if (!token)
+    else if (token)
+        source->private_key.hidden = (struct sl_str){NULL, 0};
+    else
         BAD(r, NULL, "private_key", "expected `private_key` and `client_email`, or `bearer_token`");
 }
 

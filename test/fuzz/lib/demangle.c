@@ -1,4 +1,6 @@
-/* Demangling: the first byte chooses the language. */
+/* Demangling: the first byte chooses the language. A name that is not understood must leave the output as it was. */
+#include <stdlib.h>
+
 #include "demangle/demangle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -8,8 +10,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_buf out = {0};
     if (size) {
         struct sl_str name = {(const char *)data + 1, size - 1};
-        sl_demangle(name, (enum sl_language)(data[0] % (SL_LANG_FSHARP + 1)), &out);
-        sl_demangle_full(name, &out);
+        bool good = sl_demangle(name, (enum sl_language)(data[0] % (SL_LANG_FSHARP + 1)), &out);
+        if (!good && out.size)
+            abort();
+        size_t before = out.size;
+        if (!sl_demangle_full(name, &out) && out.size != before)
+            abort();
     }
     sl_buf_free(&out);
     return 0;

@@ -206,6 +206,7 @@ static void lists(void **state)
     struct outcome o;
     parse_good(&o, "bind: unix:/run/s\nsentry_source_hosts: [sentry.io, '*.sentry.io']\n"
                    "deny_list_never_block_hosts: ~\nallowed_reserved_networks: []\n"
+                   "file_ptr: {roots: [/srv, /mnt/x], unc_map: {'\\\\host\\share': /mnt/x, '//other/s': /srv}}\n"
                    "http: {trusted_proxies: [10.0.0.0/8, unix, 'fd00::/8', 1.2.3.4], allowed_hosts: [a.b, 5]}\n");
     assert_int_equal(o.config->bind_count, 1);
     assert_string_equal(o.config->bind[0], "unix:/run/s");
@@ -213,6 +214,10 @@ static void lists(void **state)
     assert_true(sl_str_equal(o.config->sentry_source_hosts[1], SL_STR("*.sentry.io")));
     assert_int_equal(o.config->deny_list_never_block_host_count, 0);
     assert_int_equal(o.config->allowed_reserved_network_count, 0);
+    assert_int_equal(o.config->file_ptr_root_count, 2);
+    assert_int_equal(o.config->file_ptr_unc_map_count, 2);
+    assert_true(sl_str_equal(o.config->file_ptr_unc_map[0].prefix, SL_STR("\\\\host\\share")));
+    assert_true(sl_str_equal(o.config->file_ptr_unc_map[1].directory, SL_STR("/srv")));
     assert_int_equal(o.config->http.trusted_proxy_count, 4);
     assert_string_equal(o.config->http.allowed_hosts[1], "5");
     outcome_free(&o);

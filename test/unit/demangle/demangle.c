@@ -1,4 +1,4 @@
-/* Readable names: the style of crash reports, detection, and names that are left alone. */
+/* Readable names: the style of C++ in crash reports, detection, and names that are left alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,14 +32,55 @@ static void itanium(void **state)
            "(anonymous namespace)::hello()::$_0::operator()() const");
     expect("_Z3MinIiiEDTqultfp_fp0_cl7forwardIT_Efp_Ecl7forwardIT0_Efp0_EEOS0_OS1_", SL_LANG_UNKNOWN,
            "Min<int, int>(int&&, int&&)");
-    expect("_Z3foov$0123456789abcdef0123456789ABCDEF", SL_LANG_CPP, "foo()");
-    expect("_Z3foov.isra.0", SL_LANG_CPP, "foo() [clone .isra.0]");
     expect("_ZN7content11ContentMainERKNS_17ContentMainParamsE", SL_LANG_UNKNOWN,
            "content::ContentMain(content::ContentMainParams const&)");
+    expect("_ZL29SupportsTextureSampleCountMTLPU19objcproto9MTLDevice11objc_objectm", SL_LANG_OBJCPP,
+           "SupportsTextureSampleCountMTL(objc_object objcproto9MTLDevice*, unsigned long)");
+    expect(
+        "___ZN19URLConnectionClient33_clientInterface_cancelConnectionEP16dispatch_queue_sU13block_pointerFvvE_block_"
+        "invoke14",
+        SL_LANG_UNKNOWN,
+        "invocation function for block in URLConnectionClient::_clientInterface_cancelConnection(dispatch_queue_s*, "
+        "void () block_pointer)");
+    expect("_Z3foov$0123456789abcdef0123456789ABCDEF", SL_LANG_CPP, "foo()");
+    expect("_Z3foov$0123456789abcdef0123456789ABCDE", SL_LANG_CPP, NULL);
     expect("a", SL_LANG_CPP, NULL);
     expect("_Z", SL_LANG_CPP, NULL);
+    expect("_____Z3foov", SL_LANG_CPP, NULL);
     expect("invalid", SL_LANG_OBJCPP, NULL);
     expect("_ZN12_GLOBAL__N_15startEv", SL_LANG_C, NULL);
+}
+
+static void itanium_style(void **state)
+{
+    (void)state;
+    expect("_Z1fSt6vectorIS_IiSaIiEESaIS1_EE", SL_LANG_CPP,
+           "f(std::vector<std::vector<int, std::allocator<int> >, std::allocator<std::vector<int, std::allocator<int> "
+           "> > >)");
+    expect("_Z1gRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE", SL_LANG_CPP,
+           "g(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)");
+    expect("_Z1fILi5ELl12ELln3ELj4ELm6ELx7ELy8ELb1ELc97EL1E2EEvPj", SL_LANG_CPP,
+           "f<5, (long)12, (long)-3, (unsigned int)4, (unsigned long)6, (long long)7, (unsigned long long)8, true, "
+           "(char)97, (E)2>(unsigned int*)");
+    expect("_Z1fILDn0EEvv", SL_LANG_CPP, "f<nullptr>()");
+    expect("_Z1hIXadL_Z1fIiEvT_EEEvv", SL_LANG_CPP, "h<&f<int>(int)>()");
+    expect("_ZZ4mainENKUliE_clEi", SL_LANG_CPP, "main::{lambda(int)#1}::operator()(int) const");
+    expect("_ZZ1fIiEvT_ENKUlvE0_clEv", SL_LANG_CPP, "f<int>(int)::{lambda()#2}::operator()() const");
+    expect("_ZNK1AUt0_1fEv", SL_LANG_CPP, "A::{unnamed type#2}::f() const");
+    expect("_ZlsIiEvT_", SL_LANG_CPP, "operator<< <int>(int)");
+    expect("_Z3foov.isra.0", SL_LANG_CPP, "foo() [clone .isra.0]");
+    expect("_Z3foov.constprop.0.isra.2.cold", SL_LANG_CPP, "foo() [clone .constprop.0] [clone .isra.2] [clone .cold]");
+    expect("_ZN29_GLOBAL__N__foo.cpp_12345678_3barEv", SL_LANG_CPP, "(anonymous namespace)::bar()");
+    expect("_ZNSt8ios_base7failureB5cxx11D0Ev", SL_LANG_CPP, "std::ios_base::failure[abi:cxx11]::~failure()");
+    expect(
+        "_ZNK4llvm5MachO6TargetcvNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEv", SL_LANG_CPP,
+        "llvm::MachO::Target::operator std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> "
+        ">() const");
+    struct sl_buf out = {0};
+    assert_true(sl_demangle_full(SL_STR("_Z1fILl12EEiv"), &out));
+    sl_buf_u8(&out, 0);
+    assert_string_equal((char *)out.data, "int f<12l>()");
+    sl_buf_free(&out);
 }
 
 static void microsoft(void **state)
@@ -50,18 +91,19 @@ static void microsoft(void **state)
     expect("??9@YA_NAEBVGURL@@0@Z", SL_LANG_UNKNOWN, "operator!=(GURL const&, GURL const&)");
     expect("??_GAtomSandboxedRenderFrameObserver@?A0x77c58568@atom@@UEAAPEAXI@Z", SL_LANG_UNKNOWN,
            "atom::`anonymous namespace'::AtomSandboxedRenderFrameObserver::`scalar deleting destructor'(unsigned int)");
+    expect("@?f@@YAXXZ", SL_LANG_UNKNOWN, "f(void)");
+    expect("?g@A@@QEBAHXZ", SL_LANG_UNKNOWN, "A::g(void) const");
+    expect("??R<lambda_1>@@QEBAXXZ", SL_LANG_UNKNOWN, "<lambda_1>::operator()(void) const");
+    expect("??$f@HH@@YAXHH@Z", SL_LANG_UNKNOWN, "f<int, int>(int, int)");
+    expect("?f@@YAXP6AXH@Z@Z", SL_LANG_UNKNOWN, "f(void (*)(int))");
+    expect("?f@@YAXP8A@@EAAXH@Z@Z", SL_LANG_UNKNOWN, "f(void (A::*)(int))");
+    expect("?f@@YAXPEAPEAX$$QEAVA@@@Z", SL_LANG_UNKNOWN, "f(void**, A&&)");
+    expect("?catch$0@?0??f@@YAXXZ@4HA", SL_LANG_UNKNOWN, "`f(void)'::`1'::catch$0");
+    expect("?x@?1??f@A@@SAHXZ@4HA", SL_LANG_UNKNOWN, "`A::f(void)'::`2'::x");
+    expect("?x@?1???BA@@QEAAHXZ@4HA", SL_LANG_UNKNOWN, "`A::operator int(void)'::`2'::x");
+    expect("??__Ex@@YAXXZ", SL_LANG_UNKNOWN, "`dynamic initializer for 'x''(void)");
     expect("??@8ba8d245c9eca390356129098dbe9f73@", SL_LANG_UNKNOWN, "??@8ba8d245c9eca390356129098dbe9f73@");
-}
-
-static void rust(void **state)
-{
-    (void)state;
-    expect("__ZN3std2io4Read11read_to_end17hb85a0f6802e14499E", SL_LANG_UNKNOWN, "std::io::Read::read_to_end");
-    expect("_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
-           SL_LANG_UNKNOWN, "<Test + 'static as foo::Bar<Test>>::bar");
-    expect("_ZN3foo17h05af221e174051e9E.llvm.1234", SL_LANG_RUST, "foo");
-    expect("_RNvCskwGfYPst2Cb_3foo16example_function", SL_LANG_UNKNOWN, "foo::example_function");
-    assert_int_equal(sl_demangle_detect(SL_STR("_ZN7content11ContentMainERKNS_17ContentMainParamsE")), SL_LANG_CPP);
+    expect("?", SL_LANG_UNKNOWN, NULL);
 }
 
 static void others(void **state)
@@ -69,9 +111,48 @@ static void others(void **state)
     (void)state;
     expect("+[Foo bar:blub:]", SL_LANG_UNKNOWN, "+[Foo bar:blub:]");
     expect("-[Foo bar]", SL_LANG_OBJCPP, "-[Foo bar]");
+    expect("_Z3foov", SL_LANG_OBJCPP, "foo()");
     expect("main", SL_LANG_UNKNOWN, NULL);
     expect("main", SL_LANG_GO, NULL);
-    assert_int_equal(sl_demangle_detect(SL_STR("$s4main3fooyyF")), SL_LANG_SWIFT);
+    expect("_ZN3foo17h05af221e174051e9E", SL_LANG_CPP, "foo::h05af221e174051e9");
+    expect("_Z3foov", SL_LANG_RUST, NULL);
+    expect("_Z3foov", SL_LANG_SWIFT, NULL);
+    expect("$s4main1fyyF", SL_LANG_CPP, NULL);
+    expect("", SL_LANG_UNKNOWN, NULL);
+}
+
+static void detection(void **state)
+{
+    static const struct {
+        const char *name;
+        enum sl_language language;
+    } names[] = {
+        {"_Z1hic", SL_LANG_CPP},
+        {"____Z1hic", SL_LANG_CPP},
+        {"_____Z1hic", SL_LANG_UNKNOWN},
+        {"?h@@YAXH@Z", SL_LANG_CPP},
+        {"@?h@@YAXH@Z", SL_LANG_CPP},
+        {"_ZN7content11ContentMainERKNS_17ContentMainParamsE", SL_LANG_CPP},
+        {"__ZN3std2io4Read11read_to_end17hb85a0f6802e14499E", SL_LANG_RUST},
+        {"_RNvNtCs1234_7mycrate3foo3bar", SL_LANG_RUST},
+        {"_RTLEnterCriticalSection", SL_LANG_UNKNOWN},
+        {"_T08mangling3barSiyKF", SL_LANG_SWIFT},
+        {"$S8mangling6curry1yyF", SL_LANG_SWIFT},
+        {"_$S8mangling6curry1yyF", SL_LANG_SWIFT},
+        {"$s8mangling6curry1yyF", SL_LANG_SWIFT},
+        {"_$s8mangling6curry1yyF", SL_LANG_SWIFT},
+        {"$e8mangling6curry1yyF", SL_LANG_SWIFT},
+        {"@__swiftmacro_1a", SL_LANG_SWIFT},
+        {"+[Foo bar:blub:]", SL_LANG_OBJC},
+        {"-[Foo bar:blub:]", SL_LANG_OBJC},
+        {"-[Foo bar", SL_LANG_UNKNOWN},
+        {"xxxxxxxxxxx", SL_LANG_UNKNOWN},
+        {"_", SL_LANG_UNKNOWN},
+        {"", SL_LANG_UNKNOWN},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(sl_demangle_detect(sl_str(names[i].name)), names[i].language);
 }
 
 /* Names made to nest deeply or to expand without bound end quickly, without a result. */
@@ -106,8 +187,8 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(itanium), cmocka_unit_test(microsoft), cmocka_unit_test(rust),
-        cmocka_unit_test(others),  cmocka_unit_test(hostile),
+        cmocka_unit_test(itanium), cmocka_unit_test(itanium_style), cmocka_unit_test(microsoft),
+        cmocka_unit_test(others),  cmocka_unit_test(detection),     cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

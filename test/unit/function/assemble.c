@@ -49,6 +49,24 @@ static void parents_get_call_lines(void **state)
     expect_line(&f.inlinees[1], 0, 0x30, 0x10, CHILD2_C, 1);
 }
 
+static void inlinees_behind_the_function_are_dropped(void **state)
+{
+    (void)state;
+    static const struct sl_flat_inlinee inlinees[] = {
+        {.address = 0x10, .size = 0x8, .depth = 0, .call_line = 1},
+        {.address = 0x30, .size = 0x8, .depth = 0, .call_line = 2}, /* behind the end */
+        {.address = 0x32, .size = 0x2, .depth = 1, .call_line = 3},
+    };
+    static const struct sl_line lines[] = {{0x10, 0x8, 0, 7}, {0x18, 0x8, 0, 8}, {0x30, 0x8, 0, 9}};
+    struct sl_function f = assemble(0x10, 0x10, inlinees, 3, lines, 3);
+    assert_int_equal(f.inlinee_count, 1);
+    assert_int_equal(f.inlinees[0].inlinee_count, 0);
+    assert_int_equal(f.line_count, 2);
+    expect_line(&f, 0, 0x10, 0x8, 0, 1);
+    expect_line(&f, 1, 0x18, 0x8, 0, 8);
+    expect_line(&f.inlinees[0], 0, 0x10, 0x8, 0, 7);
+}
+
 static void overlapping_siblings_are_cut(void **state)
 {
     (void)state;
@@ -111,11 +129,9 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parents_get_call_lines),
-        cmocka_unit_test(overlapping_siblings_are_cut),
-        cmocka_unit_test(children_are_cut_at_their_parents_end),
-        cmocka_unit_test(lines_outside_are_dropped),
-        cmocka_unit_test(hostile_lists_end),
+        cmocka_unit_test(parents_get_call_lines),       cmocka_unit_test(inlinees_behind_the_function_are_dropped),
+        cmocka_unit_test(overlapping_siblings_are_cut), cmocka_unit_test(children_are_cut_at_their_parents_end),
+        cmocka_unit_test(lines_outside_are_dropped),    cmocka_unit_test(hostile_lists_end),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
 }

@@ -32,11 +32,11 @@ static void fill(struct stored *files, size_t count)
         files[i].fetched = 0;
 }
 
-enum sl_code origin_list(const struct source *source, struct sl_str scope, const struct object_id *id,
-                         const enum file_type *types, size_t type_count, struct sl_arena *arena,
-                         struct remote_file **files, size_t *count, struct sl_error *error)
+enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
+                         size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
+                         struct sl_error *error)
 {
-    (void)scope, (void)id;
+    (void)id;
     *count = 0;
     types_asked_count = type_count;
     for (size_t i = 0; i < type_count; i++)
@@ -48,8 +48,13 @@ enum sl_code origin_list(const struct source *source, struct sl_str scope, const
         for (size_t i = 0; i < shelf_count; i++)
             if (shelf[i].type == types[t] && sl_str_equal(sl_str(shelf[i].source), source->id))
                 (*files)[(*count)++] =
-                    (struct remote_file){source, types[t], sl_str(shelf[i].uri), sl_str(shelf[i].uri),
-                                         source->requires_checksum ? SL_STR("SHA256:00") : SL_STR("")};
+                    (struct remote_file){.source = source,
+                                         .type = types[t],
+                                         .path = sl_str(shelf[i].uri),
+                                         .location = sl_str(shelf[i].uri),
+                                         .uri = sl_str(shelf[i].uri),
+                                         .checksum = source->requires_checksum ? SL_STR("SHA256:00") : SL_STR(""),
+                                         .pointer = sl_str_ends(sl_str(shelf[i].uri), SL_STR("/file.ptr"))};
     return SL_OK;
 }
 

@@ -1,0 +1,34 @@
+#include "demangle/swift.h"
+
+#include "demangle/swift_tree.h"
+#include "demangle/text.h"
+
+enum { MAX_MEMORY = 4 << 20 };
+
+static struct node *read_symbol(struct reader *r, bool old)
+{
+    r->stack = node_new(r, N_LIST);
+    r->substitutions = node_new(r, N_LIST);
+    if (!r->stack || !r->substitutions)
+        return NULL;
+    return old ? swift_read_old(r) : swift_read(r);
+}
+
+bool swift_demangle(struct sl_str name, bool returns, struct sl_buf *out, size_t limit)
+{
+    static const char *const prefixes[] = {"$s", "_$s", "$S", "_$S", "$e", "_$e", "@__swiftmacro_", "_T0", "_T"};
+    enum { FIRST_LABELS_IN_TYPES = 7, FIRST_OLD = 8, COUNT };
+    size_t prefix = 0;
+    while (prefix < COUNT && !sl_str_starts(name, sl_str(prefixes[prefix])))
+        prefix++;
+    if (prefix == COUNT || !text_is_plain(name))
+        return false;
+    size_t skip = strlen(prefixes[prefix]);
+    struct reader r = {.text = {name.data + skip, name.size - skip},
+                       .labels_in_types = prefix >= FIRST_LABELS_IN_TYPES};
+    sl_arena_init(&r.arena, MAX_MEMORY);
+    const struct node *symbol = read_symbol(&r, prefix >= FIRST_OLD);
+    bool good = symbol && swift_print(symbol, returns, out, limit);
+    sl_arena_free(&r.arena);
+    return good;
+}

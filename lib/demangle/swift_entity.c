@@ -1,0 +1,256 @@
+/* Declarations of the current Swift mangling, and the pieces of code that belong to them. */
+#include "demangle/swift_tree.h"
+
+/* ---- labels ---- */
+
+/* Swift 4.0 wrote the labels into the tuple of parameters. */
+static struct node *labels_of_tuple(struct reader *r, const struct node *tuple)
+{
+    struct node *labels = node_new(r, N_LABELS);
+    bool any = false;
+    for (uint32_t i = 0; tuple->kind == N_TUPLE && i < tuple->count; i++) {
+        struct sl_str label = tuple->children[i]->text;
+        any |= label.size > 0;
+        labels = node_add(r, labels, node_text(r, label.size ? N_IDENTIFIER : N_FIRST_ELEMENT, label));
+    }
+    return any ? labels : node_new(r, N_LABELS);
+}
+
+/* Pops the labels of a declaration of `type`; NULL when it has none. */
+static struct node *pop_labels(struct reader *r, const struct node *type)
+{
+    const struct node *tuple = type_parameter_tuple(type);
+    if (!r->labels_in_types && reader_pop_kind(r, N_EMPTY_LIST))
+        return node_new(r, N_LABELS);
+    if (!tuple || (tuple->kind == N_TUPLE && !tuple->count))
+        return NULL;
+    if (r->labels_in_types)
+        return labels_of_tuple(r, tuple);
+    struct node *labels = node_new(r, N_LABELS);
+    bool any = false;
+    for (uint32_t i = 0; labels && i < (tuple->kind == N_TUPLE ? tuple->count : 1); i++) {
+        struct node *label = reader_pop_kind(r, N_IDENTIFIER);
+        any |= label != NULL;
+        labels = node_add(r, labels, label ? label : reader_pop_kind(r, N_FIRST_ELEMENT));
+    }
+    return any ? node_reverse(labels, 0) : labels ? node_new(r, N_LABELS) : NULL;
+}
+
+/* A list of labels that is left out altogether must not eat the declaration's own name. */
+static struct node *declaration(struct reader *r, enum node_kind kind, struct node *type)
+{
+    uint32_t before = r->stack->count;
+    struct node *labels = pop_labels(r, type), *name = reader_pop_name(r);
+    if (!name) {
+        r->stack->count = before;
+        labels = NULL;
+        name = reader_pop_name(r);
+    }
+    return name && type ? node_entity(r, kind, reader_pop_context(r), name, labels, type) : NULL;
+}
+
+static struct node *with_signature(struct reader *r, struct node *signature, struct node *type)
+{
+    return signature && type ? node_pair(r, N_GENERIC_TYPE, signature, type) : type;
+}
+
+/* ---- declarations ---- */
+
+struct node *entity_nominal(struct reader *r, enum node_kind kind)
+{
+    struct node *name = reader_pop_name(r);
+    return name ? reader_substitutable(r, node_entity(r, kind, reader_pop_context(r), name, NULL, NULL)) : NULL;
+}
+
+struct node *entity_extension(struct reader *r)
+{
+    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    if (!reader_pop_module(r))
+        return NULL;
+    return node_put(r, node_of(r, N_EXTENSION, reader_pop_nominal(r)), signature);
+}
+
+struct node *entity_function(struct reader *r)
+{
+    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    return declaration(r, N_FUNCTION, with_signature(r, signature, type_function(r, "")));
+}
+
+static const struct {
+    const char *code, *text;
+} accessors[] = {
+    {"m", "materializeForSet"},
+    {"s", "setter"},
+    {"g", "getter"},
+    {"G", "getter"}, /* of a global variable */
+    {"w", "willset"},
+    {"W", "didset"},
+    {"r", "read"},
+    {"M", "modify"},
+    {"i", "init"},
+    {"x", "yielding_mutate"},
+    {"y", "yielding_borrow"},
+    {"b", "borrow"},
+    {"z", "mutate"},
+    {"aO", "owningMutableAddressor"},
+    {"ao", "nativeOwningMutableAddressor"},
+    {"ap", "nativePinningMutableAddressor"},
+    {"au", "unsafeMutableAddressor"},
+    {"lO", "owningAddressor"},
+    {"lo", "nativeOwningAddressor"},
+    {"lp", "nativePinningAddressor"},
+    {"lu", "unsafeAddressor"},
+};
+
+/* `p` stands for the storage itself. */
+static struct node *accessor(struct reader *r, struct node *storage)
+{
+    if (reader_eat(r, 'p'))
+        return storage;
+    for (size_t i = 0; i < sizeof accessors / sizeof *accessors; i++)
+        if (reader_eat_text(r, accessors[i].code))
+            return node_add(r, node_say(r, N_ACCESSOR, accessors[i].text), storage);
+    return NULL;
+}
+
+struct node *entity_variable(struct reader *r)
+{
+    return accessor(r, declaration(r, N_VARIABLE, reader_pop_type(r)));
+}
+
+struct node *entity_subscript(struct reader *r)
+{
+    reader_pop_kind(r, N_PRIVATE_NAME);
+    struct node *type = reader_pop_type(r), *labels = pop_labels(r, type);
+    return type ? accessor(r, node_entity(r, N_SUBSCRIPT, reader_pop_context(r), NULL, labels, type)) : NULL;
+}
+
+/* A type as such, as the debugger writes it; a function's labels may stand before it. */
+struct node *entity_type_mangling(struct reader *r)
+{
+    struct node *type = reader_pop_type(r), *labels = pop_labels(r, type);
+    return node_add(r, node_put(r, node_new(r, N_TYPE_MANGLING), labels), type);
+}
+
+/* ---- pieces of code ---- */
+
+static struct node *initializer(struct reader *r, bool allocating)
+{
+    reader_pop_kind(r, N_PRIVATE_NAME);
+    struct node *type = reader_pop_type(r), *labels = pop_labels(r, type);
+    struct node *init = type ? node_entity(r, N_INIT, reader_pop_context(r), NULL, labels, type) : NULL;
+    if (init)
+        init->index = allocating;
+    return init;
+}
+
+static struct node *closure(struct reader *r, const char *text)
+{
+    uint32_t number;
+    if (!reader_index(r, &number))
+        return NULL;
+    struct node *type = reader_pop_type(r);
+    struct node *closure = type ? node_entity(r, N_CLOSURE, reader_pop_context(r), NULL, NULL, type) : NULL;
+    if (closure) {
+        closure->text = sl_str(text);
+        closure->index = number;
+    }
+    return closure;
+}
+
+static struct node *part(struct reader *r, enum node_kind kind, const char *text, uint32_t number)
+{
+    struct node *node = node_entity(r, kind, reader_pop_context(r), NULL, NULL, NULL);
+    if (node) {
+        node->text = sl_str(text);
+        node->index = number;
+    }
+    return node;
+}
+
+/* ---- macros ---- */
+
+static const struct {
+    char code;
+    bool attached;
+    const char *text;
+} expansions[] = {
+    {'f', false, "freestanding macro expansion #"},
+    {'u', false, "unique name #"},
+    {'a', true, "accessor macro @"},
+    {'r', true, "member attribute macro @"},
+    {'m', true, "member macro @"},
+    {'p', true, "peer macro @"},
+    {'c', true, "conformance macro @"},
+    {'e', true, "extension macro @"},
+    {'q', true, "preamble macro @"},
+    {'b', true, "body macro @"},
+};
+
+/* Where a macro is used outside of any declaration: `X` line column, behind the module and the file. */
+static struct node *macro_site(struct reader *r)
+{
+    uint32_t line, column;
+    if (!reader_index(r, &line) || !reader_index(r, &column))
+        return NULL;
+    struct node *file = reader_pop_kind(r, N_IDENTIFIER), *module = reader_pop_module(r);
+    if (!file || !module)
+        return NULL;
+    struct node *site =
+        node_format(r, N_ANONYMOUS, "file " SL_STR_FMT " line %u column %u", SL_STR_ARG(file->text), line, column);
+    return node_put(r, site, module);
+}
+
+static struct node *macro_expansion(struct reader *r)
+{
+    size_t kind = 0;
+    if (reader_eat(r, 'X'))
+        return macro_site(r);
+    while (kind < sizeof expansions / sizeof *expansions && !reader_eat(r, expansions[kind].code))
+        kind++;
+    if (kind == sizeof expansions / sizeof *expansions)
+        return NULL;
+    struct node *macro = reader_pop_kind(r, N_IDENTIFIER), *name = macro;
+    if (expansions[kind].attached)
+        name = reader_pop_name(r);
+    else
+        reader_pop_kind(r, N_PRIVATE_NAME);
+    struct node *context = reader_pop_context(r);
+    uint32_t number;
+    if (!macro || !name || !context || !reader_index(r, &number))
+        return NULL;
+    struct node *expansion = expansions[kind].attached ? node_format(r, N_EXPANSION, "%s" SL_STR_FMT " expansion #",
+                                                                     expansions[kind].text, SL_STR_ARG(macro->text))
+                                                       : node_say(r, N_EXPANSION, expansions[kind].text);
+    if (expansion)
+        expansion->index = number;
+    return node_add(r, node_add(r, expansion, context), name);
+}
+
+struct node *entity_part(struct reader *r)
+{
+    uint32_t number;
+    struct node *signature;
+    switch (reader_next(r)) {
+    case 'A': return reader_index(r, &number) ? part(r, N_PART_OF, "default argument ", number) : NULL;
+    case 'C': return initializer(r, true);
+    case 'c': return initializer(r, false);
+    case 'D': return part(r, N_DEINIT, "__deallocating_deinit", 1);
+    case 'Z': return part(r, N_DEINIT, "__isolated_deallocating_deinit", 1);
+    case 'd': return part(r, N_DEINIT, "deinit", 0);
+    case 'E': return part(r, N_DEINIT, "__ivar_destroyer", 0);
+    case 'e': return part(r, N_DEINIT, "__ivar_initializer", 0);
+    case 'F': return part(r, N_PART_OF, "property wrapped field init accessor", NO_INDEX);
+    case 'i': return part(r, N_PART_OF, "variable initialization expression", NO_INDEX);
+    case 'M': return macro_expansion(r);
+    case 'm':
+        signature = reader_pop_kind(r, N_SIGNATURE);
+        return declaration(r, N_MACRO, with_signature(r, signature, reader_pop_type(r)));
+    case 'P': return part(r, N_PART_OF, "property wrapper backing initializer", NO_INDEX);
+    case 'p': return declaration(r, N_VARIABLE, reader_pop_type(r)); /* a generic parameter */
+    case 'U': return closure(r, "closure #");
+    case 'u': return closure(r, "implicit closure #");
+    case 'W': return part(r, N_PART_OF, "property wrapper init from projected value", NO_INDEX);
+    default: return NULL;
+    }
+}

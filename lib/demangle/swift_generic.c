@@ -1,0 +1,311 @@
+/* Generics of the current Swift mangling: parameters, associated types, signatures, conformances, bound types. */
+#include "demangle/swift_tree.h"
+
+enum { MAX_LEVELS = 64 };
+
+/* ---- parameters and associated types ---- */
+
+struct node *generic_parameter(struct reader *r)
+{
+    uint32_t depth, index;
+    if (reader_eat(r, 'd'))
+        return reader_index(r, &depth) && reader_index(r, &index) ? node_parameter(r, depth + 1, index) : NULL;
+    if (reader_eat(r, 'z'))
+        return node_parameter(r, 0, 0);
+    if (reader_eat(r, 's'))
+        return node_new(r, N_SELF);
+    return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
+}
+
+struct node *generic_name(struct reader *r)
+{
+    struct node *protocol = NULL;
+    if (node_is_type(reader_top(r)) && !(protocol = reader_pop_kind(r, N_PROTOCOL)))
+        return NULL;
+    struct node *name = reader_pop_kind(r, N_IDENTIFIER);
+    return name ? node_put(r, node_of(r, N_ASSOCIATED_NAME, name), protocol) : NULL;
+}
+
+/* The names of a chain as an N_LIST, outermost last. */
+static struct node *pop_names(struct reader *r)
+{
+    struct node *names = node_new(r, N_LIST);
+    for (bool first = false; names && !first;) {
+        first = reader_pop_kind(r, N_FIRST_ELEMENT);
+        names = node_add(r, names, generic_name(r));
+    }
+    return names;
+}
+
+struct node *generic_names(struct reader *r)
+{
+    struct node *names = pop_names(r), *path = node_child(names, names ? names->count - 1 : 0);
+    for (uint32_t i = names ? names->count - 1 : 0; i; i--)
+        path = node_pair(r, N_MEMBER, path, names->children[i - 1]);
+    return path;
+}
+
+/* `base` NULL: it is on the stack. */
+struct node *generic_member(struct reader *r, struct node *base)
+{
+    struct node *name = generic_name(r);
+    return name ? node_pair(r, N_MEMBER, base ? base : reader_pop_type(r), name) : NULL;
+}
+
+struct node *generic_path(struct reader *r, struct node *base)
+{
+    struct node *names = pop_names(r), *type = names && !base ? reader_pop_type(r) : base;
+    for (uint32_t i = names ? names->count : 0; i; i--)
+        type = node_pair(r, N_MEMBER, type, names->children[i - 1]);
+    return names ? type : NULL;
+}
+
+/* ---- requirements ---- */
+
+enum relation { CONFORMS, INHERITS, SAME, SAME_SHAPE, LAYOUT, INVERSE };
+enum subject { PARAMETER, MEMBER, PATH, ON_STACK };
+
+/* What a requirement says, by the letter behind `R`; any other one begins the parameter that conforms to a protocol. */
+static const struct {
+    char letter;
+    enum relation relation;
+    enum subject subject;
+} requirements[] = {
+    {'p', CONFORMS, MEMBER}, {'P', CONFORMS, PATH}, {'Q', CONFORMS, ON_STACK}, {'b', INHERITS, PARAMETER},
+    {'c', INHERITS, MEMBER}, {'C', INHERITS, PATH}, {'B', INHERITS, ON_STACK}, {'s', SAME, PARAMETER},
+    {'t', SAME, MEMBER},     {'T', SAME, PATH},     {'S', SAME, ON_STACK},     {'l', LAYOUT, PARAMETER},
+    {'m', LAYOUT, MEMBER},   {'M', LAYOUT, PATH},   {'L', LAYOUT, ON_STACK},   {'i', INVERSE, PARAMETER},
+    {'j', INVERSE, MEMBER},  {'J', INVERSE, PATH},  {'I', INVERSE, ON_STACK},  {'h', SAME_SHAPE, PARAMETER},
+};
+
+static const struct {
+    char letter;
+    int numbers;
+    const char *name;
+} layouts[] = {
+    {'A', 0, "AnyReference"},
+    {'B', 0, "_BridgeObject"},
+    {'C', 0, "AnyObject"},
+    {'D', 0, "_NativeClass"},
+    {'E', 2, "_Trivial"},
+    {'M', 2, "_TrivialAtMost"},
+    {'N', 0, "_NativeRefCountedObject"},
+    {'R', 0, "_RefCountedObject"},
+    {'S', 1, "_TrivialStride"},
+    {'T', 0, "_Trivial"},
+    {'U', 0, "_UnknownLayout"},
+    {'e', 1, "_Trivial"},
+    {'m', 1, "_TrivialAtMost"},
+};
+
+static struct node *layout(struct reader *r)
+{
+    uint32_t number;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        if (!reader_eat(r, layouts[i].letter))
+            continue;
+        for (int n = 0; n < layouts[i].numbers; n++)
+            if (!reader_index(r, &number))
+                return NULL;
+        return node_say(r, N_LITERAL, layouts[i].name);
+    }
+    return NULL;
+}
+
+static struct node *read_subject(struct reader *r, enum subject kind)
+{
+    struct node *base = kind == ON_STACK ? reader_pop_type(r) : generic_parameter(r);
+    if (!base || kind == PARAMETER || kind == ON_STACK)
+        return base;
+    return reader_substitutable(r, kind == MEMBER ? generic_member(r, base) : generic_path(r, base));
+}
+
+static struct node *requirement(struct reader *r, enum relation relation, enum subject kind)
+{
+    uint32_t bit = 0;
+    if (relation == INVERSE && !reader_index(r, &bit))
+        return NULL;
+    struct node *subject = read_subject(r, kind), *object = NULL;
+    if (!subject)
+        return NULL;
+    switch (relation) {
+    case CONFORMS: object = reader_pop_protocol(r); break;
+    case LAYOUT: object = layout(r); break;
+    case INVERSE: object = node_say(r, N_LITERAL, bit ? "~Escapable" : "~Copyable"); break;
+    default: object = reader_pop_type(r);
+    }
+    const char *text = relation == SAME ? " == " : relation == SAME_SHAPE ? ".shape == " : ": ";
+    return node_add(r, node_add(r, node_say(r, N_REQUIREMENT, text), subject), object);
+}
+
+struct node *generic_requirement(struct reader *r)
+{
+    struct node *type;
+    if (reader_eat(r, 'v'))
+        return node_of(r, N_PACK_MARKER, generic_parameter(r));
+    if (reader_eat(r, 'V')) {
+        type = reader_pop_type(r);
+        return type ? node_pair(r, N_VALUE_MARKER, generic_parameter(r), type) : NULL;
+    }
+    for (size_t i = 0; i < sizeof requirements / sizeof *requirements; i++)
+        if (reader_eat(r, requirements[i].letter))
+            return requirement(r, requirements[i].relation, requirements[i].subject);
+    return requirement(r, CONFORMS, PARAMETER);
+}
+
+static struct node *pop_clause(struct reader *r)
+{
+    const struct node *top = reader_top(r);
+    bool clause = top && (top->kind == N_REQUIREMENT || top->kind == N_PACK_MARKER || top->kind == N_VALUE_MARKER);
+    return clause ? reader_pop(r) : NULL;
+}
+
+struct node *generic_signature(struct reader *r, bool counts)
+{
+    struct node *signature = node_new(r, N_SIGNATURE), *clause;
+    if (!counts)
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, 1));
+    while (counts && signature && !reader_eat(r, 'l')) {
+        uint32_t count = 0;
+        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
+            return NULL;
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, count));
+    }
+    uint32_t levels = signature ? signature->count : 0;
+    while ((clause = pop_clause(r)))
+        signature = node_add(r, signature, clause);
+    return node_reverse(signature, levels);
+}
+
+/* ---- conformances ---- */
+
+struct node *generic_conformance(struct reader *r)
+{
+    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    if (!reader_pop_module(r) || !reader_pop_protocol(r))
+        return NULL;
+    struct node *type = reader_pop_type(r);
+    return type && signature ? node_pair(r, N_GENERIC_TYPE, signature, type) : type;
+}
+
+struct node *generic_proof(struct reader *r)
+{
+    return reader_pop_kind(r, N_CONFORMANCE);
+}
+
+static bool pop_proofs(struct reader *r)
+{
+    if (reader_pop_kind(r, N_EMPTY_LIST))
+        return true;
+    for (bool first = false; !first;) {
+        first = reader_pop_kind(r, N_FIRST_ELEMENT);
+        if (!generic_proof(r))
+            return false;
+    }
+    return true;
+}
+
+static bool pop_proof_reference(struct reader *r)
+{
+    return reader_pop_kind(r, N_CONFORMANCE_REF) || (reader_pop_module(r) && reader_pop_protocol(r));
+}
+
+/* Whether the operands of the proof `c` are well-formed; they are not shown. */
+static bool pop_proof(struct reader *r, char c)
+{
+    uint32_t index;
+    switch (c) {
+    case 'A': return reader_index(r, &index) && reader_pop_protocol(r) && reader_pop_type(r) && generic_proof(r);
+    case 'C': return pop_proofs(r) && pop_proof_reference(r) && reader_pop_type(r);
+    case 'D': return reader_index(r, &index) && reader_pop_protocol(r) && reader_pop_type(r);
+    case 'I': return reader_index(r, &index) && reader_pop_protocol(r) && generic_proof(r);
+    case 'O': return reader_pop_type(r) && generic_proof(r);
+    case 'X': return pop_proofs(r);
+    default: return false;
+    }
+}
+
+struct node *generic_proof_operator(struct reader *r, char c)
+{
+    if (c == 'P' || c == 'p')
+        return reader_pop_protocol(r) ? node_new(r, N_CONFORMANCE_REF) : NULL;
+    return pop_proof(r, c) ? node_new(r, N_CONFORMANCE) : NULL;
+}
+
+struct node *generic_retroactive(struct reader *r)
+{
+    uint32_t index;
+    return reader_index(r, &index) && generic_proof(r) ? node_new(r, N_RETROACTIVE) : NULL;
+}
+
+/* ---- bound types ---- */
+
+struct node *generic_arguments(struct reader *r)
+{
+    struct node *lists = node_new(r, N_LIST), *type;
+    while (reader_pop_kind(r, N_RETROACTIVE))
+        ;
+    while (lists && lists->count < MAX_LEVELS) {
+        struct node *list = node_new(r, N_LIST);
+        while (list && (type = reader_pop_type(r)))
+            list = node_add(r, list, type);
+        lists = node_add(r, lists, node_reverse(list, 0));
+        if (reader_pop_kind(r, N_EMPTY_LIST))
+            return lists;
+        if (!reader_pop_kind(r, N_FIRST_ELEMENT))
+            return NULL;
+    }
+    return NULL;
+}
+
+/* Whether a level of arguments belongs to the declaration itself, not to one around it. */
+static bool takes_arguments(const struct node *node)
+{
+    switch (node->kind) {
+    case N_VARIABLE:
+    case N_SUBSCRIPT:
+    case N_CLOSURE:
+    case N_PART_OF:
+    case N_STATIC: return false;
+    default: return true;
+    }
+}
+
+static struct node *bind_parent(struct reader *r, const struct node *node, const struct node *lists, uint32_t from)
+{
+    struct node *parent = generic_bind(r, node_child(node, 0), lists, from), *copy = node_copy(r, node);
+    if (!parent || !copy)
+        return NULL;
+    copy->children[0] = parent;
+    return copy;
+}
+
+/* Recursion ends with the lists: MAX_LEVELS of them, and one more call for each context that takes none of them. */
+struct node *generic_bind(struct reader *r, struct node *nominal, const struct node *lists, uint32_t from)
+{
+    enum { MAX_CONTEXTS = 256 };
+    struct node *result = NULL;
+    if (!nominal || !nominal->count || from >= lists->count || ++r->depth > MAX_CONTEXTS)
+        return NULL;
+    struct node *arguments = lists->children[from];
+    if (nominal->kind == N_EXTENSION || !takes_arguments(nominal)) {
+        result = bind_parent(r, nominal, lists, from);
+    } else {
+        if (from + 1 < lists->count)
+            nominal = bind_parent(r, nominal, lists, from + 1);
+        bool bindable = nominal && (node_is_nominal(nominal) || nominal->kind == N_FUNCTION || nominal->kind == N_INIT);
+        enum node_kind kind = bindable && !node_is_nominal(nominal) ? N_BOUND_FUNCTION : N_BOUND;
+        if (nominal && !arguments->count)
+            result = nominal;
+        else if (bindable)
+            result = node_pair(r, kind, nominal, arguments);
+    }
+    r->depth--;
+    return result;
+}
+
+struct node *generic_bound(struct reader *r)
+{
+    struct node *lists = generic_arguments(r);
+    return lists ? reader_substitutable(r, generic_bind(r, reader_pop_nominal(r), lists, 0)) : NULL;
+}

@@ -1,0 +1,171 @@
+/* Function types as the intermediate language sees them, with the convention of each parameter and result. They stand
+ * in the names of thunks. The node's children are in the order of the text: N_IMPL_ATTRIBUTE, then at most one
+ * N_SIGNATURE, N_IMPL_PARAMETER, N_IMPL_RESULT, and last, for substituted types, an N_LITERAL per part of the phrase
+ * behind. */
+#include "demangle/swift_tree.h"
+
+struct code {
+    char letter;
+    const char *text;
+};
+
+static const struct code isolations[] = {{'A', "@isolated(any) "}, {'N', "@caller_isolated "}, {0, NULL}};
+static const struct code once[] = {{'O', "@called(once) "}, {0, NULL}};
+static const struct code derivatives[] = {
+    {'d', "@differentiable "},
+    {'f', "@differentiable(_forward) "},
+    {'l', "@differentiable(_linear) "},
+    {'r', "@differentiable(reverse) "},
+    {0, NULL},
+};
+static const struct code callees[] = {
+    {'y', "@callee_unowned "},
+    {'g', "@callee_guaranteed "},
+    {'x', "@callee_owned "},
+    {'t', "@convention(thin) "},
+    {0, NULL},
+};
+static const struct code representations[] = {
+    {'B', "@convention(block) "},          {'C', "@convention(c) "},
+    {'J', "@convention(objc_method) "},    {'K', "@convention(closure) "},
+    {'M', "@convention(method) "},         {'V', "@convention(com_method) "},
+    {'W', "@convention(witness_method) "}, {0, NULL},
+};
+static const struct code coroutines[] = {
+    {'A', "@yield_once "}, {'I', "@yield_once_2 "}, {'G', "@yield_many "}, {0, NULL}};
+static const struct code sendable[] = {{'h', "@Sendable "}, {0, NULL}};
+static const struct code async[] = {{'H', "@async "}, {0, NULL}};
+static const struct code parameters[] = {
+    {'X', "@in_cxx "},        {'b', "@inout_aliasable "},
+    {'c', "@in_constant "},   {'e', "@deallocating "},
+    {'g', "@guaranteed "},    {'i', "@in "},
+    {'l', "@inout "},         {'m', "@pack_inout "},
+    {'n', "@in_guaranteed "}, {'p', "@pack_guaranteed "},
+    {'v', "@pack_owned "},    {'x', "@owned "},
+    {'y', "@unowned "},       {0, NULL},
+};
+static const struct code results[] = {
+    {'a', "@autoreleased "},          {'d', "@unowned "}, {'g', "@guaranteed "}, {'k', "@pack_out "},
+    {'l', "@guaranteed_address "},    {'m', "@inout "},   {'o', "@owned "},      {'r', "@out "},
+    {'u', "@unowned_inner_pointer "}, {0, NULL},
+};
+
+/* What follows the convention of a parameter or a result, in this order. */
+static const struct code qualifiers[] = {{'w', "@noDerivative "}, {'T', "sending "}, {'I', ""}, {'L', ""}, {0, NULL}};
+
+static const char *eat_code(struct reader *r, const struct code *codes)
+{
+    for (; codes->letter; codes++)
+        if (reader_eat(r, codes->letter))
+            return codes->text;
+    return NULL;
+}
+
+static struct node *attribute(struct reader *r, struct node *function, const struct code *codes)
+{
+    const char *text = eat_code(r, codes);
+    return text ? node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, text)) : function;
+}
+
+static struct node *representation(struct reader *r, struct node *function)
+{
+    uint32_t size;
+    if (!reader_eat(r, 'z'))
+        return attribute(r, function, representations);
+    function = attribute(r, function, representations);
+    return reader_natural(r, &size) && reader_take(r, size).size ? function : NULL;
+}
+
+/* The convention with what is said before and behind it; the type is added later. NULL: no more of them. */
+static struct node *part(struct reader *r, enum node_kind kind, const char *before, const struct code *codes)
+{
+    const char *convention = eat_code(r, codes);
+    if (!convention)
+        return NULL;
+    const char *said[sizeof qualifiers / sizeof *qualifiers] = {NULL};
+    for (size_t i = 0; qualifiers[i].letter; i++)
+        said[i] = reader_eat(r, qualifiers[i].letter) ? qualifiers[i].text : "";
+    return node_format(r, kind, "%s%s%s%s", before, convention, said[0], said[1]);
+}
+
+static struct node *parts(struct reader *r, struct node *function)
+{
+    struct node *node;
+    while ((node = part(r, N_IMPL_PARAMETER, "", parameters)))
+        function = node_add(r, function, node);
+    while ((node = part(r, N_IMPL_RESULT, "", results)))
+        function = node_add(r, function, node);
+    while (reader_eat(r, 'Y'))
+        function = node_add(r, function, part(r, N_IMPL_RESULT, "@yields ", parameters));
+    if (reader_eat(r, 'z'))
+        function = node_add(r, function, part(r, N_IMPL_RESULT, "@error ", results));
+    return function;
+}
+
+/* The stack has one type for each part. */
+static bool pop_types(struct reader *r, struct node *function)
+{
+    for (uint32_t i = function->count; i; i--) {
+        struct node *child = function->children[i - 1];
+        bool typed = child->kind == N_IMPL_PARAMETER || child->kind == N_IMPL_RESULT;
+        if (typed && !node_add(r, child, reader_pop_type(r)))
+            return false;
+    }
+    return true;
+}
+
+/* `for <...>`: the types that the generic parameters stand for. */
+static struct node *pop_substitutions(struct reader *r)
+{
+    struct node *lists = generic_arguments(r);
+    return lists && lists->count == 1 ? lists->children[0] : NULL;
+}
+
+static struct node *substituted(struct reader *r, struct node *function, struct node *arguments)
+{
+    struct node *phrase = node_say(r, N_LITERAL, " for <");
+    return node_add(r, function, node_add(r, phrase, arguments));
+}
+
+struct node *impl_function(struct reader *r)
+{
+    struct node *function = node_new(r, N_IMPL_FUNCTION), *pattern = NULL, *signature = NULL, *invocation = NULL;
+    if (reader_eat(r, 's')) {
+        pattern = pop_substitutions(r);
+        signature = reader_pop_kind(r, N_SIGNATURE);
+        if (!pattern || !signature)
+            return NULL;
+    }
+    if (reader_eat(r, 'I') && !(invocation = pop_substitutions(r)))
+        return NULL;
+    struct node *generic = reader_pop_kind(r, N_SIGNATURE);
+    if (generic)
+        reader_eat(r, 'P');
+    if (reader_eat(r, 'e'))
+        function = node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, "@escaping "));
+    function = attribute(r, function, isolations);
+    function = attribute(r, function, once);
+    function = attribute(r, function, derivatives);
+    const char *callee = eat_code(r, callees);
+    if (!callee)
+        return NULL;
+    function = node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, callee));
+    function = representation(r, function);
+    function = attribute(r, function, coroutines);
+    function = attribute(r, function, sendable);
+    function = attribute(r, function, async);
+    bool sending = reader_eat(r, 'T');
+    if (generic)
+        function = node_add(r, function, generic);
+    if (pattern)
+        function = node_add(r, node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, "@substituted ")), signature);
+    function = parts(r, function);
+    if (!function || !reader_eat(r, '_') || !pop_types(r, function))
+        return NULL;
+    function->index = sending;
+    if (pattern)
+        function = substituted(r, function, pattern);
+    if (invocation)
+        function = substituted(r, function, invocation);
+    return function;
+}

@@ -1,0 +1,260 @@
+/* Names of the current Swift mangling: identifiers and what follows them, and the references to what came before. */
+#include "demangle/swift_tree.h"
+
+enum { MAX_REPEAT = 2048 };
+
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* ---- identifiers ---- */
+
+/* A word is at least two characters, begins with what is neither digit nor underscore and ends before an underscore or
+ * a capital behind a small letter. */
+static void note_words(struct reader *r, struct sl_str part)
+{
+    size_t start = part.size;
+    for (size_t i = 0; i <= part.size; i++) {
+        char c = i < part.size ? part.data[i] : '_';
+        if (start < i && (c == '_' || (is_upper(c) && !is_upper(part.data[i - 1])))) {
+            if (i - start >= 2 && r->word_count < sizeof r->words / sizeof *r->words)
+                r->words[r->word_count++] = (struct sl_str){part.data + start, i - start};
+            start = part.size;
+        }
+        if (start == part.size && c != '_' && !(c >= '0' && c <= '9'))
+            start = i;
+    }
+}
+
+/* A run of references to words: `a` ... `y`, the last one `A` ... `Z`. Sets `*more` false behind the last one. */
+static bool read_words(struct reader *r, struct sl_buf *text, bool *more)
+{
+    while (*more && (is_lower(reader_peek(r)) || is_upper(reader_peek(r)))) {
+        char c = reader_next(r);
+        unsigned word = (unsigned)(is_lower(c) ? c - 'a' : c - 'A');
+        *more = is_lower(c);
+        if (word >= r->word_count)
+            return false;
+        sl_buf_str(text, r->words[word]);
+    }
+    return true;
+}
+
+/* Literal parts and words, mixed. */
+static bool read_mixed(struct reader *r, struct sl_buf *text)
+{
+    for (bool more = true; more;) {
+        uint32_t size;
+        if (!read_words(r, text, &more))
+            return false;
+        if (reader_eat(r, '0'))
+            return true;
+        if (!reader_natural(r, &size) || !size)
+            return false;
+        struct sl_str part = reader_take(r, size);
+        if (!part.size)
+            return false;
+        note_words(r, part);
+        sl_buf_str(text, part);
+    }
+    return true;
+}
+
+static struct sl_str keep(struct reader *r, const struct sl_buf *text)
+{
+    char *copy = text->failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text->data, text->size);
+    return (struct sl_str){copy ? copy : "", copy ? text->size : 0};
+}
+
+static struct sl_str read_identifier(struct reader *r)
+{
+    struct sl_str none = {"", 0};
+    uint32_t size;
+    if (!reader_eat(r, '0')) {
+        if (!reader_natural(r, &size))
+            return none;
+        struct sl_str text = reader_take(r, size);
+        note_words(r, text);
+        return text;
+    }
+    if (reader_eat(r, '0')) {
+        if (!reader_natural(r, &size))
+            return none;
+        reader_eat(r, '_');
+        struct sl_str text = reader_take(r, size);
+        return text.size ? name_punycode(r, text) : none;
+    }
+    struct sl_buf mixed = {0};
+    struct sl_str text = read_mixed(r, &mixed) ? keep(r, &mixed) : none;
+    sl_buf_free(&mixed);
+    return text;
+}
+
+struct node *name_identifier(struct reader *r)
+{
+    struct sl_str text = read_identifier(r);
+    return text.size ? reader_substitutable(r, node_text(r, N_IDENTIFIER, text)) : NULL;
+}
+
+struct node *name_fixity(struct reader *r)
+{
+    struct node *letters = reader_pop_kind(r, N_IDENTIFIER);
+    return letters ? name_operator(r, letters->text, reader_next(r)) : NULL;
+}
+
+struct node *name_local(struct reader *r)
+{
+    char c = reader_peek(r);
+    if (c == 'L' || c == 'l') {
+        reader_next(r);
+        struct node *file = reader_pop_kind(r, N_IDENTIFIER);
+        if (!file)
+            return NULL;
+        return c == 'L' ? node_of(r, N_PRIVATE_NAME, reader_pop_name(r))
+                        : node_put(r, node_new(r, N_PRIVATE_NAME), NULL);
+    }
+    if ((c >= 'a' && c <= 'j') || (c >= 'A' && c <= 'J'))
+        return node_add(r, node_text(r, N_RELATED_NAME, reader_take(r, 1)), reader_pop_name(r));
+    uint32_t number;
+    return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), reader_pop_name(r)) : NULL;
+}
+
+/* ---- references ---- */
+
+/* Pushes the node all but once: the caller pushes what is returned. */
+static struct node *repeat(struct reader *r, struct node *node, uint32_t count)
+{
+    if (count > MAX_REPEAT)
+        return NULL;
+    for (; node && count > 1; count--)
+        node = reader_push(r, node);
+    return node;
+}
+
+struct node *name_substitution(struct reader *r)
+{
+    uint32_t number = 0;
+    for (;;) {
+        bool given = reader_natural(r, &number);
+        char c = reader_next(r);
+        if (c == '_') /* `A_` is the 27th */
+            return node_child(r->substitutions, given ? number + 27 : 26);
+        if (!is_lower(c) && !is_upper(c))
+            return NULL;
+        struct node *node = node_child(r->substitutions, (uint32_t)(is_lower(c) ? c - 'a' : c - 'A'));
+        node = repeat(r, node, given ? number : 1);
+        if (!node || is_upper(c))
+            return node;
+        if (!reader_push(r, node))
+            return NULL;
+    }
+}
+
+struct standard_type {
+    char letter;
+    enum node_kind kind;
+    const char *name;
+};
+
+static const struct standard_type standard_types[] = {
+    {'A', N_STRUCT, "AutoreleasingUnsafeMutablePointer"},
+    {'B', N_PROTOCOL, "BinaryFloatingPoint"},
+    {'D', N_STRUCT, "Dictionary"},
+    {'E', N_PROTOCOL, "Encodable"},
+    {'F', N_PROTOCOL, "FloatingPoint"},
+    {'G', N_PROTOCOL, "RandomNumberGenerator"},
+    {'H', N_PROTOCOL, "Hashable"},
+    {'I', N_STRUCT, "DefaultIndices"},
+    {'J', N_STRUCT, "Character"},
+    {'K', N_PROTOCOL, "BidirectionalCollection"},
+    {'L', N_PROTOCOL, "Comparable"},
+    {'M', N_PROTOCOL, "MutableCollection"},
+    {'N', N_STRUCT, "ClosedRange"},
+    {'O', N_STRUCT, "ObjectIdentifier"},
+    {'P', N_STRUCT, "UnsafePointer"},
+    {'Q', N_PROTOCOL, "Equatable"},
+    {'R', N_STRUCT, "UnsafeBufferPointer"},
+    {'S', N_STRUCT, "String"},
+    {'T', N_PROTOCOL, "Sequence"},
+    {'U', N_PROTOCOL, "UnsignedInteger"},
+    {'V', N_STRUCT, "UnsafeRawPointer"},
+    {'W', N_STRUCT, "UnsafeRawBufferPointer"},
+    {'X', N_PROTOCOL, "RangeExpression"},
+    {'Y', N_PROTOCOL, "RawRepresentable"},
+    {'Z', N_PROTOCOL, "SignedInteger"},
+    {'a', N_STRUCT, "Array"},
+    {'b', N_STRUCT, "Bool"},
+    {'d', N_STRUCT, "Double"},
+    {'e', N_PROTOCOL, "Decodable"},
+    {'f', N_STRUCT, "Float"},
+    {'h', N_STRUCT, "Set"},
+    {'i', N_STRUCT, "Int"},
+    {'j', N_PROTOCOL, "Numeric"},
+    {'k', N_PROTOCOL, "RandomAccessCollection"},
+    {'l', N_PROTOCOL, "Collection"},
+    {'m', N_PROTOCOL, "RangeReplaceableCollection"},
+    {'n', N_STRUCT, "Range"},
+    {'p', N_STRUCT, "UnsafeMutablePointer"},
+    {'q', N_ENUM, "Optional"},
+    {'r', N_STRUCT, "UnsafeMutableBufferPointer"},
+    {'s', N_STRUCT, "Substring"},
+    {'t', N_PROTOCOL, "IteratorProtocol"},
+    {'u', N_STRUCT, "UInt"},
+    {'v', N_STRUCT, "UnsafeMutableRawPointer"},
+    {'w', N_STRUCT, "UnsafeMutableRawBufferPointer"},
+    {'x', N_PROTOCOL, "Strideable"},
+    {'y', N_PROTOCOL, "StringProtocol"},
+    {'z', N_PROTOCOL, "BinaryInteger"},
+};
+
+static const struct standard_type concurrency_types[] = {
+    {'A', N_PROTOCOL, "Actor"},
+    {'C', N_STRUCT, "CheckedContinuation"},
+    {'E', N_STRUCT, "CancellationError"},
+    {'F', N_PROTOCOL, "Executor"},
+    {'G', N_STRUCT, "TaskGroup"},
+    {'I', N_PROTOCOL, "AsyncIteratorProtocol"},
+    {'J', N_STRUCT, "UnownedJob"},
+    {'M', N_CLASS, "MainActor"},
+    {'P', N_STRUCT, "TaskPriority"},
+    {'S', N_STRUCT, "AsyncStream"},
+    {'T', N_STRUCT, "Task"},
+    {'c', N_STRUCT, "UnsafeContinuation"},
+    {'e', N_STRUCT, "UnownedSerialExecutor"},
+    {'f', N_PROTOCOL, "SerialExecutor"},
+    {'g', N_STRUCT, "ThrowingTaskGroup"},
+    {'i', N_PROTOCOL, "AsyncSequence"},
+    {'s', N_STRUCT, "AsyncThrowingStream"},
+    {'t', N_STRUCT, "UnsafeCurrentTask"},
+};
+
+static struct node *find_standard(struct reader *r, const struct standard_type *types, size_t count, char letter)
+{
+    for (size_t i = 0; i < count; i++)
+        if (types[i].letter == letter)
+            return node_standard(r, types[i].kind, types[i].name);
+    return NULL;
+}
+
+struct node *name_standard_type(struct reader *r)
+{
+    uint32_t count = 1;
+    if (reader_eat(r, 'o'))
+        return node_say(r, N_MODULE, "__C");
+    if (reader_eat(r, 'C'))
+        return node_say(r, N_MODULE, "__C_Synthesized");
+    if (reader_eat(r, 'g'))
+        return reader_substitutable(r, node_optional(r, reader_pop_type(r)));
+    if (reader_peek(r) >= '0' && reader_peek(r) <= '9' && !reader_natural(r, &count))
+        return NULL;
+    bool second = reader_eat(r, 'c');
+    const struct standard_type *types = second ? concurrency_types : standard_types;
+    size_t types_count = second ? sizeof concurrency_types / sizeof *types : sizeof standard_types / sizeof *types;
+    return repeat(r, find_standard(r, types, types_count, reader_next(r)), count);
+}

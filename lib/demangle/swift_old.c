@@ -1,0 +1,490 @@
+/* Declarations and symbols of Swift's mangling before Swift 4. */
+#include "demangle/swift_old.h"
+
+/* ---- names ---- */
+
+struct node *old_identifier(struct reader *r)
+{
+    bool punycode = reader_eat(r, 'X');
+    char fixity = reader_eat(r, 'o') ? reader_next(r) : 'n';
+    uint32_t size;
+    if (!reader_natural(r, &size))
+        return NULL;
+    struct sl_str text = reader_take(r, size);
+    if (punycode && text.size)
+        text = name_punycode(r, text);
+    if (!text.size)
+        return NULL;
+    return fixity == 'n' ? node_text(r, N_IDENTIFIER, text) : name_operator(r, text, fixity);
+}
+
+struct node *old_name(struct reader *r)
+{
+    uint32_t number;
+    if (reader_eat(r, 'P'))
+        return old_identifier(r) ? node_of(r, N_PRIVATE_NAME, old_identifier(r)) : NULL;
+    if (!reader_eat(r, 'L'))
+        return old_identifier(r);
+    return reader_index(r, &number) ? node_add(r, node_number(r, N_LOCAL_NAME, number), old_identifier(r)) : NULL;
+}
+
+struct node *old_substitution(struct reader *r)
+{
+    static const struct {
+        char code;
+        enum node_kind kind;
+        const char *name;
+    } standard[] = {
+        {'P', N_STRUCT, "UnsafePointer"},
+        {'Q', N_ENUM, "ImplicitlyUnwrappedOptional"},
+        {'R', N_STRUCT, "UnsafeBufferPointer"},
+        {'S', N_STRUCT, "String"},
+        {'V', N_STRUCT, "UnsafeRawPointer"},
+        {'a', N_STRUCT, "Array"},
+        {'b', N_STRUCT, "Bool"},
+        {'c', N_STRUCT, "UnicodeScalar"},
+        {'d', N_STRUCT, "Double"},
+        {'f', N_STRUCT, "Float"},
+        {'i', N_STRUCT, "Int"},
+        {'p', N_STRUCT, "UnsafeMutablePointer"},
+        {'q', N_ENUM, "Optional"},
+        {'r', N_STRUCT, "UnsafeMutableBufferPointer"},
+        {'u', N_STRUCT, "UInt"},
+        {'v', N_STRUCT, "UnsafeMutableRawPointer"},
+    };
+    uint32_t number;
+    if (reader_eat(r, 'o'))
+        return node_say(r, N_MODULE, "__C");
+    if (reader_eat(r, 'C'))
+        return node_say(r, N_MODULE, "__C_Synthesized");
+    for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
+        if (reader_eat(r, standard[i].code))
+            return node_standard(r, standard[i].kind, standard[i].name);
+    return reader_index(r, &number) ? node_child(r->substitutions, number) : NULL;
+}
+
+/* ---- contexts ---- */
+
+static struct node *entity(struct reader *r);
+
+static struct node *module(struct reader *r)
+{
+    struct node *node = NULL, *name;
+    if (reader_eat(r, 's'))
+        return node_say(r, N_MODULE, "Swift");
+    if (reader_eat(r, 'S')) {
+        node = old_substitution(r);
+        return node && node->kind == N_MODULE ? node : NULL;
+    }
+    name = old_identifier(r);
+    return name ? reader_substitutable(r, node_text(r, N_MODULE, name->text)) : NULL;
+}
+
+static struct node *extension(struct reader *r, bool constrained)
+{
+    struct node *signature = NULL;
+    if (!module(r) || (constrained && !(signature = old_signature(r))))
+        return NULL;
+    return node_put(r, node_of(r, N_EXTENSION, old_context(r)), signature);
+}
+
+static struct node *context(struct reader *r)
+{
+    struct node *node;
+    switch (reader_peek(r)) {
+    case 'E': reader_next(r); return extension(r, false);
+    case 'e': reader_next(r); return extension(r, true);
+    case 'S':
+        reader_next(r);
+        node = old_substitution(r);
+        return node_is_context(node) ? node : NULL;
+    case 'G': reader_next(r); return old_bound(r);
+    case 'C':
+    case 'F':
+    case 'I':
+    case 'O':
+    case 'P':
+    case 'V':
+    case 'Z':
+    case 'v': return entity(r);
+    default: return module(r);
+    }
+}
+
+struct node *old_context(struct reader *r)
+{
+    struct node *node = old_enter(r) ? context(r) : NULL;
+    old_leave(r);
+    return node;
+}
+
+static struct node *declared_in(struct reader *r, enum node_kind kind, struct node *place)
+{
+    struct node *name = place ? old_name(r) : NULL;
+    return name ? reader_substitutable(r, node_entity(r, kind, place, name, NULL, NULL)) : NULL;
+}
+
+struct node *old_declared(struct reader *r, enum node_kind kind)
+{
+    return declared_in(r, kind, old_context(r));
+}
+
+/* A reference may be the protocol or its module. */
+struct node *old_protocol(struct reader *r)
+{
+    struct node *node;
+    if (reader_eat(r, 's'))
+        return declared_in(r, N_PROTOCOL, node_say(r, N_MODULE, "Swift"));
+    if (!reader_eat(r, 'S'))
+        return old_declared(r, N_PROTOCOL);
+    node = old_substitution(r);
+    if (node && node->kind == N_MODULE)
+        return declared_in(r, N_PROTOCOL, node);
+    return node && node->kind == N_PROTOCOL ? node : NULL;
+}
+
+struct node *old_conformance(struct reader *r)
+{
+    struct node *type = old_type(r);
+    return type && old_protocol(r) && old_context(r) ? type : NULL;
+}
+
+/* ---- declarations ---- */
+
+static struct node *part(struct reader *r, struct node *place, enum node_kind kind, const char *text, uint32_t number)
+{
+    struct node *node = node_entity(r, kind, place, NULL, NULL, NULL);
+    if (node) {
+        node->text = sl_str(text);
+        node->index = number;
+    }
+    return node;
+}
+
+static struct node *typed(struct reader *r, struct node *node)
+{
+    struct node *type = node ? old_type(r) : NULL;
+    if (!type)
+        return NULL;
+    node->children[3] = type;
+    return node;
+}
+
+static struct node *closure(struct reader *r, struct node *place, const char *text)
+{
+    uint32_t number;
+    return reader_index(r, &number) ? typed(r, part(r, place, N_CLOSURE, text, number)) : NULL;
+}
+
+/* An initial value or a default argument. */
+static struct node *initializer(struct reader *r, struct node *place)
+{
+    uint32_t number;
+    if (reader_eat(r, 'A'))
+        return reader_index(r, &number) ? part(r, place, N_PART_OF, "default argument ", number) : NULL;
+    return reader_eat(r, 'i') ? part(r, place, N_PART_OF, "variable initialization expression", NO_INDEX) : NULL;
+}
+
+static struct node *storage(struct reader *r, struct node *place, enum node_kind kind)
+{
+    struct node *name = old_name(r);
+    if (!name)
+        return NULL;
+    bool subscript = name->kind == N_IDENTIFIER && sl_str_equal(name->text, SL_STR("subscript"));
+    if (subscript && kind != N_FUNCTION)
+        kind = N_SUBSCRIPT;
+    return typed(r, node_entity(r, kind, place, kind == N_SUBSCRIPT ? NULL : name, NULL, NULL));
+}
+
+static struct node *accessor(struct reader *r, struct node *place, const char *text)
+{
+    return node_add(r, node_say(r, N_ACCESSOR, text), storage(r, place, N_VARIABLE));
+}
+
+static struct node *function(struct reader *r, struct node *place)
+{
+    static const struct {
+        const char *code, *text;
+    } accessors[] = {
+        {"aO", "owningMutableAddressor"},
+        {"ao", "nativeOwningMutableAddressor"},
+        {"ap", "nativePinningMutableAddressor"},
+        {"au", "unsafeMutableAddressor"},
+        {"lO", "owningAddressor"},
+        {"lo", "nativeOwningAddressor"},
+        {"lp", "nativePinningAddressor"},
+        {"lu", "unsafeAddressor"},
+        {"G", "getter"},
+        {"M", "modify"},
+        {"W", "didset"},
+        {"g", "getter"},
+        {"m", "materializeForSet"},
+        {"r", "read"},
+        {"s", "setter"},
+        {"w", "willset"},
+    };
+    for (size_t i = 0; i < sizeof accessors / sizeof *accessors; i++)
+        if (reader_eat_text(r, accessors[i].code))
+            return accessor(r, place, accessors[i].text);
+    if (reader_eat(r, 'C'))
+        return typed(r, part(r, place, N_INIT, "", 1));
+    if (reader_eat(r, 'c'))
+        return typed(r, part(r, place, N_INIT, "", 0));
+    if (reader_eat(r, 'D'))
+        return part(r, place, N_DEINIT, "__deallocating_deinit", 1);
+    if (reader_eat(r, 'Z'))
+        return part(r, place, N_DEINIT, "__isolated_deallocating_deinit", 1);
+    if (reader_eat(r, 'd'))
+        return part(r, place, N_DEINIT, "deinit", 0);
+    if (reader_eat(r, 'E'))
+        return part(r, place, N_DEINIT, "__ivar_destroyer", 0);
+    if (reader_eat(r, 'e'))
+        return part(r, place, N_DEINIT, "__ivar_initializer", 0);
+    if (reader_eat(r, 'U'))
+        return closure(r, place, "closure #");
+    if (reader_eat(r, 'u'))
+        return closure(r, place, "implicit closure #");
+    return storage(r, place, N_FUNCTION);
+}
+
+static struct node *entity(struct reader *r)
+{
+    bool is_static = reader_eat(r, 'Z');
+    char kind = reader_peek(r);
+    struct node *node, *place;
+    if (kind != 'F' && kind != 'v' && kind != 'I' && kind != 'i') {
+        if (kind != 'C' && kind != 'O' && kind != 'V' && kind != 'P')
+            return NULL;
+        reader_next(r);
+        return old_declared(r, kind == 'C' ? N_CLASS : kind == 'O' ? N_ENUM : kind == 'V' ? N_STRUCT : N_PROTOCOL);
+    }
+    reader_next(r);
+    place = old_context(r);
+    if (!place)
+        return NULL;
+    node = kind == 'F'   ? function(r, place)
+           : kind == 'I' ? initializer(r, place)
+                         : storage(r, place, kind == 'v' ? N_VARIABLE : N_SUBSCRIPT);
+    return is_static ? node_of(r, N_STATIC, node) : node;
+}
+
+/* ---- specialisations ---- */
+
+static bool until_mark(struct reader *r)
+{
+    while (r->at < r->text.size)
+        if (reader_next(r) == '_')
+            return true;
+    return false;
+}
+
+static bool constant(struct reader *r)
+{
+    uint32_t encoding;
+    if (reader_eat_text(r, "fr") || reader_eat(r, 'g'))
+        return old_identifier(r) && reader_eat(r, '_');
+    if (reader_eat(r, 'i') || reader_eat_text(r, "fl"))
+        return until_mark(r);
+    return reader_eat_text(r, "se") && reader_natural(r, &encoding) && reader_eat(r, 'v') && old_identifier(r) &&
+           reader_eat(r, '_');
+}
+
+static bool closure_argument(struct reader *r)
+{
+    if (!old_identifier(r))
+        return false;
+    while (!reader_eat(r, '_'))
+        if (!old_type(r))
+            return false;
+    return true;
+}
+
+static bool special_argument(struct reader *r)
+{
+    static const char *const plain[] = {"n_", "i_", "k_", "r_"};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (reader_eat_text(r, plain[i]))
+            return true;
+    if (reader_eat_text(r, "cl"))
+        return closure_argument(r);
+    if (reader_eat_text(r, "cp"))
+        return constant(r);
+    size_t start = r->at;
+    reader_eat(r, 'd');
+    if (!reader_eat(r, 'g'))
+        reader_eat(r, 'o');
+    reader_eat(r, 's');
+    return r->at > start && reader_eat(r, '_');
+}
+
+static bool special_type(struct reader *r)
+{
+    if (!old_type(r))
+        return false;
+    while (!reader_eat(r, '_'))
+        if (!old_conformance(r))
+            return false;
+    return true;
+}
+
+/* What stands behind `TS`; the references of the symbol itself begin anew. */
+static bool special(struct reader *r)
+{
+    bool generic = reader_eat(r, 'g') || reader_eat(r, 'r');
+    if (!generic && !reader_eat(r, 'f'))
+        return false;
+    reader_eat(r, 'q');
+    char pass = reader_next(r);
+    if (pass < '0' || pass > '9')
+        return false;
+    while (!reader_eat(r, '_'))
+        if (!(generic ? special_type(r) : special_argument(r)))
+            return false;
+    r->substitutions->count = 0;
+    return true;
+}
+
+/* ---- symbols ---- */
+
+static struct node *say(struct reader *r, const char *text, struct node *subject)
+{
+    return node_phrase(r, text, subject, NULL, NULL);
+}
+
+static struct node *metadata(struct reader *r)
+{
+    switch (reader_peek(r)) {
+    case 'L': reader_next(r); return say(r, "lazy cache variable for type metadata for ", old_type(r));
+    case 'P': reader_next(r); return say(r, "generic type metadata pattern for ", old_type(r));
+    case 'a': reader_next(r); return say(r, "type metadata accessor for ", old_type(r));
+    case 'f': reader_next(r); return say(r, "full type metadata for ", old_type(r));
+    case 'm': reader_next(r); return say(r, "metaclass for ", old_type(r));
+    case 'n': reader_next(r); return say(r, "nominal type descriptor for ", old_type(r));
+    case 'p': reader_next(r); return say(r, "protocol descriptor for ", old_protocol(r));
+    default: return say(r, "type metadata for ", old_type(r));
+    }
+}
+
+static struct node *value_witness(struct reader *r)
+{
+    char first = reader_next(r);
+    const char *name = global_value_witness_name(first, reader_next(r));
+    return name ? say(r, name, say(r, " for ", old_type(r))) : NULL;
+}
+
+static struct node *lazy_table(struct reader *r, const char *text)
+{
+    struct node *type = old_type(r);
+    return type ? node_phrase(r, text, type, " and conformance ", old_conformance(r)) : NULL;
+}
+
+static struct node *associated(struct reader *r, const char *text, bool table)
+{
+    struct node *conforming = old_conformance(r), *name = conforming ? old_name(r) : NULL, *protocol = NULL;
+    if (!name || (table && !(protocol = old_protocol(r))))
+        return NULL;
+    if (!protocol)
+        return node_phrase(r, text, name, " in ", conforming);
+    return node_phrase(r, text, node_phrase(r, "", name, " : ", protocol), " in ", conforming);
+}
+
+static struct node *field_offset(struct reader *r)
+{
+    bool direct = reader_eat(r, 'd');
+    if (!direct && !reader_eat(r, 'i'))
+        return NULL;
+    return say(r, direct ? "direct field offset for " : "indirect field offset for ", entity(r));
+}
+
+static struct node *witness(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'G': return say(r, "generic protocol witness table for ", old_conformance(r));
+    case 'I': return say(r, "instantiation function for generic protocol witness table for ", old_conformance(r));
+    case 'L': return lazy_table(r, "lazy protocol witness table cache variable for type ");
+    case 'P': return say(r, "protocol witness table for ", old_conformance(r));
+    case 'T': return associated(r, "associated type witness table accessor for ", true);
+    case 'V': return say(r, "value witness table for ", old_type(r));
+    case 'a': return say(r, "protocol witness table accessor for ", old_conformance(r));
+    case 'l': return lazy_table(r, "lazy protocol witness table accessor for type ");
+    case 't': return associated(r, "associated type metadata accessor for ", false);
+    case 'v': return field_offset(r);
+    default: return NULL;
+    }
+}
+
+/* Of the two types the second one is shown. */
+static struct node *reabstraction(struct reader *r)
+{
+    bool good = !reader_eat(r, 'G') || old_signature(r);
+    return good && old_type(r) ? say(r, "thunk for ", old_type(r)) : NULL;
+}
+
+static struct node *thunk(struct reader *r)
+{
+    if (reader_eat(r, 'R') || reader_eat(r, 'r'))
+        return reabstraction(r);
+    struct node *conforming = reader_eat(r, 'W') ? old_conformance(r) : NULL;
+    return conforming ? node_phrase(r, "protocol witness for ", entity(r), " in conformance ", conforming) : NULL;
+}
+
+static struct node *global(struct reader *r);
+
+static struct node *forwarder(struct reader *r)
+{
+    reader_eat(r, 'o');
+    if (!reader_eat_text(r, "__T"))
+        return NULL;
+    struct node *forwarded = old_enter(r) ? global(r) : NULL;
+    old_leave(r);
+    return forwarded ? say(r, "partial apply for ", forwarded) : NULL;
+}
+
+static struct node *global(struct reader *r)
+{
+    if (reader_eat_text(r, "PA"))
+        return forwarder(r);
+    if (reader_eat(r, 'M'))
+        return metadata(r);
+    if (reader_eat(r, 'T'))
+        return thunk(r);
+    if (reader_eat(r, 'W'))
+        return witness(r);
+    if (reader_eat(r, 't'))
+        return old_type(r);
+    return reader_eat(r, 'w') ? value_witness(r) : entity(r);
+}
+
+static const struct {
+    const char *code, *text;
+} attributes[] = {
+    {"TD", "dynamic "}, {"TO", "@nonobjc "}, {"TV", "override "}, {"Td", "super "}, {"To", "@objc "},
+};
+
+/* What tools have appended. */
+static bool is_suffix(const struct reader *r)
+{
+    char c = reader_peek(r);
+    return r->at == r->text.size || c == '.' || c == '_' || (c >= '0' && c <= '9');
+}
+
+struct node *swift_read_old(struct reader *r)
+{
+    struct node *symbol = node_new(r, N_LIST);
+    if (reader_eat_text(r, "TS")) {
+        symbol = node_add(r, symbol, node_new(r, N_SPECIALIZED));
+        do {
+            if (!special(r))
+                return NULL;
+        } while (reader_eat_text(r, "_TTS"));
+        if (!reader_eat_text(r, "_T"))
+            return NULL;
+    }
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+        if (reader_eat_text(r, attributes[i].code)) {
+            symbol = node_add(r, symbol, node_say(r, N_ATTRIBUTE, attributes[i].text));
+            break;
+        }
+    symbol = node_add(r, symbol, global(r));
+    return is_suffix(r) ? symbol : NULL;
+}

@@ -1,0 +1,385 @@
+/* Types of Swift's mangling before Swift 4. */
+#include "demangle/swift_old.h"
+
+enum { MAX_DEPTH = 200 };
+
+bool old_enter(struct reader *r)
+{
+    return ++r->depth <= MAX_DEPTH;
+}
+
+void old_leave(struct reader *r)
+{
+    r->depth--;
+}
+
+/* ---- built-in types ---- */
+
+static struct node *sized(struct reader *r, const char *prefix)
+{
+    enum { MAX_SIZE = 4096 };
+    uint32_t size;
+    if (!reader_natural(r, &size) || !size || size > MAX_SIZE || !reader_eat(r, '_'))
+        return NULL;
+    return node_format(r, N_BUILTIN, "%s%u", prefix, size);
+}
+
+static struct node *vector(struct reader *r)
+{
+    uint32_t count;
+    if (!reader_natural(r, &count))
+        return NULL;
+    struct node *element = reader_eat_text(r, "Bi")   ? sized(r, "Int")
+                           : reader_eat_text(r, "Bf") ? sized(r, "FPIEEE")
+                           : reader_eat_text(r, "Bp") ? node_say(r, N_BUILTIN, "RawPointer")
+                                                      : NULL;
+    return element ? node_format(r, N_BUILTIN, "Builtin.Vec%ux%s", count, element->text.data) : NULL;
+}
+
+static struct node *builtin(struct reader *r)
+{
+    static const struct {
+        char code;
+        const char *name;
+    } plain[] = {
+        {'B', "Builtin.UnsafeValueBuffer"},
+        {'O', "Builtin.UnknownObject"},
+        {'b', "Builtin.BridgeObject"},
+        {'o', "Builtin.NativeObject"},
+        {'p', "Builtin.RawPointer"},
+        {'t', "Builtin.SILToken"},
+        {'w', "Builtin.Word"},
+    };
+    char c = reader_next(r);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (plain[i].code == c)
+            return node_say(r, N_BUILTIN, plain[i].name);
+    if (c == 'v')
+        return vector(r);
+    return c == 'i' ? sized(r, "Builtin.Int") : c == 'f' ? sized(r, "Builtin.FPIEEE") : NULL;
+}
+
+/* ---- generics ---- */
+
+static struct node *parameter(struct reader *r)
+{
+    uint32_t depth, index;
+    if (reader_eat(r, 'x'))
+        return node_parameter(r, 0, 0);
+    if (reader_eat(r, 'd'))
+        return reader_index(r, &depth) && reader_index(r, &index) ? node_parameter(r, depth + 1, index) : NULL;
+    return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
+}
+
+static struct node *member(struct reader *r, struct node *base)
+{
+    struct node *name, *protocol = NULL;
+    if (!base)
+        return NULL;
+    if (reader_eat(r, 'S')) {
+        name = old_substitution(r);
+        if (!name || name->kind != N_ASSOCIATED_NAME)
+            return NULL;
+        return node_pair(r, N_MEMBER, base, name);
+    }
+    if (reader_eat(r, 'P') && !(protocol = old_protocol(r)))
+        return NULL;
+    name = node_put(r, node_of(r, N_ASSOCIATED_NAME, old_identifier(r)), protocol);
+    return node_pair(r, N_MEMBER, base, reader_substitutable(r, name));
+}
+
+static struct node *member_path(struct reader *r)
+{
+    struct node *type = parameter(r);
+    while (type && !reader_eat(r, '_'))
+        type = member(r, type);
+    return type;
+}
+
+static struct node *constrained(struct reader *r)
+{
+    if (reader_eat(r, 'w'))
+        return member(r, parameter(r));
+    if (reader_eat(r, 'W'))
+        return member_path(r);
+    return parameter(r);
+}
+
+static bool layout(struct reader *r)
+{
+    uint32_t number;
+    char c = reader_next(r);
+    if (c == 'U' || c == 'R' || c == 'N' || c == 'C' || c == 'D' || c == 'T')
+        return true;
+    bool two = c == 'E' || c == 'M';
+    return (two || c == 'e' || c == 'm') && reader_natural(r, &number) &&
+           (!two || (reader_eat(r, '_') && reader_natural(r, &number)));
+}
+
+/* A reference may be a protocol, a class, or the module of a protocol. */
+static bool constraint_reference(struct reader *r)
+{
+    struct node *node = old_substitution(r);
+    if (node && node->kind == N_MODULE)
+        return reader_substitutable(r, node_entity(r, N_PROTOCOL, node, old_name(r), NULL, NULL));
+    return node && (node->kind == N_PROTOCOL || node->kind == N_CLASS);
+}
+
+static bool requirement(struct reader *r)
+{
+    if (!constrained(r))
+        return false;
+    if (reader_eat(r, 'z'))
+        return old_type(r);
+    if (reader_eat(r, 'l'))
+        return layout(r);
+    if (reader_peek(r) == 'C')
+        return old_type(r);
+    return reader_eat(r, 'S') ? constraint_reference(r) : old_protocol(r) != NULL;
+}
+
+struct node *old_signature(struct reader *r)
+{
+    struct node *signature = node_new(r, N_SIGNATURE);
+    while (signature && reader_peek(r) != 'R' && reader_peek(r) != 'r') {
+        uint32_t count = 0;
+        if (!reader_eat(r, 'z') && (!reader_index(r, &count) || !++count))
+            return NULL;
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, count));
+    }
+    if (signature && !signature->count)
+        signature = node_add(r, signature, node_number(r, N_PARAMETER_COUNT, 1));
+    bool requirements = reader_eat(r, 'R');
+    while (!reader_eat(r, 'r'))
+        if (!requirements || !requirement(r))
+            return NULL;
+    return signature;
+}
+
+/* The arguments of the outermost type come first. */
+static struct node *bind(struct reader *r, struct node *nominal)
+{
+    if (!node_is_nominal(nominal) || !old_enter(r))
+        return NULL;
+    if (node_is_nominal(node_child(nominal, 0))) {
+        struct node *parent = bind(r, nominal->children[0]);
+        nominal = parent ? node_copy(r, nominal) : NULL;
+        if (!nominal)
+            return NULL;
+        nominal->children[0] = parent;
+    }
+    struct node *arguments = node_new(r, N_LIST);
+    while (arguments && !reader_eat(r, '_'))
+        arguments = node_add(r, arguments, old_type(r));
+    old_leave(r);
+    return arguments && arguments->count ? node_pair(r, N_BOUND, nominal, arguments) : arguments ? nominal : NULL;
+}
+
+static struct node *nominal(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'C': return old_declared(r, N_CLASS);
+    case 'O': return old_declared(r, N_ENUM);
+    case 'P': return old_declared(r, N_PROTOCOL);
+    case 'V': return old_declared(r, N_STRUCT);
+    case 'a': return old_declared(r, N_ALIAS);
+    case 'S': return old_substitution(r);
+    default: return NULL;
+    }
+}
+
+struct node *old_bound(struct reader *r)
+{
+    return bind(r, nominal(r));
+}
+
+/* ---- functions and tuples ---- */
+
+static struct node *function(struct reader *r, const char *attribute)
+{
+    bool throws = reader_eat(r, 'z');
+    struct node *parameters = old_type(r), *result = parameters ? old_type(r) : NULL;
+    struct node *node = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
+    return throws ? node_add(r, node, node_effect(r, EFFECT_THROWS, "")) : node;
+}
+
+static struct node *tuple(struct reader *r, bool variadic)
+{
+    struct node *node = node_new(r, N_TUPLE), *last = NULL;
+    while (node && !reader_eat(r, '_')) {
+        char c = reader_peek(r);
+        last = node_new(r, N_TUPLE_ELEMENT);
+        if (c >= '0' && c <= '9' && last) {
+            const struct node *label = old_identifier(r);
+            if (!label)
+                return NULL;
+            last->text = label->text;
+        }
+        node = node_add(r, node, node_add(r, last, old_type(r)));
+    }
+    if (node && variadic) {
+        if (!last)
+            return NULL;
+        last->index = 1;
+    }
+    return node;
+}
+
+static struct node *composition(struct reader *r)
+{
+    struct node *protocols = node_new(r, N_LIST);
+    while (protocols && !reader_eat(r, '_'))
+        protocols = node_add(r, protocols, old_protocol(r));
+    return node_put(r, node_of(r, N_COMPOSITION, protocols), NULL);
+}
+
+/* ---- function types of the intermediate language ---- */
+
+enum role { CALLEE, PARAMETER, RESULT };
+
+static const char *convention(struct reader *r, enum role role)
+{
+    static const struct {
+        char code;
+        const char *texts[3];
+    } conventions[] = {
+        {'D', {NULL, NULL, "@unowned_inner_pointer "}},
+        {'G', {NULL, "@in_guaranteed ", NULL}},
+        {'a', {NULL, NULL, "@autoreleased "}},
+        {'d', {"@callee_unowned ", "@unowned ", "@unowned "}},
+        {'e', {NULL, "@deallocating ", NULL}},
+        {'g', {"@callee_guaranteed ", "@guaranteed ", NULL}},
+        {'i', {NULL, "@in ", "@out "}},
+        {'l', {NULL, "@inout ", NULL}},
+        {'o', {"@callee_owned ", "@owned ", "@owned "}},
+        {'t', {"@convention(thin) ", NULL, NULL}},
+    };
+    for (size_t i = 0; i < sizeof conventions / sizeof *conventions; i++)
+        if (reader_peek(r) == conventions[i].code && conventions[i].texts[role]) {
+            reader_next(r);
+            return conventions[i].texts[role];
+        }
+    return NULL;
+}
+
+static struct node *impl_attribute(struct reader *r, struct node *function, const char *text)
+{
+    return text ? node_add(r, function, node_say(r, N_IMPL_ATTRIBUTE, text)) : NULL;
+}
+
+static const char *representation(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'O': return "@convention(objc_method) ";
+    case 'b': return "@convention(block) ";
+    case 'c': return "@convention(c) ";
+    case 'm': return "@convention(method) ";
+    case 'w': return "@convention(witness_method) ";
+    default: return NULL;
+    }
+}
+
+/* Conventions and types up to `_`. */
+static struct node *impl_parts(struct reader *r, struct node *function, enum role role)
+{
+    while (function && !reader_eat(r, '_')) {
+        bool error = role == RESULT && reader_eat(r, 'z');
+        const char *text = convention(r, role);
+        if (!text || (error && strcmp(text, "@owned ") != 0))
+            return NULL;
+        struct node *part =
+            node_say(r, role == RESULT ? N_IMPL_RESULT : N_IMPL_PARAMETER, error ? "@error @owned " : text);
+        function = node_add(r, function, node_add(r, part, old_type(r)));
+    }
+    return function;
+}
+
+static struct node *intermediate_function(struct reader *r)
+{
+    struct node *function = impl_attribute(r, node_new(r, N_IMPL_FUNCTION), convention(r, CALLEE));
+    if (reader_eat(r, 'C'))
+        function = impl_attribute(r, function, representation(r));
+    if (reader_eat(r, 'G') || reader_eat(r, 'g'))
+        function = node_add(r, function, old_signature(r));
+    if (!reader_eat(r, '_'))
+        return NULL;
+    return impl_parts(r, impl_parts(r, function, PARAMETER), RESULT);
+}
+
+/* ---- the operators ---- */
+
+static struct node *metatype(struct reader *r, enum node_kind kind)
+{
+    char c = reader_next(r);
+    const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
+    return text ? node_add(r, node_say(r, kind, text), old_type(r)) : NULL;
+}
+
+static struct node *special(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'F': return intermediate_function(r);
+    case 'M': return metatype(r, N_METATYPE);
+    case 'P': return reader_eat(r, 'M') ? metatype(r, N_EXISTENTIAL_METATYPE) : NULL;
+    case 'b': return node_marked(r, "@box ", old_type(r));
+    case 'f': return function(r, "@convention(thin) ");
+    case 'o': return node_marked(r, "unowned ", old_type(r));
+    case 'u': return node_marked(r, "unowned(unsafe) ", old_type(r));
+    case 'w': return node_marked(r, "weak ", old_type(r));
+    default: return NULL;
+    }
+}
+
+static struct node *generic(struct reader *r)
+{
+    struct node *signature = old_signature(r);
+    return signature ? node_pair(r, N_GENERIC_TYPE, signature, old_type(r)) : NULL;
+}
+
+static struct node *opaque_result(struct reader *r)
+{
+    uint32_t number;
+    if (reader_eat(r, 'u') || (reader_eat(r, 'U') && reader_index(r, &number)))
+        return node_new(r, N_OPAQUE_RESULT);
+    return NULL;
+}
+
+static struct node *type(struct reader *r)
+{
+    char c = reader_peek(r);
+    if (c == 'C' || c == 'O' || c == 'V' || c == 'a')
+        return nominal(r);
+    if (c == 'x')
+        return parameter(r);
+    switch (reader_next(r)) {
+    case 'B': return builtin(r);
+    case 'D': return old_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL;
+    case 'E': return reader_eat_text(r, "RR") ? node_new(r, N_ERROR) : NULL;
+    case 'F':
+    case 'f': return function(r, "");
+    case 'G': return old_bound(r);
+    case 'K': return function(r, "@autoclosure ");
+    case 'M': return node_of(r, N_METATYPE, old_type(r));
+    case 'P': return reader_eat(r, 'M') ? node_of(r, N_EXISTENTIAL_METATYPE, old_type(r)) : composition(r);
+    case 'Q': return opaque_result(r);
+    case 'R': return node_marked(r, "inout ", old_type(r));
+    case 'S': return old_substitution(r);
+    case 'T': return tuple(r, false);
+    case 'W': return member_path(r);
+    case 'X': return special(r);
+    case 'b': return function(r, "@convention(block) ");
+    case 'c': return function(r, "@convention(c) ");
+    case 'q': return parameter(r);
+    case 't': return tuple(r, true);
+    case 'u': return generic(r);
+    case 'w': return member(r, parameter(r));
+    default: return NULL;
+    }
+}
+
+struct node *old_type(struct reader *r)
+{
+    struct node *node = old_enter(r) ? type(r) : NULL;
+    old_leave(r);
+    return node_is_type(node) ? node : NULL;
+}

@@ -1,0 +1,293 @@
+/* Prints symbols and declarations in the style of crash reports: no modules, no private discriminators. */
+#include "demangle/swift_print.h"
+
+#include <stdio.h>
+
+enum { MAX_DEPTH = 512, MAX_STEPS = 1 << 16 };
+
+/* ---- text ---- */
+
+void print_text(struct printer *p, struct sl_str text)
+{
+    if (p->failed)
+        return;
+    if (text.size > p->end - p->out->size)
+        p->failed = true;
+    else
+        sl_buf_str(p->out, text);
+}
+
+void print_say(struct printer *p, const char *text)
+{
+    print_text(p, sl_str(text));
+}
+
+void print_number(struct printer *p, uint32_t number)
+{
+    char text[16];
+    int size = snprintf(text, sizeof text, "%u", number);
+    print_text(p, (struct sl_str){text, (size_t)size});
+}
+
+bool print_enter(struct printer *p)
+{
+    p->depth++;
+    if (p->depth > MAX_DEPTH || ++p->steps > MAX_STEPS)
+        p->failed = true;
+    return !p->failed;
+}
+
+void print_leave(struct printer *p)
+{
+    p->depth--;
+}
+
+void print_list(struct printer *p, const struct node *list, uint32_t from, const char *separator)
+{
+    for (uint32_t i = from; list && i < list->count && !p->failed; i++) {
+        if (i > from)
+            print_say(p, separator);
+        print_node(p, list->children[i]);
+    }
+}
+
+/* ---- declarations ---- */
+
+enum type_form { NO_TYPE, AS_VALUE, AS_FUNCTION };
+
+/* How a declaration is said: its name or `word`, then `extra`, which may have a number. */
+struct form {
+    enum type_form type;
+    bool named;
+    const char *word;
+    struct sl_str extra;
+    uint32_t number;
+    const struct node *arguments;
+};
+
+static bool has_space(struct sl_str text)
+{
+    return text.size && memchr(text.data, ' ', text.size);
+}
+
+/* What is said of the places around a declaration. */
+static const struct node *visible(const struct node *context)
+{
+    while (context && context->kind == N_ANONYMOUS && !context->text.size)
+        context = node_child(context, 0);
+    return context && context->kind != N_MODULE ? context : NULL;
+}
+
+static void extra(struct printer *p, const struct form *form)
+{
+    print_text(p, form->extra);
+    if (form->number != NO_INDEX)
+        print_number(p, form->number);
+}
+
+static void name(struct printer *p, const struct node *entity, const struct form *form, bool extra_first)
+{
+    bool named = form->named || form->word;
+    if (named && extra_first && form->extra.size) {
+        extra(p, form);
+        print_say(p, " of ");
+    }
+    size_t before = p->out->size;
+    if (form->word)
+        print_say(p, form->word);
+    else if (form->named)
+        print_node(p, node_child(entity, 1));
+    if (!form->extra.size || (named && extra_first))
+        return;
+    if (p->out->size != before)
+        print_say(p, ".");
+    extra(p, form);
+}
+
+/* `context.name(types)`, or `name(types) in context` where one of the two is more than a word. */
+static const struct node *declaration(struct printer *p, const struct node *entity, bool prefix, struct form form)
+{
+    const struct node *word = form.named ? node_child(entity, 1) : NULL, *type = node_child(entity, 3);
+    const struct node *context = visible(node_child(entity, 0)), *rest = NULL;
+    bool many_words = has_space(form.extra), phrase = many_words || (word && word->kind == N_LOCAL_NAME);
+    if (prefix && (form.type != NO_TYPE || phrase))
+        return entity;
+    if (phrase) {
+        rest = context;
+    } else if (context) {
+        size_t before = p->out->size;
+        rest = print_context(p, context, true);
+        if (p->out->size != before)
+            print_say(p, ".");
+    }
+    name(p, entity, &form, phrase);
+    if (form.type == AS_FUNCTION && print_is_function(type)) {
+        print_say(p, phrase ? " " : "");
+        print_function_type(p, type, node_child(entity, 2), form.arguments);
+    }
+    if (prefix || !rest)
+        return rest;
+    print_say(p, entity->kind == N_PART_OF ? " of " : " in ");
+    print_node(p, rest);
+    return NULL;
+}
+
+static struct form form(enum type_form type, struct sl_str text)
+{
+    return (struct form){.type = type, .extra = text, .number = NO_INDEX};
+}
+
+static struct form form_of(const struct node *node)
+{
+    struct form f = form(NO_TYPE, node->text);
+    const struct node *context = node_child(node, 0);
+    bool of_class = context && context->kind == N_CLASS;
+    switch (node->kind) {
+    case N_FUNCTION:
+    case N_MACRO: f.type = AS_FUNCTION; break;
+    case N_VARIABLE: f.type = AS_VALUE; break;
+    case N_SUBSCRIPT:
+        f.type = AS_FUNCTION;
+        f.word = "subscript";
+        break;
+    case N_INIT: f = form(AS_FUNCTION, node->index && of_class ? SL_STR("__allocating_init") : SL_STR("init")); break;
+    case N_DEINIT: f.extra = node->index && !of_class ? SL_STR("deinit") : node->text; break;
+    case N_CLOSURE:
+        f.type = AS_FUNCTION;
+        f.number = node->index + 1;
+        break;
+    case N_PART_OF: f.number = node->index; break;
+    case N_EXPANSION: f.number = node->index + 1; break;
+    default: break;
+    }
+    f.named = node_child(node, 1) && !f.word;
+    return f;
+}
+
+static const struct node *accessor(struct printer *p, const struct node *node, bool prefix)
+{
+    const struct node *storage = node_child(node, 0);
+    struct form f = form_of(storage);
+    f.type = AS_VALUE;
+    f.extra = node->text;
+    const struct node *rest = declaration(p, storage, prefix, f);
+    return rest == storage ? node : rest;
+}
+
+static const struct node *bound_function(struct printer *p, const struct node *node, bool prefix)
+{
+    const struct node *function = node_child(node, 0);
+    struct form f = form_of(function);
+    f.arguments = node_child(node, 1);
+    const struct node *rest = declaration(p, function, prefix, f);
+    return rest == function ? node : rest;
+}
+
+static const struct node *context_node(struct printer *p, const struct node *node, bool prefix)
+{
+    switch (node->kind) {
+    case N_MODULE: return NULL;
+    case N_EXTENSION:
+        print_node(p, node_child(node, 0));
+        print_node(p, node_child(node, 1));
+        return NULL;
+    case N_ANONYMOUS: print_text(p, node->text); return NULL;
+    case N_STATIC:
+        print_say(p, "static ");
+        print_node(p, node_child(node, 0));
+        return NULL;
+    case N_ACCESSOR: return accessor(p, node, prefix);
+    case N_OPAQUE_OF:
+        print_say(p, "<<opaque return type of ");
+        print_node(p, node_child(node, 0));
+        print_say(p, ">>");
+        return NULL;
+    case N_BOUND: print_type(p, node); return NULL;
+    case N_BOUND_FUNCTION: return bound_function(p, node, prefix);
+    default: return declaration(p, node, prefix, form_of(node));
+    }
+}
+
+const struct node *print_context(struct printer *p, const struct node *node, bool prefix)
+{
+    const struct node *rest = print_enter(p) ? context_node(p, node, prefix) : NULL;
+    print_leave(p);
+    return rest;
+}
+
+/* ---- symbols ---- */
+
+static void special_name(struct printer *p, const struct node *node)
+{
+    const struct node *named = node_child(node, 0);
+    if (node->kind == N_RELATED_NAME) {
+        print_say(p, "related decl '");
+        print_text(p, node->text);
+        print_say(p, "' for ");
+    }
+    print_node(p, named);
+    if (node->kind == N_LOCAL_NAME) {
+        print_say(p, " #");
+        print_number(p, node->index + 1);
+    }
+}
+
+static void other_node(struct printer *p, const struct node *node)
+{
+    switch (node->kind) {
+    case N_IDENTIFIER:
+    case N_OPERATOR:
+    case N_LITERAL: print_text(p, node->text); break;
+    case N_LOCAL_NAME:
+    case N_PRIVATE_NAME:
+    case N_RELATED_NAME: special_name(p, node); break;
+    case N_LIST: print_list(p, node, 0, ", "); break;
+    case N_ASSOCIATED_NAME:
+        print_node(p, node_child(node, 1));
+        print_say(p, node_child(node, 1) ? "." : "");
+        print_node(p, node_child(node, 0));
+        break;
+    case N_SIGNATURE: print_signature(p, node); break;
+    case N_REQUIREMENT:
+        print_node(p, node_child(node, 0));
+        print_text(p, node->text);
+        print_node(p, node_child(node, 1));
+        break;
+    case N_PHRASE: print_list(p, node, 0, ""); break;
+    case N_ATTRIBUTE: print_text(p, node->text); break;
+    case N_SPECIALIZED:
+        print_say(p, p->specialized ? "" : "specialized ");
+        p->specialized = true;
+        break;
+    case N_TYPE_MANGLING:
+        if (node_child(node, 0))
+            print_function_type(p, node_child(node, 1), node_child(node, 0), NULL);
+        else
+            print_node(p, node_child(node, 1));
+        break;
+    default: p->failed = true;
+    }
+}
+
+void print_node(struct printer *p, const struct node *node)
+{
+    if (!node)
+        return;
+    if (!print_enter(p))
+        p->failed = true;
+    else if (node_is_context(node))
+        context_node(p, node, false);
+    else if (node_is_type(node))
+        print_type(p, node);
+    else
+        other_node(p, node);
+    print_leave(p);
+}
+
+bool swift_print(const struct node *symbol, bool returns, struct sl_buf *out, size_t limit)
+{
+    struct printer p = {.out = out, .end = out->size + limit, .returns = returns};
+    size_t start = out->size;
+    print_list(&p, symbol, 0, "");
+    return !p.failed && !out->failed && out->size > start;
+}

@@ -1,0 +1,391 @@
+/* Prints Swift types as Swift source writes them. */
+#include "demangle/swift_print.h"
+
+/* ---- generic parameters ---- */
+
+/* A ... Z, AB, BB ...; deeper levels have their number behind. */
+static void parameter(struct printer *p, uint32_t depth, uint32_t index)
+{
+    do {
+        char letter[2] = {(char)('A' + index % 26), '\0'};
+        print_say(p, letter);
+        index /= 26;
+    } while (index);
+    if (depth)
+        print_number(p, depth);
+}
+
+static const struct node *marker(const struct node *signature, uint32_t depth, uint32_t index)
+{
+    for (uint32_t i = 0; i < signature->count; i++) {
+        const struct node *child = signature->children[i], *subject = node_child(child, 0);
+        if ((child->kind == N_PACK_MARKER || child->kind == N_VALUE_MARKER) && subject->kind == N_PARAMETER &&
+            subject->depth == depth && subject->index == index)
+            return child;
+    }
+    return NULL;
+}
+
+static void signature_level(struct printer *p, const struct node *signature, uint32_t depth)
+{
+    enum { MAX_SHOWN = 128 };
+    uint32_t count = signature->children[depth]->index;
+    for (uint32_t i = 0; i < count && !p->failed; i++) {
+        print_say(p, i ? ", " : "");
+        if (i == MAX_SHOWN) {
+            print_say(p, "...");
+            return;
+        }
+        const struct node *mark = signature->count > depth + 1 ? marker(signature, depth, i) : NULL;
+        if (mark)
+            print_say(p, mark->kind == N_PACK_MARKER ? "each " : "let ");
+        parameter(p, depth, i);
+        if (mark && mark->kind == N_VALUE_MARKER) {
+            print_say(p, ": ");
+            print_node(p, node_child(mark, 1));
+        }
+    }
+}
+
+void print_signature(struct printer *p, const struct node *signature)
+{
+    print_say(p, "<");
+    for (uint32_t i = 0; i < signature->count && signature->children[i]->kind == N_PARAMETER_COUNT; i++) {
+        print_say(p, i ? "><" : "");
+        signature_level(p, signature, i);
+    }
+    print_say(p, ">");
+}
+
+/* ---- functions ---- */
+
+static const struct node *without_signature(const struct node *type)
+{
+    while (type && type->kind == N_GENERIC_TYPE)
+        type = node_child(type, 1);
+    return type;
+}
+
+bool print_is_function(const struct node *type)
+{
+    type = without_signature(type);
+    if (!type || type->kind != N_FUNCTION_TYPE)
+        return false;
+    return !type->text.size || sl_str_equal(type->text, SL_STR("@convention(c) ")) ||
+           sl_str_equal(type->text, SL_STR("@convention(thin) "));
+}
+
+static void element(struct printer *p, const struct node *element, bool label)
+{
+    if (label && element->text.size) {
+        print_text(p, element->text);
+        print_say(p, ": ");
+    }
+    print_node(p, node_child(element, 0));
+    print_say(p, element->index ? "..." : "");
+}
+
+static void parameters(struct printer *p, const struct node *tuple, const struct node *labels)
+{
+    bool labelled = labels && labels->count;
+    print_say(p, "(");
+    if (tuple->kind != N_TUPLE)
+        print_node(p, tuple);
+    for (uint32_t i = 0; tuple->kind == N_TUPLE && i < tuple->count; i++) {
+        const struct node *label = labelled ? node_child(labels, i) : NULL;
+        print_say(p, i ? ", " : "");
+        if (labelled) {
+            print_text(p, label && label->kind == N_IDENTIFIER ? label->text : SL_STR("_"));
+            print_say(p, ": ");
+        }
+        element(p, tuple->children[i], !labelled);
+    }
+    print_say(p, ")");
+}
+
+static void effect_before(struct printer *p, const struct node *effect)
+{
+    const struct node *actor = node_child(effect, 0);
+    if (actor) {
+        print_say(p, "@");
+        print_node(p, actor);
+        print_say(p, " ");
+    }
+    print_text(p, effect->text);
+}
+
+static const struct node *find_effect(const struct node *function, enum effect effect)
+{
+    for (uint32_t i = 2; i < function->count; i++)
+        if (function->children[i]->index == effect)
+            return function->children[i];
+    return NULL;
+}
+
+static void result(struct printer *p, const struct node *function)
+{
+    const struct node *throws = find_effect(function, EFFECT_THROWS), *thrown = node_child(throws, 0);
+    print_say(p, find_effect(function, EFFECT_ASYNC) ? " async" : "");
+    print_say(p, thrown ? " throws(" : throws ? " throws" : "");
+    print_node(p, thrown);
+    print_say(p, thrown ? ")" : "");
+    print_say(p, find_effect(function, EFFECT_SENDING) ? " -> sending " : " -> ");
+    print_node(p, node_child(function, 1));
+}
+
+void print_function_type(struct printer *p, const struct node *type, const struct node *labels,
+                         const struct node *arguments)
+{
+    if (arguments) {
+        print_say(p, "<");
+        print_list(p, arguments, 0, ", ");
+        print_say(p, ">");
+    }
+    for (; type && type->kind == N_GENERIC_TYPE; type = node_child(type, 1))
+        if (!arguments)
+            print_signature(p, node_child(type, 0));
+    if (!type || type->kind != N_FUNCTION_TYPE) {
+        print_node(p, type);
+        return;
+    }
+    print_text(p, type->text);
+    for (uint32_t i = 2; i < type->count; i++)
+        if (type->children[i]->index >= EFFECT_BEFORE)
+            effect_before(p, type->children[i]);
+    parameters(p, node_child(type, 0), labels);
+    if (p->returns)
+        result(p, type);
+}
+
+static void intermediate_function(struct printer *p, const struct node *function)
+{
+    enum node_kind state = N_IMPL_ATTRIBUTE;
+    uint32_t i = 0;
+    for (; i < function->count && function->children[i]->kind != N_LITERAL; i++) {
+        const struct node *child = function->children[i];
+        enum node_kind kind = child->kind == N_SIGNATURE ? N_IMPL_ATTRIBUTE : child->kind;
+        if (state == kind && kind != N_IMPL_ATTRIBUTE)
+            print_say(p, ", ");
+        if (state == N_IMPL_ATTRIBUTE && kind != state)
+            print_say(p, "(");
+        if (state != N_IMPL_RESULT && kind == N_IMPL_RESULT)
+            print_say(p, function->index ? ") -> sending (" : ") -> (");
+        state = kind;
+        print_text(p, child->text);
+        if (child->kind == N_SIGNATURE) {
+            print_signature(p, child);
+            print_say(p, " ");
+        } else {
+            print_node(p, node_child(child, 0));
+        }
+    }
+    if (state == N_IMPL_ATTRIBUTE)
+        print_say(p, "(");
+    if (state != N_IMPL_RESULT)
+        print_say(p, function->index ? ") -> sending (" : ") -> (");
+    print_say(p, ")");
+    for (; i < function->count; i++) {
+        print_text(p, function->children[i]->text);
+        print_list(p, node_child(function->children[i], 0), 0, ", ");
+        print_say(p, ">");
+    }
+}
+
+/* ---- sugar ---- */
+
+static bool is_standard(const struct node *nominal, const char *name)
+{
+    const struct node *module = node_child(nominal, 0), *identifier = node_child(nominal, 1);
+    return module && module->kind == N_MODULE && sl_str_equal(module->text, SL_STR("Swift")) && identifier &&
+           identifier->kind == N_IDENTIFIER && sl_str_equal(identifier->text, sl_str(name));
+}
+
+/* Whether `T` can be followed by `?` or `.Type` without parentheses. */
+static bool is_simple(const struct node *type)
+{
+    switch (type->kind) {
+    case N_FUNCTION_TYPE:
+    case N_IMPL_FUNCTION:
+    case N_GENERIC_TYPE:
+    case N_MARKED:
+    case N_CONSTRAINED:
+    case N_BOX: return false;
+    case N_COMPOSITION: return !node_child(type, 1) && node_child(type, 0)->count + type->index <= 1;
+    default: return true;
+    }
+}
+
+static void with_parentheses(struct printer *p, const struct node *type)
+{
+    bool simple = is_simple(type);
+    print_say(p, simple ? "" : "(");
+    print_node(p, type);
+    print_say(p, simple ? "" : ")");
+}
+
+static void bracketed(struct printer *p, const struct node *list)
+{
+    print_say(p, "[");
+    print_list(p, list, 0, " : ");
+    print_say(p, "]");
+}
+
+static void bound(struct printer *p, const struct node *type)
+{
+    const struct node *nominal = node_child(type, 0), *arguments = node_child(type, 1);
+    bool optional = arguments->count == 1 && is_standard(nominal, "Optional");
+    bool unwrapped = arguments->count == 1 && is_standard(nominal, "ImplicitlyUnwrappedOptional");
+    if (optional || unwrapped) {
+        with_parentheses(p, arguments->children[0]);
+        print_say(p, optional ? "?" : "!");
+    } else if ((arguments->count == 1 && is_standard(nominal, "Array")) ||
+               (arguments->count == 2 && is_standard(nominal, "Dictionary"))) {
+        bracketed(p, arguments);
+    } else if (nominal->kind == N_PROTOCOL) { /* an alias in a protocol is reached through a type that conforms */
+        print_list(p, arguments, 0, ", ");
+        print_say(p, " as ");
+        print_node(p, nominal);
+    } else {
+        print_node(p, nominal);
+        print_say(p, "<");
+        print_list(p, arguments, 0, ", ");
+        print_say(p, ">");
+    }
+}
+
+static void sugar(struct printer *p, const struct node *type)
+{
+    switch (type->text.data[0]) {
+    case '?':
+        with_parentheses(p, type->children[0]);
+        print_say(p, "?");
+        break;
+    case '(':
+        print_say(p, "(");
+        print_node(p, type->children[0]);
+        print_say(p, ")");
+        break;
+    default: bracketed(p, type);
+    }
+}
+
+/* ---- the other types ---- */
+
+static void composition(struct printer *p, const struct node *type)
+{
+    const struct node *protocols = node_child(type, 0), *superclass = node_child(type, 1);
+    print_node(p, superclass);
+    print_say(p, superclass && protocols->count ? " & " : "");
+    print_list(p, protocols, 0, " & ");
+    if (type->index)
+        print_say(p, protocols->count ? " & Swift.AnyObject" : "Swift.AnyObject");
+    else if (!superclass && !protocols->count)
+        print_say(p, "Any");
+}
+
+static void metatype(struct printer *p, const struct node *type)
+{
+    const struct node *instance = node_child(type, 0);
+    bool existential = instance->kind == N_COMPOSITION || instance->kind == N_EXISTENTIAL_METATYPE;
+    print_text(p, type->text);
+    if (type->kind == N_EXISTENTIAL_METATYPE)
+        print_node(p, instance);
+    else
+        with_parentheses(p, instance);
+    print_say(p, type->kind == N_METATYPE && existential ? ".Protocol" : ".Type");
+}
+
+static void tuple(struct printer *p, const struct node *type)
+{
+    print_say(p, "(");
+    for (uint32_t i = 0; i < type->count; i++) {
+        print_say(p, i ? ", " : "");
+        element(p, type->children[i], true);
+    }
+    print_say(p, ")");
+}
+
+/* `inout` marks a field that can be changed. */
+static void box(struct printer *p, const struct node *type)
+{
+    const struct node *fields = node_child(type, 0), *signature = node_child(type, 1), *arguments = node_child(type, 2);
+    if (signature) {
+        print_signature(p, signature);
+        print_say(p, " ");
+    }
+    print_say(p, "{");
+    for (uint32_t i = 0; i < fields->count; i++) {
+        const struct node *field = fields->children[i];
+        bool mutable = field->kind == N_MARKED && sl_str_equal(field->text, SL_STR("inout "));
+        print_say(p, i ? ", " : " ");
+        print_say(p, mutable ? "var " : "let ");
+        print_node(p, mutable ? node_child(field, 0) : field);
+    }
+    print_say(p, " }");
+    if (arguments) {
+        print_say(p, " <");
+        print_list(p, arguments, 0, ", ");
+        print_say(p, ">");
+    }
+}
+
+static void generic(struct printer *p, const struct node *type)
+{
+    const struct node *inner = node_child(type, 1);
+    print_signature(p, node_child(type, 0));
+    bool plain = inner->kind == N_GENERIC_TYPE || (inner->kind == N_FUNCTION_TYPE && !inner->text.size);
+    print_say(p, plain ? "" : " ");
+    print_node(p, inner);
+}
+
+void print_type(struct printer *p, const struct node *type)
+{
+    switch (type->kind) {
+    case N_BUILTIN:
+    case N_INTEGER: print_text(p, type->text); break;
+    case N_BUILTIN_OF:
+        print_text(p, type->text);
+        print_say(p, "<");
+        print_list(p, node_child(type, 0), 0, ", ");
+        print_say(p, ">");
+        break;
+    case N_BOUND: bound(p, type); break;
+    case N_PARAMETER: parameter(p, type->depth, type->index); break;
+    case N_SELF:
+    case N_DYNAMIC_SELF: print_say(p, "Self"); break;
+    case N_MEMBER: print_list(p, type, 0, "."); break;
+    case N_GENERIC_TYPE: generic(p, type); break;
+    case N_FUNCTION_TYPE: print_function_type(p, type, NULL, NULL); break;
+    case N_IMPL_FUNCTION: intermediate_function(p, type); break;
+    case N_TUPLE: tuple(p, type); break;
+    case N_MARKED:
+        print_text(p, type->text);
+        print_node(p, node_child(type, 0));
+        break;
+    case N_METATYPE:
+    case N_EXISTENTIAL_METATYPE: metatype(p, type); break;
+    case N_COMPOSITION: composition(p, type); break;
+    case N_CONSTRAINED:
+        print_say(p, "any ");
+        print_node(p, node_child(type, 0));
+        print_say(p, "<");
+        print_node(p, node_child(type, 1));
+        print_say(p, ">");
+        break;
+    case N_OPAQUE_RESULT: print_say(p, "some"); break;
+    case N_OPAQUE:
+        print_node(p, node_child(type, 0));
+        print_say(p, ".");
+        print_number(p, type->index);
+        break;
+    case N_PACK:
+        print_say(p, "Pack{");
+        print_list(p, type, 0, ", ");
+        print_say(p, "}");
+        break;
+    case N_SUGAR: sugar(p, type); break;
+    case N_BOX: box(p, type); break;
+    case N_ERROR: print_say(p, "<ERROR TYPE>"); break;
+    default: p->failed = true;
+    }
+}

@@ -1,0 +1,208 @@
+/* The reader of the Swift mangling since Swift 4 (docs/ABI/Mangling.rst of Swift): operators in post-fix order that
+ * work on a stack of nodes. */
+#include "demangle/swift_tree.h"
+
+/* ---- operators of one character ---- */
+
+static struct node *class_type(struct reader *r)
+{
+    return entity_nominal(r, N_CLASS);
+}
+
+static struct node *struct_type(struct reader *r)
+{
+    return entity_nominal(r, N_STRUCT);
+}
+
+static struct node *enum_type(struct reader *r)
+{
+    return entity_nominal(r, N_ENUM);
+}
+
+static struct node *protocol_type(struct reader *r)
+{
+    return entity_nominal(r, N_PROTOCOL);
+}
+
+static struct node *alias_type(struct reader *r)
+{
+    return entity_nominal(r, N_ALIAS);
+}
+
+static struct node *function_type(struct reader *r)
+{
+    return type_function(r, "");
+}
+
+static struct node *in_out(struct reader *r)
+{
+    return node_marked(r, "inout ", reader_pop_type(r));
+}
+
+static struct node *shared(struct reader *r)
+{
+    return node_marked(r, "__shared ", reader_pop_type(r));
+}
+
+static struct node *owned(struct reader *r)
+{
+    return node_marked(r, "__owned ", reader_pop_type(r));
+}
+
+static struct node *metatype(struct reader *r)
+{
+    return node_of(r, N_METATYPE, reader_pop_type(r));
+}
+
+static struct node *type_metadata(struct reader *r)
+{
+    return node_phrase(r, "type metadata for ", reader_pop_type(r), NULL, NULL);
+}
+
+static struct node *throwing(struct reader *r)
+{
+    return node_effect(r, EFFECT_THROWS, "");
+}
+
+static struct node *composition(struct reader *r)
+{
+    return node_put(r, node_of(r, N_COMPOSITION, type_protocols(r)), NULL);
+}
+
+static struct node *signature_of_one(struct reader *r)
+{
+    return generic_signature(r, false);
+}
+
+static struct node *signature_of_many(struct reader *r)
+{
+    return generic_signature(r, true);
+}
+
+static struct node *generic_type(struct reader *r)
+{
+    struct node *signature = reader_pop_kind(r, N_SIGNATURE);
+    return signature ? node_pair(r, N_GENERIC_TYPE, signature, reader_pop_type(r)) : NULL;
+}
+
+static struct node *first_parameter(struct reader *r)
+{
+    return node_parameter(r, 0, 0);
+}
+
+static struct node *swift_module(struct reader *r)
+{
+    return node_say(r, N_MODULE, "Swift");
+}
+
+static struct node *static_entity(struct reader *r)
+{
+    return node_of(r, N_STATIC, reader_pop_entity(r));
+}
+
+static struct node *empty_list(struct reader *r)
+{
+    return node_new(r, N_EMPTY_LIST);
+}
+
+static struct node *first_element(struct reader *r)
+{
+    return node_new(r, N_FIRST_ELEMENT);
+}
+
+static struct node *variadic(struct reader *r)
+{
+    return node_new(r, N_VARIADIC);
+}
+
+static struct node *identifier(struct reader *r)
+{
+    r->at--;
+    return name_identifier(r);
+}
+
+static struct node *(*const operators[128])(struct reader *r) = {
+    ['$'] = type_integer,
+    ['0' ... '9'] = identifier,
+    ['A'] = name_substitution,
+    ['B'] = type_builtin,
+    ['C'] = class_type,
+    ['D'] = entity_type_mangling,
+    ['E'] = entity_extension,
+    ['F'] = entity_function,
+    ['G'] = generic_bound,
+    ['H'] = global_record,
+    ['I'] = impl_function,
+    ['K'] = throwing,
+    ['L'] = name_local,
+    ['M'] = global_metadata,
+    ['N'] = type_metadata,
+    ['O'] = enum_type,
+    ['P'] = protocol_type,
+    ['Q'] = type_archetype,
+    ['R'] = generic_requirement,
+    ['S'] = name_standard_type,
+    ['T'] = thunk_operator,
+    ['V'] = struct_type,
+    ['W'] = global_witness,
+    ['X'] = type_special,
+    ['Y'] = type_annotation,
+    ['Z'] = static_entity,
+    ['_'] = first_element,
+    ['a'] = alias_type,
+    ['c'] = function_type,
+    ['d'] = variadic,
+    ['f'] = entity_part,
+    ['g'] = generic_retroactive,
+    ['h'] = shared,
+    ['i'] = entity_subscript,
+    ['l'] = signature_of_one,
+    ['m'] = metatype,
+    ['n'] = owned,
+    ['o'] = name_fixity,
+    ['p'] = composition,
+    ['q'] = generic_parameter,
+    ['r'] = signature_of_many,
+    ['s'] = swift_module,
+    ['t'] = type_tuple,
+    ['u'] = generic_type,
+    ['v'] = entity_variable,
+    ['w'] = global_value_witness,
+    ['x'] = first_parameter,
+    ['y'] = empty_list,
+    ['z'] = in_out,
+};
+
+/* ---- the symbol ---- */
+
+static bool is_attribute(const struct node *node)
+{
+    return node && (node->kind == N_ATTRIBUTE || node->kind == N_SPECIALIZED);
+}
+
+/* What can stand for a whole symbol; anything else is a fragment that nothing has used. */
+static bool is_symbol(const struct node *node)
+{
+    return node_is_type(node) || (node_is_context(node) && node->kind != N_MODULE && node->kind != N_ANONYMOUS) ||
+           (node && (node->kind == N_PHRASE || node->kind == N_TYPE_MANGLING));
+}
+
+static struct node *whole(struct reader *r)
+{
+    struct node *symbol = node_new(r, N_LIST);
+    while (symbol && is_attribute(reader_top(r)))
+        symbol = node_add(r, symbol, reader_pop(r));
+    struct node *entity = reader_pop(r);
+    return is_symbol(entity) && !r->stack->count ? node_add(r, symbol, entity) : NULL;
+}
+
+struct node *swift_read(struct reader *r)
+{
+    while (r->at < r->text.size && r->text.data[r->at] != '.') { /* a dot begins what tools have appended */
+        unsigned char c = (unsigned char)reader_next(r);
+        struct node *(*operator)(struct reader *) = c < 128 ? operators[c] : NULL;
+        if (!operator|| !reader_push(r, operator(r)))
+            return NULL;
+    }
+    return whole(r);
+}

@@ -1,0 +1,391 @@
+/* What the compiler makes of a function: thunks, specialisations, pieces of coroutines. Attributes are put before the
+ * symbol they belong to; those that the printed style leaves out have an empty text. */
+#include "demangle/swift_tree.h"
+
+static struct node *attribute(struct reader *r, const char *text)
+{
+    return node_say(r, N_ATTRIBUTE, text);
+}
+
+/* ---- specialisations ---- */
+
+static bool special_info(struct reader *r)
+{
+    reader_eat(r, 'q');
+    if (!reader_eat(r, 'a'))
+        reader_eat(r, 'r');
+    char pass = reader_next(r);
+    return pass >= '0' && pass <= '9';
+}
+
+static struct node *generic_special(struct reader *r)
+{
+    return special_info(r) && type_list(r) ? node_new(r, N_SPECIALIZED) : NULL;
+}
+
+static struct node *partial_special(struct reader *r)
+{
+    return special_info(r) && reader_pop_type(r) ? node_new(r, N_SPECIALIZED) : NULL;
+}
+
+/* `t` and an argument's number for each that is dropped, then the kind of specialisation. */
+static struct node *dropping_special(struct reader *r)
+{
+    uint32_t number;
+    do {
+        if (reader_peek(r) >= '0' && reader_peek(r) <= '9' && !reader_natural(r, &number))
+            return NULL;
+    } while (reader_eat(r, 't'));
+    return reader_eat(r, 'g') || reader_eat(r, 'G') || reader_eat(r, 'B') ? generic_special(r) : NULL;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* What an argument's specialisation takes from the stack: an identifier; a closure with the types it captures; a key
+ * path with its root and value; a type. */
+enum { TAKES_NAME = 'n', TAKES_CLOSURE = 'c', TAKES_KEY_PATH = 'k', TAKES_TYPE = 't' };
+
+static char look_ahead(const struct reader *r)
+{
+    return r->at + 1 < r->text.size ? r->text.data[r->at + 1] : '\0';
+}
+
+/* A constant that an argument always has; `first` false: one more field of a struct, if there is one. */
+static bool constant(struct reader *r, struct sl_buf *takes, bool first)
+{
+    uint32_t number;
+    char c = reader_peek(r), second = look_ahead(r);
+    bool string = c == 's' && (second == 'b' || second == 'w' || second == 'c');
+    if ((c == 'i' || c == 'd') && is_digit(second)) {
+        reader_next(r);
+        return reader_natural(r, &number);
+    }
+    if (c == 'f' || string || (first && c == 'g')) {
+        sl_buf_u8(takes, TAKES_NAME);
+        r->at += string ? 2 : 1;
+        return true;
+    }
+    if (c != 'k' && c != 'S')
+        return false;
+    sl_buf_u8(takes, c == 'k' ? TAKES_KEY_PATH : TAKES_TYPE);
+    reader_next(r);
+    while (c == 'S' && constant(r, takes, false))
+        ;
+    return true;
+}
+
+static bool argument(struct reader *r, struct sl_buf *takes)
+{
+    uint32_t number;
+    switch (reader_next(r)) {
+    case 'n':
+    case 'x':
+    case 'i':
+    case 's':
+    case 'r': return true;
+    case 'c':
+    case 'E': sl_buf_u8(takes, TAKES_CLOSURE); return true;
+    case 'C': return reader_natural(r, &number);
+    case 'p': return constant(r, takes, true);
+    case 'e':
+        reader_eat(r, 'D');
+        /* fall through */
+    case 'd':
+        if (!reader_eat(r, 'G'))
+            reader_eat(r, 'O');
+        reader_eat(r, 'X');
+        return true;
+    case 'g':
+    case 'o': reader_eat(r, 'X'); return true;
+    default: return false;
+    }
+}
+
+static bool take_operands(struct reader *r, char what)
+{
+    switch (what) {
+    case TAKES_CLOSURE:
+        while (reader_pop_type(r))
+            ;
+        return reader_pop_kind(r, N_IDENTIFIER);
+    case TAKES_KEY_PATH: return reader_pop_type(r) && reader_pop_type(r) && reader_pop_kind(r, N_IDENTIFIER);
+    case TAKES_TYPE: return reader_pop_type(r);
+    default: return reader_pop_kind(r, N_IDENTIFIER);
+    }
+}
+
+static struct node *signature_special(struct reader *r)
+{
+    struct sl_buf takes = {0};
+    bool good = special_info(r);
+    while (good && !reader_eat(r, '_'))
+        good = argument(r, &takes);
+    good = good && argument(r, &takes); /* the result */
+    for (size_t i = takes.size; good && i; i--)
+        good = take_operands(r, (char)takes.data[i - 1]);
+    good = good && !takes.failed;
+    sl_buf_free(&takes);
+    return good ? node_new(r, N_SPECIALIZED) : NULL;
+}
+
+/* ---- derivatives ---- */
+
+static const char *derivative_kind(struct reader *r, const char *const texts[4])
+{
+    static const char letters[] = "frdp";
+    const char *at = reader_peek(r) ? strchr(letters, reader_next(r)) : NULL;
+    return at ? texts[at - letters] : NULL;
+}
+
+static struct node *subset_thunk(struct reader *r)
+{
+    static const char *const texts[] = {
+        "autodiff subset parameters thunk for forward-mode derivative from ",
+        "autodiff subset parameters thunk for reverse-mode derivative from ",
+        "autodiff subset parameters thunk for differential from ",
+        "autodiff subset parameters thunk for pullback from ",
+    };
+    const char *text = derivative_kind(r, texts);
+    if (!text || !reader_subset(r, 'p') || !reader_subset(r, 'r') || !reader_subset(r, 'P'))
+        return NULL;
+    reader_pop_kind(r, N_SIGNATURE);
+    struct node *type = reader_pop_type(r), *original = type ? reader_pop_entity(r) : NULL;
+    return node_phrase(r, text, original ? original : type, NULL, NULL);
+}
+
+static struct node *derivative(struct reader *r)
+{
+    static const char *const plain[] = {"forward-mode derivative of ", "reverse-mode derivative of ",
+                                        "differential of ", "pullback of "};
+    static const char *const virtual[] = {"vtable thunk for forward-mode derivative of ",
+                                          "vtable thunk for reverse-mode derivative of ",
+                                          "vtable thunk for differential of ", "vtable thunk for pullback of "};
+    static const char *const reordering[] = {
+        "autodiff self-reordering reabstraction thunk for forward-mode derivative for ",
+        "autodiff self-reordering reabstraction thunk for reverse-mode derivative for ",
+        "autodiff self-reordering reabstraction thunk for differential for ",
+        "autodiff self-reordering reabstraction thunk for pullback for "};
+    if (reader_eat(r, 'S'))
+        return subset_thunk(r);
+    if (reader_eat(r, 'O')) {
+        const char *text = derivative_kind(r, reordering);
+        reader_pop_kind(r, N_SIGNATURE);
+        return text && reader_pop_type(r) ? node_phrase(r, text, reader_pop_type(r), NULL, NULL) : NULL;
+    }
+    const char *text = derivative_kind(r, reader_eat(r, 'V') ? virtual : plain);
+    reader_pop_kind(r, N_SIGNATURE);
+    return text && reader_subset(r, 'p') && reader_subset(r, 'r') ? attribute(r, text) : NULL;
+}
+
+/* ---- thunks ---- */
+
+/* Of the two types the one that is called is shown: it comes first. */
+static struct node *reabstraction(struct reader *r, bool self)
+{
+    reader_pop_kind(r, N_SIGNATURE);
+    if ((self && !reader_pop_type(r)) || !reader_pop_type(r))
+        return NULL;
+    return node_phrase(r, "thunk for ", reader_pop_type(r), NULL, NULL);
+}
+
+static struct node *with_global_actor(struct reader *r)
+{
+    struct node *actor = reader_pop_type(r), *thunk = reader_pop_kind(r, N_PHRASE);
+    return actor ? node_phrase(r, "", thunk, " with global actor constraint ", actor) : NULL;
+}
+
+static struct node *completion_handler(struct reader *r, const char *text)
+{
+    uint32_t flags;
+    if ((reader_peek(r) == '_' || is_digit(reader_peek(r))) && !reader_index(r, &flags))
+        return NULL;
+    reader_pop_kind(r, N_SIGNATURE);
+    struct node *result = reader_pop_type(r);
+    return result ? node_phrase(r, text, reader_pop_type(r), " with result type ", result) : NULL;
+}
+
+static struct node *vtable_thunk(struct reader *r)
+{
+    struct node *base = reader_pop_entity(r);
+    return base ? node_phrase(r, "vtable thunk for ", base, " dispatching to ", reader_pop_entity(r)) : NULL;
+}
+
+static struct node *witness_thunk(struct reader *r)
+{
+    struct node *entity = reader_pop_entity(r);
+    return entity ? node_phrase(r, "protocol witness for ", entity, " in conformance ", generic_conformance(r)) : NULL;
+}
+
+/* ---- key paths ---- */
+
+static struct node *pop_types(struct reader *r)
+{
+    struct node *types = node_new(r, N_LIST), *type;
+    while (types && (type = reader_pop_type(r)))
+        types = node_add(r, types, type);
+    return types && types->count ? node_reverse(types, 0) : NULL;
+}
+
+static struct node *key_path_accessor(struct reader *r, const char *text)
+{
+    bool serialized = reader_eat(r, 'q');
+    struct node *types = pop_types(r), *signature = reader_pop_kind(r, N_SIGNATURE);
+    struct node *phrase =
+        types ? node_phrase(r, text, reader_pop_entity(r), " : ", signature ? signature : types) : NULL;
+    if (signature)
+        phrase = node_add(r, phrase, types);
+    return serialized ? node_add(r, phrase, node_say(r, N_LITERAL, ", serialized")) : phrase;
+}
+
+static struct node *key_path_index(struct reader *r, const char *text)
+{
+    bool serialized = reader_eat(r, 'q');
+    struct node *signature = reader_pop_kind(r, N_SIGNATURE), *types = pop_types(r);
+    struct node *phrase = signature ? node_phrase(r, text, signature, "(", types)
+                                    : node_phrase(r, text, node_say(r, N_LITERAL, "("), "", types);
+    return node_add(r, phrase, node_say(r, N_LITERAL, serialized ? "), serialized" : ")"));
+}
+
+static struct node *key_path(struct reader *r)
+{
+    if (reader_eat_text(r, "mu"))
+        return key_path_accessor(r, "key path unapplied method for ");
+    if (reader_eat_text(r, "MA"))
+        return key_path_accessor(r, "key path applied method for ");
+    return key_path_accessor(r, "key path setter for ");
+}
+
+/* ---- associated types ---- */
+
+static struct node *associated_conformance(struct reader *r, const char *text)
+{
+    struct node *required = reader_pop_protocol(r);
+    if (!required)
+        return NULL;
+    bool parameter = node_is_type(reader_top(r)) && reader_top(r)->kind != N_PROTOCOL;
+    struct node *subject = parameter ? reader_pop_type(r) : generic_names(r);
+    struct node *phrase = subject ? node_phrase(r, text, reader_pop_type(r), ".", subject) : NULL;
+    return node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, ": ")), required);
+}
+
+static struct node *base_conformance(struct reader *r)
+{
+    struct node *required = reader_pop_protocol(r);
+    return required ? node_phrase(r, "base conformance descriptor for ", reader_pop_type(r), ": ", required) : NULL;
+}
+
+/* ---- pieces of functions ---- */
+
+static struct node *outlined_variable(struct reader *r)
+{
+    uint32_t number;
+    if (!reader_index(r, &number))
+        return NULL;
+    const char *what = reader_eat(r, 'r') ? "read-only object" : "variable";
+    return node_format(r, N_ATTRIBUTE, "outlined %s #%u of ", what, number);
+}
+
+/* The kind of method, then for each parameter and the result whether it is bridged or guaranteed. */
+static struct node *bridged_method(struct reader *r)
+{
+    size_t start = r->at;
+    if (!reader_eat(r, 'a') && !reader_eat(r, 'p') && !reader_eat(r, 'm'))
+        return NULL;
+    while (reader_eat(r, 'n') || reader_eat(r, 'b') || reader_eat(r, 'g'))
+        ;
+    struct sl_str kinds = {r->text.data + start, r->at - start};
+    if (!reader_eat(r, '_'))
+        return NULL;
+    return node_format(r, N_ATTRIBUTE, "outlined bridged method (" SL_STR_FMT ") of ", SL_STR_ARG(kinds));
+}
+
+static struct node *resume(struct reader *r)
+{
+    uint32_t number;
+    return reader_index(r, &number) ? attribute(r, "") : NULL;
+}
+
+static struct node *rare(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'B':
+    case 'b': return attribute(r, ""); /* deployed to systems that lack the function */
+    case 'S': return attribute(r, "#_hasSymbol query for ");
+    case 'c': return attribute(r, "coro function pointer to ");
+    case 'd': return attribute(r, "default override of ");
+    default: return NULL;
+    }
+}
+
+/* The operators whose attribute depends on nothing else. */
+static const char *plain_attribute(char c)
+{
+    switch (c) {
+    case 'A':
+    case 'a': return "partial apply for ";
+    case 'D': return "dynamic ";
+    case 'E':
+    case 'F':
+    case 'I':
+    case 'X':
+    case 'm':
+    case 'x': return "";
+    case 'O': return "@nonobjc ";
+    case 'c': return "curry thunk of ";
+    case 'd': return "super ";
+    case 'j': return "dispatch thunk of ";
+    case 'o': return "@objc ";
+    case 'q': return "method descriptor for ";
+    case 'u': return "async function pointer to ";
+    default: return NULL;
+    }
+}
+
+struct node *thunk_operator(struct reader *r)
+{
+    char c = reader_next(r);
+    const char *text = plain_attribute(c);
+    if (text)
+        return attribute(r, text);
+    switch (c) {
+    case 'B':
+    case 'G':
+    case 'g':
+    case 'i':
+    case 's': return generic_special(r);
+    case 'P':
+    case 'p': return partial_special(r);
+    case 't': return dropping_special(r);
+    case 'f': return signature_special(r);
+    case 'J': return derivative(r);
+    case 'Q':
+    case 'Y': return resume(r);
+    case 'R':
+    case 'r': return reabstraction(r, false);
+    case 'y': return reabstraction(r, true);
+    case 'U': return with_global_actor(r);
+    case 'C': return node_phrase(r, "coroutine continuation prototype for ", reader_pop_type(r), NULL, NULL);
+    case 'S': return node_phrase(r, "protocol self-conformance witness for ", reader_pop_entity(r), NULL, NULL);
+    case 'V': return vtable_thunk(r);
+    case 'W': return witness_thunk(r);
+    case 'Z': return completion_handler(r, "predefined @objc completion handler block implementation for ");
+    case 'z': return completion_handler(r, "@objc completion handler block implementation for ");
+    case 'K': return key_path_accessor(r, "key path getter for ");
+    case 'k': return key_path(r);
+    case 'H': return key_path_index(r, "key path index equality operator for ");
+    case 'h': return key_path_index(r, "key path index hash operator for ");
+    case 'L': return node_phrase(r, "protocol requirements base descriptor for ", reader_pop_protocol(r), NULL, NULL);
+    case 'M': return node_phrase(r, "default associated type metadata accessor for ", generic_name(r), NULL, NULL);
+    case 'l': return node_phrase(r, "associated type descriptor for ", generic_name(r), NULL, NULL);
+    case 'N': return associated_conformance(r, "default associated conformance accessor for ");
+    case 'n': return associated_conformance(r, "associated conformance descriptor for ");
+    case 'b': return base_conformance(r);
+    case 'e': return bridged_method(r);
+    case 'v': return outlined_variable(r);
+    case 'w': return rare(r);
+    default: return NULL;
+    }
+}

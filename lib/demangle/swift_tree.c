@@ -1,0 +1,230 @@
+/* Nodes, and how names are written. */
+#include "demangle/swift_tree.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "demangle/text.h"
+
+enum { MAX_NODES = 1 << 15 };
+
+struct node *node_new(struct reader *r, enum node_kind kind)
+{
+    struct node *node = r->nodes < MAX_NODES ? SL_ARENA_NEW(&r->arena, struct node) : NULL;
+    if (!node)
+        return NULL;
+    r->nodes++;
+    node->kind = kind;
+    return node;
+}
+
+struct node *node_text(struct reader *r, enum node_kind kind, struct sl_str text)
+{
+    struct node *node = node_new(r, kind);
+    if (node)
+        node->text = text;
+    return node;
+}
+
+struct node *node_say(struct reader *r, enum node_kind kind, const char *text)
+{
+    return node_text(r, kind, sl_str(text));
+}
+
+struct node *node_format(struct reader *r, enum node_kind kind, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        return NULL;
+    char *copy = sl_arena_strndup(&r->arena, text, (size_t)size);
+    free(text);
+    return copy ? node_text(r, kind, (struct sl_str){copy, (size_t)size}) : NULL;
+}
+
+struct node *node_number(struct reader *r, enum node_kind kind, uint32_t index)
+{
+    struct node *node = node_new(r, kind);
+    if (node)
+        node->index = index;
+    return node;
+}
+
+struct node *node_copy(struct reader *r, const struct node *node)
+{
+    struct node *copy = node_text(r, node->kind, node->text);
+    if (!copy)
+        return NULL;
+    copy->index = node->index;
+    copy->depth = node->depth;
+    for (uint32_t i = 0; copy && i < node->count; i++)
+        copy = node_put(r, copy, node->children[i]);
+    return copy;
+}
+
+struct node *node_put(struct reader *r, struct node *parent, struct node *child)
+{
+    if (!parent)
+        return NULL;
+    if (parent->count == parent->capacity) {
+        uint32_t capacity = parent->capacity ? parent->capacity * 2 : 4;
+        struct node **children = capacity <= MAX_NODES ? SL_ARENA_ARRAY(&r->arena, struct node *, capacity) : NULL;
+        if (!children)
+            return NULL;
+        if (parent->count)
+            memcpy(children, parent->children, parent->count * sizeof *children);
+        parent->children = children;
+        parent->capacity = capacity;
+    }
+    parent->children[parent->count++] = child;
+    return parent;
+}
+
+struct node *node_add(struct reader *r, struct node *parent, struct node *child)
+{
+    return child ? node_put(r, parent, child) : NULL;
+}
+
+struct node *node_of(struct reader *r, enum node_kind kind, struct node *child)
+{
+    return child ? node_add(r, node_new(r, kind), child) : NULL;
+}
+
+struct node *node_pair(struct reader *r, enum node_kind kind, struct node *first, struct node *second)
+{
+    return node_add(r, node_of(r, kind, first), second);
+}
+
+struct node *node_entity(struct reader *r, enum node_kind kind, struct node *context, struct node *name,
+                         struct node *labels, struct node *type)
+{
+    return node_put(r, node_put(r, node_put(r, node_of(r, kind, context), name), labels), type);
+}
+
+struct node *node_phrase(struct reader *r, const char *before, struct node *first, const char *between,
+                         struct node *second)
+{
+    struct node *phrase = node_of(r, N_PHRASE, node_say(r, N_LITERAL, before));
+    phrase = node_add(r, phrase, first);
+    if (!between)
+        return phrase;
+    return node_add(r, node_add(r, phrase, node_say(r, N_LITERAL, between)), second);
+}
+
+struct node *node_standard(struct reader *r, enum node_kind kind, const char *name)
+{
+    struct node *module = node_say(r, N_MODULE, "Swift");
+    return node_entity(r, kind, module, node_say(r, N_IDENTIFIER, name), NULL, NULL);
+}
+
+struct node *node_parameter(struct reader *r, uint32_t depth, uint32_t index)
+{
+    struct node *node = node_number(r, N_PARAMETER, index);
+    if (node)
+        node->depth = depth;
+    return node;
+}
+
+struct node *node_optional(struct reader *r, struct node *type)
+{
+    return node_pair(r, N_BOUND, node_standard(r, N_ENUM, "Optional"), node_of(r, N_LIST, type));
+}
+
+struct node *node_marked(struct reader *r, const char *prefix, struct node *type)
+{
+    return node_add(r, node_say(r, N_MARKED, prefix), type);
+}
+
+struct node *node_effect(struct reader *r, enum effect effect, const char *text)
+{
+    struct node *node = node_say(r, N_EFFECT, text);
+    if (node)
+        node->index = effect;
+    return node;
+}
+
+struct node *node_reverse(struct node *node, uint32_t from)
+{
+    for (uint32_t i = from, j = node ? node->count : 0; i + 1 < j; i++) {
+        struct node *last = node->children[--j];
+        node->children[j] = node->children[i];
+        node->children[i] = last;
+    }
+    return node;
+}
+
+struct node *node_child(const struct node *node, uint32_t index)
+{
+    return node && index < node->count ? node->children[index] : NULL;
+}
+
+bool node_is_type(const struct node *node)
+{
+    return node && node->kind >= N_FIRST_TYPE && node->kind <= N_LAST_TYPE;
+}
+
+bool node_is_nominal(const struct node *node)
+{
+    return node && node->kind >= N_FIRST_TYPE && node->kind <= N_LAST_NOMINAL;
+}
+
+bool node_is_context(const struct node *node)
+{
+    return node && node->kind >= N_FIRST_CONTEXT && node->kind <= N_LAST_CONTEXT;
+}
+
+bool node_is_name(const struct node *node)
+{
+    return node && node->kind >= N_IDENTIFIER && node->kind <= N_OPERATOR;
+}
+
+/* ---- names ---- */
+
+/* ASCII that an identifier cannot have was moved to the surrogates, which no text has, before it was encoded. */
+struct sl_str name_punycode(struct reader *r, struct sl_str text)
+{
+    uint32_t chars[TEXT_MAX_PUNYCODE];
+    size_t count;
+    struct sl_buf out = {0};
+    const char *mark = text.size ? memrchr(text.data, '_', text.size) : NULL;
+    size_t split = mark ? (size_t)(mark - text.data) : 0, skip = mark ? split + 1 : 0;
+    if (!text_punycode((struct sl_str){text.data, split}, (struct sl_str){text.data + skip, text.size - skip}, 'A',
+                       chars, &count))
+        return (struct sl_str){"", 0};
+    for (size_t i = 0; i < count; i++) {
+        if (chars[i] >= 0xD800 && chars[i] < 0xD880)
+            chars[i] -= 0xD800;
+        if ((chars[i] >= 0xD800 && chars[i] < 0xE000) || chars[i] < 0x20)
+            return (struct sl_str){"", 0};
+    }
+    for (size_t i = 0; i < count; i++)
+        text_add_char(&out, chars[i]);
+    char *copy = out.failed ? NULL : sl_arena_strndup(&r->arena, (const char *)out.data, out.size);
+    struct sl_str name = {copy ? copy : "", copy ? out.size : 0};
+    sl_buf_free(&out);
+    return name;
+}
+
+struct node *name_operator(struct reader *r, struct sl_str letters, char fixity)
+{
+    static const char characters[] = "& @/= >    <*!|+?%-~   ^ .";
+    const char *suffix = fixity == 'i' ? " infix" : fixity == 'p' ? " prefix" : fixity == 'P' ? " postfix" : NULL;
+    struct node *node = node_new(r, N_OPERATOR);
+    char *text = suffix ? SL_ARENA_ARRAY(&r->arena, char, letters.size + strlen(suffix)) : NULL;
+    if (!node || !text)
+        return NULL;
+    for (size_t i = 0; i < letters.size; i++) {
+        char c = letters.data[i];
+        bool letter = c >= 'a' && c <= 'z';
+        text[i] = letter ? characters[c - 'a'] : c;
+        if (text[i] == ' ' || (!letter && !((uint8_t)c & 0x80)))
+            return NULL;
+    }
+    memcpy(text + letters.size, suffix, strlen(suffix));
+    node->text = (struct sl_str){text, letters.size + strlen(suffix)};
+    return node;
+}

@@ -1,0 +1,372 @@
+/* Types of the current Swift mangling. */
+#include "demangle/swift_tree.h"
+
+/* ---- built-in types ---- */
+
+static const struct {
+    char code;
+    const char *name;
+} builtins[] = {
+    {'A', "Builtin.ImplicitActor"},
+    {'B', "Builtin.UnsafeValueBuffer"},
+    {'D', "Builtin.DefaultActorStorage"},
+    {'I', "Builtin.IntLiteral"},
+    {'O', "Builtin.UnknownObject"},
+    {'P', "Builtin.PackIndex"},
+    {'b', "Builtin.BridgeObject"},
+    {'c', "Builtin.RawUnsafeContinuation"},
+    {'d', "Builtin.NonDefaultDistributedActorStorage"},
+    {'e', "Builtin.Executor"},
+    {'j', "Builtin.Job"},
+    {'o', "Builtin.NativeObject"},
+    {'p', "Builtin.RawPointer"},
+    {'t', "Builtin.SILToken"},
+    {'w', "Builtin.Word"},
+};
+
+/* `Builtin.` with a number and the name of an element in it. */
+static struct node *sized_builtin(struct reader *r, const char *prefix, struct sl_str element)
+{
+    enum { MAX_SIZE = 4096 };
+    uint32_t size;
+    if (!reader_natural(r, &size) || !size || size > MAX_SIZE || !reader_eat(r, '_'))
+        return NULL;
+    return node_format(r, N_BUILTIN, "Builtin.%s%u" SL_STR_FMT, prefix, size, SL_STR_ARG(element));
+}
+
+static struct node *vector(struct reader *r)
+{
+    static const size_t prefix = sizeof "Builtin" - 1;
+    struct node *element = reader_pop_kind(r, N_BUILTIN);
+    if (!element || element->text.size > 100)
+        return NULL;
+    struct node *name = node_format(r, N_LITERAL, "x%s", element->text.data + prefix + 1);
+    return name ? sized_builtin(r, "Vec", name->text) : NULL;
+}
+
+static struct node *builtin_of(struct reader *r, const char *name, struct node *first, struct node *second)
+{
+    struct node *arguments = node_of(r, N_LIST, first);
+    if (second)
+        arguments = node_add(r, arguments, second);
+    return node_add(r, node_say(r, N_BUILTIN_OF, name), arguments);
+}
+
+struct node *type_builtin(struct reader *r)
+{
+    struct node *element;
+    char code = reader_next(r);
+    switch (code) {
+    case 'f': return sized_builtin(r, "FPIEEE", (struct sl_str){"", 0});
+    case 'i': return sized_builtin(r, "Int", (struct sl_str){"", 0});
+    case 'v': return vector(r);
+    case 'V':
+        element = reader_pop_type(r);
+        return element ? builtin_of(r, "Builtin.FixedArray", reader_pop_type(r), element) : NULL;
+    case 'W': return builtin_of(r, "Builtin.Borrow", reader_pop_type(r), NULL);
+    default: break;
+    }
+    for (size_t i = 0; i < sizeof builtins / sizeof *builtins; i++)
+        if (builtins[i].code == code)
+            return node_say(r, N_BUILTIN, builtins[i].name);
+    return NULL;
+}
+
+/* ---- functions ---- */
+
+static struct node *pop_parameters(struct reader *r)
+{
+    return reader_pop_kind(r, N_EMPTY_LIST) ? node_new(r, N_TUPLE) : reader_pop_type(r);
+}
+
+struct node *type_function(struct reader *r, const char *attribute)
+{
+    struct node *effects[EFFECT_LAST + 1] = {NULL}, *effect;
+    while ((effect = reader_pop_kind(r, N_EFFECT)))
+        effects[effect->index] = effect;
+    struct node *parameters = pop_parameters(r), *result = pop_parameters(r);
+    struct node *function = node_add(r, node_add(r, node_say(r, N_FUNCTION_TYPE, attribute), parameters), result);
+    for (int i = 0; i <= EFFECT_LAST; i++)
+        if (effects[i])
+            function = node_add(r, function, effects[i]);
+    return function;
+}
+
+struct node *type_parameter_tuple(const struct node *type)
+{
+    if (type && type->kind == N_GENERIC_TYPE)
+        type = node_child(type, 1);
+    return type && type->kind == N_FUNCTION_TYPE && !type->text.size ? node_child(type, 0) : NULL;
+}
+
+/* A function type whose C type is spelled out: a length and an Itanium mangling. */
+static struct node *c_function(struct reader *r)
+{
+    const char *name = reader_eat(r, 'B') ? "block" : reader_eat(r, 'C') ? "c" : NULL;
+    uint32_t size;
+    if (!name || !reader_natural(r, &size))
+        return NULL;
+    struct sl_str c_type = reader_take(r, size);
+    struct node *attribute =
+        node_format(r, N_LITERAL, "@convention(%s, mangledCType: \"" SL_STR_FMT "\") ", name, SL_STR_ARG(c_type));
+    return c_type.size && attribute ? type_function(r, attribute->text.data) : NULL;
+}
+
+/* ---- lists and tuples ---- */
+
+struct node *type_list(struct reader *r)
+{
+    struct node *list = node_new(r, N_LIST);
+    if (reader_pop_kind(r, N_EMPTY_LIST))
+        return list;
+    for (bool first = false; list && !first;) {
+        first = reader_pop_kind(r, N_FIRST_ELEMENT);
+        list = node_add(r, list, reader_pop_type(r));
+    }
+    return node_reverse(list, 0);
+}
+
+static struct node *tuple_element(struct reader *r)
+{
+    struct node *element = node_new(r, N_TUPLE_ELEMENT);
+    if (!element)
+        return NULL;
+    element->index = reader_pop_kind(r, N_VARIADIC) ? 1 : 0;
+    struct node *label = reader_pop_kind(r, N_IDENTIFIER);
+    if (label)
+        element->text = label->text;
+    return node_add(r, element, reader_pop_type(r));
+}
+
+struct node *type_tuple(struct reader *r)
+{
+    struct node *tuple = node_new(r, N_TUPLE);
+    if (reader_pop_kind(r, N_EMPTY_LIST))
+        return tuple;
+    for (bool first = false; tuple && !first;) {
+        first = reader_pop_kind(r, N_FIRST_ELEMENT);
+        tuple = node_add(r, tuple, tuple_element(r));
+    }
+    return node_reverse(tuple, 0);
+}
+
+/* ---- protocols and existential types ---- */
+
+struct node *type_protocols(struct reader *r)
+{
+    struct node *list = node_new(r, N_LIST);
+    if (reader_pop_kind(r, N_EMPTY_LIST))
+        return list;
+    for (bool first = false; list && !first;) {
+        first = reader_pop_kind(r, N_FIRST_ELEMENT);
+        list = node_add(r, list, reader_pop_protocol(r));
+    }
+    return node_reverse(list, 0);
+}
+
+static struct node *composition(struct reader *r, struct node *superclass, bool any_object)
+{
+    struct node *node = node_put(r, node_of(r, N_COMPOSITION, type_protocols(r)), superclass);
+    if (node)
+        node->index = any_object;
+    return node;
+}
+
+static struct node *composition_with_class(struct reader *r)
+{
+    struct node *superclass = reader_pop_type(r);
+    return superclass ? composition(r, superclass, false) : NULL;
+}
+
+static struct node *constrained(struct reader *r)
+{
+    struct node *requirements = node_new(r, N_LIST);
+    for (bool first = false; requirements && !first;) {
+        first = reader_pop_kind(r, N_FIRST_ELEMENT);
+        requirements = node_add(r, requirements, reader_pop_kind(r, N_REQUIREMENT));
+    }
+    return node_pair(r, N_CONSTRAINED, reader_pop_type(r), node_reverse(requirements, 0));
+}
+
+static struct node *metatype(struct reader *r, enum node_kind kind)
+{
+    char c = reader_next(r);
+    const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
+    return text ? node_add(r, node_say(r, kind, text), reader_pop_type(r)) : NULL;
+}
+
+/* ---- boxes of the intermediate language ---- */
+
+static struct node *box(struct reader *r, bool generic)
+{
+    struct node *signature = NULL, *arguments = NULL;
+    if (generic) {
+        signature = reader_pop_kind(r, N_SIGNATURE);
+        arguments = signature ? type_list(r) : NULL;
+        if (!arguments)
+            return NULL;
+    }
+    return node_put(r, node_put(r, node_of(r, N_BOX, type_list(r)), signature), arguments);
+}
+
+/* ---- the operators ---- */
+
+static struct node *sugar(struct reader *r)
+{
+    struct node *value;
+    switch (reader_next(r)) {
+    case 'q': return node_add(r, node_say(r, N_SUGAR, "?"), reader_pop_type(r));
+    case 'a': return node_add(r, node_say(r, N_SUGAR, "["), reader_pop_type(r));
+    case 'p': return node_add(r, node_say(r, N_SUGAR, "("), reader_pop_type(r));
+    case 'D':
+        value = reader_pop_type(r);
+        return node_add(r, node_add(r, node_say(r, N_SUGAR, ":"), reader_pop_type(r)), value);
+    default: return NULL;
+    }
+}
+
+/* A context that only the running program knew. */
+static struct node *unknown_context(struct reader *r)
+{
+    if (!type_list(r) || !reader_pop_kind(r, N_IDENTIFIER))
+        return NULL;
+    return node_of(r, N_ANONYMOUS, reader_pop_context(r));
+}
+
+struct node *type_special(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'A':
+    case 'K': return type_function(r, "@autoclosure ");
+    case 'B': return type_function(r, "@convention(block) ");
+    case 'C': return type_function(r, "@convention(c) ");
+    case 'E':
+    case 'U': return type_function(r, "");
+    case 'L': return type_function(r, "@escaping @convention(block) ");
+    case 'O': return type_function(r, "@called(once) ");
+    case 'f': return type_function(r, "@convention(thin) ");
+    case 'z': return c_function(r);
+    case 'D': return reader_pop_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL;
+    case 'M': return metatype(r, N_METATYPE);
+    case 'm': return metatype(r, N_EXISTENTIAL_METATYPE);
+    case 'p': return node_of(r, N_EXISTENTIAL_METATYPE, reader_pop_type(r));
+    case 'P': return constrained(r);
+    case 'c': return composition_with_class(r);
+    case 'l': return composition(r, NULL, true);
+    case 'b': return node_marked(r, "@box ", reader_pop_type(r));
+    case 'o': return node_marked(r, "unowned ", reader_pop_type(r));
+    case 'u': return node_marked(r, "unowned(unsafe) ", reader_pop_type(r));
+    case 'w': return node_marked(r, "weak ", reader_pop_type(r));
+    case 'X': return box(r, true);
+    case 'x': return box(r, false);
+    case 'Y': return entity_nominal(r, N_OTHER_NOMINAL);
+    case 'Z': return unknown_context(r);
+    case 'S': return sugar(r);
+    case 'e': return node_new(r, N_ERROR);
+    default: return NULL;
+    }
+}
+
+static struct node *effect_of(struct reader *r, enum effect effect)
+{
+    return node_add(r, node_effect(r, effect, ""), reader_pop_type(r));
+}
+
+static struct node *differentiable(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'd': return node_effect(r, EFFECT_DIFFERENTIABLE, "@differentiable ");
+    case 'f': return node_effect(r, EFFECT_DIFFERENTIABLE, "@differentiable(_forward) ");
+    case 'l': return node_effect(r, EFFECT_DIFFERENTIABLE, "@differentiable(_linear) ");
+    case 'r': return node_effect(r, EFFECT_DIFFERENTIABLE, "@differentiable(reverse) ");
+    default: return NULL;
+    }
+}
+
+struct node *type_annotation(struct reader *r)
+{
+    switch (reader_next(r)) {
+    case 'A': return node_effect(r, EFFECT_ISOLATION, "@isolated(any) ");
+    case 'C': return node_effect(r, EFFECT_ISOLATION, "nonisolated(nonsending) ");
+    case 'c': return effect_of(r, EFFECT_ISOLATION);
+    case 'K': return effect_of(r, EFFECT_THROWS);
+    case 'T': return node_effect(r, EFFECT_SENDING, "sending ");
+    case 'a': return node_effect(r, EFFECT_ASYNC, " async");
+    case 'b': return node_effect(r, EFFECT_SENDABLE, "@Sendable ");
+    case 'j': return differentiable(r);
+    case 'i': return node_marked(r, "isolated ", reader_pop_type(r));
+    case 'k': return node_marked(r, "@noDerivative ", reader_pop_type(r));
+    case 't': return node_marked(r, "_const ", reader_pop_type(r));
+    case 'u': return node_marked(r, "sending ", reader_pop_type(r));
+    default: return NULL;
+    }
+}
+
+/* ---- archetypes, packs, opaque types ---- */
+
+static struct node *opaque(struct reader *r)
+{
+    uint32_t number;
+    if (!reader_index(r, &number) || !generic_arguments(r))
+        return NULL;
+    struct node *node = node_of(r, N_OPAQUE, reader_pop_kind(r, N_OPAQUE_OF));
+    if (node)
+        node->index = number;
+    return reader_substitutable(r, node);
+}
+
+static struct node *pack(struct reader *r, bool direct)
+{
+    if (direct && !reader_eat(r, 'd') && !reader_eat(r, 'i'))
+        return NULL;
+    struct node *types = type_list(r), *node = types ? node_copy(r, types) : NULL;
+    if (node)
+        node->kind = N_PACK;
+    return node;
+}
+
+/* The type count comes last and is not shown. */
+static struct node *pack_expansion(struct reader *r)
+{
+    return reader_pop_type(r) ? node_marked(r, "repeat ", reader_pop_type(r)) : NULL;
+}
+
+static struct node *associated(struct reader *r)
+{
+    struct node *name = reader_pop_kind(r, N_IDENTIFIER);
+    return name ? node_pair(r, N_MEMBER, reader_pop_type(r), name) : NULL;
+}
+
+struct node *type_archetype(struct reader *r)
+{
+    uint32_t number;
+    switch (reader_next(r)) {
+    case 'O': return node_of(r, N_OPAQUE_OF, reader_pop_context(r));
+    case 'o': return opaque(r);
+    case 'r':
+    case 'u': return node_new(r, N_OPAQUE_RESULT);
+    case 'R':
+    case 'U': return reader_index(r, &number) ? node_new(r, N_OPAQUE_RESULT) : NULL;
+    case 'P': return pack(r, false);
+    case 'S': return pack(r, true);
+    case 'p': return pack_expansion(r);
+    case 'e': return reader_index(r, &number) ? node_marked(r, "each ", reader_pop_type(r)) : NULL;
+    case 'a': return reader_substitutable(r, associated(r));
+    case 'x': return reader_substitutable(r, generic_member(r, NULL));
+    case 'y': return reader_substitutable(r, generic_member(r, generic_parameter(r)));
+    case 'z': return reader_substitutable(r, generic_member(r, node_parameter(r, 0, 0)));
+    case 'X': return reader_substitutable(r, generic_path(r, NULL));
+    case 'Y': return reader_substitutable(r, generic_path(r, generic_parameter(r)));
+    case 'Z': return reader_substitutable(r, generic_path(r, node_parameter(r, 0, 0)));
+    default: return NULL;
+    }
+}
+
+struct node *type_integer(struct reader *r)
+{
+    bool negative = reader_eat(r, 'n');
+    uint32_t value;
+    if (!reader_index(r, &value))
+        return NULL;
+    return node_format(r, N_INTEGER, "%s%u", negative ? "-" : "", value);
+}

@@ -1,0 +1,95 @@
+#include "demangle/text.h"
+
+int text_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 32;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool text_is_plain(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] <= ' ' || text.data[i] >= 0x7F)
+            return false;
+    return true;
+}
+
+void text_add_char(struct sl_buf *out, uint32_t c)
+{
+    if (c < 0x80) {
+        sl_buf_u8(out, (uint8_t)c);
+    } else if (c < 0x800) {
+        sl_buf_u8(out, (uint8_t)(0xC0 | c >> 6));
+        sl_buf_u8(out, (uint8_t)(0x80 | (c & 63)));
+    } else {
+        if (c >= 0x10000)
+            sl_buf_u8(out, (uint8_t)(0xF0 | c >> 18));
+        sl_buf_u8(out, (uint8_t)(c >= 0x10000 ? 0x80 | (c >> 12 & 63) : 0xE0 | c >> 12));
+        sl_buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 63)));
+        sl_buf_u8(out, (uint8_t)(0x80 | (c & 63)));
+    }
+}
+
+enum { BASE = 36, T_MIN = 1, T_MAX = 26, SKEW = 38, DAMP = 700 };
+
+static uint64_t adapt(uint64_t delta, size_t count, bool first)
+{
+    uint64_t bias = 0;
+    delta = first ? delta / DAMP : delta / 2;
+    delta += delta / count;
+    for (; delta > (BASE - T_MIN) * T_MAX / 2; bias += BASE)
+        delta /= BASE - T_MIN;
+    return bias + (BASE - T_MIN + 1) * delta / (delta + SKEW);
+}
+
+/* One generalized variable-length integer; false when it ends early or overflows. */
+static bool read_delta(struct sl_str *digits, uint64_t bias, char first_digit, uint64_t *delta)
+{
+    uint64_t weight = 1;
+    *delta = 0;
+    for (uint64_t k = BASE;; k += BASE) {
+        if (!digits->size || weight > UINT32_MAX || *delta > UINT32_MAX)
+            return false;
+        char c = *digits->data;
+        *digits = (struct sl_str){digits->data + 1, digits->size - 1};
+        uint64_t digit = BASE;
+        if (c >= 'a' && c <= 'z')
+            digit = (uint64_t)(c - 'a');
+        else if (c >= first_digit && c < first_digit + 10)
+            digit = (uint64_t)(c - first_digit) + 26;
+        uint64_t t = k <= bias + T_MIN ? T_MIN : k >= bias + T_MAX ? T_MAX : k - bias;
+        if (digit == BASE)
+            return false;
+        *delta += digit * weight;
+        if (digit < t)
+            return true;
+        weight *= BASE - t;
+    }
+}
+
+bool text_punycode(struct sl_str basic, struct sl_str extended, char first_digit, uint32_t *chars, size_t *count)
+{
+    uint64_t n = 0x80, i = 0, bias = 72, delta;
+    size_t size = 0;
+    if (basic.size > TEXT_MAX_PUNYCODE)
+        return false;
+    for (; size < basic.size; size++)
+        chars[size] = (uint8_t)basic.data[size];
+    for (bool first = true; extended.size; first = false) {
+        if (!read_delta(&extended, bias, first_digit, &delta) || size == TEXT_MAX_PUNYCODE)
+            return false;
+        size++;
+        i += delta;
+        n += i / size;
+        i %= size;
+        if (n > 0x10FFFF)
+            return false;
+        memmove(chars + i + 1, chars + i, (size - 1 - i) * sizeof *chars);
+        chars[i++] = (uint32_t)n;
+        bias = adapt(delta, size, first);
+    }
+    *count = size;
+    return true;
+}

@@ -1,0 +1,47 @@
+/* GET /proxy/<name>/<signature>/<name>: the configured sources as one symbol server. */
+#include "api/impl.h"
+#include "kinds/kinds.h"
+
+static void release(void *arg)
+{
+    cache_release(arg);
+}
+
+static void reply_failure(struct http_exchange *x, const struct file_lookup *file)
+{
+    if (file->code == SL_NOT_FOUND) {
+        http_reply_empty(x, 404);
+        return;
+    }
+    struct sl_error error = file->error;
+    struct sl_buf text = {0};
+    error.code = file->code;
+    cache_error_text(&error, &text);
+    sl_buf_u8(&text, '\0');
+    http_reply_detail(x, 500, "failed to download object", text.failed ? NULL : (const char *)text.data);
+    sl_buf_free(&text);
+}
+
+void proxy_handle(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    const struct config *config = service->config;
+    enum file_type types[2];
+    struct object_id id;
+    struct file_lookup file;
+    if (!config->symstore_proxy || !layout_reverse(&x->arena, x->captures[0], &id, &types[0])) {
+        http_reply_empty(x, 404);
+        return;
+    }
+    types[1] = FILE_PORTABLEPDB; /* clients ask for both kinds of PDB in one way */
+    kinds_find_file(config->sources, config->source_count, SL_STR("global"), &id, types, types[0] == FILE_PDB ? 2 : 1,
+                    &x->arena, &file);
+    if (file.code != SL_OK) {
+        reply_failure(x, &file);
+        return;
+    }
+    if (file.is_public)
+        http_set_header(x, "Cache-Control", SL_STR("public, max-age=3600"));
+    http_reply_file(x, "application/octet-stream", &file.item->mapping, file.etag, file.item->time_created, release,
+                    file.item);
+}

@@ -1,0 +1,97 @@
+/* The rest of a large file: its beginning is still arriving while up to MAX_PARTS further ranges (RFC 9110, 14) are asked
+ * for, each written at its own place. All transfers belong to the one fiber that waits here. */
+#include <unistd.h>
+
+#include "fetch/impl.h"
+
+enum { MOST = 1 + MAX_PARTS };
+
+static enum body_action decide_part(struct transfer *t)
+{
+    struct exchange *e = t->arg;
+    struct byte_range got;
+    enum coding coding;
+    if (t->status >= 400) {
+        e->verdict = BAD_STATUS;
+        return BODY_STOP;
+    }
+    bool as_asked = t->status == 206 && t->has_content_range && byte_range_parse(t->content_range, &got) &&
+                    got.start == e->range.start && got.end == e->range.end && got.total == e->range.total &&
+                    exchange_coding(e, &coding, NULL) && coding == e->download->coding;
+    e->verdict = as_asked ? PARTIAL : REFUSED;
+    return as_asked ? BODY_STORE : BODY_STOP;
+}
+
+static enum sl_code start_part(struct exchange *e, const char *etag, struct sl_error *error)
+{
+    char range[64];
+    snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)e->range.start,
+             (unsigned long long)e->range.end);
+    e->transfer.offset = e->range.start;
+    e->transfer.limit = e->range.end - e->range.start + 1;
+    e->transfer.head = time_limit(fetch_state.options.head_timeout_ns);
+    e->transfer.decide = decide_part;
+    bool strong = etag[0] == '"'; /* a weak one says nothing about bytes (RFC 9110, 13.1.5) */
+    return exchange_start(e, NULL, range, strong ? etag : NULL, error);
+}
+
+static bool over(const struct exchange *e)
+{
+    return e->transfer.done || (e->transfer.head_complete && e->verdict != PARTIAL);
+}
+
+static enum sl_code outcome(const struct exchange *e, struct sl_error *error)
+{
+    if (e->transfer.head_complete && e->verdict == BAD_STATUS)
+        return exchange_status(e, error);
+    if (e->transfer.head_complete && e->verdict != PARTIAL)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "unexpected answer to a range request");
+    if (e->transfer.too_long)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "answer longer than its range");
+    enum sl_code code = transfer_failure(&e->transfer, error);
+    if (code == SL_OK && e->transfer.stored != e->range.end - e->range.start + 1)
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer shorter than its range");
+    return code;
+}
+
+/* Until all have what they asked for, or one has failed. */
+static enum sl_code wait_all(struct exchange *const *all, size_t count, struct sl_error *error)
+{
+    for (;;) {
+        struct transfer *running[MOST];
+        size_t left = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (!over(all[i]))
+                running[left++] = &all[i]->transfer;
+            else if (outcome(all[i], error) != SL_OK)
+                return error->code;
+        }
+        if (left == 0)
+            return SL_OK;
+        enum sl_code code = transfer_wait(running, left, all[0]->download->limit, error);
+        if (code != SL_OK)
+            return code;
+    }
+}
+
+enum sl_code parts_get(struct exchange *first, struct sl_error *error)
+{
+    struct download *d = first->download;
+    struct byte_range ranges[MAX_PARTS];
+    struct exchange parts[MAX_PARTS], *all[MOST] = {first};
+    if (ftruncate(d->fd, (off_t)first->range.total) != 0)
+        return sl_fail(error, SL_INTERNAL, "cannot make room for the downloaded file");
+    size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;
+    enum sl_code code = SL_OK;
+    while (code == SL_OK && started < count) {
+        struct exchange *part = &parts[started];
+        *part = (struct exchange){.download = d, .hop = first->hop, .range = ranges[started]};
+        all[++started] = part;
+        code = start_part(part, first->transfer.etag, error);
+    }
+    if (code == SL_OK)
+        code = wait_all(all, 1 + started, error);
+    for (size_t i = 0; i < started; i++)
+        exchange_end(&parts[i]);
+    return code;
+}

@@ -1,0 +1,264 @@
+/* The kind `source_index`: the index of a symbol store, and the segments it is made of. Both are sorted lines
+ * "<name>/<id>/<name>". Segments never change once they are written, so a longer index costs only its new segments. */
+#include "kinds/impl.h"
+
+#include "base/map.h"
+#include "core/log.h"
+#include "core/pool.h"
+
+enum { INDEX_MAX = 512 << 20 }; /* bytes of lines */
+
+struct index_request {
+    const struct source *source;
+    struct sl_str scope; /* of the entry */
+    uint32_t number;     /* of the segment, or of the last one */
+    uint32_t known;      /* of an index: a shorter one that may be had; 0 = none */
+    bool segment;
+};
+
+/* ---- keys ---- */
+
+static bool make_key(const struct index_request *r, struct sl_arena *arena, struct cache_key *key)
+{
+    bool global = r->source->is_public;
+    struct sl_str root = global ? SL_STR("") : origin_root(r->source, arena);
+    struct sl_buf text = {0};
+    sl_buf_cstr(&text, "scope: ");
+    sl_buf_str(&text, r->scope);
+    sl_buf_printf(&text, "\n\ntype: symstore%s\nsource_id: ", r->segment ? "_segment" : "");
+    sl_buf_str(&text, r->source->id);
+    sl_buf_printf(&text, "\n%s: %u\n", r->segment ? "segment" : "last_id", r->number);
+    if (!global && !sl_str_starts(r->source->id, SL_STR("sentry:"))) {
+        sl_buf_cstr(&text, "url: ");
+        sl_buf_str(&text, root);
+        sl_buf_u8(&text, '\n');
+    }
+    char *copy =
+        text.failed || (!global && !root.data) ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
+    *key = (struct cache_key){.text = {copy, text.size}, .scope = r->scope};
+    sl_buf_free(&text);
+    return copy != NULL;
+}
+
+static enum sl_code get(const struct index_request *r, struct sl_arena *arena, struct cache_item **item,
+                        struct sl_error *error)
+{
+    struct cache_key key;
+    *item = NULL;
+    if (!make_key(r, arena, &key))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return cache_get(&kind_source_index, &key, r, item, error);
+}
+
+/* ---- making entries ---- */
+
+struct work {
+    struct sl_bytes segment; /* to be read first; empty = none */
+    struct sl_buf *lines;
+    int fd;
+    size_t strange;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void sort_and_write(void *arg)
+{
+    struct work *w = arg;
+    if (w->segment.size)
+        w->strange = origin_index_read(w->segment, w->lines);
+    w->code = origin_index_sort(w->lines) ? kinds_write(w->fd, sl_buf_bytes(w->lines), &w->error)
+                                          : sl_fail(&w->error, SL_INTERNAL, "out of memory");
+}
+
+static enum sl_code write_lines(struct work *w, struct sl_error *error)
+{
+    enum sl_code code = pool_run(POOL_CONVERT, sort_and_write, w, error);
+    if (code == SL_OK && w->code != SL_OK)
+        *error = w->error;
+    return code == SL_OK ? w->code : SL_INTERNAL;
+}
+
+static enum sl_code make_segment(const struct index_request *r, struct cache_tmp *tmp, struct sl_arena *arena,
+                                 struct sl_error *error)
+{
+    struct remote_file file;
+    struct cache_tmp raw;
+    struct sl_mapping mapping;
+    struct sl_buf lines = {0};
+    if (!origin_index_segment(r->source, r->number, arena, &file))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = cache_tmp_create(&raw, true, error);
+    if (code != SL_OK)
+        return code;
+    file.max_size = INDEX_MAX;
+    code = origin_fetch(&file, raw.fd, error);
+    if (code == SL_OK && sl_map_fd(raw.fd, &mapping, error) != SL_OK)
+        code = sl_fail(error, SL_INTERNAL, "cannot map a segment");
+    else if (code == SL_OK) {
+        struct work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
+        code = write_lines(&w, error);
+        if (w.strange)
+            log_debug("find", "lines of an index segment name no file", LOG_SLSTR("source", r->source->id),
+                      LOG_U64("segment", r->number), LOG_U64("lines", w.strange));
+        sl_unmap(&mapping);
+    }
+    sl_buf_free(&lines);
+    cache_tmp_discard(&raw);
+    return code;
+}
+
+/* The lines of a shorter index, if it is still in memory; returns the number of its last segment. */
+static uint32_t begin_with(const struct index_request *r, struct sl_arena *arena, struct sl_buf *lines)
+{
+    struct index_request known = *r;
+    struct cache_key key;
+    struct cache_item *item;
+    enum sl_code code;
+    known.number = r->known;
+    if (!r->known || !make_key(&known, arena, &key) || !cache_peek(&kind_source_index, &key, &code, &item, NULL) ||
+        code != SL_OK)
+        return 0;
+    sl_buf_add(lines, item->mapping.bytes.data, item->mapping.bytes.size);
+    cache_release(item);
+    return r->known;
+}
+
+/* One segment after the other: servers slow down whoever asks for many at once. */
+static enum sl_code add_segments(const struct index_request *r, uint32_t from, struct sl_arena *arena,
+                                 struct sl_buf *lines, struct sl_error *error)
+{
+    struct index_request one = *r;
+    one.segment = true;
+    for (one.number = from; one.number <= r->number; one.number++) {
+        struct cache_item *item;
+        enum sl_code code = get(&one, arena, &item, error);
+        if (code == SL_CANCELLED || code == SL_INTERNAL)
+            return code;
+        if (code != SL_OK)
+            return sl_fail(error, SL_DOWNLOAD_ERROR, "Failed to download symstore index segment %u", one.number);
+        if (item->mapping.bytes.size > INDEX_MAX - lines->size)
+            code = sl_fail(error, SL_MALFORMED, "the symstore index is too large");
+        else
+            sl_buf_add(lines, item->mapping.bytes.data, item->mapping.bytes.size);
+        cache_release(item);
+        if (code != SL_OK)
+            return code;
+    }
+    return SL_OK;
+}
+
+static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    const struct index_request *r = context;
+    struct sl_buf lines = {0};
+    if (r->segment)
+        return make_segment(r, tmp, arena, error);
+    uint32_t from = begin_with(r, arena, &lines) + 1;
+    enum sl_code code = add_segments(r, from, arena, &lines, error);
+    struct work w = {.lines = &lines, .fd = tmp->fd};
+    if (code == SL_OK)
+        code = write_lines(&w, error);
+    sl_buf_free(&lines);
+    return code;
+}
+
+static void *retain(const void *context, struct sl_arena *arena)
+{
+    const struct index_request *from = context;
+    struct index_request *to = SL_ARENA_NEW(arena, struct index_request);
+    if (!to)
+        return NULL;
+    *to = *from;
+    to->source = kinds_copy_source(from->source, arena);
+    to->scope.data = sl_arena_strndup(arena, from->scope.data, from->scope.size);
+    return to->source && to->scope.data ? to : NULL;
+}
+
+static uint64_t capacity(const struct config *config)
+{
+    return config->source_index_capacity;
+}
+
+const struct cache_kind kind_source_index = {
+    .name = "source_index",
+    .section = CACHE_INDEX,
+    .version = 1,
+    .random_access = true,
+    .capacity = capacity,
+    .compute = compute,
+    .retain = retain,
+};
+
+/* ---- use ---- */
+
+enum { GOOD_MAX = 256 };
+static struct good { /* the last index that could be had, by source */
+    uint64_t source;
+    uint32_t last;
+} good[GOOD_MAX];
+
+/* Two sources in one place of the table cost each other a download. */
+static struct good *good_of(const struct index_request *r, struct sl_arena *arena)
+{
+    struct index_request any = *r;
+    struct cache_key key;
+    any.number = 0;
+    if (!make_key(&any, arena, &key))
+        return NULL;
+    uint64_t hash = sl_hash(key.text.data, key.text.size);
+    struct good *place = &good[hash % GOOD_MAX];
+    if (place->source != hash)
+        *place = (struct good){.source = hash};
+    return place;
+}
+
+/* The newest index, or else the last good one. */
+static enum sl_code current(const struct source *source, struct sl_str scope, struct sl_arena *arena,
+                            struct cache_item **item, struct sl_error *error)
+{
+    struct index_request r = {.source = source, .scope = source->is_public || !scope.size ? SL_STR("global") : scope};
+    struct good *known = good_of(&r, arena);
+    enum sl_code code = known ? origin_index_last(source, r.scope, &r.number, error) : SL_INTERNAL;
+    if (code == SL_OK) {
+        r.known = known->last < r.number ? known->last : 0;
+        code = get(&r, arena, item, error);
+        known = good_of(&r, arena);
+        if (code == SL_OK && known)
+            known->last = r.number;
+    }
+    if (code == SL_OK || code == SL_CANCELLED || !known || !known->last || known->last == r.number)
+        return code;
+    log_warn("find", "an older index of a source is used", LOG_SLSTR("source", source->id), LOG_ERR(error));
+    r.number = known->last;
+    return get(&r, arena, item, error);
+}
+
+enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
+                                 struct remote_file *files, size_t *count)
+{
+    struct cache_item *item = NULL;
+    struct sl_error error = {0};
+    size_t kept = 0, all = *count;
+    enum sl_code code = current(source, scope, arena, &item, &error);
+    *count = 0;
+    if (code != SL_OK) {
+        if (code != SL_CANCELLED)
+            log_warn("find", "a source's index could not be had", LOG_SLSTR("source", source->id), LOG_ERR(&error));
+        return code == SL_CANCELLED ? code : SL_OK;
+    }
+    for (size_t i = 0; code == SL_OK && i < all; i++) {
+        struct sl_str spelling = origin_index_find(item->mapping.bytes, files[i].path);
+        if (!spelling.data)
+            continue;
+        files[kept] = files[i];
+        if (!sl_str_equal(spelling, files[i].path)) {
+            const char *copy = sl_arena_strndup(arena, spelling.data, spelling.size);
+            if (!copy || !origin_move(&files[kept], (struct sl_str){copy, spelling.size}, arena))
+                code = SL_INTERNAL;
+        }
+        kept++;
+    }
+    cache_release(item);
+    *count = code == SL_OK ? kept : 0;
+    return code;
+}

@@ -1,0 +1,62 @@
+/* Where on a source a relative path is, and the URI by which it is known. */
+#include "origin/impl.h"
+
+static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, struct sl_str bucket, struct sl_str key)
+{
+    struct sl_buf uri = {0};
+    sl_buf_cstr(&uri, scheme);
+    sl_buf_str(&uri, bucket);
+    sl_buf_u8(&uri, '/');
+    url_add_path(&uri, key);
+    return buf_in_arena(arena, &uri);
+}
+
+static struct sl_str with_prefix(struct sl_arena *arena, struct sl_str prefix, struct sl_str path)
+{
+    if (prefix.size == 0)
+        return path;
+    char *out = sl_arena_alloc(arena, prefix.size + 1 + path.size, 1);
+    if (!out)
+        return (struct sl_str){NULL, 0};
+    memcpy(out, prefix.data, prefix.size);
+    out[prefix.size] = '/';
+    memcpy(out + prefix.size + 1, path.data, path.size);
+    return (struct sl_str){out, prefix.size + 1 + path.size};
+}
+
+bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
+            struct remote_file *file)
+{
+    *file = (struct remote_file){.source = source, .type = type, .path = path, .location = path};
+    switch (source->type) {
+    case SOURCE_FILESYSTEM: file->uri = filesystem_uri(arena, source, path); break;
+    case SOURCE_HTTP: file->uri = http_location_url(arena, source->url, path, false); break;
+    case SOURCE_S3:
+    case SOURCE_GCS:
+        file->location = with_prefix(arena, source->prefix, path);
+        if (!file->location.data)
+            return false;
+        file->uri = bucket_uri(arena, source->type == SOURCE_S3 ? "s3://" : "gs://", source->bucket, file->location);
+        break;
+    case SOURCE_SENTRY: return false;
+    }
+    return file->uri.data != NULL;
+}
+
+bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *arena)
+{
+    struct remote_file moved;
+    if (!locate(arena, file->source, file->type, path, &moved))
+        return false;
+    moved.checksum = file->checksum;
+    *file = moved;
+    return true;
+}
+
+struct sl_str origin_root(const struct source *source, struct sl_arena *arena)
+{
+    struct remote_file root;
+    if (source->type == SOURCE_SENTRY)
+        return source->url;
+    return locate(arena, source, FILE_PE, SL_STR(""), &root) ? root.uri : (struct sl_str){NULL, 0};
+}

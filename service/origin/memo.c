@@ -1,0 +1,195 @@
+#include "origin/memo.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+
+#include "core/duration.h"
+#include "core/loop.h"
+
+enum { KEY_BYTES = 32 };
+
+struct memo_entry {
+    struct memo_entry *newer, *older;
+    struct fiber_wait_list waiters;
+    uint32_t users; /* fibers that ask or wait: the entry stays */
+    bool asking, has_text;
+    uint32_t round;    /* counts the answers */
+    enum sl_code code; /* of the latest answer */
+    struct sl_error error;
+    struct sl_buf text;   /* when has_text */
+    uint64_t deadline_ms; /* of what is kept; 0 = nothing is */
+    uint8_t key[KEY_BYTES];
+};
+
+static struct sl_str key_of(const struct memo_entry *entry)
+{
+    return (struct sl_str){(const char *)entry->key, KEY_BYTES};
+}
+
+/* The parts with their lengths, so that no two lists of parts are one key. */
+static bool hash(const struct sl_str *parts, size_t count, uint8_t out[KEY_BYTES])
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+    for (size_t i = 0; ok && i < count; i++) {
+        uint64_t size = parts[i].size;
+        ok = EVP_DigestUpdate(ctx, &size, sizeof size) && EVP_DigestUpdate(ctx, parts[i].data, parts[i].size);
+    }
+    ok = ok && EVP_DigestFinal_ex(ctx, out, NULL);
+    EVP_MD_CTX_free(ctx);
+    return ok;
+}
+
+static void wipe(struct sl_buf *text)
+{
+    if (text->data)
+        explicit_bzero(text->data, text->capacity);
+    sl_buf_free(text);
+}
+
+/* ---- the list by use ---- */
+static void unlink_entry(struct memo *memo, struct memo_entry *entry)
+{
+    *(entry->newer ? &entry->newer->older : &memo->newest) = entry->older;
+    *(entry->older ? &entry->older->newer : &memo->oldest) = entry->newer;
+}
+
+static void link_newest(struct memo *memo, struct memo_entry *entry)
+{
+    entry->newer = NULL;
+    entry->older = memo->newest;
+    *(memo->newest ? &memo->newest->newer : &memo->oldest) = entry;
+    memo->newest = entry;
+}
+
+static void drop(struct memo *memo, struct memo_entry *entry)
+{
+    unlink_entry(memo, entry);
+    sl_map_remove(&memo->map, key_of(entry));
+    wipe(&entry->text);
+    free(entry);
+}
+
+static void shrink(struct memo *memo)
+{
+    for (struct memo_entry *entry = memo->oldest, *newer; entry && memo->map.count > memo->capacity; entry = newer) {
+        newer = entry->newer;
+        if (entry->users == 0)
+            drop(memo, entry);
+    }
+}
+
+static struct memo_entry *entry_of(struct memo *memo, const uint8_t key[KEY_BYTES])
+{
+    struct memo_entry *entry = sl_map_get(&memo->map, (struct sl_str){(const char *)key, KEY_BYTES});
+    if (entry) {
+        unlink_entry(memo, entry);
+        link_newest(memo, entry);
+        return entry;
+    }
+    entry = calloc(1, sizeof *entry);
+    if (!entry)
+        return NULL;
+    memcpy(entry->key, key, KEY_BYTES);
+    void **slot = sl_map_slot(&memo->map, key_of(entry), NULL);
+    if (!slot) {
+        free(entry);
+        return NULL;
+    }
+    *slot = entry;
+    link_newest(memo, entry);
+    return entry;
+}
+
+/* ---- one answer ---- */
+static uint64_t deadline(uint64_t ns)
+{
+    uint64_t now = loop_now_ms(), ms = DURATION_MS(ns);
+    return ms == 0 ? 0 : ms > UINT64_MAX - now ? UINT64_MAX : now + ms;
+}
+
+static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, const void *context)
+{
+    struct sl_buf text = {0};
+    uint64_t for_ns = 0;
+    struct sl_error error = {0};
+    entry->asking = true;
+    enum sl_code code = ask(context, &text, &for_ns, &error);
+    if (code == SL_OK && text.failed)
+        code = sl_fail(&error, SL_INTERNAL, "out of memory");
+    entry->asking = false;
+    entry->round++;
+    if (code == SL_OK) {
+        wipe(&entry->text);
+        entry->text = text;
+        entry->has_text = true;
+        entry->code = SL_OK;
+        entry->deadline_ms = deadline(for_ns);
+    } else {
+        wipe(&text);
+        bool keep = code != SL_CANCELLED && memo->error_ns;
+        bool renew = keep && entry->has_text;
+        entry->code = renew ? SL_OK : code;
+        entry->error = error;
+        entry->deadline_ms = renew ? deadline(memo->again_ns) : keep ? deadline(memo->error_ns) : 0;
+    }
+    fiber_wake_all(&entry->waiters);
+}
+
+static enum sl_code take(const struct memo_entry *entry, struct sl_arena *arena, struct sl_str *text,
+                         struct sl_error *error)
+{
+    if (entry->code != SL_OK) {
+        if (error)
+            *error = entry->error;
+        return entry->code;
+    }
+    const char *copy =
+        sl_arena_strndup(arena, entry->text.size ? (const char *)entry->text.data : "", entry->text.size);
+    *text = (struct sl_str){copy, entry->text.size};
+    return copy ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+}
+
+/* Until there is an answer that is good now, or was made while this fiber waited for it. */
+static enum sl_code settle(struct memo *memo, struct memo_entry *entry, memo_ask *ask, const void *context,
+                           struct sl_error *error)
+{
+    for (bool waited = false;;) {
+        bool answered = waited && entry->code != SL_CANCELLED;
+        if (!entry->asking && (answered || entry->deadline_ms > loop_now_ms()))
+            return SL_OK;
+        if (!entry->asking) {
+            ask_now(memo, entry, ask, context);
+            return SL_OK;
+        }
+        uint32_t round = entry->round;
+        if (fiber_wait_on(&entry->waiters, UINT64_MAX) == FIBER_CANCELLED)
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+        waited = entry->round != round;
+    }
+}
+
+enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask, const void *context,
+                      struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
+{
+    uint8_t digest[KEY_BYTES];
+    struct memo_entry *entry = hash(key, key_parts, digest) ? entry_of(memo, digest) : NULL;
+    if (!entry)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    entry->users++;
+    enum sl_code code = settle(memo, entry, ask, context, error);
+    if (code == SL_OK)
+        code = take(entry, arena, text, error);
+    entry->users--;
+    if (entry->users == 0 && entry->deadline_ms == 0)
+        drop(memo, entry);
+    shrink(memo);
+    return code;
+}
+
+void memo_free(struct memo *memo)
+{
+    while (memo->oldest)
+        drop(memo, memo->oldest);
+    sl_map_free(&memo->map);
+}

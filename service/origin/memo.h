@@ -1,0 +1,32 @@
+/* Answers that live in memory alone: tokens, credentials, small indexes.
+ *
+ * A table of texts by key: at most `capacity` entries (the one longest unused goes first), each until its time. However many
+ * fibers want one that is not there, it is asked for once; if the asking fiber is cancelled, another one takes over.
+ * Texts may be secret: they are wiped when they go, and the table knows only the SHA-256 of the keys. Loop thread only. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "core/fiber.h"
+
+struct memo {
+    size_t capacity; /* 0 = nothing is kept */
+    /* Nanoseconds. 0 = errors are not kept; otherwise they are, for that long, and a text whose renewal fails is kept for
+     * `again_ns` more. */
+    uint64_t error_ns, again_ns;
+    struct sl_map map;
+    struct memo_entry *newest, *oldest;
+};
+
+/* Appends the text of a key and sets for how long it is good (nanoseconds, 0 = do not keep it). */
+typedef enum sl_code memo_ask(const void *context, struct sl_buf *text, uint64_t *for_ns,
+                              struct sl_error *error) SL_SUSPENDS;
+
+/* The text, copied into the arena; or the error of asking for it. SL_CANCELLED when the caller's group was cancelled. */
+enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask, const void *context,
+                      struct sl_arena *arena, struct sl_str *text, struct sl_error *error) SL_SUSPENDS;
+
+/* Forgets everything. No fiber may be in memo_get. */
+void memo_free(struct memo *memo);

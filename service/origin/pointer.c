@@ -1,0 +1,133 @@
+/* `file.ptr`: a text in the directory of a file that names where the file is ("Symbol storage formats", Microsoft's
+ * documentation of SymStore). What it names is followed once, and only to the web or to directories that the
+ * configuration allows. */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "origin/impl.h"
+
+enum { POINTER_MAX = 4096 };
+
+struct sl_str pointer_parse(struct sl_str text)
+{
+    struct sl_str tag = SL_STR("PATH:");
+    if (!sl_str_starts(text, tag))
+        return SL_STR(""); /* "MSG:", or none of ours */
+    struct sl_str path = {text.data + tag.size, text.size - tag.size};
+    while (path.size && strchr("\r\n ", path.data[path.size - 1])) /* NUL, too */
+        path.size--;
+    return path;
+}
+
+/* ---- local files ---- */
+static bool same_char(char a, char b)
+{
+    a = a == '\\' ? '/' : a >= 'A' && a <= 'Z' ? (char)(a + 32) : a;
+    b = b == '\\' ? '/' : b >= 'A' && b <= 'Z' ? (char)(b + 32) : b;
+    return a == b;
+}
+
+static bool slash(char c)
+{
+    return c == '/' || c == '\\';
+}
+
+/* What follows the share and its separator; data NULL when the path is not on it. */
+static struct sl_str on_share(struct sl_str path, struct sl_str share)
+{
+    struct sl_str none = {NULL, 0};
+    while (share.size && slash(share.data[share.size - 1]))
+        share.size--;
+    if (share.size == 0 || path.size <= share.size || !slash(path.data[share.size]))
+        return none;
+    for (size_t i = 0; i < share.size; i++)
+        if (!same_char(path.data[i], share.data[i]))
+            return none;
+    return (struct sl_str){path.data + share.size + 1, path.size - share.size - 1};
+}
+
+/* `\\host\share\x` to where the share is mounted; another path as it is. */
+static struct sl_str translate(struct sl_arena *arena, struct sl_str path)
+{
+    for (size_t i = 0; i < origin_options.unc_map_count; i++) {
+        const struct unc_mapping *mapping = &origin_options.unc_map[i];
+        struct sl_str rest = on_share(path, mapping->prefix);
+        if (!rest.data)
+            continue;
+        struct sl_buf text = {0};
+        sl_buf_str(&text, mapping->directory);
+        sl_buf_u8(&text, '/');
+        for (size_t c = 0; c < rest.size; c++)
+            sl_buf_u8(&text, rest.data[c] == '\\' ? '/' : (uint8_t)rest.data[c]);
+        return buf_in_arena(arena, &text);
+    }
+    return path;
+}
+
+bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *root, struct sl_str *relative)
+{
+    path = translate(arena, path);
+    if (path.size == 0 || path.data[0] != '/' || memchr(path.data, '\0', path.size))
+        return false;
+    for (size_t i = 0; i < origin_options.file_ptr_root_count; i++) {
+        struct sl_str r = origin_options.file_ptr_roots[i];
+        while (r.size && r.data[r.size - 1] == '/')
+            r.size--;
+        if (path.size <= r.size + 1 || !sl_str_starts(path, r) || path.data[r.size] != '/')
+            continue;
+        *root = r.size ? r : SL_STR("/");
+        *relative = (struct sl_str){path.data + r.size, path.size - r.size};
+        while (relative->size && relative->data[0] == '/')
+            relative->data++, relative->size--;
+        return relative->size > 0;
+    }
+    return false;
+}
+
+/* ---- following ---- */
+static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *file, struct sl_str url, int fd,
+                              struct sl_error *error)
+{
+    struct fetch_request request = {
+        .url = memchr(url.data, '\0', url.size) ? NULL : sl_arena_strndup(arena, url.data, url.size),
+        .deny_list = true,
+        .source = source_label(arena, file->source),
+        .max_size = file->max_size};
+    if (!request.url || !request.source)
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
+    return fetch_get(&request, fd, error);
+}
+
+static enum sl_code follow(struct sl_arena *arena, const struct remote_file *file, struct sl_str path, int fd,
+                           struct sl_error *error)
+{
+    struct sl_str scheme = {path.data, path.size < 8 ? path.size : 8};
+    bool http = sl_str_equal_nocase(scheme, SL_STR("https://")) ||
+                (scheme.size >= 7 && sl_str_equal_nocase((struct sl_str){path.data, 7}, SL_STR("http://")));
+    if (http)
+        return fetch_url(arena, file, path, fd, error);
+    struct source local = {.id = file->source->id, .type = SOURCE_FILESYSTEM};
+    struct remote_file there = {.source = &local, .max_size = file->max_size};
+    if (!path.size || !pointer_local(arena, path, &local.path, &there.location))
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
+    return filesystem_fetch(&there, fd, error);
+}
+
+enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+{
+    char text[POINTER_MAX];
+    struct sl_arena arena = {0};
+    struct remote_file pointer = *file;
+    int body = memfd_create("file.ptr", MFD_CLOEXEC);
+    if (body < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot make a file in memory");
+    pointer.pointer = false;
+    pointer.max_size = sizeof text;
+    enum sl_code code = origin_fetch(&pointer, body, error);
+    ssize_t size = code == SL_OK ? pread(body, text, sizeof text, 0) : 0;
+    close(body);
+    if (code == SL_OK)
+        code = follow(&arena, file, pointer_parse((struct sl_str){text, size > 0 ? (size_t)size : 0}), fd, error);
+    sl_arena_free(&arena);
+    return code;
+}

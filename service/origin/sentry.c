@@ -1,0 +1,252 @@
+/* Sources of Sentry projects: one request lists the files of an id, others fetch them. */
+#include "base/map.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/status.h"
+#include "origin/impl.h"
+
+enum { ANSWER_MAX = 1024 * 1024, PAGE = 20 };
+#define TIMEOUT_NS UINT64_C(30000000000)
+#define MINUTE_MS  60000
+
+static struct memo indexes = {.capacity = 100000};
+static uint64_t index_ttl_ns = UINT64_C(3600000000000);
+
+void sentry_init(size_t capacity, uint64_t ttl_ns)
+{
+    memo_free(&indexes);
+    indexes.capacity = capacity;
+    index_ttl_ns = ttl_ns;
+}
+
+/* ---- URLs and credentials ---- */
+struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count)
+{
+    struct sl_buf url = {0};
+    const char *fragment = memchr(base.data, '#', base.size);
+    if (fragment)
+        base.size = (size_t)(fragment - base.data);
+    const char *question = memchr(base.data, '?', base.size), *end = base.data + base.size;
+    const char *host = memmem(base.data, base.size, "://", 3);
+    const char *before = question ? question : end;
+    bool has_path = host && memchr(host + 3, '/', (size_t)(before - host - 3));
+    sl_buf_add(&url, base.data, (size_t)(before - base.data));
+    if (!has_path)
+        sl_buf_u8(&url, '/');
+    sl_buf_add(&url, before, (size_t)(end - before));
+    bool open = question && question + 1 < end;
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_cstr(&url, open ? "&" : question ? "" : "?");
+        sl_buf_cstr(&url, pairs[i].name);
+        sl_buf_u8(&url, '=');
+        aws_encode(&url, pairs[i].value, false);
+        open = true;
+    }
+    return buf_in_arena(arena, &url);
+}
+
+/* "Authorization: Bearer <token>" or "Cookie: <cookies>". */
+static bool credentials(struct sl_arena *arena, const struct source *source, struct fetch_header *header)
+{
+    struct sl_buf value = {0};
+    bool token = secret_present(source->token);
+    header->name = token ? SL_STR("Authorization") : SL_STR("Cookie");
+    sl_buf_cstr(&value, token ? "Bearer " : "");
+    sl_buf_str(&value, secret_open(token ? source->token : source->cookies));
+    header->value.hidden = buf_in_arena(arena, &value);
+    return header->value.hidden.data != NULL;
+}
+
+/* ---- the index ---- */
+struct looking {
+    const struct source *source;
+    const char *url;
+    const struct fetch_header *credentials;
+    const char *label;
+};
+
+/* A wrong token is the most common misconfiguration, and its sources only look empty: say so once a minute and source.
+ * Two sources in one place of the table are told of more often. */
+static void report_refusal(const struct source *source, int status)
+{
+    static struct {
+        uint64_t hash, at_ms;
+    } told[64];
+    uint64_t hash = sl_hash(source->id.data, source->id.size), now = loop_now_ms();
+    size_t i = hash % (sizeof told / sizeof *told);
+    if (told[i].hash == hash && told[i].at_ms && now - told[i].at_ms < MINUTE_MS)
+        return;
+    told[i].hash = hash;
+    told[i].at_ms = now ? now : 1;
+    log_error("origin", "a Sentry source refuses its credentials", LOG_SLSTR("source", source->id),
+              LOG_U64("status", (uint64_t)status));
+}
+
+static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+{
+    const struct looking *looking = arg;
+    if (status == 401 || status == 403)
+        report_refusal(looking->source, status);
+    return sl_fail(error, SL_DOWNLOAD_ERROR, "%d %s", status, status_reason(status));
+}
+
+static bool plain(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((unsigned char)text.data[i] <= ' ')
+            return false;
+    return text.size > 0;
+}
+
+/* What is kept of an answer: "<type> <id>\n" for each file. */
+static enum sl_code digest(const struct looking *looking, struct sl_str json, struct sl_buf *text,
+                           struct sl_error *error)
+{
+    struct json_object *list = NULL;
+    if (json_parse(json, &list, NULL) != SL_OK || !json_object_is_type(list, json_type_array)) {
+        json_object_put(list);
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "the index is no list of files");
+    }
+    size_t count = json_object_array_length(list);
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *entry = json_object_array_get_idx(list, i);
+        struct sl_str id = json_member(entry, "id"), type = json_member(entry, "symbolType");
+        if (!plain(id) || !plain(type))
+            continue;
+        sl_buf_str(text, type);
+        sl_buf_u8(text, ' ');
+        sl_buf_str(text, id);
+        sl_buf_u8(text, '\n');
+    }
+    if (count >= PAGE)
+        log_warn("origin", "a Sentry index is full, files may be missing", LOG_SLSTR("source", looking->source->id),
+                 LOG_U64("files", count));
+    json_object_put(list);
+    return SL_OK;
+}
+
+static enum sl_code ask_index(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+{
+    const struct looking *looking = context;
+    struct sl_buf answer = {0};
+    const struct fetch_header headers[] = {*looking->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
+    struct fetch_request request = {.url = looking->url,
+                                    .headers = headers,
+                                    .header_count = 2,
+                                    .trusted = looking->source->internal,
+                                    .source = looking->label,
+                                    .max_size = ANSWER_MAX,
+                                    .timeout_ns = TIMEOUT_NS,
+                                    .keep_wrapper = true,
+                                    .whole = true,
+                                    .refused = refused,
+                                    .arg = (void *)(uintptr_t)looking};
+    enum sl_code code = fetch_text(&request, &answer, error);
+    if (code == SL_OK)
+        code = digest(looking, sl_buf_view(&answer), text, error);
+    *for_ns = index_ttl_ns;
+    sl_buf_free(&answer);
+    return code;
+}
+
+/* ---- listing ---- */
+/* Sentry's name of a file type. */
+static struct sl_str sentry_type(enum file_type type)
+{
+    switch (type) {
+    case FILE_MACH_DEBUG:
+    case FILE_MACH_CODE: return SL_STR("macho");
+    case FILE_ELF_DEBUG:
+    case FILE_ELF_CODE: return SL_STR("elf");
+    case FILE_WASM_DEBUG:
+    case FILE_WASM_CODE: return SL_STR("wasm");
+    default: return sl_str(file_type_name(type));
+    }
+}
+
+static bool wanted(struct sl_str name, const enum file_type *types, size_t count, enum file_type *type)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_equal(sentry_type(types[i]), name)) {
+            *type = types[i];
+            return true;
+        }
+    return false;
+}
+
+static bool add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
+                     struct remote_file *file)
+{
+    struct sl_buf uri = {0};
+    sl_buf_cstr(&uri, "sentry://project_debug_file/");
+    sl_buf_str(&uri, id);
+    *file = (struct remote_file){.source = source, .type = type, .path = id, .location = id};
+    file->uri = buf_in_arena(arena, &uri);
+    return file->uri.data != NULL;
+}
+
+static enum sl_code take_files(struct sl_str index, const struct source *source, const enum file_type *types,
+                               size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
+                               struct sl_error *error)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < index.size; i++)
+        lines += index.data[i] == '\n';
+    *files = SL_ARENA_ARRAY(arena, struct remote_file, lines ? lines : 1);
+    for (size_t i = 0; *files && i < lines; i++) {
+        const char *end = memchr(index.data, '\n', index.size), *blank = memchr(index.data, ' ', index.size);
+        struct sl_str name = {index.data, (size_t)(blank - index.data)};
+        struct sl_str id = {blank + 1, (size_t)(end - blank - 1)};
+        enum file_type type;
+        if (wanted(name, types, type_count, &type) && !add_file(arena, source, type, id, &(*files)[(*count)++]))
+            *files = NULL;
+        index.size -= (size_t)(end + 1 - index.data);
+        index.data = end + 1;
+    }
+    return *files ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+}
+
+enum sl_code sentry_list(const struct source *source, const struct object_id *id, const enum file_type *types,
+                         size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
+                         struct sl_error *error)
+{
+    struct query_pair pairs[2];
+    size_t pair_count = 0;
+    char debug_id[SL_DEBUG_ID_TEXT];
+    if (id->has_debug_id) {
+        sl_debug_id_format(&id->debug_id, debug_id);
+        pairs[pair_count++] = (struct query_pair){"debug_id", sl_str(debug_id)};
+    }
+    if (id->code_id.size)
+        pairs[pair_count++] = (struct query_pair){"code_id", id->code_id};
+    if (pair_count == 0)
+        return SL_OK; /* a query without an id would list the whole project */
+    struct fetch_header header;
+    struct sl_str url = sentry_url(arena, source->url, pairs, pair_count), index;
+    struct looking looking = {source, url.data, &header, source_label(arena, source)};
+    if (!url.data || !looking.label || !credentials(arena, source, &header))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
+    enum sl_code code = memo_get(&indexes, key, 4, ask_index, &looking, arena, &index, error);
+    return code == SL_OK ? take_files(index, source, types, type_count, arena, files, count, error) : code;
+}
+
+/* ---- the download ---- */
+enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    const struct source *source = file->source;
+    struct query_pair pair = {"id", file->location};
+    struct fetch_header header;
+    struct fetch_request request = {.url = sentry_url(&arena, source->url, &pair, 1).data,
+                                    .headers = &header,
+                                    .header_count = 1,
+                                    .trusted = source->internal,
+                                    .source = source_label(&arena, source),
+                                    .max_size = file->max_size};
+    enum sl_code code = request.url && request.source && credentials(&arena, source, &header)
+                            ? fetch_get(&request, fd, error)
+                            : sl_fail(error, SL_INTERNAL, "out of memory");
+    sl_arena_free(&arena);
+    return code;
+}

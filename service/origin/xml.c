@@ -1,0 +1,75 @@
+/* The few texts that are wanted of an answer in XML. Entities of its own, which could make little much, end the reading. */
+#include <expat.h>
+
+#include "origin/impl.h"
+
+enum { MAX_DEPTH = 32, MAX_TEXT = 16 * 1024 };
+
+struct reading {
+    XML_Parser parser;
+    struct xml_text *wanted;
+    size_t count;
+    unsigned depth;
+    struct xml_text *open; /* whose text is being collected */
+    unsigned open_depth;
+};
+
+static void XMLCALL begin(void *arg, const XML_Char *name, const XML_Char **attributes)
+{
+    struct reading *r = arg;
+    if (++r->depth > MAX_DEPTH) {
+        XML_StopParser(r->parser, XML_FALSE);
+        return;
+    }
+    for (size_t i = 0; !r->open && i < r->count; i++) {
+        struct xml_text *w = &r->wanted[i];
+        if (!w->found && (w->depth == 0 || w->depth == r->depth) && strcmp(w->name, name) == 0) {
+            w->found = true;
+            r->open = w;
+            r->open_depth = r->depth;
+        }
+    }
+}
+
+static void XMLCALL end(void *arg, const XML_Char *name)
+{
+    struct reading *r = arg;
+    if (r->open && r->open_depth == r->depth)
+        r->open = NULL;
+    r->depth--;
+}
+
+static void XMLCALL text(void *arg, const XML_Char *data, int size)
+{
+    struct reading *r = arg;
+    if (r->open && r->open_depth == r->depth && r->open->text.size + (size_t)size <= MAX_TEXT)
+        sl_buf_add(&r->open->text, data, (size_t)size);
+}
+
+static void XMLCALL doctype(void *arg, const XML_Char *name, const XML_Char *system, const XML_Char *public, int inner)
+{
+    XML_StopParser(((struct reading *)arg)->parser, XML_FALSE);
+}
+
+bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count)
+{
+    struct reading r = {.parser = XML_ParserCreate(NULL), .wanted = wanted, .count = count};
+    if (!r.parser || xml.size > INT32_MAX)
+        return false;
+    XML_SetUserData(r.parser, &r);
+    XML_SetElementHandler(r.parser, begin, end);
+    XML_SetCharacterDataHandler(r.parser, text);
+    XML_SetStartDoctypeDeclHandler(r.parser, doctype);
+    bool ok = XML_Parse(r.parser, xml.data, (int)xml.size, 1) == XML_STATUS_OK;
+    XML_ParserFree(r.parser);
+    return ok;
+}
+
+void xml_texts_free(struct xml_text *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (wanted[i].text.data)
+            explicit_bzero(wanted[i].text.data, wanted[i].text.capacity);
+        sl_buf_free(&wanted[i].text);
+    }
+}

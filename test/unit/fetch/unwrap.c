@@ -1,0 +1,285 @@
+/* Compressed files are recognised by their first bytes and opened once. */
+#include "support.h"
+
+#include <lzma.h>
+#include <sys/stat.h>
+#include <zip.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum { SIZE = 100000 };
+static uint8_t contents[SIZE];
+
+static enum sl_code unwrap(const void *data, size_t size, uint64_t max_size, struct sl_buf *out, struct sl_error *error)
+{
+    int fd = empty_file();
+    assert_int_equal(write(fd, data, size), size);
+    error->message[0] = '\0';
+    enum sl_code code = fetch_unwrap(fd, max_size, error);
+    read_file(fd, out);
+    close(fd);
+    return code;
+}
+
+static void expect(const void *data, size_t size, const void *inner, size_t inner_size)
+{
+    struct sl_buf out = {0};
+    struct sl_error error;
+    if (unwrap(data, size, SIZE, &out, &error) != SL_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(out.size, inner_size);
+    assert_memory_equal(out.data, inner, inner_size);
+    sl_buf_free(&out);
+}
+
+/* `message` NULL: any that is not empty. */
+static void expect_malformed(const void *data, size_t size, uint64_t max_size, const char *message)
+{
+    struct sl_buf out = {0};
+    struct sl_error error;
+    assert_int_equal(unwrap(data, size, max_size, &out, &error), SL_MALFORMED);
+    if (message)
+        assert_string_equal(error.message, message);
+    else
+        assert_true(error.message[0] != '\0');
+    sl_buf_free(&out);
+}
+
+/* Every beginning of a wrapped file is malformed, as is one with a byte changed that is under a checksum. */
+static void expect_cuts_malformed(const struct sl_buf *file)
+{
+    for (size_t size = file->size / 7; size < file->size; size += file->size / 5)
+        expect_malformed(file->data, size, SIZE, NULL);
+}
+
+/* ---- streams ---- */
+static void deflated(const void *data, size_t size, int bits, int level, struct sl_buf *out)
+{
+    assert_true(sl_buf_reserve(out, size + size / 8 + 1024));
+    z_stream z = {.next_in = (Bytef *)data, .avail_in = (uInt)size};
+    z.next_out = out->data + out->size;
+    z.avail_out = (uInt)(out->capacity - out->size);
+    assert_int_equal(deflateInit2(&z, level, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    out->size += z.total_out;
+    deflateEnd(&z);
+}
+
+static void gzip_and_zlib(void **state)
+{
+    static const int levels[] = {1, 6, 9};
+    static const uint8_t second[] = {0x01, 0x9C, 0xDA};
+    struct sl_buf file = {0};
+    for (size_t i = 0; i < 3; i++) {
+        sl_buf_clear(&file);
+        deflated(contents, SIZE, MAX_WBITS, levels[i], &file);
+        assert_int_equal(file.data[1], second[i]);
+        expect(file.data, file.size, contents, SIZE);
+        expect_cuts_malformed(&file);
+    }
+    sl_buf_clear(&file);
+    deflated(contents, SIZE, MAX_WBITS, 5, &file); /* 78 5E is not taken for a wrapper */
+    assert_int_equal(file.data[1], 0x5E);
+    expect(file.data, file.size, file.data, file.size);
+
+    sl_buf_clear(&file);
+    deflated(contents, 40000, 16 + MAX_WBITS, 6, &file);
+    expect_cuts_malformed(&file);
+    deflated(contents + 40000, SIZE - 40000, 16 + MAX_WBITS, 6, &file); /* a second member */
+    expect(file.data, file.size, contents, SIZE);
+    expect_malformed(file.data, file.size, SIZE - 1, "Maximum file size exceeded");
+    struct sl_buf twice = {0}; /* once, not recursively */
+    deflated(file.data, file.size, 16 + MAX_WBITS, 6, &twice);
+    expect(twice.data, twice.size, file.data, file.size);
+    sl_buf_free(&twice);
+    sl_buf_free(&file);
+}
+
+static void zstd(void **state)
+{
+    struct sl_buf file = {0};
+    assert_true(sl_buf_reserve(&file, 2 * ZSTD_compressBound(SIZE)));
+    file.size = ZSTD_compress(file.data, file.capacity, contents, 50000, 3);
+    expect_cuts_malformed(&file);
+    file.size += ZSTD_compress(file.data + file.size, file.capacity - file.size, contents + 50000, SIZE - 50000, 3);
+    expect(file.data, file.size, contents, SIZE);
+    expect_malformed(file.data, file.size, 10, "Maximum file size exceeded");
+    sl_buf_free(&file);
+}
+
+static void xz(void **state)
+{
+    struct sl_buf file = {0};
+    assert_true(sl_buf_reserve(&file, lzma_stream_buffer_bound(SIZE)));
+    assert_int_equal(
+        lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, contents, SIZE, file.data, &file.size, file.capacity),
+        LZMA_OK);
+    expect(file.data, file.size, contents, SIZE);
+    expect_cuts_malformed(&file);
+    expect_malformed(file.data, file.size, 10, "Maximum file size exceeded");
+    file.data[file.size / 2] ^= 1;
+    expect_malformed(file.data, file.size, SIZE, NULL);
+    sl_buf_free(&file);
+}
+
+/* ---- zip ---- */
+static void zipped(unsigned members, zip_int32_t method, bool encrypted, struct sl_buf *out)
+{
+    char path[64] = "/tmp/symloom-test-XXXXXX", name[32];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    zip_t *zip = zip_open(path, ZIP_TRUNCATE, NULL);
+    for (unsigned i = 0; i < members; i++) {
+        snprintf(name, sizeof name, "../%u.pdb", i);
+        zip_int64_t index = zip_file_add(zip, name, zip_source_buffer(zip, contents, SIZE, 0), 0);
+        assert_true(index >= 0);
+        assert_int_equal(zip_set_file_compression(zip, (zip_uint64_t)index, method, 0), 0);
+        if (encrypted)
+            assert_int_equal(zip_file_set_encryption(zip, (zip_uint64_t)index, ZIP_EM_AES_256, "secret"), 0);
+    }
+    assert_int_equal(zip_close(zip), 0);
+    close(fd);
+    fd = open(path, O_RDONLY | O_CLOEXEC); /* libzip replaced the file */
+    read_file(fd, out);
+    close(fd);
+    unlink(path);
+}
+
+static void zip(void **state)
+{
+    struct sl_buf file = {0};
+    zipped(1, ZIP_CM_DEFLATE, false, &file);
+    expect(file.data, file.size, contents, SIZE);
+    expect_cuts_malformed(&file);
+    expect_malformed(file.data, file.size, SIZE - 1, "Maximum file size exceeded");
+    zipped(1, ZIP_CM_STORE, false, &file);
+    expect(file.data, file.size, contents, SIZE);
+    file.data[SIZE / 2] ^= 1;
+    expect_malformed(file.data, file.size, SIZE, "CRC error");
+    zipped(2, ZIP_CM_DEFLATE, false, &file);
+    expect_malformed(file.data, file.size, SIZE, "ZipArchive contains more than one symbol file");
+    zipped(1, ZIP_CM_BZIP2, false, &file);
+    expect_malformed(file.data, file.size, SIZE, "Compression method not supported");
+    zipped(1, ZIP_CM_DEFLATE, true, &file);
+    expect_malformed(file.data, file.size, SIZE, "Password required to decrypt file");
+    expect_malformed("PK\3\4", 4, SIZE, NULL);
+    sl_buf_free(&file);
+}
+
+/* ---- cabinets (MS-CAB): one folder, all files at its begin, blocks of at most 32768 bytes ---- */
+enum { CAB_STORED, CAB_MSZIP };
+
+static void cabinet(unsigned files, unsigned method, const char *name, struct sl_buf *out)
+{
+    enum { BLOCK = 32768, HEADER = 36, FOLDER = 8 };
+    unsigned blocks = (SIZE + BLOCK - 1) / BLOCK;
+    size_t entry = 16 + strlen(name) + 1;
+    sl_buf_clear(out);
+    sl_buf_cstr(out, "MSCF");
+    sl_buf_fill(out, 0, 12); /* reserved, size (set below), reserved */
+    sl_buf_u32(out, HEADER + FOLDER);
+    sl_buf_u32(out, 0);
+    sl_buf_u16(out, 0x0103);
+    sl_buf_u16(out, 1);
+    sl_buf_u16(out, (uint16_t)files);
+    sl_buf_fill(out, 0, 6);
+    sl_buf_u32(out, (uint32_t)(HEADER + FOLDER + files * entry));
+    sl_buf_u16(out, (uint16_t)blocks);
+    sl_buf_u16(out, (uint16_t)method);
+    for (unsigned i = 0; i < files; i++) {
+        sl_buf_u32(out, SIZE);
+        sl_buf_fill(out, 0, 6);
+        sl_buf_u16(out, 0x5000);
+        sl_buf_u16(out, 0);
+        sl_buf_u16(out, 0xA0); /* the name is UTF-8, or so it says */
+        sl_buf_add(out, name, strlen(name) + 1);
+    }
+    for (size_t at = 0; at < SIZE; at += BLOCK) {
+        size_t size = SIZE - at < BLOCK ? SIZE - at : BLOCK;
+        struct sl_buf data = {0};
+        if (method == CAB_MSZIP) {
+            sl_buf_cstr(&data, "CK");
+            deflated(contents + at, size, -MAX_WBITS, 6, &data);
+        } else {
+            sl_buf_add(&data, contents + at, size);
+        }
+        sl_buf_u32(out, 0); /* no checksum */
+        sl_buf_u16(out, (uint16_t)data.size);
+        sl_buf_u16(out, (uint16_t)size);
+        sl_buf_add(out, data.data, data.size);
+        sl_buf_free(&data);
+    }
+    uint32_t size = (uint32_t)out->size;
+    memcpy(out->data + 8, &size, 4);
+}
+
+static void cabinets(void **state)
+{
+    struct sl_buf file = {0};
+    static const char *const names[] = {"crash.pdb", "../crash.pdb", "\xFF\xFE\x80.pdb", ""};
+    for (size_t i = 0; i < 3; i++)
+        for (unsigned method = CAB_STORED; method <= CAB_MSZIP; method++) {
+            cabinet(1, method, names[i], &file);
+            expect(file.data, file.size, contents, SIZE);
+            expect_cuts_malformed(&file);
+            expect_malformed(file.data, file.size, SIZE - 1, "Maximum file size exceeded");
+        }
+    cabinet(2, CAB_MSZIP, "a", &file);
+    expect_malformed(file.data, file.size, SIZE, "cab file contains more than 1 symbol file");
+    cabinet(0, CAB_MSZIP, "a", &file);
+    expect_malformed(file.data, file.size, SIZE, "cab file is empty");
+    expect_malformed("MSCF1234", 8, SIZE, "cab file header is cut off");
+    cabinet(1, 2, "a", &file); /* Quantum, which nobody reads */
+    expect_malformed(file.data, file.size, SIZE, NULL);
+    sl_buf_free(&file);
+}
+
+/* ---- what is left alone ---- */
+static void everything_else(void **state)
+{
+    static const char *const files[] = {"",       "\x1F\x8B",     "\x1F\x8B\x08", "x",
+                                        "SYSB\2", "MODULE Linux", "PK\5\6xxxx",   "MSC"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        expect(files[i], strlen(files[i]), files[i], strlen(files[i]));
+    expect("\xFD"
+           "7zXY\0\0",
+           7,
+           "\xFD"
+           "7zXY\0\0",
+           7);
+}
+
+/* Bytes of damaged wrappers are never more than an error. */
+static void damaged(void **state)
+{
+    struct sl_buf files[4] = {0}, out = {0};
+    struct sl_error error;
+    cabinet(1, CAB_MSZIP, "crash.pdb", &files[0]);
+    zipped(1, ZIP_CM_DEFLATE, false, &files[1]);
+    deflated(contents, SIZE, 16 + MAX_WBITS, 6, &files[2]);
+    cabinet(1, CAB_STORED, "crash.pdb", &files[3]);
+    for (size_t f = 0; f < 4; f++)
+        for (size_t i = 0; i < 400; i++) {
+            size_t size = files[f].size, at = i < 200 ? i : size - 1 - (i - 200) % size;
+            uint8_t before = files[f].data[at];
+            files[f].data[at] ^= (uint8_t)(1u << i % 8);
+            enum sl_code code = unwrap(files[f].data, size, SIZE, &out, &error);
+            assert_true(code == SL_OK || code == SL_MALFORMED);
+            files[f].data[at] = before;
+        }
+    for (size_t f = 0; f < 4; f++)
+        sl_buf_free(&files[f]);
+    sl_buf_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gzip_and_zlib), cmocka_unit_test(zstd),     cmocka_unit_test(xz),
+        cmocka_unit_test(zip),           cmocka_unit_test(cabinets), cmocka_unit_test(everything_else),
+        cmocka_unit_test(damaged),
+    };
+    for (size_t i = 0; i < SIZE; i++)
+        contents[i] = (uint8_t)(i * i / 700);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* The table of answers in memory: kept for their time, asked for once, forgotten by use. */
+#include "../check.h"
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "origin/memo.h"
+
+#define HOUR UINT64_C(3600000000000)
+#define MS   UINT64_C(1000000)
+
+static struct sl_arena arena;
+static struct memo memo;
+static unsigned asked;
+static uint64_t good_for;
+static enum sl_code outcome;
+static struct fiber_wait_list *gate;
+
+static enum sl_code ask(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+{
+    unsigned number = ++asked;
+    if (gate && fiber_wait_on(gate, UINT64_MAX) == FIBER_CANCELLED)
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    if (outcome != SL_OK)
+        return sl_fail(error, outcome, "no %u", number);
+    sl_buf_printf(text, "%s%u", (const char *)context, number);
+    *for_ns = good_for;
+    return SL_OK;
+}
+
+/* The text, or the error's message. */
+static const char *get(const char *key)
+{
+    struct sl_str parts[] = {sl_str(key)}, text = {NULL, 0};
+    struct sl_error error = {0};
+    enum sl_code code = memo_get(&memo, parts, 1, ask, key, &arena, &text, &error);
+    if (code == SL_CANCELLED)
+        return "cancelled";
+    return code == SL_OK ? text.data : sl_arena_strndup(&arena, error.message, strlen(error.message));
+}
+
+static void kept_and_dropped(void *arg)
+{
+    good_for = HOUR;
+    assert_string_equal(get("a"), "a1");
+    assert_string_equal(get("a"), "a1");
+    assert_string_equal(get("b"), "b2");
+    assert_string_equal(get("a"), "a1");
+    assert_string_equal(get("c"), "c3"); /* two entries: `b` is the one longest unused */
+    assert_string_equal(get("a"), "a1");
+    assert_string_equal(get("b"), "b4");
+    outcome = SL_TIMEOUT;
+    assert_string_equal(get("x"), "no 5");
+    assert_string_equal(get("x"), "no 6"); /* errors are not kept */
+    outcome = SL_OK;
+    good_for = 0;
+    assert_string_equal(get("y"), "y7");
+    assert_string_equal(get("y"), "y8");
+    good_for = 30 * MS;
+    assert_string_equal(get("z"), "z9");
+    while (strcmp(get("z"), "z9") == 0)
+        fiber_sleep(5);
+    assert_string_equal(get("z"), "z10");
+}
+
+static void errors_that_are_kept(void *arg)
+{
+    memo.error_ns = 30 * MS;
+    memo.again_ns = HOUR;
+    outcome = SL_TIMEOUT;
+    assert_string_equal(get("a"), "no 1");
+    assert_string_equal(get("a"), "no 1");
+    outcome = SL_OK;
+    good_for = 30 * MS;
+    const char *text;
+    while ((text = get("a"))[0] == 'n')
+        fiber_sleep(5);
+    assert_string_equal(text, "a2");
+    outcome = SL_TIMEOUT; /* the renewal fails: what was there stays */
+    while (asked == 2) {
+        assert_string_equal(get("a"), "a2");
+        fiber_sleep(5);
+    }
+    assert_int_equal(asked, 3);
+    for (int i = 0; i < 20; i++) {
+        assert_string_equal(get("a"), "a2");
+        fiber_sleep(2);
+    }
+    assert_int_equal(asked, 3);
+}
+
+enum { FIBERS = 50 };
+static const char *answers[FIBERS];
+
+static void get_in_fiber(void *arg)
+{
+    const char **answer = arg;
+    *answer = get("a");
+}
+
+static void asked_once(void *arg)
+{
+    struct fiber_wait_list closed = {0};
+    struct fiber_group group;
+    gate = &closed;
+    good_for = (uint64_t)(uintptr_t)arg;
+    fiber_group_init(&group, NULL);
+    for (size_t i = 0; i < FIBERS; i++)
+        assert_true(fiber_start(&group, get_in_fiber, &answers[i]));
+    while (!closed.first)
+        fiber_sleep(1);
+    fiber_wake_all(&closed);
+    fiber_group_wait(&group);
+    for (size_t i = 0; i < FIBERS; i++)
+        assert_string_equal(answers[i], outcome == SL_OK ? "a1" : "no 1");
+    gate = NULL;
+    assert_int_equal(asked, 1);
+}
+
+static void errors_are_shared(void *arg)
+{
+    outcome = SL_TIMEOUT;
+    asked_once(NULL);
+}
+
+static void another_takes_over(void *arg)
+{
+    struct fiber_wait_list closed = {0};
+    struct fiber_group first, second;
+    gate = &closed;
+    good_for = HOUR;
+    fiber_group_init(&first, NULL);
+    fiber_group_init(&second, NULL);
+    assert_true(fiber_start(&first, get_in_fiber, &answers[0]));
+    while (!closed.first)
+        fiber_sleep(1);
+    for (size_t i = 1; i < FIBERS; i++)
+        assert_true(fiber_start(&second, get_in_fiber, &answers[i]));
+    fiber_sleep(1);
+    fiber_group_cancel(&first);
+    fiber_group_wait(&first);
+    assert_string_equal(answers[0], "cancelled");
+    while (!closed.first)
+        fiber_sleep(1);
+    fiber_wake_all(&closed);
+    fiber_group_wait(&second);
+    for (size_t i = 1; i < FIBERS; i++)
+        assert_string_equal(answers[i], "a2");
+    gate = NULL;
+}
+
+static void parts_are_kept_apart(void *arg)
+{
+    struct sl_str one[] = {SL_STR("ab"), SL_STR("c")}, other[] = {SL_STR("a"), SL_STR("bc")}, text;
+    good_for = HOUR;
+    assert_int_equal(memo_get(&memo, one, 2, ask, "x", &arena, &text, NULL), SL_OK);
+    assert_int_equal(memo_get(&memo, other, 2, ask, "x", &arena, &text, NULL), SL_OK);
+    assert_string_equal(text.data, "x2");
+}
+
+static void run(void (*fn)(void *arg), void *arg)
+{
+    memo = (struct memo){.capacity = 2};
+    asked = 0;
+    outcome = SL_OK;
+    log_set_levels("off");
+    loop_init(2);
+    loop_run_fiber(fn, arg);
+    memo_free(&memo);
+    sl_arena_free(&arena);
+    loop_close();
+}
+
+static void test_kept_and_dropped(void **state)
+{
+    run(kept_and_dropped, NULL);
+}
+static void test_errors_that_are_kept(void **state)
+{
+    run(errors_that_are_kept, NULL);
+}
+static void test_asked_once(void **state)
+{
+    run(asked_once, (void *)(uintptr_t)HOUR);
+}
+static void test_asked_once_though_it_is_not_kept(void **state)
+{
+    run(asked_once, NULL);
+}
+static void test_errors_are_shared(void **state)
+{
+    run(errors_are_shared, NULL);
+}
+static void test_another_takes_over(void **state)
+{
+    run(another_takes_over, NULL);
+}
+static void test_parts_are_kept_apart(void **state)
+{
+    run(parts_are_kept_apart, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept_and_dropped),     cmocka_unit_test(test_errors_that_are_kept),
+        cmocka_unit_test(test_asked_once),           cmocka_unit_test(test_asked_once_though_it_is_not_kept),
+        cmocka_unit_test(test_errors_are_shared),    cmocka_unit_test(test_another_takes_over),
+        cmocka_unit_test(test_parts_are_kept_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

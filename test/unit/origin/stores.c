@@ -1,0 +1,422 @@
+/* What remote sources are asked with and how their answers are read: signatures, URLs, XML, indexes, pointers. */
+#include "../check.h"
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <stdlib.h>
+
+#include "origin/impl.h"
+
+static struct sl_arena arena;
+
+static int forget(void **state)
+{
+    sl_arena_free(&arena);
+    return 0;
+}
+
+#define same(str, text) assert_true(sl_str_equal((str), sl_str(text)))
+
+/* ---- signatures ---- */
+static void signs_as_in_the_reference(void **state)
+{
+    /* The example of "Authenticating Requests: Using Query Parameters", Amazon S3 API Reference. */
+    struct aws_signing s = {
+        .scheme = SL_STR("https://"),
+        .host = SL_STR("examplebucket.s3.amazonaws.com"),
+        .path = SL_STR("/test.txt"),
+        .region = SL_STR("us-east-1"),
+        .keys = {SL_STR("AKIAIOSFODNN7EXAMPLE"), SL_STR("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), {NULL, 0}},
+        .now_s = 1369353600,
+        .expires_s = 86400};
+    assert_string_equal(aws_presign(&arena, &s),
+                        "https://examplebucket.s3.amazonaws.com/test.txt?X-Amz-Algorithm=AWS4-HMAC-SHA256"
+                        "&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"
+                        "&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
+                        "&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
+    s.keys = (struct aws_keys){{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    assert_non_null(strstr(aws_presign(&arena, &s), "X-Amz-Credential=%2F20130524%2F"));
+}
+
+static void addresses_of_objects(void **state)
+{
+    static const struct {
+        const char *bucket, *region, *endpoint, *key, *url; /* NULL = refused */
+    } rows[] = {
+        {"b-1", "us-east-1", NULL, "k", "https://b-1.s3.us-east-1.amazonaws.com/k"},
+        {"b", "cn-north-1", NULL, "k", "https://b.s3.cn-north-1.amazonaws.com.cn/k"},
+        {"b.c", "us-east-1", NULL, "k", "https://s3.us-east-1.amazonaws.com/b.c/k"},
+        {"-b", "us-east-1", NULL, "k", "https://s3.us-east-1.amazonaws.com/-b/k"},
+        {"b/../c", "us-east-1", NULL, "k", "https://s3.us-east-1.amazonaws.com/b%2F..%2Fc/k"},
+        {"b", "us-east-1", NULL, "a b/c+%\xC3\xA9~", "https://b.s3.us-east-1.amazonaws.com/a%20b/c%2B%25%C3%A9~"},
+        {"b", "x", "http://minio:9000", "k", "http://minio:9000/b/k"},
+        {"b", "x", "http://Minio:80/", "k", "http://minio/b/k"},
+        {"b", "x", "https://h:443/s3//", "k", "https://h/s3/b/k"},
+        {"b", "x", "https://h/s3/", "k", "https://h/s3/b/k"},
+        {"b", "x", "minio:9000", "k", "https://minio:9000/b/k"},
+        {"b", "x", "https://user:pass@h/?q=1#f", "k", "https://h/b/k"},
+        {"b", "x", "http://[::1]:9000", "k", "http://[::1]:9000/b/k"},
+        {"b", "evil.test/", NULL, "k", NULL},
+        {"b", "", NULL, "k", NULL},
+        {"b", "x", "", "k", NULL},
+        {"b", "x", "http://", "k", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct source source = {.bucket = sl_str(rows[i].bucket), .region = sl_str(rows[i].region)};
+        struct aws_signing out = {0};
+        if (rows[i].endpoint)
+            source.endpoint = sl_str(rows[i].endpoint);
+        bool ok = s3_address(&arena, &source, sl_str(rows[i].key), &out);
+        char url[512];
+        snprintf(url, sizeof url, SL_STR_FMT SL_STR_FMT SL_STR_FMT, SL_STR_ARG(out.scheme), SL_STR_ARG(out.host),
+                 SL_STR_ARG(out.path));
+        if (ok != (rows[i].url != NULL) || (ok && strcmp(url, rows[i].url) != 0))
+            fail_msg("row %zu: %s", i, url);
+    }
+}
+
+/* ---- XML ---- */
+static void texts_of_elements(void **state)
+{
+    static const struct {
+        const char *xml, *code, *message; /* NULL = not found */
+        bool ok;
+    } rows[] = {
+        {"<E><Code>c</Code><Message>m</Message></E>", "c", "m", true},
+        {"<E><In><Code>x</Code></In><Code>c</Code><Code>d</Code></E>", "c", NULL, true},
+        {"<Code>root</Code>", NULL, NULL, true},
+        {"<E><Code>a<!-- x -->&lt;<b>no</b>c</Code></E>", "a<c", NULL, true},
+        {"<E><Code><![CDATA[<x>]]></Code></E>", "<x>", NULL, true},
+        {"<E><Code/></E>", "", NULL, true},
+        {"<E xmlns='urn:x'><Code>c</Code></E>", "c", NULL, true},
+        {"<E><Code>c</Code>", "c", NULL, false},
+        {"", NULL, NULL, false},
+        {"<!DOCTYPE E [<!ENTITY a 'b'>]><E><Code>&a;</Code></E>", NULL, NULL, false},
+        {"<!DOCTYPE E SYSTEM 'file:///etc/passwd'><E><Code>c</Code></E>", NULL, NULL, false},
+        {"<E>\x01</E>", NULL, NULL, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct xml_text texts[] = {{.name = "Code", .depth = 2}, {.name = "Message", .depth = 2}};
+        assert_int_equal(xml_texts(sl_str(rows[i].xml), texts, 2), rows[i].ok);
+        assert_int_equal(texts[0].found, rows[i].code != NULL);
+        assert_int_equal(texts[1].found, rows[i].message != NULL);
+        if (rows[i].code)
+            same(sl_buf_view(&texts[0].text), rows[i].code);
+        xml_texts_free(texts, 2);
+    }
+}
+
+static void deep_and_long_documents(void **state)
+{
+    struct sl_buf xml = {0};
+    struct xml_text text = {.name = "Code"};
+    for (int i = 0; i < 100000; i++)
+        sl_buf_cstr(&xml, "<a>");
+    assert_false(xml_texts(sl_buf_view(&xml), &text, 1));
+    sl_buf_clear(&xml);
+    sl_buf_cstr(&xml, "<E><Code>");
+    sl_buf_fill(&xml, 'x', 1 << 20);
+    sl_buf_cstr(&xml, "</Code></E>");
+    assert_true(xml_texts(sl_buf_view(&xml), &text, 1));
+    assert_true(text.text.size <= 16 * 1024);
+    xml_texts_free(&text, 1);
+    sl_buf_free(&xml);
+}
+
+/* ---- assertions of GCS ---- */
+static void keys_that_are_none(void **state)
+{
+    static const char *const keys[] = {
+        "",
+        "x",
+        "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n",
+        "-----BEGIN PRIVATE KEY-----\nMIIB\n",
+        /* an elliptic curve's */
+        "-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgevZzL1gdAFr88hb2\n"
+        "OF/2NxApJCzGCEDdfSp6VQO30hyhRANCAAQRWz+jn65BtOMvdyHKcvjBeBSDZH2r\n"
+        "1RTwjmYSi9R/zpBnuQ4EiMnCqfMPWiZqB4QdbAd0E7oH50VpuZ1P087G\n-----END PRIVATE KEY-----\n",
+        "AAAA",
+        "not base64!",
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct sl_buf out = {0};
+        struct sl_error error;
+        assert_int_equal(gcs_assertion(sl_str(keys[i]), SL_STR("a@b"), 0, &out, &error), SL_DOWNLOAD_ERROR);
+        assert_string_equal(error.message, "failed encoding JWT");
+        sl_buf_free(&out);
+    }
+}
+
+static void an_assertion(void **state)
+{
+    EVP_PKEY *key = EVP_RSA_gen(2048);
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *pem;
+    assert_true(PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL));
+    long size = BIO_get_mem_data(bio, &pem);
+    struct sl_buf out = {0};
+    assert_int_equal(gcs_assertion((struct sl_str){pem, (size_t)size}, SL_STR("a@b"), 1700000000, &out, NULL), SL_OK);
+    /* The texts are those that base64url makes of the header and the claims. */
+    static const char begin[] =
+        "eyJ0eXAiOiJKV1QiLCJhbGciOiJSUzI1NiJ9."
+        "eyJpc3MiOiJhQGIiLCJzY29wZSI6Imh0dHBzOi8vd3d3Lmdvb2dsZWFwaXMuY29tL2F1dGgvZGV2c3RvcmFnZS5yZWFkX29ubHkiLCJhdWQiOi"
+        "Jo"
+        "dHRwczovL3d3dy5nb29nbGVhcGlzLmNvbS9vYXV0aDIvdjQvdG9rZW4iLCJleHAiOjE3MDAwMDM1MTAsImlhdCI6MTcwMDAwMDAwMH0.";
+    assert_true(out.size == sizeof begin - 1 + 342); /* 256 bytes */
+    assert_memory_equal(out.data, begin, sizeof begin - 1);
+    sl_buf_free(&out);
+    BIO_free(bio);
+    EVP_PKEY_free(key);
+}
+
+/* ---- URLs of Sentry ---- */
+static void queries_are_appended(void **state)
+{
+    static const struct {
+        const char *base, *url;
+    } rows[] = {
+        {"https://h/p/", "https://h/p/?debug_id=a-1&code_id=b%26c"},
+        {"https://h/p", "https://h/p?debug_id=a-1&code_id=b%26c"},
+        {"https://h", "https://h/?debug_id=a-1&code_id=b%26c"},
+        {"https://h?x=1", "https://h/?x=1&debug_id=a-1&code_id=b%26c"},
+        {"https://h/?", "https://h/?debug_id=a-1&code_id=b%26c"},
+        {"https://h/?_last_upload=17", "https://h/?_last_upload=17&debug_id=a-1&code_id=b%26c"},
+        {"https://h/p#f", "https://h/p?debug_id=a-1&code_id=b%26c"},
+        {"https://h?a=/b", "https://h/?a=/b&debug_id=a-1&code_id=b%26c"},
+    };
+    static const struct query_pair pairs[] = {{"debug_id", SL_STR("a-1")}, {"code_id", SL_STR("b&c")}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        same(sentry_url(&arena, sl_str(rows[i].base), pairs, 2), rows[i].url);
+    same(sentry_url(&arena, SL_STR("https://example.net/endpoint/"), &(struct query_pair){"id", SL_STR("abc123")}, 1),
+         "https://example.net/endpoint/?id=abc123");
+}
+
+/* ---- indexes ---- */
+static void lines_of_segments(void **state)
+{
+    static const struct {
+        const char *line, *path; /* NULL = names none */
+    } rows[] = {
+        {"\"crash.exe\\5AB380779000\",some more data", "crash.exe/5AB380779000/crash.exe\n"},
+        {"\"a\\1\",\"x\\y\"", "a/1/a\n"},
+        {"\"a\\1\"", "a/1/a\n"},
+        {"junk\"a\\1\"", "a/1/a\n"},
+        {"\"a\\1\\2\",", "a/1\\2/a\n"},
+        {"\"a\\1", NULL},
+        {"\"a1\",", NULL},
+        {"\"\\1\",", NULL},
+        {"\"a\\\",", NULL},
+        {"a\\1", NULL},
+        {"\"", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_buf lines = {0};
+        struct sl_bytes bytes = {(const uint8_t *)rows[i].line, strlen(rows[i].line)};
+        assert_int_equal(origin_index_read(bytes, &lines), rows[i].path == NULL);
+        same(sl_buf_view(&lines), rows[i].path ? rows[i].path : "");
+        sl_buf_free(&lines);
+    }
+    struct sl_buf lines = {0};
+    static const char text[] = "\"b\\2\"\r\n\r\n\n\"a\\1\"\nwhat\n\"b\\2\"\n\"B\\2\"";
+    assert_int_equal(origin_index_read((struct sl_bytes){(const uint8_t *)text, sizeof text - 1}, &lines), 1);
+    assert_true(origin_index_sort(&lines));
+    same(sl_buf_view(&lines), "B/2/B\na/1/a\nb/2/b\n");
+    sl_buf_clear(&lines);
+    assert_true(origin_index_sort(&lines));
+    sl_buf_free(&lines);
+}
+
+static void found_in_an_index(void **state)
+{
+    static const char text[] = "A.PDB/1/A.PDB\nCRASH.pdb/1a/CRASH.pdb\nKernel32.dll/1/Kernel32.dll\na.pdb/1/a.pdb\n"
+                               "a.pdb/1a/a.pdb\nb\nb/C\nkernel32.dll/2/kernel32.dll\nz/1/z\n";
+    static const struct {
+        const char *path, *found;
+    } rows[] = {
+        {"A.PDB/1/A.PDB", "A.PDB/1/A.PDB"},
+        {"a.pdb/1/a.pdb", "a.pdb/1/a.pdb"},
+        {"A.pdb/1/a.pdb", "A.PDB/1/A.PDB"},
+        {"a.pdb/1A/a.pdb", "a.pdb/1a/a.pdb"},
+        {"crash.PDB/1A/crash.PDB", "CRASH.pdb/1a/CRASH.pdb"},
+        {"kernel32.dll/1/kernel32.dll", "Kernel32.dll/1/Kernel32.dll"},
+        {"KERNEL32.DLL/2/KERNEL32.DLL", "kernel32.dll/2/kernel32.dll"},
+        {"Z/1/Z", "z/1/z"},
+        {"B", "b"},
+        {"b/c", "b/C"},
+        {"b/", NULL},
+        {"", NULL},
+        {"kernel32.dll/3/kernel32.dll", NULL},
+        {"a.pdb/1/a.pd", NULL},
+        {"a.pdb/1/a.pdbx", NULL},
+        {"zz", NULL},
+        {"!", NULL},
+    };
+    struct sl_bytes lines = {(const uint8_t *)text, sizeof text - 1};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_str found = origin_index_find(lines, sl_str(rows[i].path));
+        if ((found.data != NULL) != (rows[i].found != NULL) ||
+            (found.data && !sl_str_equal(found, sl_str(rows[i].found))))
+            fail_msg("%s: " SL_STR_FMT, rows[i].path, SL_STR_ARG(found));
+    }
+    assert_null(origin_index_find((struct sl_bytes){NULL, 0}, SL_STR("a")).data);
+    /* no line end at the end, empty lines */
+    static const char odd[] = "\n\nA";
+    same(origin_index_find((struct sl_bytes){(const uint8_t *)odd, 3}, SL_STR("a")), "A");
+}
+
+/* An index with every case of a name must not cost more than so many steps. */
+static void an_index_made_to_be_slow(void **state)
+{
+    struct sl_buf lines = {0};
+    char name[] = "aaaaaaaaaaaaaaaaX";
+    for (unsigned i = 0; i < 1u << 16; i++) {
+        for (unsigned bit = 0; bit < 16; bit++)
+            name[bit] = i >> (15 - bit) & 1 ? 'a' : 'A';
+        sl_buf_cstr(&lines, name);
+        sl_buf_u8(&lines, '\n');
+    }
+    assert_null(origin_index_find(sl_buf_bytes(&lines), SL_STR("aaaaaaaaaaaaaaaay")).data);
+    same(origin_index_find(sl_buf_bytes(&lines), SL_STR("aaaaaaaaaaaaaaaax")), "aaaaaaaaaaaaaaaaX");
+    sl_buf_free(&lines);
+}
+
+static void segments_and_roots(void **state)
+{
+    struct source source = {.id = SL_STR("s"), .type = SOURCE_S3, .bucket = SL_STR("b"), .prefix = SL_STR("p/q")};
+    struct remote_file file;
+    assert_true(origin_index_segment(&source, 12, &arena, &file));
+    same(file.uri, "s3://b/p/q/000Admin/0000000012");
+    same(file.path, "000Admin/0000000012");
+    assert_true(origin_move(&file, SL_STR("x/1/x"), &arena));
+    same(file.uri, "s3://b/p/q/x/1/x");
+    same(origin_root(&source, &arena), "s3://b/p/q/");
+    source = (struct source){.type = SOURCE_HTTP, .url = SL_STR("https://u:p@h/x/?sig=1")};
+    same(origin_root(&source, &arena), "https://h/x");
+    assert_false(origin_has_index(&source));
+    source.has_index = true;
+    assert_false(origin_has_index(&source));
+    source.layout = LAYOUT_SYMSTORE;
+    assert_true(origin_has_index(&source));
+}
+
+/* ---- pointers ---- */
+static void what_pointers_say(void **state)
+{
+    static const struct {
+        struct sl_str text;
+        const char *path;
+    } rows[] = {
+        {SL_STR("PATH:\\\\host\\share\\x"), "\\\\host\\share\\x"},
+        {SL_STR("PATH:/x y \r\n\0\0"), "/x y"},
+        {SL_STR("PATH: /x"), " /x"},
+        {SL_STR("PATH:"), ""},
+        {SL_STR("PATH:\r\n"), ""},
+        {SL_STR("path:/x"), ""},
+        {SL_STR("MSG: gone"), ""},
+        {SL_STR(" PATH:/x"), ""},
+        {SL_STR(""), ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        same(pointer_parse(rows[i].text), rows[i].path);
+}
+
+static void local_files_of_pointers(void **state)
+{
+    static const struct sl_str roots[] = {SL_STR("/srv/one/"), SL_STR("/srv/two")};
+    static const struct unc_mapping shares[] = {{SL_STR("\\\\host\\share"), SL_STR("/srv/two")},
+                                                {SL_STR("//other/s/"), SL_STR("/elsewhere")}};
+    static const struct {
+        const char *path, *root, *relative; /* root NULL = refused */
+    } rows[] = {
+        {"/srv/one/a/b", "/srv/one", "a/b"},
+        {"/srv/two//a", "/srv/two", "a"},
+        {"\\\\HOST\\share\\a\\b", "/srv/two", "a/b"},
+        {"//host/Share/a", "/srv/two", "a"},
+        {"\\\\host\\share\\..\\a", "/srv/two", "../a"}, /* opened beneath the root alone */
+        {"/srv/ones/a", NULL, NULL},
+        {"/srv/one", NULL, NULL},
+        {"/srv/one/", NULL, NULL},
+        {"\\\\host\\share", NULL, NULL},
+        {"\\\\host\\shares\\a", NULL, NULL},
+        {"\\\\other\\s\\a", NULL, NULL},
+        {"srv/one/a", NULL, NULL},
+        {"C:\\a", NULL, NULL},
+        {"/etc/passwd", NULL, NULL},
+        {"", NULL, NULL},
+    };
+    struct sl_str root, relative;
+    assert_false(pointer_local(&arena, SL_STR("/srv/one/a"), &root, &relative));
+    origin_init(&(struct origin_options){
+        .file_ptr_roots = roots, .file_ptr_root_count = 2, .unc_map = shares, .unc_map_count = 2});
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool ok = pointer_local(&arena, sl_str(rows[i].path), &root, &relative);
+        if (ok != (rows[i].root != NULL))
+            fail_msg("%s", rows[i].path);
+        if (ok) {
+            same(root, rows[i].root);
+            same(relative, rows[i].relative);
+        }
+    }
+    assert_false(pointer_local(&arena, SL_STR("/srv/one/a\0b"), &root, &relative));
+    origin_init(&(struct origin_options){0});
+}
+
+static void pointers_are_listed(void **state)
+{
+    static const enum file_type types[] = {FILE_PE, FILE_PDB, FILE_BREAKPAD};
+    struct object_id id = {.type = OBJECT_PE,
+                           .code_id = SL_STR("5ab380779000"),
+                           .code_file = SL_STR("c.exe"),
+                           .debug_file = SL_STR("c.pdb"),
+                           .has_debug_id = true};
+    assert_true(sl_debug_id_parse(SL_STR("3249d99d-0c40-4931-8610-f4e4fb0b6936-1"), &id.debug_id));
+    static const struct {
+        enum layout_type layout;
+        enum layout_casing casing;
+        const char *first; /* NULL = none */
+    } rows[] = {
+        {LAYOUT_NATIVE, CASING_DEFAULT, "c.exe/5AB380779000/file.ptr"},
+        {LAYOUT_SYMSTORE, CASING_UPPERCASE, "C.EXE/5AB380779000/FILE.PTR"},
+        {LAYOUT_SYMSTORE_INDEX2, CASING_DEFAULT, "c/c.exe/5AB380779000/file.ptr"},
+        {LAYOUT_SSQP, CASING_DEFAULT, "c.exe/5ab380779000/file.ptr"},
+        {LAYOUT_UNIFIED, CASING_DEFAULT, NULL},
+        {LAYOUT_DEBUGINFOD, CASING_DEFAULT, NULL},
+        {LAYOUT_SLASHSYMBOLS, CASING_DEFAULT, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct source source = {.type = SOURCE_FILESYSTEM,
+                                .path = SL_STR("/s"),
+                                .layout = rows[i].layout,
+                                .casing = rows[i].casing,
+                                .file_ptr = true};
+        struct remote_file *files;
+        size_t count, pointers = 0;
+        assert_int_equal(origin_list(&source, &id, types, 3, &arena, &files, &count, NULL), SL_OK);
+        for (size_t f = 0; f < count; f++) {
+            if (files[f].pointer && pointers++ == 0)
+                same(files[f].path, rows[i].first);
+        }
+        assert_int_equal(pointers, rows[i].first ? 2 : 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(signs_as_in_the_reference, forget),
+        cmocka_unit_test_teardown(addresses_of_objects, forget),
+        cmocka_unit_test_teardown(texts_of_elements, forget),
+        cmocka_unit_test_teardown(deep_and_long_documents, forget),
+        cmocka_unit_test_teardown(keys_that_are_none, forget),
+        cmocka_unit_test_teardown(an_assertion, forget),
+        cmocka_unit_test_teardown(queries_are_appended, forget),
+        cmocka_unit_test_teardown(lines_of_segments, forget),
+        cmocka_unit_test_teardown(found_in_an_index, forget),
+        cmocka_unit_test_teardown(an_index_made_to_be_slow, forget),
+        cmocka_unit_test_teardown(segments_and_roots, forget),
+        cmocka_unit_test_teardown(what_pointers_say, forget),
+        cmocka_unit_test_teardown(local_files_of_pointers, forget),
+        cmocka_unit_test_teardown(pointers_are_listed, forget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
