@@ -14,6 +14,7 @@ enum { DRAIN_MS = 5000 };
 static struct {
     struct shared_backend *redis, *bucket; /* NULL = none */
     const struct config_shared *config;
+    struct sl_arena arena;
     struct fiber_group group; /* of connections and of waiting for a come-back */
 } layer;
 
@@ -34,6 +35,10 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     uploads_init(config);
     if (shared->filesystem_path && !(layer.bucket = shared_directory(config, error)))
         return error->code;
+    if (shared->s3_bucket && !(layer.bucket = shared_s3(config, &layer.arena, error)))
+        return error->code;
+    if (!shared->s3_bucket && (shared->s3_endpoint || secret_present(shared->s3_access_key)))
+        return sl_fail(error, SL_MALFORMED, "shared_cache.s3 needs the key bucket");
     if (shared->redis_url && !(layer.redis = shared_redis(config, &layer.group, error)))
         return error->code;
     if (layer.bucket)
@@ -64,6 +69,7 @@ void shared_drain(void)
     close_backend(&layer.redis);
     close_backend(&layer.bucket);
     fiber_group_wait(&layer.group);
+    sl_arena_free(&layer.arena);
 }
 
 /* ---- which back ends ---- */
