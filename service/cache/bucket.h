@@ -46,11 +46,15 @@ struct s3_signing {
 const char *s3_presign(const struct s3_signing *signing, struct sl_arena *arena);
 
 /* ---- gcs_token.c ---- */
-/* The key file of a service account, or NULL: that of GOOGLE_APPLICATION_CREDENTIALS, else the machine's own account. */
-enum sl_code gcs_token_init(const char *path, struct fiber_group *group, struct sl_error *error);
-/* A token that is good for some time yet, in the arena; asks for a new one when it must, which may take 300 ms. */
-const char *gcs_token_get(struct sl_arena *arena) SL_SUSPENDS;
+struct gcs_account { /* a service account's key file; texts in the arena of its reader */
+    struct sl_str private_key, client_email, token_url; /* no key: the account of the machine */
+};
+enum sl_code gcs_account_read(const char *path, struct sl_arena *arena, struct gcs_account *account,
+                              struct sl_error *error);
+/* What the account is; `group` is the one of the fiber that asks for tokens. */
+void gcs_token_init(const struct gcs_account *account, struct fiber_group *group);
 void gcs_token_close(void);
+/* "Bearer <token>", good for a while yet, in the arena; NULL when there is none within 300 ms. */
+const char *gcs_token_get(struct sl_arena *arena) SL_SUSPENDS;
 /* The signed assertion (RFC 7523, RS256 of RFC 7518, 3.3). False for a key that is none. About a millisecond. */
-bool gcs_assertion_write(struct sl_str private_key, struct sl_str client_email, struct sl_str audience, int64_t now_s,
-                         struct sl_buf *out);
+bool gcs_assertion_sign(const struct gcs_account *account, int64_t now_s, struct sl_buf *out);

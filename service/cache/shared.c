@@ -37,6 +37,8 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
         return error->code;
     if (shared->s3_bucket && !(layer.bucket = shared_s3(config, &layer.arena, error)))
         return error->code;
+    if (shared->gcs_bucket && !(layer.bucket = shared_gcs(config, &layer.arena, &layer.group, error)))
+        return error->code;
     if (!shared->s3_bucket && (shared->s3_endpoint || secret_present(shared->s3_access_key)))
         return sl_fail(error, SL_MALFORMED, "shared_cache.s3 needs the key bucket");
     if (shared->redis_url && !(layer.redis = shared_redis(config, &layer.group, error)))

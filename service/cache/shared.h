@@ -73,6 +73,8 @@ struct shared_backend {
 struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error);
 /* `arena`: for what the back end keeps. */
 struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, struct sl_error *error);
+struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
+                                  struct sl_error *error);
 struct shared_backend *shared_directory(const struct config *config, struct sl_error *error);
 
 /* ---- breaker.c ---- */
