@@ -149,7 +149,7 @@ static void add_claims(const struct gcs_account *account, int64_t now_s, struct 
 
 bool gcs_assertion_sign(const struct gcs_account *account, int64_t now_s, struct sl_buf *out)
 {
-    static const char head[] = "{\"alg\":\"RS256\",\"typ\":\"JWT\"}";
+    static const char head[] = "{\"typ\":\"JWT\",\"alg\":\"RS256\"}";
     unsigned char signature[KEY_BITS_MAX / 8];
     size_t size = sizeof signature;
     EVP_PKEY *key = read_key(account->private_key);

@@ -1,6 +1,6 @@
 """The layer behind the disk, as several machines use it: each service below has a directory of its own."""
-import contextlib, http.client, os, subprocess, tempfile, threading
-from urllib.parse import parse_qsl, urlsplit
+import contextlib, http.client, json, os, tempfile, threading, time
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import cloud, harness
 from faults import Redis, World, check_directory, metric
@@ -161,7 +161,6 @@ def test_s3_without_rights(work, objects):
 
 def test_s3_that_is_silent(work, objects):
     """Half a second once, and then it is left alone until it answers again."""
-    import time
     with Bucket(work) as bucket, World(objects, 8) as world, Service(work, {"shared_cache": bucket.config}) as s:
         bucket.mode = "silent"
         begin = time.monotonic()
@@ -176,6 +175,44 @@ def test_s3_that_is_silent(work, objects):
         wait_until("the bucket in use", lambda: metric(s, 'symloom_shared_up{backend="s3"}') == 1)
         equal(world.ask(s, world.modules[7:]), 1)
         wait_until("uploads", lambda: len(bucket.stored) == 3)
+
+
+def test_gcs(work, objects):
+    """Google as far as a cache needs it: tokens for assertions whose signature is right, conditional uploads."""
+    from test_stores import Google
+    stored = {}
+
+    class Storage(Google):
+        def route(self, h):
+            if h.headers.get("Host") != "storage.googleapis.com":
+                return super().route(h)
+            if h.headers.get("Authorization") not in self.tokens:
+                return h.reply(401, "no")
+            url, query = urlsplit(h.path), dict(parse_qsl(urlsplit(h.path).query))
+            if h.command == "POST":
+                equal((url.path, query["uploadType"], query["contentEncoding"], query["ifGenerationMatch"]),
+                      ("/upload/storage/v1/b/cache/o", "media", "zstd", "0"))
+                name = "/storage/v1/b/cache/o/" + quote(query["name"], safe="")
+                if name in stored:
+                    return h.reply(412, "{}")
+                stored[name] = h.body
+                return h.reply(200, "{}")
+            equal(query, {"alt": "media"})
+            if url.path not in stored:
+                return h.reply(404, "No such object")
+            plain = stored[url.path]
+            h.reply(200, plain, [("Content-Encoding", "zstd")] if plain[:4] == b"\x28\xb5\x2f\xfd" else [])
+
+    google = Storage(work, {})
+    account = os.path.join(work, "account.json")
+    with open(account, "w") as f:
+        json.dump({"type": "service_account", "client_email": "robot@example.org", "private_key": google.pem}, f)
+    with cloud.Cloud(work, google.route) as fake, fake.environment():
+        compare_machines(work, objects, {"gcs": {"bucket": "cache", "service_account_path": account}}, "gcs")
+        equal(len(stored), 18)
+        equal(google.claims[0]["scope"], "https://www.googleapis.com/auth/devstorage.read_write")
+        equal(google.claims[0]["iss"], "robot@example.org")
+        equal(len(google.tokens), 2, "one token for each machine")
 
 
 def test_redis_before_a_bucket(work, objects):
