@@ -1,7 +1,9 @@
-#include "cache/impl.h"
+#include "cache/shared.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #include "core/duration.h"
 #include "core/log.h"
@@ -10,7 +12,9 @@
 #include "core/pool.h"
 
 enum { REFRESHES_REMEMBERED = 1024 }; /* per kind; when passed, those that may be tried again are forgotten */
-#define LOG_EVERY_NS 60000000000ull
+#define LOG_EVERY_NS    60000000000ull
+#define CLEAN_EVERY_MS  60000u
+#define DISK_FULL_BELOW (4ull << 20) /* bytes free */
 
 /* One computation, or look-up on disk, that any number of callers wait for. Its fiber and each waiting caller hold a
  * reference. */
@@ -22,9 +26,27 @@ struct flight {
     struct fiber_wait_list waiters;
     uint32_t references;
     bool done;
+    unsigned *renewal; /* old misses are asked for again; what the token goes back to, or NULL when there is none */
+    bool renews;
     enum sl_code code;
     struct cache_item *item;
     struct sl_error error;
+};
+
+/* What came of a key that neither memory nor disk had. */
+struct outcome {
+    enum sl_code code;
+    struct cache_item *item; /* one reference, when `code` is SL_OK */
+    struct sl_error error;
+    const char *layer;
+    int64_t created_s;
+    uint64_t keep_ns; /* in memory */
+};
+
+/* A fiber that computes for a renewal: the look-ups it makes are renewals too. */
+struct renewing {
+    struct renewing *next;
+    struct fiber *fiber;
 };
 
 /* A refresh of an outdated version: running, or failed and not to be tried again before a time. */
@@ -49,15 +71,21 @@ static struct {
     size_t count;
     struct fiber_group group; /* of all computations */
     unsigned redownloads, recomputations;
-    uint64_t max_mapped;
+    struct renewing *renewing;
+    uint64_t max_mapped, renew_after_ns;
     uint64_t last_log_ns;
+    const struct config *config;
+    const struct cache_kind *const *table;
+    uint64_t clean_not_before_ms; /* after the disk was full */
 } engine;
 
 /* ---- start and end ---- */
 
 /* Half of what the kernel allows a process, the rest being for objects in use and everything else that maps. */
-static uint64_t mapped_limit(void)
+static uint64_t mapped_limit(const struct config *config)
 {
+    if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX)
+        return config->max_mapped_files;
     unsigned long count = 65530;
     FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
     if (f && fscanf(f, "%lu", &count) != 1)
@@ -94,11 +122,19 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
         cache_tmp_sweep(engine.dir);
     engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
-    engine.max_mapped = mapped_limit();
+    engine.max_mapped = mapped_limit(config);
+    engine.renew_after_ns = config->upgrade_fallback_after_ns;
+    engine.config = config;
+    engine.table = kinds;
+    engine.clean_not_before_ms = 0;
     engine.count = count;
     for (size_t i = 0; i < count; i++)
         kind_init(&engine.kinds[i], kinds[i], config);
     fiber_group_init(&engine.group, NULL);
+    if (shared_init(config, error) != SL_OK) {
+        cache_close();
+        return error->code;
+    }
     return SL_OK;
 }
 
@@ -106,6 +142,7 @@ void cache_drain(void)
 {
     fiber_group_cancel(&engine.group);
     fiber_group_wait(&engine.group);
+    shared_drain();
 }
 
 static void forget_refreshes(struct kind_state *state, uint64_t now_ms)
@@ -193,13 +230,13 @@ static void bound_mapped(void)
 }
 
 static void remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
-                     const struct sl_error *error, uint64_t for_ns)
+                     const struct sl_error *error, int64_t created_s, uint64_t for_ns)
 {
     uint64_t for_ms = DURATION_MS(for_ns), now = loop_now_ms();
     if (for_ms == 0)
         return;
     uint64_t deadline = for_ns == DURATION_NEVER || for_ms > UINT64_MAX - now ? UINT64_MAX : now + for_ms;
-    cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, deadline);
+    cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, created_s, deadline);
     bound_mapped();
 }
 
@@ -265,6 +302,13 @@ static void log_io(const char *what, int number)
     log_error("cache", what, LOG_STR("cache_dir", engine.dir ? engine.dir : ""), LOG_STR("error", strerror(number)));
 }
 
+/* Misses made before this are to be asked for again by a renewal. */
+static int64_t renew_before_ns(void)
+{
+    int64_t now = cache_now_ns();
+    return engine.renew_after_ns < (uint64_t)now ? now - (int64_t)engine.renew_after_ns : 0;
+}
+
 static enum sl_code look_up(struct flight *flight, struct cache_disk_lookup *lookup, struct sl_error *error)
 {
     struct kind_state *state = flight->state;
@@ -272,6 +316,7 @@ static enum sl_code look_up(struct flight *flight, struct cache_disk_lookup *loo
                                          .kind = state->kind,
                                          .lifetimes = state->lifetimes,
                                          .key = flight->key,
+                                         .renew_before_ns = flight->renews ? renew_before_ns() : 0,
                                          .tmp = {.fd = -1}};
     enum sl_code code = pool_run(POOL_IO, cache_disk_lookup, lookup, error);
     if (code != SL_OK)
@@ -305,8 +350,56 @@ static bool publishable(enum sl_code code, const struct sl_error *error, bool is
            !(code == SL_DOWNLOAD_ERROR && error->duration_ns);
 }
 
-static enum sl_code publish(struct flight *flight, struct cache_tmp *tmp, enum sl_code code, bool is_refresh,
-                            struct cache_item **item, struct sl_error *error)
+/* ---- a full disk ---- */
+static void clean(void *arg)
+{
+    struct cleanup_totals *totals = arg;
+    struct cleanup_options options = {.full = true};
+    struct sl_error error;
+    if (cache_cleanup(engine.config, engine.table, engine.count, &options, totals, &error) != SL_OK)
+        log_error("cache", "cleaning the cache failed", LOG_ERR(&error));
+}
+
+static void clean_fiber(void *arg)
+{
+    (void)arg;
+    struct cleanup_totals totals = {0};
+    if (pool_run(POOL_IO, clean, &totals, NULL) == SL_OK)
+        log_warn("cache", "the disk was full", LOG_U64("removed", totals.removed_files),
+                 LOG_U64("freed", totals.removed_bytes), LOG_U64("left", totals.files));
+}
+
+/* Makes room in the background, at most once a minute. */
+static void make_room(int number)
+{
+    uint64_t now = loop_now_ms();
+    if ((number != ENOSPC && number != EDQUOT) || !engine.dir || now < engine.clean_not_before_ms)
+        return;
+    engine.clean_not_before_ms = now + CLEAN_EVERY_MS;
+    fiber_start(&engine.group, clean_fiber, NULL);
+}
+
+static void look_for_space(void *arg)
+{
+    struct statvfs fs;
+    *(bool *)arg = statvfs(engine.disk.dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
+}
+
+/* After a computation that failed for reasons of its own, the temporary file being still there: a full disk is one that
+ * computations have no word for. */
+static void suspect_full_disk(void)
+{
+    bool full = false;
+    if (!engine.disk.dir || pool_run(POOL_IO, look_for_space, &full, NULL) != SL_OK || !full)
+        return;
+    log_io("cache write failed", ENOSPC);
+    make_room(ENOSPC);
+}
+
+/* ---- publishing ---- */
+
+/* Contents and errors get into `outcome` as they are to be given to callers. */
+static void publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
 {
     struct kind_state *state = flight->state;
     struct cache_disk_publish job = {.disk = &engine.disk,
@@ -314,15 +407,19 @@ static enum sl_code publish(struct flight *flight, struct cache_tmp *tmp, enum s
                                      .key = flight->key,
                                      .scope = flight->scope,
                                      .tmp = tmp,
-                                     .code = code,
-                                     .error = *error};
-    if (pool_run(POOL_IO, cache_disk_publish, &job, error) != SL_OK) {
+                                     .code = outcome->code,
+                                     .created_s = outcome->created_s,
+                                     .error = outcome->error};
+    if (pool_run(POOL_IO, cache_disk_publish, &job, &outcome->error) != SL_OK) {
         cache_tmp_discard(tmp);
-        return SL_INTERNAL;
+        outcome->code = SL_INTERNAL;
+        return;
     }
-    *error = job.error;
-    *item = job.item;
+    outcome->code = job.code;
+    outcome->error = job.error;
+    outcome->item = job.item;
     log_io("cache write failed", job.io_errno);
+    make_room(job.io_errno);
     if (job.published)
         metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
     if (job.outdated_files) {
@@ -331,35 +428,101 @@ static enum sl_code publish(struct flight *flight, struct cache_tmp *tmp, enum s
     }
     if (job.code == SL_OK)
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)job.item->mapping.bytes.size, state->kind->name, "false", NULL);
-    return job.code;
 }
 
-/* Computes into `tmp`, which is closed in the end. SL_OK: `*item` is a reference. */
-static enum sl_code compute(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct cache_item **item,
-                            struct sl_error *error)
+/* ---- the shared layer ---- */
+
+/* True when it has the answer. Otherwise `tmp` is there to compute into, or closed when there is none to be had. */
+static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct shared_finding *finding,
+                        struct outcome *outcome)
+{
+    struct kind_state *state = flight->state;
+    struct shared_question question = {.kind = state->kind,
+                                       .lifetimes = state->lifetimes,
+                                       .key = flight->key,
+                                       .scope = flight->scope,
+                                       .start_ns = engine.disk.start_ns,
+                                       .restart_retries_malformed = engine.disk.restart_retries_malformed};
+    if (!shared_get(&question, tmp->fd, finding))
+        return false;
+    const struct shared_value *value = &finding->value;
+    *outcome = (struct outcome){.code = value->code, .error = value->error, .layer = "shared"};
+    outcome->error.code = value->code;
+    outcome->keep_ns = fresh_for(state, value->code, &value->error);
+    if (value->code != SL_OK) {
+        outcome->created_s = value->created_s;
+        outcome->keep_ns = finding->left_ns;
+    }
+    publish(flight, tmp, is_refresh, outcome);
+    if (outcome->code == SL_OK)
+        shared_pass_on(state->kind, flight->key, outcome->item, finding);
+    if (outcome->code == value->code)
+        return true;
+    /* What the others hold is of no use here: the kind's loader refused it. */
+    log_warn("shared", "a shared entry is damaged", LOG_STR("cache", state->kind->name),
+             LOG_STR("backend", finding->from->name), LOG_SLSTR("key", flight->key));
+    finding->stale = true;
+    cache_tmp_create(tmp, false, NULL);
+    return false;
+}
+
+static void to_shared(const struct flight *flight, const struct shared_finding *finding, const struct outcome *outcome)
+{
+    const struct cache_lifetimes *lifetimes = flight->state->lifetimes;
+    if (outcome->code == SL_OK)
+        shared_offer(flight->state->kind, flight->key, outcome->item, SHARED_NEW, finding->stale || flight->renews);
+    else
+        shared_offer_error(flight->state->kind, flight->key, &outcome->error,
+                           outcome->code == SL_MALFORMED       ? lifetimes->retry_malformed_after
+                           : cache_scope_global(flight->scope) ? lifetimes->retry_misses_after_public
+                                                               : lifetimes->retry_misses_after);
+}
+
+/* ---- computing ---- */
+
+/* Gets what neither memory nor disk has into `tmp`, which is closed in the end. */
+static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
 {
     const struct cache_kind *kind = flight->state->kind;
+    bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
+    struct shared_finding finding = {.stale = false};
+    /* The others' misses are what a renewal wants to get behind. */
+    if (shareable && !flight->renews && from_shared(flight, tmp, is_refresh, &finding, outcome))
+        return;
+    *outcome = (struct outcome){.layer = "computed"};
+    if (tmp->fd < 0) {
+        outcome->code = sl_fail(&outcome->error, SL_INTERNAL, "cannot create a temporary file");
+        outcome->keep_ns = (uint64_t)CACHE_INTERNAL_FOR_NS;
+        return;
+    }
     uint64_t begin = clock_mono_ns();
     struct sl_arena arena = {0};
-    *error = (struct sl_error){0};
-    /* A shared layer, when there is one, is asked here: its hit fills `tmp` in place of the computation. */
-    enum sl_code code = kind->compute(flight->context, tmp, &arena, error);
+    outcome->code = kind->compute(flight->context, tmp, &arena, &outcome->error);
     sl_arena_free(&arena);
-    error->code = code;
+    outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
-    if (publishable(code, error, is_refresh))
-        return publish(flight, tmp, code, is_refresh, item, error);
-    cache_tmp_discard(tmp);
-    return code;
+    if (outcome->code == SL_INTERNAL)
+        suspect_full_disk();
+    if (publishable(outcome->code, &outcome->error, is_refresh)) {
+        publish(flight, tmp, is_refresh, outcome);
+        if (shareable && outcome->code != SL_INTERNAL)
+            to_shared(flight, &finding, outcome);
+    } else {
+        cache_tmp_discard(tmp);
+    }
+    outcome->keep_ns = fresh_for(flight->state, outcome->code, &outcome->error);
 }
 
-/* The result goes into memory and the flight out of the table in one go: nobody can start a second one in between. */
-static void land(struct flight *flight, uint64_t for_ns)
+/* The result goes into memory and the flight out of the table in one go: nobody can start a second one in between. A
+ * renewal that failed for reasons of its own leaves the old answer. */
+static void land(struct flight *flight, int64_t created_s, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;
     flight->done = true;
     flight->error.code = flight->code;
-    remember(state, flight->key, flight->code, flight->item, &flight->error, for_ns);
+    if (!flight->renews || publishable(flight->code, &flight->error, false))
+        remember(state, flight->key, flight->code, flight->item, &flight->error, created_s ? created_s : clock_wall_s(),
+                 keep_ns);
     sl_map_remove(&state->flights, flight->key);
     fiber_wake_all(&flight->waiters);
 }
@@ -372,8 +535,12 @@ static struct refresh *refresh_begin(struct flight *flight)
     struct kind_state *state = flight->state;
     uint64_t now = loop_now_ms();
     struct refresh *refresh = sl_map_get(&state->refreshes, flight->key);
-    if (!state->lazy || *state->lazy == 0 || (refresh && (!refresh->not_before_ms || refresh->not_before_ms > now)))
+    if (!state->lazy || (refresh && (!refresh->not_before_ms || refresh->not_before_ms > now)))
         return NULL;
+    if (*state->lazy == 0) {
+        metric_add(METRIC_CACHE_LAZY_REFUSED, 1, state->kind->name, NULL, NULL);
+        return NULL;
+    }
     if (state->refreshes.count >= REFRESHES_REMEMBERED)
         forget_refreshes(state, now);
     if (!refresh && (refresh = sl_map_get(&state->refreshes, flight->key)) == NULL) {
@@ -416,57 +583,87 @@ static void refresh(struct flight *flight)
     struct cache_tmp tmp;
     if (!place)
         return;
-    struct cache_item *item = NULL;
-    struct sl_error error = {0};
-    enum sl_code code = cache_tmp_create(&tmp, false, &error);
-    if (code == SL_OK)
-        code = compute(flight, &tmp, true, &item, &error);
-    if (code == SL_OK)
-        remember(state, flight->key, SL_OK, item, NULL, (uint64_t)CACHE_TOUCH_EVERY_NS);
+    struct outcome outcome = {0};
+    outcome.code = cache_tmp_create(&tmp, false, &outcome.error);
+    if (outcome.code == SL_OK)
+        obtain(flight, &tmp, true, &outcome);
+    if (outcome.code == SL_OK)
+        remember(state, flight->key, SL_OK, outcome.item, NULL, 0, (uint64_t)CACHE_TOUCH_EVERY_NS);
     else
-        log_debug("cache", "could not refresh an outdated entry", LOG_STR("cache", state->kind->name), LOG_ERR(&error));
-    cache_release(item);
-    refresh_end(flight, place, code);
+        log_debug("cache", "could not refresh an outdated entry", LOG_STR("cache", state->kind->name),
+                  LOG_ERR(&outcome.error));
+    cache_release(outcome.item);
+    refresh_end(flight, place, outcome.code);
 }
 
 /* ---- the fiber of a key ---- */
+static void land_found(struct flight *flight, const struct cache_disk_lookup *lookup)
+{
+    struct kind_state *state = flight->state;
+    bool outdated = lookup->version != state->kind->version;
+    flight->code = lookup->code;
+    flight->item = lookup->item;
+    flight->error = lookup->error;
+    count_lookup(state, outdated ? "fallback" : "disk", flight->code);
+    land(flight, lookup->created_s, lookup->left_ns);
+    if (outdated)
+        refresh(flight);
+    else if (lookup->touched && shared_active() && (!state->kind->shareable || state->kind->shareable(flight->context)))
+        shared_offer(state->kind, flight->key, flight->item, SHARED_REFRESH, false);
+}
+
+static void land_missing(struct flight *flight, struct cache_disk_lookup *lookup)
+{
+    struct outcome outcome = {
+        .code = SL_INTERNAL, .error = lookup->tmp_error, .layer = "computed", .keep_ns = CACHE_INTERNAL_FOR_NS};
+    if (lookup->tmp.fd >= 0)
+        obtain(flight, &lookup->tmp, false, &outcome);
+    else
+        suspect_full_disk();
+    flight->code = outcome.code;
+    flight->item = outcome.item;
+    flight->error = outcome.error;
+    count_lookup(flight->state, outcome.layer, outcome.code);
+    if (outcome.code == SL_INTERNAL) /* clients learn no more than that */
+        log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
+                 LOG_SLSTR("key", flight->key), LOG_ERR(&outcome.error));
+    land(flight, outcome.created_s, outcome.keep_ns);
+}
 
 static void fly(void *arg)
 {
     struct flight *flight = arg;
     struct cache_disk_lookup lookup;
-    struct sl_error *error = &flight->error;
-    enum sl_code code = look_up(flight, &lookup, error);
+    struct renewing renewing = {engine.renewing, fiber_self()};
+    if (flight->renews)
+        engine.renewing = &renewing;
+    enum sl_code code = look_up(flight, &lookup, &flight->error);
     if (code != SL_OK) { /* the pool is full: a statement about now, not about the key */
         flight->code = code == SL_CANCELLED ? code : SL_INTERNAL;
         count_lookup(flight->state, "computed", flight->code);
-        land(flight, 0);
+        land(flight, 0, 0);
     } else if (lookup.found) {
-        bool outdated = lookup.version != flight->state->kind->version;
-        flight->code = lookup.code;
-        flight->item = lookup.item;
-        *error = lookup.error;
-        count_lookup(flight->state, outdated ? "fallback" : "disk", flight->code);
-        land(flight, lookup.left_ns);
-        if (outdated)
-            refresh(flight);
+        land_found(flight, &lookup);
     } else {
-        if (lookup.tmp.fd >= 0) {
-            flight->code = compute(flight, &lookup.tmp, false, &flight->item, error);
-        } else {
-            *error = lookup.tmp_error;
-            flight->code = SL_INTERNAL;
-        }
-        count_lookup(flight->state, "computed", flight->code);
-        land(flight, fresh_for(flight->state, flight->code, error));
+        land_missing(flight, &lookup);
     }
+    if (flight->renews) {
+        struct renewing **at = &engine.renewing;
+        while (*at != &renewing)
+            at = &(*at)->next;
+        *at = renewing.next;
+    }
+    if (flight->renewal)
+        ++*flight->renewal;
     flight_release(flight);
 }
 
-static enum sl_code start(struct kind_state *state, const struct cache_key *key, const void *context,
+static enum sl_code start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
                           struct flight **started, struct sl_error *error)
 {
     struct flight *flight = flight_new(state, key, context);
+    if (flight)
+        flight->renews = renews;
     void **slot = flight ? sl_map_slot(&state->flights, flight->key, NULL) : NULL;
     if (!slot) {
         if (flight)
@@ -483,19 +680,54 @@ static enum sl_code start(struct kind_state *state, const struct cache_key *key,
     return SL_OK;
 }
 
+/* ---- renewing misses ---- */
+static bool is_renewing(void)
+{
+    for (const struct renewing *at = engine.renewing; at; at = at->next)
+        if (at->fiber == fiber_self())
+            return true;
+    return false;
+}
+
+/* Whether memory holds a miss that is old enough to be asked for again. */
+static bool old_miss(struct kind_state *state, struct sl_str key)
+{
+    const struct cache_memory_entry *entry = cache_memory_find(&state->memory, key, loop_now_ms());
+    return entry && entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE &&
+           entry->error->code != SL_INTERNAL && entry->created_s * CACHE_SECOND_NS < renew_before_ns();
+}
+
+void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context)
+{
+    struct kind_state *state = state_of(kind);
+    struct flight *flight;
+    if (!state || engine.renew_after_ns == DURATION_NEVER || !old_miss(state, key->text) ||
+        sl_map_get(&state->flights, key->text))
+        return;
+    if (engine.redownloads == 0) {
+        metric_add(METRIC_CACHE_LAZY_REFUSED, 1, kind->name, NULL, NULL);
+        return;
+    }
+    if (start(state, key, context, true, &flight, NULL) != SL_OK)
+        return;
+    engine.redownloads--;
+    flight->renewal = &engine.redownloads;
+}
+
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error)
 {
     enum sl_code code;
     *item = NULL;
-    if (cache_peek(kind, key, &code, item, error))
-        return code;
     struct kind_state *state = state_of(kind);
     if (!state)
         return sl_fail(error, SL_INTERNAL, "the cache kind %s is not registered", kind->name);
+    bool renews = is_renewing();
+    if (!(renews && old_miss(state, key->text)) && cache_peek(kind, key, &code, item, error))
+        return code;
     struct flight *flight = sl_map_get(&state->flights, key->text);
     bool joined = flight != NULL;
-    if (!joined && (code = start(state, key, context, &flight, error)) != SL_OK)
+    if (!joined && (code = start(state, key, context, renews, &flight, error)) != SL_OK)
         return code;
     flight->references++;
     while (!flight->done)

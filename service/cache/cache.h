@@ -1,7 +1,7 @@
 /* The cache: one mechanism for every kind of file that is fetched or computed.
  *
  * An entry is named by a kind and a key (a text; its SHA-256 is the file name) and holds contents or an error. A look-up
- * asks memory, disk, (a shared layer) and then computes: into a temporary file, published by rename, used through a
+ * asks memory, disk, the shared layer and then computes: into a temporary file, published by rename, used through a
  * read-only mapping. Equal look-ups join one computation, which belongs to the key and not to the request. Any number of
  * processes may share one directory, and any file in it may vanish at any moment. */
 #pragma once
@@ -53,6 +53,8 @@ struct cache_kind {   /* one static row per kind */
     enum sl_code (*compute)(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                             struct sl_error *error) SL_SUSPENDS;
     void *(*retain)(const void *context, struct sl_arena *arena);
+    /* Whether the entry may be in the shared layer; NULL = always. */
+    bool (*shareable)(const void *context);
     /* Validates a mapping, no parsing: O(1). May be NULL. An error makes the entry corrupt: removed and computed anew
      * once. On the pool. */
     enum sl_code (*load)(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
@@ -65,7 +67,8 @@ struct cache_kind {   /* one static row per kind */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                         struct sl_error *error);
 
-/* Cancels the running computations and waits for their end. Before the loop stops. */
+/* Cancels the running computations and waits for their end, and for what is still to be stored in the shared layer, for
+ * a few seconds. Before the loop stops. */
 void cache_drain(void) SL_SUSPENDS;
 void cache_close(void); /* removes the process's temporary directory; no fiber of the cache may run again */
 
@@ -77,6 +80,12 @@ enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *ke
 /* As cache_get when the memory layer has the answer: true, and `*code` with `*item` or `*error`. Never suspends. */
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
                 struct cache_item **item, struct sl_error *error);
+
+/* For an entry that would have been better than what its caller now uses: when the memory layer holds a miss for it
+ * that is older than `caches.upgrade_fallback_after`, it is asked for again in the background, once at a time, and so are
+ * the misses of this age that its computation meets. The caller goes on with what it has; the new answer, whatever it
+ * is, takes the place of the old one. Does nothing when enough of these run. */
+void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
 struct cache_item *cache_retain(struct cache_item *item);
 void cache_release(struct cache_item *item);
 
@@ -97,6 +106,7 @@ void cache_error_text(const struct sl_error *error, struct sl_buf *out);
 
 struct cleanup_options {
     bool dry_run, all;
+    bool full; /* the disk is: something has to go even if there is no budget */
     const char *const *only;
     size_t only_count; /* kind names; 0 = every kind */
 };
@@ -105,7 +115,8 @@ struct cleanup_totals {    /* entries; side files are not counted. A dry run cou
     uint64_t removed_files, removed_bytes;
     uint64_t errors; /* files and directories that could not be examined or removed */
 };
-/* One run over cache_dir. Blocks: pool work or a command. SL_NOT_FOUND when there is no cache_dir; SL_MALFORMED for an
+/* One run over cache_dir: removes what has expired, and then, while there is more than `caches.max_size` or less free than
+ * `caches.min_free_space`, the contents unused for longest. Blocks: pool work or a command. SL_NOT_FOUND when there is no cache_dir; SL_MALFORMED for an
  * unknown name in `only`; SL_INTERNAL with the first failure when the directory of a kind could not be walked (the
  * others were). Malformed entries older than the process (the first run, or cache_init) go whatever their age. */
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t count,

@@ -14,8 +14,13 @@
 #include "core/log.h"
 #include "core/metrics.h"
 
-enum { MAX_DEPTH = 32 };
+enum { MAX_DEPTH = 32, KINDS_MAX = 32 };
 #define ORPHAN_AFTER_NS (3600 * CACHE_SECOND_NS) /* a side file without entry: its entry may be about to come back */
+
+struct kind_run {
+    const struct cache_kind *kind;
+    bool wanted;
+};
 
 struct sweep {
     const struct cache_kind *kind;
@@ -180,18 +185,19 @@ static enum sl_code sweep_kind(struct sweep *sweep, const char *cache_dir, struc
     return SL_OK;
 }
 
-static void count(const struct sweep *sweep, struct cleanup_totals *totals)
+static void count_removed(const char *name, const char *reason, uint64_t files, uint64_t bytes)
 {
-    const char *name = sweep->kind->name;
-    metric_set(METRIC_CACHE_DISK_BYTES, (double)sweep->totals.bytes, name, NULL, NULL);
-    metric_set(METRIC_CACHE_DISK_FILES, (double)sweep->totals.files, name, NULL, NULL);
-    metric_add(METRIC_CACHE_REMOVED_BYTES, sweep->totals.removed_bytes, name, "age", NULL);
-    metric_add(METRIC_CACHE_REMOVED_FILES, sweep->totals.removed_files, name, "age", NULL);
-    totals->files += sweep->totals.files;
-    totals->bytes += sweep->totals.bytes;
-    totals->removed_files += sweep->totals.removed_files;
-    totals->removed_bytes += sweep->totals.removed_bytes;
-    totals->errors += sweep->totals.errors;
+    metric_add(METRIC_CACHE_REMOVED_BYTES, bytes, name, reason, NULL);
+    metric_add(METRIC_CACHE_REMOVED_FILES, files, name, reason, NULL);
+}
+
+static void add(struct cleanup_totals *totals, const struct cleanup_totals *kind)
+{
+    totals->files += kind->files;
+    totals->bytes += kind->bytes;
+    totals->removed_files += kind->removed_files;
+    totals->removed_bytes += kind->removed_bytes;
+    totals->errors += kind->errors;
 }
 
 static bool wanted(const struct cleanup_options *options, const char *name)
@@ -215,41 +221,87 @@ static const char *unknown_name(const struct cleanup_options *options, const str
     return NULL;
 }
 
+/* What has expired is gone: what is still above the budget follows. */
+static void evict(const struct config *config, const struct cleanup_options *options, const struct kind_run *runs,
+                  size_t count, struct cleanup_totals *totals)
+{
+    struct cache_budget budget = {.cache_dir = config->cache_dir,
+                                  .max_size = config->cache_max_size,
+                                  .min_free = config->cache_min_free_space,
+                                  .full = options->full,
+                                  .dry_run = options->dry_run};
+    const char *names[KINDS_MAX];
+    bool wanted[KINDS_MAX];
+    if (budget.max_size == UINT64_MAX && budget.min_free == UINT64_MAX && !budget.full)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        names[i] = runs[i].kind->name;
+        wanted[i] = runs[i].wanted;
+    }
+    struct cleanup_totals before[KINDS_MAX];
+    memcpy(before, totals, count * sizeof *before);
+    cache_evict(&budget, names, wanted, count, totals);
+    for (size_t i = 0; i < count; i++)
+        count_removed(names[i], "size", totals[i].removed_files - before[i].removed_files,
+                      totals[i].removed_bytes - before[i].removed_bytes);
+}
+
+static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
+                                 const struct cache_kind *kind, struct cleanup_totals *totals, struct sl_error *error)
+{
+    struct sweep sweep = {.kind = kind,
+                          .lifetimes = cache_lifetimes_of(config, kind->section),
+                          .options = options,
+                          .now_ns = cache_now_ns(),
+                          .start_ns = cache_start_ns(),
+                          .restart_retries_malformed = config->restart_retries_malformed};
+    enum sl_code code = sweep_kind(&sweep, config->cache_dir, error);
+    if (code != SL_OK) {
+        sweep.totals.errors++;
+        log_error("cleanup", "cannot clean up", LOG_STR("cache", kind->name), LOG_ERR(error));
+    }
+    count_removed(kind->name, "age", sweep.totals.removed_files, sweep.totals.removed_bytes);
+    *totals = sweep.totals;
+    return code;
+}
+
+static void show(const char *kind, const struct cleanup_totals *totals)
+{
+    metric_set(METRIC_CACHE_DISK_BYTES, (double)totals->bytes, kind, NULL, NULL);
+    metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
+}
+
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t kind_count,
                            const struct cleanup_options *options, struct cleanup_totals *totals, struct sl_error *error)
 {
+    struct kind_run runs[KINDS_MAX];
+    struct cleanup_totals by_kind[KINDS_MAX] = {0};
     *totals = (struct cleanup_totals){0};
     if (!config->cache_dir)
         return sl_fail(error, SL_NOT_FOUND, "no caching configured! Did you provide a path to your config file?");
     const char *unknown = unknown_name(options, kinds, kind_count);
-    if (unknown)
-        return sl_fail(error, SL_MALFORMED, "unknown cache kind: %.60s", unknown);
-    int64_t start_ns = cache_start_ns();
+    if (unknown || kind_count > KINDS_MAX)
+        return sl_fail(error, SL_MALFORMED, "unknown cache kind: %.60s", unknown ? unknown : "too many");
+    cache_start_ns();
     if (!options->dry_run)
         cache_tmp_sweep(config->cache_dir);
     /* A different kind first each time, so that no kind is always the one that an interrupted run does not reach. */
     unsigned first = 0;
     if (getrandom(&first, sizeof first, 0) != (ssize_t)sizeof first)
-        first = (unsigned)start_ns;
+        first = (unsigned)cache_start_ns();
     enum sl_code result = SL_OK;
     for (size_t i = 0; i < kind_count; i++) {
-        const struct cache_kind *kind = kinds[(first + i) % kind_count];
-        if (!wanted(options, kind->name))
-            continue;
-        struct sweep sweep = {.kind = kind,
-                              .lifetimes = cache_lifetimes_of(config, kind->section),
-                              .options = options,
-                              .now_ns = cache_now_ns(),
-                              .start_ns = start_ns,
-                              .restart_retries_malformed = config->restart_retries_malformed};
         struct sl_error failure;
-        if (sweep_kind(&sweep, config->cache_dir, &failure) != SL_OK) {
-            sweep.totals.errors++;
-            log_error("cleanup", "cannot clean up", LOG_STR("cache", kind->name), LOG_ERR(&failure));
-            if (result == SL_OK)
-                result = sl_fail(error, SL_INTERNAL, "%s", failure.message);
-        }
-        count(&sweep, totals);
+        const struct cache_kind *kind = kinds[(first + i) % kind_count];
+        runs[i] = (struct kind_run){kind, wanted(options, kind->name)};
+        if (runs[i].wanted && sweep_wanted(config, options, kind, &by_kind[i], &failure) != SL_OK && result == SL_OK)
+            result = sl_fail(error, SL_INTERNAL, "%s", failure.message);
+    }
+    evict(config, options, runs, kind_count, by_kind);
+    for (size_t i = 0; i < kind_count; i++) {
+        add(totals, &by_kind[i]);
+        if (runs[i].wanted)
+            show(runs[i].kind->name, &by_kind[i]);
     }
     return result;
 }

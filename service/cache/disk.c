@@ -157,6 +157,10 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     struct cache_verdict verdict =
         cache_expiry(l->lifetimes, &facts, cache_now_ns(), l->disk->start_ns, l->disk->restart_retries_malformed);
     l->left_ns = verdict.left_ns;
+    l->created_s = facts.created_ns / CACHE_SECOND_NS;
+    l->touched = verdict.touch && l->code == SL_OK;
+    if (facts.class == CACHE_NEGATIVE && facts.created_ns < l->renew_before_ns)
+        return false;
     return !verdict.expired && (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict));
 }
 
@@ -263,7 +267,7 @@ void cache_disk_publish(void *arg)
     struct cache_disk_publish *p = arg;
     struct stat st;
     uint64_t size = 0;
-    int64_t created_s = cache_now_ns() / CACHE_SECOND_NS;
+    int64_t created_s = p->created_s ? p->created_s : cache_now_ns() / CACHE_SECOND_NS;
     p->error.code = p->code;
     if (p->code != SL_OK) {
         if (p->disk->dir && write_marker(p, &size))

@@ -4,7 +4,8 @@
  *     errors.c   errors as bytes, text    disk.c     the layer on disk: pool jobs
  *     meta.c     side files               cache.c    the algorithm, flights
  *     expiry.c   ages                     cleanup.c  walking the directory
- *     tmp.c      temporary files
+ *     tmp.c      temporary files          evict.c    keeping to the budget
+ *     shared.h   the layer behind the disk
  *
  * Everything but memory.c and cache.c is free of engine state and may run on any thread. */
 #pragma once
@@ -102,12 +103,15 @@ struct cache_disk_lookup {
     const struct cache_kind *kind;
     const struct cache_lifetimes *lifetimes;
     struct sl_str key;
+    int64_t renew_before_ns; /* misses made before this count as absent; 0 = none */
 
     bool found;
+    bool touched;            /* contents of the current version, for the first time in an hour */
     unsigned version;        /* of what was found */
     enum sl_code code;       /* when found: SL_OK = item */
     struct cache_item *item; /* one reference */
     struct sl_error error;
+    int64_t created_s;
     uint64_t left_ns;
     unsigned corrupt;     /* entries removed since load refused them or their size was wrong */
     int io_errno;         /* an unexpected failure of the directory, 0 = none; acted on as "not there" */
@@ -123,6 +127,7 @@ struct cache_disk_publish {
     struct sl_str key, scope;
     struct cache_tmp *tmp;
     enum sl_code code;     /* SL_OK: contents */
+    int64_t created_s;     /* 0 = now */
     struct sl_error error; /* in: the result's; out: SL_INTERNAL in `code` when contents were not usable */
 
     struct cache_item *item; /* one reference, when `code` is SL_OK */
@@ -141,6 +146,7 @@ struct cache_memory_entry {
     struct sl_error *error;  /* owned */
     uint64_t deadline_ms;    /* of loop_now_ms; UINT64_MAX = none */
     uint64_t weight;
+    int64_t created_s; /* of an error: seconds since the epoch */
     struct sl_str key; /* owned, behind the struct */
 };
 struct cache_memory {
@@ -153,6 +159,18 @@ struct cache_memory {
 struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms);
 /* Keeps a further reference of `item`, or a copy of `error`, until the deadline; replaces what was there. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
-                      const struct sl_error *error, uint64_t deadline_ms);
+                      const struct sl_error *error, int64_t created_s, uint64_t deadline_ms);
 bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
 void cache_memory_free(struct cache_memory *memory);
+
+/* ---- evict.c ---- */
+
+struct cache_budget {
+    const char *cache_dir;
+    uint64_t max_size, min_free; /* bytes; UINT64_MAX = none */
+    bool full, dry_run;
+};
+/* Removes contents until 90 % of the budget are left: of the kinds that are `wanted`, those unused for longest first. All
+ * kinds count as used. `totals`, one for each kind, is brought up to date. */
+void cache_evict(const struct cache_budget *budget, const char *const *names, const bool *wanted, size_t count,
+                 struct cleanup_totals *totals);

@@ -82,7 +82,7 @@ static uint64_t weigh(const struct cache_item *item)
 }
 
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
-                      const struct sl_error *error, uint64_t deadline_ms)
+                      const struct sl_error *error, int64_t created_s, uint64_t deadline_ms)
 {
     struct cache_memory_entry *old = sl_map_get(&memory->map, key);
     if (old)
@@ -99,6 +99,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
     }
     *slot = entry;
     entry->deadline_ms = deadline_ms;
+    entry->created_s = created_s;
     entry->weight = weigh(item);
     memory->bytes += entry->weight;
     memory->mapped += item && item->mapping.mapped;

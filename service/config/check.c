@@ -122,11 +122,25 @@ static void check_source_index(const struct value *source, size_t index, struct 
     value_problem(problems, has_index, true, path, "has no effect without layout.type: symstore");
 }
 
+/* At most one bucket; and a shared cache in which nothing is shared is a mistake. */
+static void check_shared_cache(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *at = config_find(root, "shared_cache");
+    const struct config_shared *shared = &config->shared;
+    if (!at || at->type != VALUE_MAP)
+        return;
+    if ((shared->filesystem_path != NULL) + (shared->gcs_bucket != NULL) + (shared->s3_bucket != NULL) > 1)
+        value_problem(problems, at, false, "shared_cache", "only one of gcs, s3 and filesystem");
+    else if (!value_get(at, "gcs") && !value_get(at, "s3") && !value_get(at, "filesystem") && !value_get(at, "redis"))
+        value_problem(problems, at, false, "shared_cache", "needs one of gcs, s3, filesystem and redis");
+}
+
 void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *sources = config_find(root, "sources");
     struct sl_map ids = {0};
     check_deny_list(config, root, problems);
+    check_shared_cache(config, root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
         check_source_id(&sources->items[i], i, &ids, problems);
         check_source_index(&sources->items[i], i, problems);

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "core/log.h"
+#include "core/secret.h"
 #include "core/value.h"
 
 struct source;      /* origin/origin.h */
@@ -27,6 +28,25 @@ enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES }
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
     unsigned max_lazy;
+};
+
+/* What a kind of entries of the shared cache uses when there are a Redis and a bucket. */
+enum shared_route { SHARED_BOTH, SHARED_REDIS_ONLY, SHARED_BUCKET_ONLY };
+enum { CONFIG_SHARED_KINDS = 14 };
+extern const char *const config_shared_kinds[CONFIG_SHARED_KINDS]; /* names of kinds, in the order of `route` */
+
+struct config_shared { /* the shared cache; a back end is there when its first key is not NULL */
+    const char *filesystem_path;
+    const char *gcs_bucket, *gcs_service_account_path;
+    const char *s3_bucket, *s3_region, *s3_endpoint, *s3_prefix;
+    struct sl_secret s3_access_key, s3_secret_key;
+    const char *redis_url, *redis_namespace;
+    struct sl_secret redis_password;
+    uint64_t redis_max_value_size;
+    bool redis_negative;
+    unsigned max_concurrent_uploads, max_upload_queue_size;
+    uint64_t max_upload_queue_bytes;
+    int route[CONFIG_SHARED_KINDS]; /* enum shared_route */
 };
 
 struct config {
@@ -73,6 +93,10 @@ struct config {
     uint64_t object_meta_capacity, source_index_capacity, default_capacity; /* bytes of the memory layer */
     uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
     uint64_t sentry_index_ttl_ns;
+    uint64_t max_mapped_files;                     /* UINT64_MAX = half of what the kernel allows */
+    uint64_t upgrade_fallback_after_ns;            /* DURATION_NEVER = off */
+    uint64_t cache_max_size, cache_min_free_space; /* bytes; UINT64_MAX = no budget */
+    struct config_shared shared;
 
     struct sl_str *file_ptr_roots;
     size_t file_ptr_root_count;

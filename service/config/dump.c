@@ -65,6 +65,7 @@ static uint64_t number_of(const struct config *config, const struct key *key)
     case KEY_WORD:
     case KEY_TEXTS:
     case KEY_STRINGS:
+    case KEY_HIDDEN:
     case KEY_PAIRS:
     case KEY_SOURCES: break;
     }
@@ -111,34 +112,6 @@ static void pairs_value(struct dump *d, const struct key *key)
     sl_buf_u8(d->out, '}');
 }
 
-static void string_value(struct dump *d, const char *text)
-{
-    if (text)
-        quoted(d, sl_str(text));
-    else
-        sl_buf_cstr(d->out, "null");
-}
-
-static void row_value(struct dump *d, const struct key *key)
-{
-    switch (key->type) {
-    case KEY_BOOL: sl_buf_cstr(d->out, number_of(d->config, key) ? "true" : "false"); break;
-    case KEY_ENUM: sl_buf_cstr(d->out, key->words[number_of(d->config, key)]); break;
-    case KEY_WORD:
-    case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset)); break;
-    case KEY_TEXTS:
-    case KEY_STRINGS: list_value(d, key); break;
-    case KEY_PAIRS: pairs_value(d, key); break;
-    case KEY_UNSIGNED:
-    case KEY_COUNT:
-    case KEY_SIZE:
-    case KEY_DURATION: number_value(d, key); break;
-    case KEY_SOURCES: break;
-    }
-}
-
-/* ---- sources, as they were written ---- */
-
 static void public_url(struct dump *d, struct sl_str text)
 {
     struct sl_str scheme, rest;
@@ -148,6 +121,43 @@ static void public_url(struct dump *d, struct sl_str text)
     text_escape(d->out, rest, true);
     sl_buf_u8(d->out, '"');
 }
+
+static void string_value(struct dump *d, const char *text, bool url)
+{
+    if (text && url)
+        public_url(d, sl_str(text));
+    else if (text)
+        quoted(d, sl_str(text));
+    else
+        sl_buf_cstr(d->out, "null");
+}
+
+static void hidden_value(struct dump *d, const struct key *key)
+{
+    struct sl_secret secret = *(const struct sl_secret *)field_at(d->config, key->offset);
+    sl_buf_cstr(d->out, secret_present(secret) ? "\"[redacted]\"" : "null");
+}
+
+static void row_value(struct dump *d, const struct key *key)
+{
+    switch (key->type) {
+    case KEY_BOOL: sl_buf_cstr(d->out, number_of(d->config, key) ? "true" : "false"); break;
+    case KEY_ENUM: sl_buf_cstr(d->out, key->words[number_of(d->config, key)]); break;
+    case KEY_WORD:
+    case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset), key->url); break;
+    case KEY_TEXTS:
+    case KEY_STRINGS: list_value(d, key); break;
+    case KEY_UNSIGNED:
+    case KEY_COUNT:
+    case KEY_SIZE:
+    case KEY_DURATION: number_value(d, key); break;
+    case KEY_PAIRS: pairs_value(d, key); break;
+    case KEY_HIDDEN: hidden_value(d, key); break;
+    case KEY_SOURCES: break;
+    }
+}
+
+/* ---- sources, as they were written ---- */
 
 static void scalar_value(struct dump *d, const struct value *value)
 {

@@ -70,6 +70,7 @@ enum key_type {
     KEY_ENUM,     /* int, index in `words` */
     KEY_TEXTS,    /* list of struct sl_str, and its length */
     KEY_STRINGS,  /* list of const char *, and its length */
+    KEY_HIDDEN,   /* struct sl_secret; of class KEY_SECRET */
     KEY_PAIRS,    /* map of texts as a list of struct unc_mapping, and its length */
     KEY_SOURCES,
 };
@@ -84,6 +85,7 @@ struct key {
     const char *none;            /* the word for "no limit" (UINT64_MAX) or "none" (NULL): null, off; NULL = no such */
     bool raise;                  /* a number below `min` acts as `min` */
     bool one;                    /* a list may be written as its only element */
+    bool url;                    /* shown without user info and query */
     const char *const *words;    /* NULL terminated, in the order of the enum */
     const char *(*check)(struct sl_str text); /* what is wrong with a text; NULL = nothing */
     void (*then)(struct config *config);      /* after the key was read */
@@ -105,7 +107,7 @@ enum key_class {
     KEY_IGNORED, /* belongs to the configuration, with all below it, but nothing reads it */
     KEY_IGNORED_BOOL,
     KEY_URL,    /* as KEY_IGNORED, shown without user info and query */
-    KEY_SECRET, /* as KEY_IGNORED, never to be shown */
+    KEY_SECRET, /* never to be shown; has a row if something reads it, else as KEY_IGNORED */
 };
 
 /* What a pattern ("sources[].token") stands for; `*row` is its row, or NULL. */
@@ -118,10 +120,11 @@ bool key_within(struct sl_str pattern, enum key_class class);
 struct sl_str key_nearest(struct sl_str pattern);
 
 /* ---- texts.c: checks of texts; each returns what is wrong, or NULL ---- */
-const char *text_is_listener(struct sl_str text); /* IP:PORT, [IPv6]:PORT, unix:/path, systemd */
-const char *text_is_network(struct sl_str text);  /* address or CIDR */
-const char *text_is_proxy(struct sl_str text);    /* the same, or unix */
-const char *text_is_host(struct sl_str text);     /* name or *.domain */
+const char *text_is_listener(struct sl_str text);  /* IP:PORT, [IPv6]:PORT, unix:/path, systemd */
+const char *text_is_network(struct sl_str text);   /* address or CIDR */
+const char *text_is_proxy(struct sl_str text);     /* the same, or unix */
+const char *text_is_host(struct sl_str text);      /* name or *.domain */
+const char *text_is_redis_url(struct sl_str text); /* redis://HOST[:PORT][/DATABASE], unix:///path */
 const char *text_is_route_group(struct sl_str text);
 
 /* A URL in two parts, scheme and what follows its user info, up to the query; another text is all `rest`. */

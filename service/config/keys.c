@@ -21,7 +21,17 @@ static const char *const level_words[] = {"off", "error", "warn", "info", "debug
 static const char *const format_words[] = {"auto", "pretty", "simplified", "json", NULL};
 static const char *const access_words[] = {"all", "errors", "off", NULL};
 static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
+static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
+
+const char *const config_shared_kinds[CONFIG_SHARED_KINDS] = {
+    "objects",   "object_meta", "auxdifs",  "il2cpp",       "symcaches",    "ppdb_caches",  "sourcemap_caches",
+    "cficaches", "sourcefiles", "proguard", "source_index", "mozilla_syms", "ms_symcaches", "symbfile_index",
+};
+#define ROUTE(name, index, default)                                                                                    \
+    {                                                                                                                  \
+        "shared_cache.route." name, KEY_ENUM, AT(shared.route[index]), .value = default, .words = route_words          \
+    }
 
 /* Profiles only move defaults: the row of `caches.profile` stands before those of the life times. */
 static void profile_apply(struct config *config)
@@ -143,7 +153,47 @@ const struct key config_keys[] = {
     {"caches.in_memory.gcs_token_capacity", KEY_COUNT, AT(gcs_token_capacity), .value = 100},
     {"caches.in_memory.s3_client_capacity", KEY_COUNT, AT(s3_client_capacity), .value = 100},
     {"caches.in_memory.default_capacity", KEY_SIZE, AT(default_capacity), .value = 100 * KIB},
+    {"caches.in_memory.max_mapped_files", KEY_COUNT, AT(max_mapped_files), .value = UINT64_MAX, .min = 16,
+     .none = "null"},
     {"caches.restart_retries_malformed", KEY_BOOL, AT(restart_retries_malformed), .value = true},
+    {"caches.upgrade_fallback_after", KEY_DURATION, AT(upgrade_fallback_after_ns), .value = HOUR, .none = "null"},
+    {"caches.max_size", KEY_SIZE, AT(cache_max_size), .value = UINT64_MAX, .none = "null"},
+    {"caches.min_free_space", KEY_SIZE, AT(cache_min_free_space), .value = UINT64_MAX, .none = "null"},
+
+    {"shared_cache.max_concurrent_uploads", KEY_UNSIGNED, AT(shared.max_concurrent_uploads), .value = 20, .min = 1,
+     .max = 1000},
+    {"shared_cache.max_upload_queue_size", KEY_UNSIGNED, AT(shared.max_upload_queue_size), .value = 400},
+    {"shared_cache.max_upload_queue_bytes", KEY_SIZE, AT(shared.max_upload_queue_bytes), .value = GIB},
+    {"shared_cache.filesystem.path", KEY_STRING, AT(shared.filesystem_path), .none = "null"},
+    {"shared_cache.gcs.bucket", KEY_STRING, AT(shared.gcs_bucket), .none = "null"},
+    {"shared_cache.gcs.service_account_path", KEY_STRING, AT(shared.gcs_service_account_path), .none = "null"},
+    {"shared_cache.s3.bucket", KEY_STRING, AT(shared.s3_bucket), .none = "null"},
+    {"shared_cache.s3.region", KEY_STRING, AT(shared.s3_region), .none = "null"},
+    {"shared_cache.s3.endpoint", KEY_STRING, AT(shared.s3_endpoint), .none = "null", .url = true},
+    {"shared_cache.s3.prefix", KEY_STRING, AT(shared.s3_prefix), .none = "null"},
+    {"shared_cache.s3.access_key", KEY_HIDDEN, AT(shared.s3_access_key), .none = "null"},
+    {"shared_cache.s3.secret_key", KEY_HIDDEN, AT(shared.s3_secret_key), .none = "null"},
+    {"shared_cache.redis.url", KEY_STRING, AT(shared.redis_url), .none = "null", .check = text_is_redis_url,
+     .url = true},
+    {"shared_cache.redis.password", KEY_HIDDEN, AT(shared.redis_password), .none = "null"},
+    {"shared_cache.redis.namespace", KEY_STRING, AT(shared.redis_namespace), .text = "symloom"},
+    {"shared_cache.redis.max_value_size", KEY_SIZE, AT(shared.redis_max_value_size), .value = 8 * MIB,
+     .max = 512 * MIB},
+    {"shared_cache.redis.negative", KEY_BOOL, AT(shared.redis_negative), .value = true},
+    ROUTE("objects", 0, SHARED_BUCKET_ONLY),
+    ROUTE("object_meta", 1, SHARED_BOTH),
+    ROUTE("auxdifs", 2, SHARED_BOTH),
+    ROUTE("il2cpp", 3, SHARED_BOTH),
+    ROUTE("symcaches", 4, SHARED_BOTH),
+    ROUTE("ppdb_caches", 5, SHARED_BOTH),
+    ROUTE("sourcemap_caches", 6, SHARED_BOTH),
+    ROUTE("cficaches", 7, SHARED_BOTH),
+    ROUTE("sourcefiles", 8, SHARED_BOTH),
+    ROUTE("proguard", 9, SHARED_BOTH),
+    ROUTE("source_index", 10, SHARED_BOTH),
+    ROUTE("mozilla_syms", 11, SHARED_BOTH),
+    ROUTE("ms_symcaches", 12, SHARED_BOTH),
+    ROUTE("symbfile_index", 13, SHARED_BOTH),
 
     {"http.backlog", KEY_UNSIGNED, AT(http.backlog), .value = 511, .min = 1, .max = INT_MAX},
     {"http.max_request_line", KEY_SIZE, AT(http.max_request_line), .value = 8 * KIB, .min = 64},
@@ -192,16 +242,9 @@ static const struct group {
     {"server_config.https", KEY_IGNORED, "certificate_path key_path client_ca_path"},
     {"logging", KEY_IGNORED, "enable_backtraces access_file access_format"},
     {"metrics", KEY_IGNORED, "statsd prefix custom_tags hostname_tag environment_tag platform_tag tags mozilla_names"},
-    {"caches", KEY_IGNORED, "upgrade_fallback_after placeholders max_size min_free_space"},
+    {"caches", KEY_IGNORED, "placeholders"},
     {"caches.diagnostics", KEY_IGNORED, "keep_failed_dumps"},
-    {"caches.in_memory", KEY_IGNORED, "cficaches_capacity fileinbundle_capacity max_mapped_files"},
-    {"shared_cache", KEY_IGNORED, "max_concurrent_uploads max_upload_queue_size max_upload_queue_bytes route"},
-    {"shared_cache.gcs", KEY_IGNORED, "bucket service_account_path"},
-    {"shared_cache.s3", KEY_IGNORED, "bucket region endpoint prefix"},
-    {"shared_cache.s3", KEY_SECRET, "access_key secret_key"},
-    {"shared_cache.filesystem", KEY_IGNORED, "path"},
-    {"shared_cache.redis", KEY_IGNORED, "url namespace max_value_size negative"},
-    {"shared_cache.redis", KEY_SECRET, "password"},
+    {"caches.in_memory", KEY_IGNORED, "cficaches_capacity fileinbundle_capacity"},
     {"apple", KEY_IGNORED, "names_from_report split_os_version"},
     {"js", KEY_IGNORED, "compat_scope_names partial_scopes used_artifact_bundles"},
     {"symbfile", KEY_IGNORED, "path_prefix body_timeout"},
@@ -282,7 +325,7 @@ enum key_class key_classify(struct sl_str pattern, const struct key **row)
             continue;
         if (config_keys[i].path[pattern.size] == '\0') {
             *row = &config_keys[i];
-            return KEY_ROW;
+            return config_keys[i].type == KEY_HIDDEN ? KEY_SECRET : KEY_ROW;
         }
         class = KEY_GROUP;
     }

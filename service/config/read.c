@@ -36,6 +36,7 @@ static void store_number(struct config *config, const struct key *key, uint64_t 
     case KEY_WORD:
     case KEY_TEXTS:
     case KEY_STRINGS:
+    case KEY_HIDDEN:
     case KEY_PAIRS:
     case KEY_SOURCES: break;
     }
@@ -180,6 +181,15 @@ static void read_string(struct reading *r)
         *(const char **)field_at(r->config, r->key->offset) = r->value->string.data;
 }
 
+/* What is wrong is told without the value. */
+static void read_hidden(struct reading *r)
+{
+    if (is_text(r->value) && r->value->string.size)
+        ((struct sl_secret *)field_at(r->config, r->key->offset))->hidden = r->value->string;
+    else
+        value_problem(r->problems, r->value, false, r->key->path, "the value is not a text");
+}
+
 static void read_word(struct reading *r)
 {
     struct sl_buf text = {0};
@@ -264,6 +274,7 @@ static void read_value(struct reading *r)
     case KEY_ENUM: read_word(r); break;
     case KEY_TEXTS:
     case KEY_STRINGS: read_list(r); break;
+    case KEY_HIDDEN: read_hidden(r); break;
     case KEY_PAIRS: read_pairs(r); break;
     case KEY_SOURCES: break;
     }
@@ -273,6 +284,8 @@ static void read_none(struct reading *r)
 {
     if (r->key->type == KEY_STRING)
         *(const char **)field_at(r->config, r->key->offset) = NULL;
+    else if (r->key->type == KEY_HIDDEN)
+        *(struct sl_secret *)field_at(r->config, r->key->offset) = (struct sl_secret){0};
     else
         store_number(r->config, r->key, UINT64_MAX);
 }

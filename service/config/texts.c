@@ -91,6 +91,18 @@ const char *text_is_host(struct sl_str text)
     return good ? NULL : "not a host name (examples: sentry.io, *.sentry.io)";
 }
 
+const char *text_is_redis_url(struct sl_str text)
+{
+    if (sl_str_starts(text, SL_STR("rediss://")))
+        return "TLS to Redis is not supported";
+    if (sl_str_starts(text, SL_STR("unix:///")))
+        return text.size - 7 < sizeof((struct sockaddr_un *)NULL)->sun_path ? NULL
+                                                                            : "the path is too long for a socket";
+    return sl_str_starts(text, SL_STR("redis://")) && text.size > 8
+               ? NULL
+               : "not the URL of a Redis (examples: redis://host:6379/0, unix:///run/redis.sock)";
+}
+
 /* ---- printing ---- */
 
 void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest)

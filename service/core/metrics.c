@@ -10,7 +10,7 @@
 #include "core/metrics_impl.h"
 #include "core/pool.h"
 
-enum { MAX_SERIES = 500, SLOTS = 1024, MAX_BUCKETS = 16, MAX_LABELS = 3 };
+enum { MAX_SERIES = 500, SLOTS = 1024, MAX_BUCKETS = 16, MAX_LABELS = 4 };
 
 enum kind { COUNTER, GAUGE, HISTOGRAM };
 
@@ -63,6 +63,13 @@ static const struct {
     {"cache_removed_bytes_total", COUNTER, {"cache", "reason"}, NULL, "Bytes removed by cleanups."},
     {"cache_removed_files_total", COUNTER, {"cache", "reason"}, NULL, "Files removed by cleanups."},
     {"cache_corrupt_total", COUNTER, {"cache"}, NULL, "Entries found damaged."},
+    {"cache_lazy_refused_total", COUNTER, {"cache"}, NULL, "Refreshes put off because enough of them ran."},
+    {"shared_ops_total", COUNTER, {"backend", "cache", "op", "result"}, NULL, "Operations of the shared cache."},
+    {"shared_bytes_total", COUNTER, {"backend", "direction"}, NULL, "Bytes to and from the shared cache."},
+    {"shared_op_seconds", HISTOGRAM, {"backend", "op"}, &seconds, "Time of operations of the shared cache."},
+    {"shared_up", GAUGE, {"backend"}, NULL, "1 when the back end answers."},
+    {"shared_queue", GAUGE, {NULL}, NULL, "Entries that wait to be stored in the shared cache."},
+    {"shared_uploads", GAUGE, {NULL}, NULL, "Entries being stored in the shared cache."},
     {"downloads_total", COUNTER, {"source", "result"}, NULL, "Whole downloads."},
     {"download_attempts_total", COUNTER, {"source"}, NULL, "Attempts of downloads."},
     {"download_bytes_total", COUNTER, {"source"}, NULL, "Bytes downloaded."},
@@ -163,7 +170,7 @@ static struct metric_series *insert(enum metric metric, uint64_t hash, const cha
     if (!slots[metric])
         return NULL;
     if (series_count[metric] >= MAX_SERIES) {
-        static const char *const overflow[MAX_LABELS] = {"overflow", "overflow", "overflow"};
+        static const char *const overflow[MAX_LABELS] = {"overflow", "overflow", "overflow", "overflow"};
         values = overflow;
         hash = hash_labels(values);
     }
@@ -186,9 +193,8 @@ static struct metric_series *insert(enum metric metric, uint64_t hash, const cha
     return series;
 }
 
-struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c)
+static struct metric_series *series_of(enum metric metric, const char *const values[MAX_LABELS])
 {
-    const char *const values[MAX_LABELS] = {a, b, c};
     uint64_t hash = hash_labels(values);
     size_t at;
     struct metric_series *series = slots[metric] ? find(slots[metric], hash, &at) : NULL;
@@ -198,6 +204,11 @@ struct metric_series *metric_series(enum metric metric, const char *a, const cha
     series = insert(metric, hash, values);
     pthread_mutex_unlock(&insert_lock);
     return series;
+}
+
+struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c)
+{
+    return series_of(metric, (const char *const[MAX_LABELS]){a, b, c});
 }
 
 void metric_series_add(struct metric_series *series, uint64_t n)
@@ -223,6 +234,11 @@ void metric_series_observe(struct metric_series *series, double value)
 void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c)
 {
     metric_series_add(metric_series(metric, a, b, c), n);
+}
+
+void metric_add4(enum metric metric, uint64_t n, const char *a, const char *b, const char *c, const char *d)
+{
+    metric_series_add(series_of(metric, (const char *const[MAX_LABELS]){a, b, c, d}), n);
 }
 
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c)

@@ -1,6 +1,6 @@
 /* Metrics: one static table (metrics.c), atomics, text for Prometheus.
  *
- * A metric is defined once, in the table; code bumps it by its number with up to three label values. Label values are
+ * A metric is defined once, in the table; code bumps it by its number with up to four label values. Label values are
  * bounded by the callers (route patterns, source ids, codes); a metric keeps at most 500 series, the rest counts as
  * "overflow". Counters and histograms may be bumped from any thread. */
 #pragma once
@@ -40,10 +40,17 @@ enum metric {
     METRIC_CACHE_REMOVED_BYTES,   /* cache, reason */
     METRIC_CACHE_REMOVED_FILES,   /* cache, reason */
     METRIC_CACHE_CORRUPT,         /* cache */
-    METRIC_DOWNLOADS,             /* source, result */
-    METRIC_DOWNLOAD_ATTEMPTS,     /* source */
-    METRIC_DOWNLOAD_BYTES,        /* source */
-    METRIC_DOWNLOAD_SECONDS,      /* source, phase */
+    METRIC_CACHE_LAZY_REFUSED,    /* cache */
+    METRIC_SHARED_OPS,            /* backend, cache, op, result */
+    METRIC_SHARED_BYTES,          /* backend, direction */
+    METRIC_SHARED_OP_SECONDS,     /* backend, op */
+    METRIC_SHARED_UP,             /* backend */
+    METRIC_SHARED_QUEUE,
+    METRIC_SHARED_UPLOADS,
+    METRIC_DOWNLOADS,         /* source, result */
+    METRIC_DOWNLOAD_ATTEMPTS, /* source */
+    METRIC_DOWNLOAD_BYTES,    /* source */
+    METRIC_DOWNLOAD_SECONDS,  /* source, phase */
     METRIC_DOWNLOADS_IN_FLIGHT,
     METRIC_DOWNLOADS_QUEUED,
     METRIC_BLOCKED_HOSTS,
@@ -68,6 +75,7 @@ enum metric {
 
 /* Missing trailing labels are NULL. */
 void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c);
+void metric_add4(enum metric metric, uint64_t n, const char *a, const char *b, const char *c, const char *d);
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c);
 void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c);
 

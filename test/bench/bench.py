@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import os, random, struct, subprocess, sys, tempfile, time
 
-import http_rows, symbfile_rows
+import cache_rows, http_rows, symbfile_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -79,6 +79,7 @@ def main():
     inside = subprocess.run([os.path.join(ROOT, "build/test/bench/bench_lookup"), cache, list_file], capture_output=True, text=True)
     http_rows.main(SYMLOOM, row)
     symbfile_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf)
+    cache_rows.main(os.path.join(ROOT, "build"), row)
     print(f"\nin process: {inside.stdout.strip()} (must <= 1000 ns)")
 
 

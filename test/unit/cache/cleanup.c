@@ -238,6 +238,95 @@ static void a_kind_that_fails_does_not_stop_the_others(void **state)
     assert_false(exists("objects/v2"));
 }
 
+/* ---- the budget ---- */
+enum { HOURS = 3600 };
+
+static void put_sized(const char *name, size_t size, uint64_t age_s)
+{
+    char *text = malloc(size + 1);
+    memset(text, 'x', size);
+    text[size] = '\0';
+    put_file(name, text, age_s * S);
+    free(text);
+}
+
+/* Seven files of 100 kB, and a miss. */
+static void fill(void)
+{
+    test_config.derived.max_unused_for = DURATION_NEVER;
+    put_sized("objects/v2/old", 100000, 20 * HOURS);
+    put_sized("objects/v2/middle", 100000, 10 * HOURS);
+    put_sized("objects/v2/young", 100000, 1 * HOURS);
+    put_sized("symcaches/v1/ancient", 100000, 100 * HOURS);
+    put_sized("symcaches/v1/old", 100000, 20 * HOURS);
+    put_sized("symcaches/v1/young", 100000, 1 * HOURS);
+    put_sized("objects/v2/spared", 100000, 60);
+    put_file("objects/v2/miss", "", 23 * HOURS * S);
+    put_meta("objects/v2/old", "null", 20 * HOURS);
+    put_meta("objects/v2/miss", "null", 0);
+}
+
+static void the_longest_unused_go(void **state)
+{
+    (void)state;
+    fill();
+    test_config.cache_max_size = 10 << 20;
+    clean();
+    assert_int_equal(totals.removed_files, 0);
+    test_config.cache_max_size = 600000; /* 540,000 are to be left: two files and some blocks above */
+    clean();
+    assert_false(exists("objects/v2/old") || exists("objects/v2/old.metadata") || exists("objects/v2/middle"));
+    assert_true(exists("objects/v2/young") && exists("objects/v2/miss"));
+    assert_true(exists("symcaches/v1/ancient")); /* old, but dear */
+    assert_int_equal(totals.removed_files, 2);
+    assert_int_equal(totals.removed_bytes, 200000);
+    assert_int_equal(totals.files, 6);
+    assert_int_equal(totals.bytes, 500000);
+    clean(); /* nothing more */
+    assert_int_equal(totals.removed_files, 0);
+    test_config.cache_max_size = 280000; /* 252,000 */
+    clean();
+    assert_false(exists("objects/v2/young") || exists("symcaches/v1/ancient") || exists("symcaches/v1/old"));
+    assert_true(exists("symcaches/v1/young") && exists("objects/v2/spared") && exists("objects/v2/miss"));
+    test_config.cache_max_size = 1;
+    clean();
+    assert_false(exists("symcaches/v1/young"));
+    assert_true(exists("objects/v2/spared") && exists("objects/v2/miss")); /* just made, and no space */
+}
+
+static void free_space_is_a_budget_too(void **state)
+{
+    (void)state;
+    fill();
+    test_config.cache_min_free_space = INT64_MAX;
+    clean();
+    assert_int_equal(totals.removed_files, 6);
+    assert_true(exists("objects/v2/spared"));
+}
+
+static void a_full_disk_needs_no_budget(void **state)
+{
+    (void)state;
+    fill();
+    clean_with((struct cleanup_options){.full = true, .dry_run = true});
+    assert_int_equal(totals.removed_files, 1);
+    assert_true(exists("objects/v2/old"));
+    clean_with((struct cleanup_options){.full = true});
+    assert_int_equal(totals.removed_files, 1);
+    assert_false(exists("objects/v2/old"));
+}
+
+static void the_budget_spares_kinds_that_are_not_meant(void **state)
+{
+    (void)state;
+    const char *only[] = {"symcaches"};
+    fill();
+    test_config.cache_max_size = 1;
+    clean_with((struct cleanup_options){.only = only, .only_count = 1});
+    assert_int_equal(totals.removed_files, 3);
+    assert_true(exists("objects/v2/old"));
+}
+
 int main(void)
 {
     cache_start_ns();
@@ -255,6 +344,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_dry_run_only_counts, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(all_and_only, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(without_a_directory_there_is_nothing_to_do, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(the_longest_unused_go, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(free_space_is_a_budget_too, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(a_full_disk_needs_no_budget, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(the_budget_spares_kinds_that_are_not_meant, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(a_kind_that_fails_does_not_stop_the_others, dir_setup, dir_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

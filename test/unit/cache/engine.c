@@ -776,22 +776,22 @@ static void memory_is_an_lru_by_bytes(void **state)
     (void)state;
     struct cache_memory memory = {.capacity = 112 * 3, .name = "objects"};
     struct sl_error error = {.code = SL_NOT_FOUND};
-    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 10);
-    cache_memory_put(&memory, SL_STR("b"), NULL, &error, 10);
-    cache_memory_put(&memory, SL_STR("c"), NULL, &error, UINT64_MAX);
+    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 10);
+    cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 10);
+    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, UINT64_MAX);
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 5));
-    cache_memory_put(&memory, SL_STR("d"), NULL, &error, 10);
+    cache_memory_put(&memory, SL_STR("d"), NULL, &error, 0, 10);
     assert_null(cache_memory_find(&memory, SL_STR("b"), 5));
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 5));
     assert_null(cache_memory_find(&memory, SL_STR("a"), 10)); /* the deadline itself is too late */
     assert_non_null(cache_memory_find(&memory, SL_STR("c"), UINT64_MAX - 1));
     assert_int_equal(memory.bytes, 224);
-    cache_memory_put(&memory, SL_STR("c"), NULL, &error, UINT64_MAX);
+    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, UINT64_MAX);
     assert_int_equal(memory.bytes, 224);
     assert_false(cache_memory_evict_mapped(&memory));
     struct cache_item *item = calloc(1, sizeof *item);
     *item = (struct cache_item){.references = 1, .weight = 1000, .kind = &kind};
-    cache_memory_put(&memory, SL_STR("large"), item, NULL, 10); /* alone too large: not kept, still usable */
+    cache_memory_put(&memory, SL_STR("large"), item, NULL, 0, 10); /* alone too large: not kept, still usable */
     assert_int_equal(memory.bytes, 0);
     assert_int_equal(item->references, 1);
     cache_release(item);

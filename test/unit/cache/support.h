@@ -53,7 +53,18 @@ static inline int dir_setup(void **state)
                                   .diagnostics = lifetimes,
                                   .restart_retries_malformed = true,
                                   .object_meta_capacity = 1 << 20,
-                                  .default_capacity = 100 << 10};
+                                  .default_capacity = 100 << 10,
+                                  .max_mapped_files = UINT64_MAX,
+                                  .upgrade_fallback_after_ns = 3600 * S,
+                                  .cache_max_size = UINT64_MAX,
+                                  .cache_min_free_space = UINT64_MAX,
+                                  .max_inflate_ratio = 1000,
+                                  .shared = {.redis_namespace = "test",
+                                             .redis_max_value_size = 8 << 20,
+                                             .redis_negative = true,
+                                             .max_concurrent_uploads = 20,
+                                             .max_upload_queue_size = 400,
+                                             .max_upload_queue_bytes = 1 << 30}};
     return 0;
 }
 

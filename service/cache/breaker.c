@@ -1,0 +1,96 @@
+/* A back end that does not answer must not cost every request its time limit: it is left alone until a fiber of its own
+ * has found that it answers again. Requests never pay for finding out. */
+#include "cache/shared.h"
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 10000 };
+
+static const char *const op_names[SHARED_OPS] = {"get", "put", "exists"};
+static const char *const result_names[] = {"hit",     "miss",  "written", "skipped",
+                                           "timeout", "error", "error",   "cancelled"};
+
+bool breaker_allows(const struct shared_backend *backend)
+{
+    return !backend->down;
+}
+
+static void up(struct shared_backend *backend)
+{
+    backend->failures = 0;
+    backend->last_answer_ms = loop_now_ms();
+    if (backend->was_up)
+        return;
+    backend->was_up = true;
+    metric_set(METRIC_SHARED_UP, 1, backend->name, NULL, NULL);
+}
+
+struct come_back {
+    struct shared_backend *backend;
+    uint64_t pause_ms;
+};
+
+static void wait_for_come_back(void *arg)
+{
+    struct shared_backend *backend = arg;
+    /* Useless answers are not over in a moment; a restart is. */
+    uint64_t pause = backend->failures >= backend->patience ? LONGEST_PAUSE_MS : FIRST_PAUSE_MS;
+    while (fiber_sleep(pause)) {
+        enum shared_result result = backend->probe();
+        if (result == SHARED_HIT) {
+            log_warn("shared", "the shared cache answers again", LOG_STR("backend", backend->name));
+            backend->down = false;
+            up(backend);
+            return;
+        }
+        pause = pause * 2 < LONGEST_PAUSE_MS ? pause * 2 : LONGEST_PAUSE_MS;
+    }
+}
+
+static void give_up(struct shared_backend *backend, enum shared_result result)
+{
+    if (backend->down)
+        return;
+    log_warn("shared", "the shared cache is left alone", LOG_STR("backend", backend->name),
+             LOG_STR("reason", result == SHARED_TIMEOUT ? "timeout"
+                               : result == SHARED_ERROR ? "errors"
+                                                        : "unreachable"));
+    backend->down = true;
+    backend->was_up = false;
+    metric_set(METRIC_SHARED_UP, 0, backend->name, NULL, NULL);
+    if (!fiber_start(backend->group, wait_for_come_back, backend))
+        backend->down = false; /* nobody would ever look again */
+}
+
+static void count(const struct shared_backend *backend, enum shared_op op, const char *kind, uint64_t begin_ms,
+                  enum shared_result result)
+{
+    metric_add4(METRIC_SHARED_OPS, 1, backend->name, kind, op_names[op], result_names[result]);
+    metric_observe(METRIC_SHARED_OP_SECONDS, (double)(loop_now_ms() - begin_ms) / 1e3, backend->name, op_names[op],
+                   NULL);
+}
+
+void breaker_note(struct shared_backend *backend, enum shared_op op, const char *kind, uint64_t begin_ms,
+                  enum shared_result result)
+{
+    if (result == SHARED_CANCELLED)
+        return;
+    count(backend, op, kind, begin_ms, result);
+    switch (result) {
+    case SHARED_TIMEOUT:
+    case SHARED_UNREACHABLE:
+        /* One slow answer among many is no death. */
+        if (backend->last_answer_ms <= begin_ms)
+            give_up(backend, result);
+        break;
+    case SHARED_ERROR:
+        if (op != SHARED_PUT && ++backend->failures >= backend->patience)
+            give_up(backend, result);
+        break;
+    default:
+        if (!backend->down)
+            up(backend);
+    }
+}

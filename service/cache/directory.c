@@ -1,0 +1,167 @@
+/* The shared layer in a directory that several machines see: <path>/<kind>/<relative path>, plain bytes. */
+#include "cache/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/pool.h"
+
+enum { CHUNK = 256 << 10, ATTEMPTS = 3 };
+
+static char root[CACHE_PATH_BYTES / 2];
+
+struct job {
+    const char *name;
+    int fd;                /* get */
+    struct sl_bytes bytes; /* put */
+    enum shared_result result;
+};
+
+static bool path_of(const char *name, char out[CACHE_PATH_BYTES])
+{
+    return snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t n = write(fd, data + at, size - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+static bool copy(int from, int to)
+{
+    uint8_t *chunk = malloc(CHUNK);
+    ssize_t n = chunk ? 1 : -1;
+    while (n > 0) {
+        n = read(from, chunk, CHUNK);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0 && !write_all(to, chunk, (size_t)n))
+            n = -1;
+    }
+    free(chunk);
+    return n == 0;
+}
+
+static void get_file(void *arg)
+{
+    struct job *job = arg;
+    char path[CACHE_PATH_BYTES];
+    int fd = path_of(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    job->result = fd < 0 && errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
+    if (fd < 0)
+        return;
+    if (copy(fd, job->fd))
+        job->result = SHARED_HIT;
+    close(fd);
+}
+
+static void exists_file(void *arg)
+{
+    struct job *job = arg;
+    struct stat st;
+    char path[CACHE_PATH_BYTES];
+    bool there = path_of(job->name, path) && stat(path, &st) == 0;
+    job->result = there ? SHARED_HIT : errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
+}
+
+/* "<parent>/.tmp/<random>" of a path. */
+static bool tmp_path(const char *path, char out[CACHE_PATH_BYTES])
+{
+    unsigned long long random = 0;
+    const char *slash = strrchr(path, '/');
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = (unsigned long long)cache_now_ns() ^ (unsigned long long)getpid() << 48;
+    return snprintf(out, CACHE_PATH_BYTES, "%.*s/.tmp/%016llx", (int)(slash - path), path, random) < CACHE_PATH_BYTES;
+}
+
+/* A link instead of a rename: the first one to write wins, and nobody sees half a file. */
+static enum shared_result put_at(const char *path, char *tmp, struct sl_bytes bytes)
+{
+    if (!cache_make_parents(tmp, 0))
+        return SHARED_ERROR;
+    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return SHARED_ERROR;
+    bool written = write_all(fd, bytes.data, bytes.size) && fdatasync(fd) == 0;
+    close(fd);
+    enum shared_result result = !written               ? SHARED_ERROR
+                                : link(tmp, path) == 0 ? SHARED_WRITTEN
+                                : errno == EEXIST      ? SHARED_SKIPPED
+                                                       : SHARED_ERROR;
+    int number = errno;
+    unlink(tmp);
+    errno = number;
+    return result;
+}
+
+static void put_file(void *arg)
+{
+    struct job *job = arg;
+    char path[CACHE_PATH_BYTES], tmp[CACHE_PATH_BYTES];
+    struct stat st;
+    job->result = SHARED_ERROR;
+    if (!path_of(job->name, path) || !tmp_path(path, tmp))
+        return;
+    if (stat(path, &st) == 0) {
+        job->result = SHARED_SKIPPED;
+        return;
+    }
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        job->result = put_at(path, tmp, job->bytes);
+        if (job->result != SHARED_ERROR || errno != ENOENT)
+            break;
+    }
+}
+
+static enum shared_result run(struct job *job, void (*fn)(void *))
+{
+    return pool_run(POOL_IO, fn, job, NULL) == SL_OK ? job->result : SHARED_ERROR;
+}
+
+static enum shared_result get(const char *name, int fd, struct shared_value *value)
+{
+    value->code = SL_OK;
+    return run(&(struct job){.name = name, .fd = fd}, get_file);
+}
+
+static enum shared_result put(const struct shared_entry *entry)
+{
+    return run(&(struct job){.name = entry->name, .bytes = entry->contents}, put_file);
+}
+
+static enum shared_result exists(const char *name)
+{
+    return run(&(struct job){.name = name}, exists_file);
+}
+
+static enum shared_result probe(void)
+{
+    enum shared_result result = exists(".");
+    return result == SHARED_MISS ? SHARED_HIT : result; /* made by the first one to write */
+}
+
+static struct shared_backend backend;
+
+struct shared_backend *shared_directory(const struct config *config, struct sl_error *error)
+{
+    if (snprintf(root, sizeof root, "%s", config->shared.filesystem_path) >= (int)sizeof root) {
+        sl_fail(error, SL_MALFORMED, "shared_cache.filesystem.path: the path is too long");
+        return NULL;
+    }
+    backend = (struct shared_backend){
+        .name = "filesystem", .patience = 20, .get = get, .put = put, .exists = exists, .probe = probe};
+    return &backend;
+}

@@ -1,0 +1,100 @@
+#include "cache/shared.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum { LEVEL = 3, CHUNK = 128 << 10 };
+
+static bool write_at(int fd, const void *data, size_t size, uint64_t *offset)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t n = pwrite(fd, (const uint8_t *)data + at, size - at, (off_t)*offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+        *offset += (uint64_t)n;
+    }
+    return true;
+}
+
+static enum sl_code write_failed(struct sl_error *error)
+{
+    return sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
+}
+
+/* The checksum is what tells a whole frame from one with a flipped bit: some kinds have nothing of their own. */
+static enum sl_code compress(struct pack *p, ZSTD_CCtx *context, uint8_t *chunk, int fd)
+{
+    ZSTD_inBuffer in = {p->contents.data, p->contents.size, 0};
+    uint64_t written = 0;
+    size_t left;
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL);
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+    ZSTD_CCtx_setPledgedSrcSize(context, p->contents.size);
+    do {
+        ZSTD_outBuffer out = {chunk, CHUNK, 0};
+        left = ZSTD_compressStream2(context, &out, &in, ZSTD_e_end);
+        if (ZSTD_isError(left))
+            return sl_fail(&p->error, SL_INTERNAL, "zstd: %s", ZSTD_getErrorName(left));
+        if (written + out.pos > p->max_packed) {
+            p->too_large = true;
+            return SL_UNSUPPORTED;
+        }
+        if (!write_at(fd, chunk, out.pos, &written))
+            return write_failed(&p->error);
+    } while (left);
+    return sl_map_fd(fd, &p->packed, &p->error);
+}
+
+void pack_run(void *arg)
+{
+    struct pack *p = arg;
+    struct cache_tmp tmp;
+    p->packed = (struct sl_mapping){0};
+    if (cache_tmp_create(&tmp, true, &p->error) != SL_OK)
+        return;
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    uint8_t *chunk = malloc(CHUNK);
+    if (!context || !chunk)
+        sl_fail(&p->error, SL_INTERNAL, "out of memory");
+    else if (compress(p, context, chunk, tmp.fd) != SL_OK)
+        p->packed = (struct sl_mapping){0};
+    free(chunk);
+    ZSTD_freeCCtx(context);
+    cache_tmp_discard(&tmp);
+}
+
+static enum sl_code decompress(struct unpack *u, ZSTD_DCtx *context, uint8_t *chunk)
+{
+    ZSTD_inBuffer in = {u->packed.data, u->packed.size, 0};
+    uint64_t written = 0;
+    size_t left = 1;
+    while (left) {
+        ZSTD_outBuffer out = {chunk, CHUNK, 0};
+        size_t before = in.pos;
+        left = ZSTD_decompressStream(context, &out, &in);
+        if (ZSTD_isError(left))
+            return sl_fail(&u->error, SL_MALFORMED, "zstd: %s", ZSTD_getErrorName(left));
+        if (left && in.pos == before && out.pos == 0)
+            return sl_fail(&u->error, SL_MALFORMED, "zstd: the frame ends early, at offset %zu", in.pos);
+        if (out.pos > u->max_size - written)
+            return sl_fail(&u->error, SL_MALFORMED, "zstd: the contents are too large");
+        if (!write_at(u->fd, chunk, out.pos, &written))
+            return write_failed(&u->error);
+    }
+    return in.pos == in.size ? SL_OK : sl_fail(&u->error, SL_MALFORMED, "zstd: bytes behind the frame");
+}
+
+void unpack_run(void *arg)
+{
+    struct unpack *u = arg;
+    ZSTD_DCtx *context = ZSTD_createDCtx();
+    uint8_t *chunk = malloc(CHUNK);
+    u->code = context && chunk ? decompress(u, context, chunk) : sl_fail(&u->error, SL_INTERNAL, "out of memory");
+    free(chunk);
+    ZSTD_freeDCtx(context);
+}

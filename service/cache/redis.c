@@ -1,0 +1,176 @@
+/* The shared layer in a Redis.
+ *
+ *     <namespace>:<kind>/<relative path>
+ *     value   u8 what: 0 contents, 1 an error   u64 little-endian, seconds since the epoch   zstd frame
+ *
+ * The frame of an error holds its marker. Contents have no time to live: the server's maxmemory-policy evicts. */
+#include "cache/redis_link.h"
+
+#include <stdio.h>
+#include <zstd.h>
+
+#include "core/loop.h"
+#include "core/pool.h"
+
+enum { HEADER = 9, TIMEOUT_MS = 2000, MARKER_MAX = 4096 };
+enum { IS_CONTENTS, IS_ERROR };
+#define SMALL (64ull << 20) /* bytes: below, how well it was compressed does not matter */
+
+static char space[128];
+static uint64_t max_inflate_ratio;
+static struct shared_backend backend;
+
+static struct sl_str key_of(const char *name, char out[320])
+{
+    int size = snprintf(out, 320, "%s:%s", space, name);
+    return (struct sl_str){out, (size_t)size};
+}
+
+static enum shared_result unpack_error(struct sl_bytes frame, struct shared_value *value)
+{
+    char marker[MARKER_MAX];
+    size_t size = ZSTD_decompress(marker, sizeof marker, frame.data, frame.size);
+    if (ZSTD_isError(size))
+        return SHARED_ERROR;
+    value->code = cache_error_decode((struct sl_bytes){(const uint8_t *)marker, size}, &value->error);
+    return value->code == SL_OK || value->code == SL_INTERNAL ? SHARED_ERROR : SHARED_HIT;
+}
+
+static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
+{
+    struct unpack u = {.packed = frame, .fd = fd, .max_size = SMALL + frame.size * max_inflate_ratio};
+    return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
+}
+
+static enum shared_result take(const struct redis_answer *answer, int fd, struct shared_value *value)
+{
+    if (answer->type == REDIS_NIL)
+        return SHARED_MISS;
+    if (answer->type != REDIS_TEXT || answer->text.size < HEADER)
+        return SHARED_ERROR;
+    const uint8_t *data = answer->text.data;
+    struct sl_bytes frame = {data + HEADER, answer->text.size - HEADER};
+    uint64_t created = 0;
+    for (int i = 0; i < 8; i++)
+        created |= (uint64_t)data[1 + i] << (8 * i);
+    value->created_s = created > INT64_MAX / CACHE_SECOND_NS ? 0 : (int64_t)created;
+    value->code = SL_OK;
+    if (data[0] == IS_ERROR)
+        return backend.negative ? unpack_error(frame, value) : SHARED_MISS;
+    return data[0] == IS_CONTENTS ? unpack_contents(frame, fd) : SHARED_ERROR;
+}
+
+static enum shared_result get(const char *name, int fd, struct shared_value *value)
+{
+    char key[320];
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("GET"), key_of(name, key)};
+    enum shared_result result = redis_command(words, 2, &answer);
+    if (result == SHARED_HIT)
+        result = take(&answer, fd, value);
+    sl_buf_free(&answer.text);
+    return result;
+}
+
+static void pack_error(struct sl_buf *out, struct sl_bytes marker)
+{
+    size_t bound = ZSTD_compressBound(marker.size);
+    if (!sl_buf_reserve(out, bound))
+        return;
+    size_t size =
+        ZSTD_compress(out->data + out->size, bound, marker.data ? marker.data : (const uint8_t *)"", marker.size, 3);
+    if (ZSTD_isError(size))
+        out->failed = true;
+    else
+        out->size += size;
+}
+
+static enum shared_result set(const struct shared_entry *entry, struct sl_str value)
+{
+    char key[320], ttl[24];
+    struct redis_answer answer;
+    struct sl_str words[5] = {SL_STR("SET"), key_of(entry->name, key), value};
+    size_t count = 3;
+    if (entry->code != SL_OK) {
+        int size = snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)entry->ttl_s);
+        words[count++] = SL_STR("EX");
+        words[count++] = (struct sl_str){ttl, (size_t)size};
+    } else if (!entry->replace) {
+        words[count++] = SL_STR("NX");
+    }
+    enum shared_result result = redis_command(words, count, &answer);
+    if (result == SHARED_HIT)
+        result = answer.type == REDIS_STATUS ? SHARED_WRITTEN
+                 : answer.type == REDIS_NIL  ? SHARED_SKIPPED
+                                             : SHARED_ERROR;
+    sl_buf_free(&answer.text);
+    return result;
+}
+
+static enum shared_result put(const struct shared_entry *entry)
+{
+    struct sl_buf value = {0};
+    sl_buf_u8(&value, entry->code == SL_OK ? IS_CONTENTS : IS_ERROR);
+    sl_buf_u64(&value, (uint64_t)entry->created_s);
+    if (entry->code == SL_OK)
+        sl_buf_add(&value, entry->packed.data, entry->packed.size);
+    else
+        pack_error(&value, entry->marker);
+    enum shared_result result = value.failed ? SHARED_ERROR : set(entry, sl_buf_view(&value));
+    sl_buf_free(&value);
+    return result;
+}
+
+static enum shared_result exists(const char *name)
+{
+    char key[320];
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("EXISTS"), key_of(name, key)};
+    enum shared_result result = redis_command(words, 2, &answer);
+    if (result == SHARED_HIT)
+        result = answer.type != REDIS_NUMBER ? SHARED_ERROR : answer.number ? SHARED_HIT : SHARED_MISS;
+    sl_buf_free(&answer.text);
+    return result;
+}
+
+/* A server that loads its data, or has lost its primary, answers, but with an error. */
+static enum shared_result probe(void)
+{
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("PING")};
+    enum shared_result result = redis_command(words, 1, &answer);
+    if (result == SHARED_HIT && answer.type == REDIS_FAILURE)
+        result = SHARED_ERROR;
+    sl_buf_free(&answer.text);
+    return result;
+}
+
+struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error)
+{
+    struct redis_options options;
+    const struct config_shared *shared = &config->shared;
+    if (redis_url_parse(shared->redis_url, &options, error) != SL_OK)
+        return NULL;
+    struct sl_str password = secret_open(shared->redis_password);
+    if (password.size >= sizeof options.password || strlen(shared->redis_namespace) >= sizeof space) {
+        sl_fail(error, SL_MALFORMED, "shared_cache.redis: the password or the namespace is too long");
+        return NULL;
+    }
+    if (password.size)
+        memcpy(options.password, password.data, password.size + 1);
+    options.timeout_ms = TIMEOUT_MS;
+    snprintf(space, sizeof space, "%s", shared->redis_namespace);
+    max_inflate_ratio = config->max_inflate_ratio;
+    redis_link_init(&options, group);
+    backend = (struct shared_backend){.name = "redis",
+                                      .patience = 3,
+                                      .negative = shared->redis_negative,
+                                      .packed = true,
+                                      .max_packed = shared->redis_max_value_size,
+                                      .get = get,
+                                      .put = put,
+                                      .exists = exists,
+                                      .probe = probe,
+                                      .close = redis_link_close};
+    return &backend;
+}

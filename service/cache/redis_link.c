@@ -1,0 +1,339 @@
+#include "cache/redis_link.h"
+
+#include <hiredis/adapters/libuv.h>
+#include <hiredis/async.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+enum { MAX_WORDS = 8 };
+
+enum link_state { LINK_DOWN, LINK_RESOLVING, LINK_CONNECTING, LINK_READY };
+
+static struct {
+    struct redis_options options;
+    struct fiber_group *group;
+    enum link_state state;
+    redisAsyncContext *context;
+    uint64_t attempts; /* begun so far: a command waits for the end of one */
+    struct fiber_wait_list changed;
+} conn;
+
+/* A command on its way; its fiber and hiredis each hold a reference. */
+struct call {
+    unsigned references;
+    bool done, answered;
+    struct redis_answer answer;
+    struct fiber_wait_list waiters;
+};
+
+static void call_release(struct call *call)
+{
+    if (--call->references)
+        return;
+    sl_buf_free(&call->answer.text);
+    free(call);
+}
+
+/* ---- URL ---- */
+static bool copy_part(struct sl_str part, char *out, size_t size)
+{
+    if (part.size >= size)
+        return false;
+    memcpy(out, part.data, part.size);
+    out[part.size] = '\0';
+    return true;
+}
+
+static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_str *rest)
+{
+    const char *at = !text.size ? NULL
+                     : last     ? memrchr(text.data, stop, text.size)
+                                : memchr(text.data, stop, text.size);
+    size_t size = at ? (size_t)(at - text.data) : text.size;
+    *rest = at ? (struct sl_str){at + 1, text.size - size - 1} : (struct sl_str){NULL, 0};
+    return (struct sl_str){text.data, size};
+}
+
+static bool parse_user(struct sl_str authority, struct redis_options *o, struct sl_str *host)
+{
+    struct sl_str rest, password, user = until(authority, '@', true, &rest);
+    if (!rest.data) {
+        *host = authority;
+        return true;
+    }
+    *host = rest;
+    user = until(user, ':', false, &password);
+    return copy_part(user, o->user, sizeof o->user) &&
+           copy_part(password.data ? password : SL_STR(""), o->password, sizeof o->password);
+}
+
+static bool parse_host(struct sl_str text, struct redis_options *o)
+{
+    struct sl_str port, host;
+    if (text.size && text.data[0] == '[') { /* RFC 3986, 3.2.2 */
+        struct sl_str behind;
+        host = until((struct sl_str){text.data + 1, text.size - 1}, ']', false, &behind);
+        if (!behind.data || (behind.size && behind.data[0] != ':'))
+            return false;
+        port = behind.size ? (struct sl_str){behind.data + 1, behind.size - 1} : SL_STR("6379");
+    } else {
+        host = until(text, ':', true, &port);
+        port = port.data ? port : SL_STR("6379");
+    }
+    for (size_t i = 0; i < port.size; i++)
+        if (port.data[i] < '0' || port.data[i] > '9')
+            return false;
+    return host.size && port.size && copy_part(host, o->host, sizeof o->host) &&
+           copy_part(port, o->port, sizeof o->port);
+}
+
+enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error)
+{
+    struct sl_str text = sl_str(url), scheme = SL_STR("redis://"), rest, host, database;
+    *options = (struct redis_options){0};
+    if (sl_str_starts(text, SL_STR("unix:///")) &&
+        copy_part((struct sl_str){text.data + 7, text.size - 7}, options->socket, sizeof options->socket))
+        return SL_OK;
+    bool good = sl_str_starts(text, scheme);
+    if (good) {
+        text = until((struct sl_str){text.data + scheme.size, text.size - scheme.size}, '?', false, &rest);
+        text = until(text, '/', false, &database);
+        good = parse_user(text, options, &host) && parse_host(host, options) && database.size < 6;
+    }
+    for (size_t i = 0; good && i < database.size; i++) {
+        good = database.data[i] >= '0' && database.data[i] <= '9';
+        options->database = options->database * 10 + (unsigned)(database.data[i] - '0');
+    }
+    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "shared_cache.redis.url is not the URL of a Redis");
+}
+
+/* ---- the connection ---- */
+static void set_state(enum link_state state)
+{
+    conn.state = state;
+    fiber_wake_all(&conn.changed);
+}
+
+/* Ends the connection, whatever its state. The calls on it are told, now or when hiredis comes round to it. */
+static void drop(void)
+{
+    redisAsyncContext *context = conn.context;
+    conn.context = NULL;
+    set_state(LINK_DOWN);
+    if (context)
+        redisAsyncFree(context);
+}
+
+static void on_connect(const redisAsyncContext *context, int status)
+{
+    if (context != conn.context || status == REDIS_OK)
+        return;
+    log_debug("shared", "no connection to Redis", LOG_STR("error", context->errstr ? context->errstr : ""));
+    conn.context = NULL; /* hiredis frees it */
+    set_state(LINK_DOWN);
+}
+
+static void on_disconnect(const redisAsyncContext *context, int status)
+{
+    (void)status;
+    if (context != conn.context)
+        return;
+    conn.context = NULL;
+    set_state(LINK_DOWN);
+}
+
+static char auth[] = "AUTH", select_database[] = "SELECT", ping[] = "PING"; /* what was sent */
+
+/* The answer to the last command of the greeting; those before it are told apart by `what`. */
+static void on_greeting(redisAsyncContext *context, void *arg, void *what)
+{
+    const redisReply *reply = arg;
+    if (context != conn.context || !reply)
+        return;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        log_warn("shared", "Redis refuses the connection", LOG_STR("command", what), LOG_STR("error", reply->str));
+        conn.context = NULL;
+        redisAsyncDisconnect(context);
+        set_state(LINK_DOWN);
+    } else if (what == ping) {
+        set_state(LINK_READY);
+    }
+}
+
+static void greet(redisAsyncContext *context)
+{
+    const struct redis_options *o = &conn.options;
+    if (o->user[0])
+        redisAsyncCommand(context, on_greeting, auth, "AUTH %s %s", o->user, o->password);
+    else if (o->password[0])
+        redisAsyncCommand(context, on_greeting, auth, "AUTH %s", o->password);
+    if (o->database)
+        redisAsyncCommand(context, on_greeting, select_database, "SELECT %u", o->database);
+    redisAsyncCommand(context, on_greeting, ping, "PING");
+}
+
+struct resolve {
+    const struct redis_options *options;
+    char address[64];
+};
+
+/* Of several addresses the first one serves; hiredis by itself would look the name up on the loop. */
+static void resolve(void *arg)
+{
+    struct resolve *r = arg;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *found = NULL;
+    r->address[0] = '\0';
+    if (getaddrinfo(r->options->host, r->options->port, &hints, &found) != 0 || !found)
+        return;
+    if (getnameinfo(found->ai_addr, found->ai_addrlen, r->address, sizeof r->address, NULL, 0, NI_NUMERICHOST) != 0)
+        r->address[0] = '\0';
+    freeaddrinfo(found);
+}
+
+static void connect_to(const char *address)
+{
+    redisAsyncContext *context =
+        address ? redisAsyncConnect(address, atoi(conn.options.port)) : redisAsyncConnectUnix(conn.options.socket);
+    if (!context || context->err || redisLibuvAttach(context, loop_get()) != REDIS_OK) {
+        if (context)
+            redisAsyncFree(context);
+        set_state(LINK_DOWN);
+        return;
+    }
+    conn.context = context;
+    set_state(LINK_CONNECTING);
+    redisAsyncSetConnectCallback(context, on_connect);
+    redisAsyncSetDisconnectCallback(context, on_disconnect);
+    greet(context);
+}
+
+static void connect_fiber(void *arg)
+{
+    (void)arg;
+    struct resolve r = {.options = &conn.options};
+    bool local = conn.options.socket[0];
+    if (!local && pool_run(POOL_IO, resolve, &r, NULL) != SL_OK)
+        r.address[0] = '\0';
+    if (conn.state != LINK_RESOLVING)
+        return; /* given up meanwhile */
+    if (local || r.address[0])
+        connect_to(local ? NULL : r.address);
+    else
+        set_state(LINK_DOWN);
+}
+
+void redis_link_init(const struct redis_options *options, struct fiber_group *group)
+{
+    conn.options = *options;
+    conn.group = group;
+    conn.state = LINK_DOWN;
+}
+
+void redis_link_close(void)
+{
+    drop();
+}
+
+/* Waits until the connection can be used: for one attempt at most. */
+static enum shared_result ready(uint64_t end_ms)
+{
+    if (conn.state == LINK_DOWN) {
+        conn.state = LINK_RESOLVING;
+        conn.attempts++;
+        if (!fiber_start(conn.group, connect_fiber, NULL)) {
+            conn.state = LINK_DOWN;
+            return SHARED_UNREACHABLE;
+        }
+    }
+    uint64_t attempt = conn.attempts;
+    while (conn.state != LINK_READY) {
+        uint64_t now = loop_now_ms();
+        enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&conn.changed, end_ms - now);
+        if (woken == FIBER_CANCELLED)
+            return SHARED_CANCELLED;
+        if (conn.attempts != attempt || conn.state == LINK_DOWN)
+            return SHARED_UNREACHABLE;
+        if (woken == FIBER_TIMED_OUT) {
+            drop();
+            return SHARED_TIMEOUT;
+        }
+    }
+    return SHARED_HIT;
+}
+
+/* ---- commands ---- */
+static void on_reply(redisAsyncContext *context, void *arg, void *data)
+{
+    (void)context;
+    const redisReply *reply = arg;
+    struct call *call = data;
+    call->done = true;
+    call->answered = reply != NULL;
+    if (reply) {
+        struct redis_answer *answer = &call->answer;
+        answer->number = reply->integer;
+        answer->type = reply->type == REDIS_REPLY_STRING    ? REDIS_TEXT
+                       : reply->type == REDIS_REPLY_INTEGER ? REDIS_NUMBER
+                       : reply->type == REDIS_REPLY_STATUS  ? REDIS_STATUS
+                       : reply->type == REDIS_REPLY_NIL     ? REDIS_NIL
+                                                            : REDIS_FAILURE;
+        if (reply->str)
+            sl_buf_add(&answer->text, reply->str, reply->len);
+    }
+    fiber_wake_all(&call->waiters);
+    call_release(call);
+}
+
+static struct call *send_call(const struct sl_str *words, size_t count)
+{
+    const char *data[MAX_WORDS];
+    size_t sizes[MAX_WORDS];
+    struct call *call = count <= MAX_WORDS ? calloc(1, sizeof *call) : NULL;
+    if (!call)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        data[i] = words[i].data;
+        sizes[i] = words[i].size;
+    }
+    call->references = 2;
+    if (redisAsyncCommandArgv(conn.context, on_reply, call, (int)count, data, sizes) != REDIS_OK) {
+        free(call);
+        return NULL;
+    }
+    return call;
+}
+
+enum shared_result redis_command(const struct sl_str *words, size_t count, struct redis_answer *answer)
+{
+    uint64_t end = loop_now_ms() + conn.options.timeout_ms;
+    *answer = (struct redis_answer){0};
+    enum shared_result result = ready(end);
+    if (result != SHARED_HIT)
+        return result;
+    const redisAsyncContext *context = conn.context;
+    struct call *call = send_call(words, count);
+    if (!call)
+        return SHARED_UNREACHABLE;
+    while (!call->done && result == SHARED_HIT) {
+        uint64_t now = loop_now_ms();
+        enum fiber_wait woken = now >= end ? FIBER_TIMED_OUT : fiber_wait_on(&call->waiters, end - now);
+        if (woken != FIBER_WOKEN && !call->done)
+            result = woken == FIBER_CANCELLED ? SHARED_CANCELLED : SHARED_TIMEOUT;
+    }
+    if (result == SHARED_TIMEOUT && context == conn.context)
+        drop();
+    if (call->done) {
+        result = call->answered && !call->answer.text.failed ? SHARED_HIT : SHARED_UNREACHABLE;
+        if (result == SHARED_HIT) {
+            *answer = call->answer;
+            call->answer.text = (struct sl_buf){0};
+        }
+    }
+    call_release(call);
+    return result;
+}

@@ -1,0 +1,212 @@
+#include "cache/shared.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/duration.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+enum { DRAIN_MS = 5000 };
+
+static struct {
+    struct shared_backend *redis, *bucket; /* NULL = none */
+    const struct config_shared *config;
+    struct sl_arena arena;
+    struct fiber_group group; /* of connections and of waiting for a come-back */
+} layer;
+
+void shared_name(struct shared_name *name, const struct cache_kind *kind, struct sl_str key)
+{
+    char path[128];
+    cache_relative_path(key, kind->version, kind->version <= kind->format1_up_to, path);
+    snprintf(name->text, sizeof name->text, "%.30s/%s", kind->name, path);
+}
+
+/* ---- start and end ---- */
+enum sl_code shared_init(const struct config *config, struct sl_error *error)
+{
+    const struct config_shared *shared = &config->shared;
+    layer.redis = layer.bucket = NULL;
+    layer.config = shared;
+    fiber_group_init(&layer.group, NULL);
+    uploads_init(config);
+    if (shared->filesystem_path && !(layer.bucket = shared_directory(config, error)))
+        return error->code;
+    if (shared->s3_bucket && !(layer.bucket = shared_s3(config, &layer.arena, error)))
+        return error->code;
+    if (shared->gcs_bucket && !(layer.bucket = shared_gcs(config, &layer.arena, &layer.group, error)))
+        return error->code;
+    if (!shared->s3_bucket && (shared->s3_endpoint || secret_present(shared->s3_access_key)))
+        return sl_fail(error, SL_MALFORMED, "shared_cache.s3 needs the key bucket");
+    if (shared->redis_url && !(layer.redis = shared_redis(config, &layer.group, error)))
+        return error->code;
+    if (layer.bucket)
+        layer.bucket->group = &layer.group;
+    if (layer.redis)
+        layer.redis->group = &layer.group;
+    return SL_OK;
+}
+
+bool shared_active(void)
+{
+    return layer.redis || layer.bucket;
+}
+
+static void close_backend(struct shared_backend **backend)
+{
+    if (*backend && (*backend)->close)
+        (*backend)->close();
+    *backend = NULL;
+}
+
+void shared_drain(void)
+{
+    if (!shared_active())
+        return;
+    uploads_drain(DRAIN_MS);
+    fiber_group_cancel(&layer.group);
+    close_backend(&layer.redis);
+    close_backend(&layer.bucket);
+    fiber_group_wait(&layer.group);
+    sl_arena_free(&layer.arena);
+}
+
+/* ---- which back ends ---- */
+static enum shared_route route_of(const char *kind)
+{
+    for (int i = 0; i < CONFIG_SHARED_KINDS; i++)
+        if (strcmp(config_shared_kinds[i], kind) == 0)
+            return (enum shared_route)layer.config->route[i];
+    return SHARED_BOTH;
+}
+
+/* Those that hold entries of the kind, in the order in which they are asked. Routes choose among two: of one alone,
+ * there is nothing to choose. */
+static void backends_of(const char *kind, struct shared_backend *out[SHARED_BACKENDS])
+{
+    enum shared_route route = layer.redis && layer.bucket ? route_of(kind) : SHARED_BOTH;
+    out[0] = route == SHARED_BUCKET_ONLY ? NULL : layer.redis;
+    out[1] = route == SHARED_REDIS_ONLY ? NULL : layer.bucket;
+}
+
+/* ---- asking ---- */
+
+/* Whether an error that somebody else had still counts here. */
+static bool counts(const struct shared_question *q, const struct shared_value *value, uint64_t *left_ns)
+{
+    struct cache_facts facts = {.class = cache_class_of(value->code),
+                                .is_public = cache_scope_global(q->scope),
+                                .created_ns = value->created_s * CACHE_SECOND_NS,
+                                .created_in_seconds = true};
+    struct cache_verdict verdict =
+        cache_expiry(q->lifetimes, &facts, cache_now_ns(), q->start_ns, q->restart_retries_malformed);
+    *left_ns = verdict.left_ns;
+    return !verdict.expired;
+}
+
+static void count_bytes(const struct shared_backend *backend, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && st.st_size > 0)
+        metric_add(METRIC_SHARED_BYTES, (uint64_t)st.st_size, backend->name, "in", NULL);
+}
+
+static bool ask(struct shared_backend *backend, const struct shared_question *q, const char *name, int fd,
+                struct shared_finding *finding)
+{
+    if (!backend || !breaker_allows(backend))
+        return false;
+    uint64_t begin = loop_now_ms();
+    finding->value = (struct shared_value){0};
+    enum shared_result result = backend->get(name, fd, &finding->value);
+    breaker_note(backend, SHARED_GET, q->kind->name, begin, result);
+    bool hit = result == SHARED_HIT;
+    if (hit && finding->value.code != SL_OK && !counts(q, &finding->value, &finding->left_ns)) {
+        finding->stale = true;
+        hit = false;
+    }
+    if (hit)
+        finding->from = backend;
+    if (hit && finding->value.code == SL_OK)
+        count_bytes(backend, fd);
+    return hit;
+}
+
+bool shared_get(const struct shared_question *question, int fd, struct shared_finding *finding)
+{
+    struct shared_backend *backends[SHARED_BACKENDS];
+    struct shared_name name;
+    *finding = (struct shared_finding){0};
+    backends_of(question->kind->name, backends);
+    shared_name(&name, question->kind, question->key);
+    for (int i = 0; i < SHARED_BACKENDS; i++) {
+        if (ask(backends[i], question, name.text, fd, finding))
+            return true;
+        /* Part of the contents may have come before it broke. A failure shows when the file is written. */
+        if (backends[i] && ftruncate(fd, 0) == 0)
+            lseek(fd, 0, SEEK_SET);
+    }
+    return false;
+}
+
+/* ---- storing ---- */
+static struct upload *new_upload(const struct cache_kind *kind, struct sl_str key)
+{
+    struct upload *upload = calloc(1, sizeof *upload); /* outlives the request */
+    if (!upload)
+        return NULL;
+    upload->kind = kind;
+    upload->created_s = clock_wall_s();
+    shared_name(&upload->name, kind, key);
+    backends_of(kind->name, upload->to);
+    return upload;
+}
+
+void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
+                  bool replace)
+{
+    struct upload *upload = shared_active() ? new_upload(kind, key) : NULL;
+    if (!upload)
+        return;
+    upload->item = cache_retain(item);
+    upload->reason = reason;
+    upload->replace = replace;
+    uploads_add(upload);
+}
+
+void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
+                    const struct shared_finding *finding)
+{
+    struct shared_backend *backends[SHARED_BACKENDS];
+    backends_of(kind->name, backends);
+    if (finding->from != layer.bucket || !backends[0])
+        return;
+    struct upload *upload = new_upload(kind, key);
+    if (!upload)
+        return;
+    upload->item = cache_retain(item);
+    upload->replace = finding->stale;
+    upload->to[1] = NULL;
+    uploads_add(upload);
+}
+
+void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error, uint64_t ttl_ns)
+{
+    struct upload *upload = shared_active() && ttl_ns >= (uint64_t)CACHE_SECOND_NS ? new_upload(kind, key) : NULL;
+    bool wanted = false;
+    for (int i = 0; upload && i < SHARED_BACKENDS; i++) {
+        if (upload->to[i] && !upload->to[i]->negative)
+            upload->to[i] = NULL;
+        wanted |= upload->to[i] != NULL;
+    }
+    if (!wanted) {
+        free(upload);
+        return;
+    }
+    upload->error = *error;
+    upload->ttl_s = ttl_ns == DURATION_NEVER ? UINT32_MAX : ttl_ns / (uint64_t)CACHE_SECOND_NS;
+    uploads_add(upload);
+}

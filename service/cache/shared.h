@@ -1,0 +1,161 @@
+/* The layer behind the disk, common to many machines: one bucket (GCS, S3, or a directory for tests), a Redis, or both.
+ * Private to this folder.
+ *
+ *     cache.c ── shared.c: which back ends, in which order ── breaker.c: the dead are left alone
+ *        │                                                        ├── redis.c ── redis_link.c: the connection
+ *        └──── uploads.c: the queue of what is stored             ├── bucket.c: S3, GCS
+ *                 └── pack.c: zstd                                └── directory.c
+ *
+ * It never fails a request, and delays it only by the back ends' time limits: whatever goes wrong is a miss and a metric.
+ * An entry's name is "<kind>/<relative path>" of its current version. The first write of a name wins: all machines make
+ * the same bytes of the same key. Loop thread only, unless a function says pool. */
+#pragma once
+
+#include "cache/impl.h"
+
+enum shared_result {
+    SHARED_HIT,
+    SHARED_MISS,
+    SHARED_WRITTEN,
+    SHARED_SKIPPED,     /* it was there already, or does not fit */
+    SHARED_TIMEOUT,     /* no answer */
+    SHARED_UNREACHABLE, /* no connection, or it broke */
+    SHARED_ERROR,       /* an answer that is of no use */
+    SHARED_CANCELLED,
+};
+
+struct shared_name {
+    char text[160];
+};
+void shared_name(struct shared_name *name, const struct cache_kind *kind, struct sl_str key);
+
+/* What a back end found. */
+struct shared_value {
+    enum sl_code code;     /* SL_OK: contents, and the file holds them */
+    struct sl_error error; /* else */
+    int64_t created_s;     /* of an error */
+};
+
+/* What is stored. */
+struct shared_entry {
+    const char *name;
+    enum sl_code code;
+    struct sl_bytes contents; /* SL_OK */
+    struct sl_bytes packed;   /* the same as one zstd frame (RFC 8878) */
+    struct sl_bytes marker;   /* an error, by cache_error_encode */
+    int64_t created_s;
+    uint64_t ttl_s; /* of an error */
+    bool replace;   /* what is there is known to be outdated */
+};
+
+struct shared_backend {
+    const char *name;    /* metric label */
+    unsigned patience;   /* useless answers in a row until it is left alone */
+    bool negative;       /* may hold errors */
+    bool packed;         /* stores `packed` */
+    uint64_t max_packed; /* bytes */
+    /* HIT or MISS or what went wrong; `fd` is empty and may hold anything after a failure. */
+    enum shared_result (*get)(const char *name, int fd, struct shared_value *value) SL_SUSPENDS;
+    enum shared_result (*put)(const struct shared_entry *entry) SL_SUSPENDS;
+    enum shared_result (*exists)(const char *name) SL_SUSPENDS;
+    /* HIT when the back end answers. */
+    enum shared_result (*probe)(void) SL_SUSPENDS;
+    void (*close)(void); /* in a fiber, nothing running; NULL = nothing to close */
+
+    /* breaker.c */
+    unsigned failures;
+    bool down, was_up;
+    uint64_t last_answer_ms;
+    struct fiber_group *group; /* of the fiber that waits for the come-back */
+};
+
+/* The back end of the configuration; NULL with an error when it cannot be. */
+struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error);
+/* `arena`: for what the back end keeps. */
+struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, struct sl_error *error);
+struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
+                                  struct sl_error *error);
+struct shared_backend *shared_directory(const struct config *config, struct sl_error *error);
+
+/* ---- breaker.c ---- */
+enum shared_op { SHARED_GET, SHARED_PUT, SHARED_EXISTS, SHARED_OPS };
+
+/* False: it is left alone at the moment. */
+bool breaker_allows(const struct shared_backend *backend);
+/* Counts the result of an operation that began at `begin_ms`, and starts waiting for the come-back of a back end that
+ * seems dead: one that did not answer while it answered nobody else, or gave many useless answers in a row. */
+void breaker_note(struct shared_backend *backend, enum shared_op op, const char *kind, uint64_t begin_ms,
+                  enum shared_result result);
+
+/* ---- shared.c ---- */
+enum sl_code shared_init(const struct config *config, struct sl_error *error);
+void shared_drain(void) SL_SUSPENDS; /* stores what is queued, for a few seconds at most; then nothing is shared */
+bool shared_active(void);
+
+struct shared_question {
+    const struct cache_kind *kind;
+    const struct cache_lifetimes *lifetimes;
+    struct sl_str key, scope;
+    int64_t start_ns;
+    bool restart_retries_malformed;
+};
+struct shared_finding {
+    struct shared_value value;
+    uint64_t left_ns; /* of an error */
+    bool stale;       /* an error was found that is too old to count */
+    const struct shared_backend *from;
+};
+/* Asks the back ends in their order. True when one had it: contents are in `fd`, whose offset is anywhere. False: the
+ * file is empty again. */
+bool shared_get(const struct shared_question *question, int fd, struct shared_finding *finding) SL_SUSPENDS;
+
+enum shared_reason {
+    SHARED_NEW,     /* computed here */
+    SHARED_REFRESH, /* in use for an hour: so that rules that delete what is old do not delete it */
+};
+/* Queues contents; takes a reference of its own. */
+void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
+                  bool replace);
+/* What the second back end had, the first one gets. */
+void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
+                    const struct shared_finding *finding);
+/* Queues an error that lives for `ttl_ns` from now on. */
+void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
+                        uint64_t ttl_ns);
+
+/* ---- uploads.c ---- */
+enum { SHARED_BACKENDS = 2 };
+struct upload { /* malloc */
+    struct upload *next;
+    const struct cache_kind *kind;
+    struct shared_name name;
+    struct cache_item *item; /* reference; NULL: an error */
+    struct sl_error error;
+    int64_t created_s;
+    uint64_t ttl_s;
+    enum shared_reason reason;
+    bool replace;
+    struct shared_backend *to[SHARED_BACKENDS]; /* NULL = none */
+};
+void uploads_init(const struct config *config);
+void uploads_add(struct upload *upload); /* takes it over */
+void uploads_drain(uint64_t ms) SL_SUSPENDS;
+
+/* ---- pack.c: pool jobs ---- */
+struct pack {
+    struct sl_bytes contents;
+    uint64_t max_packed;
+    struct sl_mapping packed; /* out; unmapped by the caller. Empty `bytes.data`: too large, or `error` is set */
+    bool too_large;
+    struct sl_error error;
+};
+void pack_run(void *pack);
+
+struct unpack {
+    struct sl_bytes packed;
+    int fd;
+    uint64_t max_size;
+    enum sl_code code;
+    struct sl_error error;
+};
+void unpack_run(void *unpack); /* writes the frame's contents at offset 0 */

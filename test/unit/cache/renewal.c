@@ -1,0 +1,232 @@
+/* Misses asked for again before they expire, because something better may have turned up. */
+#include "support.h"
+
+#include "core/loop.h"
+#include "core/metrics.h"
+
+/* The world as the sources have it, and how often it was asked. */
+static struct world {
+    enum sl_code code;
+    unsigned files, features;
+    struct fiber_wait_list *gate;
+} world;
+
+static enum sl_code compute_file(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    (void)context, (void)arena;
+    world.files++;
+    if (world.gate)
+        fiber_wait_on(world.gate, UINT64_MAX);
+    if (world.code != SL_OK)
+        return sl_fail(error, world.code, "not there");
+    assert_int_equal(write(tmp->fd, "file", 4), 4);
+    return SL_OK;
+}
+
+static const struct cache_kind objects = {
+    .name = "objects", .section = CACHE_DOWNLOADED, .version = 2, .compute = compute_file};
+
+static const struct cache_key key = {SL_STR("scope: global\n\na"), SL_STR("global")};
+
+static enum sl_code compute_features(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                     struct sl_error *error)
+{
+    (void)arena;
+    struct cache_item *item;
+    world.features++;
+    enum sl_code code = cache_get(&objects, &key, context, &item, error);
+    if (code != SL_OK)
+        return code;
+    cache_release(item);
+    assert_int_equal(write(tmp->fd, "features", 8), 8);
+    return SL_OK;
+}
+
+static const struct cache_kind meta = {
+    .name = "object_meta", .section = CACHE_DERIVED, .version = 2, .compute = compute_features};
+static const struct cache_kind *const kinds[] = {&objects, &meta};
+
+static void run(void (*body)(void *arg))
+{
+    struct sl_error error = {0};
+    world = (struct world){.code = SL_NOT_FOUND};
+    if (cache_init(&test_config, kinds, 2, &error) != SL_OK)
+        fail_msg("%s", error.message);
+    loop_run_fiber(body, NULL);
+    cache_close();
+}
+
+static void expect(enum sl_code code)
+{
+    struct cache_item *item;
+    assert_int_equal(cache_get(&meta, &key, NULL, &item, NULL), code);
+    cache_release(item);
+}
+
+static void wait_for(const unsigned *counter, unsigned value)
+{
+    while (*counter < value)
+        fiber_sleep(1);
+}
+
+static void wait_until_ok(void)
+{
+    struct cache_item *item = NULL;
+    while (cache_get(&meta, &key, NULL, &item, NULL) != SL_OK)
+        fiber_sleep(1);
+    cache_release(item);
+}
+
+static void found_body(void *arg)
+{
+    (void)arg;
+    struct fiber_wait_list gate = {0};
+    expect(SL_NOT_FOUND);
+    world.code = SL_OK;
+    world.gate = &gate;
+    cache_renew(&meta, &key, NULL);
+    cache_renew(&meta, &key, NULL); /* one at a time */
+    wait_for(&world.files, 2);
+    expect(SL_NOT_FOUND); /* nobody waits for it */
+    world.gate = NULL;
+    fiber_wake_all(&gate);
+    wait_until_ok();
+    assert_int_equal(world.files, 2);
+    assert_int_equal(world.features, 2);
+    cache_renew(&meta, &key, NULL); /* contents are not renewed */
+    cache_drain();
+    assert_int_equal(world.files, 2);
+}
+
+static void what_turned_up_is_found_in_the_background(void **state)
+{
+    (void)state;
+    test_config.upgrade_fallback_after_ns = 0;
+    run(found_body);
+}
+
+static void young_body(void *arg)
+{
+    (void)arg;
+    expect(SL_NOT_FOUND);
+    cache_renew(&meta, &key, NULL);
+    cache_drain();
+    assert_int_equal(world.features, 1);
+}
+
+static void young_misses_are_left(void **state)
+{
+    (void)state;
+    run(young_body);
+}
+
+static void switched_off(void **state)
+{
+    (void)state;
+    test_config.upgrade_fallback_after_ns = DURATION_NEVER;
+    run(young_body);
+}
+
+/* A public miss of two hours ago, as another process left it: it lasts for a day. */
+static void put_old_miss(const struct cache_kind *kind)
+{
+    char relative[128], path[300], text[300];
+    cache_relative_path(key.text, kind->version, false, relative);
+    snprintf(path, sizeof path, "%s/%s", kind->name, relative);
+    put_file(path, "", 7200 * S);
+    strcat(path, ".metadata");
+    snprintf(text, sizeof text, "{\"scope\":null,\"time_created\":%lld,\"status\":\"not_found\",\"size\":0}",
+             (long long)(cache_now_ns() / CACHE_SECOND_NS - 7200));
+    put_file(path, text, 7200 * S);
+}
+
+static void disk_body(void *arg)
+{
+    (void)arg;
+    put_old_miss(&objects);
+    put_old_miss(&meta);
+    expect(SL_NOT_FOUND);
+    assert_int_equal(world.features, 0);
+    cache_renew(&meta, &key, NULL);
+    wait_for(&world.files, 1); /* through both kinds */
+    expect(SL_NOT_FOUND);
+    fiber_sleep(1);
+    cache_drain();
+    cache_close();
+    struct sl_error error;
+    assert_int_equal(cache_init(&test_config, kinds, 2, &error), SL_OK);
+    expect(SL_NOT_FOUND);
+    cache_renew(&meta, &key, NULL); /* renewed by the first process: not yet of age */
+    cache_drain();
+    assert_int_equal(world.files, 1);
+}
+
+static void at_most_once_in_a_period_for_all_processes(void **state)
+{
+    (void)state;
+    run(disk_body);
+}
+
+static void internal_body(void *arg)
+{
+    (void)arg;
+    expect(SL_NOT_FOUND);
+    world.code = SL_INTERNAL;
+    cache_renew(&meta, &key, NULL);
+    wait_for(&world.files, 2);
+    expect(SL_NOT_FOUND);
+    cache_drain();
+    expect(SL_NOT_FOUND);
+}
+
+static void failures_of_our_own_leave_the_old_answer(void **state)
+{
+    (void)state;
+    test_config.upgrade_fallback_after_ns = 0;
+    run(internal_body);
+}
+
+static void tokens_body(void *arg)
+{
+    (void)arg;
+    struct fiber_wait_list gate = {0};
+    struct cache_key other = {SL_STR("other"), SL_STR("global")};
+    struct cache_item *item;
+    expect(SL_NOT_FOUND);
+    assert_int_equal(cache_get(&objects, &other, NULL, &item, NULL), SL_NOT_FOUND);
+    world.gate = &gate;
+    unsigned before = world.files;
+    cache_renew(&meta, &key, NULL);
+    wait_for(&world.files, before + 1);
+    cache_renew(&objects, &other, NULL); /* all tokens are out */
+    fiber_wake_all(&gate);
+    world.gate = NULL;
+    cache_drain();
+    assert_int_equal(world.files, before + 1);
+}
+
+static void so_many_at_once(void **state)
+{
+    (void)state;
+    test_config.upgrade_fallback_after_ns = 0;
+    test_config.downloaded.max_lazy = 1;
+    run(tokens_body);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, dir_setup, dir_teardown)
+
+int main(void)
+{
+    loop_init(2);
+    const struct CMUnitTest tests[] = {
+        TEST(what_turned_up_is_found_in_the_background),
+        TEST(young_misses_are_left),
+        TEST(switched_off),
+        TEST(at_most_once_in_a_period_for_all_processes),
+        TEST(failures_of_our_own_leave_the_old_answer),
+        TEST(so_many_at_once),
+    };
+    int failures = cmocka_run_group_tests_name("renewal", tests, NULL, NULL);
+    loop_close();
+    return failures;
+}
