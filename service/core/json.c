@@ -1,4 +1,5 @@
 #include "core/json.h"
+#include "core/value.h"
 
 #include <limits.h>
 #include <math.h>
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LEVELS = 128, MAX_VALUES = 8 << 20 };
+enum { MAX_LEVELS = 128 };
 
 /* ---- out ---- */
 static inline void comma(struct json_writer *w)
@@ -289,160 +290,33 @@ void json_value(struct json_writer *w, struct json_object *value)
 }
 
 /* ---- in ---- */
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
 
-static enum sl_code fail_at(struct sl_error *error, struct sl_str text, size_t offset, const char *reason)
+/* json-c is lenient even when strict: raw control bytes in strings, NaN, `1.`, quotes of the wrong kind, numbers beyond 64
+ * bits (which it saturates), overlong UTF-8. So only what the strict reader takes is shown to it. */
+static enum sl_code check(struct sl_str text, struct sl_error *error)
 {
-    size_t line = 1, line_start = 0;
-    for (size_t i = 0; i < offset && i < text.size; i++) {
-        if (text.data[i] == '\n') {
-            line++;
-            line_start = i + 1;
-        }
-    }
-    return sl_fail(error, SL_MALFORMED, "%s at line %zu column %zu", reason, line, offset - line_start + 1);
-}
-
-/* json-c is lenient even when strict: raw control bytes in strings, NaN, `1.`, `-01`, integers beyond 64 bits (which it
- * saturates). What RFC 8259 forbids of these, and too deep nesting, is refused before it sees the text. Each function
- * returns the offset behind its token, or sets `*why` and returns the offset of the fault. */
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static size_t scan_string(struct sl_str text, size_t at, const char **why)
-{
-    static const bool ends[256] = {['"'] = true, ['\\'] = true, [0 ... 0x1F] = true};
-    for (at++; at < text.size; at += 2) {
-        while (at < text.size && !ends[(uint8_t)text.data[at]])
-            at++;
-        if (at == text.size || text.data[at] == '"')
-            break;
-        if (text.data[at] != '\\') {
-            *why = "control character in a string";
-            return at;
-        }
-    }
-    return at + 1;
-}
-
-static size_t scan_digits(struct sl_str text, size_t at, const char **why)
-{
-    if (at >= text.size || !is_digit(text.data[at]))
-        *why = "invalid number";
-    while (at < text.size && is_digit(text.data[at]))
-        at++;
-    return at;
-}
-
-static size_t scan_number(struct sl_str text, size_t at, const char **why)
-{
-    bool negative = text.data[at] == '-', integer = true;
-    size_t start = at + negative;
-    at = scan_digits(text, start, why);
-    if (!*why && text.data[start] == '0' && at > start + 1)
-        *why = "invalid number";
-    if (!*why && at < text.size && text.data[at] == '.') {
-        integer = false;
-        at = scan_digits(text, at + 1, why);
-    }
-    if (!*why && at < text.size && (text.data[at] | 32) == 'e') {
-        integer = false;
-        at += at + 1 < text.size && (text.data[at + 1] == '+' || text.data[at + 1] == '-') ? 2 : 1;
-        at = scan_digits(text, at, why);
-    }
-    uint64_t v = 0;
-    bool outside = false;
-    for (size_t i = start; integer && !*why && i < at; i++)
-        outside |= __builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(text.data[i] - '0'), &v);
-    if (outside || (integer && negative && v > 1ull << 63))
-        *why = "number out of range";
-    return at;
-}
-
-static size_t scan(struct sl_str text, const char **why, size_t *deepest)
-{
-    size_t levels = 0, at = 0, values = 0;
-    *deepest = 0;
-    while (at < text.size && !*why) {
-        char c = text.data[at];
-        if (c == '"') {
-            at = scan_string(text, at, why);
-        } else if (c == '-' || is_digit(c)) {
-            at = scan_number(text, at, why);
-        } else if (c == 'N' || c == 'I') {
-            *why = "expected a value";
-        } else {
-            levels += c == '[' || c == '{';
-            levels -= levels > 0 && (c == ']' || c == '}');
-            values += c == ',' || c == ':';
-            *deepest = levels > *deepest ? levels : *deepest;
-            if (levels > MAX_LEVELS)
-                *why = "recursion limit exceeded";
-            else if (values > MAX_VALUES)
-                *why = "too many values";
-            at++;
-        }
-    }
-    return at;
-}
-
-static enum sl_code parse_with(struct json_tokener *tokener, struct sl_str text, struct json_object **object,
-                               struct sl_error *error)
-{
-    json_tokener_set_flags(tokener,
-                           JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8);
-    struct json_object *parsed = json_tokener_parse_ex(tokener, text.data, (int)text.size);
-    enum json_tokener_error why = json_tokener_get_error(tokener);
-    if (why == json_tokener_continue) { /* a bare number at the very end is complete only when a byte follows */
-        parsed = json_tokener_parse_ex(tokener, " ", 1);
-        why = json_tokener_get_error(tokener);
-        if (why != json_tokener_success)
-            return fail_at(error, text, text.size, "the document ends too early");
-        *object = parsed;
-        return SL_OK;
-    }
-    size_t end = json_tokener_get_parse_end(tokener);
-    if (why != json_tokener_success)
-        return fail_at(error, text, end, json_tokener_error_desc(why));
-    while (end < text.size && is_space(text.data[end]))
-        end++;
-    if (end < text.size) {
-        json_object_put(parsed);
-        return fail_at(error, text, end, "trailing characters");
-    }
-    *object = parsed;
-    return SL_OK;
+    struct sl_arena arena = {0};
+    struct value root;
+    enum sl_code code = value_read_json(&arena, text, &root, error);
+    sl_arena_free(&arena);
+    return code;
 }
 
 enum sl_code json_parse(struct sl_str text, struct json_object **object, struct sl_error *error)
 {
-    size_t start = 0, deepest;
-    const char *why_not = NULL;
     *object = NULL;
-    if (text.size > INT_MAX)
+    if (text.size >= INT_MAX)
         return sl_fail(error, SL_MALFORMED, "document too large");
-    while (start < text.size && is_space(text.data[start]))
-        start++;
-    if (start == text.size)
-        return fail_at(error, text, start, "expected a value but the document ends");
-    size_t fault = scan(text, &why_not, &deepest);
-    if (why_not)
-        return fail_at(error, text, fault, why_not);
-    /* A tokener is as large as the nesting it is made for. */
-    struct json_tokener *tokener = json_tokener_new_ex((int)deepest + 2);
+    enum sl_code code = check(text, error);
+    if (code != SL_OK)
+        return code;
+    struct json_tokener *tokener = json_tokener_new_ex(MAX_LEVELS + 2);
     if (!tokener)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    enum sl_code code = parse_with(tokener, text, object, error);
+    *object = json_tokener_parse_ex(tokener, text.data, (int)text.size);
+    if (json_tokener_get_error(tokener) == json_tokener_continue) /* a bare number ends where a byte follows */
+        *object = json_tokener_parse_ex(tokener, " ", 1);
+    enum json_tokener_error why = json_tokener_get_error(tokener);
     json_tokener_free(tokener);
-    if (code == SL_OK && !sl_str_is_utf8(text)) { /* json-c takes overlong forms */
-        json_object_put(*object);
-        *object = NULL;
-        code = fail_at(error, text, 0, "invalid UTF-8");
-    }
-    return code;
+    return why == json_tokener_success ? SL_OK : sl_fail(error, SL_MALFORMED, "%s", json_tokener_error_desc(why));
 }

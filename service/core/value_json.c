@@ -253,6 +253,8 @@ static bool read_key(struct parser *p, struct sl_str *key)
 
 static bool read_container(struct parser *p, struct value *out, unsigned level)
 {
+    if (level >= MAX_LEVELS)
+        return fail(p, "recursion limit exceeded");
     size_t base = p->count;
     char close = *p->at == '{' ? '}' : ']';
     out->type = close == '}' ? VALUE_MAP : VALUE_LIST;
@@ -289,8 +291,6 @@ static bool read_value(struct parser *p, struct value *out, unsigned level)
 {
     skip_space(p);
     *out = (struct value){.line = p->line, .column = (uint32_t)(p->at - p->line_start) + 1};
-    if (level > MAX_LEVELS)
-        return fail(p, "recursion limit exceeded");
     if (++p->values > MAX_VALUES)
         return fail(p, "too many values");
     switch (*p->at) {
