@@ -45,6 +45,9 @@ bool sl_str_ends(struct sl_str text, struct sl_str suffix);
 /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool sl_str_is_utf8(struct sl_str text);
 
+/* Bytes of the UTF-8 sequence that begins at `s`; 0 when there is none. `left` is at least 1. */
+size_t sl_utf8_length(const uint8_t *s, size_t left);
+
 /* The part [offset, offset + size) of `bytes`; empty (data NULL) with `*ok` false when it is not inside. `ok` may be
  * NULL. */
 struct sl_bytes sl_bytes_slice(struct sl_bytes bytes, uint64_t offset, uint64_t size, bool *ok);

@@ -1,7 +1,6 @@
 #include "base/bytes.h"
 
-/* Length of the sequence that begins at `s`, 0 when it is not UTF-8. */
-static size_t sequence(const uint8_t *s, size_t left)
+size_t sl_utf8_length(const uint8_t *s, size_t left)
 {
     size_t size = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
     if (size > left)
@@ -21,7 +20,7 @@ bool sl_str_is_utf8(struct sl_str text)
         uint64_t word;
         while (end - at >= 8 && (memcpy(&word, at, 8), !(word & UINT64_C(0x8080808080808080))))
             at += 8;
-        size_t size = at < end ? sequence(at, (size_t)(end - at)) : 1;
+        size_t size = at < end ? sl_utf8_length(at, (size_t)(end - at)) : 1;
         if (!size)
             return false;
         at += at < end ? size : 0;

@@ -4,7 +4,6 @@
 #include "symbfile/extract.h"
 #include "symbfile/pclntab.h"
 #include "symbfile/tree.h"
-#include "symbfile/utf8.h"
 
 #include <stdlib.h>
 
@@ -81,7 +80,7 @@ static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symb
                                struct sl_error *error)
 {
     uint64_t va = symbol->address + e->maker.load_address;
-    if (!va || !size || !symbol->name.size || !symbfile_is_utf8(symbol->name))
+    if (!va || !size || !symbol->name.size || !sl_str_is_utf8(symbol->name))
         return SL_OK;
     struct sl_symbfile_range range = {
         .va = va,

@@ -1,6 +1,5 @@
 #include "symbfile/pclntab.h"
 
-#include "symbfile/utf8.h"
 
 enum version { GO_116, GO_118, GO_120 };
 
@@ -193,14 +192,14 @@ enum sl_code pclntab_read(struct sl_object *object, const struct sl_symbfile_ima
         bool usable;
         if (!read_function(&t, i, &f) || !read_end(&t, &f, &size, &usable))
             return sl_fail(error, SL_MALFORMED, "Go line table: function %llu is malformed", (unsigned long long)i);
-        if (!usable || !size || !f.name.size || !symbfile_is_utf8(f.name))
+        if (!usable || !size || !f.name.size || !sl_str_is_utf8(f.name))
             continue;
         struct sl_str file = read_file(&t, &f);
         struct sl_symbfile_range range = {
             .va = f.entry,
             .length = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size,
             .function = {f.name, SL_SYMBFILE_INLINE},
-            .file = {symbfile_is_utf8(file) ? file : (struct sl_str){NULL, 0}, SL_SYMBFILE_INLINE},
+            .file = {sl_str_is_utf8(file) ? file : (struct sl_str){NULL, 0}, SL_SYMBFILE_INLINE},
         };
         code = sink->tree(sink, &range, 1, error);
     }

@@ -3,7 +3,6 @@
 #include "symbfile/symbfile.h"
 
 #include "symbfile/symbfile.pb-c.h"
-#include "symbfile/utf8.h"
 
 #include <stdlib.h>
 
@@ -161,10 +160,10 @@ static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const S
 
 static bool range_is_utf8(const Symbfile__RangeV1 *m)
 {
-    return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || symbfile_is_utf8(text_of(m->funcstr))) &&
-           (m->file_case != SYMBFILE__RANGE_V1__FILE_FILE_STR || symbfile_is_utf8(text_of(m->filestr))) &&
+    return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || sl_str_is_utf8(text_of(m->funcstr))) &&
+           (m->file_case != SYMBFILE__RANGE_V1__FILE_FILE_STR || sl_str_is_utf8(text_of(m->filestr))) &&
            (m->call_file_case != SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR ||
-            symbfile_is_utf8(text_of(m->callfilestr)));
+            sl_str_is_utf8(text_of(m->callfilestr)));
 }
 
 static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, const Symbfile__RangeV1 *m,
@@ -254,7 +253,7 @@ static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes bod
         return fail(r, SL_SYMBFILE_BAD_MESSAGE);
     for (size_t i = 0; i < m->n_strings; i++) {
         r->table[i] = text_of(m->strings[i]);
-        if (!symbfile_is_utf8(r->table[i]))
+        if (!sl_str_is_utf8(r->table[i]))
             return fail(r, SL_SYMBFILE_BAD_MESSAGE);
     }
     r->table_size = m->n_strings;

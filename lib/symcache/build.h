@@ -167,6 +167,3 @@ enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, s
 /* Sorts the texts whose `used` is set; `rank[i]` = new id. Returns the number of texts, SIZE_MAX when out of memory. */
 size_t symcache_sort_texts(const struct sl_parallel *parallel, const struct text *texts, size_t count,
                            const uint8_t *used, uint32_t *order, uint32_t *rank);
-
-/* Removes C decoration of Windows names: `_foo@8`, `@foo@8`, `foo@@12`, `_foo`. */
-struct sl_str symcache_undecorate(struct sl_str name);

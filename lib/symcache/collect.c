@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "function/order.h"
 #include "function/path.h"
+#include "function/undecorate.h"
 
 #include <stdlib.h>
 
@@ -238,7 +239,7 @@ static uint32_t intern_function(struct collector *c, struct sl_str name, uint64_
     if (o->map_name)
         name = o->map_name(o->map_arg, name);
     if (o->is_windows)
-        name = symcache_undecorate(name);
+        name = sl_undecorate(name, NULL);
     if (!table_room(c, &c->function_table))
         return 0;
     struct local_function function = {name, sl_hash(name.data, name.size), entry, language};

@@ -195,39 +195,3 @@ void symcache_write_group(const void *arg, size_t group, struct sl_buf *out)
         previous = text;
     }
 }
-
-/* `text` behind position `at` is a decimal number that fits 32 bits. */
-static bool is_number(struct sl_str text, size_t at)
-{
-    uint64_t value = 0;
-    if (at >= text.size || text.size - at > 10)
-        return false;
-    for (; at < text.size; at++) {
-        if (text.data[at] < '0' || text.data[at] > '9')
-            return false;
-        value = value * 10 + (uint64_t)(text.data[at] - '0');
-    }
-    return value <= UINT32_MAX;
-}
-
-struct sl_str symcache_undecorate(struct sl_str name)
-{
-    if (!name.size || name.data[0] == '?')
-        return name;
-    for (size_t i = 0; i < name.size; i++)
-        if (name.data[i] == ':' || name.data[i] == '(' || name.data[i] == '<')
-            return name;
-    /* Mangled names of C++ and Rust begin with an underscore of their own. */
-    if (name.size > 2 && name.data[0] == '_' && (name.data[1] == 'Z' || name.data[1] == 'R'))
-        return name;
-    const char *at = memrchr(name.data, '@', name.size);
-    size_t position = at ? (size_t)(at - name.data) : 0;
-    if (position && name.data[position - 1] == '@' && is_number(name, position + 1))
-        return (struct sl_str){name.data, position - 1};
-    if (name.data[0] == '@' || name.data[0] == '_') {
-        struct sl_str rest = {name.data + 1, name.size - 1};
-        if (at && position && is_number(name, position + 1))
-            return (struct sl_str){rest.data, position - 1};
-    }
-    return name.data[0] == '_' ? (struct sl_str){name.data + 1, name.size - 1} : name;
-}

@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "dwarf/dwarf.h"
+#include "function/undecorate.h"
 
 #include <stdlib.h>
 
@@ -293,7 +294,7 @@ static struct text symbol_name(const struct sl_symcache_options *o, struct sl_st
     if (!name.size)
         return (struct text){{NULL, 0}, 0};
     if (o->is_windows)
-        name = symcache_undecorate(name);
+        name = sl_undecorate(name, NULL);
     return (struct text){name, sl_hash(name.data, name.size)};
 }
 
