@@ -327,12 +327,10 @@ enum shared_result redis_command(const struct sl_str *words, size_t count, struc
     }
     if (result == SHARED_TIMEOUT && context == conn.context)
         drop();
-    if (call->done) {
+    if (result == SHARED_HIT) {
         result = call->answered && !call->answer.text.failed ? SHARED_HIT : SHARED_UNREACHABLE;
-        if (result == SHARED_HIT) {
-            *answer = call->answer;
-            call->answer.text = (struct sl_buf){0};
-        }
+        *answer = call->answer;
+        call->answer.text = (struct sl_buf){0};
     }
     call_release(call);
     return result;
