@@ -1,4 +1,6 @@
 /* The layer behind the disk, against real servers: what one machine has computed, the next one need not. */
+#include <sys/prctl.h>
+
 #include "redis_server.h"
 
 #include "cache/redis_link.h"
@@ -559,6 +561,8 @@ static void babble(const char *path, const char *text)
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(listen(listener, 10), 0);
     server.pid = fork();
+    if (server.pid == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test crashes */
     for (int fd; server.pid == 0 && (fd = accept(listener, NULL, NULL)) >= 0; close(fd))
         if (read(fd, question, sizeof question) > 0 && write(fd, text, strlen(text)) > 0)
             continue;
