@@ -1,6 +1,5 @@
 #include "cache/redis_link.h"
 
-#include <hiredis/adapters/libuv.h>
 #include <hiredis/async.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -129,6 +128,100 @@ static void drop(void)
         redisAsyncFree(context);
 }
 
+/* hiredis ends the process over an answer that nobody has asked for. Bytes that come when nothing is asked are such an
+ * answer, or the end of the connection; and so is what is left in the buffer after the last answer. */
+static bool idle(const redisAsyncContext *context)
+{
+    return context->replies.head == NULL;
+}
+
+static void drop_surplus(const redisAsyncContext *context)
+{
+    if (context == conn.context && idle(context) && context->c.reader->pos < context->c.reader->len)
+        drop();
+}
+
+/* ---- hiredis on the loop; its own adapter has no place for the check above ---- */
+struct watch { /* malloc; lives until the loop has closed the handle */
+    uv_poll_t handle;
+    redisAsyncContext *context; /* NULL: gone */
+    int events;
+};
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+    struct watch *watch = handle->data;
+    (void)status; /* reading or writing meets the error too */
+    if (events == 0)
+        events = watch->events;
+    if (watch->context && (events & UV_READABLE)) {
+        if (idle(watch->context) && watch->context == conn.context)
+            drop();
+        else
+            redisAsyncHandleRead(watch->context);
+    }
+    if (watch->context && (events & UV_WRITABLE))
+        redisAsyncHandleWrite(watch->context);
+}
+
+static void set_events(struct watch *watch, int events)
+{
+    if (events == watch->events)
+        return;
+    watch->events = events;
+    if (events)
+        uv_poll_start(&watch->handle, events, on_poll);
+    else
+        uv_poll_stop(&watch->handle);
+}
+
+static void add_read(void *arg)
+{
+    set_events(arg, ((struct watch *)arg)->events | UV_READABLE);
+}
+static void del_read(void *arg)
+{
+    set_events(arg, ((struct watch *)arg)->events & ~UV_READABLE);
+}
+static void add_write(void *arg)
+{
+    set_events(arg, ((struct watch *)arg)->events | UV_WRITABLE);
+}
+static void del_write(void *arg)
+{
+    set_events(arg, ((struct watch *)arg)->events & ~UV_WRITABLE);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void cleanup(void *arg)
+{
+    struct watch *watch = arg;
+    watch->context = NULL;
+    uv_close((uv_handle_t *)&watch->handle, on_closed);
+}
+
+static bool attach(redisAsyncContext *context)
+{
+    struct watch *watch = calloc(1, sizeof *watch);
+    if (!watch || uv_poll_init(loop_get(), &watch->handle, context->c.fd) != 0) {
+        free(watch);
+        return false;
+    }
+    watch->handle.data = watch;
+    watch->context = context;
+    context->ev.data = watch;
+    context->ev.addRead = add_read;
+    context->ev.delRead = del_read;
+    context->ev.addWrite = add_write;
+    context->ev.delWrite = del_write;
+    context->ev.cleanup = cleanup;
+    return true;
+}
+
 static void on_connect(const redisAsyncContext *context, int status)
 {
     if (context != conn.context || status == REDIS_OK)
@@ -162,6 +255,7 @@ static void on_greeting(redisAsyncContext *context, void *arg, void *what)
         set_state(LINK_DOWN);
     } else if (what == ping) {
         set_state(LINK_READY);
+        drop_surplus(context);
     }
 }
 
@@ -199,7 +293,7 @@ static void connect_to(const char *address)
 {
     redisAsyncContext *context =
         address ? redisAsyncConnect(address, atoi(conn.options.port)) : redisAsyncConnectUnix(conn.options.socket);
-    if (!context || context->err || redisLibuvAttach(context, loop_get()) != REDIS_OK) {
+    if (!context || context->err || !attach(context)) {
         if (context)
             redisAsyncFree(context);
         set_state(LINK_DOWN);
@@ -269,7 +363,6 @@ static enum shared_result ready(uint64_t end_ms)
 /* ---- commands ---- */
 static void on_reply(redisAsyncContext *context, void *arg, void *data)
 {
-    (void)context;
     const redisReply *reply = arg;
     struct call *call = data;
     call->done = true;
@@ -287,6 +380,8 @@ static void on_reply(redisAsyncContext *context, void *arg, void *data)
     }
     fiber_wake_all(&call->waiters);
     call_release(call);
+    if (reply)
+        drop_surplus(context);
 }
 
 static struct call *send_call(const struct sl_str *words, size_t count)
@@ -327,12 +422,10 @@ enum shared_result redis_command(const struct sl_str *words, size_t count, struc
     }
     if (result == SHARED_TIMEOUT && context == conn.context)
         drop();
-    if (call->done) {
+    if (result == SHARED_HIT) {
         result = call->answered && !call->answer.text.failed ? SHARED_HIT : SHARED_UNREACHABLE;
-        if (result == SHARED_HIT) {
-            *answer = call->answer;
-            call->answer.text = (struct sl_buf){0};
-        }
+        *answer = call->answer;
+        call->answer.text = (struct sl_buf){0};
     }
     call_release(call);
     return result;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -58,6 +59,7 @@ static inline void redis_start(struct redis_server *server, int port, const char
         const char *arguments[] = {"redis-server", "--port", port_text, "--bind", "127.0.0.1", "--unixsocket",
                                    server->socket, "--save", "",        "--dir",  test_dir,    "--appendonly",
                                    "no",           option,   value,     NULL};
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test crashes */
         dup2(out[1], 1);
         close(out[0]);
         close(out[1]);

@@ -1,4 +1,6 @@
 /* The layer behind the disk, against real servers: what one machine has computed, the next one need not. */
+#include <sys/prctl.h>
+
 #include "redis_server.h"
 
 #include "cache/redis_link.h"
@@ -538,6 +540,52 @@ static void a_full_redis_is_left_as_it_is(void **state)
     run(full_body);
 }
 
+/* A server that accepts and says something else than Redis does. */
+static void babble_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan plan = {.runs = &runs, .write = "contents"};
+    assert_true(get(&derived, "a", &plan, "contents") < 1500);
+    assert_true(get(&derived, "b", &plan, "contents") < 1500);
+    assert_int_equal(runs, 2);
+    cache_drain();
+}
+
+static void babble(const char *path, const char *text)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char question[1000];
+    snprintf(address.sun_path, sizeof address.sun_path, "%.100s", path);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 10), 0);
+    server.pid = fork();
+    if (server.pid == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test crashes */
+    for (int fd; server.pid == 0 && (fd = accept(listener, NULL, NULL)) >= 0; close(fd))
+        if (read(fd, question, sizeof question) > 0 && write(fd, text, strlen(text)) > 0)
+            continue;
+    close(listener);
+}
+
+static void other_servers_are_no_redis(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",   "$-5\r\n",     "*1000000000000\r\n",
+                                        "+PONG\r\n$99999999999999999999\r\n", "-ERR no\r\n", "+PONG\r\n:12\r\n"};
+    char url[256];
+    snprintf(server.socket, sizeof server.socket, "%s/redis.sock", test_dir);
+    snprintf(url, sizeof url, "unix://%s", server.socket);
+    test_config.shared.redis_url = url;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        snprintf(first_dir, sizeof first_dir, "%s/first%zu", test_dir, i);
+        babble(server.socket, texts[i]);
+        run(babble_body);
+        redis_stop(&server);
+    }
+}
+
 /* ---- the queue ---- */
 static void queue_body(void *arg)
 {
@@ -710,6 +758,7 @@ int main(int argc, char **argv)
         TEST(redis_may_come_and_go),
         TEST(a_paused_redis_costs_its_limit_once),
         TEST(a_full_redis_is_left_as_it_is),
+        TEST(other_servers_are_no_redis),
         TEST(what_does_not_fit_the_queue_is_dropped),
         TEST(what_is_in_use_is_offered_again),
         cmocka_unit_test(redis_urls),
