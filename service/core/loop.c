@@ -69,6 +69,7 @@ void loop_init(unsigned pool_threads)
     snprintf(number, sizeof number, "%u", pool_threads_now);
     setenv("UV_THREADPOOL_SIZE", number, 1);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of its writer alone */
     stopping = false;
     if (uv_loop_init(&the_loop) != 0) {
         fputs("symloom: the event loop cannot be made\n", stderr);

@@ -331,6 +331,15 @@ static void log_errors(const struct search *search)
             }
 }
 
+/* A file that was missing and would have been chosen may have turned up since. */
+static void renew_better(const struct search *search, const struct probe *chosen)
+{
+    bool best = grade(chosen, search->purpose) == GRADE_BEST;
+    for (struct probe *probe = search->probes; probe < search->probes + search->count; probe++)
+        if (probe->code == SL_NOT_FOUND && (!best || probe < chosen))
+            cache_renew(&kind_object_meta, &probe->key, &probe->request);
+}
+
 /* Lists, fetches and chooses. NULL with `failure` set, or without when there is nothing at all. */
 static struct probe *find(struct search *search, const struct source *sources, size_t source_count)
 {
@@ -339,6 +348,8 @@ static struct probe *find(struct search *search, const struct source *sources, s
     struct probe *chosen = choose(search);
     if (!chosen || chosen->code != SL_OK)
         log_errors(search);
+    else
+        renew_better(search, chosen);
     return chosen;
 }
 

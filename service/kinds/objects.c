@@ -109,6 +109,14 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     return SL_OK;
 }
 
+/* The reference's own buckets are shared already. */
+static bool shareable(const void *context)
+{
+    const struct object_request *request = context;
+    const struct source *source = request->file->source;
+    return source->type != SOURCE_GCS || !sl_str_starts(source->id, SL_STR("sentry:"));
+}
+
 static const unsigned older[] = {1, 0};
 
 const struct cache_kind kind_objects = {
@@ -120,6 +128,7 @@ const struct cache_kind kind_objects = {
     .format1_up_to = 1,
     .compute = compute,
     .retain = object_request_retain,
+    .shareable = shareable,
     .load = source_load,
     .free_loaded = source_unload,
 };
