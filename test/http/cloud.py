@@ -176,14 +176,21 @@ def gate(server):
     return route
 
 
+SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+
+
 def s3rver_script(work):
     """Installed once for all tests of a run."""
     home = os.path.join(os.path.dirname(work), "npm")
     script = os.path.join(home, "node_modules", ".bin", "s3rver")
     if not os.path.exists(script):
         os.makedirs(home, exist_ok=True)
-        subprocess.run(["npm", "install", "--prefix", home, "--no-audit", "--no-fund", "--silent", "s3rver@3.7.1"], check=True,
-                       capture_output=True, timeout=240)
+        command = ["npm", "install", "--prefix", home, "--no-audit", "--no-fund", "--silent"]
+        if os.path.exists(SYSTEM_CERTIFICATES):  # which the registry's, or a proxy's, must be among
+            command += ["--cafile", SYSTEM_CERTIFICATES]
+        done = subprocess.run([*command, "s3rver@3.7.1"], capture_output=True, text=True, timeout=240)
+        if done.returncode != 0:
+            raise AssertionError(f"npm cannot install s3rver: {done.stderr[-1000:]}")
     return script
 
 

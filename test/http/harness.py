@@ -19,6 +19,12 @@ def wait_until(what, condition):
     return value
 
 
+def from_npm(test):
+    """Marks a test that installs a server from npm's registry: it runs only when that is asked for (run.py --npm)."""
+    test.from_npm = True
+    return test
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the HTTP tests: every function test_* of the files test_*.py beside this one.
 
-usage: run.py --symloom PATH [PATTERN ...]
+usage: run.py --symloom PATH [--npm] [PATTERN ...]
 
-A test gets a temporary directory and the shared objects. The last line is "N passed, N failed".
+With --npm the tests that install a server from npm's registry, and only those. A test gets a temporary directory and the shared objects. The last line is "N passed, N failed".
 """
 import argparse, fnmatch, glob, importlib, os, shutil, sys, tempfile, time, traceback
 
@@ -11,19 +11,20 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness
 
 
-def collect(patterns):
+def collect(patterns, npm):
     for path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "test_*.py"))):
         name = os.path.basename(path)[:-3]
         module = importlib.import_module(name)
         for key, test in list(vars(module).items()):
             title = f"{name[5:]}/{key[5:]}"
-            if key.startswith("test_") and (not patterns or any(fnmatch.fnmatch(title, p) for p in patterns)):
+            if key.startswith("test_") and getattr(test, "from_npm", False) == npm and (not patterns or any(fnmatch.fnmatch(title, p) for p in patterns)):
                 yield title, test
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--symloom", required=True)
+    parser.add_argument("--npm", action="store_true")
     parser.add_argument("patterns", nargs="*")
     args = parser.parse_args()
     harness.SYMLOOM = os.path.abspath(args.symloom)
@@ -31,7 +32,7 @@ def main():
     passed = failed = 0
     try:
         objects = harness.Objects(work)
-        for title, test in collect(args.patterns):
+        for title, test in collect(args.patterns, args.npm):
             start = time.monotonic()
             try:
                 test(tempfile.mkdtemp(dir=work), objects)

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import cloud, harness
 from faults import Redis, World, check_directory, metric
-from harness import Service, equal, serving, wait_until
+from harness import Service, equal, from_npm, serving, wait_until
 
 
 def put(service, backend, cache):
@@ -124,6 +124,7 @@ class Bucket:
         return self.stack.__exit__(*args)
 
 
+@from_npm
 def test_s3(work, objects):
     with Bucket(work) as bucket:
         compare_machines(work, objects, bucket.config, "s3")
@@ -136,6 +137,7 @@ def test_s3(work, objects):
                 equal(size < len(objects.full) / 2, True, "compressed size")
 
 
+@from_npm
 def test_s3_first_write_wins(work, objects):
     """Two machines that have computed the same: one writes. And a bucket that knows no conditions is looked at first."""
     with Bucket(work) as bucket, World(objects, 2) as world:
@@ -150,6 +152,7 @@ def test_s3_first_write_wins(work, objects):
             wait_until("uploads", lambda: len(bucket.stored) == 6)
 
 
+@from_npm
 def test_s3_without_rights(work, objects):
     """A bucket that refuses everything costs nothing but the asking."""
     with Bucket(work) as bucket, World(objects, 4) as world:
@@ -159,6 +162,7 @@ def test_s3_without_rights(work, objects):
             wait_until("errors", lambda: "cannot write to the bucket" in s.logged() or "cannot read" in s.logged())
 
 
+@from_npm
 def test_s3_that_is_silent(work, objects):
     """Half a second once, and then it is left alone until it answers again."""
     with Bucket(work) as bucket, World(objects, 8) as world, Service(work, {"shared_cache": bucket.config}) as s:
@@ -177,6 +181,7 @@ def test_s3_that_is_silent(work, objects):
         wait_until("uploads", lambda: len(bucket.stored) == 3)
 
 
+@from_npm
 def test_gcs(work, objects):
     """Google as far as a cache needs it: tokens for assertions whose signature is right, conditional uploads."""
     from test_stores import Google
@@ -219,6 +224,7 @@ def test_gcs(work, objects):
         compare_machines(work, objects, {"gcs": {"bucket": "cache", "service_account_path": account}}, "gcs")
 
 
+@from_npm
 def test_redis_before_a_bucket(work, objects):
     with Redis(work) as redis, Bucket(work) as bucket, World(objects, 3) as world:
         config = {"shared_cache": {"redis": {"url": redis.url}, **bucket.config}}

@@ -3,7 +3,7 @@ import base64, json, os, re, subprocess, tempfile, threading, time
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 from cloud import Cloud, Web, environment, openssl, s3
-from harness import Service, Upstream, equal, frames, request, wait_until
+from harness import Service, Upstream, equal, frames, from_npm, request, wait_until
 
 PLACEHOLDER = "No object files listed on this source"
 
@@ -25,6 +25,7 @@ def s3_source(region, **keys):
 
 
 # ---- S3 ----
+@from_npm
 def test_s3(work, objects):
     key = f"{objects.build_id}/executable"
     strange = "a b+~/\u00e9"
@@ -121,6 +122,7 @@ def ambient(work, objects, provider, route, **variables):
             return keys.seen
 
 
+@from_npm
 def test_s3_container_credentials(work, objects):
     def route(h):
         equal(h.headers.get("Authorization"), "secret token")
@@ -134,6 +136,7 @@ def test_s3_container_credentials(work, objects):
     equal([(m, p) for m, _, p in seen], [("GET", "/role?x=1")])
 
 
+@from_npm
 def test_s3_instance_credentials(work, objects):
     def route(h):
         if h.command == "PUT":

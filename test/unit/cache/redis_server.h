@@ -53,12 +53,12 @@ static inline void redis_start(struct redis_server *server, int port, const char
         snprintf(server->url, sizeof server->url, "redis://127.0.0.1:%d", port);
     else
         snprintf(server->url, sizeof server->url, "unix://%s", server->socket);
+    const char *const arguments[] = {"redis-server", "--port", port_text, "--bind", "127.0.0.1", "--unixsocket",
+                                     server->socket, "--save", "",        "--dir",  test_dir,    "--appendonly",
+                                     "no",           option,   value,     NULL};
     assert_int_equal(pipe(out), 0);
     server->pid = fork();
     if (server->pid == 0) {
-        const char *arguments[] = {"redis-server", "--port", port_text, "--bind", "127.0.0.1", "--unixsocket",
-                                   server->socket, "--save", "",        "--dir",  test_dir,    "--appendonly",
-                                   "no",           option,   value,     NULL};
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when the test crashes */
         dup2(out[1], 1);
         close(out[0]);

@@ -269,7 +269,7 @@ static void over_tcp_with_a_password(void **state)
     char url[100];
     redis_start(&server, port, "--requirepass", "sesame");
     server.greeting = "AUTH sesame\r\nSELECT 3\r\n";
-    snprintf(url, sizeof url, "redis://:wrong@localhost:%d/3", port);
+    snprintf(url, sizeof url, "redis://:wrong@127.0.0.1:%d/3", port);
     test_config.shared.redis_url = url;
     test_config.shared.redis_password = (struct sl_secret){SL_STR("sesame")}; /* the key wins over the URL */
     run(redis_body);
