@@ -1,6 +1,5 @@
 #include "symbfile/pclntab.h"
 
-
 enum version { GO_116, GO_118, GO_120 };
 
 struct table {
