@@ -151,6 +151,7 @@ def test_s3_instance_credentials(work, objects):
            ("GET", "/latest/meta-data/iam/security-credentials/role%2F1")])
 
 
+@from_npm
 def test_s3_web_identity(work, objects):
     forms = []
 
