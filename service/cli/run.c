@@ -4,6 +4,8 @@
 #include "cli/server.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -241,11 +243,36 @@ static void serve(void *arg)
     unwatch(&run->reopen);
 }
 
+static void no_work(uv_work_t *work)
+{
+    (void)work;
+}
+
+static void no_end(uv_work_t *work, int status)
+{
+    (void)work, (void)status;
+}
+
+/* Starts the other threads with the signals blocked that the loop's thread waits for: they interrupt that one alone. */
+static void start_threads(void)
+{
+    static const int waited_for[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    static uv_work_t first; /* libuv makes its pool with the first piece of work */
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof waited_for / sizeof *waited_for; i++)
+        sigaddset(&blocked, waited_for[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    log_start();
+    uv_queue_work(loop_get(), &first, no_work, no_end);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static int start(struct config *config)
 {
     struct run run = {.config = config};
     loop_init(0);
-    log_start();
+    start_threads();
     set_limits();
     pool_set_limit(config->pool_max_queued);
     fiber_set_limit(config->max_fibers);
