@@ -84,10 +84,13 @@ static bool parse_host(struct sl_str text, struct redis_options *o)
         host = until(text, ':', true, &port);
         port = port.data ? port : SL_STR("6379");
     }
-    for (size_t i = 0; i < port.size; i++)
+    uint32_t number = 0;
+    for (size_t i = 0; i < port.size && number <= UINT16_MAX; i++) {
         if (port.data[i] < '0' || port.data[i] > '9')
             return false;
-    return host.size && port.size && copy_part(host, o->host, sizeof o->host) &&
+        number = number * 10 + (uint32_t)(port.data[i] - '0');
+    }
+    return host.size && number && number <= UINT16_MAX && copy_part(host, o->host, sizeof o->host) &&
            copy_part(port, o->port, sizeof o->port);
 }
 
@@ -291,8 +294,8 @@ static void resolve(void *arg)
 
 static void connect_to(const char *address)
 {
-    redisAsyncContext *context =
-        address ? redisAsyncConnect(address, atoi(conn.options.port)) : redisAsyncConnectUnix(conn.options.socket);
+    redisAsyncContext *context = address ? redisAsyncConnect(address, (int)strtoul(conn.options.port, NULL, 10))
+                                         : redisAsyncConnectUnix(conn.options.socket);
     if (!context || context->err || !attach(context)) {
         if (context)
             redisAsyncFree(context);

@@ -75,8 +75,7 @@ static void same_symcache_from_any_number_of_threads(void **state)
     struct sl_location chain[4];
     assert_int_equal(sl_map_file("/proc/self/exe", &mapping, NULL), SL_OK);
     assert_int_equal(sl_object_open(mapping.bytes, NULL, &object, NULL), SL_OK);
-    if (!sl_object_section(object, "debug_info", &info, NULL))
-        skip();
+    assert_true(sl_object_section(object, "debug_info", &info, NULL)); /* of this program */
     convert(object, NULL, &one);
     for (unsigned workers = 2; workers <= THREADS; workers++) {
         struct sl_parallel parallel = {.workers = workers, .run = run};
