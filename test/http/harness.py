@@ -7,6 +7,8 @@ import contextlib, http.client, json, os, re, shutil, signal, socket, subprocess
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SYMLOOM = None  # path of the binary, set by run.py
+os.environ.setdefault("TSAN_OPTIONS",
+                      "suppressions=" + os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tsan.supp"))
 DEADLINE = 60   # seconds after which something that should have happened is a failure
 
 
@@ -94,8 +96,9 @@ class Service:
             self.process.wait()
             raise AssertionError("the service does not end")
         text = self.logged()
-        if "AddressSanitizer" in text or "runtime error:" in text or "ThreadSanitizer" in text:
-            raise AssertionError("a sanitizer found something:\n" + text[-6000:])
+        found = re.search("AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:", text)
+        if found:
+            raise AssertionError("a sanitizer found something:\n" + text[max(0, found.start() - 500):][:12000])
         return status
 
     def __enter__(self):
