@@ -45,8 +45,15 @@ bool sl_str_ends(struct sl_str text, struct sl_str suffix);
 /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool sl_str_is_utf8(struct sl_str text);
 
-/* Bytes of the UTF-8 sequence that begins at `s`; 0 when there is none. `left` is at least 1. */
-size_t sl_utf8_length(const uint8_t *s, size_t left);
+/* Length of the well-formed sequence that begins at `s`, of which `left` bytes are there; 0 when it is none. Then
+ * `*bad` (may be NULL) is the number of bytes that one replacement character stands for, at least 1. */
+size_t sl_utf8_sequence(const char *s, size_t left, size_t *bad);
+
+/* Appends at most four bytes to `out`; no surrogates. */
+size_t sl_utf8_encode(uint32_t code, char *out);
+
+/* The code point that begins at `*at`, moving `*at` behind it; U+FFFD for what is not UTF-8. `*at` is before the end. */
+uint32_t sl_utf8_next(struct sl_str text, size_t *at);
 
 /* The part [offset, offset + size) of `bytes`; empty (data NULL) with `*ok` false when it is not inside. `ok` may be
  * NULL. */

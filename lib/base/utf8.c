@@ -1,16 +1,59 @@
 #include "base/bytes.h"
 
-size_t sl_utf8_length(const uint8_t *s, size_t left)
+size_t sl_utf8_sequence(const char *text, size_t left, size_t *bad)
 {
+    const uint8_t *s = (const uint8_t *)text;
     size_t size = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
-    if (size > left)
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
-    bool outside = (s[0] == 0xED && s[1] >= 0xA0) || (s[0] == 0xF4 && s[1] >= 0x90);
-    return overlong || outside ? 0 : size;
+    size_t good = 1;
+    /* The second byte's range tells overlong forms, surrogates and what is beyond U+10FFFF. */
+    uint8_t low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80;
+    uint8_t high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
+    while (good < size && good < left && s[good] >= low && s[good] <= high) {
+        good++;
+        low = 0x80;
+        high = 0xBF;
+    }
+    if (bad)
+        *bad = good;
+    return good == size ? size : 0;
+}
+
+size_t sl_utf8_encode(uint32_t code, char *out)
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    if (code < 0x800) {
+        out[0] = (char)(0xC0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3F));
+        return 2;
+    }
+    if (code < 0x10000) {
+        out[0] = (char)(0xE0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (code & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | code >> 18);
+    out[1] = (char)(0x80 | (code >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (code >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (code & 0x3F));
+    return 4;
+}
+
+uint32_t sl_utf8_next(struct sl_str text, size_t *at)
+{
+    size_t bad, size = sl_utf8_sequence(text.data + *at, text.size - *at, &bad);
+    const uint8_t *s = (const uint8_t *)text.data + *at;
+    *at += size ? size : bad;
+    switch (size) {
+    case 1: return s[0];
+    case 2: return (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu);
+    case 3: return (s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu);
+    case 4: return (s[0] & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu);
+    default: return 0xFFFD;
+    }
 }
 
 bool sl_str_is_utf8(struct sl_str text)
@@ -20,7 +63,7 @@ bool sl_str_is_utf8(struct sl_str text)
         uint64_t word;
         while (end - at >= 8 && (memcpy(&word, at, 8), !(word & UINT64_C(0x8080808080808080))))
             at += 8;
-        size_t size = at < end ? sl_utf8_length(at, (size_t)(end - at)) : 1;
+        size_t size = at < end ? sl_utf8_sequence((const char *)at, (size_t)(end - at), NULL) : 1;
         if (!size)
             return false;
         at += at < end ? size : 0;

@@ -22,7 +22,7 @@ void breakpad_render_text(struct sl_buf *out, struct sl_str text)
         sl_buf_add(out, text.data + i, plain - i);
         if ((i = plain) == text.size)
             return;
-        size_t size = sl_utf8_length((const uint8_t *)text.data + i, text.size - i);
+        size_t size = sl_utf8_sequence(text.data + i, text.size - i, NULL);
         if (size > 1)
             sl_buf_add(out, text.data + i, size);
         else

@@ -97,7 +97,7 @@ static void shift_functions(const struct sl_function *functions, size_t count, u
     }
 }
 
-static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
+static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, struct slot *slot)
 {
     struct sl_function *functions =
         sl_arena_alloc(&slot->memory->arena, w->function_count * sizeof *functions + 1, _Alignof(struct sl_function));
@@ -115,6 +115,7 @@ static bool copy_batch(struct dwarf_worker *w, struct slot *slot)
         .file_count = w->lines.file_count,
         .functions = functions,
         .function_count = w->function_count,
+        .producer = unit->producer,
     };
     return true;
 }
@@ -174,7 +175,7 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
     w->pinned = walked->abbrevs;
     slot->failed = !dwarf_read_functions(reader, w, walked, &slot->memory->arena);
     w->pinned = NULL;
-    slot->skip = !copy_batch(w, slot);
+    slot->skip = !copy_batch(w, walked, slot);
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
     if (!slot->skip && bias)
         shift_functions(slot->functions, slot->batch.function_count, bias);

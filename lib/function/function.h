@@ -63,8 +63,8 @@ struct sl_function_batch {
     const struct sl_file *files;
     const struct sl_function *functions; /* outermost ones, in file order */
     size_t file_count, function_count;
-    const char *producer; /* of the unit, may be NULL */
-    void *prepared;       /* what the sink's `prepare` made of it */
+    struct sl_str producer; /* the compiler, as the unit names it; may be empty */
+    void *prepared;         /* what the sink's `prepare` made of it */
 };
 
 struct sl_function_sink {

@@ -185,18 +185,6 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     return SL_OK;
 }
 
-static bool breakpad_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
-{
-    (void)object, (void)name, (void)bytes, (void)address;
-    return false;
-}
-
-static bool breakpad_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
-{
-    (void)object, (void)index, (void)info;
-    return false;
-}
-
 /* `PUBLIC [m] address parameter-size [name]`. */
 static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
 {
@@ -246,8 +234,6 @@ static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *
 const struct object_format sl_object_breakpad = {
     .format = SL_FORMAT_BREAKPAD,
     .open = breakpad_open,
-    .section = breakpad_section,
-    .section_info = breakpad_section_info,
     .symbols = breakpad_symbols,
     .read_functions = breakpad_read_functions,
 };

@@ -27,37 +27,7 @@ static enum sl_code open_bundle(struct sl_object *object, struct sl_error *error
     return SL_OK;
 }
 
-static bool no_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
-{
-    (void)object, (void)name, (void)bytes, (void)address;
-    return false;
-}
-
-static bool no_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
-{
-    (void)object, (void)index, (void)info;
-    return false;
-}
-
-static enum sl_code no_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
-                               size_t *count, struct sl_error *error)
-{
-    (void)object, (void)arena, (void)symbols, (void)count, (void)error;
-    return SL_OK;
-}
-
-static enum sl_code no_functions(struct sl_object *object, const struct sl_parallel *parallel,
-                                 struct sl_function_sink *sink, struct sl_error *error)
-{
-    (void)object, (void)parallel, (void)sink;
-    return sl_fail(error, SL_NOT_FOUND, "source bundles describe no code");
-}
-
 const struct object_format sl_object_bundle = {
     .format = SL_FORMAT_SOURCEBUNDLE,
     .open = open_bundle,
-    .section = no_section,
-    .section_info = no_section_info,
-    .symbols = no_symbols,
-    .read_functions = no_functions,
 };

@@ -4,11 +4,12 @@
 
 #include "object/object.h"
 
+/* Only `open` is needed: a format without the others has no sections, no symbols. */
 struct object_format {
     enum sl_format format;
     /* Fills object->info and object->impl (in object->arena); `object` is otherwise ready. */
     enum sl_code (*open)(struct sl_object *object, struct sl_error *error);
-    void (*close)(struct sl_object *object); /* may be NULL */
+    void (*close)(struct sl_object *object);
     bool (*section)(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
     bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,

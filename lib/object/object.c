@@ -105,12 +105,12 @@ struct sl_bytes sl_object_file(const struct sl_object *object)
 bool sl_object_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
 {
     *bytes = (struct sl_bytes){NULL, 0};
-    return object->format->section(object, name, bytes, address);
+    return object->format->section && object->format->section(object, name, bytes, address);
 }
 
 bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
 {
-    return object->format->section_info(object, index, info);
+    return object->format->section_info && object->format->section_info(object, index, info);
 }
 
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
@@ -118,7 +118,7 @@ enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena,
 {
     *symbols = NULL;
     *count = 0;
-    return object->format->symbols(object, arena, symbols, count, error);
+    return object->format->symbols ? object->format->symbols(object, arena, symbols, count, error) : SL_OK;
 }
 
 bool sl_object_reads_own_functions(const struct sl_object *object)

@@ -47,18 +47,6 @@ static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
     return SL_OK;
 }
 
-static bool no_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
-{
-    (void)object, (void)name, (void)bytes, (void)address;
-    return false;
-}
-
-static bool no_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)
-{
-    (void)object, (void)index, (void)info;
-    return false;
-}
-
 static bool add_symbol(void *arg, uint64_t address, struct sl_str name)
 {
     struct symbol_list *list = arg;
@@ -95,8 +83,6 @@ static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl
 const struct object_format sl_object_pdb = {
     .format = SL_FORMAT_PDB,
     .open = pdb_open,
-    .section = no_section,
-    .section_info = no_section_info,
     .symbols = pdb_symbols,
     .read_functions = pdb_read_functions,
 };

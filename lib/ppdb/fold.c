@@ -75,49 +75,20 @@ static uint32_t lower(uint32_t c)
     return (uint32_t)((int32_t)c + ranges[low].delta);
 }
 
-/* RFC 3629; 0 bytes when it is no UTF-8. */
-static unsigned decode(const uint8_t *at, size_t left, uint32_t *c)
-{
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint8_t first = at[0];
-    unsigned size = first < 0x80 ? 1 : first < 0xC0 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF8 ? 4 : 0;
-    if (size == 0 || size > left)
-        return 0;
-    *c = size == 1 ? first : first & (0x7Fu >> size);
-    for (unsigned i = 1; i < size; i++) {
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-        *c = *c << 6 | (at[i] & 0x3F);
-    }
-    return *c < smallest[size] || *c > 0x10FFFF || (*c >= 0xD800 && *c < 0xE000) ? 0 : size;
-}
-
 uint32_t links_next_lower(struct sl_str text, size_t *at)
 {
-    const uint8_t *data = (const uint8_t *)text.data + *at;
-    uint32_t c;
-    unsigned size = decode(data, text.size - *at, &c);
-    *at += size ? size : 1;
-    return size ? lower(c) : NO_UTF8 + *data;
+    uint8_t first = (uint8_t)text.data[*at];
+    if (sl_utf8_sequence(text.data + *at, text.size - *at, NULL))
+        return lower(sl_utf8_next(text, at));
+    ++*at;
+    return NO_UTF8 + first;
 }
 
 void links_add_code_point(struct sl_buf *out, uint32_t c)
 {
-    if (c >= NO_UTF8) {
+    char text[4];
+    if (c >= NO_UTF8)
         sl_buf_u8(out, (uint8_t)(c - NO_UTF8));
-    } else if (c < 0x80) {
-        sl_buf_u8(out, (uint8_t)c);
-    } else if (c < 0x800) {
-        sl_buf_u8(out, (uint8_t)(0xC0 | c >> 6));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c & 0x3F)));
-    } else if (c < 0x10000) {
-        sl_buf_u8(out, (uint8_t)(0xE0 | c >> 12));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 0x3F)));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c & 0x3F)));
-    } else {
-        sl_buf_u8(out, (uint8_t)(0xF0 | c >> 18));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c >> 12 & 0x3F)));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 0x3F)));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c & 0x3F)));
-    }
+    else
+        sl_buf_add(out, text, sl_utf8_encode(c, text));
 }

@@ -2,7 +2,7 @@
 
 #include "base/map.h"
 #include "ppdb/links.h"
-#include "source/json.h"
+#include "base/json.h"
 #include "source/zip.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "source/json.h"
+#include "base/json.h"
 
 #include <stdlib.h>
 

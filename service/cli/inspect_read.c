@@ -74,8 +74,8 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         c->paths[i].data = ok ? sl_arena_strndup(&arena, path.data ? (char *)path.data : "", path.size) : NULL;
         c->paths[i].size = c->paths[i].data ? path.size : 0;
     }
-    if (ok && batch->producer)
-        ok = remember(c->f, &c->f->producers, sl_str(batch->producer), 1);
+    if (ok && batch->producer.size)
+        ok = remember(c->f, &c->f->producers, batch->producer, 1);
     for (size_t i = 0; ok && i < batch->function_count; i++)
         count_function(c, batch, &batch->functions[i], 0);
     sl_buf_free(&path);

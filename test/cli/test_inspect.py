@@ -10,7 +10,7 @@ def test_what_a_file_is(work, files):
              "  Usable       yes\n")
     assert "Counts" not in text
     verified = ok("inspect", "--verify", "-v", t)
-    contains(verified, "  Counts       ", " functions, ", "  File ID ")
+    contains(verified, "  Counts       ", " functions, ", "  File ID ", "  Producers    GNU C", " units)\n")
 
 
 def test_every_format(work, files):

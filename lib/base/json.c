@@ -1,6 +1,4 @@
-#include "source/json.h"
-
-#include "source/text.h"
+#include "base/json.h"
 
 bool sl_json_fail(struct sl_json *j, const char *problem)
 {

@@ -1,7 +1,7 @@
 /* The reader of JSON in files. */
 #include "../check.h"
 
-#include "source/json.h"
+#include "base/json.h"
 
 static struct sl_arena arena;
 
