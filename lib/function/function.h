@@ -37,7 +37,12 @@ bool sl_language_parse(struct sl_str name, enum sl_language *language);
  * sl_path_clean(join(join(comp_dir, directory), name)) of function/path.h. */
 struct sl_file {
     struct sl_str comp_dir, directory, name;
-    struct sl_str srcsrv_path, srcsrv_revision;
+};
+
+/* Where the text of a source file is kept, as debug information says. Any part may be empty. */
+struct sl_file_origin {
+    struct sl_str path, revision; /* in a version control system */
+    struct sl_str url;            /* of http or https; a claim, not a fact */
 };
 
 #define SL_NO_FILE UINT32_MAX

@@ -17,6 +17,8 @@ struct object_format {
     /* Formats that describe code in a way of their own; NULL: it is DWARF in sections. As sl_object_read_functions. */
     enum sl_code (*read_functions)(struct sl_object *object, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
+    bool (*file_origin)(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
+                        struct sl_file_origin *origin);
 };
 
 struct sl_object {

@@ -131,3 +131,9 @@ enum sl_code sl_object_read_own_functions(struct sl_object *object, const struct
 {
     return object->format->read_functions(object, parallel, sink, error);
 }
+
+bool sl_object_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
+                           struct sl_file_origin *origin)
+{
+    return object->format->file_origin && object->format->file_origin(object, path, arena, origin);
+}

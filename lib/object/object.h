@@ -128,6 +128,7 @@ struct sl_object_limits {
 
 struct sl_object;
 struct sl_function_sink; /* function/function.h */
+struct sl_file_origin;   /* function/function.h */
 
 /* What the first bytes say (at least 16 are needed). */
 enum sl_format sl_format_detect(struct sl_bytes bytes);
@@ -182,3 +183,8 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
 bool sl_object_reads_own_functions(const struct sl_object *object);
 enum sl_code sl_object_read_own_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                           struct sl_function_sink *sink, struct sl_error *error);
+
+/* Where the source file of a path (joined and cleaned, as function/path.h does) is kept; texts are in the file or in `arena`.
+ * False when the object says nothing of it, as all but PDBs do. One thread at a time. */
+bool sl_object_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
+                           struct sl_file_origin *origin);

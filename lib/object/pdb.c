@@ -80,9 +80,16 @@ static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl
     return sl_pdb_read_functions(object->impl, parallel, sink, error);
 }
 
+static bool pdb_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
+                            struct sl_file_origin *origin)
+{
+    return sl_pdb_file_origin(object->impl, path, arena, origin);
+}
+
 const struct object_format sl_object_pdb = {
     .format = SL_FORMAT_PDB,
     .open = pdb_open,
     .symbols = pdb_symbols,
     .read_functions = pdb_read_functions,
+    .file_origin = pdb_file_origin,
 };

@@ -58,8 +58,6 @@ static void read_files(struct line_table *t, struct sl_bytes data)
         t->offsets[t->file_count].offset = at;
         struct sl_file *file = &t->files[t->file_count++];
         *file = (struct sl_file){.name = pdb_name(t->pdb, name, &budget)};
-        if (t->pdb->srcsrv)
-            srcsrv_find(t->pdb->srcsrv, file->name, file);
     }
 }
 

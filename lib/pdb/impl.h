@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "pdb/pdb.h"
+#include "ppdb/links.h"
 
 /* ---- msf.c: the container ---- */
 
@@ -75,7 +76,7 @@ struct pdb_module {
     uint32_t symbol_size, c11_size, c13_size;
 };
 
-struct srcsrv_table; /* srcsrv.c */
+struct srcsrv; /* srcsrv.c */
 
 struct sl_pdb {
     struct msf msf;
@@ -90,7 +91,10 @@ struct sl_pdb {
     size_t module_count;
     struct type_table types, ids;
     bool types_tried;
-    struct srcsrv_table *srcsrv; /* NULL: none, or of a system whose entries are not kept */
+    struct sl_bytes info;  /* the info stream, for the named streams */
+    struct srcsrv *srcsrv; /* NULL = none */
+    bool links_tried;
+    struct sl_ppdb_links links; /* Source Link */
 };
 
 enum { NOT_MAPPED = 0xFFFFFFFF };
@@ -261,8 +265,14 @@ bool module_read(struct module_reader *reader, const struct pdb_module *module, 
 
 /* ---- srcsrv.c ---- */
 
-/* Reads the text of a srcsrv stream. `*table` is NULL unless its entries are kept. */
-void srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl_str *vcs, struct srcsrv_table **table);
+/* Reads the text of a srcsrv stream, up to the source files. NULL when it is none. */
+struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl_str *vcs);
 
-/* Depot path and revision of a build path, if there are any. */
-void srcsrv_find(const struct srcsrv_table *table, struct sl_str path, struct sl_file *file);
+/* What the stream says of a build path; texts are in the stream or in `arena`. False (and `*origin` as it was) when it says
+ * nothing. One thread at a time. */
+bool srcsrv_origin(struct srcsrv *srcsrv, struct sl_str path, struct sl_arena *arena, struct sl_file_origin *origin);
+
+/* ---- origin.c ---- */
+
+/* The named stream with just this name. */
+bool pdb_named(struct sl_bytes info, const char *name, uint32_t *stream);

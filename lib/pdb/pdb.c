@@ -15,28 +15,6 @@ static enum sl_code invalid(struct sl_error *error, const char *what)
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
 
-/* The named stream map: a block of texts, then a hash table written as counts, two bit vectors and pairs. */
-static bool find_named(struct sl_bytes info, const char *name, uint32_t *stream)
-{
-    struct sl_reader r = sl_reader(info, false);
-    sl_reader_skip(&r, 28);
-    struct sl_bytes texts = sl_read_bytes(&r, sl_read_u32(&r));
-    uint32_t count = sl_read_u32(&r);
-    sl_read_u32(&r);
-    for (int i = 0; i < 2; i++)
-        sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
-    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 8; i++) {
-        uint32_t offset = sl_read_u32(&r), index = sl_read_u32(&r);
-        size_t size = strlen(name) + 1;
-        struct sl_bytes text = sl_bytes_slice(texts, offset, size, NULL);
-        if (text.size && memcmp(text.data, name, size) == 0) {
-            *stream = index;
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool read_info(struct sl_bytes info, struct sl_pdb_info *out)
 {
     struct sl_reader r = sl_reader(info, false);
@@ -150,7 +128,7 @@ static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *
     struct msf_stream stream;
     struct sl_bytes bytes;
     if (msf_stream(&pdb->msf, index, &stream) && msf_all(&stream, pdb->arena, &bytes))
-        srcsrv_open((struct sl_str){(const char *)bytes.data, bytes.size}, pdb->arena, &info->srcsrv_vcs, &pdb->srcsrv);
+        pdb->srcsrv = srcsrv_open((struct sl_str){(const char *)bytes.data, bytes.size}, pdb->arena, &info->srcsrv_vcs);
 }
 
 /* A stream belongs to one module: a second claim to it is taken as none. */
@@ -212,9 +190,10 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     info->machine = dbi.machine;
     pdb->symbol_stream = dbi.symbol_stream;
     read_debug_streams(pdb, &stream, &dbi, &info->image_size);
-    if (find_named(bytes, "/names", &index))
+    pdb->info = bytes;
+    if (pdb_named(bytes, "/names", &index))
         read_names(pdb, index);
-    if (find_named(bytes, "srcsrv", &index))
+    if (pdb_named(bytes, "srcsrv", &index))
         read_srcsrv(pdb, index, info);
     if (!read_modules(pdb, list))
         return sl_fail(error, SL_INTERNAL, "out of memory");

@@ -6,33 +6,39 @@
  *     SRCSRV: source files ---    c:\build\a.c*SERVER*depot/a.c*12345
  *     SRCSRV: end ------
  *
- * Commands and links are not made out of it: only depot path and revision of the systems whose fields are known. */
-#include "pdb/impl.h"
+ * The head is read when the file is opened, the list of files when the first one is asked for. Commands are never made
+ * out of it, let alone run. */
+#include "pdb/srcsrv.h"
 
 #include "function/path.h"
 
 #include <stdlib.h>
 
-enum { MAX_FIELDS = 10 };
+enum part { PART_NONE, PART_INI, PART_VARIABLES, PART_FILES, PART_END };
 
-struct entry {
-    struct sl_str key; /* build path, lower-cased */
-    struct sl_str path, revision;
+struct variable {
+    struct sl_str name, value;
     size_t order;
 };
 
-struct srcsrv_table {
-    struct entry *entries; /* sorted by key; of equal ones the last counts */
-    size_t count;
+struct entry {
+    struct sl_str key; /* build path, lower-cased */
+    struct sl_str line;
+    size_t order;
 };
 
-enum part { PART_NONE, PART_INI, PART_VARIABLES, PART_FILES, PART_END };
+enum vcs { VCS_OTHER, VCS_PERFORCE, VCS_FOUNDATION };
 
-struct parser {
+struct srcsrv {
     struct sl_arena *arena;
-    struct sl_str text; /* what is left of it */
-    struct sl_str vcs;
-    bool has_version, has_target;
+    enum vcs vcs;
+    struct variable *variables; /* sorted by name without case; of equal ones the last counts */
+    size_t variable_count;
+    struct sl_str files; /* text of that section */
+    bool indexed;
+    struct entry *entries; /* sorted by key; of equal ones the last counts */
+    size_t entry_count;
+    uint64_t work_left; /* steps that evaluating may still take: hostile templates grow with every level */
 };
 
 static bool next_line(struct sl_str *text, struct sl_str *line)
@@ -45,6 +51,14 @@ static bool next_line(struct sl_str *text, struct sl_str *line)
     size += newline != NULL;
     *text = (struct sl_str){text->data + size, text->size - size};
     return true;
+}
+
+static size_t count_lines(struct sl_str text)
+{
+    size_t lines = 1;
+    for (size_t i = 0; i < text.size; i++)
+        lines += text.data[i] == '\n';
+    return lines;
 }
 
 static enum part part_of(struct sl_str line)
@@ -67,36 +81,123 @@ static bool assignment(struct sl_str line, struct sl_str *name, struct sl_str *v
     return true;
 }
 
+/* ---- variables ---- */
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static int compare_nocase(struct sl_str a, struct sl_str b)
+{
+    for (size_t i = 0; i < a.size && i < b.size; i++)
+        if (lower(a.data[i]) != lower(b.data[i]))
+            return (uint8_t)lower(a.data[i]) < (uint8_t)lower(b.data[i]) ? -1 : 1;
+    return (a.size > b.size) - (a.size < b.size);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    const struct variable *a = left, *b = right;
+    int order = compare_nocase(a->name, b->name);
+    return order ? order : (a->order > b->order) - (a->order < b->order);
+}
+
+bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *value)
+{
+    size_t low = 0, high = s->variable_count;
+    while (low < high) { /* the first one beyond */
+        size_t middle = low + (high - low) / 2;
+        if (compare_nocase(s->variables[middle].name, name) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low || compare_nocase(s->variables[low - 1].name, name) != 0)
+        return false;
+    *value = s->variables[low - 1].value;
+    return true;
+}
+
+/* ---- opening ---- */
+
+struct head {
+    struct sl_str text; /* what is left of it */
+    struct sl_str vcs;
+    bool has_version;
+};
+
 /* Everything before the source files. False when it is not such a stream. */
-static bool read_head(struct parser *p)
+static bool read_head(struct srcsrv *s, struct head *h)
 {
     struct sl_str line, name, value;
-    enum part part = PART_NONE;
-    if (!next_line(&p->text, &line) || part_of(line) != PART_INI)
+    if (!next_line(&h->text, &line) || part_of(line) != PART_INI)
         return false;
-    for (part = PART_INI; part < PART_FILES && next_line(&p->text, &line);) {
+    enum part part = PART_INI;
+    while (part < PART_FILES && next_line(&h->text, &line)) {
         enum part begun = part_of(line);
         if (begun != PART_NONE) {
             if (begun != part + 1)
                 return false;
             part = begun;
-        } else if (assignment(line, &name, &value)) {
-            if (part == PART_INI && sl_str_equal_nocase(name, SL_STR("VERSION")))
-                p->has_version = value.size == 1 && value.data[0] >= '1' && value.data[0] <= '3';
-            if (part == PART_INI && sl_str_equal_nocase(name, SL_STR("VERCTRL")))
-                p->vcs = value;
-            if (part == PART_VARIABLES && sl_str_equal_nocase(name, SL_STR("SRCSRVTRG")))
-                p->has_target = true;
+        } else if (!assignment(line, &name, &value)) {
+            continue;
+        } else if (part == PART_VARIABLES) {
+            s->variables[s->variable_count] = (struct variable){name, value, s->variable_count};
+            s->variable_count++;
+        } else if (sl_str_equal_nocase(name, SL_STR("VERSION"))) {
+            h->has_version = value.size == 1 && value.data[0] >= '1' && value.data[0] <= '3';
+        } else if (sl_str_equal_nocase(name, SL_STR("VERCTRL"))) {
+            h->vcs = value;
         }
     }
-    return part == PART_FILES && p->has_version && p->has_target;
+    return part == PART_FILES && h->has_version;
 }
 
-static size_t split(struct sl_str line, struct sl_str fields[MAX_FIELDS])
+/* The number of lines before the source files: no more variables than that. */
+static size_t head_lines(struct sl_str text)
+{
+    struct sl_str line;
+    size_t lines = 0;
+    while (next_line(&text, &line) && part_of(line) != PART_FILES)
+        lines++;
+    return lines;
+}
+
+struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl_str *vcs)
+{
+    struct head head = {.text = text};
+    struct sl_str target;
+    *vcs = (struct sl_str){NULL, 0};
+    if (!sl_str_is_utf8(text) || !sl_str_starts(text, SL_STR("SRCSRV: ini --")))
+        return NULL;
+    struct srcsrv *s = SL_ARENA_NEW(arena, struct srcsrv);
+    if (!s)
+        return NULL;
+    s->arena = arena;
+    s->variables = SL_ARENA_ARRAY(arena, struct variable, head_lines(text) + 1);
+    if (!s->variables || !read_head(s, &head))
+        return NULL;
+    qsort(s->variables, s->variable_count, sizeof *s->variables, by_name);
+    if (!srcsrv_variable(s, SL_STR("SRCSRVTRG"), &target))
+        return NULL;
+    *vcs = head.vcs;
+    if (sl_str_equal_nocase(head.vcs, SL_STR("perforce")))
+        s->vcs = VCS_PERFORCE;
+    else if (sl_str_equal_nocase(head.vcs, SL_STR("Team Foundation Server")))
+        s->vcs = VCS_FOUNDATION;
+    s->files = head.text;
+    s->work_left = UINT64_C(16) * text.size + (1 << 20);
+    return s;
+}
+
+/* ---- source files ---- */
+
+static size_t split(struct sl_str line, struct sl_str fields[SRCSRV_MAX_FIELDS])
 {
     size_t count = 0;
-    while (count < MAX_FIELDS) {
-        const char *star = line.size && count + 1 < MAX_FIELDS ? memchr(line.data, '*', line.size) : NULL;
+    while (count < SRCSRV_MAX_FIELDS) {
+        const char *star = line.size && count + 1 < SRCSRV_MAX_FIELDS ? memchr(line.data, '*', line.size) : NULL;
         size_t size = star ? (size_t)(star - line.data) : line.size;
         fields[count++] = (struct sl_str){line.data, size};
         if (!star)
@@ -106,54 +207,6 @@ static size_t split(struct sl_str line, struct sl_str fields[MAX_FIELDS])
     return count;
 }
 
-/* "//depot/a.c#3": indexers differ in whether the revision is part of the path. */
-static void split_revision(struct entry *e)
-{
-    for (size_t i = e->path.size; i-- > 0 && e->path.data[i] != '/';) {
-        if (e->path.data[i] != '#' && e->path.data[i] != '@')
-            continue;
-        if (i + 1 < e->path.size)
-            e->revision = (struct sl_str){e->path.data + i + 1, e->path.size - i - 1};
-        e->path.size = i;
-        return;
-    }
-}
-
-/* Perforce: server, path, change list - or path, change list. */
-static bool perforce_entry(const struct sl_str *fields, size_t count, struct entry *e)
-{
-    for (size_t i = 1; i < 3 && i < count; i++) {
-        if (!fields[i].size || !memchr(fields[i].data, '/', fields[i].size))
-            continue;
-        e->path = fields[i];
-        while (sl_str_starts(e->path, SL_STR("//")))
-            e->path = (struct sl_str){e->path.data + 2, e->path.size - 2};
-        e->revision = i + 1 < count ? fields[i + 1] : (struct sl_str){NULL, 0};
-        split_revision(e);
-        return e->path.size > 0;
-    }
-    return false;
-}
-
-/* Team Foundation: name of the server's variable, path, change set. */
-static bool foundation_entry(const struct sl_str *fields, size_t count, struct entry *e)
-{
-    if (count < 4 || !fields[2].size)
-        return false;
-    e->path = fields[2];
-    e->revision = fields[3];
-    return true;
-}
-
-static struct sl_str lower(struct sl_arena *arena, struct sl_str text)
-{
-    char *copy = sl_arena_strndup(arena, text.data, text.size);
-    for (size_t i = 0; copy && i < text.size; i++)
-        if (copy[i] >= 'A' && copy[i] <= 'Z')
-            copy[i] = (char)(copy[i] + ('a' - 'A'));
-    return (struct sl_str){copy, copy ? text.size : 0};
-}
-
 static int by_key(const void *left, const void *right)
 {
     const struct entry *a = left, *b = right;
@@ -161,61 +214,110 @@ static int by_key(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-static struct srcsrv_table *read_files(struct parser *p, bool perforce)
+static void read_files(struct srcsrv *s)
 {
-    struct sl_str line, fields[MAX_FIELDS];
-    size_t lines = 1;
-    for (size_t i = 0; i < p->text.size; i++)
-        lines += p->text.data[i] == '\n';
-    struct srcsrv_table *table = SL_ARENA_NEW(p->arena, struct srcsrv_table);
-    struct entry *entries = SL_ARENA_ARRAY(p->arena, struct entry, lines);
-    if (!table || !entries)
-        return NULL;
-    table->entries = entries;
-    while (next_line(&p->text, &line) && part_of(line) == PART_NONE) {
-        struct entry e = {.order = table->count};
-        size_t count = split(line, fields);
-        if (perforce ? !perforce_entry(fields, count, &e) : !foundation_entry(fields, count, &e))
-            continue;
-        e.key = lower(p->arena, fields[0]);
-        if (e.key.size)
-            entries[table->count++] = e;
+    struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;
+    s->indexed = true;
+    s->entries = SL_ARENA_ARRAY(s->arena, struct entry, count_lines(text));
+    while (s->entries && next_line(&text, &line) && part_of(line) == PART_NONE) {
+        split(line, fields);
+        char *key = sl_arena_strndup(s->arena, fields[0].data, fields[0].size);
+        for (size_t i = 0; key && i < fields[0].size; i++)
+            key[i] = lower(key[i]);
+        if (key && fields[0].size)
+            s->entries[s->entry_count++] = (struct entry){{key, fields[0].size}, line, s->entry_count};
     }
-    qsort(entries, table->count, sizeof *entries, by_key);
-    return table;
+    if (s->entry_count)
+        qsort(s->entries, s->entry_count, sizeof *s->entries, by_key);
 }
 
-void srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl_str *vcs, struct srcsrv_table **table)
-{
-    struct parser p = {.arena = arena, .text = text};
-    *table = NULL;
-    *vcs = (struct sl_str){NULL, 0};
-    if (!read_head(&p) || !p.vcs.size)
-        return;
-    *vcs = p.vcs;
-    bool perforce = sl_str_equal_nocase(p.vcs, SL_STR("perforce"));
-    if (perforce || sl_str_equal_nocase(p.vcs, SL_STR("Team Foundation Server")))
-        *table = read_files(&p, perforce);
-}
-
-void srcsrv_find(const struct srcsrv_table *table, struct sl_str path, struct sl_file *file)
+static const struct entry *find(const struct srcsrv *s, struct sl_str path)
 {
     struct sl_buf clean = {0};
-    size_t low = 0, high = table->count;
+    size_t low = 0, high = s->entry_count;
     sl_path_clean(&clean, path);
     for (size_t i = 0; i < clean.size; i++)
-        if (clean.data[i] >= 'A' && clean.data[i] <= 'Z')
-            clean.data[i] += 'a' - 'A';
+        clean.data[i] = (uint8_t)lower((char)clean.data[i]);
+    struct sl_str key = sl_buf_view(&clean);
     while (low < high) { /* the first entry beyond */
         size_t middle = low + (high - low) / 2;
-        if (sl_str_compare(table->entries[middle].key, sl_buf_view(&clean)) <= 0)
+        if (sl_str_compare(s->entries[middle].key, key) <= 0)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low && sl_str_equal(table->entries[low - 1].key, sl_buf_view(&clean))) {
-        file->srcsrv_path = table->entries[low - 1].path;
-        file->srcsrv_revision = table->entries[low - 1].revision;
-    }
+    bool found = low && sl_str_equal(s->entries[low - 1].key, key);
     sl_buf_free(&clean);
+    return found ? &s->entries[low - 1] : NULL;
+}
+
+/* ---- what an entry says ---- */
+
+/* "//depot/a.c#3": indexers differ in whether the revision is part of the path. */
+static void split_revision(struct sl_file_origin *origin)
+{
+    struct sl_str *path = &origin->path;
+    for (size_t i = path->size; i-- > 0 && path->data[i] != '/';) {
+        if (path->data[i] != '#' && path->data[i] != '@')
+            continue;
+        if (i + 1 < path->size)
+            origin->revision = (struct sl_str){path->data + i + 1, path->size - i - 1};
+        path->size = i;
+        return;
+    }
+}
+
+/* Perforce: server, path, change list - or path, change list. */
+static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
+{
+    for (size_t i = 1; i < 3 && i < f->count; i++) {
+        if (!f->items[i].size || !memchr(f->items[i].data, '/', f->items[i].size))
+            continue;
+        origin->path = f->items[i];
+        while (sl_str_starts(origin->path, SL_STR("//")))
+            origin->path = (struct sl_str){origin->path.data + 2, origin->path.size - 2};
+        origin->revision = i + 1 < f->count ? f->items[i + 1] : (struct sl_str){NULL, 0};
+        split_revision(origin);
+        if (!origin->path.size)
+            origin->revision = (struct sl_str){NULL, 0};
+        return;
+    }
+}
+
+/* Team Foundation: name of the server's variable, path, change set. */
+static void foundation_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
+{
+    if (f->count < 4 || !f->items[2].size)
+        return;
+    origin->path = f->items[2];
+    origin->revision = f->items[3];
+}
+
+static bool is_download(struct sl_str target)
+{
+    return sl_str_starts(target, SL_STR("https://")) || sl_str_starts(target, SL_STR("http://"));
+}
+
+bool srcsrv_origin(struct srcsrv *s, struct sl_str path, struct sl_arena *arena, struct sl_file_origin *origin)
+{
+    struct srcsrv_fields fields;
+    struct sl_str command;
+    struct sl_buf target = {0};
+    if (!s->indexed)
+        read_files(s);
+    const struct entry *entry = find(s, path);
+    if (!entry)
+        return false;
+    fields.count = split(entry->line, fields.items);
+    bool good = srcsrv_evaluate(s, &fields, SL_STR(""), &s->work_left, &target);
+    if (good && s->vcs == VCS_PERFORCE)
+        perforce_origin(&fields, origin);
+    if (good && s->vcs == VCS_FOUNDATION)
+        foundation_origin(&fields, origin);
+    if (good && !srcsrv_variable(s, SL_STR("SRCSRVCMD"), &command) && is_download(sl_buf_view(&target))) {
+        char *copy = sl_arena_strndup(arena, (const char *)target.data, target.size);
+        origin->url = (struct sl_str){copy, copy ? target.size : 0};
+    }
+    sl_buf_free(&target);
+    return origin->path.size || origin->url.size;
 }

@@ -58,6 +58,10 @@ struct text {
     uint64_t hash;
 };
 
+struct origin_row { /* texts + 1; 0 = none */
+    uint32_t path, revision, url;
+};
+
 struct table { /* hash -> index + 1, open addressing; the hash in the slot saves looking at the item */
     struct table_slot {
         uint32_t hash, index;
@@ -111,6 +115,11 @@ static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
     h = (h ^ (h >> 29) ^ b) * 0x9E3779B97F4A7C15u;
     return h ^ (h >> 32);
 }
+
+/* ---- writer.c ---- */
+
+/* Number of the text, which is kept; 0 and `failed` when out of memory. */
+uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text);
 
 /* ---- collect.c ---- */
 

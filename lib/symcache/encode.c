@@ -46,6 +46,52 @@ static void collect_used(struct encoder *e)
     }
 }
 
+/* ---- where files are kept ---- */
+
+static uint32_t text_of(struct encoder *e, struct sl_str text)
+{
+    return text.size ? symcache_intern(e->w, text) + 1 : 0;
+}
+
+/* Only the files that something refers to are asked for: they are few of those that debug information names. */
+static bool collect_origins(struct encoder *e)
+{
+    struct sl_symcache_writer *w = e->w;
+    struct sl_arena arena = {0};
+    bool any = false;
+    if (!w->options.origins || !e->files.count)
+        return true;
+    e->origins = calloc(e->files.count, sizeof *e->origins);
+    for (uint32_t i = 0; e->origins && i < e->files.count; i++) {
+        struct sl_file_origin origin;
+        struct sl_str path = w->texts[w->files[e->files.order[i]]].str;
+        if (!sl_object_file_origin(w->options.origins, path, &arena, &origin))
+            continue;
+        e->origins[i] =
+            (struct origin_row){text_of(e, origin.path), text_of(e, origin.revision), text_of(e, origin.url)};
+        any = true;
+    }
+    sl_arena_free(&arena);
+    bool ok = e->origins && !w->failed;
+    if (any) {
+        e->flags |= FLAG_ORIGINS;
+    } else {
+        free(e->origins);
+        e->origins = NULL;
+    }
+    return ok;
+}
+
+static void use_origin_texts(const struct encoder *e, uint8_t *used)
+{
+    for (uint32_t i = 0; e->origins && i < e->files.count; i++) {
+        const uint32_t texts[] = {e->origins[i].path, e->origins[i].revision, e->origins[i].url};
+        for (size_t t = 0; t < 3; t++)
+            if (texts[t])
+                used[texts[t] - 1] = 1;
+    }
+}
+
 static bool sort_texts(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
@@ -57,6 +103,8 @@ static bool sort_texts(struct encoder *e)
         used[w->functions[e->functions.order[i]].name] = 1;
     for (uint32_t i = 0; ok && i < e->files.count; i++)
         used[w->files[e->files.order[i]]] = 1;
+    if (ok)
+        use_origin_texts(e, used);
     if (ok) {
         e->text_count = symcache_sort_texts(w->parallel, w->texts, w->text_count, used, e->text_order, e->text_rank);
         ok = e->text_count != SIZE_MAX;
@@ -109,6 +157,22 @@ static void fill_files(const void *arg, uint32_t from, uint32_t count, uint64_t 
     const struct encoder *e = arg;
     for (uint32_t i = 0; i < count; i++)
         values[0][i] = e->text_rank[e->w->files[e->files.order[from + i]]];
+}
+
+static uint64_t rank_plus_one(const struct encoder *e, uint32_t text_plus_one)
+{
+    return text_plus_one ? (uint64_t)e->text_rank[text_plus_one - 1] + 1 : 0;
+}
+
+static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
+{
+    const struct encoder *e = arg;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct origin_row *row = &e->origins[from + i];
+        values[0][i] = rank_plus_one(e, row->path);
+        values[1][i] = rank_plus_one(e, row->revision);
+        values[2][i] = rank_plus_one(e, row->url);
+    }
 }
 
 static bool write_columns(struct encoder *e, uint32_t id, struct column_source source)
@@ -197,9 +261,10 @@ static bool write_file(struct encoder *e)
     struct column_source contexts = {.fill = fill_contexts, .rows = e->contexts.count, .columns = 5};
     struct column_source functions = {.fill = fill_functions, .rows = e->functions.count, .columns = 3};
     struct column_source files = {.fill = fill_files, .rows = e->files.count, .columns = 1};
-    enum { SECTIONS = 9 };
+    struct column_source origins = {.fill = fill_origins, .rows = e->files.count, .columns = 3};
+    enum { SECTIONS = 8 };
     bool module = e->w->options.module_file.size > 0;
-    size_t head = HEADER_SIZE + (SECTIONS - !module) * SECTION_ENTRY;
+    size_t head = HEADER_SIZE + (SECTIONS + module + (e->origins != NULL)) * SECTION_ENTRY;
     sl_buf_align(e->out, 8);
     e->start = e->out->size;
     sl_buf_fill(e->out, 0, head);
@@ -211,6 +276,7 @@ static bool write_file(struct encoder *e)
         sl_buf_str(e->out, e->w->options.module_file);
         end(e);
     }
+    ok = ok && (!e->origins || write_columns(e, SECTION_ORIGINS, origins));
     sl_buf_align(e->out, 8);
     if (!ok || e->out->failed)
         return false;
@@ -229,13 +295,14 @@ enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, s
         e.flags |= FLAG_PARTIAL;
     if (ok)
         collect_used(&e);
-    ok = ok && sort_texts(&e) && write_file(&e);
+    ok = ok && collect_origins(&e) && sort_texts(&e) && write_file(&e);
     free(e.contexts.id);
     free(e.contexts.order);
     free(e.functions.id);
     free(e.functions.order);
     free(e.files.id);
     free(e.files.order);
+    free(e.origins);
     free(e.text_order);
     free(e.text_rank);
     return ok ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory while writing the symcache");

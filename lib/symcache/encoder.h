@@ -14,6 +14,7 @@ struct encoder {
     const struct op *ops;
     size_t op_count;
     struct renumbering contexts, functions, files;
+    struct origin_row *origins; /* by new id of a file; NULL: nothing is known of any */
     uint32_t *text_order, *text_rank;
     size_t text_count;
     struct sl_buf *out;

@@ -26,6 +26,7 @@
  * STRINGS    groups of 16, sorted, each group: the first whole, the others as uleb shared prefix, uleb rest, bytes
  * GROUPS     u32 a group, and one more: where in STRINGS it begins
  * MODULE     the module's file name, optional
+ * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 of where each file is kept (0 = not known)
  *
  * A section with columns begins with eight bytes: the width in bits of each column; the columns follow, 8-aligned. */
 #pragma once
@@ -43,6 +44,7 @@ enum {
     MAX_SECTIONS = 16,
     FLAG_WIDE = 1,
     FLAG_PARTIAL = 2,
+    FLAG_ORIGINS = 4,
 };
 
 enum section_id {
@@ -55,6 +57,7 @@ enum section_id {
     SECTION_STRINGS,
     SECTION_GROUPS,
     SECTION_MODULE,
+    SECTION_ORIGINS,
 };
 
 enum column {
@@ -67,6 +70,9 @@ enum column {
     COLUMN_FUNCTION_ENTRY,
     COLUMN_FUNCTION_LANGUAGE,
     COLUMN_FILE_PATH,
+    COLUMN_ORIGIN_PATH,
+    COLUMN_ORIGIN_REVISION,
+    COLUMN_ORIGIN_URL,
     COLUMN_COUNT
 };
 

@@ -71,7 +71,8 @@ static bool open_sections(struct sl_symcache *c, uint32_t count)
            c->sections[SECTION_OFFSETS].size / 4 == blocks + 1 && c->sections[SECTION_GROUPS].size / 4 == groups + 1 &&
            open_columns(c, SECTION_CONTEXTS, COLUMN_CONTEXT_FUNCTION, 5, c->context_count) &&
            open_columns(c, SECTION_FUNCTIONS, COLUMN_FUNCTION_NAME, 3, c->function_count) &&
-           open_columns(c, SECTION_FILES, COLUMN_FILE_PATH, 1, c->file_count);
+           open_columns(c, SECTION_FILES, COLUMN_FILE_PATH, 1, c->file_count) &&
+           (!(c->flags & FLAG_ORIGINS) || open_columns(c, SECTION_ORIGINS, COLUMN_ORIGIN_PATH, 3, c->file_count));
 }
 
 enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, struct sl_error *error)
@@ -296,6 +297,23 @@ void sl_symcache_file(const struct sl_symcache *c, uint32_t file, struct sl_buf 
 {
     if (file < c->file_count)
         sl_symcache_string(c, (uint32_t)column(c, COLUMN_FILE_PATH, file), out);
+}
+
+static uint32_t optional(uint64_t number)
+{
+    return number && number < SL_SYMCACHE_NONE ? (uint32_t)(number - 1) : SL_SYMCACHE_NONE;
+}
+
+bool sl_symcache_origin(const struct sl_symcache *c, uint32_t file, struct sl_symcache_origin *origin)
+{
+    if (!(c->flags & FLAG_ORIGINS) || file >= c->file_count)
+        return false;
+    *origin = (struct sl_symcache_origin){
+        .path = optional(column(c, COLUMN_ORIGIN_PATH, file)),
+        .revision = optional(column(c, COLUMN_ORIGIN_REVISION, file)),
+        .url = optional(column(c, COLUMN_ORIGIN_URL, file)),
+    };
+    return origin->path != SL_SYMCACHE_NONE || origin->url != SL_SYMCACHE_NONE;
 }
 
 struct sl_str sl_symcache_module_file(const struct sl_symcache *c)

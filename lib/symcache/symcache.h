@@ -26,6 +26,8 @@ struct sl_symcache_options {
     bool (*map_line)(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
                      uint32_t *new_line);
     void *map_arg;
+    /* Optional: an object that says where its files are kept (sl_object_file_origin). */
+    struct sl_object *origins;
 };
 
 /* NULL when out of memory. */
@@ -102,6 +104,13 @@ bool sl_symcache_function(const struct sl_symcache *cache, uint32_t id, struct s
 /* Appends the text to `out`; nothing when the id is bad. A file's text is its full, cleaned path. */
 void sl_symcache_string(const struct sl_symcache *cache, uint32_t string_id, struct sl_buf *out);
 void sl_symcache_file(const struct sl_symcache *cache, uint32_t file_id, struct sl_buf *out);
+
+/* Where the file is kept, as ids for sl_symcache_string; SL_SYMCACHE_NONE = none. False when nothing is known. */
+struct sl_symcache_origin {
+    uint32_t path, revision; /* in a version control system */
+    uint32_t url;
+};
+bool sl_symcache_origin(const struct sl_symcache *cache, uint32_t file_id, struct sl_symcache_origin *origin);
 
 /* The module's file name of the writer's options; empty when none. */
 struct sl_str sl_symcache_module_file(const struct sl_symcache *cache);

@@ -116,6 +116,11 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
     return take_slot(&w->text_table, slot, hash, ++w->text_count);
 }
 
+uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text)
+{
+    return intern_text(w, text, sl_hash(text.data, text.size));
+}
+
 struct function_query {
     const struct sl_symcache_writer *w;
     struct function_row row;
@@ -338,7 +343,9 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error)
 {
-    struct sl_symcache_writer *w = sl_symcache_writer_new(options, parallel);
+    struct sl_symcache_options all = *options;
+    all.origins = object;
+    struct sl_symcache_writer *w = sl_symcache_writer_new(&all, parallel);
     struct sl_arena arena = {0};
     struct sl_symbol *symbols;
     size_t count;

@@ -21,6 +21,20 @@ static void put_function(struct sl_buf *out, const struct sl_function_batch *bat
     sl_buf_cstr(out, f->inlinee_count ? " }" : "");
 }
 
+static void put_origin(struct dump *dump, struct sl_str path)
+{
+    struct sl_arena arena = {0};
+    struct sl_file_origin origin;
+    if (sl_object_file_origin(dump->object, path, &arena, &origin)) {
+        sl_buf_printf(&dump->source_server, SL_STR_FMT " " SL_STR_FMT, SL_STR_ARG(origin.path),
+                      SL_STR_ARG(origin.revision));
+        if (origin.url.size)
+            sl_buf_printf(&dump->source_server, "<" SL_STR_FMT ">", SL_STR_ARG(origin.url));
+        sl_buf_u8(&dump->source_server, '\n');
+    }
+    sl_arena_free(&arena);
+}
+
 static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error)
 {
@@ -31,9 +45,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         sl_buf_cstr(&dump->out, "\n");
     }
     for (size_t i = 0; i < batch->file_count; i++)
-        if (batch->files[i].srcsrv_path.size)
-            sl_buf_printf(&dump->source_server, SL_STR_FMT " " SL_STR_FMT "\n", SL_STR_ARG(batch->files[i].srcsrv_path),
-                          SL_STR_ARG(batch->files[i].srcsrv_revision));
+        put_origin(dump, batch->files[i].name);
     dump->functions += batch->function_count;
     return SL_OK;
 }
@@ -55,6 +67,7 @@ enum sl_code dump_file(struct dump *dump, struct sl_bytes file, struct sl_error 
     enum sl_code code = sl_object_open(file, NULL, &object, error);
     if (code != SL_OK)
         return code;
+    dump->object = object;
     code = sl_object_read_functions(object, NULL, NULL, &dump->sink, error);
     sl_object_close(object);
     return code;

@@ -9,7 +9,8 @@ struct dump {
     struct sl_function_sink sink;
     struct sl_buf out;
     size_t functions;
-    struct sl_buf source_server; /* "path revision" per line */
+    struct sl_object *object;
+    struct sl_buf source_server; /* "path revision" per line, and <URL> behind it if there is one */
 };
 
 void dump_init(struct dump *dump);

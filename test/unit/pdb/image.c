@@ -176,8 +176,8 @@ static void write_types(struct sl_buf *out, const struct sl_buf *records, uint32
 static void write_info(struct image *image)
 {
     struct sl_buf *out = &image->streams[IMAGE_INFO];
-    static const char names[] = "/names\0srcsrv";
-    uint32_t count = image->has_srcsrv ? 2 : 1;
+    static const char names[] = "/names\0srcsrv\0sourcelink$1";
+    uint32_t count = image->has_links ? 3 : image->has_srcsrv ? 2 : 1;
     sl_buf_clear(out);
     sl_buf_u32(out, 20000404);
     sl_buf_u32(out, 0);
@@ -189,12 +189,14 @@ static void write_info(struct image *image)
     sl_buf_u32(out, count);
     sl_buf_u32(out, 8);
     sl_buf_u32(out, 1);
-    sl_buf_u32(out, count == 2 ? 3 : 1);
+    sl_buf_u32(out, (1u << count) - 1);
     sl_buf_u32(out, 0);
     sl_buf_u32(out, 0);
     sl_buf_u32(out, IMAGE_NAMES);
     sl_buf_u32(out, 7);
     sl_buf_u32(out, IMAGE_SRCSRV);
+    sl_buf_u32(out, 14);
+    sl_buf_u32(out, IMAGE_LINKS);
 }
 
 static void write_names(struct image *image)

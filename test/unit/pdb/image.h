@@ -21,6 +21,7 @@ enum {
     IMAGE_OMAP_TO,
     IMAGE_OMAP_FROM,
     IMAGE_SRCSRV,
+    IMAGE_LINKS,
     IMAGE_STREAMS,
 };
 
@@ -34,7 +35,7 @@ struct image {
     struct sl_buf types, ids;
     uint32_t type_count, id_count;
     struct image_module modules[2];
-    bool has_omap, has_srcsrv;
+    bool has_omap, has_srcsrv, has_links /* and a source server */;
     unsigned page_size; /* 0 = 512 */
     bool scattered;
 };

@@ -1,0 +1,134 @@
+/* Where source files are kept: the source server's entry, then the rules of Source Link, which linkers put into streams
+ * "sourcelink", "sourcelink$1", "sourcelink$2" ... */
+#include "pdb/impl.h"
+
+/* ---- named streams ---- */
+
+enum { MAX_NAME = 64 }; /* longer ones are none of those that are looked for */
+
+struct names {
+    struct sl_bytes texts;
+    struct sl_reader pairs;
+    uint32_t left;
+};
+
+/* The named stream map: a block of texts, then a hash table written as counts, two bit vectors and pairs. */
+static struct names open_names(struct sl_bytes info)
+{
+    struct names names;
+    struct sl_reader r = sl_reader(info, false);
+    sl_reader_skip(&r, 28);
+    names.texts = sl_read_bytes(&r, sl_read_u32(&r));
+    names.left = sl_read_u32(&r);
+    sl_read_u32(&r);
+    for (int i = 0; i < 2; i++)
+        sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
+    names.pairs = r;
+    return names;
+}
+
+static bool next_name(struct names *names, struct sl_str *name, uint32_t *stream)
+{
+    if (!names->left || sl_reader_left(&names->pairs) < 8)
+        return false;
+    names->left--;
+    uint32_t offset = sl_read_u32(&names->pairs);
+    *stream = sl_read_u32(&names->pairs);
+    uint64_t left = offset < names->texts.size ? names->texts.size - offset : 0;
+    *name = sl_cstr_at(sl_bytes_slice(names->texts, offset, left < MAX_NAME ? left : MAX_NAME, NULL), 0);
+    return true;
+}
+
+bool pdb_named(struct sl_bytes info, const char *wanted, uint32_t *stream)
+{
+    struct names names = open_names(info);
+    struct sl_str name;
+    while (next_name(&names, &name, stream))
+        if (sl_str_equal(name, sl_str(wanted)))
+            return true;
+    return false;
+}
+
+/* ---- Source Link ---- */
+
+struct rules {
+    struct sl_arena arena;
+    struct sl_ppdb_link *items;
+    size_t count;
+};
+
+static void add_rules(struct rules *rules, const struct sl_ppdb_link *more, size_t count)
+{
+    if (!count || count > SL_PPDB_MAX_LINKS || rules->count > SL_PPDB_MAX_LINKS - count)
+        return;
+    struct sl_ppdb_link *all = SL_ARENA_ARRAY(&rules->arena, struct sl_ppdb_link, rules->count + count);
+    if (!all)
+        return;
+    if (rules->count)
+        memcpy(all, rules->items, rules->count * sizeof *all);
+    memcpy(all + rules->count, more, count * sizeof *all);
+    rules->items = all;
+    rules->count += count;
+}
+
+/* Hostile maps name one stream a million times. */
+enum { MAX_LINK_STREAMS = 64 };
+
+static void read_rules(const struct sl_pdb *pdb, struct rules *rules)
+{
+    struct names names = open_names(pdb->info);
+    struct sl_str name;
+    uint32_t index;
+    for (unsigned streams = 0; streams < MAX_LINK_STREAMS && next_name(&names, &name, &index);) {
+        struct msf_stream stream;
+        struct sl_bytes json;
+        struct sl_ppdb_link *more;
+        size_t count;
+        if (!sl_str_equal(name, SL_STR("sourcelink")) && !sl_str_starts(name, SL_STR("sourcelink$")))
+            continue;
+        streams++;
+        if (msf_stream(&pdb->msf, index, &stream) && msf_all(&stream, &rules->arena, &json) &&
+            sl_ppdb_links_parse((struct sl_str){(const char *)json.data, json.size}, &rules->arena, &more, &count,
+                                NULL) == SL_OK)
+            add_rules(rules, more, count);
+    }
+}
+
+static void open_links(struct sl_pdb *pdb)
+{
+    struct rules rules = {0};
+    struct sl_buf stored = {0};
+    pdb->links_tried = true;
+    read_rules(pdb, &rules);
+    uint8_t *copy = NULL;
+    if (sl_ppdb_links_build(rules.items, rules.count, &stored, NULL) == SL_OK && stored.size)
+        copy = sl_arena_alloc(pdb->arena, stored.size, 1);
+    if (copy) {
+        memcpy(copy, stored.data, stored.size);
+        sl_ppdb_links_open((struct sl_bytes){copy, stored.size}, &pdb->links);
+    }
+    sl_buf_free(&stored);
+    sl_arena_free(&rules.arena);
+}
+
+static void link_of(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_str *url)
+{
+    struct sl_buf text = {0};
+    if (!pdb->links_tried)
+        open_links(pdb);
+    if (sl_ppdb_links_resolve(&pdb->links, path, &text) && !text.failed) {
+        char *copy = sl_arena_strndup(arena, (const char *)text.data, text.size);
+        *url = (struct sl_str){copy, copy ? text.size : 0};
+    }
+    sl_buf_free(&text);
+}
+
+bool sl_pdb_file_origin(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_file_origin *origin)
+{
+    *origin = (struct sl_file_origin){{NULL, 0}};
+    if (pdb->srcsrv)
+        srcsrv_origin(pdb->srcsrv, path, arena, origin);
+    if (!origin->url.size)
+        link_of(pdb, path, arena, &origin->url);
+    return origin->path.size || origin->url.size;
+}
