@@ -477,6 +477,60 @@ static void source_server(void **state)
     }
 }
 
+/* The text of an id of a symcache; "" for none. */
+static void append_text(const struct sl_symcache *cache, uint32_t id, struct sl_buf *out)
+{
+    if (id != SL_SYMCACHE_NONE)
+        sl_symcache_string(cache, id, out);
+    sl_buf_u8(out, '|');
+}
+
+static void symcaches_keep_where_files_are(void **state)
+{
+    (void)state;
+    static const uint32_t lines[][2] = {{0, 10}};
+    struct image image = {.has_links = true};
+    struct sl_buf file = {0}, out = {0}, text = {0};
+    struct sl_object *object;
+    struct sl_symcache cache;
+    struct sl_location chain[4];
+    struct sl_symcache_origin origin;
+    struct sl_symcache_options options = {.arch = SL_ARCH_X86_64, .is_windows = true};
+    static const char *const paths[] = {"C:\\src\\a.c", "C:\\src\\b.c", "D:\\c.c"};
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t id = image_file(&image, 0, paths[i]);
+        image_procedure(&image, 0, "f", i * 0x20, 0x20, 0);
+        image_end(&image, 0, S_END);
+        image_lines(&image, 0, i * 0x20, 0x20, id, lines, 1);
+    }
+    sl_buf_cstr(&image.streams[IMAGE_SRCSRV],
+                "SRCSRV: ini --\nVERSION=1\nVERCTRL=Perforce\nSRCSRV: variables --\nSRCSRVTRG=x\n"
+                "SRCSRV: source files --\nC:\\src\\a.c*P4*//depot/a.c*7\nSRCSRV: end --\n");
+    sl_buf_cstr(&image.streams[IMAGE_LINKS], "{\"documents\":{\"C:\\\\src\\\\*\":\"https://host/*\",}}");
+    image_write(&image, &file);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    assert_int_equal(sl_symcache_convert(object, NULL, &options, NULL, &out, NULL), SL_OK);
+    assert_int_equal(sl_symcache_open(sl_buf_bytes(&out), &cache, NULL), SL_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(sl_symcache_lookup(&cache, 0x1000 + i * 0x20, chain, 4), 1);
+        if (!sl_symcache_origin(&cache, chain[0].file, &origin)) {
+            sl_buf_cstr(&text, "none");
+            continue;
+        }
+        append_text(&cache, origin.path, &text);
+        append_text(&cache, origin.revision, &text);
+        append_text(&cache, origin.url, &text);
+    }
+    sl_buf_u8(&text, 0);
+    assert_string_equal((char *)text.data, "depot/a.c|7|https://host/a.c|||https://host/b.c|none");
+    assert_false(sl_symcache_origin(&cache, 99, &origin));
+    sl_object_close(object);
+    sl_buf_free(&file);
+    sl_buf_free(&out);
+    sl_buf_free(&text);
+    image_free(&image);
+}
+
 static void modules_that_cannot_be_read(void **state)
 {
     (void)state;
@@ -523,6 +577,7 @@ static void fill(struct image *image)
     sl_buf_cstr(&image->streams[IMAGE_SRCSRV],
                 "SRCSRV: ini --\nVERSION=1\nVERCTRL=Perforce\nSRCSRV: variables --\nSRCSRVTRG=x\n"
                 "SRCSRV: source files --\nC:\\src\\a.c*P4*//depot/old/a.c*1\nSRCSRV: end --\n");
+    sl_buf_cstr(&image->streams[IMAGE_LINKS], "{\"documents\":{\"C:\\\\*\":\"https://host/*\"}}");
     put_pair(&image->streams[IMAGE_OMAP_FROM], 0x1000, 0x3000);
     sl_buf_u32(&image->streams[IMAGE_OMAP_TO], 0);
 }
@@ -549,7 +604,7 @@ static void damaged_files(void **state)
     (void)state;
     uint32_t seed = 1;
     for (unsigned kind = 0; kind < 4; kind++) {
-        struct image image = {.page_size = 256, .scattered = kind & 1, .has_omap = kind & 2, .has_srcsrv = true};
+        struct image image = {.page_size = 256, .scattered = kind & 1, .has_omap = kind & 2, .has_links = true};
         struct sl_buf file = {0};
         fill(&image);
         image_write(&image, &file);
@@ -623,6 +678,7 @@ int main(void)
         cmocka_unit_test(cross_module_references),
         cmocka_unit_test(deep_inlining),
         cmocka_unit_test(source_server),
+        cmocka_unit_test(symcaches_keep_where_files_are),
         cmocka_unit_test(modules_that_cannot_be_read),
         cmocka_unit_test(damaged_files),
         cmocka_unit_test(bad_containers),
