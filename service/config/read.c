@@ -1,10 +1,10 @@
 /* Values of the tree into the fields of the struct, by the table of keys. */
 #include <limits.h>
 #include <stdio.h>
-#include <sys/resource.h>
 
 #include "config/impl.h"
 #include "core/duration.h"
+#include "core/loop.h"
 #include "origin/origin.h"
 
 /* A duration or size that is added to a clock or an offset must not wrap. */
@@ -331,10 +331,7 @@ void config_defaults(struct config *config)
     config->diagnostics.retry_misses_after_public = DURATION_NEVER;
     config->diagnostics.retry_malformed_after = DURATION_NEVER;
 
-    struct rlimit files;
-    uint64_t descriptors = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
-    uint64_t connections = descriptors > 1024 ? (descriptors - 512) / 2 : descriptors / 4;
-    config->http.max_connections = connections < 10000 ? (unsigned)connections : 10000;
+    config->http.max_connections = loop_default_connections();
 }
 
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)

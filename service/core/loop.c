@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "core/impl.h"
@@ -90,6 +91,14 @@ uv_loop_t *loop_get(void)
 unsigned loop_pool_threads(void)
 {
     return pool_threads_now;
+}
+
+unsigned loop_default_connections(void)
+{
+    struct rlimit files;
+    uint64_t descriptors = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
+    uint64_t connections = descriptors > 1024 ? (descriptors - 512) / 2 : descriptors / 4;
+    return connections < 10000 ? (unsigned)connections : 10000;
 }
 
 void loop_run(void)

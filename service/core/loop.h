@@ -13,6 +13,10 @@ void loop_init(unsigned pool_threads);
 uv_loop_t *loop_get(void);
 unsigned loop_pool_threads(void);
 
+/* How many connections a server takes by default: at most 10000, and half of the descriptors that are left beside 512 for
+ * everything else. Counts with the hard limit, which the service makes its own at the start. */
+unsigned loop_default_connections(void);
+
 /* Runs until loop_stop() was called, or, when `main_fiber` is given, until that fiber has ended. For commands:
  * loop_run_fiber(fn, arg) starts the loop, runs `fn(arg)` as a fiber and returns when it has ended. */
 void loop_run(void);

@@ -1,6 +1,7 @@
 /* A connection: reads, cuts the stream into heads and bodies, keeps what comes too early, and ends in good order. */
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "core/loop.h"
 #include "http/impl.h"
@@ -104,6 +105,14 @@ static bool cannot_be_http(const struct connection *c, struct sl_bytes data)
     return first < 0x20 ? first != '\r' && first != '\n' : first >= 0x7F;
 }
 
+/* The body is over, well or badly. An answer may be on its way already and keeps its timeout. */
+static void body_over(struct connection *c)
+{
+    connection_state(c, STATE_WORK);
+    if (c->timeout != TIMEOUT_WRITE)
+        server_timer(c, TIMEOUT_NONE);
+}
+
 /* Makes a request of a complete head; returns the bytes used, 0 when more are needed. */
 static size_t take_head(struct connection *c, struct sl_bytes data)
 {
@@ -145,10 +154,8 @@ static size_t take_body(struct connection *c, struct sl_bytes data)
 {
     struct request *r = c->request;
     size_t used = parse_body(r, data);
-    if ((r->message_done || r->framing_error) && c->state == STATE_BODY) {
-        connection_state(c, STATE_WORK);
-        server_timer(c, TIMEOUT_NONE);
-    }
+    if ((r->message_done || r->framing_error) && c->state == STATE_BODY)
+        body_over(c);
     return used;
 }
 
@@ -220,8 +227,7 @@ static void fail_body(struct connection *c, int status, const char *detail, cons
     if (reason)
         c->request->aborted = reason;
     body_fail(c->request, status, detail);
-    connection_state(c, STATE_WORK);
-    server_timer(c, TIMEOUT_NONE);
+    body_over(c);
 }
 
 static void on_data(struct connection *c, struct sl_bytes data)
@@ -303,7 +309,8 @@ void connection_read(struct connection *c, bool on)
         c->request->body.started_ms += loop_now_ms() - c->paused_ms; /* our pause is not the client's slowness */
     else
         c->paused_ms = loop_now_ms();
-    server_timer(c, on ? TIMEOUT_BODY : TIMEOUT_NONE);
+    if (c->timeout != TIMEOUT_WRITE && c->timeout != TIMEOUT_DISCARD)
+        server_timer(c, on ? TIMEOUT_BODY : TIMEOUT_NONE);
 }
 
 /* ---- between requests ---- */
@@ -376,22 +383,24 @@ void connection_expired(struct connection *c)
 }
 
 /* ---- the beginning ---- */
-void connection_accept(struct listener *listener)
+void connection_accept(struct listener *listener, int fd)
 {
     struct http_server *server = listener->server;
     struct connection *c = calloc(1, sizeof *c);
-    if (!c)
-        return; /* the next connection event tries again */
+    if (!c) {
+        close(fd);
+        return;
+    }
     c->server = server;
     c->unix_socket = listener->unix_socket;
-    c->uv.handle.data = c;
     if (listener->unix_socket)
         uv_pipe_init(loop_get(), &c->uv.pipe, 0);
     else
         uv_tcp_init(loop_get(), &c->uv.tcp);
     c->uv.handle.data = c;
     server_remember(c);
-    if (uv_accept(&listener->uv.stream, &c->uv.stream) != 0) {
+    if ((listener->unix_socket ? uv_pipe_open(&c->uv.pipe, fd) : uv_tcp_open(&c->uv.tcp, fd)) != 0) {
+        close(fd);
         connection_abort(c, false);
         return;
     }

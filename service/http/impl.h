@@ -144,15 +144,11 @@ struct connection {
 };
 
 struct listener {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } uv;
     struct http_server *server;
+    uv_poll_t poll;
+    int fd;
     bool unix_socket;
-    bool waiting;      /* connections wait because the server is full */
+    bool paused;       /* the server is full, or no descriptor is free */
     bool bound;        /* a socket file to unlink */
     char address[128]; /* as bound; of a unix socket its path, after "unix:" */
 };
@@ -205,7 +201,7 @@ void server_forget(struct connection *c);                      /* a connection i
 void server_free(struct http_server *server);
 
 /* ---- connection.c ---- */
-void connection_accept(struct listener *listener);
+void connection_accept(struct listener *listener, int fd); /* owns the accepted socket */
 void connection_state(struct connection *c, enum state state);
 void connection_abort(struct connection *c, bool reset); /* closes at once and cancels what runs */
 void connection_expired(struct connection *c);

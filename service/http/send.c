@@ -121,6 +121,15 @@ static void skip(uv_buf_t **bufs, unsigned *count, size_t size)
     }
 }
 
+static bool write_failed(struct request *r)
+{
+    if (!r->connection->dead) {
+        r->aborted = "reset";
+        connection_abort(r->connection, false);
+    }
+    return false;
+}
+
 /* Writes all; false when the connection is gone. */
 static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 {
@@ -131,11 +140,8 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
     if (c->dead)
         return false;
     int written = uv_try_write(&c->uv.stream, bufs, count);
-    if (written < 0 && written != UV_EAGAIN) {
-        r->aborted = "reset";
-        connection_abort(c, false);
-        return false;
-    }
+    if (written < 0 && written != UV_EAGAIN)
+        return write_failed(r);
     skip(&bufs, &count, written > 0 ? (size_t)written : 0);
     if (count > 0) {
         r->write.data = r;
@@ -143,7 +149,7 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
         r->writer = fiber_self();
         r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, on_written);
         if (r->write_status != 0)
-            return false;
+            return write_failed(r);
         c->answer_size = c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
         r->bytes_out += total - c->answer_size;
         c->write_progress_ms = loop_now_ms();
@@ -153,7 +159,7 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
         total = c->answer_size;
         c->answer_size = 0;
         if (c->dead || r->write_status != 0)
-            return false;
+            return write_failed(r);
         server_timer(c, TIMEOUT_NONE);
     }
     r->bytes_out += total;

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -12,13 +11,17 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
-enum { GAUGE_PERIOD_MS = 1000, EVICT_IDLE_MS = 1000, RESERVE_HEADER_MS = 2000, DISCARD_MS = 2000, LINGER_MS = 5000 };
+enum {
+    GAUGE_PERIOD_MS = 1000,
+    EVICT_IDLE_MS = 1000,
+    RESERVE_HEADER_MS = 2000,
+    DISCARD_MS = 2000,
+    LINGER_MS = 5000,
+    ACCEPTS_PER_EVENT = 64
+};
 
 void http_options_default(struct http_options *options)
 {
-    struct rlimit files;
-    uint64_t descriptors = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 1024;
-    uint64_t connections = descriptors > 1024 ? (descriptors - 512) / 2 : descriptors / 4;
     *options = (struct http_options){
         .backlog = 511,
         .max_request_line = 8 * 1024,
@@ -26,7 +29,7 @@ void http_options_default(struct http_options *options)
         .compress_min = 4 * 1024,
         .max_header_fields = 100,
         .max_bodies_in_flight = 800,
-        .max_connections = connections < 10000 ? (unsigned)connections : 10000,
+        .max_connections = loop_default_connections(),
         .keepalive_requests = 10000,
         .header_timeout_ms = 10000,
         .body_timeout_ms = 30000,
@@ -65,10 +68,15 @@ static void update_gauges(struct http_server *server)
     metric_set(METRIC_HTTP_CONNECTIONS, (double)counts[STATE_WORK], "working", NULL, NULL);
 }
 
+static void resume_listeners(struct http_server *server);
+
 static void on_tick(uv_timer_t *timer)
 {
     struct http_server *server = timer->data;
     uint64_t now = loop_now_ms();
+    resume_listeners(server);
+    if (server->connection_count == 0)
+        uv_timer_stop(timer);
     for (int i = TIMEOUT_NONE + 1; i < TIMEOUTS; i++)
         while (server->queues[i].first && server->queues[i].first->due_ms <= now)
             connection_expired(server->queues[i].first);
@@ -87,6 +95,12 @@ static uint64_t tick_period(const struct http_server *server)
     return period / 4 ? period / 4 : 1;
 }
 
+static void start_tick(struct http_server *server)
+{
+    if (!uv_is_active((uv_handle_t *)&server->tick))
+        uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));
+}
+
 /* ---- connections ---- */
 static void wake_stopper(struct http_server *server)
 {
@@ -96,14 +110,14 @@ static void wake_stopper(struct http_server *server)
 
 static size_t most_connections(const struct http_server *server)
 {
-    return (size_t)server->options.max_connections + RESERVE_LANE;
+    size_t most = server->options.max_connections;
+    return most + (most < RESERVE_LANE ? most : RESERVE_LANE); /* few descriptors: a short lane */
 }
 
 void server_remember(struct connection *c)
 {
     struct http_server *server = c->server;
-    if (server->connection_count == 0)
-        uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));
+    start_tick(server);
     c->next = server->connections;
     if (c->next)
         c->next->previous = c;
@@ -121,54 +135,89 @@ void server_forget(struct connection *c)
     server->connection_count--;
     server->counts[c->state]--;
     if (server->connection_count == 0) {
-        uv_timer_stop(&server->tick);
         update_gauges(server);
         wake_stopper(server);
     }
-    for (size_t i = 0; i < server->listener_count && !server->stopping; i++) {
-        if (server->listeners[i].waiting && server->connection_count < most_connections(server)) {
-            server->listeners[i].waiting = false;
-            connection_accept(&server->listeners[i]);
-        }
-    }
+    resume_listeners(server);
 }
 
-/* Near the limit the connections that have been idle longest make room. */
-static void evict_idle(struct http_server *server)
+/* Ends the connection that has been idle longest, if for at least `ms`: its descriptor is free at once. */
+static bool evict_idle(struct http_server *server, uint64_t ms)
 {
     struct connection *oldest = server->queues[TIMEOUT_IDLE].first;
-    if (server->connection_count >= (size_t)server->options.max_connections * 9 / 10 && oldest &&
-        loop_now_ms() - oldest->state_since_ms >= EVICT_IDLE_MS)
-        connection_abort(oldest, false);
+    if (!oldest || loop_now_ms() - oldest->state_since_ms < ms)
+        return false;
+    connection_abort(oldest, false);
+    return true;
 }
 
-static void on_connection(uv_stream_t *stream, int status)
+/* ---- accepting ----
+ * libuv's own listeners try again at once when accept fails, which never ends while no descriptor is free. These pause
+ * instead; the kernel's backlog holds the connections that wait. */
+static void pause_listener(struct listener *listener)
 {
-    struct listener *listener = stream->data;
-    struct http_server *server = listener->server;
-    if (status != 0) {
-        metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
-        if (server->next_accept_warning_ms <= loop_now_ms()) {
-            log_warn("http", "connections cannot be accepted", LOG_STR("error", uv_strerror(status)));
-            server->next_accept_warning_ms = loop_now_ms() + 60000;
-        }
+    listener->paused = true;
+    uv_poll_stop(&listener->poll);
+    start_tick(listener->server);
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events);
+
+static void resume_listeners(struct http_server *server)
+{
+    if (server->stopping || server->connection_count >= most_connections(server))
         return;
+    for (size_t i = 0; i < server->listener_count; i++) {
+        if (server->listeners[i].paused) {
+            server->listeners[i].paused = false;
+            uv_poll_start(&server->listeners[i].poll, UV_READABLE, on_acceptable);
+        }
     }
-    evict_idle(server);
-    if (server->connection_count >= most_connections(server))
-        listener->waiting = true; /* not accepted: libuv does not poll the listener until then */
-    else
-        connection_accept(listener);
+}
+
+static void note_accept_failure(struct http_server *server, int number)
+{
+    metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
+    if (server->next_accept_warning_ms > loop_now_ms())
+        return;
+    log_warn("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
+    server->next_accept_warning_ms = loop_now_ms() + 60000;
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events)
+{
+    struct listener *listener = poll->data;
+    struct http_server *server = listener->server;
+    (void)status, (void)events; /* accept tells */
+    for (int turn = 0; turn < ACCEPTS_PER_EVENT; turn++) {
+        if (server->connection_count >= most_connections(server)) {
+            pause_listener(listener);
+            return;
+        }
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            if (server->connection_count >= (size_t)server->options.max_connections * 9 / 10)
+                evict_idle(server, EVICT_IDLE_MS);
+            connection_accept(listener, fd);
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            note_accept_failure(server, errno);
+            if (!evict_idle(server, 0)) {
+                pause_listener(listener);
+                return;
+            }
+        } /* else that connection failed before it was accepted */
+    }
 }
 
 /* ---- listeners ---- */
-static void tune(uv_handle_t *handle)
+static void tune(int fd)
 {
-    uv_os_fd_t fd;
-    static const int on = 1, idle_s = 60;
+    static const int on = 1, off = 0, idle_s = 60;
     static const unsigned user_timeout_ms = 30000;
-    if (uv_fileno(handle, &fd) != 0)
-        return;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* fails on IPv4, which is no matter */
     /* Accepted sockets inherit these, which saves system calls per connection. */
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -197,9 +246,9 @@ static bool parse_address(const char *text, struct sockaddr_storage *address)
 static void note_bound(struct listener *listener)
 {
     struct sockaddr_storage address;
-    int size = sizeof address;
+    socklen_t size = sizeof address;
     char host[ADDRESS_MAX] = "";
-    if (uv_tcp_getsockname(&listener->uv.tcp, (struct sockaddr *)&address, &size) != 0)
+    if (getsockname(listener->fd, (struct sockaddr *)&address, &size) != 0)
         return;
     bool v6 = address.ss_family == AF_INET6;
     unsigned port =
@@ -208,63 +257,80 @@ static void note_bound(struct listener *listener)
     snprintf(listener->address, sizeof listener->address, v6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
-static int listen_tcp(struct listener *listener, const char *text)
+/* These return 0 or the number of an error. */
+static int bind_socket(struct listener *listener, const void *address, size_t size)
+{
+    const struct sockaddr *generic = address;
+    listener->fd = socket(generic->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener->fd < 0)
+        return errno;
+    if (generic->sa_family != AF_UNIX)
+        tune(listener->fd);
+    return bind(listener->fd, generic, (socklen_t)size) == 0 ? 0 : errno;
+}
+
+static int bind_tcp(struct listener *listener, const char *text)
 {
     struct sockaddr_storage address;
-    uv_tcp_init(loop_get(), &listener->uv.tcp);
     if (!parse_address(text, &address))
-        return UV_EINVAL;
-    int result = uv_tcp_bind(&listener->uv.tcp, (struct sockaddr *)&address, 0);
-    if (result != 0)
-        return result;
-    tune(&listener->uv.handle);
-    return 0;
+        return EINVAL;
+    return bind_socket(listener, &address,
+                       address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 }
 
 /* A socket file that nobody listens on is left from a process that died. */
-static void remove_stale(const char *path)
+static void remove_stale(const struct sockaddr_un *address)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
-        return;
-    memcpy(address.sun_path, path, strlen(path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED)
-        unlink(path);
+    if (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED)
+        unlink(address->sun_path);
     close(fd);
 }
 
-static int listen_unix(struct listener *listener, const char *path)
+static int bind_unix(struct listener *listener, const char *path)
 {
-    struct sockaddr_un limits;
-    uv_pipe_init(loop_get(), &listener->uv.pipe, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     listener->unix_socket = true;
-    if (strlen(path) >= sizeof limits.sun_path)
-        return UV_ENAMETOOLONG;
-    remove_stale(path);
-    int result = uv_pipe_bind(&listener->uv.pipe, path);
-    if (result != 0)
+    if (strlen(path) >= sizeof address.sun_path)
+        return ENAMETOOLONG;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    remove_stale(&address);
+    int result = bind_socket(listener, &address, sizeof address);
+    if (result)
         return result;
     listener->bound = true;
-    chmod(path, 0660);
-    return 0;
+    return chmod(path, 0660) == 0 ? 0 : errno;
+}
+
+static void listener_close(struct listener *listener)
+{
+    if (listener->fd >= 0)
+        close(listener->fd);
+    if (listener->bound)
+        unlink(listener->address + 5);
 }
 
 static enum sl_code listener_start(struct http_server *server, const char *address, struct sl_error *error)
 {
-    struct listener *listener = &server->listeners[server->listener_count++];
-    listener->server = server;
+    struct listener *listener = &server->listeners[server->listener_count];
+    *listener = (struct listener){.server = server, .fd = -1};
     snprintf(listener->address, sizeof listener->address, "%s", address);
-    int result = strncmp(address, "unix:", 5) == 0 ? listen_unix(listener, address + 5) : listen_tcp(listener, address);
-    listener->uv.handle.data = listener;
-    server->open_handles++;
+    int result = strncmp(address, "unix:", 5) == 0 ? bind_unix(listener, address + 5) : bind_tcp(listener, address);
+    if (result == 0 && listen(listener->fd, server->options.backlog) != 0)
+        result = errno;
     if (result == 0)
-        result = uv_listen(&listener->uv.stream, server->options.backlog, on_connection);
-    if (result != 0)
-        return sl_fail(error, result == UV_EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot listen on %s: %s",
-                       address, uv_strerror(result));
+        result = -uv_poll_init(loop_get(), &listener->poll, listener->fd);
+    if (result != 0) {
+        listener_close(listener);
+        return sl_fail(error, result == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot listen on %s: %s", address,
+                       uv_strerror(-result));
+    }
+    server->listener_count++;
+    server->open_handles++;
+    listener->poll.data = listener;
+    uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
     if (!listener->unix_socket)
         note_bound(listener);
     return SL_OK;
@@ -282,10 +348,8 @@ static void on_handle_closed(uv_handle_t *handle)
 static void close_handles(struct http_server *server)
 {
     for (size_t i = 0; i < server->listener_count; i++) {
-        struct listener *listener = &server->listeners[i];
-        uv_close(&listener->uv.handle, on_handle_closed);
-        if (listener->bound)
-            unlink(listener->address + 5);
+        uv_close((uv_handle_t *)&server->listeners[i].poll, on_handle_closed);
+        listener_close(&server->listeners[i]);
     }
     uv_close((uv_handle_t *)&server->tick, on_handle_closed);
 }

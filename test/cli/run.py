@@ -5,47 +5,12 @@ usage: run.py --symloom PATH [PATTERN ...]
 
 A test gets a temporary directory and the shared files. The last line is "N passed, N failed".
 """
-import argparse, fnmatch, glob, importlib, os, shutil, sys, tempfile, time, traceback
+import os, sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import harness
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import harness, runner
 
-
-def collect(patterns):
-    for path in sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "test_*.py"))):
-        name = os.path.basename(path)[:-3]
-        module = importlib.import_module(name)
-        for key, test in list(vars(module).items()):
-            title = f"{name[5:]}/{key[5:]}"
-            if key.startswith("test_") and (not patterns or any(fnmatch.fnmatch(title, p) for p in patterns)):
-                yield title, test
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--symloom", required=True)
-    parser.add_argument("patterns", nargs="*")
-    args = parser.parse_args()
-    harness.SYMLOOM = os.path.abspath(args.symloom)
-    work = tempfile.mkdtemp(prefix="symloom-cli-")
-    passed = failed = 0
-    try:
-        files = harness.Files(work)
-        for title, test in collect(args.patterns):
-            start = time.monotonic()
-            try:
-                test(tempfile.mkdtemp(dir=work), files)
-                passed += 1
-                print(f"ok      {title} ({time.monotonic() - start:.1f} s)", flush=True)
-            except Exception:
-                failed += 1
-                print(f"FAILED  {title}", flush=True)
-                traceback.print_exc(file=sys.stdout)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0 or passed == 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+args = runner.arguments().parse_args()
+harness.SYMLOOM = args.symloom
+sys.exit(runner.run(HERE, args, harness.Files))

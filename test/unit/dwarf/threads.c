@@ -1,47 +1,10 @@
 /* Reading this very program's DWARF with one and with several threads: the same symcache, and it knows this file. Also the
  * set of ranges that the threads share. */
-#include "../check.h"
+#include "../parallel.h"
 
 #include "base/file.h"
 #include "dwarf/impl.h"
 #include "symcache/symcache.h"
-
-#include <pthread.h>
-
-enum { THREADS = 4 };
-
-struct job {
-    void (*work)(void *arg, size_t index, unsigned worker);
-    void *arg;
-    size_t count;
-    atomic_size_t next;
-};
-
-struct member {
-    struct job *job;
-    unsigned worker;
-};
-
-static void *serve(void *arg)
-{
-    struct member *m = arg;
-    for (size_t i; (i = atomic_fetch_add(&m->job->next, 1)) < m->job->count;)
-        m->job->work(m->job->arg, i, m->worker);
-    return NULL;
-}
-
-static void run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
-{
-    struct job job = {.work = work, .arg = arg, .count = count};
-    struct member members[THREADS];
-    pthread_t threads[THREADS];
-    for (unsigned i = 0; i < self->workers; i++) {
-        members[i] = (struct member){&job, i};
-        assert_int_equal(pthread_create(&threads[i], NULL, serve, &members[i]), 0);
-    }
-    for (unsigned i = 0; i < self->workers; i++)
-        pthread_join(threads[i], NULL);
-}
 
 static void convert(struct sl_object *object, const struct sl_parallel *parallel, struct sl_buf *out)
 {
@@ -77,8 +40,8 @@ static void same_symcache_from_any_number_of_threads(void **state)
     assert_int_equal(sl_object_open(mapping.bytes, NULL, &object, NULL), SL_OK);
     assert_true(sl_object_section(object, "debug_info", &info, NULL)); /* of this program */
     convert(object, NULL, &one);
-    for (unsigned workers = 2; workers <= THREADS; workers++) {
-        struct sl_parallel parallel = {.workers = workers, .run = run};
+    for (unsigned workers = 2; workers <= PARALLEL_MAX; workers++) {
+        struct sl_parallel parallel = parallel_of(workers);
         sl_buf_clear(&several);
         convert(object, &parallel, &several);
         assert_true(sl_str_equal(sl_buf_view(&one), sl_buf_view(&several)));

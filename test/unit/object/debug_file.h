@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../check.h"
+#include "../symcache/chain.h"
 
 #include <ftw.h>
 #include <unistd.h>
@@ -101,22 +102,9 @@ static inline void convert(struct converted *c, struct sl_object *object)
 /* The chain at an address as "inner:line@file outer:line@file"; valid until the next call. */
 static inline const char *chain_at(const struct sl_symcache *cache, uint64_t address)
 {
-    static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     static char text[4096];
     struct sl_buf out = {0};
-    size_t n = sl_symcache_lookup(cache, address, chain, SL_SYMCACHE_MAX_CHAIN);
-    for (size_t i = 0; i < n; i++) {
-        struct sl_symcache_function f;
-        assert_true(sl_symcache_function(cache, chain[i].function, &f));
-        if (i)
-            sl_buf_u8(&out, ' ');
-        sl_symcache_string(cache, f.name, &out);
-        sl_buf_printf(&out, ":%u", chain[i].line);
-        if (chain[i].file != SL_SYMCACHE_NONE) {
-            sl_buf_u8(&out, '@');
-            sl_symcache_file(cache, chain[i].file, &out);
-        }
-    }
+    chain_append(cache, address, &out);
     assert_true(out.size < sizeof text);
     snprintf(text, sizeof text, "%.*s", (int)out.size, out.data ? (const char *)out.data : "");
     sl_buf_free(&out);

@@ -1,7 +1,5 @@
 /* The symcache against its rules: every key, key - 1 and key + 1 of small maps, and damaged files. */
-#include "../check.h"
-
-#include "symcache/symcache.h"
+#include "chain.h"
 
 static struct sl_buf file;
 
@@ -35,21 +33,8 @@ static struct sl_symcache build(const struct sl_function *functions, size_t n, c
 /* The chain as "inner:line@file outer:line", "" for none. */
 static void expect(const struct sl_symcache *cache, uint64_t address, const char *text)
 {
-    struct sl_location chain[8];
     struct sl_buf out = {0};
-    size_t n = sl_symcache_lookup(cache, address, chain, 8);
-    for (size_t i = 0; i < n; i++) {
-        struct sl_symcache_function f;
-        assert_true(sl_symcache_function(cache, chain[i].function, &f));
-        if (i)
-            sl_buf_u8(&out, ' ');
-        sl_symcache_string(cache, f.name, &out);
-        sl_buf_printf(&out, ":%u", chain[i].line);
-        if (chain[i].file != SL_SYMCACHE_NONE) {
-            sl_buf_u8(&out, '@');
-            sl_symcache_file(cache, chain[i].file, &out);
-        }
-    }
+    chain_append(cache, address, &out);
     sl_buf_u8(&out, 0);
     assert_string_equal((char *)out.data, text);
     sl_buf_free(&out);

@@ -1,46 +1,10 @@
 /* The same functions and symbols, written by one and by several threads: the same bytes, and the map that the rules of
  * writing at addresses give. */
-#include "../check.h"
+#include "../parallel.h"
 
 #include "symcache/symcache.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-enum { THREADS = 4, UNITS = 120, FUNCTIONS = 60, STEP = 0x40, LINES = 6 };
-
-struct job {
-    void (*work)(void *arg, size_t index, unsigned worker);
-    void *arg;
-    size_t count;
-    atomic_size_t next;
-};
-
-struct member {
-    struct job *job;
-    unsigned worker;
-};
-
-static void *serve(void *arg)
-{
-    struct member *m = arg;
-    for (size_t i; (i = atomic_fetch_add(&m->job->next, 1)) < m->job->count;)
-        m->job->work(m->job->arg, i, m->worker);
-    return NULL;
-}
-
-static void run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
-{
-    struct job job = {.work = work, .arg = arg, .count = count};
-    struct member members[THREADS];
-    pthread_t threads[THREADS];
-    for (unsigned i = 0; i < self->workers; i++) {
-        members[i] = (struct member){&job, i};
-        assert_int_equal(pthread_create(&threads[i], NULL, serve, &members[i]), 0);
-    }
-    for (unsigned i = 0; i < self->workers; i++)
-        pthread_join(threads[i], NULL);
-}
+enum { UNITS = 120, FUNCTIONS = 60, STEP = 0x40, LINES = 6 };
 
 /* Functions of LINES lines one behind the other; in every third an inlined call in two parts covers lines 2 and 4; every
  * seventh reaches into the next one. */
@@ -155,7 +119,7 @@ static void check_function(const struct sl_symcache *cache, size_t u, size_t i)
 
 static void check_all(uint64_t base)
 {
-    struct sl_parallel parallel = {.workers = THREADS, .run = run};
+    struct sl_parallel parallel = parallel_of(PARALLEL_MAX);
     struct sl_buf one = {0}, several = {0};
     struct sl_symcache cache;
     make_units(base);
