@@ -126,12 +126,8 @@ static bool take_line_table(struct columns *c, struct cursor *outer, Symbfile__R
 static inline bool take_range_field(struct columns *columns, struct cursor *c, Symbfile__RangeV1 *m)
 {
     switch (*c->at++) {
-    case TAG(1, VARINT):
-        m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA;
-        return take_delta(c, &m->deltaelfva);
-    case TAG(12, VARINT):
-        m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA;
-        return take_u64(c, &m->setelfva);
+    case TAG(1, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA; return take_delta(c, &m->deltaelfva);
+    case TAG(12, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA; return take_u64(c, &m->setelfva);
     case TAG(2, VARINT): return take_u64(c, &m->length);
     case TAG(3, BYTES): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_STR; return take_text(c, &m->funcstr);
     case TAG(9, VARINT): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_REF; return take_u32(c, &m->funcref);
