@@ -62,7 +62,7 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
         madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-static bool write_all(int fd, struct sl_bytes bytes)
+bool sl_write_all(int fd, struct sl_bytes bytes)
 {
     while (bytes.size) {
         ssize_t n = write(fd, bytes.data, bytes.size);
@@ -72,6 +72,21 @@ static bool write_all(int fd, struct sl_bytes bytes)
             return false;
         bytes.data += n;
         bytes.size -= (size_t)n;
+    }
+    return true;
+}
+
+bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
+{
+    while (bytes.size) {
+        ssize_t n = pwrite(fd, bytes.data, bytes.size, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes.data += n;
+        bytes.size -= (size_t)n;
+        offset += (uint64_t)n;
     }
     return true;
 }
@@ -86,7 +101,7 @@ enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_er
         return fail_errno(error, "create", path);
     mode_t mask = umask(0);
     umask(mask);
-    bool ok = write_all(fd, bytes) && fchmod(fd, 0644 & ~mask) == 0;
+    bool ok = sl_write_all(fd, bytes) && fchmod(fd, 0644 & ~mask) == 0;
     ok = close(fd) == 0 && ok;
     if (ok && rename(tmp, path) == 0)
         return SL_OK;

@@ -246,16 +246,7 @@ static void spool_open(void *arg)
 static void spool_write(void *arg)
 {
     struct spool *spool = arg;
-    struct sl_bytes left = spool->bytes;
-    while (left.size > 0) {
-        ssize_t n = write(spool->fd, left.data, left.size);
-        if (n <= 0) {
-            spool->code = SL_INTERNAL;
-            return;
-        }
-        left.data += n;
-        left.size -= (size_t)n;
-    }
+    spool->code = sl_write_all(spool->fd, spool->bytes) ? SL_OK : SL_INTERNAL;
 }
 
 static void spool_map(void *arg)
