@@ -76,6 +76,21 @@ bool sl_write_all(int fd, struct sl_bytes bytes)
     return true;
 }
 
+bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
+{
+    while (bytes.size) {
+        ssize_t n = pwrite(fd, bytes.data, bytes.size, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes.data += n;
+        bytes.size -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return true;
+}
+
 enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_error *error)
 {
     char tmp[4096];

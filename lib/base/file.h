@@ -20,8 +20,9 @@ void sl_unmap(struct sl_mapping *mapping);
  * pass over a large file does not count as resident memory. They stay readable. */
 void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t size);
 
-/* Writes all of `bytes` at the descriptor's position; false with errno when that fails. */
+/* All of `bytes` to an open file, where it stands or at `offset`; however many calls it takes. False: errno tells. */
 bool sl_write_all(int fd, struct sl_bytes bytes);
+bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset);
 
 /* Writes `bytes` to a temporary file beside `path` and renames it there (mode 0644 through the umask). */
 enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_error *error);

@@ -1,4 +1,4 @@
-/* Collecting the records of all parts; then the index. */
+/* Collecting the records of all parts; then the index. Texts and the index itself are in memory, records are in files. */
 #include "symbfile/builder.h"
 
 #include <stdlib.h>
@@ -22,6 +22,28 @@ static bool grow(struct sl_symbfile_builder *b, void *pointer, size_t *capacity,
     *array = grown;
     *capacity = size;
     return true;
+}
+
+/* Room for `count` records of `item` bytes; `pointer` is where they are. */
+static bool reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count, size_t item)
+{
+    if (!sl_spill_reserve(memory, count * item, b->directory)) {
+        b->failed = true;
+        return false;
+    }
+    *(void **)pointer = memory->data;
+    return true;
+}
+
+void builder_step(struct sl_symbfile_builder *b, size_t step)
+{
+    enum { RECORDS_IN_MEMORY = 1 << 16 };
+    if ((step & (RECORDS_IN_MEMORY - 1)) != RECORDS_IN_MEMORY - 1)
+        return;
+    sl_spill_rest(&b->range_memory);
+    sl_spill_rest(&b->line_memory);
+    sl_spill_rest(&b->pad_memory);
+    sl_spill_rest(&b->place_memory);
 }
 
 static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
@@ -69,9 +91,10 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
     if (!r->length || r->depth > SL_SYMBFILE_MAX_DEPTH)
         return SL_OK;
-    if (!grow(b, &b->ranges, &b->range_capacity, b->range_count + 1, sizeof *b->ranges) ||
-        !grow(b, &b->lines, &b->line_capacity, b->line_count + r->line_count, sizeof *b->lines))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+    if (!reserve(b, &b->range_memory, &b->ranges, b->range_count + 1, sizeof *b->ranges) ||
+        !reserve(b, &b->line_memory, &b->lines, b->line_count + r->line_count, sizeof *b->lines))
+        return sl_fail(error, SL_INTERNAL, "no room for the records");
+    builder_step(b, b->range_count);
     struct builder_range *out = &b->ranges[b->range_count++];
     *out = (struct builder_range){
         .start = r->va,
@@ -97,11 +120,11 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
     if (!p->count || p->count > SL_SYMBFILE_MAX_DEPTH)
         return SL_OK;
-    if (!grow(b, &b->pads, &b->pad_capacity, b->pad_count + 1, sizeof *b->pads) ||
-        !grow(b, &b->places, &b->place_capacity, b->place_count + p->count, sizeof *b->places))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
-    b->pads[b->pad_count] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count, (uint32_t)b->pad_count};
-    b->pad_count++;
+    if (!reserve(b, &b->pad_memory, &b->pads, b->pad_count + 1, sizeof *b->pads) ||
+        !reserve(b, &b->place_memory, &b->places, b->place_count + p->count, sizeof *b->places))
+        return sl_fail(error, SL_INTERNAL, "no room for the records");
+    builder_step(b, b->pad_count);
+    b->pads[b->pad_count++] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count};
     for (size_t i = 0; i < p->count; i++)
         b->places[b->place_count++] = (struct link){text_id(b, &p->places[i].function),
                                                     file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
@@ -109,12 +132,13 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     return b->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
 }
 
-struct sl_symbfile_builder *sl_symbfile_builder_new(void)
+struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
 {
     struct sl_symbfile_builder *b = calloc(1, sizeof *b);
     if (!b)
         return NULL;
     b->sink = (struct sl_symbfile_sink){.range = on_range, .pad = on_pad, .table = on_table};
+    b->directory = directory;
     b->lowest = UINT64_MAX;
     return b;
 }
@@ -127,10 +151,10 @@ void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
     sl_map_free(&b->map);
     free(b->texts);
     free(b->memo);
-    free(b->ranges);
-    free(b->lines);
-    free(b->pads);
-    free(b->places);
+    sl_spill_free(&b->range_memory);
+    sl_spill_free(&b->line_memory);
+    sl_spill_free(&b->pad_memory);
+    sl_spill_free(&b->place_memory);
     free(b);
 }
 
@@ -140,29 +164,30 @@ struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *b)
 }
 
 /* ---- pads ---- */
-static int by_va(const void *left, const void *right)
+static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left, uint32_t right)
 {
-    const struct builder_pad *a = left, *b = right;
+    const struct builder_pad *a = &builder->pads[left], *b = &builder->pads[right];
     if (a->va != b->va)
-        return a->va < b->va ? -1 : 1;
+        return a->va < b->va;
     if (a->count != b->count) /* the one that knows more stands first, */
-        return a->count > b->count ? -1 : 1;
-    return (a->order < b->order) - (a->order > b->order); /* and of equals the later one */
+        return a->count > b->count;
+    return left > right; /* and of equals the later one */
 }
 
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest,
                              struct sl_error *error)
 {
-    enum sl_code code = SL_OK;
-    if (b->pad_count)
-        qsort(b->pads, b->pad_count, sizeof *b->pads, by_va);
+    uint32_t *order = b->pad_count < UINT32_MAX ? builder_order(b, b->pad_count, pad_before) : NULL;
+    enum sl_code code = order ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
     for (size_t i = 0; i < b->pad_count && code == SL_OK; i++) {
-        const struct builder_pad *pad = &b->pads[i];
+        const struct builder_pad *pad = &b->pads[order[i]];
         uint64_t at = pad->va - base;
-        if ((i && b->pads[i - 1].va == pad->va) || at >= widest)
+        builder_step(b, i);
+        if ((i && b->pads[order[i - 1]].va == pad->va) || at >= widest)
             continue;
         code = forest_add(forest, at, at + 1, b->places + pad->first, pad->count, error);
     }
+    free(order);
     return code;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "base/spill.h"
 #include "symbfile/forest.h"
 
 /* `file` and `call_file` of a range: besides a text, */
@@ -17,7 +18,7 @@ struct builder_range {
 struct builder_pad {
     uint64_t va;
     size_t first; /* in builder->places */
-    uint32_t count, order;
+    uint32_t count;
 };
 
 struct sl_symbfile_builder {
@@ -25,16 +26,25 @@ struct sl_symbfile_builder {
     struct sl_arena arena; /* texts */
     struct sl_map map;     /* text to index + 1 */
     struct sl_str *texts;
-    uint32_t *memo; /* reference to text + 1, of the string table in force */
+    uint32_t *memo;        /* reference to text + 1, of the string table in force */
+    const char *directory; /* where arrays lie that are large; NULL = nowhere */
+    struct sl_spill range_memory, line_memory, pad_memory, place_memory;
     struct builder_range *ranges;
     struct sl_symbfile_line *lines;
     struct builder_pad *pads;
     struct link *places;
-    size_t text_count, text_capacity, memo_capacity, range_count, range_capacity, line_count, line_capacity;
-    size_t pad_count, pad_capacity, place_count, place_capacity;
+    size_t text_count, text_capacity, memo_capacity, range_count, line_count, pad_count, place_count;
     uint64_t lowest; /* address of any record */
     bool has_lines, has_functions, failed;
 };
+
+/* To be called for every record that is added or used: now and then what was looked at so far is given up. */
+void builder_step(struct sl_symbfile_builder *b, size_t step);
+
+/* The indices of `count` items in the order that `before` tells, in which equal ones keep theirs; malloc'ed. NULL when
+ * out of memory. */
+uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
+                        bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right));
 
 /* Turns the ranges into segments with chains; addresses become relative to `base`. */
 enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest, struct sl_error *error);

@@ -2,7 +2,7 @@
  * previous address, the string table). */
 #include "symbfile/symbfile.h"
 
-#include "symbfile/symbfile.pb-c.h"
+#include "symbfile/columns.h"
 
 #include <stdlib.h>
 
@@ -21,7 +21,8 @@ struct sl_symbfile_reader {
     uint64_t message;      /* number of the next one; the header is 1 */
     uint64_t records, previous;
     bool magic_seen, has_previous, cut;
-    struct sl_arena scratch; /* of the message being decoded */
+    struct columns columns;  /* of the message being decoded */
+    struct sl_arena scratch; /* of it, too */
     struct sl_arena table_memory;
     struct sl_str *table;
     size_t table_size;
@@ -47,6 +48,7 @@ void sl_symbfile_reader_free(struct sl_symbfile_reader *r)
     if (!r)
         return;
     sl_buf_free(&r->pending);
+    columns_free(&r->columns);
     sl_arena_free(&r->scratch);
     sl_arena_free(&r->table_memory);
     free(r);
@@ -89,7 +91,7 @@ static enum sl_code fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem 
                    (unsigned long long)r->message, (unsigned long long)r->offset);
 }
 
-/* ---- decoding: protobuf-c builds a message in an arena, which is given back as a whole ---- */
+/* ---- decoding: what columns.c leaves to it, protobuf-c builds in an arena, which is given back as a whole ---- */
 static void *take(void *arena, size_t size)
 {
     return sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
@@ -143,7 +145,8 @@ static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const S
 {
     if (!table)
         return SL_SYMBFILE_FINE;
-    struct sl_symbfile_line *lines = SL_ARENA_ARRAY(&r->scratch, struct sl_symbfile_line, table->n_offset);
+    struct sl_symbfile_line *lines =
+        sl_arena_alloc(&r->scratch, table->n_offset * sizeof *lines, _Alignof(struct sl_symbfile_line));
     uint64_t offset = 0;
     if (table->n_offset && !lines)
         return SL_SYMBFILE_BAD_MESSAGE;
@@ -197,7 +200,10 @@ static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, cons
 static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(&r->scratch);
-    const Symbfile__RangeV1 *m = symbfile__range_v1__unpack(&memory, body.size, body.data);
+    Symbfile__RangeV1 usual;
+    const Symbfile__RangeV1 *m = columns_read_range(&r->columns, body, &usual)
+                                     ? &usual
+                                     : symbfile__range_v1__unpack(&memory, body.size, body.data);
     struct sl_symbfile_range range = {0};
     enum sl_symbfile_problem problem = m ? convert_range(r, m, &range) : SL_SYMBFILE_BAD_MESSAGE;
     if (problem)
@@ -215,7 +221,8 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
     if ((problem = take_va(r, m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA, m->setelfva,
                            m->elf_va_case == SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA, m->deltaelfva, &pad->va)))
         return problem;
-    struct sl_symbfile_place *places = SL_ARENA_ARRAY(&r->scratch, struct sl_symbfile_place, m->n_func);
+    struct sl_symbfile_place *places =
+        sl_arena_alloc(&r->scratch, m->n_func * sizeof *places, _Alignof(struct sl_symbfile_place));
     if (m->n_func && !places)
         return SL_SYMBFILE_BAD_MESSAGE;
     for (size_t i = 0; i < m->n_func; i++) {
@@ -232,7 +239,10 @@ static enum sl_symbfile_problem convert_pad(struct sl_symbfile_reader *r, const 
 static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(&r->scratch);
-    const Symbfile__ReturnPadV1 *m = symbfile__return_pad_v1__unpack(&memory, body.size, body.data);
+    Symbfile__ReturnPadV1 usual;
+    const Symbfile__ReturnPadV1 *m = columns_read_pad(&r->columns, body, &usual)
+                                         ? &usual
+                                         : symbfile__return_pad_v1__unpack(&memory, body.size, body.data);
     struct sl_symbfile_pad pad = {0};
     enum sl_symbfile_problem problem = m ? convert_pad(r, m, &pad) : SL_SYMBFILE_BAD_MESSAGE;
     if (problem)

@@ -20,25 +20,29 @@ struct sweep {
 };
 
 /* ---- ordering ---- */
-static bool starts_before(const struct builder_range *ranges, uint32_t a, uint32_t b)
+static bool range_before(const struct sl_symbfile_builder *builder, uint32_t left, uint32_t right)
 {
-    return ranges[a].start != ranges[b].start ? ranges[a].start < ranges[b].start : a < b;
+    const struct builder_range *a = &builder->ranges[left], *b = &builder->ranges[right];
+    return a->start != b->start ? a->start < b->start : left < right;
 }
 
 /* A merge sort of indices: fast on what is nearly sorted, as files are. */
-static uint32_t *sorted(const struct builder_range *ranges, size_t count)
+uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
+                        bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right))
 {
     uint32_t *a = malloc((count + 1) * sizeof *a), *scratch = malloc((count + 1) * sizeof *scratch);
     for (size_t i = 0; a && i < count; i++)
         a[i] = (uint32_t)i;
+    size_t looked_at = 0;
     for (size_t width = 1; a && scratch && width < count; width *= 2) {
         for (size_t start = 0; start + width < count; start += 2 * width) {
             size_t middle = start + width, end = middle + width < count ? middle + width : count;
-            if (starts_before(ranges, a[middle - 1], a[middle]))
+            builder_step(b, looked_at++);
+            if (before(b, a[middle - 1], a[middle]))
                 continue;
             memcpy(scratch, a + start, width * sizeof *a);
-            for (size_t i = 0, j = middle, k = start; i < width;)
-                a[k++] = j < end && starts_before(ranges, a[j], scratch[i]) ? a[j++] : scratch[i++];
+            for (size_t i = 0, j = middle, k = start; i < width; builder_step(b, looked_at++))
+                a[k++] = j < end && before(b, a[j], scratch[i]) ? a[j++] : scratch[i++];
         }
     }
     if (!scratch) {
@@ -124,6 +128,8 @@ static void choose(struct sweep *s)
 /* The line of a range's own table at `va`, 0 when there is none; lowers `*next` to where another one begins. */
 static uint32_t line_at(const struct sweep *s, const struct builder_range *range, uint64_t va, uint64_t *next)
 {
+    if (!range->line_count)
+        return 0;
     const struct sl_symbfile_line *lines = s->b->lines + range->first_line;
     uint64_t offset = va - range->start;
     size_t low = 0, high = range->line_count;
@@ -183,12 +189,13 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
     struct sweep s = {.b = b, .forest = forest, .base = base};
     s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + AT_LEAST;
     s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + AT_LEAST;
-    s.order = b->range_count < UINT32_MAX ? sorted(b->ranges, b->range_count) : NULL;
+    s.order = b->range_count < UINT32_MAX ? builder_order(b, b->range_count, range_before) : NULL;
     enum sl_code code = s.order ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
     uint64_t at = base;
     for (size_t i = 0; code == SL_OK && (i < b->range_count || s.active_count);) {
         uint64_t next = close_ranges(&s, at);
         for (; i < b->range_count && b->ranges[s.order[i]].start <= at && code == SL_OK; i++) {
+            builder_step(b, i);
             code =
                 open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_fail(error, SL_INTERNAL, "out of memory");
             next = b->ranges[s.order[i]].end < next ? b->ranges[s.order[i]].end : next;

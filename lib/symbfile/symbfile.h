@@ -129,8 +129,9 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *writer);
 
 struct sl_symbfile_builder;
 
-/* Collects the records of all files of one executable. NULL when out of memory. */
-struct sl_symbfile_builder *sl_symbfile_builder_new(void);
+/* Collects the records of all files of one executable; when there are many, in unlinked files in `directory` (NULL: in
+ * memory), which must outlive the builder. NULL when out of memory. */
+struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory);
 void sl_symbfile_builder_free(struct sl_symbfile_builder *builder);
 struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *builder);
 

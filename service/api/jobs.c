@@ -170,10 +170,13 @@ struct transfer {
 static void transfer(void *arg)
 {
     struct transfer *t = arg;
+    if (t->out) {
+        t->ok = sl_write_all_at(t->fd, (struct sl_bytes){t->data, t->size}, 0);
+        return;
+    }
     size_t done = 0;
     while (done < t->size) {
-        ssize_t n = t->out ? pwrite(t->fd, t->data + done, t->size - done, (off_t)done)
-                           : pread(t->fd, t->data + done, t->size - done, (off_t)done);
+        ssize_t n = pread(t->fd, t->data + done, t->size - done, (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)

@@ -3,6 +3,7 @@
 #include "api/symbfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,10 @@
 #include "core/pool.h"
 #include "symbfile/fileid.h"
 
-enum { MAX_UPLOADS = 64 }; /* each may hold a message and a string table in memory */
+enum {
+    MAX_UPLOADS = 64,        /* each may hold a message and a string table in memory */
+    SHARED_PIECE = 64 * 1024 /* bytes that are worth a second thread */
+};
 
 static size_t uploads;
 
@@ -75,8 +79,8 @@ struct upload {
     EVP_MD_CTX *hash;
     int fd;
     char path[600];
-    bool encoded; /* the server undoes a Content-Encoding: what arrives is not what was sent */
-    uint64_t received;
+    bool encoded;               /* the server undoes a Content-Encoding: what arrives is not what was sent */
+    uint64_t received, sent_on; /* bytes */
     struct sl_bytes piece;
 };
 
@@ -97,37 +101,52 @@ static void begin_receiving(void *arg)
         fail_internal(u, "out of memory");
 }
 
-static bool write_all(int fd, struct sl_bytes bytes)
+/* What is written is sent on to the disk at once, so that the last part of the file does not wait for all of it. */
+static void store_piece(struct upload *u, struct symbfile_failure *failure)
 {
-    while (bytes.size) {
-        ssize_t n = write(fd, bytes.data, bytes.size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        bytes.data += n;
-        bytes.size -= (size_t)n;
+    enum { SEND_ON = 8 << 20 };
+    if (!sl_write_all(u->fd, u->piece)) {
+        bool full = errno == ENOSPC || errno == EDQUOT;
+        symbfile_fail(failure, full ? 507 : 500, full ? "1402" : "1000", "%s",
+                      full ? "Storage is full." : "Something went wrong on our side.");
+        snprintf(failure->cause, sizeof failure->cause, "cannot write a part: %s", strerror(errno));
+    } else if (EVP_DigestUpdate(u->hash, u->piece.data, u->piece.size) != 1) {
+        symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
     }
-    return true;
+    if (u->received - u->sent_on >= SEND_ON) {
+        sync_file_range(u->fd, (off_t)u->sent_on, (off_t)(u->received - u->sent_on), SYNC_FILE_RANGE_WRITE);
+        u->sent_on = u->received;
+    }
 }
 
+struct piece_work {
+    struct upload *upload;
+    struct symbfile_failure stored; /* told unless decoding fails too */
+};
+
+static void work_on_piece(void *arg, size_t index, unsigned worker)
+{
+    struct piece_work *w = arg;
+    (void)worker;
+    if (index == 0)
+        symbfile_part_feed(w->upload->part, w->upload->piece, &w->upload->failure);
+    else
+        store_piece(w->upload, &w->stored);
+}
+
+/* Decoding and storing do not wait for each other. */
 static void take_piece(void *arg)
 {
     struct upload *u = arg;
+    struct piece_work work = {.upload = u};
     u->received += u->piece.size;
     if (!u->encoded && u->received > symbfiles_config()->symbfile.max_part_bytes) {
         symbfile_fail(&u->failure, 413, "1108", "Upload is too large.");
         return;
     }
-    if (!symbfile_part_feed(u->part, u->piece, &u->failure))
-        return;
-    if (!write_all(u->fd, u->piece)) {
-        bool full = errno == ENOSPC || errno == EDQUOT;
-        symbfile_fail(&u->failure, full ? 507 : 500, full ? "1402" : "1000", "%s",
-                      full ? "Storage is full." : "Something went wrong on our side.");
-    } else if (EVP_DigestUpdate(u->hash, u->piece.data, u->piece.size) != 1) {
-        fail_internal(u, "out of memory");
-    }
+    sl_parallel_run(u->piece.size >= SHARED_PIECE ? pool_parallel() : NULL, 2, work_on_piece, &work);
+    if (!u->failure.status)
+        u->failure = work.stored;
 }
 
 static void complete(void *arg)

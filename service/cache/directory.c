@@ -27,19 +27,6 @@ static bool path_of(const char *name, char out[CACHE_PATH_BYTES])
     return snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
 }
 
-static bool write_all(int fd, const uint8_t *data, size_t size)
-{
-    for (size_t at = 0; at < size;) {
-        ssize_t n = write(fd, data + at, size - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += (size_t)n;
-    }
-    return true;
-}
-
 static bool copy(int from, int to)
 {
     uint8_t *chunk = malloc(CHUNK);
@@ -48,7 +35,7 @@ static bool copy(int from, int to)
         n = read(from, chunk, CHUNK);
         if (n < 0 && errno == EINTR)
             n = 1;
-        else if (n > 0 && !write_all(to, chunk, (size_t)n))
+        else if (n > 0 && !sl_write_all(to, (struct sl_bytes){chunk, (size_t)n}))
             n = -1;
     }
     free(chunk);
@@ -95,7 +82,7 @@ static enum shared_result put_at(const char *path, char *tmp, struct sl_bytes by
     int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (fd < 0)
         return SHARED_ERROR;
-    bool written = write_all(fd, bytes.data, bytes.size) && fdatasync(fd) == 0;
+    bool written = sl_write_all(fd, bytes) && fdatasync(fd) == 0;
     close(fd);
     enum shared_result result = !written               ? SHARED_ERROR
                                 : link(tmp, path) == 0 ? SHARED_WRITTEN

@@ -9,16 +9,9 @@ enum { LEVEL = 3, CHUNK = 128 << 10 };
 
 static bool write_at(int fd, const void *data, size_t size, uint64_t *offset)
 {
-    for (size_t at = 0; at < size;) {
-        ssize_t n = pwrite(fd, (const uint8_t *)data + at, size - at, (off_t)*offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        at += (size_t)n;
-        *offset += (uint64_t)n;
-    }
-    return true;
+    bool ok = sl_write_all_at(fd, (struct sl_bytes){data, size}, *offset);
+    *offset += size;
+    return ok;
 }
 
 static enum sl_code write_failed(struct sl_error *error)

@@ -131,14 +131,7 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
 
 static bool write_out(struct output_file *file)
 {
-    const uint8_t *at = file->pending.data, *end = at + file->pending.size;
-    while (at < end && !file->failed) {
-        ssize_t n = write(file->fd, at, (size_t)(end - at));
-        if (n < 0 && errno == EINTR)
-            continue;
-        file->failed = n <= 0;
-        at += n > 0 ? n : 0;
-    }
+    file->failed = file->failed || !sl_write_all(file->fd, sl_buf_bytes(&file->pending));
     sl_buf_clear(&file->pending);
     return !file->failed;
 }

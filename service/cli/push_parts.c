@@ -33,16 +33,9 @@ static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error
     if (EVP_DigestUpdate(w->hash, bytes.data, bytes.size) != 1)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     part->size += bytes.size;
-    while (bytes.size) {
-        ssize_t n = write(part->fd, bytes.data, bytes.size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
-        bytes.data += n;
-        bytes.size -= (size_t)n;
-    }
-    return SL_OK;
+    return sl_write_all(part->fd, bytes)
+               ? SL_OK
+               : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
 }
 
 static int temporary_file(void)

@@ -26,13 +26,9 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size)
         sl_fail(sink->error, SL_MALFORMED, "compression ratio above %llu", (unsigned long long)sink->max_ratio);
         return false;
     }
-    for (size_t at = 0; at < size;) {
-        ssize_t n = write(sink->fd, (const char *)data + at, size - at);
-        if (n <= 0) {
-            sl_fail(sink->error, SL_INTERNAL, "cannot write the decompressed file");
-            return false;
-        }
-        at += (size_t)n;
+    if (!sl_write_all(sink->fd, (struct sl_bytes){data, size})) {
+        sl_fail(sink->error, SL_INTERNAL, "cannot write the decompressed file");
+        return false;
     }
     sink->written += size;
     return true;

@@ -1,4 +1,5 @@
 /* One HTTP exchange: a curl handle, what its head said, and the waiting for it. */
+#include "base/file.h"
 #include "fetch/impl.h"
 
 #include <ctype.h>
@@ -135,15 +136,11 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
         t->too_long = true;
         return 0;
     }
-    for (size_t at = 0; at < size;) {
-        ssize_t n = pwrite(t->fd, data + at, size - at, (off_t)(t->offset + t->stored));
-        if (n <= 0) {
-            t->write_failed = true;
-            return 0;
-        }
-        at += (size_t)n;
-        t->stored += (uint64_t)n;
+    if (!sl_write_all_at(t->fd, (struct sl_bytes){(const uint8_t *)data, size}, t->offset + t->stored)) {
+        t->write_failed = true;
+        return 0;
     }
+    t->stored += size;
     return size;
 }
 

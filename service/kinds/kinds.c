@@ -46,13 +46,7 @@ const struct sl_object_limits *kinds_object_limits(void)
 
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)
 {
-    for (size_t at = 0; at < bytes.size;) {
-        ssize_t n = pwrite(fd, bytes.data + at, bytes.size - at, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
-        at += (size_t)n;
-    }
-    return SL_OK;
+    return sl_write_all_at(fd, bytes, 0)
+               ? SL_OK
+               : sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
 }

@@ -7,6 +7,9 @@ enum { STORE_PATH = 900, FILE_ID_HEX = 33 };
 
 void store_hex(const uint8_t *bytes, size_t size, char *out); /* terminated */
 
+/* Where files are that belong to no set; false when there is no store. */
+bool store_tmp(char out[STORE_PATH]);
+
 /* <store>/<aa>/<file id>; false when there is no store. */
 bool store_home(const struct sl_file_id *file_id, char out[STORE_PATH]);
 

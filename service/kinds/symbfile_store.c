@@ -37,6 +37,15 @@ bool symbfile_store_dir(char out[512])
     return size > 0 && size < 512;
 }
 
+bool store_tmp(char out[STORE_PATH])
+{
+    char store[512];
+    if (!symbfile_store_dir(store))
+        return false;
+    snprintf(out, STORE_PATH, "%s/tmp", store);
+    return true;
+}
+
 bool store_home(const struct sl_file_id *file_id, char out[STORE_PATH])
 {
     char store[512], hex[FILE_ID_HEX];

@@ -42,7 +42,9 @@ struct build {
 static void build(void *arg)
 {
     struct build *b = arg;
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new();
+    char directory[STORE_PATH];
+    bool found = store_tmp(directory);
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
     struct sl_buf out = {0};
     b->code = builder ? SL_OK : sl_fail(&b->error, SL_INTERNAL, "out of memory");
     if (b->code == SL_OK)

@@ -1,15 +1,29 @@
-/* bench_symbfile FILE: megabytes a second of decoding a symbfile, and of making an index of it. */
+/* bench_symbfile FILE: megabytes a second of decoding a symbfile (best of three), of collecting its records, and of
+ * making an index of them. */
 #include <stdio.h>
 #include <time.h>
 
 #include "base/file.h"
 #include "symbfile/symbfile.h"
 
-static double now(void)
+static double now(void) /* seconds of the processor */
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static enum sl_code ignore_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
+                                 struct sl_error *error)
+{
+    (void)sink, (void)range, (void)error;
+    return SL_OK;
+}
+
+static enum sl_code ignore_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
+{
+    (void)sink, (void)pad, (void)error;
+    return SL_OK;
 }
 
 int main(int argc, char **argv)
@@ -17,13 +31,23 @@ int main(int argc, char **argv)
     struct sl_mapping mapping;
     struct sl_error error = {0};
     struct sl_buf out = {0};
-    struct sl_symbfile_builder *builder = sl_symbfile_builder_new();
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new("/tmp");
     if (argc != 2 || !builder || sl_map_file(argv[1], &mapping, &error) != SL_OK) {
         fprintf(stderr, "usage: bench_symbfile FILE\n");
         return 2;
     }
+    struct sl_symbfile_sink ignore = {.range = ignore_range, .pad = ignore_pad};
+    double first = now(), checked = 1e9;
+    enum sl_code code = SL_OK;
+    for (int i = 0; i < 3 && code == SL_OK; i++) {
+        code = sl_symbfile_read(mapping.bytes, &ignore, &error);
+        double end = now();
+        checked = end - first < checked ? end - first : checked;
+        first = end;
+    }
     double begin = now();
-    enum sl_code code = sl_symbfile_read(mapping.bytes, sl_symbfile_builder_sink(builder), &error);
+    if (code == SL_OK)
+        code = sl_symbfile_read(mapping.bytes, sl_symbfile_builder_sink(builder), &error);
     double read = now();
     if (code == SL_OK)
         code = sl_symbfile_builder_finish(builder, &out, &error);
@@ -32,8 +56,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "error: %s\n", error.message);
         return 1;
     }
-    printf("%.1f MB: decoded at %.0f MB/s, indexed at %.0f MB/s, index of %.1f MB\n", megabytes,
-           megabytes / (read - begin), megabytes / (built - read), (double)out.size / 1e6);
+    printf("%.1f MB: decoded at %.0f MB/s, collected at %.0f MB/s, indexed at %.0f MB/s, index of %.1f MB\n", megabytes,
+           megabytes / checked, megabytes / (read - begin), megabytes / (built - read), (double)out.size / 1e6);
     sl_symbfile_builder_free(builder);
     sl_buf_free(&out);
     sl_unmap(&mapping);

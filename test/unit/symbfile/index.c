@@ -10,7 +10,7 @@ struct fixture {
 
 static void begin(struct fixture *f)
 {
-    *f = (struct fixture){.builder = sl_symbfile_builder_new()};
+    *f = (struct fixture){.builder = sl_symbfile_builder_new(NULL)};
 }
 
 static void add(struct fixture *f, const struct sl_symbfile_range *range)

@@ -1,0 +1,187 @@
+#include "symbfile/columns.h"
+
+#include <stdlib.h>
+
+/* Protocol Buffers, "Encoding": a tag is the field's number and the kind of its value. All tags here have one byte. */
+enum { VARINT = 0, BYTES = 2 };
+#define TAG(field, kind) ((field) << 3 | (kind))
+
+enum { KEEP_NUMBERS = 64 * 1024 };
+
+struct cursor {
+    const uint8_t *at, *end;
+};
+
+void columns_free(struct columns *c)
+{
+    free(c->numbers);
+    *c = (struct columns){0};
+}
+
+/* Room for all numbers that a message of that size can hold: each takes a byte or more. */
+static bool reserve(struct columns *c, size_t size)
+{
+    if (size <= c->capacity && (c->capacity <= KEEP_NUMBERS || size > KEEP_NUMBERS))
+        return true;
+    size_t capacity = size > KEEP_NUMBERS ? size : KEEP_NUMBERS;
+    free(c->numbers);
+    c->numbers = malloc(capacity * sizeof *c->numbers);
+    c->capacity = c->numbers ? capacity : 0;
+    return c->numbers;
+}
+
+/* A number of at most nine bytes. */
+static inline bool take_u64(struct cursor *c, uint64_t *value)
+{
+    uint64_t sum = 0;
+    for (unsigned shift = 0; shift < 63 && c->at < c->end; shift += 7) {
+        uint8_t byte = *c->at++;
+        sum |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) {
+            *value = sum;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A number that fits into 32 bits. */
+static inline bool take_u32(struct cursor *c, uint32_t *value)
+{
+    if (c->at < c->end && *c->at < 0x80) {
+        *value = *c->at++;
+        return true;
+    }
+    uint64_t wide;
+    if (!take_u64(c, &wide) || wide > UINT32_MAX)
+        return false;
+    *value = (uint32_t)wide;
+    return true;
+}
+
+static inline bool take_bytes(struct cursor *c, struct cursor *inner)
+{
+    uint32_t size;
+    if (!take_u32(c, &size) || size > (size_t)(c->end - c->at))
+        return false;
+    *inner = (struct cursor){c->at, c->at + size};
+    c->at += size;
+    return true;
+}
+
+static inline bool take_text(struct cursor *c, ProtobufCBinaryData *text)
+{
+    struct cursor inner;
+    if (!take_bytes(c, &inner))
+        return false;
+    *text = (ProtobufCBinaryData){(size_t)(inner.end - inner.at), (uint8_t *)(uintptr_t)inner.at};
+    return true;
+}
+
+static inline bool take_delta(struct cursor *c, int64_t *delta)
+{
+    uint64_t value;
+    if (!take_u64(c, &value))
+        return false;
+    *delta = (int64_t)(value >> 1 ^ -(value & 1)); /* zigzag */
+    return true;
+}
+
+/* A packed list, once: `*list` gets what is appended at `*next`. */
+static inline bool take_list(struct cursor *c, uint32_t **next, uint32_t **list, size_t *count)
+{
+    struct cursor inner;
+    uint32_t *at = *next;
+    if (*count || !take_bytes(c, &inner))
+        return false;
+    while (inner.at < inner.end)
+        if (!take_u32(&inner, at++))
+            return false;
+    *list = *next;
+    *count = (size_t)(at - *next);
+    *next = at;
+    return true;
+}
+
+static bool take_line_table(struct columns *c, struct cursor *outer, Symbfile__RangeV1 *m)
+{
+    struct cursor inner;
+    uint32_t *next = c->numbers;
+    if (m->linetable || !take_bytes(outer, &inner))
+        return false;
+    Symbfile__LineTable *table = m->linetable = &c->line_table;
+    *table = (Symbfile__LineTable)SYMBFILE__LINE_TABLE__INIT;
+    while (inner.at < inner.end) {
+        bool good = false;
+        switch (*inner.at++) {
+        case TAG(1, BYTES): good = take_list(&inner, &next, &table->offset, &table->n_offset); break;
+        case TAG(2, BYTES): good = take_list(&inner, &next, &table->linenumber, &table->n_linenumber); break;
+        }
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+static inline bool take_range_field(struct columns *columns, struct cursor *c, Symbfile__RangeV1 *m)
+{
+    switch (*c->at++) {
+    case TAG(1, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_DELTA_ELF_VA; return take_delta(c, &m->deltaelfva);
+    case TAG(12, VARINT): m->elf_va_case = SYMBFILE__RANGE_V1__ELF_VA_SET_ELF_VA; return take_u64(c, &m->setelfva);
+    case TAG(2, VARINT): return take_u64(c, &m->length);
+    case TAG(3, BYTES): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_STR; return take_text(c, &m->funcstr);
+    case TAG(9, VARINT): m->func_case = SYMBFILE__RANGE_V1__FUNC_FUNC_REF; return take_u32(c, &m->funcref);
+    case TAG(4, BYTES): m->file_case = SYMBFILE__RANGE_V1__FILE_FILE_STR; return take_text(c, &m->filestr);
+    case TAG(10, VARINT): m->file_case = SYMBFILE__RANGE_V1__FILE_FILE_REF; return take_u32(c, &m->fileref);
+    case TAG(5, VARINT): return take_u32(c, &m->callline);
+    case TAG(6, BYTES):
+        m->call_file_case = SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR;
+        return take_text(c, &m->callfilestr);
+    case TAG(11, VARINT):
+        m->call_file_case = SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_REF;
+        return take_u32(c, &m->callfileref);
+    case TAG(7, VARINT): return take_u32(c, &m->depth);
+    case TAG(8, BYTES): return take_line_table(columns, c, m);
+    default: return false;
+    }
+}
+
+bool columns_read_range(struct columns *columns, struct sl_bytes body, Symbfile__RangeV1 *m)
+{
+    struct cursor c = {body.data, body.data + body.size};
+    symbfile__range_v1__init(m);
+    if (!reserve(columns, body.size))
+        return false;
+    while (c.at < c.end)
+        if (!take_range_field(columns, &c, m))
+            return false;
+    return true;
+}
+
+bool columns_read_pad(struct columns *columns, struct sl_bytes body, Symbfile__ReturnPadV1 *m)
+{
+    struct cursor c = {body.data, body.data + body.size};
+    symbfile__return_pad_v1__init(m);
+    if (!reserve(columns, body.size))
+        return false;
+    uint32_t *next = columns->numbers;
+    while (c.at < c.end) {
+        bool good = false;
+        switch (*c.at++) {
+        case TAG(1, VARINT):
+            m->elf_va_case = SYMBFILE__RETURN_PAD_V1__ELF_VA_DELTA_ELF_VA;
+            good = take_delta(&c, &m->deltaelfva);
+            break;
+        case TAG(5, VARINT):
+            m->elf_va_case = SYMBFILE__RETURN_PAD_V1__ELF_VA_SET_ELF_VA;
+            good = take_u64(&c, &m->setelfva);
+            break;
+        case TAG(2, BYTES): good = take_list(&c, &next, &m->func, &m->n_func); break;
+        case TAG(3, BYTES): good = take_list(&c, &next, &m->file, &m->n_file); break;
+        case TAG(4, BYTES): good = take_list(&c, &next, &m->line, &m->n_line); break;
+        }
+        if (!good)
+            return false;
+    }
+    return true;
+}
