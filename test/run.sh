@@ -70,6 +70,12 @@ check "fixtures" sh test/differential/fixtures.sh "$work"
 for file in "$work"/*.elf; do
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 2000 "$file"
 done
+formats=$work/formats
+mkdir "$formats"
+check "fixtures of other formats" sh test/differential/formats.sh "$formats" $symloom
+for file in "$formats"/*.exe "$formats"/*.dwarf "$formats"/*.wasm "$formats"/*.sym "$formats"/pdb/*.pdb; do
+    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 1500 --least 99 "$file"
+done
 echo "==> against eu-addr2line"
 for name in gcc-2-O0 gcc-4-Os gcc-5-O2 gcc-lto gcc-split5 clang-aranges rust-names-O2; do
     check "positions agree on $name" test/differential/compare.py --symloom $symloom --peer elfutils --count 2000 "$work/$name.elf"

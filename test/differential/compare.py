@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares symloom with llvm-symbolizer, or eu-addr2line, over random text addresses of an ELF file.
+"""Compares symloom with llvm-symbolizer, or eu-addr2line, over random text addresses of an ELF, Mach-O, PE, PDB or WASM file;
+with a plain reader of the text where it is a Breakpad file.
 
 usage: compare.py --symloom PATH [--peer llvm|elfutils] [--count N] [--seed N] [--show N] [--least PERCENT] FILE ...
 
@@ -7,6 +8,8 @@ Both tools are asked for the inline chain of the same addresses (linkage names, 
 file and line must be equal. A difference is put into the first class that explains it; the classes say who is right:
 
   alias        both names are symbols at the same address; either may be shown
+  form         one name is the other with the arguments that a PDB's types tell, or with the decoration of C names
+  padding      llvm-symbolizer names code that no function of the DWARF covers, symloom does not
   no-line      same function and file, one side knows no line (0)
   symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
   file-symbol  the same, and llvm-symbolizer shows the object file's STT_FILE symbol as source file
@@ -20,34 +23,41 @@ units (LTO), and names functions by their DWARF name where the linkage name is i
 Where FILE.reference exists, llvm-symbolizer is asked about that file: the same code with debug information in a form that
 it reads (it does not follow supplementary files).
 
+A PDB lies beside its program (x.pdb, x.exe), a dSYM's DWARF beside its image (x.dwarf, x.dylib): addresses are those of the
+code there. llvm-symbolizer is asked about the program of a PDB, which leads it to the PDB, and about x.pdb.reference, the
+same objects linked with their DWARF. It takes a line of an inlined call for that of the record before, and DWARF has lines
+of 0 where a PDB has no record: so every element of our answer must have the line of either, and a class of its own, `either`,
+counts where only both together explain it.
+
 Exit status 1 when fewer than PERCENT (default 99.5) of the addresses agree; aliases and path spellings count as agreeing.
 """
-import argparse, collections, json, os, posixpath, random, struct, subprocess, sys
+import argparse, bisect, collections, json, os, posixpath, random, re, subprocess, sys
 
-
-def text_ranges(path):
-    """(address, size) of the executable sections of a 64-bit little-endian ELF file."""
-    data = open(path, "rb").read()
-    shoff, = struct.unpack_from("<Q", data, 0x28)
-    entsize, count, _ = struct.unpack_from("<HHH", data, 0x3A)
-    ranges = []
-    for i in range(count):
-        _, kind, flags, addr, _, size = struct.unpack_from("<IIQQQQ", data, shoff + i * entsize)
-        if flags & 4 and size:
-            ranges.append((addr, size))
-    return ranges
+from binary import code_ranges, image_base
+from text import Text
 
 
 def symbols(path):
     """name -> addresses of the file's function symbols; versions are no part of the name."""
     out = collections.defaultdict(set)
     for table in ([], ["-D"]):
-        text = subprocess.run(["nm", *table, path], capture_output=True, text=True).stdout
+        text = subprocess.run(["llvm-nm-14", *table, path], capture_output=True, text=True).stdout
         for line in text.splitlines():
             parts = line.split()
             if len(parts) == 3 and parts[1] in "TtWwiuVv":
                 out[parts[2].split("@")[0]].add(int(parts[0], 16))
     return out
+
+
+def covered(path):
+    """Sorted ranges of the functions that the DWARF of a file describes."""
+    text = subprocess.run(["llvm-dwarfdump-14", "--debug-info", path], capture_output=True, text=True).stdout
+    ranges = []
+    for entry in re.split(r"\n(?=0x[0-9a-f]+: )", text):
+        if "DW_TAG_subprogram" in entry:
+            ranges += re.findall(r"DW_AT_low_pc\s+\((\w+)\)\s+DW_AT_high_pc\s+\((\w+)\)", entry)
+            ranges += re.findall(r"\[(0x\w+), (0x\w+)\)", entry)
+    return sorted((int(low, 16), int(high, 16)) for low, high in ranges)
 
 
 def ask(command, addresses):
@@ -93,12 +103,18 @@ def trim(chain):
     return [] if all(not f[0] for f in chain) else chain
 
 
+def same_but_for_form(ours, theirs):
+    """Arguments and the ` const` behind them; the underscore of C names."""
+    return ours.startswith(theirs + "(") or ours.lstrip("_") == re.sub(r"@\d+$", "", theirs.lstrip("_"))
+
+
 def classify(ours, theirs, aliases):
     """None when equal, else (class, agrees)."""
     if ours == theirs:
         return None
     if len(ours) == len(theirs) == 1 and not ours[0][1] and not theirs[0][2]:
-        same = ours[0][0] == theirs[0][0] or aliases(ours[0][0], theirs[0][0])
+        names = ours[0][0], theirs[0][0]
+        same = names[0] == names[1] or same_but_for_form(*names) or aliases(*names)
         return ("file-symbol" if theirs[0][1] else "symbol-only"), same
     if not any(f[1] for f in ours + theirs):
         return "symbol-only", False
@@ -109,9 +125,10 @@ def classify(ours, theirs, aliases):
         if a == b:
             continue
         if a[0] != b[0]:
-            if not aliases(a[0], b[0]):
+            form = same_but_for_form(a[0], b[0])
+            if not form and not aliases(a[0], b[0]):
                 return "name", False
-            seen = "alias"
+            seen = "form" if form else "alias"
         if a[1] != b[1]:
             if posixpath.normpath(a[1] or ".") != posixpath.normpath(b[1] or "."):
                 return "file", False
@@ -121,6 +138,35 @@ def classify(ours, theirs, aliases):
     return seen, True
 
 
+def plain(name):
+    """`f` of `a::f<int>` and of `f<int>`: what names of a PDB and of DWARF have in common."""
+    start = depth = 0
+    for at, sign in enumerate(name):
+        depth += {"<": 1, ">": -1}.get(sign, 0)
+        if name.startswith("::", at) and depth <= 0:
+            start = at + 2
+    return name[start:].split("<")[0] or name[start:]
+
+
+def without_arguments(name):
+    """`a::f` of `a::f(int (*)(int)) const`."""
+    depth, name = 0, name.removesuffix(" const")
+    for at in range(len(name) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(name[at], 0)
+        if not depth:
+            return name[:at]
+    return name
+
+
+def explained_by_both(ours, pdb, dwarf):
+    """Whether each element has the line of either; `pdb` is as long as ours, or `dwarf` is and has the same names."""
+    sides = [side for side in (pdb, dwarf) if len(side) == len(ours) and
+             all(plain(without_arguments(a[0])) == plain(b[0]) for a, b in zip(ours, side))]
+    if pdb in sides and dwarf and dwarf[0][2] == 0:
+        return True  # the record before reaches to here: nobody else says so
+    return bool(sides) and all(any(side[i][2] in (0, a[2]) for side in sides) for i, a in enumerate(ours))
+
+
 def place_only(ours, theirs):
     """Innermost positions, for a peer whose chains and names are no reference."""
     if not ours or not theirs or not ours[0][1] or not theirs[0][1]:
@@ -128,25 +174,56 @@ def place_only(ours, theirs):
     return [("", *ours[0][1:])], [("", *theirs[0][1:])]
 
 
+class Asked:
+    """How the two are asked about a file: the code is that of `image`; `bias` is what the peer's addresses lack."""
+
+    def __init__(self, path):
+        self.image = self.peer = path
+        self.ours, self.theirs, self.functions, self.bias = [], [], "linkage", 0
+        stem, kind = os.path.splitext(path)
+        self.dwarf = path + ".reference" if kind == ".pdb" else None
+        if kind == ".pdb":
+            self.image = self.peer = stem + ".exe"
+            self.functions = "short"
+        if kind == ".dwarf":
+            self.image = stem + ".dylib"
+        self.ranges = code_ranges(self.image)
+        if kind in (".pdb", ".exe", ".dll"):
+            self.ours, self.theirs = ["--relative-address"], ["--relative-address"]
+        if kind == ".wasm":
+            self.bias = self.ranges[0][0]
+        if not self.dwarf and os.path.exists(path + ".reference"):
+            self.peer = path + ".reference"
+        self.functions_of, self.covered = self.dwarf or self.peer, None
+        self.base = image_base(self.image) - self.bias
+
+    def is_padding(self, address):
+        if self.covered is None:
+            self.covered = covered(self.functions_of)
+        at = bisect.bisect_right(self.covered, (self.base + address, 1 << 64)) - 1
+        return bool(self.covered) and (at < 0 or self.base + address >= self.covered[at][1])
+
+
 def compare(symloom, peer, llvm, path, count, seed, show):
-    ranges, where = text_ranges(path), symbols(path)
+    asked, where = Asked(path), symbols(path)
     def aliases(a, b):
         a, b = (name.split("@")[0].split(".cold")[0] for name in (a, b))
         return a == b or bool(where[a] & where[b]) or a.startswith(b + ".") or b.startswith(a + ".")
     rng = random.Random(seed)
-    weights = [size for _, size in ranges]
-    picks = rng.choices(ranges, weights, k=count)
+    weights = [size for _, size in asked.ranges]
+    picks = rng.choices(asked.ranges, weights, k=count)
     addresses = [start + rng.randrange(size) for start, size in picks]
-    ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i"], addresses)
-    reference = path + ".reference"
-    asked = reference if os.path.exists(reference) else path
-    if peer == "elfutils":
-        theirs = ask_elfutils(asked, addresses)
+    ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i", *asked.ours], addresses)
+    def symbolizer(file):
+        return ask([llvm, "--obj=" + file, "--output-style=JSON", "--no-demangle", "--functions=" + asked.functions,
+                    "--inlines", *asked.theirs], [address - asked.bias for address in addresses])
+    if path.endswith(".sym"):
+        theirs = list(map(Text(path).chain, addresses))
     else:
-        theirs = ask([llvm, "--obj=" + asked, "--output-style=JSON", "--no-demangle", "--functions=linkage", "--inlines"],
-                     addresses)
+        theirs = ask_elfutils(asked.peer, addresses) if peer == "elfutils" else symbolizer(asked.peer)
+    dwarf = symbolizer(asked.dwarf) if asked.dwarf else theirs
     classes, agree, shown, known = collections.Counter(), 0, collections.Counter(), 0
-    for address, a, b in zip(addresses, map(trim, ours), map(trim, theirs)):
+    for address, a, b, c in zip(addresses, map(trim, ours), map(trim, theirs), map(trim, dwarf)):
         if peer == "elfutils":
             a, b = place_only(a, b)
         known += bool(a and b)
@@ -154,11 +231,15 @@ def compare(symloom, peer, llvm, path, count, seed, show):
         if verdict is None:
             agree += 1
             continue
+        if not a and asked.is_padding(address):
+            verdict = "padding", True
+        if not verdict[1] and asked.dwarf and explained_by_both(a, b, c):
+            verdict = "either", True
         classes[verdict[0]] += 1
         agree += verdict[1]
         if shown[verdict[0]] < show:
             shown[verdict[0]] += 1
-            print(f"  {verdict[0]} at 0x{address:x}\n    symloom {a}\n    {peer:7} {b}")
+            print(f"  {verdict[0]} at 0x{address:x}\n    symloom {a}\n    {peer:7} {b}" + (f"\n    dwarf   {c}" if asked.dwarf else ""))
     percent = 100.0 * agree / count
     if known < count / 10:
         print(f"{path}: only {known} of {count} addresses are known to both")

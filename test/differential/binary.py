@@ -1,0 +1,94 @@
+"""Where the code of a program lies, by its format: what addresses are worth asking about."""
+import struct
+
+
+def unpack(form, data, at):
+    return struct.unpack_from(form, data, at)
+
+
+def elf(data):
+    shoff, = unpack("<Q", data, 0x28)
+    entsize, count, _ = unpack("<HHH", data, 0x3A)
+    for i in range(count):
+        _, _, flags, address, _, size = unpack("<IIQQQQ", data, shoff + i * entsize)
+        if flags & 4:
+            yield address, size
+
+
+def pe(data):
+    """Relative addresses."""
+    head, = unpack("<I", data, 0x3C)
+    count, = unpack("<H", data, head + 6)
+    optional, = unpack("<H", data, head + 20)
+    for i in range(count):
+        size, address, raw = unpack("<III", data, head + 24 + optional + 40 * i + 8)
+        flags, = unpack("<I", data, head + 24 + optional + 40 * i + 36)
+        if flags & 0x20:  # code
+            yield address, size
+
+
+def image_base(path):
+    """What relative addresses lack in a PE image; 0 in other files."""
+    with open(path, "rb") as f:
+        data = f.read(4096)
+    if not data.startswith(b"MZ"):
+        return 0
+    head, = unpack("<I", data, 0x3C)
+    is_64bit = unpack("<H", data, head + 24)[0] == 0x20B
+    return unpack("<Q", data, head + 48)[0] if is_64bit else unpack("<I", data, head + 52)[0]
+
+
+def macho(data):
+    """`__text` of 64-bit images."""
+    count, = unpack("<I", data, 16)
+    at = 32
+    for _ in range(count):
+        command, size = unpack("<II", data, at)
+        if command == 0x19:
+            sections, = unpack("<I", data, at + 64)
+            for i in range(sections):
+                place = at + 72 + 80 * i
+                if data[place:place + 16].rstrip(b"\0") == b"__text":
+                    yield unpack("<QQ", data, place + 32)
+        at += size
+
+
+def leb(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def wasm(data):
+    """The code section: offsets in the file."""
+    at = 8
+    while at < len(data):
+        size, begin = leb(data, at + 1)
+        if data[at] == 10:
+            yield begin, size
+        at = begin + size
+
+
+def breakpad(data):
+    """What FUNC records cover."""
+    for line in data.splitlines():
+        if line.startswith(b"FUNC "):
+            fields = line.split()
+            at = 2 if fields[1] == b"m" else 1
+            yield int(fields[at], 16), int(fields[at + 1], 16)
+
+
+READERS = {b"\x7fELF": elf, b"MZ": pe, b"\xcf\xfa\xed\xfe": macho, b"\0asm": wasm, b"MODULE ": breakpad}
+
+
+def code_ranges(path):
+    """(address, size) of the code, never empty ones."""
+    with open(path, "rb") as f:
+        data = f.read()
+    for magic, reader in READERS.items():
+        if data.startswith(magic):
+            return [(address, size) for address, size in reader(data) if size]
+    raise SystemExit(f"{path}: no format with code in it")
