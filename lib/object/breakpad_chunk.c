@@ -37,7 +37,7 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
         return SL_NO_FILE;
     struct breakpad_file_index *known = &w->indexes[index];
     if (known->batch != w->batch) {
-        if (!breakpad_grow(&chunk->files, &chunk->file_capacity, chunk->file_count + 1, sizeof *chunk->files)) {
+        if (!sl_grow(&chunk->files, &chunk->file_capacity, chunk->file_count + 1, sizeof *chunk->files)) {
             chunk->failed = true;
             return SL_NO_FILE;
         }
@@ -103,7 +103,7 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
             w->inlinee_count = first;
             return NULL;
         }
-        if (!breakpad_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + 1, sizeof inlinee)) {
+        if (!sl_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + 1, sizeof inlinee)) {
             chunk->failed = true;
             return NULL;
         }
@@ -129,7 +129,7 @@ static bool read_func(struct breakpad_fields f, struct sl_function *function)
 /* Stable merge sort by address, for the rare function whose lines are out of order. */
 static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t count)
 {
-    if (!breakpad_grow(&w->sorted, &w->sorted_capacity, count, sizeof *lines))
+    if (!sl_grow(&w->sorted, &w->sorted_capacity, count, sizeof *lines))
         return false;
     struct sl_line *from = lines, *to = w->sorted;
     for (size_t width = 1; width < count; width *= 2) {
@@ -174,8 +174,7 @@ static void close_function(struct breakpad_worker *w, struct breakpad_chunk *chu
         return;
     open->open = false;
     if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX ||
-        !breakpad_grow(&chunk->functions, &chunk->function_capacity, chunk->function_count + 1,
-                       sizeof open->function)) {
+        !sl_grow(&chunk->functions, &chunk->function_capacity, chunk->function_count + 1, sizeof open->function)) {
         chunk->failed = true;
         return;
     }
@@ -288,8 +287,8 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         w->batch = 1;
     }
     if (!set_text(r, chunk) ||
-        !breakpad_grow(&chunk->lines, &chunk->line_capacity, (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1,
-                       sizeof *chunk->lines)) {
+        !sl_grow(&chunk->lines, &chunk->line_capacity, (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1,
+                 sizeof *chunk->lines)) {
         chunk->failed = true;
         return;
     }

@@ -10,6 +10,7 @@
 
 #include "object/breakpad.h"
 
+#include "base/grow.h"
 #include "base/map.h"
 #include "function/assemble.h"
 
@@ -74,6 +75,3 @@ struct breakpad_reader {
 
 /* Reads chunk `begin`..`end` into its batch. */
 void breakpad_chunk_read(struct breakpad_reader *reader, struct breakpad_chunk *chunk, struct breakpad_worker *worker);
-
-/* Makes room for `need` items; false when out of memory. */
-bool breakpad_grow(void *array, size_t *capacity, size_t need, size_t item);

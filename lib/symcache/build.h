@@ -11,6 +11,8 @@
 
 #include "symcache/format.h"
 
+#include "base/grow.h"
+
 /* Columns are at most 56 bits wide: what lies above is beyond any address space and is ignored. */
 static const uint64_t max_address = (UINT64_C(1) << 56) - 2;
 
@@ -101,9 +103,6 @@ struct sl_symcache_writer {
     size_t map_capacity;
     bool failed; /* out of memory */
 };
-
-/* realloc growth; false when out of memory. */
-bool symcache_grow(void *array, size_t *capacity, size_t need, size_t item);
 
 static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
 {

@@ -99,7 +99,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
 
 static bool room(struct collector *c, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || symcache_grow(array, capacity, need, item))
+    if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
     c->failed = true;
     return false;

@@ -7,25 +7,9 @@
 
 #include <stdlib.h>
 
-bool symcache_grow(void *pointer, size_t *capacity, size_t need, size_t item)
-{
-    void **array = pointer;
-    if (need <= *capacity)
-        return true;
-    size_t size = *capacity ? *capacity + *capacity / 2 : 256;
-    if (size < need)
-        size = need;
-    void *grown = realloc(*array, size * item);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = size;
-    return true;
-}
-
 static bool grow(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || symcache_grow(array, capacity, need, item))
+    if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
     w->failed = true;
     return false;
