@@ -298,5 +298,6 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         .file_count = chunk->file_count,
         .functions = chunk->functions,
         .function_count = chunk->function_count,
+        .lasting = chunk->text == (const uint8_t *)chunk->begin,
     };
 }

@@ -27,39 +27,45 @@ struct id_table {
 };
 
 /* Names are mostly seen again under the same pointer. */
-enum { NAME_CACHE = 512 };
+enum { NAME_CACHE = 2048 };
 struct known_name {
     struct sl_str name;
     uint32_t generation, id;
     enum sl_language language;
 };
 
+struct known_file { /* of lasting text */
+    struct sl_file file;
+    uint32_t id;
+};
+
 /* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
 struct collector {
-    struct sl_arena kept;
+    struct sl_arena kept, texts; /* operations; paths made of lasting text */
     const struct sl_symcache_writer *writer;
     const struct sl_function_batch *batch;
     struct sl_arena *arena; /* of the batch */
     struct op *ops;
     struct sl_ordered *order, *scratch;
-    struct short_op *folded;
     struct run *runs;
     struct span *spans;
     struct call *calls; /* a stack */
     struct context *contexts;
     struct local_function *functions;
     struct text *files;
+    struct known_file *known_files;
     uint32_t *file_ids; /* by file of the batch */
-    size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
-        run_capacity;
+    struct global_ids global_functions, global_files;
+    size_t op_count, op_capacity, order_capacity, scratch_capacity, run_count, run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
-    size_t function_capacity, file_count, file_capacity, file_id_capacity;
-    struct id_table context_table, function_table, file_table;
+    size_t function_capacity, file_count, file_capacity, file_id_capacity, known_file_count, known_file_capacity;
+    struct id_table context_table, function_table, file_table, known_file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
     struct sl_file mapped; /* the last one that the options mapped to, and its id */
     uint32_t mapped_id;
     bool has_mapped;
+    bool lasting; /* text of the batch, and that of those before */
     bool failed; /* out of memory */
 };
 
@@ -78,17 +84,21 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
     for (unsigned i = 0; collectors && i < workers; i++) {
         struct collector *c = &collectors[i];
         sl_arena_free(&c->kept);
+        sl_arena_free(&c->texts);
         free(c->ops);
         free(c->order);
         free(c->scratch);
-        free(c->folded);
         free(c->runs);
         free(c->spans);
         free(c->calls);
         free(c->contexts);
         free(c->functions);
         free(c->files);
+        free(c->known_files);
         free(c->file_ids);
+        free(c->global_functions.ids);
+        free(c->global_files.ids);
+        free(c->known_file_table.slots);
         free(c->context_table.slots);
         free(c->function_table.slots);
         free(c->file_table.slots);
@@ -172,7 +182,7 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file)
     uint32_t hash = (uint32_t)text.hash;
     struct id_slot *slot = find(&c->file_table, hash, c->files, &text, same_file);
     if (slot->generation != c->file_table.generation) {
-        text.str.data = sl_arena_strndup(c->arena, text.str.data, text.str.size);
+        text.str.data = sl_arena_strndup(c->lasting ? &c->texts : c->arena, text.str.data, text.str.size);
         c->failed = c->failed || !text.str.data;
         if (c->failed || !room(c, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
             return SL_NO_FILE;
@@ -182,12 +192,46 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file)
     return slot->index;
 }
 
+static bool same_text(struct sl_str a, struct sl_str b)
+{
+    return a.data == b.data && a.size == b.size;
+}
+
+static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
+{
+    return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
+}
+
+static bool same_known_file(const void *items, uint32_t index, const void *key)
+{
+    return same_file_text(&((const struct known_file *)items + index)->file, key);
+}
+
+/* Text that lasts is known by its pointers; a path is made once. */
+static uint32_t known_file_id(struct collector *c, const struct sl_file *file)
+{
+    if (!c->lasting)
+        return intern_file(c, file);
+    if (!table_room(c, &c->known_file_table))
+        return SL_NO_FILE;
+    uint64_t place = symcache_mix((uintptr_t)file->directory.data, (uintptr_t)file->comp_dir.data);
+    uint32_t hash = (uint32_t)symcache_mix((uintptr_t)file->name.data, place);
+    struct id_slot *slot = find(&c->known_file_table, hash, c->known_files, file, same_known_file);
+    if (slot->generation != c->known_file_table.generation) {
+        if (!room(c, &c->known_files, &c->known_file_capacity, c->known_file_count + 1, sizeof *c->known_files))
+            return SL_NO_FILE;
+        take(&c->known_file_table, slot, hash, (uint32_t)c->known_file_count);
+        c->known_files[c->known_file_count++] = (struct known_file){*file, intern_file(c, file)};
+    }
+    return c->known_files[slot->index].id;
+}
+
 static uint32_t file_id(struct collector *c, uint32_t index)
 {
     if (index >= c->batch->file_count)
         return SL_NO_FILE;
     if (c->file_ids[index] == FILE_UNKNOWN) /* made when it is first asked for: most are not */
-        c->file_ids[index] = intern_file(c, &c->batch->files[index]);
+        c->file_ids[index] = known_file_id(c, &c->batch->files[index]);
     return c->file_ids[index];
 }
 
@@ -195,17 +239,10 @@ struct location {
     uint32_t file, line;
 };
 
-static bool same_text(struct sl_str a, struct sl_str b)
-{
-    return a.data == b.data && a.size == b.size;
-}
-
 /* Lines next to each other are mostly mapped to one file, then under the same pointers. */
 static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
 {
-    const struct sl_file *last = &c->mapped;
-    if (!c->has_mapped || !same_text(file->name, last->name) || !same_text(file->directory, last->directory) ||
-        !same_text(file->comp_dir, last->comp_dir)) {
+    if (!c->has_mapped || !same_file_text(file, &c->mapped)) {
         c->mapped_id = intern_file(c, file);
         c->mapped = *file;
         c->has_mapped = true;
@@ -233,25 +270,44 @@ static bool same_function(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && a->entry == b->entry && a->language == b->language && sl_str_equal(a->name, b->name);
 }
 
-static uint32_t intern_function(struct collector *c, struct sl_str name, uint64_t entry, enum sl_language language)
+static struct local_function function_of(const struct collector *c, const struct sl_function *f, uint64_t entry)
 {
     const struct sl_symcache_options *o = &c->writer->options;
-    if (o->map_name)
-        name = o->map_name(o->map_arg, name);
+    struct sl_str name = o->map_name ? o->map_name(o->map_arg, f->name) : f->name;
     if (o->is_windows)
         name = sl_undecorate(name, NULL);
-    if (!table_room(c, &c->function_table))
-        return 0;
-    struct local_function function = {name, sl_hash(name.data, name.size), entry, language};
-    uint32_t hash = (uint32_t)symcache_mix(function.hash, entry);
-    struct id_slot *slot = find(&c->function_table, hash, c->functions, &function, same_function);
-    if (slot->generation == c->function_table.generation)
-        return slot->index;
+    return (struct local_function){name, sl_hash(name.data, name.size), entry, f->language};
+}
+
+static uint32_t add_function(struct collector *c, const struct local_function *function)
+{
     if (!room(c, &c->functions, &c->function_capacity, c->function_count + 1, sizeof *c->functions))
         return 0;
-    take(&c->function_table, slot, hash, (uint32_t)c->function_count);
-    c->functions[c->function_count] = function;
+    c->functions[c->function_count] = *function;
     return (uint32_t)c->function_count++;
+}
+
+/* An outermost function is not looked for: hardly another one begins where it does. */
+static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
+{
+    struct local_function function = function_of(c, f, f->address);
+    return add_function(c, &function);
+}
+
+static uint32_t intern_inlinee(struct collector *c, const struct sl_function *f)
+{
+    if (!table_room(c, &c->function_table))
+        return 0;
+    struct local_function function = function_of(c, f, UINT64_MAX);
+    uint32_t hash = (uint32_t)function.hash;
+    struct id_slot *slot = find(&c->function_table, hash, c->functions, &function, same_function);
+    if (slot->generation != c->function_table.generation) {
+        uint32_t id = add_function(c, &function);
+        if (c->failed)
+            return 0;
+        take(&c->function_table, slot, hash, id);
+    }
+    return slot->index;
 }
 
 static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
@@ -260,7 +316,7 @@ static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
     bool hit = known->generation == c->function_table.generation && known->name.data == f->name.data &&
                known->name.size == f->name.size && known->language == f->language;
     if (!hit) {
-        uint32_t id = intern_function(c, f->name, UINT64_MAX, f->language);
+        uint32_t id = intern_inlinee(c, f);
         *known = (struct known_name){f->name, c->function_table.generation, id, f->language};
     }
     return known->id;
@@ -428,9 +484,9 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
     forget(&c->context_table);
-    if (!f->size || f->address > max_address || !room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
+    if (!room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
-    uint32_t id = intern_function(c, f->name, f->address, f->language);
+    uint32_t id = outermost_id(c, f);
     uint32_t file = f->line_count ? location_of(c, &f->lines[0]).file : SL_NO_FILE;
     uint32_t root = intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
     c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
@@ -441,6 +497,24 @@ static void collect_function(struct collector *c, const struct sl_function *f)
     add_op(c, OP_HOLE, end_of(f->address, f->size), NO_CONTEXT, SL_NO_FILE, 0);
 }
 
+/* ---- runs ---- */
+
+/* Room for operations, in memory that stays; what is not used is given back. */
+static struct short_op *reserve_ops(struct collector *c, size_t count)
+{
+    struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));
+    c->failed = c->failed || !ops;
+    return ops;
+}
+
+static struct run *start_run(struct collector *c, uint64_t base, struct short_op *ops)
+{
+    if (!room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
+        return NULL;
+    c->runs[c->run_count] = (struct run){.base = base, .ops = ops};
+    return &c->runs[c->run_count++];
+}
+
 /* Sorts and folds the operations into a run; several when offsets do not fit 32 bits. */
 static void add_run(struct collector *c)
 {
@@ -448,8 +522,10 @@ static void add_run(struct collector *c)
     if (count >= UINT32_MAX)
         c->failed = true;
     if (c->failed || !room(c, &c->order, &c->order_capacity, count, sizeof *c->order) ||
-        !room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch) ||
-        !room(c, &c->folded, &c->folded_capacity, c->folded_count + count, sizeof *c->folded))
+        !room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch))
+        return;
+    struct short_op *out = reserve_ops(c, count);
+    if (!out)
         return;
     const struct sl_ordered *order = c->order;
     for (size_t i = 0; i < count; i++)
@@ -460,16 +536,52 @@ static void add_run(struct collector *c)
         struct op now = c->ops[order[i++].index];
         while (i < count && order[i].key == now.address)
             symcache_apply(&now, &c->ops[order[i++].index]);
-        if (!run || now.address - run->base > UINT32_MAX) {
-            if (!room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
-                return;
-            run = &c->runs[c->run_count++];
-            *run = (struct run){.base = now.address};
-        }
-        c->folded[c->folded_count++] =
-            (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.line, now.kind};
+        if ((!run || now.address - run->base > UINT32_MAX) && !(run = start_run(c, now.address, out)))
+            return;
+        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.line, now.kind};
         run->count++;
     }
+    sl_arena_trim(&c->kept, out);
+}
+
+/* The rule, a function whose addresses fit a run and, but for the inlined calls, come in order: its lines become operations
+ * in one pass. False when it is no such function; nothing was done then. */
+static bool collect_plain(struct collector *c, const struct sl_function *f)
+{
+    uint64_t limit = end_of(f->address, f->size), covered = f->address;
+    if (f->inlinee_count || limit > max_address || f->size > UINT32_MAX ||
+        (f->line_count && f->lines[0].address < f->address))
+        return false;
+    struct short_op *ops = reserve_ops(c, (size_t)f->line_count + 2), *op = ops;
+    if (!ops || !room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
+        return true;
+    uint32_t root = (uint32_t)c->context_count, first_file = SL_NO_FILE;
+    if (!f->line_count || f->lines[0].address > f->address)
+        *op++ = (struct short_op){0, root, SL_NO_FILE, 0, OP_ENTRY};
+    for (uint32_t i = 0; i < f->line_count; i++) {
+        const struct sl_line *line = &f->lines[i];
+        if (line->address < covered)
+            continue;
+        if (line->address > limit) {
+            sl_arena_trim(&c->kept, ops);
+            return false;
+        }
+        covered = end_of(line->address, line->size ? line->size : 1);
+        struct location at = location_of(c, line);
+        if (!i)
+            first_file = at.file;
+        *op++ = (struct short_op){(uint32_t)(line->address - f->address), root, at.file,
+                                  at.line > MAX_LINE ? 0 : at.line, OP_SET};
+    }
+    if (op == ops || op[-1].offset < f->size)
+        *op++ = (struct short_op){(uint32_t)f->size, NO_CONTEXT, SL_NO_FILE, 0, OP_HOLE};
+    sl_arena_trim(&c->kept, op);
+    struct run *run = start_run(c, f->address, ops);
+    if (run)
+        run->count = (uint32_t)(op - ops);
+    c->contexts[c->context_count++] =
+        (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, first_file};
+    return true;
 }
 
 /* ---- the batch ---- */
@@ -490,9 +602,14 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->batch = batch;
     c->arena = arena;
     c->failed = false;
-    c->folded_count = c->run_count = c->context_count = c->function_count = c->file_count = 0;
-    forget(&c->function_table);
-    forget(&c->file_table);
+    c->run_count = c->context_count = 0;
+    if (!c->lasting || !batch->lasting) {
+        c->function_count = c->file_count = c->known_file_count = 0;
+        forget(&c->function_table);
+        forget(&c->file_table);
+        forget(&c->known_file_table);
+    }
+    c->lasting = batch->lasting;
     c->has_mapped = false;
     if (room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
@@ -509,23 +626,28 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
     if (!p)
         return;
     start_batch(c, w, batch, arena);
+    size_t first_function = c->function_count, first_file = c->file_count;
     for (size_t i = 0; i < batch->function_count && !c->failed; i++) {
-        collect_function(c, &batch->functions[i]);
+        const struct sl_function *f = &batch->functions[i];
+        if (!f->size || f->address > max_address || collect_plain(c, f))
+            continue;
+        collect_function(c, f);
         add_run(c);
     }
     *p = (struct prepared){
         .runs = copy(c, arena, c->runs, c->run_count * sizeof *c->runs),
-        .ops = copy(c, &c->kept, c->folded, c->folded_count * sizeof *c->folded),
         .contexts = copy(c, arena, c->contexts, c->context_count * sizeof *c->contexts),
-        .functions = copy(c, arena, c->functions, c->function_count * sizeof *c->functions),
-        .files = copy(c, arena, c->files, c->file_count * sizeof *c->files),
         .run_count = c->run_count,
-        .op_count = c->folded_count,
         .context_count = c->context_count,
-        .function_count = c->function_count,
-        .file_count = c->file_count,
+        .function_count = c->function_count - first_function,
+        .file_count = c->file_count - first_file,
+        .first_function = first_function,
+        .first_file = first_file,
+        .function_ids = &c->global_functions,
+        .file_ids = &c->global_files,
+        .lasting = c->lasting,
     };
+    p->functions = copy(c, arena, c->functions + first_function, p->function_count * sizeof *c->functions);
+    p->files = copy(c, arena, c->files + first_file, p->file_count * sizeof *c->files);
     p->failed = c->failed;
-    for (size_t i = 0, at = 0; i < p->run_count && !p->failed; at += p->runs[i++].count)
-        p->runs[i].ops = p->ops + at;
 }
