@@ -47,6 +47,7 @@ struct collector {
     struct sl_arena *arena; /* of the batch */
     struct op *ops;
     struct sl_ordered *order, *scratch;
+    struct short_op *folded;
     struct run *runs;
     struct span *spans;
     struct call *calls; /* a stack */
@@ -56,7 +57,8 @@ struct collector {
     struct known_file *known_files;
     uint32_t *file_ids; /* by file of the batch */
     struct global_ids global_functions, global_files;
-    size_t op_count, op_capacity, order_capacity, scratch_capacity, run_count, run_capacity;
+    size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
+        run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
     size_t function_capacity, file_count, file_capacity, file_id_capacity, known_file_count, known_file_capacity;
     struct id_table context_table, function_table, file_table, known_file_table;
@@ -66,7 +68,7 @@ struct collector {
     uint32_t mapped_id;
     bool has_mapped;
     bool lasting; /* text of the batch, and that of those before */
-    bool failed; /* out of memory */
+    bool failed;  /* out of memory */
 };
 
 enum { FILE_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
@@ -88,6 +90,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         free(c->ops);
         free(c->order);
         free(c->scratch);
+        free(c->folded);
         free(c->runs);
         free(c->spans);
         free(c->calls);
@@ -226,7 +229,7 @@ static uint32_t known_file_id(struct collector *c, const struct sl_file *file)
     return c->known_files[slot->index].id;
 }
 
-static uint32_t file_id(struct collector *c, uint32_t index)
+static inline uint32_t file_id(struct collector *c, uint32_t index)
 {
     if (index >= c->batch->file_count)
         return SL_NO_FILE;
@@ -251,17 +254,21 @@ static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
 }
 
 /* Where a line is, by the options' mapping if there is one. */
-static struct location location_of(struct collector *c, const struct sl_line *line)
+static struct location mapped_location(struct collector *c, const struct sl_line *line)
 {
     const struct sl_symcache_options *o = &c->writer->options;
-    struct location at = {SL_NO_FILE, line->line};
     struct sl_file file;
-    if (o->map_line && line->file < c->batch->file_count &&
-        o->map_line(o->map_arg, &c->batch->files[line->file], line->line, &file, &at.line))
-        at.file = mapped_file(c, &file);
-    else
-        at = (struct location){file_id(c, line->file), line->line};
-    return at;
+    uint32_t number = line->line;
+    if (line->file < c->batch->file_count &&
+        o->map_line(o->map_arg, &c->batch->files[line->file], line->line, &file, &number))
+        return (struct location){mapped_file(c, &file), number};
+    return (struct location){file_id(c, line->file), line->line};
+}
+
+static inline struct location location_of(struct collector *c, const struct sl_line *line)
+{
+    return c->writer->options.map_line ? mapped_location(c, line)
+                                       : (struct location){file_id(c, line->file), line->line};
 }
 
 static bool same_function(const void *items, uint32_t index, const void *key)
@@ -515,7 +522,7 @@ static struct run *start_run(struct collector *c, uint64_t base, struct short_op
     return &c->runs[c->run_count++];
 }
 
-/* Sorts and folds the operations into a run; several when offsets do not fit 32 bits. */
+/* Sorts and folds the operations of collect_function into a run; several when offsets do not fit 32 bits. */
 static void add_run(struct collector *c)
 {
     size_t count = c->op_count;
@@ -544,43 +551,89 @@ static void add_run(struct collector *c)
     sl_arena_trim(&c->kept, out);
 }
 
-/* The rule, a function whose addresses fit a run and, but for the inlined calls, come in order: its lines become operations
- * in one pass. False when it is no such function; nothing was done then. */
-static bool collect_plain(struct collector *c, const struct sl_function *f)
+/* ---- the rule: in address order ---- */
+
+struct place {
+    uint32_t context, file, line;
+};
+
+static inline void put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
 {
-    uint64_t limit = end_of(f->address, f->size), covered = f->address;
-    if (f->inlinee_count || limit > max_address || f->size > UINT32_MAX ||
-        (f->line_count && f->lines[0].address < f->address))
-        return false;
-    struct short_op *ops = reserve_ops(c, (size_t)f->line_count + 2), *op = ops;
-    if (!ops || !room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
-        return true;
-    uint32_t root = (uint32_t)c->context_count, first_file = SL_NO_FILE;
-    if (!f->line_count || f->lines[0].address > f->address)
-        *op++ = (struct short_op){0, root, SL_NO_FILE, 0, OP_ENTRY};
-    for (uint32_t i = 0; i < f->line_count; i++) {
-        const struct sl_line *line = &f->lines[i];
-        if (line->address < covered)
-            continue;
-        if (line->address > limit) {
-            sl_arena_trim(&c->kept, ops);
+    c->folded[c->folded_count++] =
+        (struct short_op){offset, at->context, at->file, at->line > MAX_LINE ? 0 : at->line, kind};
+}
+
+static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
+
+/* Operations of the lines of `f` and of its inlined calls, by address, when each of these has a line of its own that says
+ * where it is called, as assembled functions have. `link`: the context of `f`, made when the first line is met; `id`: that
+ * of the outermost function. `around`: where code of an inlined call is that has no line; NULL: outermost. False when `f` is
+ * not like that. */
+static bool walk(struct collector *c, const struct sl_function *f, uint64_t base, struct context link, uint32_t id,
+                 const struct place *around)
+{
+    const struct sl_function *inlinee = f->inlinees, *inlinees_end = inlinee + f->inlinee_count;
+    uint64_t at = f->address, end = end_of(f->address, f->size);
+    bool behind_call = false;
+    for (const struct sl_line *line = f->lines, *stop = line + f->line_count; line < stop; line++) {
+        uint64_t size = line->size ? line->size : 1;
+        if (line->address < at || line->address > end || size > end - line->address ||
+            !room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
             return false;
+        struct location location = location_of(c, line);
+        if (id == NO_CONTEXT) {
+            link.file = location.file;
+            id = intern_context(c, link);
         }
-        covered = end_of(line->address, line->size ? line->size : 1);
-        struct location at = location_of(c, line);
-        if (!i)
-            first_file = at.file;
-        *op++ = (struct short_op){(uint32_t)(line->address - f->address), root, at.file,
-                                  at.line > MAX_LINE ? 0 : at.line, OP_SET};
+        if (line->address > at && (around || behind_call))
+            put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
+        struct place place = {id, location.file, location.line};
+        behind_call = inlinee < inlinees_end && inlinee->address == line->address;
+        if (!behind_call) {
+            put(c, (uint32_t)(line->address - base), &place, OP_SET);
+        } else {
+            struct context call = {inlinee_id(c, inlinee), id, place.file, place.line, SL_NO_FILE};
+            if (inlinee->size != size || !walk(c, inlinee, base, call, NO_CONTEXT, &place))
+                return false;
+            inlinee++;
+        }
+        at = line->address + size;
     }
-    if (op == ops || op[-1].offset < f->size)
-        *op++ = (struct short_op){(uint32_t)f->size, NO_CONTEXT, SL_NO_FILE, 0, OP_HOLE};
-    sl_arena_trim(&c->kept, op);
-    struct run *run = start_run(c, f->address, ops);
-    if (run)
-        run->count = (uint32_t)(op - ops);
-    c->contexts[c->context_count++] =
-        (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, first_file};
+    if (!room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
+        return false;
+    if (at < end && (around || behind_call))
+        put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
+    return inlinee == inlinees_end;
+}
+
+/* An outermost function in one pass. False when it is none of the rule's; nothing was done then. */
+static bool walk_function(struct collector *c, const struct sl_function *f)
+{
+    uint64_t end = end_of(f->address, f->size);
+    struct place entry = {(uint32_t)c->context_count, SL_NO_FILE, 0};
+    if (end > max_address || f->size > UINT32_MAX ||
+        !room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts) ||
+        !room(c, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
+        return false;
+    if (f->inlinee_count)
+        forget(&c->context_table);
+    c->folded_count = 0;
+    c->context_count++;
+    if (!f->line_count || f->lines[0].address > f->address)
+        put(c, 0, &entry, OP_ENTRY);
+    if (!walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry.context, NULL)) {
+        c->context_count = entry.context;
+        return false;
+    }
+    put(c, (uint32_t)f->size, &nowhere, OP_HOLE);
+    uint32_t file = f->line_count ? location_of(c, &f->lines[0]).file : SL_NO_FILE;
+    c->contexts[entry.context] = (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, file};
+    struct short_op *ops = reserve_ops(c, c->folded_count);
+    struct run *run = ops ? start_run(c, f->address, ops) : NULL;
+    if (run) {
+        memcpy(ops, c->folded, c->folded_count * sizeof *ops);
+        run->count = (uint32_t)c->folded_count;
+    }
     return true;
 }
 
@@ -629,7 +682,7 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
     size_t first_function = c->function_count, first_file = c->file_count;
     for (size_t i = 0; i < batch->function_count && !c->failed; i++) {
         const struct sl_function *f = &batch->functions[i];
-        if (!f->size || f->address > max_address || collect_plain(c, f))
+        if (!f->size || f->address > max_address || walk_function(c, f))
             continue;
         collect_function(c, f);
         add_run(c);
