@@ -57,9 +57,7 @@ struct breakpad_worker {
         uint32_t batch, index;
     } * indexes;
     size_t index_count;
-    uint32_t batch;   /* the number of the batch that is being read; never 0 */
-    uint64_t last_id; /* of the latest file asked for, and its index */
-    uint32_t last_index;
+    uint32_t batch; /* the number of the batch that is being read; never 0 */
 };
 
 struct breakpad_reader {
