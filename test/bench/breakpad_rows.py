@@ -3,7 +3,7 @@ import os, random, subprocess, tempfile, time
 
 SIZE = 50e6
 RUNS = 7
-FILES, NAMES = 4000, 9000
+FILES, NAMES, UNIT = 4000, 9000, 64  # functions of a unit
 WORDS = ("frame layer buffer document element style cache thread message channel surface image font script value object "
          "wrapper holder manager service request response stream table index entry iterator visitor builder").split()
 TYPES = ["int", "unsigned long", "const char*", "bool", "std::string const&", "mozilla::Span<unsigned char const>", "double"]
@@ -25,10 +25,10 @@ def names(rng, count):
 
 
 class Function:
-    """The code of one function, as its INLINE and line records."""
+    """The code of one function, as its INLINE and line records. `origins`: what the unit inlines."""
 
-    def __init__(self, rng, address):
-        self.rng, self.start, self.at, self.inlines, self.lines = rng, address, address, [], []
+    def __init__(self, rng, address, origins):
+        self.rng, self.at, self.origins, self.inlines, self.lines = rng, address, origins, [], []
 
     def own_lines(self, count, file, line):
         for _ in range(count):
@@ -51,15 +51,13 @@ class Function:
         """An inlined call; code of the caller is now and then in its middle. Returns the lines that it took."""
         record = len(self.inlines)
         self.inlines.append("")
-        ranges, before = [], len(self.lines)
-        callee = int(FILES * self.rng.random() ** 3)
+        ranges, before, origin = [], len(self.lines), self.rng.choice(self.origins)
         for _ in range(1 + (self.rng.random() < 0.25)):
             if ranges:
                 self.own_lines(1, file, line)
             start = self.at
-            self.body(depth + 1, callee, lines)
+            self.body(depth + 1, origin * 7 % FILES, lines)
             ranges.append(f" {start:x} {self.at - start:x}")
-        origin = int(NAMES * self.rng.random() ** 2)
         self.inlines[record] = f"INLINE {depth} {line} {file} {origin}{''.join(ranges)}\n"
         return len(self.lines) - before
 
@@ -75,8 +73,10 @@ def write(path, size):
             f.write(f"INLINE_ORIGIN {i} {name}\n")
         address, publics, n = 0x10000, [], 0
         while f.tell() < size * 0.99 if n % 64 == 0 else True:
-            function = Function(rng, address)
-            function.body(0, int(FILES * rng.random()), min(600, int(rng.expovariate(1 / 25)) + 1))
+            if n % UNIT == 0:
+                file, origins = int(FILES * rng.random()), [int(NAMES * rng.random() ** 2) for _ in range(150)]
+            function = Function(rng, address, origins)
+            function.body(0, file, min(600, int(rng.expovariate(1 / 25)) + 1))
             f.write(f"FUNC {address:x} {function.at - address:x} 0 {outer[n % len(outer)]}\n")
             f.write("".join(function.inlines) + "".join(function.lines))
             address, n = (function.at + 15) & ~15, n + 1
