@@ -41,6 +41,12 @@ static inline void *sl_arena_alloc(struct sl_arena *arena, size_t size, size_t a
     return sl_arena_grow(arena, size, align);
 }
 
+/* Gives back what lies behind `end` in the latest allocation. */
+static inline void sl_arena_trim(struct sl_arena *arena, void *end)
+{
+    arena->at = end;
+}
+
 /* `count` zeroed items of `size` bytes; NULL also when the product overflows. */
 void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
 

@@ -22,22 +22,6 @@ struct prepared {
     bool is_windows, failed;
 };
 
-bool breakpad_writer_grow(void *pointer, size_t *capacity, size_t need, size_t item)
-{
-    void **array = pointer;
-    if (need <= *capacity)
-        return true;
-    size_t size = *capacity ? *capacity * 2 : 64;
-    while (size < need)
-        size *= 2;
-    void *grown = realloc(*array, size * item);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = size;
-    return true;
-}
-
 uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl_str text, bool *failed)
 {
     uintptr_t known = (uintptr_t)sl_map_get(&t->map, text);
@@ -46,7 +30,7 @@ uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     struct sl_str key = {copy, text.size};
     void **slot = copy && t->count < UINT32_MAX - 1 ? sl_map_slot(&t->map, key, NULL) : NULL;
-    if (!slot || !breakpad_writer_grow(&t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
+    if (!slot || !sl_grow(&t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
         *failed = true;
         return 0;
     }
@@ -221,7 +205,7 @@ static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, s
     encode_inlines(out, f, p->flat.inlines + call, f->inline_end - call, n);
     uint8_t *data = sl_arena_alloc(&w->arena, out->size + 1, 1);
     if (!data || out->failed || out->size > UINT32_MAX || w->record_count >= UINT32_MAX ||
-        !breakpad_writer_grow(&w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
+        !sl_grow(&w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
         w->failed = true;
         return;
     }
@@ -246,7 +230,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     if (!p)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     w->failed = w->failed || p->failed ||
-                !breakpad_writer_grow(&w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
+                !sl_grow(&w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
     if (!w->failed) {
         uint32_t *files = w->map, *names = w->map + p->file_count;
         struct numbers numbers = {names, files, p->file_count};
@@ -296,7 +280,7 @@ struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *w)
 
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_symbol *symbols, size_t count)
 {
-    if (!breakpad_writer_grow(&w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
+    if (!sl_grow(&w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
         return false;
     for (size_t i = 0; i < count; i++)
         if (symbols[i].name.size) {

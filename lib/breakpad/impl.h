@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "breakpad/breakpad.h"
 #include "demangle/demangle.h"
@@ -61,9 +62,6 @@ struct sl_breakpad_writer {
 };
 
 /* ---- collect.c ---- */
-
-/* Growth by doubling, with realloc. */
-bool breakpad_writer_grow(void *array, size_t *capacity, size_t need, size_t item);
 
 /* The number of a text, which is copied into the arena if it is new. Out of memory sets `*failed`. */
 uint32_t breakpad_text_number(struct texts *texts, struct sl_arena *arena, struct sl_str text, bool *failed);

@@ -3,21 +3,6 @@
 
 #include <stdlib.h>
 
-bool dwarf_grow_to(void *pointer, size_t *capacity, size_t need, size_t item)
-{
-    void **array = pointer;
-    size_t size = *capacity ? *capacity : 32;
-    while (size < need)
-        size *= 2;
-    void *grown = realloc(*array, size * item);
-    if (!grown)
-        return false;
-    memset((char *)grown + *capacity * item, 0, (size - *capacity) * item);
-    *array = grown;
-    *capacity = size;
-    return true;
-}
-
 static int size_of_form(uint16_t form, const struct abbrev_table *table)
 {
     switch (form) {
@@ -118,7 +103,7 @@ static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbre
             last->value += step.value;
         return true;
     }
-    if (!dwarf_grow(&t->steps, &t->step_capacity, t->step_count + 1, sizeof *t->steps))
+    if (!sl_grow(&t->steps, &t->step_capacity, t->step_count + 1, sizeof *t->steps))
         return false;
     t->steps[t->step_count++] = step;
     abbrev->step_count++;
@@ -168,7 +153,7 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
 {
     int size = fixed_size(form, t);
     if (size < 0) {
-        if (!dwarf_grow(&t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
+        if (!sl_grow(&t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
             return false;
         t->skips[t->skip_count++] = (struct skip_step){variable_size(form), form, 0};
         abbrev->skip_count++;
@@ -271,7 +256,7 @@ static struct quick quick_of(const struct abbrev_table *t, const struct abbrev *
 
 static bool make_quick(struct abbrev_table *t)
 {
-    if (!dwarf_grow(&t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
+    if (!sl_grow(&t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
         return false;
     for (size_t i = 1; i < t->dense_count; i++)
         t->quick[i] = quick_of(t, &t->items[i]);
@@ -292,8 +277,8 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
         t->sizes[form] = (int8_t)size_of_form(form, t);
     t->used = true;
     /* Entries point to their steps, even to none. */
-    if (!dwarf_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
-        !dwarf_grow(&t->skips, &t->skip_capacity, 1, sizeof *t->skips))
+    if (!sl_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
+        !sl_grow(&t->skips, &t->skip_capacity, 1, sizeof *t->skips))
         return false;
     struct sl_reader r = sl_reader(file->abbrev, file->big_endian);
     sl_reader_seek(&r, unit->abbrev_offset);
@@ -305,13 +290,13 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
         if (!read_abbrev(t, &r, &abbrev))
             break;
         if (code < MAX_DENSE && code <= t->dense_count + 1024) {
-            if (!dwarf_grow(&t->items, &t->item_capacity, (size_t)code + 1, sizeof *t->items))
+            if (!sl_grow(&t->items, &t->item_capacity, (size_t)code + 1, sizeof *t->items))
                 break;
             for (; t->dense_count <= code; t->dense_count++)
                 t->items[t->dense_count] = (struct abbrev){0};
             t->items[code] = abbrev;
         } else {
-            if (!dwarf_grow(&t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
+            if (!sl_grow(&t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
                 break;
             t->sparse[t->sparse_count].code = code;
             t->sparse[t->sparse_count++].abbrev = abbrev;

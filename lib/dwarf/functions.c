@@ -109,7 +109,7 @@ static struct sl_str entry_name(struct walk *walk, const struct entry *e, enum s
 static struct frame *push_frame(struct walk *walk)
 {
     struct dwarf_worker *w = walk->w;
-    if (!dwarf_grow(&w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
+    if (!sl_grow(&w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
         return NULL;
     struct frame *frame = &w->frames[walk->height];
     *frame = w->frames[walk->height - 1];
@@ -133,7 +133,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
-    if (!dwarf_grow(&w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending))
+    if (!sl_grow(&w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (w->ranges[i].begin < load)
@@ -172,7 +172,7 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     if (!count)
         return true;
     if (frame->depth <= SL_MAX_INLINE_DEPTH &&
-        dwarf_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + count, sizeof *w->inlinees)) {
+        sl_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + count, sizeof *w->inlinees)) {
         uint64_t load = walk->reader->load_address;
         enum sl_language language = frame->language;
         struct sl_str name = entry_name(walk, e, &language);
@@ -229,7 +229,7 @@ static size_t lines_of(struct walk *walk, struct range range)
                 start = w->function_lines[count - 1].address + w->function_lines[count - 1].size + load;
             if (start >= stop)
                 continue;
-            if (!dwarf_grow(&w->function_lines, &w->function_line_capacity, count + 1, sizeof *w->function_lines))
+            if (!sl_grow(&w->function_lines, &w->function_line_capacity, count + 1, sizeof *w->function_lines))
                 return count;
             w->function_lines[count++] = (struct sl_line){start - load, stop - start, rows[i].file, rows[i].line};
         }
@@ -240,7 +240,7 @@ static size_t lines_of(struct walk *walk, struct range range)
 static size_t select_inlinees(struct dwarf_worker *w, const struct frame *frame, struct range range)
 {
     size_t count = 0, all = w->inlinee_count - frame->first_inlinee;
-    if (!dwarf_grow(&w->selected, &w->selected_capacity, all, sizeof *w->selected))
+    if (!sl_grow(&w->selected, &w->selected_capacity, all, sizeof *w->selected))
         return 0;
     for (size_t i = frame->first_inlinee; i < w->inlinee_count; i++)
         if (w->inlinees[i].address >= range.begin && w->inlinees[i].address < range.end)
@@ -268,7 +268,7 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
         size_t line_count = lines_of(walk, range);
         if (!sl_assemble(&w->assembler, walk->arena, &function, inlinees, inlinee_count, w->function_lines,
                          line_count) ||
-            !dwarf_grow(&w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
+            !sl_grow(&w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
             return false;
         w->functions[w->function_count++] = function;
     }
@@ -506,7 +506,7 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
     w->function_count = w->inlinee_count = w->pending_count = 0;
     w->name_count = 0;
     w->name_generation++;
-    if (!dwarf_grow(&w->frames, &w->frame_capacity, 1, sizeof *w->frames))
+    if (!sl_grow(&w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
     w->frames[0] = (struct frame){0}; /* around the root */
     bool ok = walk_unit(&walk);

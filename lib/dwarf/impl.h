@@ -7,6 +7,7 @@
  * A `struct dwarf_file` is one set of sections: the object itself, its supplementary (dwz) file, a package or a .dwo. */
 #pragma once
 
+#include "base/grow.h"
 #include "dwarf/constants.h"
 #include "dwarf/dwarf.h"
 #include "function/assemble.h"
@@ -310,13 +311,6 @@ void dwarf_worker_free(struct dwarf_worker *w);
 void dwarf_forget_file(struct dwarf_worker *w, const struct dwarf_file *file);
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
                                          const struct dwarf_unit_header *header);
-
-/* realloc-style growth of a scratch array; false when out of memory. */
-bool dwarf_grow_to(void *array, size_t *capacity, size_t need, size_t item);
-static inline bool dwarf_grow(void *array, size_t *capacity, size_t need, size_t item)
-{
-    return need <= *capacity || dwarf_grow_to(array, capacity, need, item);
-}
 
 /* Little-endian integers, for what is read too often to go through a reader. */
 static inline uint64_t dwarf_load_2(const uint8_t *at)

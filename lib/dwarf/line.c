@@ -30,7 +30,7 @@ struct table_reader {
 static bool add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
     struct line_table *lines = &t->w->lines;
-    if (!dwarf_grow(&lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
+    if (!sl_grow(&lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
         return false;
     lines->files[lines->file_count++] = (struct sl_file){
         .comp_dir = t->unit->comp_dir,
@@ -45,12 +45,14 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
 {
     struct sl_str *directories = NULL;
     size_t count = 1, capacity = 0;
-    bool ok = dwarf_grow(&directories, &capacity, 1, sizeof *directories);
+    bool ok = sl_grow(&directories, &capacity, 1, sizeof *directories);
+    if (ok)
+        directories[0] = (struct sl_str){NULL, 0};
     while (ok && !r->failed) {
         struct sl_str name = sl_read_cstr(r);
         if (name.size == 0)
             break;
-        ok = dwarf_grow(&directories, &capacity, count + 1, sizeof *directories);
+        ok = sl_grow(&directories, &capacity, count + 1, sizeof *directories);
         if (ok)
             directories[count++] = name;
     }
@@ -209,7 +211,7 @@ static bool emit(struct machine *m)
             return true;
         }
     }
-    if (t->row_count == t->row_capacity && !dwarf_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
+    if (t->row_count == t->row_capacity && !sl_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
         return false;
     t->rows[t->row_count++] = (struct row){m->address, m->file, m->line};
     return true;
@@ -225,7 +227,7 @@ static bool close_sequence(struct machine *m, uint64_t end)
     const struct row *first = &t->rows[m->first], *last = &t->rows[t->row_count - 1];
     if (end <= last->address)
         end = last->address + 1;
-    if (!dwarf_grow(&t->sequences, &t->sequence_capacity, t->sequence_count + 1, sizeof *t->sequences))
+    if (!sl_grow(&t->sequences, &t->sequence_capacity, t->sequence_count + 1, sizeof *t->sequences))
         return false;
     t->sequences[t->sequence_count++] =
         (struct sequence){first->address, end, (uint32_t)m->first, (uint32_t)(t->row_count - m->first)};

@@ -12,7 +12,7 @@ static void add(struct collector *c, uint64_t begin, uint64_t end)
 {
     if (begin >= end || begin >= c->dead || (begin == 0 && !c->relocatable))
         return;
-    if (!dwarf_grow(&c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
+    if (!sl_grow(&c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
         return;
     c->w->ranges[c->count++] = (struct range){begin, end};
 }

@@ -80,7 +80,7 @@ bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *
             ++*skipped;
             continue;
         }
-        if (!dwarf_grow(&units, &capacity, count + 1, sizeof *units)) {
+        if (!sl_grow(&units, &capacity, count + 1, sizeof *units)) {
             free(units);
             return false;
         }

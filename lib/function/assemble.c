@@ -1,5 +1,7 @@
 #include "function/assemble.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 struct part { /* of an inlinee; of the function itself: node 0 */
@@ -28,22 +30,6 @@ void sl_assembler_free(struct sl_assembler *a)
     *a = (struct sl_assembler){0};
 }
 
-static bool grow(void *pointer, size_t *capacity, size_t need, size_t item)
-{
-    void **array = pointer;
-    if (need <= *capacity)
-        return true;
-    size_t size = *capacity ? *capacity : 64;
-    while (size < need)
-        size *= 2;
-    void *grown = realloc(*array, size * item);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = size;
-    return true;
-}
-
 static uint64_t end_of(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
@@ -66,7 +52,7 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
 {
     size_t count = 0;
     bool sorted = true;
-    if (inlinee_count > UINT32_MAX || !grow(&a->queue, &a->queue_capacity, inlinee_count, sizeof *a->queue))
+    if (inlinee_count > UINT32_MAX || !sl_grow(&a->queue, &a->queue_capacity, inlinee_count, sizeof *a->queue))
         return false;
     for (size_t i = 0; i < inlinee_count; i++) {
         const struct sl_flat_inlinee *f = &inlinees[i];
@@ -79,8 +65,8 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     *queued = count;
     if (sorted)
         return true;
-    if (!grow(&a->order, &a->order_capacity, count, sizeof *a->order) ||
-        !grow(&a->scratch, &a->scratch_capacity, count, sizeof *a->scratch))
+    if (!sl_grow(&a->order, &a->order_capacity, count, sizeof *a->order) ||
+        !sl_grow(&a->scratch, &a->scratch_capacity, count, sizeof *a->scratch))
         return false;
     for (size_t i = 0; i < count; i++)
         a->order[i] = (struct sl_ordered){a->queue[i].address, a->queue[i].depth, a->queue[i].index};
@@ -132,7 +118,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
             }
         }
         ends[height++] = part.end;
-        if (!grow(&a->nodes, &a->node_capacity, *node_count + 1, sizeof *a->nodes))
+        if (!sl_grow(&a->nodes, &a->node_capacity, *node_count + 1, sizeof *a->nodes))
             return false;
         a->nodes[(*node_count)++] = (struct node){.part = part};
     }
@@ -142,7 +128,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
 static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, uint64_t start, uint64_t end,
                        uint32_t file, uint32_t line)
 {
-    if (*count == a->owned_capacity && !grow(&a->owned, &a->owned_capacity, *count + 1, sizeof *a->owned))
+    if (*count == a->owned_capacity && !sl_grow(&a->owned, &a->owned_capacity, *count + 1, sizeof *a->owned))
         return false;
     a->owned[(*count)++] = (struct owned_line){{start, end - start, file, line}, owner};
     a->nodes[owner].line_count++;
@@ -247,7 +233,7 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
     function->lines = NULL;
     function->inlinees = NULL;
     function->line_count = function->inlinee_count = 0;
-    if (!grow(&a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
+    if (!sl_grow(&a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
         return false;
     a->nodes[0] =
         (struct node){.part = {.address = function->address, .end = end_of(function->address, function->size)}};

@@ -5,7 +5,7 @@
  * A reader delivers *batches*: usually one per compilation unit. Batches may be built on several threads; `prepare` of
  * the sink (optional) is called on such a thread and does the sink's share of the work that needs no order; `consume` is
  * called in file order, one at a time, on any of the threads. Everything a batch points to is valid until `consume`
- * returns, unless it points into the debug file itself.
+ * returns; its text longer, if `lasting` says so.
  *
  * Addresses are relative to the object's load address. Within one function, lines are sorted by address and do not
  * overlap; where an inlined call covers code, the caller's lines hold a record with the *call* line for that range
@@ -70,6 +70,9 @@ struct sl_function_batch {
     size_t file_count, function_count;
     struct sl_str producer; /* the compiler, as the unit names it; may be empty */
     void *prepared;         /* what the sink's `prepare` made of it */
+    /* All text is in memory that stays as it is while the object is open: a sink may keep it without a copy, and where
+     * the pointers are equal, so is the text. */
+    bool lasting;
 };
 
 struct sl_function_sink {

@@ -31,31 +31,68 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
 {
     size_t index;
     struct sl_str name = breakpad_names_get(&r->files, id, &index);
-    w->last_id = id;
-    w->last_index = SL_NO_FILE;
     if (!name.data || index >= w->index_count)
         return SL_NO_FILE;
     struct breakpad_file_index *known = &w->indexes[index];
     if (known->batch != w->batch) {
-        if (!breakpad_grow(&chunk->files, &chunk->file_capacity, chunk->file_count + 1, sizeof *chunk->files)) {
+        if (!sl_grow(&chunk->files, &chunk->file_capacity, chunk->file_count + 1, sizeof *chunk->files)) {
             chunk->failed = true;
             return SL_NO_FILE;
         }
         chunk->files[chunk->file_count] = (struct sl_file){.name = name};
         *known = (struct breakpad_file_index){w->batch, (uint32_t)chunk->file_count++};
     }
-    return w->last_index = known->index;
+    return known->index;
 }
 
 static inline uint32_t file_index(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, uint64_t id)
 {
-    return id == w->last_id ? w->last_index : find_file(r, w, chunk, id);
+    if (id < r->files.count && w->indexes[id].batch == w->batch)
+        return w->indexes[id].index;
+    return find_file(r, w, chunk, id);
 }
 
 struct line_record {
     uint64_t address, size, line, file;
 };
+
+/* Field ends of the line in the window, at most `count`, the last is the newline. False unless there are just as many, each
+ * field has one to eight characters, and only those in [hex_from, hex_to) have letters. */
+static inline bool find_fields(const struct scan_window *w, unsigned *ends, unsigned count, unsigned hex_from,
+                               unsigned hex_to)
+{
+    uint32_t newline = w->newlines & -w->newlines, line = newline - 1, stops = (w->spaces & line) | newline;
+    unsigned wrong = 0, begin = 0;
+    if (!newline)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        if (!stops)
+            return false;
+        ends[i] = (unsigned)__builtin_ctz(stops);
+        wrong |= ends[i] - begin - 1;
+        begin = ends[i] + 1;
+        stops &= stops - 1;
+    }
+    uint32_t from = hex_from ? UINT32_MAX << ends[hex_from - 1] : UINT32_MAX,
+             to = (UINT32_C(1) << ends[hex_to - 1]) - 1;
+    uint32_t good = w->spaces | w->digits | (w->letters & from & to);
+    return wrong < 8 && !stops && (~good & line) == 0;
+}
+
+/* The usual line, as below. */
+static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_record *out)
+{
+    struct scan_window w = scan_window(at);
+    unsigned ends[4];
+    if (!find_fields(&w, ends, 4, 0, 2))
+        return NULL;
+    out->address = scan_hex_at(at, 0, ends[0]);
+    out->size = scan_hex_at(at, ends[0] + 1, ends[1]);
+    out->line = scan_decimal_at(at, ends[1] + 1, ends[2]);
+    out->file = scan_decimal_at(at, ends[2] + 1, ends[3]);
+    return at + ends[3] + 1;
+}
 
 /* `address size [-]line file`. Returns what follows the newline, NULL when the line is something else. */
 static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *out)
@@ -80,6 +117,44 @@ static const uint8_t *scan_decimals(const uint8_t *at, uint64_t *values, size_t 
     return at;
 }
 
+static bool add_inlinee(struct breakpad_worker *w, struct breakpad_chunk *chunk, const struct sl_flat_inlinee *inlinee)
+{
+    if (!sl_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + 1, sizeof *inlinee)) {
+        chunk->failed = true;
+        return false;
+    }
+    w->inlinees[w->inlinee_count++] = *inlinee;
+    return true;
+}
+
+static struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                         struct breakpad_chunk *chunk, const uint64_t values[4])
+{
+    return (struct sl_flat_inlinee){
+        .name = breakpad_names_get(&r->origins, values[3], NULL),
+        .depth = values[0] > UINT32_MAX ? UINT32_MAX : (uint32_t)values[0],
+        .call_file = file_index(r, w, chunk, values[2]),
+        .call_line = clamp_line(values[1]),
+    };
+}
+
+/* The usual INLINE record, with one range, as below. */
+static inline const uint8_t *scan_usual_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                               struct breakpad_chunk *chunk, const uint8_t *at)
+{
+    struct scan_window window = scan_window(at);
+    uint64_t values[4];
+    unsigned ends[6];
+    if (!find_fields(&window, ends, 6, 4, 6))
+        return NULL;
+    for (unsigned i = 0; i < 4; i++)
+        values[i] = scan_decimal_at(at, i ? ends[i - 1] + 1 : 0, ends[i]);
+    struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, values);
+    inlinee.address = scan_hex_at(at, ends[3] + 1, ends[4]);
+    inlinee.size = scan_hex_at(at, ends[4] + 1, ends[5]);
+    return add_inlinee(w, chunk, &inlinee) ? at + ends[5] + 1 : NULL;
+}
+
 /* `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns what follows the newline, NULL
  * when malformed; then no range of the record is kept. */
 static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
@@ -88,14 +163,11 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
     uint64_t values[4];
     const uint8_t *next = NULL;
     size_t first = w->inlinee_count;
+    if ((next = scan_usual_inline(r, w, chunk, at)))
+        return next;
     if (!(at = scan_decimals(at, values, 4)))
         return NULL;
-    struct sl_flat_inlinee inlinee = {
-        .name = breakpad_names_get(&r->origins, values[3], NULL),
-        .depth = values[0] > UINT32_MAX ? UINT32_MAX : (uint32_t)values[0],
-        .call_file = file_index(r, w, chunk, values[2]),
-        .call_line = clamp_line(values[1]),
-    };
+    struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, values);
     while (!next) {
         const uint8_t *size = scan_hex(at, &inlinee.address);
         if (!size || !(size = scan_blanks(size)) || !(at = scan_hex(size, &inlinee.size)) ||
@@ -103,11 +175,8 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
             w->inlinee_count = first;
             return NULL;
         }
-        if (!breakpad_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + 1, sizeof inlinee)) {
-            chunk->failed = true;
+        if (!add_inlinee(w, chunk, &inlinee))
             return NULL;
-        }
-        w->inlinees[w->inlinee_count++] = inlinee;
     }
     return next;
 }
@@ -129,7 +198,7 @@ static bool read_func(struct breakpad_fields f, struct sl_function *function)
 /* Stable merge sort by address, for the rare function whose lines are out of order. */
 static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t count)
 {
-    if (!breakpad_grow(&w->sorted, &w->sorted_capacity, count, sizeof *lines))
+    if (!sl_grow(&w->sorted, &w->sorted_capacity, count, sizeof *lines))
         return false;
     struct sl_line *from = lines, *to = w->sorted;
     for (size_t width = 1; width < count; width *= 2) {
@@ -174,8 +243,7 @@ static void close_function(struct breakpad_worker *w, struct breakpad_chunk *chu
         return;
     open->open = false;
     if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX ||
-        !breakpad_grow(&chunk->functions, &chunk->function_capacity, chunk->function_count + 1,
-                       sizeof open->function)) {
+        !sl_grow(&chunk->functions, &chunk->function_capacity, chunk->function_count + 1, sizeof open->function)) {
         chunk->failed = true;
         return;
     }
@@ -244,7 +312,7 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     while (at < chunk->behind && !chunk->defines_origin && !chunk->failed) {
         while (*at == ' ' || *at == '\t')
             at++;
-        if ((next = scan_line(at, &record))) {
+        if ((next = scan_usual_line(at, &record)) || (next = scan_line(at, &record))) {
             if (record.size && open.open)
                 add_line(r, w, chunk, &open, &record);
             at = next;
@@ -281,15 +349,13 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
     chunk->line_count = chunk->function_count = chunk->file_count = chunk->skipped = 0;
     chunk->defines_origin = chunk->failed = false;
     w->inlinee_count = 0;
-    w->last_id = UINT64_MAX;
-    w->last_index = SL_NO_FILE;
     if (++w->batch == 0) { /* the numbers are used up: none of the old ones may be met again */
         memset(w->indexes, 0, w->index_count * sizeof *w->indexes);
         w->batch = 1;
     }
     if (!set_text(r, chunk) ||
-        !breakpad_grow(&chunk->lines, &chunk->line_capacity, (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1,
-                       sizeof *chunk->lines)) {
+        !sl_grow(&chunk->lines, &chunk->line_capacity, (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1,
+                 sizeof *chunk->lines)) {
         chunk->failed = true;
         return;
     }
@@ -299,5 +365,6 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         .file_count = chunk->file_count,
         .functions = chunk->functions,
         .function_count = chunk->function_count,
+        .lasting = chunk->text == (const uint8_t *)chunk->begin,
     };
 }

@@ -9,22 +9,6 @@ struct sparse_name {
     size_t index; /* among all sparse names */
 };
 
-bool breakpad_grow(void *pointer, size_t *capacity, size_t need, size_t item)
-{
-    void **array = pointer;
-    if (need <= *capacity)
-        return true;
-    size_t size = *capacity ? *capacity * 2 : 64;
-    while (size < need)
-        size *= 2;
-    void *grown = realloc(*array, size * item);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = size;
-    return true;
-}
-
 static struct sl_str key_of(const uint64_t *number)
 {
     return (struct sl_str){(const char *)number, sizeof *number};
@@ -33,7 +17,7 @@ static struct sl_str key_of(const uint64_t *number)
 static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str name)
 {
     size_t old = names->capacity;
-    if (!breakpad_grow(&names->items, &names->capacity, number + 1, sizeof *names->items))
+    if (!sl_grow(&names->items, &names->capacity, number + 1, sizeof *names->items))
         return false;
     if (names->capacity > old)
         memset(names->items + old, 0, (names->capacity - old) * sizeof *names->items);

@@ -10,6 +10,7 @@
 
 #include "object/breakpad.h"
 
+#include "base/grow.h"
 #include "base/map.h"
 #include "function/assemble.h"
 
@@ -56,9 +57,7 @@ struct breakpad_worker {
         uint32_t batch, index;
     } * indexes;
     size_t index_count;
-    uint32_t batch;   /* the number of the batch that is being read; never 0 */
-    uint64_t last_id; /* of the latest file asked for, and its index */
-    uint32_t last_index;
+    uint32_t batch; /* the number of the batch that is being read; never 0 */
 };
 
 struct breakpad_reader {
@@ -74,6 +73,3 @@ struct breakpad_reader {
 
 /* Reads chunk `begin`..`end` into its batch. */
 void breakpad_chunk_read(struct breakpad_reader *reader, struct breakpad_chunk *chunk, struct breakpad_worker *worker);
-
-/* Makes room for `need` items; false when out of memory. */
-bool breakpad_grow(void *array, size_t *capacity, size_t need, size_t item);

@@ -9,8 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
-enum { SCAN_SLACK = 8 };
+enum { SCAN_WINDOW = 32, SCAN_SLACK = SCAN_WINDOW };
 
 #define SCAN_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
@@ -105,6 +108,54 @@ static inline const uint8_t *scan_decimal(const uint8_t *at, uint64_t *value)
         return NULL;
     *value = high * powers[bits / 8] + scan_decimal_value(word << (64 - bits));
     return at + bits / 8;
+}
+
+/* What the next SCAN_WINDOW bytes are, a bit for each, the first in the lowest: what finds and checks all fields of a usual
+ * line at once. */
+struct scan_window {
+    uint32_t spaces, digits, letters, newlines; /* letters: those of hexadecimal numbers */
+};
+
+#ifdef __SSE2__
+static inline struct scan_window scan_half(const uint8_t *at)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)at), lower = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
+    __m128i digits = _mm_sub_epi8(bytes, _mm_set1_epi8('0')), letters = _mm_sub_epi8(lower, _mm_set1_epi8('a'));
+    return (struct scan_window){
+        .spaces = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '))),
+        .digits = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits)),
+        .letters = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(letters, _mm_set1_epi8(5)), letters)),
+        .newlines = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'))),
+    };
+}
+
+static inline struct scan_window scan_window(const uint8_t *at)
+{
+    struct scan_window low = scan_half(at), high = scan_half(at + 16);
+    return (struct scan_window){
+        .spaces = low.spaces | high.spaces << 16,
+        .digits = low.digits | high.digits << 16,
+        .letters = low.letters | high.letters << 16,
+        .newlines = low.newlines | high.newlines << 16,
+    };
+}
+#else
+static inline struct scan_window scan_window(const uint8_t *at)
+{
+    (void)at;
+    return (struct scan_window){0}; /* nothing is usual: everything is scanned number by number */
+}
+#endif
+
+/* Numbers of one to eight digits at [begin, end), which are digits. */
+static inline uint64_t scan_hex_at(const uint8_t *at, unsigned begin, unsigned end)
+{
+    return scan_hex_value(scan_load(at + begin) << (64 - 8 * (end - begin)));
+}
+
+static inline uint64_t scan_decimal_at(const uint8_t *at, unsigned begin, unsigned end)
+{
+    return scan_decimal_value(scan_load(at + begin) << (64 - 8 * (end - begin)));
 }
 
 /* At least one space or tab. */

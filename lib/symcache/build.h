@@ -11,6 +11,8 @@
 
 #include "symcache/format.h"
 
+#include "base/grow.h"
+
 /* Columns are at most 56 bits wide: what lies above is beyond any address space and is ignored. */
 static const uint64_t max_address = (UINT64_C(1) << 56) - 2;
 
@@ -69,14 +71,23 @@ struct table { /* hash -> index + 1, open addressing; the hash in the slot saves
     size_t capacity, count;
 };
 
-/* What prepare makes of a batch: ids are local to it. Valid until consume has returned; runs and operations longer. */
+/* Local ids to global ones; filled by consume. */
+struct global_ids {
+    uint32_t *ids;
+    size_t capacity;
+};
+
+/* What prepare makes of a batch. Ids of contexts are local to it, those of functions and files to the worker: where text
+ * lasts, a worker knows them from batch to batch and only the new ones are here. Valid until consume has returned; runs
+ * and operations longer. */
 struct prepared {
     struct run *runs;
-    struct short_op *ops; /* of all runs */
     struct context *contexts;
     struct local_function *functions;
-    const struct text *files; /* full paths; data NULL = not used */
-    size_t run_count, op_count, context_count, function_count, file_count;
+    struct text *files; /* full paths */
+    size_t run_count, context_count, function_count, file_count, first_function, first_file;
+    struct global_ids *function_ids, *file_ids;
+    bool lasting; /* the names of the functions */
     bool failed;
 };
 
@@ -101,13 +112,8 @@ struct sl_symcache_writer {
     size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
     size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
     struct table function_table, file_table, text_table;
-    uint32_t *map; /* scratch: local to global ids */
-    size_t map_capacity;
     bool failed; /* out of memory */
 };
-
-/* realloc growth; false when out of memory. */
-bool symcache_grow(void *array, size_t *capacity, size_t need, size_t item);
 
 static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
 {

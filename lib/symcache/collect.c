@@ -27,16 +27,21 @@ struct id_table {
 };
 
 /* Names are mostly seen again under the same pointer. */
-enum { NAME_CACHE = 512 };
+enum { NAME_CACHE = 2048 };
 struct known_name {
     struct sl_str name;
     uint32_t generation, id;
     enum sl_language language;
 };
 
+struct known_file { /* of lasting text */
+    struct sl_file file;
+    uint32_t id;
+};
+
 /* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
 struct collector {
-    struct sl_arena kept;
+    struct sl_arena kept, texts; /* operations; paths made of lasting text */
     const struct sl_symcache_writer *writer;
     const struct sl_function_batch *batch;
     struct sl_arena *arena; /* of the batch */
@@ -49,18 +54,21 @@ struct collector {
     struct context *contexts;
     struct local_function *functions;
     struct text *files;
+    struct known_file *known_files;
     uint32_t *file_ids; /* by file of the batch */
+    struct global_ids global_functions, global_files;
     size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
         run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
-    size_t function_capacity, file_count, file_capacity, file_id_capacity;
-    struct id_table context_table, function_table, file_table;
+    size_t function_capacity, file_count, file_capacity, file_id_capacity, known_file_count, known_file_capacity;
+    struct id_table context_table, function_table, file_table, known_file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
     struct sl_file mapped; /* the last one that the options mapped to, and its id */
     uint32_t mapped_id;
     bool has_mapped;
-    bool failed; /* out of memory */
+    bool lasting; /* text of the batch, and that of those before */
+    bool failed;  /* out of memory */
 };
 
 enum { FILE_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
@@ -78,6 +86,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
     for (unsigned i = 0; collectors && i < workers; i++) {
         struct collector *c = &collectors[i];
         sl_arena_free(&c->kept);
+        sl_arena_free(&c->texts);
         free(c->ops);
         free(c->order);
         free(c->scratch);
@@ -88,7 +97,11 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         free(c->contexts);
         free(c->functions);
         free(c->files);
+        free(c->known_files);
         free(c->file_ids);
+        free(c->global_functions.ids);
+        free(c->global_files.ids);
+        free(c->known_file_table.slots);
         free(c->context_table.slots);
         free(c->function_table.slots);
         free(c->file_table.slots);
@@ -99,7 +112,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
 
 static bool room(struct collector *c, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || symcache_grow(array, capacity, need, item))
+    if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
     c->failed = true;
     return false;
@@ -172,7 +185,7 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file)
     uint32_t hash = (uint32_t)text.hash;
     struct id_slot *slot = find(&c->file_table, hash, c->files, &text, same_file);
     if (slot->generation != c->file_table.generation) {
-        text.str.data = sl_arena_strndup(c->arena, text.str.data, text.str.size);
+        text.str.data = sl_arena_strndup(c->lasting ? &c->texts : c->arena, text.str.data, text.str.size);
         c->failed = c->failed || !text.str.data;
         if (c->failed || !room(c, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
             return SL_NO_FILE;
@@ -182,12 +195,46 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file)
     return slot->index;
 }
 
-static uint32_t file_id(struct collector *c, uint32_t index)
+static bool same_text(struct sl_str a, struct sl_str b)
+{
+    return a.data == b.data && a.size == b.size;
+}
+
+static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
+{
+    return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
+}
+
+static bool same_known_file(const void *items, uint32_t index, const void *key)
+{
+    return same_file_text(&((const struct known_file *)items + index)->file, key);
+}
+
+/* Text that lasts is known by its pointers; a path is made once. */
+static uint32_t known_file_id(struct collector *c, const struct sl_file *file)
+{
+    if (!c->lasting)
+        return intern_file(c, file);
+    if (!table_room(c, &c->known_file_table))
+        return SL_NO_FILE;
+    uint64_t place = symcache_mix((uintptr_t)file->directory.data, (uintptr_t)file->comp_dir.data);
+    uint32_t hash = (uint32_t)symcache_mix((uintptr_t)file->name.data, place);
+    struct id_slot *slot = find(&c->known_file_table, hash, c->known_files, file, same_known_file);
+    if (slot->generation != c->known_file_table.generation) {
+        if (!room(c, &c->known_files, &c->known_file_capacity, c->known_file_count + 1, sizeof *c->known_files))
+            return SL_NO_FILE;
+        take(&c->known_file_table, slot, hash, (uint32_t)c->known_file_count);
+        c->known_files[c->known_file_count++] = (struct known_file){*file, intern_file(c, file)};
+    }
+    return c->known_files[slot->index].id;
+}
+
+static inline uint32_t file_id(struct collector *c, uint32_t index)
 {
     if (index >= c->batch->file_count)
         return SL_NO_FILE;
     if (c->file_ids[index] == FILE_UNKNOWN) /* made when it is first asked for: most are not */
-        c->file_ids[index] = intern_file(c, &c->batch->files[index]);
+        c->file_ids[index] = known_file_id(c, &c->batch->files[index]);
     return c->file_ids[index];
 }
 
@@ -195,17 +242,10 @@ struct location {
     uint32_t file, line;
 };
 
-static bool same_text(struct sl_str a, struct sl_str b)
-{
-    return a.data == b.data && a.size == b.size;
-}
-
 /* Lines next to each other are mostly mapped to one file, then under the same pointers. */
 static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
 {
-    const struct sl_file *last = &c->mapped;
-    if (!c->has_mapped || !same_text(file->name, last->name) || !same_text(file->directory, last->directory) ||
-        !same_text(file->comp_dir, last->comp_dir)) {
+    if (!c->has_mapped || !same_file_text(file, &c->mapped)) {
         c->mapped_id = intern_file(c, file);
         c->mapped = *file;
         c->has_mapped = true;
@@ -214,17 +254,21 @@ static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
 }
 
 /* Where a line is, by the options' mapping if there is one. */
-static struct location location_of(struct collector *c, const struct sl_line *line)
+static struct location mapped_location(struct collector *c, const struct sl_line *line)
 {
     const struct sl_symcache_options *o = &c->writer->options;
-    struct location at = {SL_NO_FILE, line->line};
     struct sl_file file;
-    if (o->map_line && line->file < c->batch->file_count &&
-        o->map_line(o->map_arg, &c->batch->files[line->file], line->line, &file, &at.line))
-        at.file = mapped_file(c, &file);
-    else
-        at = (struct location){file_id(c, line->file), line->line};
-    return at;
+    uint32_t number = line->line;
+    if (line->file < c->batch->file_count &&
+        o->map_line(o->map_arg, &c->batch->files[line->file], line->line, &file, &number))
+        return (struct location){mapped_file(c, &file), number};
+    return (struct location){file_id(c, line->file), line->line};
+}
+
+static inline struct location location_of(struct collector *c, const struct sl_line *line)
+{
+    return c->writer->options.map_line ? mapped_location(c, line)
+                                       : (struct location){file_id(c, line->file), line->line};
 }
 
 static bool same_function(const void *items, uint32_t index, const void *key)
@@ -233,25 +277,44 @@ static bool same_function(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && a->entry == b->entry && a->language == b->language && sl_str_equal(a->name, b->name);
 }
 
-static uint32_t intern_function(struct collector *c, struct sl_str name, uint64_t entry, enum sl_language language)
+static struct local_function function_of(const struct collector *c, const struct sl_function *f, uint64_t entry)
 {
     const struct sl_symcache_options *o = &c->writer->options;
-    if (o->map_name)
-        name = o->map_name(o->map_arg, name);
+    struct sl_str name = o->map_name ? o->map_name(o->map_arg, f->name) : f->name;
     if (o->is_windows)
         name = sl_undecorate(name, NULL);
-    if (!table_room(c, &c->function_table))
-        return 0;
-    struct local_function function = {name, sl_hash(name.data, name.size), entry, language};
-    uint32_t hash = (uint32_t)symcache_mix(function.hash, entry);
-    struct id_slot *slot = find(&c->function_table, hash, c->functions, &function, same_function);
-    if (slot->generation == c->function_table.generation)
-        return slot->index;
+    return (struct local_function){name, sl_hash(name.data, name.size), entry, f->language};
+}
+
+static uint32_t add_function(struct collector *c, const struct local_function *function)
+{
     if (!room(c, &c->functions, &c->function_capacity, c->function_count + 1, sizeof *c->functions))
         return 0;
-    take(&c->function_table, slot, hash, (uint32_t)c->function_count);
-    c->functions[c->function_count] = function;
+    c->functions[c->function_count] = *function;
     return (uint32_t)c->function_count++;
+}
+
+/* An outermost function is not looked for: hardly another one begins where it does. */
+static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
+{
+    struct local_function function = function_of(c, f, f->address);
+    return add_function(c, &function);
+}
+
+static uint32_t intern_inlinee(struct collector *c, const struct sl_function *f)
+{
+    if (!table_room(c, &c->function_table))
+        return 0;
+    struct local_function function = function_of(c, f, UINT64_MAX);
+    uint32_t hash = (uint32_t)function.hash;
+    struct id_slot *slot = find(&c->function_table, hash, c->functions, &function, same_function);
+    if (slot->generation != c->function_table.generation) {
+        uint32_t id = add_function(c, &function);
+        if (c->failed)
+            return 0;
+        take(&c->function_table, slot, hash, id);
+    }
+    return slot->index;
 }
 
 static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
@@ -260,7 +323,7 @@ static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
     bool hit = known->generation == c->function_table.generation && known->name.data == f->name.data &&
                known->name.size == f->name.size && known->language == f->language;
     if (!hit) {
-        uint32_t id = intern_function(c, f->name, UINT64_MAX, f->language);
+        uint32_t id = intern_inlinee(c, f);
         *known = (struct known_name){f->name, c->function_table.generation, id, f->language};
     }
     return known->id;
@@ -428,9 +491,9 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
     forget(&c->context_table);
-    if (!f->size || f->address > max_address || !room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
+    if (!room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
-    uint32_t id = intern_function(c, f->name, f->address, f->language);
+    uint32_t id = outermost_id(c, f);
     uint32_t file = f->line_count ? location_of(c, &f->lines[0]).file : SL_NO_FILE;
     uint32_t root = intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
     c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
@@ -441,15 +504,35 @@ static void collect_function(struct collector *c, const struct sl_function *f)
     add_op(c, OP_HOLE, end_of(f->address, f->size), NO_CONTEXT, SL_NO_FILE, 0);
 }
 
-/* Sorts and folds the operations into a run; several when offsets do not fit 32 bits. */
+/* ---- runs ---- */
+
+/* Room for operations, in memory that stays; what is not used is given back. */
+static struct short_op *reserve_ops(struct collector *c, size_t count)
+{
+    struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));
+    c->failed = c->failed || !ops;
+    return ops;
+}
+
+static struct run *start_run(struct collector *c, uint64_t base, struct short_op *ops)
+{
+    if (!room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
+        return NULL;
+    c->runs[c->run_count] = (struct run){.base = base, .ops = ops};
+    return &c->runs[c->run_count++];
+}
+
+/* Sorts and folds the operations of collect_function into a run; several when offsets do not fit 32 bits. */
 static void add_run(struct collector *c)
 {
     size_t count = c->op_count;
     if (count >= UINT32_MAX)
         c->failed = true;
     if (c->failed || !room(c, &c->order, &c->order_capacity, count, sizeof *c->order) ||
-        !room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch) ||
-        !room(c, &c->folded, &c->folded_capacity, c->folded_count + count, sizeof *c->folded))
+        !room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch))
+        return;
+    struct short_op *out = reserve_ops(c, count);
+    if (!out)
         return;
     const struct sl_ordered *order = c->order;
     for (size_t i = 0; i < count; i++)
@@ -460,16 +543,98 @@ static void add_run(struct collector *c)
         struct op now = c->ops[order[i++].index];
         while (i < count && order[i].key == now.address)
             symcache_apply(&now, &c->ops[order[i++].index]);
-        if (!run || now.address - run->base > UINT32_MAX) {
-            if (!room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
-                return;
-            run = &c->runs[c->run_count++];
-            *run = (struct run){.base = now.address};
-        }
-        c->folded[c->folded_count++] =
-            (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.line, now.kind};
+        if ((!run || now.address - run->base > UINT32_MAX) && !(run = start_run(c, now.address, out)))
+            return;
+        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.line, now.kind};
         run->count++;
     }
+    sl_arena_trim(&c->kept, out);
+}
+
+/* ---- the rule: in address order ---- */
+
+struct place {
+    uint32_t context, file, line;
+};
+
+static inline void put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
+{
+    c->folded[c->folded_count++] =
+        (struct short_op){offset, at->context, at->file, at->line > MAX_LINE ? 0 : at->line, kind};
+}
+
+static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
+
+/* Operations of the lines of `f` and of its inlined calls, by address, when each of these has a line of its own that says
+ * where it is called, as assembled functions have. `link`: the context of `f`, made when the first line is met; `id`: that
+ * of the outermost function. `around`: where code of an inlined call is that has no line; NULL: outermost. False when `f` is
+ * not like that. */
+static bool walk(struct collector *c, const struct sl_function *f, uint64_t base, struct context link, uint32_t id,
+                 const struct place *around)
+{
+    const struct sl_function *inlinee = f->inlinees, *inlinees_end = inlinee + f->inlinee_count;
+    uint64_t at = f->address, end = end_of(f->address, f->size);
+    bool behind_call = false;
+    for (const struct sl_line *line = f->lines, *stop = line + f->line_count; line < stop; line++) {
+        uint64_t size = line->size ? line->size : 1;
+        if (line->address < at || line->address > end || size > end - line->address ||
+            !room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
+            return false;
+        struct location location = location_of(c, line);
+        if (id == NO_CONTEXT) {
+            link.file = location.file;
+            id = intern_context(c, link);
+        }
+        if (line->address > at && (around || behind_call))
+            put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
+        struct place place = {id, location.file, location.line};
+        behind_call = inlinee < inlinees_end && inlinee->address == line->address;
+        if (!behind_call) {
+            put(c, (uint32_t)(line->address - base), &place, OP_SET);
+        } else {
+            struct context call = {inlinee_id(c, inlinee), id, place.file, place.line, SL_NO_FILE};
+            if (inlinee->size != size || !walk(c, inlinee, base, call, NO_CONTEXT, &place))
+                return false;
+            inlinee++;
+        }
+        at = line->address + size;
+    }
+    if (!room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
+        return false;
+    if (at < end && (around || behind_call))
+        put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
+    return inlinee == inlinees_end;
+}
+
+/* An outermost function in one pass. False when it is none of the rule's; nothing was done then. */
+static bool walk_function(struct collector *c, const struct sl_function *f)
+{
+    uint64_t end = end_of(f->address, f->size);
+    struct place entry = {(uint32_t)c->context_count, SL_NO_FILE, 0};
+    if (end > max_address || f->size > UINT32_MAX ||
+        !room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts) ||
+        !room(c, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
+        return false;
+    if (f->inlinee_count)
+        forget(&c->context_table);
+    c->folded_count = 0;
+    c->context_count++;
+    if (!f->line_count || f->lines[0].address > f->address)
+        put(c, 0, &entry, OP_ENTRY);
+    if (!walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry.context, NULL)) {
+        c->context_count = entry.context;
+        return false;
+    }
+    put(c, (uint32_t)f->size, &nowhere, OP_HOLE);
+    uint32_t file = f->line_count ? location_of(c, &f->lines[0]).file : SL_NO_FILE;
+    c->contexts[entry.context] = (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, file};
+    struct short_op *ops = reserve_ops(c, c->folded_count);
+    struct run *run = ops ? start_run(c, f->address, ops) : NULL;
+    if (run) {
+        memcpy(ops, c->folded, c->folded_count * sizeof *ops);
+        run->count = (uint32_t)c->folded_count;
+    }
+    return true;
 }
 
 /* ---- the batch ---- */
@@ -490,9 +655,14 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->batch = batch;
     c->arena = arena;
     c->failed = false;
-    c->folded_count = c->run_count = c->context_count = c->function_count = c->file_count = 0;
-    forget(&c->function_table);
-    forget(&c->file_table);
+    c->run_count = c->context_count = 0;
+    if (!c->lasting || !batch->lasting) {
+        c->function_count = c->file_count = c->known_file_count = 0;
+        forget(&c->function_table);
+        forget(&c->file_table);
+        forget(&c->known_file_table);
+    }
+    c->lasting = batch->lasting;
     c->has_mapped = false;
     if (room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
@@ -509,23 +679,28 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
     if (!p)
         return;
     start_batch(c, w, batch, arena);
+    size_t first_function = c->function_count, first_file = c->file_count;
     for (size_t i = 0; i < batch->function_count && !c->failed; i++) {
-        collect_function(c, &batch->functions[i]);
+        const struct sl_function *f = &batch->functions[i];
+        if (!f->size || f->address > max_address || walk_function(c, f))
+            continue;
+        collect_function(c, f);
         add_run(c);
     }
     *p = (struct prepared){
         .runs = copy(c, arena, c->runs, c->run_count * sizeof *c->runs),
-        .ops = copy(c, &c->kept, c->folded, c->folded_count * sizeof *c->folded),
         .contexts = copy(c, arena, c->contexts, c->context_count * sizeof *c->contexts),
-        .functions = copy(c, arena, c->functions, c->function_count * sizeof *c->functions),
-        .files = copy(c, arena, c->files, c->file_count * sizeof *c->files),
         .run_count = c->run_count,
-        .op_count = c->folded_count,
         .context_count = c->context_count,
-        .function_count = c->function_count,
-        .file_count = c->file_count,
+        .function_count = c->function_count - first_function,
+        .file_count = c->file_count - first_file,
+        .first_function = first_function,
+        .first_file = first_file,
+        .function_ids = &c->global_functions,
+        .file_ids = &c->global_files,
+        .lasting = c->lasting,
     };
+    p->functions = copy(c, arena, c->functions + first_function, p->function_count * sizeof *c->functions);
+    p->files = copy(c, arena, c->files + first_file, p->file_count * sizeof *c->files);
     p->failed = c->failed;
-    for (size_t i = 0, at = 0; i < p->run_count && !p->failed; at += p->runs[i++].count)
-        p->runs[i].ops = p->ops + at;
 }

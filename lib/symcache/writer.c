@@ -7,25 +7,9 @@
 
 #include <stdlib.h>
 
-bool symcache_grow(void *pointer, size_t *capacity, size_t need, size_t item)
-{
-    void **array = pointer;
-    if (need <= *capacity)
-        return true;
-    size_t size = *capacity ? *capacity + *capacity / 2 : 256;
-    if (size < need)
-        size = need;
-    void *grown = realloc(*array, size * item);
-    if (!grown)
-        return false;
-    *array = grown;
-    *capacity = size;
-    return true;
-}
-
 static bool grow(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || symcache_grow(array, capacity, need, item))
+    if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
     w->failed = true;
     return false;
@@ -99,7 +83,8 @@ static bool same_text(const void *arg, uint32_t i)
     return t->hash == q->text.hash && sl_str_equal(t->str, q->text.str);
 }
 
-static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash)
+/* `lasting`: the text need not be copied. */
+static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash, bool lasting)
 {
     struct text_query query = {w, {str, hash}};
     if (!make_room(w, &w->text_table))
@@ -107,7 +92,7 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
     struct table_slot *slot = find_slot(&w->text_table, hash, same_text, &query);
     if (slot->index)
         return slot->index - 1;
-    char *copy = sl_arena_strndup(&w->arena, str.data, str.size);
+    const char *copy = lasting && str.data ? str.data : sl_arena_strndup(&w->arena, str.data, str.size);
     if (!copy || !grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
         w->failed = true;
         return 0;
@@ -163,7 +148,7 @@ static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *pat
 {
     if (!make_room(w, &w->file_table))
         return SL_NO_FILE;
-    struct file_query query = {w, intern_text(w, path->str, path->hash)};
+    struct file_query query = {w, intern_text(w, path->str, path->hash, false)};
     uint64_t hash = symcache_mix(query.path, 1);
     struct table_slot *slot = find_slot(&w->file_table, hash, same_file, &query);
     if (slot->index)
@@ -210,29 +195,34 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     if (p->context_count >= NO_CONTEXT - w->context_count)
         return sl_fail(error, SL_UNSUPPORTED, "more than 2^32 inlined calls");
     uint32_t base = (uint32_t)w->context_count;
-    if (!grow(w, &w->map, &w->map_capacity, p->file_count + p->function_count + 1, sizeof *w->map) ||
+    struct global_ids *file_ids = p->file_ids, *function_ids = p->function_ids;
+    if (!grow(w, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count, sizeof *file_ids->ids) ||
+        !grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
+              sizeof *function_ids->ids) ||
         !grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs) ||
         !grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count, sizeof *w->contexts))
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    uint32_t *files = w->map, *functions = files + p->file_count;
+    uint32_t *files = file_ids->ids, *functions = function_ids->ids;
     for (size_t i = 0; i < p->file_count; i++)
-        files[i] = intern_file(w, &p->files[i]);
+        files[p->first_file + i] = intern_file(w, &p->files[i]);
     for (size_t i = 0; i < p->function_count; i++) {
         const struct local_function *f = &p->functions[i];
         if (i + AHEAD < p->function_count)
             prefetch(&w->text_table, f[AHEAD].hash);
-        functions[i] = intern_function(w, intern_text(w, f->name, f->hash), f->entry, f->language);
+        uint32_t name = intern_text(w, f->name, f->hash, p->lasting);
+        functions[p->first_function + i] = intern_function(w, name, f->entry, f->language);
     }
     if (w->failed)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     add_contexts(w, p, files, functions);
-    for (size_t i = 0; i < p->op_count; i++) {
-        struct short_op *op = &p->ops[i];
-        op->context = op->context == NO_CONTEXT ? NO_CONTEXT : base + op->context;
-        op->file = global(files, op->file);
+    for (size_t i = 0; i < p->run_count; i++) {
+        const struct run *run = &p->runs[i];
+        for (struct short_op *op = run->ops, *end = op + run->count; op < end; op++) {
+            op->context = op->context == NO_CONTEXT ? NO_CONTEXT : base + op->context;
+            op->file = global(files, op->file);
+        }
+        w->runs[w->run_count++] = *run;
     }
-    for (size_t i = 0; i < p->run_count; i++)
-        w->runs[w->run_count++] = p->runs[i];
     return SL_OK;
 }
 
@@ -267,7 +257,6 @@ void sl_symcache_writer_free(struct sl_symcache_writer *w)
     free(w->functions);
     free(w->files);
     free(w->texts);
-    free(w->map);
     free(w->function_table.slots);
     free(w->file_table.slots);
     free(w->text_table.slots);
@@ -305,7 +294,7 @@ static struct text symbol_name(const struct sl_symcache_options *o, struct sl_st
 
 static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, const struct text *name)
 {
-    uint32_t text = intern_text(w, name->str, name->hash);
+    uint32_t text = intern_text(w, name->str, name->hash, true);
     uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN);
     if (w->failed)
         return;

@@ -1,0 +1,15 @@
+/* Arrays that grow, in memory of malloc: by half of what they have, so that adding items one by one is linear. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
+
+/* Makes room for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first), `*capacity` the
+ * number there is room for (0 at first); new items are not initialised. False when out of memory; the array is then as it
+ * was. */
+static inline bool sl_grow(void *array, size_t *capacity, size_t need, size_t item)
+{
+    return __builtin_expect(need <= *capacity, 1) || sl_grow_array(array, capacity, need, item);
+}
