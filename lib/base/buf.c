@@ -118,3 +118,16 @@ void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size)
         buf->data[buf->size++] = (uint8_t)digits[bytes[i] & 15];
     }
 }
+
+struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena)
+{
+    struct sl_str kept = {NULL, 0};
+    char *copy = buf->failed ? NULL : sl_arena_strndup(arena, buf->size ? (const char *)buf->data : "", buf->size);
+    if (copy)
+        kept = (struct sl_str){copy, buf->size};
+    if (buf->data)
+        explicit_bzero(buf->data, buf->capacity);
+    sl_buf_free(buf);
+    *buf = (struct sl_buf){0};
+    return kept;
+}

@@ -3,6 +3,7 @@
  * Owns its memory (malloc). Out of memory sets `failed`; later appends do nothing, so a writer checks once at the end. */
 #pragma once
 
+#include "base/arena.h"
 #include "base/bytes.h"
 
 struct sl_buf {
@@ -59,6 +60,9 @@ void sl_buf_align(struct sl_buf *buf, size_t align);
 
 /* Lower-case hex of `size` bytes. */
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
+
+/* The contents in the arena, terminated; data NULL when out of memory. Wipes and frees the buffer, which is empty then. */
+struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena);
 
 static inline struct sl_bytes sl_buf_bytes(const struct sl_buf *buf)
 {

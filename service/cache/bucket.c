@@ -16,29 +16,6 @@ static struct {
 } uploads;
 
 /* ---- requests ---- */
-void bucket_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = (uint8_t)text.data[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                     c == '_' || c == '.' || c == '~' || (c == '/' && keep_slashes);
-        if (!plain) {
-            sl_buf_u8(out, '%');
-            sl_buf_u8(out, (uint8_t)hex[c >> 4]);
-            c = (uint8_t)hex[c & 15];
-        }
-        sl_buf_u8(out, c);
-    }
-}
-
-const char *bucket_text(struct sl_arena *arena, struct sl_buf *buf)
-{
-    const char *text = buf->failed ? NULL : sl_arena_strndup(arena, (const char *)buf->data, buf->size);
-    sl_buf_free(buf);
-    return text;
-}
-
 void bucket_header(struct bucket_request *request, struct sl_str name, struct sl_str value)
 {
     if (request->fetch.header_count < BUCKET_HEADERS)

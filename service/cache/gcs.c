@@ -12,14 +12,14 @@ static const char *url_of(struct sl_arena *arena, enum shared_op op, const char 
     struct sl_buf url = {0};
     sl_buf_cstr(&url, "https://storage.googleapis.com/");
     sl_buf_cstr(&url, op == SHARED_PUT ? "upload/storage/v1/b/" : "storage/v1/b/");
-    bucket_encode(&url, name_of_bucket, false);
+    fetch_encode(&url, name_of_bucket, false);
     sl_buf_cstr(&url, op == SHARED_PUT ? "/o?uploadType=media&name=" : "/o/");
-    bucket_encode(&url, sl_str(name), false);
+    fetch_encode(&url, sl_str(name), false);
     if (op == SHARED_GET)
         sl_buf_cstr(&url, "?alt=media");
     if (op == SHARED_PUT)
         sl_buf_cstr(&url, unconditional ? "&contentEncoding=zstd" : "&ifGenerationMatch=0&contentEncoding=zstd");
-    return bucket_text(arena, &url);
+    return sl_buf_keep(&url, arena).data;
 }
 
 static bool prepare(struct bucket_request *request, enum shared_op op, const char *name)
@@ -44,12 +44,12 @@ static const struct bucket bucket = {.name = "gcs", .prepare = prepare, .close =
 struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
                                   struct sl_error *error)
 {
-    struct gcs_account account = {0};
+    struct google_account account = {0};
     const char *path = config->shared.gcs_service_account_path;
     name_of_bucket = sl_str(config->shared.gcs_bucket);
     if (!path)
         path = getenv("GOOGLE_APPLICATION_CREDENTIALS");
-    if (path && *path && gcs_account_read(path, arena, &account, error) != SL_OK)
+    if (path && *path && google_account_read(path, arena, &account, error) != SL_OK)
         return NULL;
     gcs_token_init(&account, group);
     return bucket_backend(&bucket, config);

@@ -24,6 +24,7 @@ static void publish_size(const struct cache_memory *memory)
 {
     metric_set(METRIC_CACHE_MEMORY_BYTES, (double)memory->bytes, memory->name, NULL, NULL);
     metric_set(METRIC_CACHE_MEMORY_ITEMS, (double)memory->map.count, memory->name, NULL, NULL);
+    metric_set(METRIC_CACHE_MAPPED_FILES, (double)memory->mapped, memory->name, NULL, NULL);
 }
 
 static void drop(struct cache_memory *memory, struct cache_memory_entry *entry)

@@ -51,7 +51,8 @@ void config_free(struct config *config)
 /* The tree is part of the configuration: its texts are the values. */
 static void read_sources(struct config *config, const struct value *root, struct value_problems *problems)
 {
-    static const struct source_policy all = {.filesystem = true, .ambient_credentials = true, .internal_sentry = true};
+    static const struct source_policy all = {
+        .configuration = true, .filesystem = true, .ambient_credentials = true, .internal_sentry = true};
     const struct value *list = config_find(root, "sources");
     if (!list || list->type == VALUE_NULL)
         return;

@@ -320,3 +320,12 @@ enum sl_code json_parse(struct sl_str text, struct json_object **object, struct 
     json_tokener_free(tokener);
     return why == json_tokener_success ? SL_OK : sl_fail(error, SL_MALFORMED, "%s", json_tokener_error_desc(why));
 }
+
+struct sl_str json_member(struct json_object *object, const char *name)
+{
+    struct json_object *value;
+    if (!json_object_is_type(object, json_type_object) || !json_object_object_get_ex(object, name, &value) ||
+        !json_object_is_type(value, json_type_string))
+        return SL_STR("");
+    return (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)};
+}

@@ -39,5 +39,8 @@ void json_raw(struct json_writer *w, struct sl_str json); /* a complete value */
  * SL_MALFORMED with "<reason> at line L column C". The caller owns the object (json_object_put). */
 enum sl_code json_parse(struct sl_str text, struct json_object **object, struct sl_error *error);
 
+/* The text of an object's member; empty when it is absent or no text. It belongs to the object. */
+struct sl_str json_member(struct json_object *object, const char *name);
+
 /* Writes a json-c value as it came in (numbers keep their text). */
 void json_value(struct json_writer *w, struct json_object *value);

@@ -35,6 +35,7 @@ enum metric {
     METRIC_CACHE_WRITES,          /* cache, status, is_refresh */
     METRIC_CACHE_MEMORY_BYTES,    /* cache */
     METRIC_CACHE_MEMORY_ITEMS,    /* cache */
+    METRIC_CACHE_MAPPED_FILES,    /* cache */
     METRIC_CACHE_DISK_BYTES,      /* cache */
     METRIC_CACHE_DISK_FILES,      /* cache */
     METRIC_CACHE_REMOVED_BYTES,   /* cache, reason */
@@ -54,8 +55,11 @@ enum metric {
     METRIC_DOWNLOADS_IN_FLIGHT,
     METRIC_DOWNLOADS_QUEUED,
     METRIC_BLOCKED_HOSTS,
+    METRIC_SYMSTORE_LAST_ID, /* source */
     METRIC_BLOCKED_ADDRESSES,
     METRIC_DOWNLOAD_ID_MISMATCH, /* source */
+    METRIC_DOWNLOAD_COMPRESSION, /* type */
+    METRIC_SOURCE_TOKEN,         /* kind, result */
     METRIC_CONVERSIONS,          /* cache, result */
     METRIC_CONVERSION_SECONDS,   /* cache */
     METRIC_POOL_THREADS,

@@ -80,6 +80,9 @@ bool fetch_url_valid(const char *url);
 
 /* The host of a URL, without port, in the arena; NULL when it has none. */
 const char *fetch_url_host(struct sl_arena *arena, const char *url);
+/* Percent-encoded but for unreserved characters (RFC 3986, 2.3). */
+void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
+
 uint64_t fetch_max_size(void); /* max_download_size */
 
 /* Whether an address (sockaddr) is reserved: not a public unicast destination (RFC 6890). */

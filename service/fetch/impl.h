@@ -92,8 +92,9 @@ void transfer_end(struct transfer *t); /* whatever its state */
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error);
 
 /* ---- url.c: one hop of a download ---- */
-struct hop {                                            /* texts in the arena */
-    const char *url;                                    /* without user info and fragment */
+struct hop {         /* texts in the arena */
+    const char *url; /* without user info and fragment */
+    const char *path;
     const char *scheme, *host, *port, *user, *password; /* the host in lower case */
     bool foreign; /* reached through a redirect to another host: never given credentials again */
 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zip.h>
 
+#include "core/metrics.h"
 #include "fetch/impl.h"
 
 enum { PIECE = 256 * 1024 };
@@ -132,16 +133,17 @@ static enum sl_code unwrap_xz(struct sl_bytes in, struct decode_sink *sink)
 static const struct wrapper {
     uint8_t magic[6];
     unsigned size;
+    const char *name; /* label of metrics */
     enum sl_code (*unwrap)(struct sl_bytes in, struct decode_sink *sink);
 } wrappers[] = {
-    {{0x28, 0xB5, 0x2F, 0xFD}, 4, unwrap_zstd},
-    {{0x1F, 0x8B}, 2, unwrap_gzip},
-    {{0x78, 0x01}, 2, unwrap_zlib},
-    {{0x78, 0x9C}, 2, unwrap_zlib},
-    {{0x78, 0xDA}, 2, unwrap_zlib},
-    {{'P', 'K', 3, 4}, 4, unwrap_zip},
-    {{'M', 'S', 'C', 'F'}, 4, unwrap_cab},
-    {{0xFD, '7', 'z', 'X', 'Z', 0}, 6, unwrap_xz},
+    {{0x28, 0xB5, 0x2F, 0xFD}, 4, "zstd", unwrap_zstd},
+    {{0x1F, 0x8B}, 2, "gz", unwrap_gzip},
+    {{0x78, 0x01}, 2, "zlib", unwrap_zlib},
+    {{0x78, 0x9C}, 2, "zlib", unwrap_zlib},
+    {{0x78, 0xDA}, 2, "zlib", unwrap_zlib},
+    {{'P', 'K', 3, 4}, 4, "zip", unwrap_zip},
+    {{'M', 'S', 'C', 'F'}, 4, "cab", unwrap_cab},
+    {{0xFD, '7', 'z', 'X', 'Z', 0}, 6, "xz", unwrap_xz},
 };
 
 static enum sl_code unwrap_with(struct sl_bytes in, void *arg, struct decode_sink *sink)
@@ -156,7 +158,9 @@ enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
     if (size < 4)
         return SL_OK;
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
-        if ((size_t)size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0)
+        if ((size_t)size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0) {
+            metric_add(METRIC_DOWNLOAD_COMPRESSION, 1, wrappers[i].name, NULL, NULL);
             return decode_in_place(fd, max_size, error, unwrap_with, (void *)&wrappers[i]);
+        }
     return SL_OK;
 }

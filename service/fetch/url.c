@@ -44,8 +44,10 @@ static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, st
     curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);
     hop->host = lower(part(arena, url, CURLUPART_HOST, 0));
     hop->port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    hop->path = part(arena, url, CURLUPART_PATH, 0);
     hop->url = part(arena, url, CURLUPART_URL, 0);
-    if (!hop->host || !hop->port || !hop->url || strtol(hop->port, NULL, 10) == 0 || !stable(arena, url, hop))
+    if (!hop->host || !hop->port || !hop->path || !hop->url || strtol(hop->port, NULL, 10) == 0 ||
+        !stable(arena, url, hop))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "invalid URL");
     return SL_OK;
 }
@@ -160,6 +162,23 @@ const char *fetch_url_host(struct sl_arena *arena, const char *text)
         host = part(arena, url, CURLUPART_HOST, 0);
     curl_url_cleanup(url);
     return host;
+}
+
+void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t c = (uint8_t)text.data[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                     c == '_' || c == '.' || c == '~' || (c == '/' && keep_slashes);
+        if (plain) {
+            sl_buf_u8(out, c);
+        } else {
+            sl_buf_u8(out, '%');
+            sl_buf_u8(out, (uint8_t)hex[c >> 4]);
+            sl_buf_u8(out, (uint8_t)hex[c & 15]);
+        }
+    }
 }
 
 uint64_t fetch_max_size(void)

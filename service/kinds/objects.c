@@ -80,14 +80,12 @@ static void check_object(void *arg)
 /* Stores with wrong files work for their users today, so the answer stays; somebody may want to know. */
 static void report_mismatch(const struct object_request *request, const struct check *check)
 {
-    char source[64];
-    int size = (int)(request->file->source->id.size < sizeof source ? request->file->source->id.size : 63);
-    memcpy(source, request->file->source->id.data, (size_t)size);
-    source[size] = '\0';
-    metric_add(METRIC_DOWNLOAD_ID_MISMATCH, 1, source, NULL, NULL);
+    struct sl_arena arena = {0};
+    metric_add(METRIC_DOWNLOAD_ID_MISMATCH, 1, origin_label(&arena, request->file->source), NULL, NULL);
+    sl_arena_free(&arena);
     log_info("objects",
              check->same_id ? "the file's checksum is not the one asked for" : "the file's id is not the one asked for",
-             LOG_STR("source", source), LOG_SLSTR("location", request->file->location),
+             LOG_SLSTR("source", request->file->source->id), LOG_SLSTR("location", request->file->location),
              LOG_STR("debug_id", check->found));
 }
 

@@ -14,7 +14,7 @@ enum { ANSWER_MAX = 64 * 1024, EARLY_S = 300, UNDATED_S = 600 };
 #define TIMEOUT_NS UINT64_C(10000000000)
 #define SECOND_NS  UINT64_C(1000000000)
 
-static struct memo keys_memo = {.capacity = 100};
+static struct memo keys_memo = {.capacity = 100, .name = "s3"};
 
 void aws_keys_init(size_t capacity)
 {
@@ -124,7 +124,7 @@ static const char *joined(struct asking *a, const char *base, const char *path)
         size--;
     sl_buf_add(&url, base, size);
     sl_buf_cstr(&url, path);
-    return buf_in_arena(&a->arena, &url).data;
+    return sl_buf_keep(&url, &a->arena).data;
 }
 
 /* ---- container ---- */
@@ -172,7 +172,7 @@ static enum sl_code from_instance(struct asking *a)
         return code;
     struct sl_buf path = {0};
     sl_buf_cstr(&path, roles);
-    aws_encode(&path, (struct sl_str){answer.data, strcspn(answer.data, "\r\n")}, false);
+    fetch_encode(&path, (struct sl_str){answer.data, strcspn(answer.data, "\r\n")}, false);
     sl_buf_u8(&path, 0);
     request.url = path.failed ? NULL : joined(a, base, (char *)path.data);
     sl_buf_free(&path);
@@ -198,7 +198,7 @@ static void add_pair(struct sl_buf *form, const char *name, struct sl_str value)
     sl_buf_cstr(form, form->size ? "&" : "");
     sl_buf_cstr(form, name);
     sl_buf_u8(form, '=');
-    aws_encode(form, value, false);
+    fetch_encode(form, value, false);
 }
 
 static enum sl_code keep_xml(struct asking *a, struct sl_str xml)
@@ -219,9 +219,9 @@ static const char *sts_url(struct asking *a)
     if (own)
         return own;
     sl_buf_cstr(&url, "https://sts.");
-    aws_encode(&url, a->region, false);
+    fetch_encode(&url, a->region, false);
     sl_buf_cstr(&url, sl_str_starts(a->region, SL_STR("cn-")) ? ".amazonaws.com.cn/" : ".amazonaws.com/");
-    return buf_in_arena(&a->arena, &url).data;
+    return sl_buf_keep(&url, &a->arena).data;
 }
 
 static enum sl_code from_web_identity(struct asking *a)

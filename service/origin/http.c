@@ -120,7 +120,7 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
     struct sl_str url = http_location_url(&arena, source->url, file->location, true);
     size_t count = source->header_count + (file->checksum.size > 0);
     struct fetch_header *headers = SL_ARENA_ARRAY(&arena, struct fetch_header, count + 1);
-    const char *label = sl_arena_strndup(&arena, source->id.data, source->id.size);
+    const char *label = origin_label(&arena, source);
     enum sl_code code;
     if (!url.data) {
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");

@@ -1,20 +1,12 @@
 /* What the files of origin share. Private to this folder. */
 #pragma once
 
+#include "fetch/aws.h"
 #include "origin/memo.h"
 #include "origin/origin.h"
 
 /* `text` appended with what a path segment of a URL may not hold percent-encoded; '/' separates and stays. */
 void url_add_path(struct sl_buf *url, struct sl_str text);
-
-/* The contents of the buffer in the arena, terminated; data NULL when out of memory. Frees the buffer. */
-struct sl_str buf_in_arena(struct sl_arena *arena, struct sl_buf *buf);
-
-/* The text of a member; empty when it is absent or no text. It belongs to the object. */
-struct sl_str json_member(struct json_object *object, const char *name);
-
-/* The source's id as the label of metrics; NULL when out of memory. */
-const char *source_label(struct sl_arena *arena, const struct source *source);
 
 extern struct origin_options origin_options;
 
@@ -48,39 +40,16 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
 
 /* ---- s3.c ---- */
 enum sl_code s3_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-/* Scheme, host and path of an object; false when region or endpoint can be no part of a URL. */
-struct aws_signing;
-bool s3_address(struct sl_arena *arena, const struct source *source, struct sl_str key, struct aws_signing *out);
 /* What an error answer of S3 means; as fetch_request.refused. */
 enum sl_code s3_refused(void *arg, int status, struct sl_str body, struct sl_error *error);
 
 /* ---- aws_keys.c ---- */
-struct aws_keys {
-    struct sl_str access_key, secret_key, session_token; /* empty token: none */
-};
 /* The keys of the source's provider, in the arena. Asks the machine's credential service unless it did of late. */
 enum sl_code aws_keys_get(const struct source *source, struct sl_arena *arena, struct aws_keys *keys,
                           struct sl_error *error) SL_SUSPENDS;
 
-/* ---- aws_sign.c ---- */
-struct aws_signing {
-    struct sl_str scheme, host, path; /* "https://", as the Host field has it, percent-encoded by aws_encode */
-    struct sl_str region;
-    struct aws_keys keys;
-    int64_t now_s;
-    unsigned expires_s;
-    const char *operation; /* x-id; NULL = none */
-};
-const char *aws_presign(struct sl_arena *arena, const struct aws_signing *signing); /* NULL when out of memory */
-/* Everything but unreserved characters (RFC 3986, 2.3) percent-encoded. */
-void aws_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
-
 /* ---- gcs.c ---- */
 enum sl_code gcs_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-/* The signed assertion (RFC 7523, RS256 of RFC 7518, 3.3) that a token is asked for with. SL_DOWNLOAD_ERROR for a key that
- * is none. Takes about a millisecond. */
-enum sl_code gcs_assertion(struct sl_str private_key, struct sl_str client_email, int64_t now_s, struct sl_buf *out,
-                           struct sl_error *error);
 
 /* ---- sentry.c ---- */
 enum sl_code sentry_list(const struct source *source, const struct object_id *id, const enum file_type *types,

@@ -8,7 +8,7 @@ static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, stru
     sl_buf_str(&uri, bucket);
     sl_buf_u8(&uri, '/');
     url_add_path(&uri, key);
-    return buf_in_arena(arena, &uri);
+    return sl_buf_keep(&uri, arena);
 }
 
 static struct sl_str with_prefix(struct sl_arena *arena, struct sl_str prefix, struct sl_str path)

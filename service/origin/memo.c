@@ -5,6 +5,7 @@
 
 #include "core/duration.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 
 enum { KEY_BYTES = 32 };
 
@@ -119,6 +120,8 @@ static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, 
         code = sl_fail(&error, SL_INTERNAL, "out of memory");
     entry->asking = false;
     entry->round++;
+    if (memo->name && code != SL_CANCELLED)
+        metric_add(METRIC_SOURCE_TOKEN, 1, memo->name, code == SL_OK ? "ok" : "error", NULL);
     if (code == SL_OK) {
         wipe(&entry->text);
         entry->text = text;
@@ -156,8 +159,11 @@ static enum sl_code settle(struct memo *memo, struct memo_entry *entry, memo_ask
 {
     for (bool waited = false;;) {
         bool answered = waited && entry->code != SL_CANCELLED;
-        if (!entry->asking && (answered || entry->deadline_ms > loop_now_ms()))
+        if (!entry->asking && (answered || entry->deadline_ms > loop_now_ms())) {
+            if (memo->name)
+                metric_add(METRIC_SOURCE_TOKEN, 1, memo->name, "kept", NULL);
             return SL_OK;
+        }
         if (!entry->asking) {
             ask_now(memo, entry, ask, context);
             return SL_OK;

@@ -12,7 +12,8 @@
 #include "core/fiber.h"
 
 struct memo {
-    size_t capacity; /* 0 = nothing is kept */
+    size_t capacity;  /* 0 = nothing is kept */
+    const char *name; /* label of metrics; NULL = not counted */
     /* Nanoseconds. 0 = errors are not kept; otherwise they are, for that long, and a text whose renewal fails is kept for
      * `again_ns` more. */
     uint64_t error_ns, again_ns;

@@ -83,7 +83,8 @@ struct source {
     struct sl_str *path_patterns;
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
-    bool internal; /* sentry: may connect to reserved addresses */
+    bool configured; /* by the operator, not named by a request */
+    bool internal;   /* sentry: may connect to reserved addresses */
     /* filesystem */
     struct sl_str path;
     /* http, sentry */
@@ -100,7 +101,7 @@ struct source {
 };
 
 struct source_policy { /* what a request may name; all true for the configuration */
-    bool filesystem, ambient_credentials, internal_sentry;
+    bool configuration, filesystem, ambient_credentials, internal_sentry;
     const struct sl_str *sentry_hosts;
     size_t sentry_host_count;
 };
@@ -161,6 +162,10 @@ struct sl_str origin_index_find(struct sl_bytes lines, struct sl_str path);
 bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *arena);
 /* What tells sources of the same id apart: the location of their root, without secrets. */
 struct sl_str origin_root(const struct source *source, struct sl_arena *arena);
+
+/* The source as the label of metrics: its id, but "custom" for those of requests, of which there is no end, unless they
+ * are built in. In the arena; NULL when out of memory. */
+const char *origin_label(struct sl_arena *arena, const struct source *source);
 
 /* The scope its cache entries have: "global" for public sources, else the request's. */
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope);

@@ -59,7 +59,7 @@ static struct sl_str translate(struct sl_arena *arena, struct sl_str path)
         sl_buf_u8(&text, '/');
         for (size_t c = 0; c < rest.size; c++)
             sl_buf_u8(&text, rest.data[c] == '\\' ? '/' : (uint8_t)rest.data[c]);
-        return buf_in_arena(arena, &text);
+        return sl_buf_keep(&text, arena);
     }
     return path;
 }
@@ -91,7 +91,7 @@ static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *
     struct fetch_request request = {
         .url = memchr(url.data, '\0', url.size) ? NULL : sl_arena_strndup(arena, url.data, url.size),
         .deny_list = true,
-        .source = source_label(arena, file->source),
+        .source = origin_label(arena, file->source),
         .max_size = file->max_size};
     if (!request.url || !request.source)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");

@@ -9,7 +9,7 @@ enum { ANSWER_MAX = 1024 * 1024, PAGE = 20 };
 #define TIMEOUT_NS UINT64_C(30000000000)
 #define MINUTE_MS  60000
 
-static struct memo indexes = {.capacity = 100000};
+static struct memo indexes = {.capacity = 100000, .name = "sentry_index"};
 static uint64_t index_ttl_ns = UINT64_C(3600000000000);
 
 void sentry_init(size_t capacity, uint64_t ttl_ns)
@@ -39,10 +39,10 @@ struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struc
         sl_buf_cstr(&url, open ? "&" : question ? "" : "?");
         sl_buf_cstr(&url, pairs[i].name);
         sl_buf_u8(&url, '=');
-        aws_encode(&url, pairs[i].value, false);
+        fetch_encode(&url, pairs[i].value, false);
         open = true;
     }
-    return buf_in_arena(arena, &url);
+    return sl_buf_keep(&url, arena);
 }
 
 /* "Authorization: Bearer <token>" or "Cookie: <cookies>". */
@@ -53,7 +53,7 @@ static bool credentials(struct sl_arena *arena, const struct source *source, str
     header->name = token ? SL_STR("Authorization") : SL_STR("Cookie");
     sl_buf_cstr(&value, token ? "Bearer " : "");
     sl_buf_str(&value, secret_open(token ? source->token : source->cookies));
-    header->value.hidden = buf_in_arena(arena, &value);
+    header->value.hidden = sl_buf_keep(&value, arena);
     return header->value.hidden.data != NULL;
 }
 
@@ -181,7 +181,7 @@ static bool add_file(struct sl_arena *arena, const struct source *source, enum f
     sl_buf_cstr(&uri, "sentry://project_debug_file/");
     sl_buf_str(&uri, id);
     *file = (struct remote_file){.source = source, .type = type, .path = id, .location = id};
-    file->uri = buf_in_arena(arena, &uri);
+    file->uri = sl_buf_keep(&uri, arena);
     return file->uri.data != NULL;
 }
 
@@ -223,7 +223,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
         return SL_OK; /* a query without an id would list the whole project */
     struct fetch_header header;
     struct sl_str url = sentry_url(arena, source->url, pairs, pair_count), index;
-    struct looking looking = {source, url.data, &header, source_label(arena, source)};
+    struct looking looking = {source, url.data, &header, origin_label(arena, source)};
     if (!url.data || !looking.label || !credentials(arena, source, &header))
         return sl_fail(error, SL_INTERNAL, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
@@ -242,7 +242,7 @@ enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_erro
                                     .headers = &header,
                                     .header_count = 1,
                                     .trusted = source->internal,
-                                    .source = source_label(&arena, source),
+                                    .source = origin_label(&arena, source),
                                     .max_size = file->max_size};
     enum sl_code code = request.url && request.source && credentials(&arena, source, &header)
                             ? fetch_get(&request, fd, error)

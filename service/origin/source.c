@@ -357,6 +357,7 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
             return SL_INTERNAL;
         snprintf(at, room, "%s[%zu]", path, i);
         struct reader r = {arena, policy, problems, &list->items[i], at};
+        (*sources)[i].configured = policy->configuration;
         if (r.map->type == VALUE_MAP)
             read_source(&r, &(*sources)[i]);
         else

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "origin/impl.h"
 
 enum { LAST_TEXT_MAX = 20, LAST_FILE_MAX = 4096, LAST_MAX = 10000, PATH_MAX_BYTES = 1024 };
@@ -86,8 +87,10 @@ enum sl_code origin_index_last(const struct source *source, struct sl_str scope,
     struct sl_arena arena = {0};
     struct sl_str key[] = {source->is_public ? SL_STR("global") : scope, source->id, origin_root(source, &arena)}, text;
     enum sl_code code = memo_get(&lasts, key, 3, ask_last, source, &arena, &text, error);
-    if (code == SL_OK)
+    if (code == SL_OK) {
         *last = (uint32_t)strtoul(text.data, NULL, 10);
+        metric_set(METRIC_SYMSTORE_LAST_ID, (double)*last, origin_label(&arena, source), NULL, NULL);
+    }
     sl_arena_free(&arena);
     return code;
 }

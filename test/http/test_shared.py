@@ -224,6 +224,57 @@ def test_gcs(work, objects):
         compare_machines(work, objects, {"gcs": {"bucket": "cache", "service_account_path": account}}, "gcs")
 
 
+def test_gcs_by_the_machine(work, objects):
+    """Without a key the machine's metadata server gives the tokens: each is asked for once and used until shortly before
+    its end."""
+    stored, asked, tokens, life = {}, [], [], [3600]
+
+    def machine(h):
+        asked.append((h.command, h.path, h.headers.get("Metadata-Flavor"), h.headers.get("X-Forwarded-For")))
+        if life[0] is None:
+            return h.reply(503, "starting")
+        tokens.append(f"Bearer machine-{len(tokens)}")
+        h.reply(200, json.dumps({"access_token": tokens[-1][7:], "expires_in": life[0], "token_type": "Bearer"}))
+
+    def storage(h):
+        if h.headers.get("Authorization") not in tokens:
+            return h.reply(401, "no")
+        if h.command == "POST":
+            stored["/storage/v1/b/cache/o/" + quote(dict(parse_qsl(urlsplit(h.path).query))["name"], safe="")] = h.body
+            return h.reply(200, "{}")
+        path = urlsplit(h.path).path
+        h.reply(200, stored[path], [("Content-Encoding", "zstd")]) if path in stored else h.reply(404, "none")
+
+    config = {"gcs": {"bucket": "cache"}}
+    token_metric = lambda s, result: metric(s, f'symloom_source_token_total{{kind="shared_gcs",result="{result}"}}')
+    with cloud.Cloud(work, storage) as fake, cloud.Web(machine) as web, fake.environment(), \
+            cloud.environment(GCE_METADATA_HOST=f"127.0.0.1:{web.port}"):
+        compare_machines(work, objects, config, "gcs")
+        equal(len(stored), 18)
+        path = "/computeMetadata/v1/instance/service-accounts/default/token"
+        equal(asked, [("GET", path, "Google", None)] * 2, "one token for each machine")
+
+        # A token near its end is replaced; one that ends in less than a minute is of no use.
+        life[0], before = 30, len(asked)
+        with World(objects, 3) as world, Service(work, {"shared_cache": config}) as s:
+            equal(world.ask(s, world.modules), 3)
+            equal(metric(s, 'symloom_shared_ops_total{backend="gcs",cache="symcaches",op="get",result="hit"}'), 0)
+            equal(len(asked) > before, True)
+            life[0] = 3600
+            wait_until("the back end's come-back", lambda: (world.ask(s, world.modules), token_metric(s, "ok") >= 2)[1])
+
+        # A metadata server that fails delays nobody for long, and when it is back so is the layer.
+        life[0] = None
+        with World(objects, 2) as world, Service(work, {"shared_cache": config}) as s:
+            begin = time.monotonic()
+            equal(world.ask(s, world.modules), 2)
+            equal(time.monotonic() - begin < 20, True)
+            equal(token_metric(s, "error") >= 1, True)
+            equal("machine-" in s.logged(), False)
+            life[0] = 3600
+            equal(world.ask(s, world.modules), 2)
+
+
 @from_npm
 def test_redis_before_a_bucket(work, objects):
     with Redis(work) as redis, Bucket(work) as bucket, World(objects, 3) as world:

@@ -279,6 +279,19 @@ def test_gcs(work, objects):
         assert "token-0" not in s.logged() and "PRIVATE" not in s.logged()
 
 
+def test_labels_of_metrics(work, objects):
+    """Clients name sources without end: their series is `custom`, but that of built-in ones. Answers and logs have the id."""
+    with Upstream(objects.layout()) as up, \
+            Service(work, {"sources": [{**store_source(up.url), "id": "mine", "layout": {"type": "debuginfod"}}]}) as s:
+        named = [{"id": i, "type": "http", "url": up.url + i, "layout": {"type": "debuginfod"}} for i in ("a-b", "sentry:x", "mine")]
+        s.symbolicate(request(objects.module(), [0]))
+        s.symbolicate(request(objects.module(), [0], sources=named))
+        text = s.request("GET", "/metrics")[2].decode()
+        labels = set(re.findall(r'symloom_downloads_total\{source="([^"]*)"', text))
+        equal(labels, {"mine", "custom", "sentry:x"})
+        equal("a-b" in text, False)
+
+
 def test_three_refusals(work, objects):
     """No permission anywhere: each source has its placeholder, of the look-up for sources, and then its row."""
     module = {"type": "macho", "debug_id": "502fc0a5-1ec1-3e47-9998-684fa139dca7", "code_file": "App", "debug_file": "App",

@@ -5,6 +5,7 @@
 #include <openssl/pem.h>
 #include <stdlib.h>
 
+#include "fetch/google.h"
 #include "origin/impl.h"
 
 static struct sl_arena arena;
@@ -22,6 +23,7 @@ static void signs_as_in_the_reference(void **state)
 {
     /* The example of "Authenticating Requests: Using Query Parameters", Amazon S3 API Reference. */
     struct aws_signing s = {
+        .method = "GET",
         .scheme = SL_STR("https://"),
         .host = SL_STR("examplebucket.s3.amazonaws.com"),
         .path = SL_STR("/test.txt"),
@@ -62,11 +64,9 @@ static void addresses_of_objects(void **state)
         {"b", "x", "http://", "k", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct source source = {.bucket = sl_str(rows[i].bucket), .region = sl_str(rows[i].region)};
+        struct aws_bucket bucket = {sl_str(rows[i].bucket), sl_str(rows[i].region), sl_str(rows[i].endpoint)};
         struct aws_signing out = {0};
-        if (rows[i].endpoint)
-            source.endpoint = sl_str(rows[i].endpoint);
-        bool ok = s3_address(&arena, &source, sl_str(rows[i].key), &out);
+        bool ok = aws_address(&arena, &bucket, sl_str(rows[i].key), &out);
         char url[512];
         snprintf(url, sizeof url, SL_STR_FMT SL_STR_FMT SL_STR_FMT, SL_STR_ARG(out.scheme), SL_STR_ARG(out.host),
                  SL_STR_ARG(out.path));
@@ -140,9 +140,8 @@ static void keys_that_are_none(void **state)
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct sl_buf out = {0};
-        struct sl_error error;
-        assert_int_equal(gcs_assertion(sl_str(keys[i]), SL_STR("a@b"), 0, &out, &error), SL_DOWNLOAD_ERROR);
-        assert_string_equal(error.message, "failed encoding JWT");
+        struct google_account account = {sl_str(keys[i]), SL_STR("a@b"), SL_STR("")};
+        assert_false(google_assertion(&account, "scope", 0, &out));
         sl_buf_free(&out);
     }
 }
@@ -155,7 +154,8 @@ static void an_assertion(void **state)
     assert_true(PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL));
     long size = BIO_get_mem_data(bio, &pem);
     struct sl_buf out = {0};
-    assert_int_equal(gcs_assertion((struct sl_str){pem, (size_t)size}, SL_STR("a@b"), 1700000000, &out, NULL), SL_OK);
+    struct google_account account = {{pem, (size_t)size}, SL_STR("a@b"), SL_STR("")};
+    assert_true(google_assertion(&account, "https://www.googleapis.com/auth/devstorage.read_only", 1700000000, &out));
     /* The texts are those that base64url makes of the header and the claims. */
     static const char begin[] =
         "eyJ0eXAiOiJKV1QiLCJhbGciOiJSUzI1NiJ9."

@@ -1,30 +1,13 @@
-/* AWS Signature Version 4 in the query of a URL ("Authenticating Requests: Using Query Parameters", Amazon S3 API
- * Reference). */
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <time.h>
 
-#include "origin/impl.h"
+#include "fetch/aws.h"
+#include "fetch/impl.h"
 
 enum { DIGEST = 32 };
 
-void aws_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = (uint8_t)text.data[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                     c == '_' || c == '.' || c == '~' || (c == '/' && keep_slashes);
-        if (plain) {
-            sl_buf_u8(out, c);
-        } else {
-            sl_buf_u8(out, '%');
-            sl_buf_u8(out, (uint8_t)hex[c >> 4]);
-            sl_buf_u8(out, (uint8_t)hex[c & 15]);
-        }
-    }
-}
-
+/* ---- signatures ---- */
 static bool hmac(const void *key, size_t key_size, struct sl_str text, uint8_t out[DIGEST])
 {
     return HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text.data, text.size, out, NULL) != NULL;
@@ -49,7 +32,7 @@ static void add_parameter(struct sl_buf *query, const char *name, struct sl_str 
     sl_buf_cstr(query, query->size ? "&" : "");
     sl_buf_cstr(query, name);
     sl_buf_u8(query, '=');
-    aws_encode(query, value, false);
+    fetch_encode(query, value, false);
 }
 
 struct stamp {
@@ -82,7 +65,8 @@ static void parameters(const struct aws_signing *s, const struct stamp *stamp, s
 static bool request_hash(const struct aws_signing *s, const struct sl_buf *query, uint8_t out[DIGEST])
 {
     struct sl_buf text = {0};
-    sl_buf_cstr(&text, "GET\n");
+    sl_buf_cstr(&text, s->method);
+    sl_buf_u8(&text, '\n');
     sl_buf_str(&text, s->path);
     sl_buf_u8(&text, '\n');
     sl_buf_str(&text, sl_buf_view(query));
@@ -119,13 +103,13 @@ const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
     struct stamp stamp;
     struct sl_buf scope = {0}, query = {0}, url = {0};
     uint8_t bytes[DIGEST];
-    const char *out = NULL;
     gmtime_r(&now, &tm);
     strftime(stamp.day, sizeof stamp.day, "%Y%m%d", &tm);
     strftime(stamp.time, sizeof stamp.time, "%Y%m%dT%H%M%SZ", &tm);
     sl_buf_printf(&scope, "%s/" SL_STR_FMT "/s3/aws4_request", stamp.day, SL_STR_ARG(s->region));
     parameters(s, &stamp, sl_buf_view(&scope), &query);
-    if (!scope.failed && !query.failed && signature(s, &stamp, sl_buf_view(&scope), &query, bytes)) {
+    url.failed = scope.failed || query.failed || !signature(s, &stamp, sl_buf_view(&scope), &query, bytes);
+    if (!url.failed) {
         sl_buf_str(&url, s->scheme);
         sl_buf_str(&url, s->host);
         sl_buf_str(&url, s->path);
@@ -133,10 +117,90 @@ const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
         sl_buf_str(&url, sl_buf_view(&query));
         sl_buf_cstr(&url, "&X-Amz-Signature=");
         sl_buf_hex(&url, bytes, DIGEST);
-        out = url.failed ? NULL : sl_arena_strndup(arena, (const char *)url.data, url.size);
     }
     sl_buf_free(&scope);
     sl_buf_free(&query);
-    sl_buf_free(&url);
-    return out;
+    return sl_buf_keep(&url, arena).data;
+}
+
+/* ---- where an object is ---- */
+static bool letter_or_digit(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+/* Whether the text can be a label of a host name (RFC 1123, 2.1), in lower case as buckets are. */
+static bool host_label(struct sl_str text)
+{
+    if (text.size == 0 || text.size > 63 || !letter_or_digit(text.data[0]) ||
+        !letter_or_digit(text.data[text.size - 1]))
+        return false;
+    for (size_t i = 0; i < text.size; i++)
+        if (!letter_or_digit(text.data[i]) && text.data[i] != '-')
+            return false;
+    return true;
+}
+
+static struct sl_str path_of(struct sl_arena *arena, struct sl_str before, struct sl_str bucket, struct sl_str key)
+{
+    struct sl_buf path = {0};
+    sl_buf_str(&path, before);
+    if (bucket.size) {
+        sl_buf_u8(&path, '/');
+        fetch_encode(&path, bucket, false);
+    }
+    sl_buf_u8(&path, '/');
+    fetch_encode(&path, key, true);
+    return sl_buf_keep(&path, arena);
+}
+
+/* `<endpoint>/<bucket>/<key>` */
+static bool at_endpoint(struct sl_arena *arena, const struct aws_bucket *bucket, struct sl_str key,
+                        struct aws_signing *out)
+{
+    struct sl_buf text = {0}, host = {0};
+    struct hop hop;
+    if (!memmem(bucket->endpoint.data, bucket->endpoint.size, "://", 3))
+        sl_buf_cstr(&text, "https://");
+    sl_buf_str(&text, bucket->endpoint);
+    struct sl_str url = sl_buf_keep(&text, arena);
+    if (!url.data || hop_parse(arena, url.data, &hop, NULL) != SL_OK)
+        return false;
+    sl_buf_cstr(&host, hop.host);
+    if (strcmp(hop.port, strcmp(hop.scheme, "https") == 0 ? "443" : "80") != 0)
+        sl_buf_printf(&host, ":%s", hop.port);
+    struct sl_str before = sl_str(hop.path);
+    while (sl_str_ends(before, SL_STR("/")))
+        before.size--;
+    out->scheme = strcmp(hop.scheme, "https") == 0 ? SL_STR("https://") : SL_STR("http://");
+    out->host = sl_buf_keep(&host, arena);
+    out->path = path_of(arena, before, bucket->name, key);
+    return out->host.data && out->path.data;
+}
+
+/* The bucket is in the host's name, unless it can be no label of it, as with dots, which would defeat the certificate. */
+static bool at_amazon(struct sl_arena *arena, const struct aws_bucket *bucket, struct sl_str key,
+                      struct aws_signing *out)
+{
+    bool in_host = host_label(bucket->name);
+    struct sl_buf host = {0};
+    if (!host_label(bucket->region))
+        return false;
+    if (in_host) {
+        sl_buf_str(&host, bucket->name);
+        sl_buf_u8(&host, '.');
+    }
+    sl_buf_cstr(&host, "s3.");
+    sl_buf_str(&host, bucket->region);
+    sl_buf_cstr(&host, sl_str_starts(bucket->region, SL_STR("cn-")) ? ".amazonaws.com.cn" : ".amazonaws.com");
+    out->scheme = SL_STR("https://");
+    out->host = sl_buf_keep(&host, arena);
+    out->path = path_of(arena, SL_STR(""), in_host ? SL_STR("") : bucket->name, key);
+    return out->host.data && out->path.data;
+}
+
+bool aws_address(struct sl_arena *arena, const struct aws_bucket *bucket, struct sl_str key, struct aws_signing *out)
+{
+    out->region = bucket->region;
+    return bucket->endpoint.data ? at_endpoint(arena, bucket, key, out) : at_amazon(arena, bucket, key, out);
 }

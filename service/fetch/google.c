@@ -1,0 +1,313 @@
+#include "fetch/google.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/json.h"
+#include "core/loop.h"
+#include "core/pool.h"
+#include "fetch/fetch.h"
+
+#define TOKEN_URL     "https://www.googleapis.com/oauth2/v4/token"
+#define METADATA_HOST "metadata.google.internal"
+#define TOKEN_PATH    "/computeMetadata/v1/instance/service-accounts/default/token"
+#define SECOND_NS     UINT64_C(1000000000)
+enum { MARGIN_S = 30, EXCHANGE_S = 30, MACHINE_S = 1, ANSWER_MAX = 64 << 10, KEY_BITS_MAX = 8192, KEY_MAX = 64 << 10 };
+
+/* ---- the key file ---- */
+static struct sl_str copy_member(struct json_object *object, const char *name, struct sl_arena *arena)
+{
+    struct sl_str text = json_member(object, name);
+    const char *copy = sl_arena_strndup(arena, text.data, text.size);
+    return (struct sl_str){copy, copy ? text.size : 0};
+}
+
+static bool read_file(const char *path, struct sl_buf *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 || !sl_buf_reserve(out, KEY_MAX) ? -1 : pread(fd, out->data, KEY_MAX, 0);
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = number;
+    out->size = n > 0 ? (size_t)n : 0;
+    return n >= 0;
+}
+
+enum sl_code google_account_read(const char *path, struct sl_arena *arena, struct google_account *account,
+                                 struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    struct json_object *object = NULL;
+    enum sl_code code = SL_OK;
+    *account = (struct google_account){0};
+    if (!read_file(path, &text))
+        code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
+    else if (json_parse(sl_buf_view(&text), &object, NULL) != SL_OK || !json_object_is_type(object, json_type_object))
+        code = sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
+    if (code == SL_OK) {
+        account->private_key = copy_member(object, "private_key", arena);
+        account->client_email = copy_member(object, "client_email", arena);
+        account->token_url = copy_member(object, "token_uri", arena);
+        if (!account->private_key.size || !account->client_email.size)
+            code = sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
+    }
+    json_object_put(object);
+    if (text.data)
+        explicit_bzero(text.data, text.capacity);
+    sl_buf_free(&text);
+    return code;
+}
+
+/* ---- the assertion ---- */
+static int no_password(char *buffer, int size, int writing, void *arg)
+{
+    (void)buffer, (void)size, (void)writing, (void)arg;
+    return -1; /* else OpenSSL asks the terminal */
+}
+
+static EVP_PKEY *from_pem(struct sl_str text)
+{
+    BIO *bio = text.size <= KEY_MAX ? BIO_new_mem_buf(text.data, (int)text.size) : NULL;
+    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
+    BIO_free(bio);
+    return key;
+}
+
+/* The base64 that is between the lines of a PEM file. */
+static EVP_PKEY *from_base64(struct sl_str text)
+{
+    EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
+    unsigned char *der = text.size <= KEY_MAX ? malloc(text.size + 4) : NULL;
+    int size = 0, rest = 0;
+    EVP_PKEY *key = NULL;
+    if (ctx && der) {
+        EVP_DecodeInit(ctx);
+        if (EVP_DecodeUpdate(ctx, der, &size, (const unsigned char *)text.data, (int)text.size) >= 0 &&
+            EVP_DecodeFinal(ctx, der + size, &rest) == 1)
+            key = d2i_AutoPrivateKey(NULL, &(const unsigned char *){der}, size + rest);
+        explicit_bzero(der, text.size + 4);
+    }
+    free(der);
+    EVP_ENCODE_CTX_free(ctx);
+    return key;
+}
+
+static EVP_PKEY *read_key(struct sl_str text)
+{
+    bool pem = text.size && memmem(text.data, text.size, "-----BEGIN", 10);
+    EVP_PKEY *key = pem ? from_pem(text) : text.size ? from_base64(text) : NULL;
+    if (key && (EVP_PKEY_base_id(key) != EVP_PKEY_RSA || EVP_PKEY_bits(key) > KEY_BITS_MAX)) {
+        EVP_PKEY_free(key);
+        key = NULL;
+    }
+    ERR_clear_error();
+    return key;
+}
+
+/* RFC 4648, section 5, without padding. */
+static void add_base64url(struct sl_buf *out, const void *data, size_t size)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    const uint8_t *bytes = data;
+    for (size_t i = 0; i < size; i += 3) {
+        size_t n = size - i < 3 ? size - i : 3;
+        uint32_t v = (uint32_t)bytes[i] << 16 | (n > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (n > 2 ? bytes[i + 2] : 0);
+        for (size_t c = 0; c <= n; c++)
+            sl_buf_u8(out, (uint8_t)letters[v >> (18 - 6 * c) & 63]);
+    }
+}
+
+static struct sl_str token_url(const struct google_account *account)
+{
+    return account->token_url.size ? account->token_url : SL_STR(TOKEN_URL);
+}
+
+static void add_claims(struct sl_buf *out, const struct google_account *account, const char *scope, int64_t now_s)
+{
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    const struct {
+        const char *key;
+        struct sl_str text;
+    } texts[] = {{"iss", account->client_email}, {"scope", sl_str(scope)}, {"aud", token_url(account)}};
+    json_object_begin(&w);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        json_key(&w, texts[i].key);
+        json_str(&w, texts[i].text);
+    }
+    json_key(&w, "exp");
+    json_i64(&w, now_s + GOOGLE_TOKEN_LIFE_S + MARGIN_S);
+    json_key(&w, "iat");
+    json_i64(&w, now_s);
+    json_object_end(&w);
+    add_base64url(out, json.data, json.size);
+    out->failed |= json.failed;
+    sl_buf_free(&json);
+}
+
+static bool add_signature(struct sl_buf *out, EVP_PKEY *key)
+{
+    unsigned char bytes[KEY_BITS_MAX / 8];
+    size_t size = sizeof bytes;
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool ok = ctx && !out->failed && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, key) == 1 &&
+              EVP_DigestSign(ctx, bytes, &size, out->data, out->size) == 1;
+    EVP_MD_CTX_free(ctx);
+    ERR_clear_error();
+    if (ok) {
+        sl_buf_u8(out, '.');
+        add_base64url(out, bytes, size);
+    }
+    return ok && !out->failed;
+}
+
+bool google_assertion(const struct google_account *account, const char *scope, int64_t now_s, struct sl_buf *out)
+{
+    static const char header[] = "{\"typ\":\"JWT\",\"alg\":\"RS256\"}";
+    EVP_PKEY *key = read_key(account->private_key);
+    bool ok = key != NULL;
+    if (ok) {
+        add_base64url(out, header, sizeof header - 1);
+        sl_buf_u8(out, '.');
+        add_claims(out, account, scope, now_s);
+        ok = add_signature(out, key);
+    }
+    EVP_PKEY_free(key);
+    return ok;
+}
+
+/* ---- asking for a token ---- */
+static enum sl_code no_token(struct sl_str description, struct sl_error *error)
+{
+    static const char what[] = "failed to send authentication request";
+    if (!description.size)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, what);
+    return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: " SL_STR_FMT, what, SL_STR_ARG(description));
+}
+
+static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+{
+    (void)status;
+    struct json_object *object = NULL;
+    json_parse(body, &object, NULL);
+    enum sl_code code = no_token(object ? json_member(object, "error_description") : SL_STR(""), error);
+    *(bool *)arg = true;
+    json_object_put(object);
+    return code;
+}
+
+static enum sl_code take(struct sl_str answer, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
+{
+    struct json_object *object = NULL, *life;
+    json_parse(answer, &object, NULL);
+    struct sl_str text = object ? json_member(object, "access_token") : SL_STR("");
+    enum sl_code code = SL_OK;
+    *life_s = 0;
+    if (!text.size)
+        code = no_token(object ? json_member(object, "error_description") : SL_STR(""), error);
+    else if (json_object_object_get_ex(object, "expires_in", &life) && json_object_is_type(life, json_type_int) &&
+             json_object_get_int64(life) > 0)
+        *life_s = (uint64_t)json_object_get_int64(life);
+    sl_buf_str(token, text);
+    json_object_put(object);
+    return code;
+}
+
+static enum sl_code ask(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
+{
+    struct sl_buf answer = {0};
+    bool explained = false;
+    request->max_size = ANSWER_MAX;
+    request->keep_wrapper = true;
+    request->refused = refused;
+    request->arg = &explained;
+    enum sl_code code = fetch_text(request, &answer, error);
+    if (code == SL_OK)
+        code = take(sl_buf_view(&answer), token, life_s, error);
+    else if (code != SL_CANCELLED && code != SL_INTERNAL && !(explained && code == SL_DOWNLOAD_ERROR))
+        code = no_token(SL_STR(""), error);
+    if (answer.data)
+        explicit_bzero(answer.data, answer.capacity);
+    sl_buf_free(&answer);
+    return code;
+}
+
+struct signing { /* pool work */
+    const struct google_account *account;
+    const char *scope;
+    struct sl_buf form;
+    bool ok;
+};
+
+static void sign_work(void *arg)
+{
+    struct signing *s = arg;
+    sl_buf_cstr(&s->form, "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=");
+    struct sl_buf assertion = {0};
+    s->ok = google_assertion(s->account, s->scope, clock_wall_s(), &assertion);
+    sl_buf_str(&s->form, sl_buf_view(&assertion));
+    s->ok = s->ok && !s->form.failed;
+    sl_buf_free(&assertion);
+}
+
+static enum sl_code exchange(const struct google_account *account, const char *scope, struct fetch_request *request,
+                             struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
+{
+    struct signing signing = {.account = account, .scope = scope};
+    struct fetch_header type = {SL_STR("Content-Type"), {SL_STR("application/x-www-form-urlencoded")}};
+    enum sl_code code = pool_run(POOL_IO, sign_work, &signing, error);
+    if (code == SL_OK && !signing.ok)
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "failed encoding JWT");
+    request->method = "POST";
+    request->headers = &type;
+    request->header_count = 1;
+    request->body.hidden = sl_buf_view(&signing.form);
+    request->timeout_ns = EXCHANGE_S * SECOND_NS;
+    if (code == SL_OK)
+        code = ask(request, token, life_s, error);
+    if (signing.form.data)
+        explicit_bzero(signing.form.data, signing.form.capacity);
+    sl_buf_free(&signing.form);
+    return code;
+}
+
+static enum sl_code ask_machine(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
+                                struct sl_error *error)
+{
+    struct fetch_header flavor = {SL_STR("Metadata-Flavor"), {SL_STR("Google")}};
+    request->headers = &flavor;
+    request->header_count = 1;
+    request->own = true;
+    request->timeout_ns = MACHINE_S * SECOND_NS;
+    return ask(request, token, life_s, error);
+}
+
+static struct sl_str url_of(const struct google_account *account, struct sl_arena *arena)
+{
+    struct sl_buf url = {0};
+    const char *host = getenv("GCE_METADATA_HOST");
+    if (account->private_key.data)
+        sl_buf_str(&url, token_url(account));
+    else
+        sl_buf_printf(&url, "http://%s" TOKEN_PATH, host && *host ? host : METADATA_HOST);
+    return sl_buf_keep(&url, arena);
+}
+
+enum sl_code google_token(const struct google_account *account, const char *scope, const char *label,
+                          struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct fetch_request request = {.url = url_of(account, &arena).data, .source = label};
+    enum sl_code code = !request.url                ? sl_fail(error, SL_INTERNAL, "out of memory")
+                        : account->private_key.data ? exchange(account, scope, &request, token, life_s, error)
+                                                    : ask_machine(&request, token, life_s, error);
+    sl_arena_free(&arena);
+    return code;
+}
