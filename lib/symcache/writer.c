@@ -103,7 +103,7 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
 
 uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text)
 {
-    return intern_text(w, text, sl_hash(text.data, text.size));
+    return intern_text(w, text, sl_hash(text.data, text.size), false);
 }
 
 struct function_query {
