@@ -15,7 +15,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUSE_MS = 20 };
+enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUSE_MS = 20, LAST_LINES_S = 1 };
 
 /* ---- levels ---- */
 struct levels {
@@ -142,10 +142,12 @@ static int destination(enum log_format format)
     return fd >= 0 ? fd : format == LOG_JSON ? STDOUT_FILENO : STDERR_FILENO;
 }
 
-static void write_all(int fd, const char *data, size_t size)
+/* Returns the bytes written: fewer when the disk is full or the reader of a pipe gone. */
+static size_t write_all(int fd, const char *data, size_t size)
 {
-    while (size > 0) {
-        ssize_t n = write(fd, data, size);
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = write(fd, data + done, size - done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN) { /* somebody made the pipe non-blocking; this thread may wait */
@@ -153,10 +155,18 @@ static void write_all(int fd, const char *data, size_t size)
             continue;
         }
         if (n <= 0)
-            return;
-        data += n;
-        size -= (size_t)n;
+            break;
+        done += (size_t)n;
     }
+    return done;
+}
+
+static uint64_t count_lines(const char *data, size_t size)
+{
+    uint64_t lines = 0;
+    for (const char *at = data, *end = data + size; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        lines++;
+    return lines;
 }
 
 /* ---- ring and writer ----
@@ -204,7 +214,10 @@ static void write_batch(void)
     if (size > RING_SIZE - at)
         size = RING_SIZE - at;
     pthread_mutex_unlock(&ring.lock);
-    write_all(destination((enum log_format)atomic_load(&format_now)), ring.bytes + at, size);
+    size_t done = write_all(destination((enum log_format)atomic_load(&format_now)), ring.bytes + at, size);
+    uint64_t lost = count_lines(ring.bytes + at + done, size - done);
+    if (lost)
+        metric_add(METRIC_LOG_DROPPED, lost, NULL, NULL, NULL);
     pthread_mutex_lock(&ring.lock);
     ring.tail += size;
     if (ring.dropped)
@@ -353,7 +366,11 @@ void log_stop(void)
     pthread_mutex_unlock(&ring.lock);
     if (!running)
         return;
-    pthread_join(ring.thread, NULL);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += LAST_LINES_S;
+    if (pthread_timedjoin_np(ring.thread, NULL, &until) != 0)
+        return; /* nobody reads the pipe: the thread, and the ring it holds, end with the process */
     pthread_mutex_lock(&ring.lock);
     ring.running = false;
     free(ring.bytes);

@@ -52,7 +52,7 @@ void log_write(struct log_site *site, enum log_level level, const char *module, 
                const char *message, const struct log_field *fields);
 void log_start(void); /* the writer thread; before it, lines are written directly */
 void log_flush(void); /* waits until everything written so far is out */
-void log_stop(void);
+void log_stop(void);  /* waits for the writer, but not long for a pipe that nobody reads */
 
 #define LOG_AT(lvl, module, message, ...)                                                                              \
     do {                                                                                                               \

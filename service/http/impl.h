@@ -78,7 +78,10 @@ struct body {
     uint64_t limit; /* of received and of decoded bytes */
     uint64_t received, decoded, raw_bytes, chunks, trailer_bytes;
     uint64_t started_ms;
-    int failed_status; /* the answer when reading fails: 400, 408, 413 */
+    size_t trailer_line;            /* bytes of the current line of the trailers */
+    uint8_t trailer_last;           /* their last byte */
+    bool in_trailers, trailers_end; /* after the last chunk; after the empty line that ends them */
+    int failed_status;              /* the answer when reading fails: 400, 408, 413 */
     const char *failed_detail;
     bool discard;   /* nobody wants it: bytes are counted and dropped */
     bool in_flight; /* counts against max_bodies_in_flight */

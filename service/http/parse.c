@@ -95,7 +95,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t size)
 static int on_chunk_header(llhttp_t *parser)
 {
     request_of(parser)->body.chunks++;
-    return 0;
+    return parser->content_length == 0 ? HPE_PAUSED : 0; /* before the trailers: their lines are looked at first */
 }
 
 static int on_message_complete(llhttp_t *parser)
@@ -426,14 +426,44 @@ static void check_framing(struct request *r)
         refuse_body(r, 431, "trailers too large");
 }
 
+/* The lines of trailers must be such as head_scan takes. False when one is not; stops after the empty line. */
+static bool check_trailers(struct body *body, struct sl_bytes data)
+{
+    for (size_t i = 0; i < data.size && !body->trailers_end; i++) {
+        uint8_t c = data.data[i];
+        bool line_end = c == '\n';
+        if (line_end ? body->trailer_last != '\r' : body->trailer_line == 0 && (c == ' ' || c == '\t'))
+            return false;
+        body->trailers_end = line_end && body->trailer_line == 1;
+        body->trailer_line = line_end ? 0 : body->trailer_line + 1;
+        body->trailer_last = c;
+    }
+    return true;
+}
+
+/* Feeds llhttp; `*used` of the bytes are taken. Trailers are shown to it after they were checked. */
+static enum llhttp_errno feed(struct request *r, struct sl_bytes data, size_t *used)
+{
+    *used = 0;
+    for (;;) {
+        struct sl_bytes left = {data.data + *used, data.size - *used};
+        if (r->body.in_trailers && !check_trailers(&r->body, left))
+            return HPE_INVALID_HEADER_TOKEN;
+        enum llhttp_errno error = llhttp_execute(&r->parser, (const char *)left.data, left.size);
+        *used += error == HPE_OK ? left.size : (size_t)((const uint8_t *)llhttp_get_error_pos(&r->parser) - left.data);
+        if (error != HPE_PAUSED || r->message_done || r->body.in_trailers)
+            return error;
+        r->body.in_trailers = true;
+        llhttp_resume(&r->parser);
+    }
+}
+
 size_t parse_body(struct request *r, struct sl_bytes data)
 {
     if (r->framing_error)
         return data.size;
-    enum llhttp_errno error = llhttp_execute(&r->parser, (const char *)data.data, data.size);
-    size_t used = data.size;
-    if (error != HPE_OK)
-        used = (size_t)((const uint8_t *)llhttp_get_error_pos(&r->parser) - data.data);
+    size_t used;
+    enum llhttp_errno error = feed(r, data, &used);
     r->body.raw_bytes += used;
     if (r->chunked)
         check_framing(r);

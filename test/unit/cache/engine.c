@@ -1,108 +1,7 @@
-/* The look-up: layers, flights, publishing, refreshing. Each test runs in a fiber on a cache of its own. */
-#include "support.h"
+/* The look-up: layers, publishing, refreshing. Each test runs in a fiber on a cache of its own. */
+#include "plan.h"
 
-#include "core/loop.h"
 #include "core/metrics.h"
-
-/* What a computation does is told by its context. */
-struct plan {
-    unsigned *runs;    /* counted */
-    const char *write; /* into the file before ending */
-    enum sl_code code;
-    const char *message;
-    uint64_t duration_ns;
-    struct fiber_wait_list *gate; /* waited for first */
-    bool replace;                 /* by another file */
-};
-
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
-{
-    (void)arena;
-    const struct plan *plan = context;
-    ++*plan->runs;
-    if (plan->gate && fiber_wait_on(plan->gate, UINT64_MAX) == FIBER_CANCELLED)
-        return sl_fail(error, SL_CANCELLED, "cancelled");
-    if (plan->replace) {
-        cache_tmp_discard(tmp);
-        assert_int_equal(cache_tmp_create(tmp, false, NULL), SL_OK);
-    }
-    if (plan->write)
-        assert_int_equal(write(tmp->fd, plan->write, strlen(plan->write)), strlen(plan->write));
-    if (plan->code != SL_OK) {
-        sl_fail(error, plan->code, "%s", plan->message ? plan->message : "");
-        error->duration_ns = plan->duration_ns;
-    }
-    return plan->code;
-}
-
-static void *retain(const void *context, struct sl_arena *arena)
-{
-    struct plan *copy = SL_ARENA_NEW(arena, struct plan);
-    *copy = *(const struct plan *)context;
-    return copy;
-}
-
-static unsigned loaded_now;
-
-/* Contents that begin with "bad" are not accepted. */
-static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    if (bytes.size >= 3 && memcmp(bytes.data, "bad", 3) == 0)
-        return sl_fail(error, SL_MALFORMED, "bad");
-    *loaded = malloc(1);
-    *weight = 1;
-    loaded_now++; /* look-ups of these tests do not overlap on the pool */
-    return SL_OK;
-}
-
-static void free_loaded(void *loaded)
-{
-    free(loaded);
-    loaded_now--;
-}
-
-static const unsigned fallbacks[] = {2, 0}, previous[] = {1, 2, 0};
-static const struct cache_kind kind = {.name = "objects",
-                                       .section = CACHE_DOWNLOADED,
-                                       .version = 3,
-                                       .fallbacks = fallbacks,
-                                       .previous = previous,
-                                       .format1_up_to = 1,
-                                       .compute = compute,
-                                       .retain = retain};
-static const struct cache_kind loading = {.name = "symcaches",
-                                          .section = CACHE_DERIVED,
-                                          .version = 1,
-                                          .compute = compute,
-                                          .retain = retain,
-                                          .load = load,
-                                          .free_loaded = free_loaded};
-static const struct cache_kind *const kinds[] = {&kind, &loading};
-
-static void open_cache(void)
-{
-    struct sl_error error = {0};
-    if (cache_init(&test_config, kinds, 2, &error) != SL_OK)
-        fail_msg("%s", error.message);
-}
-
-static void reopen_cache(void)
-{
-    cache_drain();
-    cache_close();
-    open_cache();
-}
-
-/* A fail of cmocka jumps out of the fiber, which is fatal but reported. */
-static void run(void (*body)(void *arg))
-{
-    open_cache();
-    loop_run_fiber(body, NULL);
-    cache_close();
-    assert_int_equal(loaded_now, 0);
-    if (test_config.cache_dir)
-        assert_int_equal(files_below("tmp"), 0);
-}
 
 static const char *path_in(const struct cache_kind *of, const char *key, unsigned version)
 {
@@ -119,38 +18,6 @@ static const char *side_of(const char *path)
     static char out[220];
     snprintf(out, sizeof out, "%s.metadata", path);
     return out;
-}
-
-static struct cache_key key_of(const char *text)
-{
-    return (struct cache_key){sl_str(text), SL_STR("scope1")};
-}
-
-/* Expects contents. */
-static void get(const struct cache_kind *of, const char *text, const struct plan *plan, const char *contents)
-{
-    struct cache_key key = key_of(text);
-    struct cache_item *item;
-    struct sl_error error = {0};
-    enum sl_code code = cache_get(of, &key, plan, &item, &error);
-    if (code != SL_OK)
-        fail_msg("%s: %s", sl_code_name(code), error.message);
-    assert_int_equal(item->mapping.bytes.size, strlen(contents));
-    assert_memory_equal(item->mapping.bytes.data, contents, strlen(contents));
-    cache_release(item);
-}
-
-static void get_error(const struct cache_kind *of, const char *text, const struct plan *plan, enum sl_code code,
-                      const char *message)
-{
-    struct cache_key key = key_of(text);
-    struct cache_item *item;
-    struct sl_error error = {0};
-    assert_int_equal(cache_get(of, &key, plan, &item, &error), code);
-    assert_null(item);
-    assert_int_equal(error.code, code);
-    if (message)
-        assert_string_equal(error.message, message);
 }
 
 /* ---- computing, publishing, reading back ---- */
@@ -582,152 +449,6 @@ static void a_failed_refresh_destroys_nothing(void **state)
     run(failed_refresh_body);
 }
 
-/* ---- flights ---- */
-
-enum { CROWD = 500 };
-
-struct crowd {
-    struct fiber_wait_list gate;
-    struct plan plan;
-    unsigned runs, arrived, cancelled;
-};
-
-static void crowd_fiber(void *arg)
-{
-    struct crowd *crowd = arg;
-    struct cache_key key = key_of("crowded");
-    struct cache_item *item;
-    enum sl_code code = cache_get(&kind, &key, &crowd->plan, &item, NULL);
-    if (code == SL_CANCELLED) {
-        crowd->cancelled++;
-        return;
-    }
-    assert_int_equal(code, SL_OK);
-    assert_memory_equal(item->mapping.bytes.data, "together", 8);
-    crowd->arrived++;
-    cache_release(item);
-}
-
-static void crowd_body(void *arg)
-{
-    (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    for (int i = 0; i < CROWD; i++)
-        assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
-    fiber_wake_all(&crowd.gate);
-    fiber_group_wait(&group);
-    assert_int_equal(crowd.arrived, CROWD);
-    assert_int_equal(crowd.runs, 1);
-}
-
-static void equal_lookups_compute_once(void **state)
-{
-    (void)state;
-    run(crowd_body);
-}
-
-static void leaving_body(void *arg)
-{
-    (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    for (int i = 0; i < 3; i++)
-        assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
-    fiber_group_cancel(&group);
-    fiber_group_wait(&group);
-    assert_int_equal(crowd.cancelled, 3);
-    fiber_wake_all(&crowd.gate); /* the computation was not theirs */
-    get(&kind, "crowded", &crowd.plan, "together");
-    assert_int_equal(crowd.runs, 1);
-}
-
-static void callers_may_leave(void **state)
-{
-    (void)state;
-    run(leaving_body);
-}
-
-static void drain_body(void *arg)
-{
-    (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
-    cache_drain();
-    fiber_group_wait(&group);
-    assert_int_equal(crowd.cancelled, 1);
-    assert_false(exists("objects"));
-}
-
-static void the_end_cancels_computations(void **state)
-{
-    (void)state;
-    run(drain_body);
-}
-
-/* ---- several processes ---- */
-
-static void shared_directory_body(void *arg)
-{
-    int seed = *(int *)arg;
-    unsigned runs = 0;
-    for (int i = 0; i < 200; i++) {
-        char name[16], contents[32];
-        int number = (i * 7 + seed * 13) % 40;
-        snprintf(name, sizeof name, "key%d", number);
-        snprintf(contents, sizeof contents, "contents %d", number);
-        struct plan plan = {.runs = &runs, .write = contents};
-        get(&kind, name, &plan, contents);
-        if (i % 10 == seed) {
-            struct cleanup_options options = {.all = true};
-            struct cleanup_totals totals;
-            assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL), SL_OK);
-        }
-        if (i % 50 == 0)
-            reopen_cache();
-    }
-}
-
-/* Runs before this process has a loop of its own: threads do not survive a fork. */
-static void processes_share_a_directory(void **state)
-{
-    (void)state;
-    pid_t children[3];
-    for (int i = 0; i < 3; i++) {
-        children[i] = fork();
-        if (children[i] == 0) {
-            loop_init(2);
-            open_cache();
-            loop_run_fiber(shared_directory_body, &i);
-            cache_close();
-            _exit(0);
-        }
-        assert_true(children[i] > 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        int status;
-        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-        assert_int_equal(status, 0);
-    }
-    assert_int_equal(files_below("tmp"), 0);
-}
-
 /* ---- costs ---- */
 
 static void costs_body(void *arg)
@@ -800,10 +521,6 @@ static void memory_is_an_lru_by_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest alone[] = {
-        cmocka_unit_test_setup_teardown(processes_share_a_directory, dir_setup, dir_teardown),
-    };
-    int failures = cmocka_run_group_tests_name("processes", alone, NULL, NULL);
     loop_init(2);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_an_lru_by_bytes),
@@ -822,12 +539,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(old_versions_serve_until_refreshed, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(refreshes_are_limited, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(a_failed_refresh_destroys_nothing, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(equal_lookups_compute_once, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(callers_may_leave, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(the_end_cancels_computations, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(hits_are_cheap, dir_setup, dir_teardown),
     };
-    failures += cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+    int failures = cmocka_run_group_tests(tests, NULL, NULL);
     loop_close();
     return failures;
 }

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/json.h"
 #include "core/log.h"
+#include "core/metrics.h"
 
 static char path[64];
 static struct sl_buf content;
@@ -231,6 +233,58 @@ static void a_full_ring_drops_and_counts(void **state)
     sl_buf_free(&value);
 }
 
+/* The counter of dropped lines. */
+static unsigned long dropped(const char *metrics)
+{
+    const char *line = strstr(metrics, "\nsymloom_log_dropped_total ");
+    return line ? strtoul(line + 27, NULL, 10) : 0;
+}
+
+static void lines_that_a_full_disk_does_not_take_are_counted(void **state)
+{
+    (void)state;
+    struct sl_buf numbers = {0};
+    assert_true(log_set_file("/dev/full", NULL));
+    log_start();
+    static const struct log_field none = {.key = NULL};
+    metrics_write(&numbers, false);
+    sl_buf_u8(&numbers, 0);
+    unsigned long before = dropped((char *)numbers.data);
+    for (int i = 0; i < 5; i++)
+        log_write(NULL, LOG_INFO, "http", "f", 1, "lost", &none);
+    log_stop();
+    sl_buf_clear(&numbers);
+    metrics_write(&numbers, false);
+    sl_buf_u8(&numbers, 0);
+    assert_int_equal(dropped((char *)numbers.data) - before, 5);
+    assert_true(log_set_file(path, NULL));
+    sl_buf_free(&numbers);
+}
+
+static void a_pipe_that_nobody_reads_does_not_keep_the_process(void **state)
+{
+    (void)state;
+    int ends[2];
+    char fifo[80], piece[65536];
+    snprintf(fifo, sizeof fifo, "%s.fifo", path);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    ends[0] = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ends[1] = open(fifo, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    memset(piece, 'x', sizeof piece);
+    while (write(ends[1], piece, sizeof piece) > 0)
+        ;
+    assert_true(log_set_file(fifo, NULL));
+    log_start();
+    log_info("http", "never read");
+    log_stop();
+    signal(SIGPIPE, SIG_IGN);
+    close(ends[0]); /* the writer gets EPIPE */
+    log_stop();
+    close(ends[1]);
+    assert_true(log_set_file(path, NULL));
+    unlink(fifo);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +296,8 @@ int main(void)
         cmocka_unit_test(a_call_site_writes_ten_lines_a_second),
         cmocka_unit_test(the_writer_thread_keeps_lines_whole),
         cmocka_unit_test(a_full_ring_drops_and_counts),
+        cmocka_unit_test(lines_that_a_full_disk_does_not_take_are_counted),
+        cmocka_unit_test(a_pipe_that_nobody_reads_does_not_keep_the_process),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

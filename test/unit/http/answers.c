@@ -1,6 +1,7 @@
 /* Answers: compression, files with conditions and ranges, slow readers, addresses, limits of connections, drain. */
 #include "support.h"
 
+#include <sys/resource.h>
 #include <sys/un.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -69,6 +70,12 @@ static void silent(struct http_exchange *x)
     (void)x;
 }
 
+static uint64_t body_limit(const struct http_exchange *x)
+{
+    (void)x;
+    return 1 << 20;
+}
+
 static const struct http_route routes[] = {
     {"GET", "/healthcheck", health, HTTP_NATIVE, true, false, NULL, NULL},
     {"GET", "/whoami", whoami, HTTP_NATIVE, false, false, NULL, NULL},
@@ -78,6 +85,7 @@ static const struct http_route routes[] = {
     {"GET", "/forge", forge, HTTP_NATIVE, false, false, NULL, NULL},
     {"GET", "/numbers", numbers, HTTP_NATIVE, true, false, NULL, NULL},
     {"GET", "/silent", silent, HTTP_NATIVE, false, false, NULL, NULL},
+    {"POST", "/large", large_answer, HTTP_NATIVE, false, false, NULL, body_limit},
     {"POST", "/work", health, HTTP_NATIVE, false, true, NULL, NULL},
     {NULL, NULL, NULL, HTTP_NATIVE, false, false, NULL, NULL},
 };
@@ -247,6 +255,15 @@ static void handlers_cannot_forge_headers_and_must_answer(void **state)
 }
 
 /* ---- writing ---- */
+/* The client has not read what it was sent, until the server gave up. */
+static void assert_reset(int fd)
+{
+    struct pollfd poll_fd = {fd, 0, 0};
+    assert_int_equal(poll(&poll_fd, 1, CLIENT_PATIENCE_MS), 1);
+    assert_true(poll_fd.revents & (POLLERR | POLLHUP));
+    close(fd);
+}
+
 static void a_large_answer_waits_for_its_reader(void **state)
 {
     (void)state;
@@ -256,10 +273,27 @@ static void a_large_answer_waits_for_its_reader(void **state)
     answer_free(&answer);
     int fd = client_connect(&server); /* never reads: reset after write_timeout */
     client_text(fd, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
-    struct pollfd poll_fd = {fd, 0, 0};
-    assert_int_equal(poll(&poll_fd, 1, CLIENT_PATIENCE_MS), 1);
-    assert_true(poll_fd.revents & (POLLERR | POLLHUP));
-    close(fd);
+    assert_reset(fd);
+}
+
+static void an_early_answer_is_not_waited_for_longer_when_its_body_comes(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t first, second;
+    } pieces[] = {{1, 9999}, {1, 300 * 1024}, {1, 0}}; /* to the body's end; to a full window; cut by the client */
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        int fd = client_connect(&server);
+        struct pollfd begun = {fd, POLLIN, 0};
+        client_text(fd, i == 0 ? "POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\n"
+                               : "POST /large HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n");
+        client_send(fd, large, pieces[i].first);
+        assert_int_equal(poll(&begun, 1, CLIENT_PATIENCE_MS), 1);
+        client_send(fd, large, pieces[i].second);
+        if (pieces[i].second == 0)
+            shutdown(fd, SHUT_WR);
+        assert_reset(fd);
+    }
 }
 
 /* ---- identity ---- */
@@ -372,6 +406,51 @@ static void over_the_limit_only_health_is_answered(void **state)
     server_stop(&other);
 }
 
+/* Whether the server has counted a failed accept; asked on a connection whose request had begun. */
+static bool accept_failed(int fd)
+{
+    struct answer answer = {0};
+    client_text(fd, "/numbers HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    client_answer(fd, &answer, false);
+    assert_int_equal(answer.status, 200);
+    bool failed = strstr((char *)answer.raw.data, "http_connections_total{result=\"emfile\"}") != NULL;
+    answer_free(&answer);
+    close(fd);
+    return failed;
+}
+
+static void without_descriptors_connections_wait_and_others_are_served(void **state)
+{
+    (void)state;
+    enum { BEGUN = 50 };
+    int begun[BEGUN], waiting = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), next = 0;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(server.port)};
+    struct rlimit files, none;
+    struct answer answer = {0};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < BEGUN; i++) {
+        begun[i] = client_connect(&server);
+        client_text(begun[i], "GET ");
+    }
+    assert_int_equal(status_of(&server, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n"), 200); /* all are accepted */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = (struct rlimit){3, files.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int connected = connect(waiting, (struct sockaddr *)&address, sizeof address);
+    while (next < BEGUN && !accept_failed(begun[next++]))
+        ;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(connected, 0);
+    assert_true(next < BEGUN);
+    client_text(waiting, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n");
+    client_answer(waiting, &answer, false);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
+    close(waiting);
+    while (next < BEGUN)
+        close(begun[next++]);
+}
+
 static void one_per_address(struct http_options *options)
 {
     options->max_connections_per_ip = 1;
@@ -437,8 +516,10 @@ int main(void)
         cmocka_unit_test(files_answer_conditions_and_ranges),
         cmocka_unit_test(handlers_cannot_forge_headers_and_must_answer),
         cmocka_unit_test(a_large_answer_waits_for_its_reader),
+        cmocka_unit_test(an_early_answer_is_not_waited_for_longer_when_its_body_comes),
         cmocka_unit_test(the_client_is_found_behind_trusted_proxies),
         cmocka_unit_test(requests_are_counted),
+        cmocka_unit_test(without_descriptors_connections_wait_and_others_are_served),
     };
     const struct CMUnitTest others[] = {
         cmocka_unit_test(unix_sockets_and_allowed_hosts),

@@ -130,10 +130,50 @@ static void folded_lines_and_bare_line_ends_are_refused(void **state)
     assert_refused(H "X: a\001b\r\n\r\n", 400);
 }
 
+#define C H "Transfer-Encoding: chunked\r\n\r\n"
+
+static void malformed_chunks_are_refused(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {
+        "2\n{}\r\n0\r\n\r\n",
+        "2;a\n{}\r\n0\r\n\r\n",
+        "2;a\rb\r\n{}\r\n0\r\n\r\n",
+        "2\r\n{}\n0\r\n\r\n",
+        "2\r\n{}XX0\r\n\r\n",
+        " 2\r\n{}\r\n0\r\n\r\n",
+        "2\t\r\n{}\r\n0\r\n\r\n",
+        "0x2\r\n{}\r\n0\r\n\r\n",
+        "-2\r\n{}\r\n0\r\n\r\n",
+        "+2\r\n{}\r\n0\r\n\r\n",
+        "\r\n{}\r\n0\r\n\r\n",
+        ";a\r\n{}\r\n0\r\n\r\n",
+        "10000000000000002\r\n{}\r\n0\r\n\r\n",
+        /* trailers: bare line feeds and folded lines, as in heads */
+        "2\r\n{}\r\n0\r\n\n",
+        "2\r\n{}\r\n0\r\nX: y\r\n\n",
+        "2\r\n{}\r\n0\r\nX: y\n\r\n",
+        "2\r\n{}\r\n0\r\nX: y\r\n z\r\n\r\n",
+        "2\r\n{}\r\n0\r\n\tz\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct sl_buf request = {0};
+        sl_buf_printf(&request,
+                      C "%s"
+                        "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n",
+                      bodies[i]);
+        assert_refused_bytes(request.data, request.size, 400);
+        sl_buf_free(&request);
+    }
+}
+
 static void transfer_codings_other_than_chunked_are_refused(void **state)
 {
     (void)state;
     assert_refused(H "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501);
+    assert_refused(H "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400);
+    assert_refused(H "Transfer-Encoding: chunked,\r\n\r\n0\r\n\r\n", 400);
+    assert_refused(H "Transfer-Encoding: identity\r\nContent-Length: 2\r\n\r\n{}", 400);
     assert_refused(H "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400);
     assert_refused("POST /symbolicate HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400);
     assert_int_equal(status_of(&server, H "Transfer-Encoding: CHUNKED\r\n\r\n2\r\n{}\r\n0\r\n\r\n"), 200);
@@ -208,6 +248,15 @@ static void pipelined_requests_are_answered_in_order(void **state)
                        200);
     assert_two_answers(H "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n"
                          "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n",
+                       200, 200);
+    assert_two_answers(H "Transfer-Encoding: chunked\r\n\r\n2;a=b\r\n{}\r\n000\r\nX: y\r\nZ:\r\n\r\n"
+                         "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n",
+                       200, 200);
+    assert_two_answers(H "Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}"
+                         "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n",
+                       200, 200);
+    assert_two_answers("GET /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+                       "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n",
                        200, 200);
     assert_two_answers(H "Content-Length: 2\r\n\r\n{}GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 200, 404);
     assert_two_answers(
@@ -394,6 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ambiguous_lengths_are_refused_once),
         cmocka_unit_test(folded_lines_and_bare_line_ends_are_refused),
+        cmocka_unit_test(malformed_chunks_are_refused),
         cmocka_unit_test(transfer_codings_other_than_chunked_are_refused),
         cmocka_unit_test(versions_and_hosts),
         cmocka_unit_test(limits_of_the_head),

@@ -169,7 +169,7 @@ static void large_maps(void **state)
         sl_buf_str(&first, sl_buf_view(&file));
         for (size_t i = 0; i < COUNT; i++) {
             char expected[32];
-            snprintf(expected, sizeof expected, "%s:0", names[i]);
+            snprintf(expected, sizeof expected, "%.23s:0", names[i]);
             expect(&c, base + i * 16, expected);
             expect(&c, base + i * 16 + 11, expected);
             expect(&c, base + i * 16 + 12, "");
