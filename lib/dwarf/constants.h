@@ -134,4 +134,5 @@ enum {
     DW_LNE_define_file = 3,
     DW_LNCT_path = 1,
     DW_LNCT_directory_index = 2,
+    DW_LNCT_LLVM_source = 0x2001,
 };

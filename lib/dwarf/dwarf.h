@@ -20,3 +20,9 @@ struct sl_dwarf_wants {
     struct sl_bytes dwz_build_id; /* may be empty */
 };
 void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants);
+
+/* The texts of source files that line tables of version 5 hold (content type 0x2001 of LLVM, as `clang -gembed-source`
+ * writes it): calls `found` for each, in the order of .debug_line, until it returns false. A header comes again with every
+ * unit that includes it. Texts are views of the object; empty ones are left out. */
+void sl_dwarf_sources(struct sl_object *object,
+                      bool (*found)(void *arg, const struct sl_file *file, struct sl_bytes text), void *arg);

@@ -285,6 +285,15 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
 /* Decodes the unit's line program into worker->lines, files into `arena`. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit, struct sl_arena *arena);
 
+/* What the entries of a line table's lists of directories and files consist of (DWARF 5, 6.2.4.1); their number, 0 when
+ * they cannot be read. */
+enum { MAX_FORMATS = 255 };
+struct entry_format {
+    uint64_t content;
+    uint16_t form;
+};
+size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_FORMATS]);
+
 /* Name (and, when another unit owns it, language) of the entry referred to. */
 struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
                             enum sl_language *language);

@@ -72,12 +72,7 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
     return ok && !r->failed;
 }
 
-struct entry_format {
-    uint64_t content;
-    uint16_t form;
-};
-
-static size_t read_formats(struct sl_reader *r, struct entry_format formats[255])
+size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_FORMATS])
 {
     size_t count = sl_read_u8(r);
     for (size_t i = 0; i < count; i++) {
@@ -106,9 +101,9 @@ static bool read_entry(struct table_reader *t, struct sl_reader *r, const struct
 
 static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
 {
-    struct entry_format formats[255];
+    struct entry_format formats[MAX_FORMATS];
     struct file_entry entry;
-    size_t format_count = read_formats(r, formats);
+    size_t format_count = dwarf_read_formats(r, formats);
     uint64_t count = sl_read_uleb(r);
     if (count > sl_reader_left(r) || (count && !format_count))
         return false;
@@ -122,7 +117,7 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
         if (ok)
             directories[t->directory_count++] = entry.name;
     }
-    format_count = read_formats(r, formats);
+    format_count = dwarf_read_formats(r, formats);
     count = sl_read_uleb(r);
     ok = ok && count <= sl_reader_left(r) && (!count || format_count);
     for (uint64_t i = 0; ok && i < count; i++)

@@ -90,8 +90,8 @@ struct sl_bundle_attribute {
 struct sl_bundle_writer *sl_bundle_writer_new(struct sl_buf *out);
 void sl_bundle_writer_free(struct sl_bundle_writer *writer);
 
-/* Adds the text of the file `path` under a name made of its path. False, and nothing added, if it is not UTF-8. `url` may be
- * empty. */
+/* Adds the text of the file `path` under a name made of its path, or of its URL if the path is empty; `url` may be empty.
+ * False, and nothing added, if it is not UTF-8. */
 bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, struct sl_str path, struct sl_str url,
                    struct sl_bytes text);
 void sl_bundle_add_link(struct sl_bundle_writer *writer, struct sl_str pattern, struct sl_str url);

@@ -108,10 +108,18 @@ static void entry_name(struct sl_buf *out, struct sl_str path)
 }
 
 /* A name that no entry has yet: with ".1", ".2" ... behind it if need be. */
-static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path)
+static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, struct sl_str url)
 {
-    struct sl_buf name = {0};
-    entry_name(&name, path);
+    struct sl_buf name = {0}, place = {0};
+    if (!path.size && sl_str_starts(url, SL_STR("~/"))) { /* of any scheme and host */
+        sl_buf_cstr(&place, "_/_");
+        sl_buf_add(&place, url.data + 1, url.size - 1);
+    } else {
+        sl_buf_str(&place, path.size ? path : url);
+    }
+    entry_name(&name, sl_buf_view(&place));
+    w->failed = w->failed || place.failed;
+    sl_buf_free(&place);
     size_t size = name.size;
     for (unsigned number = 1; !name.failed && sl_map_get(&w->names, sl_buf_view(&name)); number++) {
         name.size = size;
@@ -168,7 +176,7 @@ bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, st
 {
     if (!sl_str_is_utf8((struct sl_str){(const char *)text.data, text.size}))
         return false;
-    struct sl_str name = free_name(writer, path);
+    struct sl_str name = free_name(writer, path, url);
     sl_zip_add(&writer->zip, name, text);
     add_pair(writer, &writer->files, name, describe(writer, type, path, url));
     return true;

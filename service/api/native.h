@@ -129,6 +129,7 @@ struct native_request {
     const struct source *sources;
     size_t source_count;
     struct native_options options;
+    bool srcsrv_frames, srcsrv_links; /* as configured */
     struct native_scraping scraping;
     struct native_trace *traces;
     size_t trace_count, frame_count;
@@ -215,6 +216,10 @@ bool native_name(struct native_request *request, struct name_memo *memo, struct 
 /* The path and line of a resulting frame, the path in `scratch` or sent; false when it lacks one. */
 bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
                         struct sl_buf *scratch, struct sl_str *path, uint64_t *line);
+
+/* Where the file of a resulting frame is kept, by the symcache `*table`; false when nothing is known of it. */
+bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
+                         const struct sl_symcache **table, struct sl_symcache_origin *origin);
 
 /* Source context out of the objects that native_find_sources found; what only has a link is left for
  * native_download_sources. Pure: loop or pool. */

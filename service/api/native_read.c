@@ -441,6 +441,8 @@ bool native_read(struct native_request *request, const struct value *root, const
     }
     *request = body.request;
     *problem = s.problem;
+    request->srcsrv_frames = config->srcsrv_frames;
+    request->srcsrv_links = config->srcsrv_links;
     request->sources = config->sources;
     request->source_count = config->source_count;
     if (!good || (body.sources && !read_sources(request, body.sources, config, problem)))

@@ -61,12 +61,31 @@ bool native_frame_place(const struct native_request *request, const struct nativ
     return path->size && (symbolicated || frame->sent->line.set);
 }
 
+bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
+                         const struct sl_symcache **table, struct sl_symcache_origin *origin)
+{
+    if (frame->status != FRAME_SYMBOLICATED || frame->is_dotnet || frame->location.file == SL_SYMCACHE_NONE)
+        return false;
+    *table = native_table(&request->modules[frame->module], frame->table);
+    return *table && sl_symcache_origin(*table, frame->location.file, origin);
+}
+
+/* Whether there is somebody to ask for the frame's source. */
+static bool has_source(const struct native_request *request, const struct native_result_frame *frame)
+{
+    const struct sl_symcache *table;
+    struct sl_symcache_origin origin;
+    if (frame->module == NATIVE_NO_MODULE)
+        return false;
+    return request->modules[frame->module].sources.count ||
+           (request->srcsrv_links && native_frame_origin(request, frame, &table, &origin));
+}
+
 static bool add_place(struct sourcing *s, struct native_result_frame *frame)
 {
     struct place place = {.frame = frame};
     struct sl_buf *scratch = &s->line;
-    if (frame->module == NATIVE_NO_MODULE || !s->request->modules[frame->module].sources.count ||
-        !native_frame_place(s->request, frame, scratch, &place.path, &place.line))
+    if (!has_source(s->request, frame) || !native_frame_place(s->request, frame, scratch, &place.path, &place.line))
         return true;
     if (scratch->size) {
         char *copy = sl_arena_strndup(s->request->arena, place.path.data, place.path.size);
@@ -165,16 +184,15 @@ static void give_text(struct sourcing *s, struct place *places, size_t count, st
 
 /* ---- out of objects ---- */
 
-static void add_link(struct sourcing *s, struct native_link *link, const struct source_object *object,
-                     struct sl_str url)
+static void add_link(struct sourcing *s, struct native_link *link, struct sl_str scope, struct sl_str url)
 {
     if (!url.data)
         return;
     if (!link->sources)
         link->sources = SL_ARENA_ARRAY(s->request->arena, struct web_source,
-                                       s->request->modules[link->places->frame->module].sources.count);
+                                       s->request->modules[link->places->frame->module].sources.count + 1);
     if (link->sources)
-        link->sources[link->source_count++] = (struct web_source){url, object->scope};
+        link->sources[link->source_count++] = (struct web_source){url, scope};
     else
         s->request->out_of_memory = true;
 }
@@ -206,6 +224,22 @@ static bool ask(struct sourcing *s, struct source_object *object, struct sl_str 
     return known;
 }
 
+/* What the debug file itself says of the places' file. Its scope is not known here: the requester's is safe. */
+static bool add_origin(struct sourcing *s, struct native_link *link)
+{
+    for (size_t i = 0; s->request->srcsrv_links && i < link->count; i++) {
+        const struct sl_symcache *table;
+        struct sl_symcache_origin origin;
+        if (!native_frame_origin(s->request, link->places[i].frame, &table, &origin) || origin.url == SL_SYMCACHE_NONE)
+            continue;
+        sl_buf_clear(&s->url);
+        sl_symcache_string(table, origin.url, &s->url);
+        add_link(s, link, s->request->scope, scraping_url(s->request->arena, sl_buf_view(&s->url)));
+        return true;
+    }
+    return false;
+}
+
 /* The first text of the module's objects counts; without one, the links. */
 static void resolve(struct sourcing *s, struct place *places, size_t count)
 {
@@ -222,8 +256,9 @@ static void resolve(struct sourcing *s, struct place *places, size_t count)
             give_text(s, places, count, sl_buf_bytes(&s->text), url);
             return;
         }
-        add_link(s, &link, &sources->objects[i], url);
+        add_link(s, &link, sources->objects[i].scope, url);
     }
+    known = add_origin(s, &link) || known;
     if (!known)
         return;
     give(s, places, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});

@@ -144,6 +144,25 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         text_member(a->w, "source_link", sent->source_link);
 }
 
+static void text_of(struct answer *a, const char *key, const struct sl_symcache *table, uint32_t text)
+{
+    if (text == SL_SYMCACHE_NONE)
+        return;
+    sl_buf_clear(&a->path);
+    sl_symcache_string(table, text, &a->path);
+    text_member(a->w, key, sl_buf_view(&a->path));
+}
+
+static void version_control(struct answer *a, const struct native_result_frame *frame)
+{
+    const struct sl_symcache *table;
+    struct sl_symcache_origin origin;
+    if (!a->request->srcsrv_frames || !native_frame_origin(a->request, frame, &table, &origin))
+        return;
+    text_of(a, "srcsrv_path", table, origin.path);
+    text_of(a, "srcsrv_revision", table, origin.revision);
+}
+
 static void line(struct answer *a, const struct native_result_frame *frame)
 {
     bool found = frame->status == FRAME_SYMBOLICATED;
@@ -175,6 +194,7 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     paths(a, frame);
     line(a, frame);
     context(a, frame, !is_native(frame));
+    version_control(a, frame);
     if (!is_native(frame)) {
         bool_member(w, "in_app", sent->in_app);
         value_member(w, "vars", sent->vars);

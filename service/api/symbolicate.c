@@ -162,7 +162,7 @@ static void apply_sources(void *arg)
 static enum sl_code add_context(struct step *step, struct sl_error *error)
 {
     struct native_request *request = step->request;
-    bool any = false;
+    bool any = request->srcsrv_links;
     if (!native_find_sources(request))
         return SL_CANCELLED;
     for (size_t i = 0; i < request->module_count; i++)

@@ -16,6 +16,7 @@ int command_config(int argc, char **argv);
 int command_lookup(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_dump_syms(int argc, char **argv);
+int command_bundle(int argc, char **argv);
 int command_push_symbols(int argc, char **argv);
 
 /* `lookup` as the tools it takes the place of. */

@@ -22,6 +22,7 @@ static const struct command commands[] = {
     {"lookup", command_lookup, "addresses of a debug file to functions and lines"},
     {"inspect", command_inspect, "what a debug file is and holds"},
     {"dump-syms", command_dump_syms, "any debug file to a Breakpad symbol file"},
+    {"bundle", command_bundle, "the sources of a debug file, packed for source context"},
     {"push-symbols", command_push_symbols, "send symbols of executables to a service"},
     {"version", command_version, "the version"},
     {"help", command_help, "help for a command"},

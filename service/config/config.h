@@ -85,6 +85,9 @@ struct config {
     struct sl_str *deny_list_never_block_hosts;
     size_t deny_list_never_block_host_count;
     uint64_t object_max_section_size, object_max_source_size;
+    bool srcsrv_frames; /* frames say where version control has their file */
+    bool srcsrv_links;  /* what native PDBs say of that is used as a source link */
+    bool dotnet_ask_pe; /* .NET modules without a Portable PDB: is there one in the PE file? */
 
     bool enable_cache_cleanup;
     uint64_t cache_cleanup_interval_ns;

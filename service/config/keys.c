@@ -116,6 +116,9 @@ const struct key config_keys[] = {
     {"object_file_max_decompressed_section_size", KEY_SIZE, AT(object_max_section_size), .value = 4 * GIB,
      .none = "null"},
     {"object_file_max_decompressed_source_size", KEY_SIZE, AT(object_max_source_size), .value = GIB, .none = "null"},
+    {"srcsrv_frames", KEY_BOOL, AT(srcsrv_frames)},
+    {"srcsrv_links", KEY_BOOL, AT(srcsrv_links)},
+    {"dotnet_ask_pe", KEY_BOOL, AT(dotnet_ask_pe)},
 
     {"enable_cache_cleanup", KEY_BOOL, AT(enable_cache_cleanup)},
     {"cache_cleanup_interval", KEY_DURATION, AT(cache_cleanup_interval_ns), .value = 15 * MINUTE, .min = MS},
@@ -237,7 +240,7 @@ static const struct group {
 } groups[] = {
     {"", KEY_IGNORED,
      "bind_https admin_bind traces_sample_rate transaction_sample_rate propagate_traces max_unwind_chain_len "
-     "special_paths srcsrv_frames srcsrv_links dotnet_ask_pe unwind_strategy core_dumps isolation streaming_timeout"},
+     "special_paths unwind_strategy core_dumps isolation streaming_timeout"},
     {"", KEY_SECRET, "sentry_dsn"},
     {"server_config.https", KEY_IGNORED, "certificate_path key_path client_ca_path"},
     {"logging", KEY_IGNORED, "enable_backtraces access_file access_format"},

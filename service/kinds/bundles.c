@@ -83,6 +83,22 @@ bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struc
 
 /* ---- opening ---- */
 
+/* A PE file of .NET is asked for what is inside of it, any other for its own debug information. */
+static bool has_dwarf(struct sl_bytes file, const struct object_request *request)
+{
+    enum sl_format format = sl_format_detect(file);
+    return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
+}
+
+static enum sl_code open_table(const struct cache_key *key, const struct object_request *request,
+                               struct source_object *object)
+{
+    enum sl_code code = cache_get(&kind_ppdb_caches, key, request, &object->table, NULL);
+    if (code != SL_OK)
+        kinds_source_release(object);
+    return code;
+}
+
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object)
 {
@@ -90,10 +106,15 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
     if (object->item)
         return SL_OK;
     enum sl_code code = cache_get(&kind_objects, key, request, &object->item, NULL);
-    if (code == SL_OK && object->item->loaded)
+    if (code == SL_OK && !object->item->loaded && has_dwarf(object->item->mapping.bytes, request)) {
+        cache_release(object->item);
+        object->item = NULL;
+        code = cache_get(&kind_embedded_sources, key, request, &object->item, NULL);
+    } else if (code == SL_OK && !object->item->loaded) {
+        return open_table(key, request, object);
+    }
+    if (code == SL_OK)
         open_bundles_put(key->text, object->item);
-    else if (code == SL_OK)
-        code = cache_get(&kind_ppdb_caches, key, request, &object->table, NULL);
     if (code != SL_OK)
         kinds_source_release(object);
     return code;

@@ -27,6 +27,8 @@ static const struct wanted {
 static const struct wanted source_types = {OBJECT_UNKNOWN,
                                            TYPES(FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG)};
 
+static const struct wanted pe_types = {OBJECT_PE_DOTNET, TYPES(FILE_PE)};
+
 enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
 
 struct gather { /* the waiting for several look-ups */
@@ -416,6 +418,19 @@ static void use(struct search *search, const struct source *sources, size_t sour
         report_conversion(search, chosen->candidate, &result->error);
 }
 
+/* A .NET module without a Portable PDB of its own may have one inside of its PE file: a search of its own, since it adds
+ * requests and candidates. NULL when it is not made or finds none. */
+static struct probe *find_in_pe(const struct search *first, const struct source *sources, size_t source_count,
+                                struct search *search)
+{
+    *search = (struct search){
+        .id = first->id, .scope = first->scope, .purpose = first->purpose, .wanted = &pe_types, .arena = first->arena};
+    if (!kinds_config()->dotnet_ask_pe || first->id->type != OBJECT_PE_DOTNET || first->failure.code != SL_OK)
+        return NULL;
+    struct probe *found = find(search, sources, source_count);
+    return found && grade(found, search->purpose) == GRADE_BEST ? found : NULL;
+}
+
 void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
                          const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result)
 {
@@ -427,9 +442,24 @@ void kinds_find_symcache(const struct source *sources, size_t source_count, stru
         result->error = search.failure;
         return;
     }
-    if (chosen)
+    struct search inside;
+    bool usable = chosen && chosen->code == SL_OK;
+    struct probe *embedded = usable ? NULL : find_in_pe(&search, sources, source_count, &inside);
+    if (chosen && !embedded)
         use(&search, sources, source_count, chosen, result);
+    else if (chosen)
+        report_chosen_error(chosen->candidate, chosen->code);
     candidates_merge(arena, &result->candidates, &search.candidates);
+    if (usable)
+        return;
+    if (inside.failure.code != SL_OK) {
+        result->code = inside.failure.code;
+        result->error = inside.failure;
+        return;
+    }
+    if (embedded)
+        use(&inside, sources, source_count, embedded, result);
+    candidates_merge(arena, &result->candidates, &inside.candidates);
 }
 
 /* ---- sources ---- */
@@ -470,6 +500,18 @@ void kinds_find_source(const struct source *sources, size_t source_count, struct
         open_sources(&search, false, result);
     }
     candidates_merge(arena, &result->candidates, &search.candidates);
+    if (result->count || result->code == SL_CANCELLED)
+        return;
+    struct search inside;
+    find_in_pe(&search, sources, source_count, &inside);
+    if (inside.failure.code != SL_OK) {
+        result->code = inside.failure.code;
+        return;
+    }
+    result->objects = SL_ARENA_ARRAY(arena, struct source_object, inside.count + 1);
+    if (result->objects)
+        open_sources(&inside, false, result);
+    candidates_merge(arena, &result->candidates, &inside.candidates);
 }
 
 static void make_etag(const struct cache_key *key, const struct cache_item *item, char out[64])

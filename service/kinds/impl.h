@@ -49,6 +49,7 @@ struct object_meta {
 };
 
 extern const struct cache_kind kind_source_files;
+extern const struct cache_kind kind_embedded_sources; /* loaded: of source_load */
 
 /* What objects with source text are opened to; NULL for all others. Loading never fails. */
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);

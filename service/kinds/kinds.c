@@ -9,8 +9,8 @@
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
 
 const struct cache_kind *const kinds_all[] = {
-    &kind_objects, &kind_object_meta, &kind_symcaches,    &kind_ppdb_caches,    &kind_source_files,
-    &kind_auxdifs, &kind_il2cpp,      &kind_source_index, &kind_symbfile_index, &kind_diagnostics};
+    &kind_objects, &kind_object_meta,  &kind_symcaches,      &kind_ppdb_caches,      &kind_source_files, &kind_auxdifs,
+    &kind_il2cpp,  &kind_source_index, &kind_symbfile_index, &kind_embedded_sources, &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 static const struct config *configured;

@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "core/pool.h"
+#include "dwarf/dwarf.h"
 #include "object/embedded.h"
 
 static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
@@ -64,6 +65,13 @@ static void describe_embedded(const struct sl_object *pe, struct sl_features *fe
     sl_arena_free(&arena);
 }
 
+static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes text)
+{
+    (void)file, (void)text;
+    *(bool *)arg = true;
+    return false;
+}
+
 static void describe_object(void *arg)
 {
     struct describe *d = arg;
@@ -74,6 +82,7 @@ static void describe_object(void *arg)
     struct sl_buf json = {0};
     struct object_meta meta = {.features = sl_object_info(object)->features};
     describe_embedded(object, &meta.embedded);
+    sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     encode(&meta, &json);
     sl_object_close(object);
     d->code = json.failed ? sl_fail(&d->error, SL_INTERNAL, "out of memory")

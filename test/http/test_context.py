@@ -1,5 +1,5 @@
 """Source context: bundles beside the debug files, links in them, and what the web answers."""
-import io, json, os, struct, zipfile, zlib
+import io, json, os, re, struct, subprocess, zipfile, zlib
 
 import test_dotnet as dotnet
 import test_symbfile as symbfile
@@ -352,3 +352,41 @@ def test_a_request_inflates_no_more_than_a_gigabyte(work, objects):
         got = [f.get("context_line") for f in frames(s.symbolicate(body))]
         equal((got[0], got[16], got[-1]), ("line", "line", None))
         wait_until("the log line", lambda: "no more source text" in s.logged())
+
+
+def test_texts_in_debug_information(work, objects):
+    """DWARF 5 as clang -gembed-source writes it: the lines come out of the debug file."""
+    inner = "static inline int twice(int a)\n{\n    return a * 2;\n}\n"
+    outer = '#include "inner.h"\nint entry(int a)\n{\n    return twice(a) - 1;\n}\n'
+    for name, text in (("inner.h", inner), ("outer.c", outer)):
+        with open(os.path.join(work, name), "w") as f:
+            f.write(text)
+
+    def build(out, *options):
+        subprocess.run(["clang-14", "-gdwarf-5", "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id=0x" + "ab" * 20,
+                        *options, "-o", out, "outer.c"], cwd=work, check=True, capture_output=True)
+        with open(os.path.join(work, out), "rb") as f:
+            return f.read()
+
+    data = build("with.so", "-gembed-source", "-gz=zlib")
+    nm = subprocess.run(["nm", "with.so"], cwd=work, check=True, capture_output=True, text=True).stdout
+    at = int(re.search(r"([0-9a-f]+) T entry", nm).group(1), 16)
+    module = {"type": "elf", "code_id": "ab" * 20, "image_addr": "0x10000000", "image_size": 0x10000}
+    path = "/ab/" + "ab" * 19 + ".debug"
+    with Upstream({path: data}) as up, Service(work) as s:
+        for _ in range(2):
+            answer = s.symbolicate(request(module, [at], sources=[source(up)], options={"dif_candidates": True}))
+            texts = {"inner.h": inner, "outer.c": outer}
+            assert frames(answer)
+            for frame in frames(answer):
+                before, line, after = lines_around(texts[frame["filename"]].encode(), frame["lineno"])
+                equal((frame.get("pre_context", []), frame["context_line"], frame.get("post_context", [])),
+                      (before, line, after))
+            equal(answer["modules"][0]["features"]["has_sources"], True)
+            found = [c for c in answer["modules"][0]["candidates"] if c["location"].endswith(path)]
+            equal(found[0]["download"]["features"]["has_sources"], True)
+        equal(up.hits[path], 1)
+    with Upstream({path: build("without.so")}) as up, Service(work) as s:
+        answer = s.symbolicate(request(module, [at], sources=[source(up)]))
+        equal(answer["modules"][0]["features"]["has_sources"], False)
+        assert not any("context_line" in f for f in frames(answer))

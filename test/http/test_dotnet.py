@@ -237,6 +237,31 @@ def test_portable_pdb_inside_of_a_pe_file(work, objects):
         equal(s.symbolicate(body)["modules"][0]["features"]["has_debug_info"], False)
 
 
+def test_pe_files_are_asked_when_configured(work, objects):
+    pdb = program()
+    pdb.source(1, b"using System;\n" * 12)
+    inside, plain = "/app.dll/123456783000/app.dll", "/app.dll/123456783001/app.dll"
+    routes = {inside: pe_around(pdb.data()), plain: pe_around(b"BSJB" + b"\0" * 50)}
+    with Upstream(routes) as up, Service(work, {"dotnet_ask_pe": True}) as s, Service(work) as other:
+        body = request(up.url, [(1, 6)], code_file="app.dll", code_id="123456783000")
+        answer = s.symbolicate(body)
+        equal((lines(answer), frames(answer)[0]["context_line"]), ([12], "using System;"))
+        equal((answer["modules"][0]["debug_status"], answer["modules"][0]["features"]["has_sources"]), ("found", True))
+        equal(download_of(answer, inside)["debug"], {"status": "ok"})
+        equal(download_of(answer)["download"], {"status": "notfound"})
+        # a Portable PDB of its own comes first, and then nobody is asked
+        up.routes[PATH] = program().data()
+        body["scope"] = "other"
+        hits = up.hits[inside]
+        equal(lines(other.symbolicate(body)), [12])
+        equal(up.hits[inside], hits)
+        del up.routes[PATH]
+        answer = s.symbolicate(request(up.url, [(1, 6)], code_file="app.dll", code_id="123456783001"))
+        equal((lines(answer), answer["modules"][0]["debug_status"]), (["missing"], "missing"))
+        answer = other.symbolicate(request(up.url, [(1, 6)], code_file="app.dll", code_id="123456783000"))
+        equal(up.hits[inside], hits, "not asked unless it is configured")
+
+
 def test_pe_files_with_nothing_usable_inside(work, objects):
     whole = program().data()
     for inside in (pe_around(whole, len(whole) + 1), pe_around(b"BSJB" + b"\0" * 50)):

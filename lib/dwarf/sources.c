@@ -1,0 +1,145 @@
+/* Source texts in line tables. The tables are read without their units: version 5 has all that is needed in itself. */
+#include "dwarf/impl.h"
+
+#include <stdlib.h>
+
+struct source_reader {
+    struct dwarf_file file;
+    struct dwarf_unit_header header; /* sizes of the table at hand */
+    struct dwarf_unit unit;          /* for reading forms */
+    struct sl_str *directories;
+    size_t directory_count, directory_capacity;
+    bool any; /* a table has texts */
+    /* NULL: only `any` is wanted */
+    bool (*found)(void *arg, const struct sl_file *file, struct sl_bytes text);
+    void *arg;
+};
+
+struct source_entry {
+    struct sl_str name, text;
+    uint64_t directory;
+};
+
+static bool read_entry(struct source_reader *s, struct sl_reader *r, const struct entry_format *formats, size_t count,
+                       struct source_entry *entry)
+{
+    *entry = (struct source_entry){.directory = 0};
+    for (size_t i = 0; i < count; i++) {
+        struct attribute a;
+        if (!dwarf_read_form(r, &s->unit, formats[i].form, 0, &a))
+            return false;
+        switch (formats[i].content) {
+        case DW_LNCT_path: entry->name = dwarf_text(&s->unit, &a); break;
+        case DW_LNCT_LLVM_source: entry->text = dwarf_text(&s->unit, &a); break;
+        case DW_LNCT_directory_index: entry->directory = a.value; break;
+        }
+    }
+    return true;
+}
+
+static bool has_texts(const struct entry_format *formats, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (formats[i].content == DW_LNCT_LLVM_source)
+            return true;
+    return false;
+}
+
+static bool read_directories(struct source_reader *s, struct sl_reader *r)
+{
+    struct entry_format formats[MAX_FORMATS];
+    struct source_entry entry;
+    size_t format_count = dwarf_read_formats(r, formats);
+    uint64_t count = sl_read_uleb(r);
+    s->directory_count = 0;
+    if (count > sl_reader_left(r) || (count && !format_count) ||
+        !dwarf_grow(&s->directories, &s->directory_capacity, (size_t)count, sizeof *s->directories))
+        return false;
+    for (; s->directory_count < count; s->directory_count++) {
+        if (!read_entry(s, r, formats, format_count, &entry))
+            return false;
+        s->directories[s->directory_count] = entry.name;
+    }
+    return true;
+}
+
+/* False when no more is wanted. A damaged table ends where it is damaged. */
+static bool read_files(struct source_reader *s, struct sl_reader *r)
+{
+    struct entry_format formats[MAX_FORMATS];
+    struct source_entry entry;
+    size_t format_count = dwarf_read_formats(r, formats);
+    uint64_t count = sl_read_uleb(r);
+    if (!has_texts(formats, format_count) || count > sl_reader_left(r))
+        return true;
+    if (!s->found) {
+        s->any = true;
+        return false;
+    }
+    for (uint64_t i = 0; i < count && read_entry(s, r, formats, format_count, &entry); i++) {
+        if (!entry.text.size || !entry.name.size)
+            continue;
+        struct sl_file file = {.name = entry.name};
+        if (s->directory_count)
+            file.comp_dir = s->directories[0];
+        if (entry.directory < s->directory_count)
+            file.directory = s->directories[entry.directory];
+        if (!s->found(s->arg, &file, (struct sl_bytes){(const uint8_t *)entry.text.data, entry.text.size}))
+            return false;
+    }
+    return true;
+}
+
+/* Behind the table's length, up to its files. */
+static bool read_head(struct source_reader *s, struct sl_reader *r)
+{
+    if (sl_read_u16(r) != 5)
+        return false;
+    s->header.address_size = sl_read_u8(r);
+    sl_read_u8(r);
+    uint64_t size = sl_read_uint(r, s->header.offset_size);
+    if (size > sl_reader_left(r))
+        return false;
+    r->end = r->at + size;
+    sl_reader_skip(r, 5); /* instruction length, operations, is_stmt, line base and range */
+    uint8_t opcodes = sl_read_u8(r);
+    sl_reader_skip(r, opcodes ? opcodes - 1u : 0);
+    return !r->failed;
+}
+
+static void read_tables(struct source_reader *s)
+{
+    struct sl_reader r = sl_reader(s->file.line, s->file.big_endian);
+    while (sl_reader_left(&r) > 4) {
+        s->header = (struct dwarf_unit_header){.version = 5, .offset_size = 4};
+        uint64_t length = sl_read_u32(&r);
+        if (length == 0xFFFFFFFF) {
+            s->header.offset_size = 8;
+            length = sl_read_u64(&r);
+        }
+        if (r.failed || length > sl_reader_left(&r))
+            return;
+        struct sl_reader table = r;
+        table.end = r.at + length;
+        r.at += length;
+        if (read_head(s, &table) && read_directories(s, &table) && !read_files(s, &table))
+            return;
+    }
+}
+
+void sl_dwarf_sources(struct sl_object *object,
+                      bool (*found)(void *arg, const struct sl_file *file, struct sl_bytes text), void *arg)
+{
+    struct source_reader s = {.arg = arg};
+    sl_object_section(object, "debug_line", &s.file.line, NULL);
+    s.file.big_endian = sl_object_info(object)->big_endian;
+    s.unit = (struct dwarf_unit){.file = &s.file, .address_file = &s.file, .header = &s.header};
+    read_tables(&s);
+    if (s.any) { /* seldom: only then the other sections are worth being inflated */
+        sl_object_section(object, "debug_line_str", &s.file.line_str, NULL);
+        sl_object_section(object, "debug_str", &s.file.str, NULL);
+        s.found = found;
+        read_tables(&s);
+    }
+    free(s.directories);
+}
