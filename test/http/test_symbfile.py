@@ -233,6 +233,29 @@ def test_refusals(work, objects):
         good(s, RANGES, fileid="  " + ID + " ", FileID=None, authorization="  apikey  Y2k6c2VjcmV0 ", Authorization=None)
 
 
+def test_bad_parts_do_not_spoil_good_ones(work, objects):
+    with service(work) as s:
+        good(s, RANGES, FilePart="0", FileParts="3")
+        for body, code in ((RANGES[:-1], "1203"), (b"symbfile\x00\x02", "1204"), (gzip.compress(RANGES)[:-9], "1112")):
+            refused(s, 400, code, body, FilePart="1", FileParts="3")
+        refused(s, 400, "1202", b"symbfoo!" + RANGES, FilePart="0", FileParts="3")  # not in the place of the good one
+        good(s, EMPTY, FilePart="1", FileParts="3")
+        equal(ask(s, [0x654])[0]["modules"][0]["debug_status"], "missing")
+        good(s, EMPTY, FilePart="2", FileParts="3")
+        equal(found(s), FIVE)
+        refused(s, 400, "1203", RANGES[:-1])  # nor of what is published
+        equal(found(s), FIVE)
+        equal(os.listdir(os.path.join(s.cache, "uploads", "tmp")), [])
+
+
+def test_the_published_key(work, objects):
+    """The key's form is the id and the secret with a colon, in base64."""
+    secret = hashlib.sha256(b"cLapSuKkSIyrLYMMIhrRow").hexdigest()
+    keys = [{"id": "C2jCT4YB56TtAYx59Yqx", "sha256": secret, "rights": ["symbols:write"]}]
+    with service(work, config={"auth": {"keys": keys}}) as s:
+        good(s, RANGES, Authorization="ApiKey QzJqQ1Q0WUI1NlR0QVl4NTlZcXg6Y0xhcFN1S2tTSXlyTFlNTUloclJvdw==")
+
+
 def test_repeated_headers(work, objects):
     with service(work) as s:
         for second, expected in ((ID, b"200"), (ID64, b"400")):
