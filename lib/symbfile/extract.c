@@ -15,7 +15,10 @@ struct extractor {
     struct sl_symbfile_tree_sink *sink;
     struct coverage *coverage;
     struct coverage_counts counts; /* of the source being read */
-    struct tree_maker maker;
+    struct tree_maker *makers;     /* one a worker */
+    unsigned maker_count;
+    struct names names; /* of symbols */
+    uint64_t load_address;
     struct sl_symbfile_range *accepted;
     size_t accepted_capacity;
     bool sink_failed; /* the end of all, not of a source */
@@ -54,19 +57,23 @@ static enum sl_code filter_all(struct extractor *e, const struct sl_symbfile_ran
     return code;
 }
 
+/* Making records of functions is most of the work, and needs nothing of other batches. */
+static void prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                    unsigned worker)
+{
+    struct extractor *e = (struct extractor *)sink;
+    batch->prepared = (void *)(uintptr_t)tree_make(&e->makers[worker], batch, arena);
+}
+
 static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error)
 {
     struct extractor *e = (struct extractor *)sink;
-    enum sl_code code = SL_OK;
-    tree_begin_batch(&e->maker, batch);
-    for (size_t i = 0; i < batch->function_count && code == SL_OK; i++) {
-        tree_make(&e->maker, &batch->functions[i]);
-        e->sink_failed |= e->maker.failed;
-        code = e->maker.failed ? sl_fail(error, SL_INTERNAL, "out of memory")
-                               : filter_all(e, e->maker.ranges, e->maker.count, error);
-    }
-    return code;
+    const struct tree_list *list = batch->prepared;
+    if (list)
+        return filter_all(e, list->ranges, list->count, error);
+    e->sink_failed = true;
+    return sl_fail(error, SL_INTERNAL, "out of memory");
 }
 
 static enum sl_code go_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
@@ -79,13 +86,13 @@ static enum sl_code go_tree(struct sl_symbfile_tree_sink *sink, const struct sl_
 static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symbol, uint64_t size,
                                struct sl_error *error)
 {
-    uint64_t va = symbol->address + e->maker.load_address;
+    uint64_t va = symbol->address + e->load_address;
     if (!va || !size || !symbol->name.size || !sl_str_is_utf8(symbol->name))
         return SL_OK;
     struct sl_symbfile_range range = {
         .va = va,
         .length = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size,
-        .function = {names_readable(&e->maker.names, symbol->name), SL_SYMBFILE_INLINE},
+        .function = {names_readable(&e->names, symbol->name), SL_SYMBFILE_INLINE},
     };
     return filter_tree(e, &range, 1, error);
 }
@@ -118,7 +125,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
     if (starts && count)
         qsort(starts, count, sizeof *starts, by_number);
     for (size_t i = 0; i < count && code == SL_OK; i++) {
-        uint64_t address = symbols[i].address, end = code_end(image, address + e->maker.load_address);
+        uint64_t address = symbols[i].address, end = code_end(image, address + e->load_address);
         size_t low = 0, high = count;
         if (symbols[i].size)
             continue;
@@ -129,7 +136,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
             else
                 high = middle;
         }
-        end -= e->maker.load_address;
+        end -= e->load_address;
         if (low < count && starts[low] < end)
             end = starts[low];
         code = add_symbol(e, &symbols[i], end > address ? end - address : 0, error);
@@ -192,13 +199,18 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
                                  struct sl_error *error)
 {
     struct extractor e = {
-        .functions = {.consume = consume},
+        .functions = {.prepare = prepare, .consume = consume},
         .go = {.tree = go_tree},
         .sink = sink,
-        .maker = {.load_address = sl_object_info(object)->load_address},
+        .maker_count = sl_parallel_workers(parallel),
+        .load_address = sl_object_info(object)->load_address,
     };
     *out = (struct sl_symbfile_extraction){0};
-    enum sl_code code = coverage_new(image, &e.coverage, error);
+    e.makers = calloc(e.maker_count, sizeof *e.makers);
+    for (unsigned i = 0; e.makers && i < e.maker_count; i++)
+        e.makers[i].load_address = e.load_address;
+    enum sl_code code =
+        e.makers ? coverage_new(image, &e.coverage, error) : sl_fail(error, SL_INTERNAL, "out of memory");
     if (code == SL_OK)
         code = read_sources(&e, object, image, companions, parallel, out, error);
     if (code == SL_OK) {
@@ -211,7 +223,10 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
             code = sl_fail(error, SL_MALFORMED, "all range extractors failed");
     }
     coverage_free(e.coverage);
-    tree_maker_free(&e.maker);
+    for (unsigned i = 0; e.makers && i < e.maker_count; i++)
+        tree_maker_free(&e.makers[i]);
+    free(e.makers);
+    names_free(&e.names);
     free(e.accepted);
     return code;
 }

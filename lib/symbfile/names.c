@@ -28,6 +28,8 @@ static struct sl_str strip_clone(struct sl_str name, const char *suffix)
 static struct sl_str strip(struct sl_str name)
 {
     static const char *const clones[] = {".clone.", ".constprop.", ".llvm.", ".isra.", ".part."};
+    if (!name.size || !memchr(name.data, '.', name.size))
+        return name;
     for (size_t i = 0; i < sizeof clones / sizeof *clones; i++)
         name = strip_clone(name, clones[i]);
     if (sl_str_ends(name, SL_STR(".cold")))
@@ -78,36 +80,35 @@ static bool is_operator(struct sl_str text, size_t at)
 static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
 {
     enum { MAX_NESTED = 256 };
-    uint32_t open[MAX_NESTED], parens = 0; /* how many parentheses were open at each bracket */
-    size_t height = 0, start = out->size;
+    uint32_t open[MAX_NESTED], parens = 0;          /* how many parentheses were open at each bracket */
+    size_t height = 0, start = out->size, kept = 0; /* from `kept` on nothing was appended yet */
     for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-        if (c == 'o' && is_operator(text, i)) {
-            size_t size = 8 + operator_sign(text, i + 8);
+        switch (text.data[i]) {
+        case 'o': i += is_operator(text, i) ? 7 + operator_sign(text, i + 8) : 0; break;
+        case '<':
+            if (height == MAX_NESTED) {
+                out->size = start;
+                return false;
+            }
             if (!height)
-                sl_buf_add(out, text.data + i, size);
-            i += size - 1;
-            continue;
-        }
-        if (c == '<') {
-            if (height == MAX_NESTED)
-                break;
+                sl_buf_add(out, text.data + kept, i - kept);
             open[height++] = parens;
-            continue;
+            break;
+        case '>':
+            if (!height || (i && text.data[i - 1] == '-') || open[height - 1] != parens)
+                break;
+            if (--height == 0)
+                kept = i + 1;
+            break;
+        case '(': parens++; break;
+        case ')': parens -= parens > 0; break;
         }
-        if (c == '>' && height && !(i && text.data[i - 1] == '-') && open[height - 1] == parens) {
-            height--;
-            continue;
-        }
-        parens += c == '(';
-        parens -= c == ')' && parens;
-        if (!height)
-            sl_buf_u8(out, (uint8_t)c);
     }
-    if (!height)
-        return true;
-    out->size = start;
-    return false;
+    if (height)
+        out->size = start;
+    else
+        sl_buf_add(out, text.data + kept, text.size - kept);
+    return !height;
 }
 
 void name_readable(struct sl_str name, struct sl_buf *out)
@@ -126,7 +127,12 @@ void name_readable(struct sl_str name, struct sl_buf *out)
     sl_buf_free(&full);
 }
 
-struct sl_str names_readable(struct names *names, struct sl_str name)
+void names_begin(struct names *names)
+{
+    memset(names->recent, 0, sizeof names->recent);
+}
+
+static struct sl_str look_up(struct names *names, struct sl_str name)
 {
     const struct sl_str *known = sl_map_get(&names->map, name);
     if (known)
@@ -142,4 +148,14 @@ struct sl_str names_readable(struct names *names, struct sl_str name)
     *value = (struct sl_str){copy, names->scratch.size};
     *slot = value;
     return *value;
+}
+
+struct sl_str names_readable(struct names *names, struct sl_str name)
+{
+    size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 9) % NAMES_RECENT;
+    if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size) {
+        names->recent[hash].readable = look_up(names, name);
+        names->recent[hash].name = name;
+    }
+    return names->recent[hash].readable;
 }

@@ -6,13 +6,21 @@
 #include "base/buf.h"
 #include "base/arena.h"
 
+enum { NAMES_RECENT = 256 };
+
 struct names { /* those met so far; zeros are an empty set */
     struct sl_map map;
     struct sl_arena arena;
     struct sl_buf scratch;
+    struct {
+        struct sl_str name, readable;
+    } recent[NAMES_RECENT]; /* by where the name lies */
 };
 
 void names_free(struct names *names);
+
+/* From now on other names may lie where those before did. */
+void names_begin(struct names *names);
 
 /* The readable form of a name, which lives as long as `names`; the name itself when out of memory. Needs the stack of a
  * demangler. */

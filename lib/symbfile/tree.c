@@ -12,19 +12,8 @@ struct tree_row {
 void tree_maker_free(struct tree_maker *m)
 {
     names_free(&m->names);
-    sl_arena_free(&m->arena);
     free(m->ranges);
     free(m->rows);
-    free(m->paths);
-}
-
-void tree_begin_batch(struct tree_maker *m, const struct sl_function_batch *batch)
-{
-    free(m->paths);
-    sl_arena_free(&m->arena);
-    m->batch = batch;
-    m->paths = calloc(batch->file_count + 1, sizeof *m->paths);
-    m->failed |= !m->paths;
 }
 
 static struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
@@ -36,7 +25,7 @@ static struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
         const struct sl_file *f = &m->batch->files[file];
         struct sl_buf path = {0};
         sl_path_full(&path, f->comp_dir, f->directory, f->name);
-        char *copy = sl_arena_strndup(&m->arena, (const char *)path.data, path.size);
+        char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
         m->failed |= !copy;
         m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
         sl_buf_free(&path);
@@ -100,12 +89,10 @@ static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64
     return count;
 }
 
-static bool any_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high)
+static bool inlined_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high)
 {
-    if (own_rows(m, f, low, high))
-        return true;
     for (uint32_t i = 0; i < f->inlinee_count; i++)
-        if (any_rows(m, &f->inlinees[i], low, high))
+        if (own_rows(m, &f->inlinees[i], low, high) || inlined_rows(m, &f->inlinees[i], low, high))
             return true;
     return false;
 }
@@ -114,7 +101,7 @@ static bool any_rows(struct tree_maker *m, const struct sl_function *f, uint64_t
 static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t start, uint64_t end,
                       const struct tree_row *rows, size_t row_count)
 {
-    struct sl_symbfile_line *lines = SL_ARENA_ARRAY(&m->arena, struct sl_symbfile_line, row_count);
+    struct sl_symbfile_line *lines = SL_ARENA_ARRAY(m->arena, struct sl_symbfile_line, row_count);
     if ((row_count && !lines) || !grow(m, &m->ranges, &m->capacity, m->count + 1, sizeof *m->ranges)) {
         m->failed = true;
         return;
@@ -139,9 +126,11 @@ static void emit(struct tree_maker *m, const struct sl_function *f, uint32_t dep
 {
     uint64_t start = f->address < low ? low : f->address, end = end_of(f->address, f->size);
     end = end > high ? high : end;
-    if (start >= end || m->failed || depth > SL_SYMBFILE_MAX_DEPTH || !any_rows(m, f, start, end))
+    if (start >= end || m->failed || depth > SL_SYMBFILE_MAX_DEPTH)
         return;
     size_t count = own_rows(m, f, start, end);
+    if (!count && !inlined_rows(m, f, start, end))
+        return;
     struct tree_row *rows = count ? malloc(count * sizeof *rows) : NULL; /* m->rows serves the children */
     if (count && !rows) {
         m->failed = true;
@@ -164,9 +153,27 @@ static void emit(struct tree_maker *m, const struct sl_function *f, uint32_t dep
     free(rows);
 }
 
-void tree_make(struct tree_maker *m, const struct sl_function *f)
+const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function_batch *batch, struct sl_arena *arena)
 {
+    struct tree_list *list = SL_ARENA_NEW(arena, struct tree_list);
+    m->batch = batch;
+    m->arena = arena;
     m->count = 0;
-    if (f->size && m->load_address + f->address > 1)
-        emit(m, f, 0, f->address, end_of(f->address, f->size));
+    m->paths = SL_ARENA_ARRAY(arena, struct sl_str, batch->file_count + 1);
+    m->failed |= !list || !m->paths;
+    names_begin(&m->names);
+    for (size_t i = 0; i < batch->function_count && !m->failed; i++) {
+        const struct sl_function *f = &batch->functions[i];
+        if (f->size && m->load_address + f->address > 1)
+            emit(m, f, 0, f->address, end_of(f->address, f->size));
+    }
+    struct sl_symbfile_range *copy =
+        m->failed ? NULL : sl_arena_alloc(arena, m->count * sizeof *copy + 1, _Alignof(struct sl_symbfile_range));
+    m->failed |= !copy;
+    if (m->failed)
+        return NULL;
+    if (m->count)
+        memcpy(copy, m->ranges, m->count * sizeof *copy);
+    *list = (struct tree_list){copy, m->count};
+    return list;
 }

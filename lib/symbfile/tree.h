@@ -5,12 +5,12 @@
 #include "symbfile/names.h"
 #include "symbfile/symbfile.h"
 
-struct tree_maker {
+struct tree_maker { /* what a thread needs, and keeps from batch to batch */
     struct names names;
-    struct sl_arena arena; /* of the function: paths, lines */
     uint64_t load_address;
     struct sl_str *paths; /* of the batch's files; data NULL = not made yet */
     const struct sl_function_batch *batch;
+    struct sl_arena *arena; /* the batch's: paths, lines */
     struct sl_symbfile_range *ranges;
     size_t count, capacity;
     struct tree_row *rows;
@@ -20,9 +20,12 @@ struct tree_maker {
 
 void tree_maker_free(struct tree_maker *maker);
 
-/* Before the functions of a batch. */
-void tree_begin_batch(struct tree_maker *maker, const struct sl_function_batch *batch);
+struct tree_list { /* records of a batch, in pre-order */
+    const struct sl_symbfile_range *ranges;
+    size_t count;
+};
 
-/* Fills maker->ranges, in pre-order; valid until the next call. A function of whose lines nothing is known gives nothing.
- * Where code comes from another file in the middle, the record is cut: then there are several of depth 0. */
-void tree_make(struct tree_maker *maker, const struct sl_function *function);
+/* The list is in the arena, names are the maker's. NULL when out of memory. A function of whose lines nothing is known
+ * gives nothing. Where code comes from another file in the middle, the record is cut: then there are several of depth 0. */
+const struct tree_list *tree_make(struct tree_maker *maker, const struct sl_function_batch *batch,
+                                  struct sl_arena *arena);

@@ -43,7 +43,7 @@ struct sl_symbfile_writer {
     uint32_t *numbers;
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
     uint64_t string_bytes;
-    struct sl_buf message, nested, out;
+    struct sl_buf message, nested, packed, out;
     bool failed; /* out of memory */
 };
 
@@ -68,6 +68,7 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w->numbers);
     sl_buf_free(&w->message);
     sl_buf_free(&w->nested);
+    sl_buf_free(&w->packed);
     sl_buf_free(&w->out);
     free(w);
 }
@@ -214,16 +215,25 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, unsigned type, st
     return w->out.size >= OUT_STEP ? send_out(w, error) : SL_OK;
 }
 
+/* Most numbers are small. */
+static inline void put_uleb(struct sl_buf *out, uint64_t value)
+{
+    if (value < 0x80)
+        sl_buf_u8(out, (uint8_t)value);
+    else
+        sl_buf_uleb(out, value);
+}
+
 static void put_number(struct sl_buf *out, unsigned field, uint64_t value)
 {
-    sl_buf_uleb(out, field << 3 | WIRE_VARINT);
-    sl_buf_uleb(out, value);
+    put_uleb(out, field << 3 | WIRE_VARINT);
+    put_uleb(out, value);
 }
 
 static void put_bytes(struct sl_buf *out, unsigned field, struct sl_bytes bytes)
 {
-    sl_buf_uleb(out, field << 3 | WIRE_BYTES);
-    sl_buf_uleb(out, bytes.size);
+    put_uleb(out, field << 3 | WIRE_BYTES);
+    put_uleb(out, bytes.size);
     sl_buf_add(out, bytes.data, bytes.size);
 }
 
@@ -254,16 +264,15 @@ static void put_va(struct sl_symbfile_writer *w, uint64_t va, unsigned set_field
 static void put_column(struct sl_symbfile_writer *w, const struct record *r, struct sl_buf *out, unsigned field,
                        unsigned first, unsigned step, bool texts)
 {
-    struct sl_buf packed = {0};
+    sl_buf_clear(&w->packed);
     for (size_t i = 0; i < r->count; i++) {
         uint32_t number = w->numbers[r->first + i * step + first];
-        sl_buf_uleb(&packed, texts ? w->texts[number].index : number);
+        put_uleb(&w->packed, texts ? w->texts[number].index : number);
     }
-    if (packed.failed)
+    if (w->packed.failed)
         w->failed = true;
     else if (r->count)
-        put_bytes(out, field, sl_buf_bytes(&packed));
-    sl_buf_free(&packed);
+        put_bytes(out, field, sl_buf_bytes(&w->packed));
 }
 
 static enum sl_code send_range(struct sl_symbfile_writer *w, const struct record *r, struct sl_error *error)

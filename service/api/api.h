@@ -10,7 +10,8 @@ struct service;
 /* `config` must outlive the service. After loop_init; NULL when out of memory. */
 struct service *service_new(const struct config *config);
 
-extern const struct http_route api_routes[]; /* ends with a NULL method */
+/* Ends with a NULL method; lives as long as the configuration. NULL when out of memory. */
+const struct http_route *api_routes(struct config *config);
 
 /* Health checks begin to fail; work goes on. */
 void service_drain(struct service *service);

@@ -1,6 +1,8 @@
 #include "api/impl.h"
 
-const struct http_route api_routes[] = {
+#include <stdio.h>
+
+static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/healthcheck", .handler = health_handle, .health = true},
     {.method = "GET", .pattern = "/live", .handler = live_handle, .health = true},
     {.method = "GET", .pattern = "/ready", .handler = ready_handle, .health = true},
@@ -46,3 +48,24 @@ const struct http_route api_routes[] = {
     {.method = "GET", .pattern = "/api/symbols/{rest..}", .handler = symbfile_unknown_handle, .family = HTTP_SYMBFILE},
     {.method = NULL},
 };
+
+const struct http_route *api_routes(struct config *config)
+{
+    const char *prefix = config->symbfile.path_prefix;
+    enum { COUNT = sizeof routes / sizeof *routes };
+    struct http_route *copy = *prefix ? SL_ARENA_ARRAY(&config->arena, struct http_route, COUNT) : NULL;
+    if (!*prefix)
+        return routes;
+    for (size_t i = 0; copy && i < COUNT; i++) {
+        copy[i] = routes[i];
+        if (copy[i].family != HTTP_SYMBFILE)
+            continue;
+        size_t size = strlen(prefix) + strlen(routes[i].pattern) + 1;
+        char *pattern = sl_arena_alloc(&config->arena, size, 1);
+        if (!pattern)
+            return NULL;
+        snprintf(pattern, size, "%s%s", prefix, routes[i].pattern);
+        copy[i].pattern = pattern;
+    }
+    return copy;
+}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 #include "symbfile/fileid.h"
 
@@ -49,6 +50,12 @@ static bool read_head(const struct http_exchange *x, struct upload_head *head, s
     return true;
 }
 
+static void refuse(struct http_exchange *x, enum symbfile_kind kind, const struct symbfile_failure *failure)
+{
+    metric_add(METRIC_SYMBFILE_PARTS, 1, symbfile_kind_names[kind], failure->code, NULL);
+    upload_reply_failure(x, failure);
+}
+
 void symbfile_check(struct http_exchange *x)
 {
     struct symbfile_failure failure = {0};
@@ -59,7 +66,7 @@ void symbfile_check(struct http_exchange *x)
         good = false;
     }
     if (!good)
-        upload_reply_failure(x, &failure);
+        refuse(x, head.kind, &failure);
 }
 
 uint64_t symbfile_body_limit(const struct http_exchange *x)
@@ -221,6 +228,14 @@ static void reply_success(struct http_exchange *x)
     http_reply(x, 200, "application/json", SL_STR("{\"success\":true,\"status\":200}"));
 }
 
+static void count_part(const struct upload *u)
+{
+    const char *kind = symbfile_kind_names[u->head.kind];
+    metric_add(METRIC_SYMBFILE_PARTS, 1, kind, "ok", NULL);
+    metric_add(METRIC_SYMBFILE_BYTES, u->received, kind, NULL, NULL);
+    metric_add(METRIC_SYMBFILE_RECORDS, symbfile_part_records(u->part), kind, NULL, NULL);
+}
+
 static void log_part(const struct upload *u)
 {
     char id[SL_FILE_ID_HEX];
@@ -245,15 +260,16 @@ void symbfile_handle(struct http_exchange *x)
     struct sl_str coding = http_header(x, "Content-Encoding");
     u->encoded = coding.data && !sl_str_equal_nocase(coding, SL_STR("identity"));
     if (!read_head(x, &u->head, &u->failure)) {
-        upload_reply_failure(x, &u->failure);
+        refuse(x, u->head.kind, &u->failure);
         return;
     }
     uploads++;
     bool mine = receive(x, u);
     uploads--;
     if (mine && u->failure.status) {
-        upload_reply_failure(x, &u->failure);
+        refuse(x, u->head.kind, &u->failure);
     } else if (mine) {
+        count_part(u);
         log_part(u);
         reply_success(x);
     }

@@ -123,7 +123,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     http_options_default(o);
     o->bind = config->bind;
     o->bind_count = config->bind_count;
-    o->routes = api_routes;
+    o->routes = api_routes(run->config);
     o->service = run->service;
     o->tmp_dir = cache_tmp_dir();
     o->backlog = config->http.backlog;
@@ -137,6 +137,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->keepalive_requests = config->http.keepalive_requests;
     o->header_timeout_ms = DURATION_MS(config->http.header_timeout_ns);
     o->body_timeout_ms = DURATION_MS(config->http.body_timeout_ns);
+    o->upload_timeout_ms = DURATION_MS(config->symbfile.body_timeout_ns);
     o->idle_timeout_ms = DURATION_MS(config->http.idle_timeout_ns);
     o->write_timeout_ms = DURATION_MS(config->http.write_timeout_ns);
     o->min_rate = config->http.min_rate;
@@ -152,6 +153,10 @@ static bool start_server(struct run *run)
 {
     struct http_options options;
     fill_http_options(run, &options);
+    if (!options.routes) {
+        sl_fail(&run->error, SL_INTERNAL, "out of memory");
+        return false;
+    }
     if (http_server_start(&options, &run->server, &run->error) != SL_OK)
         return false;
     for (size_t i = 0; i < run->config->bind_count; i++) {

@@ -120,11 +120,12 @@ struct config {
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
 
     struct {
+        const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
         int prefer;
         const char *store_dir;                   /* NULL: `uploads` in cache_dir */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
-        uint64_t staging_ttl_ns;
+        uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
     struct {
         struct sl_str *require; /* groups of routes that need a key */

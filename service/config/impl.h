@@ -120,11 +120,12 @@ bool key_within(struct sl_str pattern, enum key_class class);
 struct sl_str key_nearest(struct sl_str pattern);
 
 /* ---- texts.c: checks of texts; each returns what is wrong, or NULL ---- */
-const char *text_is_listener(struct sl_str text);  /* IP:PORT, [IPv6]:PORT, unix:/path, systemd */
-const char *text_is_network(struct sl_str text);   /* address or CIDR */
-const char *text_is_proxy(struct sl_str text);     /* the same, or unix */
-const char *text_is_host(struct sl_str text);      /* name or *.domain */
-const char *text_is_redis_url(struct sl_str text); /* redis://HOST[:PORT][/DATABASE], unix:///path */
+const char *text_is_path_prefix(struct sl_str text); /* empty, or /a/b */
+const char *text_is_listener(struct sl_str text);    /* IP:PORT, [IPv6]:PORT, unix:/path, systemd */
+const char *text_is_network(struct sl_str text);     /* address or CIDR */
+const char *text_is_proxy(struct sl_str text);       /* the same, or unix */
+const char *text_is_host(struct sl_str text);        /* name or *.domain */
+const char *text_is_redis_url(struct sl_str text);   /* redis://HOST[:PORT][/DATABASE], unix:///path */
 const char *text_is_route_group(struct sl_str text);
 
 /* A URL in two parts, scheme and what follows its user info, up to the query; another text is all `rest`. */

@@ -39,6 +39,21 @@ static struct sl_str from(struct sl_str text, size_t at)
     return (struct sl_str){text.data + at, text.size - at};
 }
 
+const char *text_is_path_prefix(struct sl_str text)
+{
+    if (text.size == 0)
+        return NULL;
+    if (text.data[0] != '/' || text.data[text.size - 1] == '/')
+        return "must begin with a slash and not end with one";
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        bool word = (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+        if (!word && !strchr("/-._~", c))
+            return "may only hold letters, digits and / - . _ ~";
+    }
+    return NULL;
+}
+
 const char *text_is_listener(struct sl_str text)
 {
     static const char forms[] = "allowed are IP:PORT, [IPv6]:PORT, unix:/path and systemd";

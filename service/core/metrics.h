@@ -62,6 +62,11 @@ enum metric {
     METRIC_SOURCE_TOKEN,         /* kind, result */
     METRIC_CONVERSIONS,          /* cache, result */
     METRIC_CONVERSION_SECONDS,   /* cache */
+    METRIC_SYMBFILE_PARTS,       /* kind, result: ok or the code of the answer */
+    METRIC_SYMBFILE_BYTES,       /* kind */
+    METRIC_SYMBFILE_RECORDS,     /* kind */
+    METRIC_SYMBFILE_SETS,        /* kind */
+    METRIC_STORE_BYTES,          /* area */
     METRIC_POOL_THREADS,
     METRIC_POOL_BUSY,
     METRIC_POOL_QUEUED,

@@ -113,6 +113,11 @@ static void body_over(struct connection *c)
         server_timer(c, TIMEOUT_NONE);
 }
 
+static enum timeout body_timeout(const struct request *r)
+{
+    return r->x.route && r->x.route->family == HTTP_SYMBFILE ? TIMEOUT_UPLOAD : TIMEOUT_BODY;
+}
+
 /* Makes a request of a complete head; returns the bytes used, 0 when more are needed. */
 static size_t take_head(struct connection *c, struct sl_bytes data)
 {
@@ -146,7 +151,7 @@ static size_t take_head(struct connection *c, struct sl_bytes data)
     parse_head(r, (struct sl_bytes){data.data, size}, c->scan.lines);
     bool rest = !r->message_done && !r->framing_error;
     connection_state(c, rest ? STATE_BODY : STATE_WORK);
-    server_timer(c, rest ? TIMEOUT_BODY : TIMEOUT_NONE);
+    server_timer(c, rest ? body_timeout(r) : TIMEOUT_NONE);
     return size;
 }
 
@@ -216,7 +221,7 @@ static bool too_slow(const struct connection *c)
 {
     const struct request *r = c->request;
     uint64_t elapsed = loop_now_ms() - r->body.started_ms;
-    if (elapsed <= RATE_GRACE_MS || (r->x.route && r->x.route->family == HTTP_SYMBFILE))
+    if (elapsed <= RATE_GRACE_MS || body_timeout(r) == TIMEOUT_UPLOAD)
         return false;
     return r->body.raw_bytes / (elapsed / 1000) < c->server->options.min_rate;
 }
@@ -240,8 +245,8 @@ static void on_data(struct connection *c, struct sl_bytes data)
             server_timer(c, TIMEOUT_LINGER);
         return;
     case STATE_BODY:
-        if (c->timeout == TIMEOUT_BODY)
-            server_timer(c, TIMEOUT_BODY);
+        if (c->timeout == body_timeout(c->request))
+            server_timer(c, c->timeout);
         if (too_slow(c))
             fail_body(c, 408, "request body too slow", "slow");
         else
@@ -310,7 +315,7 @@ void connection_read(struct connection *c, bool on)
     else
         c->paused_ms = loop_now_ms();
     if (c->timeout != TIMEOUT_WRITE && c->timeout != TIMEOUT_DISCARD)
-        server_timer(c, on ? TIMEOUT_BODY : TIMEOUT_NONE);
+        server_timer(c, on ? body_timeout(c->request) : TIMEOUT_NONE);
 }
 
 /* ---- between requests ---- */
@@ -375,7 +380,8 @@ void connection_expired(struct connection *c)
             connection_abort(c, false);
         }
         break;
-    case TIMEOUT_BODY: fail_body(c, 408, "request body took too long", "body_timeout"); break;
+    case TIMEOUT_BODY:
+    case TIMEOUT_UPLOAD: fail_body(c, 408, "request body took too long", "body_timeout"); break;
     case TIMEOUT_DISCARD: fail_body(c, 408, NULL, NULL); break;
     case TIMEOUT_WRITE: expired_write(c); break;
     default: connection_abort(c, false);

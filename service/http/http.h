@@ -87,6 +87,7 @@ struct http_options {
     uint64_t max_request_line, max_head_bytes, compress_min;
     unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
     uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms, write_timeout_ms, min_rate;
+    uint64_t upload_timeout_ms; /* the body timeout of HTTP_SYMBFILE */
     const char *const *allowed_hosts;
     size_t allowed_host_count;
     const char *const *trusted_proxies;

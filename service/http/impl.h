@@ -35,6 +35,7 @@ enum timeout {
     TIMEOUT_HEADER,
     TIMEOUT_RESERVE, /* header timeout of the reserve lane */
     TIMEOUT_BODY,
+    TIMEOUT_UPLOAD,  /* body timeout of symbfiles */
     TIMEOUT_DISCARD, /* rest of a body after an early answer */
     TIMEOUT_IDLE,
     TIMEOUT_WRITE,

@@ -186,6 +186,7 @@ static void reply_symbfile(struct http_exchange *x, int status, const char *deta
     json_u64(&w, (uint64_t)status);
     json_object_end(&w);
     http_set_header(x, "Content-Type", SL_STR("application/json"));
+    http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
     if (status == 503)
         http_set_header(x, "Retry-After", SL_STR("5"));
 }

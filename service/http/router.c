@@ -172,7 +172,8 @@ static int method_not_allowed(struct http_exchange *x, const struct http_route *
     struct sl_buf allow = {0};
     for (const struct http_route *route = routes; route->method; route++)
         if (match_pattern(x, route->pattern) != NO_MATCH)
-            add_method(&allow, route->method, route->family == HTTP_MOZILLA ? ", " : ",");
+            add_method(&allow, route->method,
+                       route->family == HTTP_MOZILLA || route->family == HTTP_SYMBFILE ? ", " : ",");
     set_allow(x, &allow);
     return 405;
 }

@@ -33,6 +33,7 @@ void http_options_default(struct http_options *options)
         .keepalive_requests = 10000,
         .header_timeout_ms = 10000,
         .body_timeout_ms = 30000,
+        .upload_timeout_ms = 300000,
         .idle_timeout_ms = 75000,
         .write_timeout_ms = 30000,
         .min_rate = 1024,
@@ -373,6 +374,7 @@ static void set_timeouts(struct http_server *server)
     server->queues[TIMEOUT_HEADER].ms = options->header_timeout_ms;
     server->queues[TIMEOUT_RESERVE].ms = RESERVE_HEADER_MS;
     server->queues[TIMEOUT_BODY].ms = options->body_timeout_ms;
+    server->queues[TIMEOUT_UPLOAD].ms = options->upload_timeout_ms;
     server->queues[TIMEOUT_DISCARD].ms = DISCARD_MS;
     server->queues[TIMEOUT_IDLE].ms = options->idle_timeout_ms;
     server->queues[TIMEOUT_WRITE].ms = options->write_timeout_ms / 4; /* progress is looked for between */

@@ -16,7 +16,7 @@ bool store_home(const struct sl_file_id *file_id, char out[STORE_PATH]);
 /* The sets below an executable's directory, without their parts; malloc'ed. */
 struct symbfile_set *store_sets(const char *home, size_t *count);
 
-/* Fills in set->have; one file per number, the newest. False when out of memory or the directory is gone. */
+/* Fills in set->have, by number (to be freed). False, with none, when out of memory or the directory is gone. */
 bool store_load_parts(const char *home, struct symbfile_set *set);
 
 /* "<number>.<SHA-256>.<mode>.<records>.<inflated>" */

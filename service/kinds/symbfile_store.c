@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/loop.h"
+#include "core/metrics.h"
 
 const char *const symbfile_kind_names[SYMBFILE_KINDS] = {"ranges", "returnpads"};
 
@@ -149,6 +150,11 @@ bool store_load_parts(const char *home, struct symbfile_set *set)
     }
     if (dir)
         closedir(dir);
+    if (!ok) {
+        free(set->have);
+        set->have = NULL;
+        set->have_count = 0;
+    }
     if (set->have_count)
         qsort(set->have, set->have_count, sizeof *set->have, by_number);
     return ok;
@@ -368,6 +374,8 @@ static bool publish(const char *home, struct symbfile_set *set, struct symbfile_
         files_remove_tree(from);
     else if (rename(from, to) != 0 || !files_sync_dir(home))
         ok = internal(failure, "cannot publish a set");
+    else
+        metric_add(METRIC_SYMBFILE_SETS, 1, symbfile_kind_names[set->kind], NULL, NULL);
     for (size_t i = 0; ok && !same && i < count; i++) {
         if (!all[i].published || all[i].kind != set->kind)
             continue;
@@ -533,6 +541,18 @@ static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
     close(lock);
 }
 
+static void add_bytes(const char *home, struct symbfile_store_size *size)
+{
+    char path[STORE_PATH + 200];
+    size_t count;
+    struct symbfile_set *sets = store_sets(home, &count);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", home, sets[i].name);
+        *(sets[i].published ? &size->published : &size->staging) += files_tree_bytes(path);
+    }
+    free(sets);
+}
+
 static void sweep_tmp(const char *store, int64_t now)
 {
     char path[STORE_PATH];
@@ -548,10 +568,11 @@ static void sweep_tmp(const char *store, int64_t now)
         closedir(dir);
 }
 
-enum sl_code symbfile_store_sweep(struct sl_error *error)
+enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_error *error)
 {
     char store[512], path[STORE_PATH];
     int64_t now = clock_wall_s(), ttl_s = (int64_t)(symbfiles_config()->symbfile.staging_ttl_ns / 1000000000);
+    *size = (struct symbfile_store_size){0};
     if (!symbfile_store_dir(store))
         return SL_OK;
     snprintf(path, sizeof path, "%s/tmp", store);
@@ -566,6 +587,7 @@ enum sl_code symbfile_store_sweep(struct sl_error *error)
                 continue;
             snprintf(path, sizeof path, "%s/%02x/%s", store, first, e->d_name);
             sweep_home(path, now, ttl_s);
+            add_bytes(path, size);
         }
         if (dir)
             closedir(dir);

@@ -226,13 +226,14 @@ bool kinds_prefer_symbfile(bool has_file_id)
 
 struct sweep {
     enum sl_code code;
+    struct symbfile_store_size size;
     struct sl_error error;
 };
 
 static void sweep(void *arg)
 {
     struct sweep *s = arg;
-    s->code = symbfile_store_sweep(&s->error);
+    s->code = symbfile_store_sweep(&s->size, &s->error);
 }
 
 void kinds_sweep_symbfiles(void *unused)
@@ -247,5 +248,7 @@ void kinds_sweep_symbfiles(void *unused)
         struct sweep s = {0};
         if (pool_run(POOL_IO, sweep, &s, &s.error) != SL_OK || s.code != SL_OK)
             log_error("symbfile", "the upload store cannot be used", LOG_ERR(&s.error));
+        metric_set(METRIC_STORE_BYTES, (double)s.size.staging, "staging", NULL, NULL);
+        metric_set(METRIC_STORE_BYTES, (double)s.size.published, "published", NULL, NULL);
     } while (fiber_sleep(SWEEP_MS));
 }

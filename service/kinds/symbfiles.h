@@ -82,8 +82,12 @@ struct symbfile_set {
 /* False when there is no store. */
 bool symbfile_store_dir(char out[512]);
 
-/* Makes the directories; removes what was left in tmp/ and staged sets that nobody completed. */
-enum sl_code symbfile_store_sweep(struct sl_error *error);
+struct symbfile_store_size { /* bytes on disk */
+    uint64_t staging, published;
+};
+
+/* Makes the directories; removes what was left in tmp/ and staged sets that nobody completed; `*size` is what is left. */
+enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_error *error);
 
 /* A file to receive a part in; `path` gets its name. 507 in `failure` when the store is full. */
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure);

@@ -42,9 +42,24 @@ static void test_file_ids(void **state)
     check_file_id((struct sl_bytes){bytes, 9000}, "87c6dc3b6cbee2b7e14e7708bb706222", "h8bcO2y-4rfhTncIu3BiIg");
 }
 
+/* The same id in its two forms, read and written. */
+static void check_forms(const char *hex, const char *base64)
+{
+    struct sl_file_id a, b;
+    char text[SL_FILE_ID_HEX];
+    assert_true(sl_file_id_parse_any(sl_str(hex), &a));
+    assert_true(sl_file_id_parse_any(sl_str(base64), &b));
+    assert_memory_equal(&a, &b, sizeof a);
+    sl_file_id_format_hex(&b, text);
+    assert_string_equal(text, hex);
+}
+
 static void test_forms_of_file_ids(void **state)
 {
     (void)state;
+    check_forms("77efa716a912a49217445787329fd29a", "d--nFqkSpJIXRFeHMp_Smg");
+    check_forms("c34f3585fca1b579fb458e827851a599", "w081hfyhtXn7RY6CeFGlmQ");
+    check_forms("136e8f69d518059e4437b4d5488878fd", "E26PadUYBZ5EN7TVSIh4_Q");
     static const char *const good[] = {"2CE54797688B1F770B04E463F8EFD041",
                                        "LOVHl2iLH3cLBORj+O/QQQ==", "0x2ce54797688b1f770b04e463f8efd041",
                                        "2ce54797-688b-1f77-0b04-e463f8efd041"};
@@ -407,6 +422,39 @@ static void print_chain(const struct sl_symcache *cache, const struct sl_locatio
     sl_buf_u8(out, 0);
 }
 
+/* The ranges of `name` are those of the program, whatever its debug information is packed with. */
+static void check_same_ranges(struct compiled *c, const char *name, const struct sl_buf *expected)
+{
+    struct pipe p;
+    struct sl_symbfile_extraction extraction;
+    open_compiled(c, name);
+    extract(c, &p, &extraction);
+    assert_int_equal(p.range_file.size, expected->size);
+    assert_memory_equal(p.range_file.data, expected->data, expected->size);
+    end_pipe(&p);
+    close_compiled(c);
+}
+
+static void test_compressed_debug_information(void **state)
+{
+    (void)state;
+    struct compiled c;
+    struct pipe p;
+    struct sl_symbfile_extraction extraction;
+    make_dir(&c, program);
+    run(c.dir, "g++ -g -O1 -o program program.cc && objcopy --compress-debug-sections=zlib program zlib && "
+               "objcopy --compress-debug-sections=zlib-gnu program old && "
+               "objcopy --compress-debug-sections=zstd program zstd");
+    open_compiled(&c, "program");
+    extract(&c, &p, &extraction);
+    close_compiled(&c);
+    check_same_ranges(&c, "zlib", &p.range_file);
+    check_same_ranges(&c, "old", &p.range_file);
+    check_same_ranges(&c, "zstd", &p.range_file);
+    end_pipe(&p);
+    remove_dir(&c);
+}
+
 /* What an index of the extracted ranges answers is what the symcache of the same file answers, everywhere. */
 static void test_ranges_answer_as_the_symcache(void **state)
 {
@@ -586,6 +634,7 @@ int main(void)
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_instructions),
         cmocka_unit_test(test_golden_pads),
+        cmocka_unit_test(test_compressed_debug_information),
         cmocka_unit_test(test_ranges_answer_as_the_symcache),
         cmocka_unit_test(test_pads_of_a_program),
         cmocka_unit_test(test_aarch64_and_separate_debug_file),

@@ -58,6 +58,15 @@ static void test_published_files_are_read(void **state)
           "range 123 +20 d0 f [f.c] call -:0 {+3:10 +13:53}\n");
     gives(MAGIC "0001080260802010401a016605040a01660a000b0308201201001a01012201000602086010084800",
           "range 1000 +40 d0 f - call -:0 {}\npad 1010 f[]:0\nrange 1040 +8 d0 f - call -:0 {}\n");
+    /* numbers of several bytes: an address, deltas, the largest one */
+    gives(MAGIC "0001"
+                "080260959aef3a1a0166"
+                "060208ff011a0166"
+                "060208"
+                "80021a0166"
+                "0e0260ffffffffffffffffff011a0166",
+          "range 75bcd15 +0 d0 f - call -:0 {}\nrange 75bcc95 +0 d0 f - call -:0 {}\n"
+          "range 75bcd15 +0 d0 f - call -:0 {}\nrange ffffffffffffffff +0 d0 f - call -:0 {}\n");
     gives(MAGIC "00010209dead080260802010401a0166", "range 1000 +40 d0 f - call -:0 {}\n");
 }
 

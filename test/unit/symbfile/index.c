@@ -2,6 +2,8 @@
 #include "../check.h"
 #include "records.h"
 
+#include <unistd.h>
+
 struct fixture {
     struct sl_symbfile_builder *builder;
     struct sl_buf bytes;
@@ -111,6 +113,116 @@ static void test_published_queries(void **state)
     assert_string_equal(at(&f, 0x63f), "");
     assert_string_equal(at(&f, 0x664), "");
     assert_int_equal(entry_at(&f, 0x654), 0x640);
+    end(&f);
+}
+
+static void test_lines_of_a_range(void **state)
+{
+    (void)state;
+    static const struct sl_symbfile_line lines[] = {{2, 2}, {4, 5}, {100, 99}};
+    struct sl_symbfile_range r = range(0x123, 0x1000, 0, "f", "f.c");
+    struct fixture f;
+    r.lines = lines;
+    r.line_count = 3;
+    begin(&f);
+    add(&f, &r);
+    build(&f);
+    assert_string_equal(at(&f, 0x122), "");
+    assert_string_equal(at(&f, 0x123), "f f.c:0");
+    assert_string_equal(at(&f, 0x124), "f f.c:0");
+    assert_string_equal(at(&f, 0x125), "f f.c:2");
+    assert_string_equal(at(&f, 0x126), "f f.c:2");
+    assert_string_equal(at(&f, 0x127), "f f.c:5");
+    assert_string_equal(at(&f, 0x186), "f f.c:5");
+    assert_string_equal(at(&f, 0x187), "f f.c:99");
+    assert_string_equal(at(&f, 0x1122), "f f.c:99");
+    assert_string_equal(at(&f, 0x1123), "");
+    end(&f);
+}
+
+/* The tree of the published flattening: each address belongs to the deepest range around it. */
+static void test_siblings_in_a_root(void **state)
+{
+    (void)state;
+    static const struct sl_symbfile_line lines[] = {{0, 7}};
+    static const struct {
+        uint64_t va;
+        const char *chain;
+    } expected[] = {
+        {99, ""},
+        {100, "root f.c:7"},
+        {199, "root f.c:7"},
+        {200, "root f.c:1, first f.c:7"},
+        {299, "root f.c:1, first f.c:7"},
+        {300, "root f.c:7"},
+        {399, "root f.c:7"},
+        {400, "root f.c:2, second f.c:7"},
+        {699, "root f.c:2, second f.c:7"},
+        {700, "root f.c:7"},
+        {999, "root f.c:7"},
+        {1000, ""},
+    };
+    struct sl_symbfile_range ranges[] = {range(100, 900, 0, "root", "f.c"), range(200, 100, 1, "first", "f.c"),
+                                         range(400, 300, 1, "second", "f.c")};
+    struct fixture f;
+    begin(&f);
+    for (uint32_t i = 0; i < 3; i++) {
+        ranges[i].lines = lines;
+        ranges[i].line_count = 1;
+        ranges[i].call_line = i;
+        add(&f, &ranges[i]);
+    }
+    build(&f);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_string_equal(at(&f, expected[i].va), expected[i].chain);
+    end(&f);
+}
+
+/* So many records that they lie in files. */
+static void test_records_in_files(void **state)
+{
+    (void)state;
+    enum { COUNT = 500000 };
+    static const struct sl_symbfile_line lines[] = {{0, 5}, {4, 6}};
+    char directory[] = "/tmp/symbfile-index-XXXXXX", name[32], expected[64];
+    struct fixture f;
+    assert_non_null(mkdtemp(directory));
+    f = (struct fixture){.builder = sl_symbfile_builder_new(directory)};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint64_t va = 0x1000 + (uint64_t)(i * 7919ull % COUNT) * 16; /* in no order */
+        snprintf(name, sizeof name, "f%u", i % 1000);
+        struct sl_symbfile_range r = range(va, 12, 0, name, "f.c");
+        struct sl_symbfile_place places[] = {{text(name), text("f.c"), i % 100 + 1}, {text("in"), text("g.c"), 3}};
+        r.lines = lines;
+        r.line_count = 2;
+        add(&f, &r);
+        add_pad(&f, va + 3, places, 2);
+    }
+    build(&f);
+    for (uint32_t i = 0; i < COUNT; i += 97) {
+        uint64_t va = 0x1000 + (uint64_t)(i * 7919ull % COUNT) * 16;
+        snprintf(expected, sizeof expected, "f%u f.c:6", i % 1000);
+        assert_string_equal(at(&f, va + 5), expected);
+        assert_string_equal(at(&f, va + 12), "");
+        snprintf(expected, sizeof expected, "f%u f.c:%u, in g.c:3", i % 1000, i % 100 + 1);
+        assert_string_equal(pad_at(&f, va + 3), expected);
+    }
+    end(&f);
+    assert_int_equal(rmdir(directory), 0); /* nothing is left in it */
+}
+
+static void test_records_without_room(void **state)
+{
+    (void)state;
+    struct fixture f = {.builder = sl_symbfile_builder_new("/nonexistent/directory")};
+    struct sl_symbfile_sink *sink = sl_symbfile_builder_sink(f.builder);
+    struct sl_symbfile_range r = range(1, 1, 0, "f", NULL);
+    struct sl_error error;
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; i < 2000000 && code == SL_OK; i++)
+        code = sink->range(sink, &r, &error);
+    assert_int_equal(code, SL_INTERNAL);
+    assert_int_equal(sl_symbfile_builder_finish(f.builder, &f.bytes, &error), SL_INTERNAL);
     end(&f);
 }
 
@@ -339,6 +451,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published_queries),
+        cmocka_unit_test(test_lines_of_a_range),
+        cmocka_unit_test(test_siblings_in_a_root),
+        cmocka_unit_test(test_records_in_files),
+        cmocka_unit_test(test_records_without_room),
         cmocka_unit_test(test_pads_are_exact),
         cmocka_unit_test(test_many_pads_share_functions),
         cmocka_unit_test(test_call_files_are_inherited),
