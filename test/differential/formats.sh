@@ -26,10 +26,12 @@ for level in 0 1 2; do
         dsymutil-14 --flat -o $name.dwarf $name.dylib
     done
     clang++-14 -Wno-stdlibcxx-not-found --target=wasm32 $freestanding -g -gdwarf-4 -O$level -c -o wasm.o a.cc
-    wasm-ld-14 --no-demangle --no-entry --export-all --allow-undefined -o wasm-O$level.wasm wasm.o
-    x86_64-w64-mingw32-g++ -g -O$level -o mingw-gcc-O$level.exe a.cc
+    wasm-ld-14 --no-demangle --no-entry --export-all --allow-undefined -o wasm.linked wasm.o
+    printf 0123456789abcde$level >wasm.id # this wasm-ld has none of its own
+    llvm-objcopy-14 --add-section=build_id=wasm.id wasm.linked wasm-O$level.wasm
+    x86_64-w64-mingw32-g++ -g -O$level -Wl,--build-id -o mingw-gcc-O$level.exe a.cc
     clang++-14 -Wno-stdlibcxx-not-found --target=i686-w64-mingw32 $freestanding -g -gdwarf-4 -O$level -c -o mingw.o a.cc
-    i686-w64-mingw32-gcc -o mingw-clang-O$level.exe mingw.o
+    i686-w64-mingw32-gcc -Wl,--build-id -o mingw-clang-O$level.exe mingw.o
     for file in macho-arm64-O$level.dwarf mingw-gcc-O$level.exe pdb/msvc-i686-O$level.pdb; do
         "$symloom" dump-syms --inlines "$file" -o "$(basename "$file").sym"
     done
