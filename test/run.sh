@@ -73,6 +73,7 @@ done
 formats=$work/formats
 mkdir "$formats"
 check "fixtures of other formats" sh test/differential/formats.sh "$formats" $symloom
+check "symloom's own symbols as text" $symloom dump-syms --inlines $symloom -o "$formats/symloom.sym"
 for file in "$formats"/*.exe "$formats"/*.dwarf "$formats"/*.wasm "$formats"/*.sym "$formats"/pdb/*.pdb; do
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 1500 --least 99 "$file"
 done

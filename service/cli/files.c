@@ -36,12 +36,18 @@ static bool has_arch(const struct sl_object *object, enum sl_arch wanted)
 static enum sl_code open_arch(struct input *input, enum sl_arch wanted, struct sl_error *error)
 {
     const struct sl_archive *archive = &input->archive;
+    struct sl_error reason;
+    size_t unreadable = 0;
     for (size_t i = 0; i < archive->count; i++) {
-        if (sl_archive_object(archive, i, NULL, &input->object, NULL) == SL_OK && has_arch(input->object, wanted))
+        enum sl_code code = sl_archive_object(archive, i, NULL, &input->object, unreadable ? NULL : &reason);
+        if (code == SL_OK && has_arch(input->object, wanted))
             return SL_OK;
+        unreadable += code != SL_OK;
         sl_object_close(input->object);
         input->object = NULL;
     }
+    if (unreadable == archive->count)
+        return sl_fail(error, reason.code, "%s", reason.message);
     struct sl_buf names = {0};
     input_list_archs(archive, &names);
     enum sl_code code = sl_fail(error, SL_UNSUPPORTED, "no object for %s in the file, which has: " SL_STR_FMT,

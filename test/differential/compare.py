@@ -177,69 +177,84 @@ def place_only(ours, theirs):
 class Asked:
     """How the two are asked about a file: the code is that of `image`; `bias` is what the peer's addresses lack."""
 
-    def __init__(self, path):
-        self.image = self.peer = path
-        self.ours, self.theirs, self.functions, self.bias = [], [], "linkage", 0
+    def __init__(self, path, peer="llvm", llvm="llvm-symbolizer-14"):
+        self.image = self.file = path
+        self.peer, self.llvm = "text" if path.endswith(".sym") else peer, llvm
+        self.options, self.functions, self.bias = [], "linkage", 0
         stem, kind = os.path.splitext(path)
         self.dwarf = path + ".reference" if kind == ".pdb" else None
         if kind == ".pdb":
-            self.image = self.peer = stem + ".exe"
+            self.image = self.file = stem + ".exe"
             self.functions = "short"
         if kind == ".dwarf":
             self.image = stem + ".dylib"
         self.ranges = code_ranges(self.image)
-        if kind in (".pdb", ".exe", ".dll"):
-            self.ours, self.theirs = ["--relative-address"], ["--relative-address"]
+        if kind in (".pdb", ".exe"):
+            self.options = ["--relative-address"]
         if kind == ".wasm":
             self.bias = self.ranges[0][0]
         if not self.dwarf and os.path.exists(path + ".reference"):
-            self.peer = path + ".reference"
-        self.functions_of, self.covered = self.dwarf or self.peer, None
+            self.file = path + ".reference"
         self.base = image_base(self.image) - self.bias
+        self.covered, self.where = None, symbols(path)
+
+    def addresses(self, count, seed):
+        rng = random.Random(seed)
+        picks = rng.choices(self.ranges, [size for _, size in self.ranges], k=count)
+        return [start + rng.randrange(size) for start, size in picks]
+
+    def symbolizer(self, file, addresses):
+        return ask([self.llvm, "--obj=" + file, "--output-style=JSON", "--no-demangle", "--functions=" + self.functions,
+                    "--inlines", *self.options], [address - self.bias for address in addresses])
+
+    def answers(self, addresses):
+        """Of the peer, and of the peer about the DWARF of the same code where the file is a PDB."""
+        if self.peer == "text":
+            theirs = list(map(Text(self.file).chain, addresses))
+        elif self.peer == "elfutils":
+            theirs = ask_elfutils(self.file, addresses)
+        else:
+            theirs = self.symbolizer(self.file, addresses)
+        return theirs, self.symbolizer(self.dwarf, addresses) if self.dwarf else theirs
+
+    def aliases(self, a, b):
+        a, b = (name.split("@")[0].split(".cold")[0] for name in (a, b))
+        return a == b or bool(self.where[a] & self.where[b]) or a.startswith(b + ".") or b.startswith(a + ".")
 
     def is_padding(self, address):
         if self.covered is None:
-            self.covered = covered(self.functions_of)
+            self.covered = covered(self.dwarf or self.file)
         at = bisect.bisect_right(self.covered, (self.base + address, 1 << 64)) - 1
         return bool(self.covered) and (at < 0 or self.base + address >= self.covered[at][1])
 
+    def verdict(self, address, ours, theirs, dwarf):
+        """None when equal, else (class, agrees)."""
+        verdict = classify(ours, theirs, self.aliases)
+        if verdict and not ours and self.is_padding(address):
+            return "padding", True
+        if verdict and not verdict[1] and self.dwarf and explained_by_both(ours, theirs, dwarf):
+            return "either", True
+        return verdict
+
 
 def compare(symloom, peer, llvm, path, count, seed, show):
-    asked, where = Asked(path), symbols(path)
-    def aliases(a, b):
-        a, b = (name.split("@")[0].split(".cold")[0] for name in (a, b))
-        return a == b or bool(where[a] & where[b]) or a.startswith(b + ".") or b.startswith(a + ".")
-    rng = random.Random(seed)
-    weights = [size for _, size in asked.ranges]
-    picks = rng.choices(asked.ranges, weights, k=count)
-    addresses = [start + rng.randrange(size) for start, size in picks]
-    ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i", *asked.ours], addresses)
-    def symbolizer(file):
-        return ask([llvm, "--obj=" + file, "--output-style=JSON", "--no-demangle", "--functions=" + asked.functions,
-                    "--inlines", *asked.theirs], [address - asked.bias for address in addresses])
-    if path.endswith(".sym"):
-        theirs = list(map(Text(path).chain, addresses))
-    else:
-        theirs = ask_elfutils(asked.peer, addresses) if peer == "elfutils" else symbolizer(asked.peer)
-    dwarf = symbolizer(asked.dwarf) if asked.dwarf else theirs
+    asked = Asked(path, peer, llvm)
+    addresses = asked.addresses(count, seed)
+    ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i", *asked.options], addresses)
     classes, agree, shown, known = collections.Counter(), 0, collections.Counter(), 0
-    for address, a, b, c in zip(addresses, map(trim, ours), map(trim, theirs), map(trim, dwarf)):
+    for address, a, b, c in zip(addresses, *([trim(chain) for chain in chains] for chains in (ours, *asked.answers(addresses)))):
         if peer == "elfutils":
             a, b = place_only(a, b)
         known += bool(a and b)
-        verdict = classify(a, b, aliases)
+        verdict = asked.verdict(address, a, b, c)
         if verdict is None:
             agree += 1
             continue
-        if not a and asked.is_padding(address):
-            verdict = "padding", True
-        if not verdict[1] and asked.dwarf and explained_by_both(a, b, c):
-            verdict = "either", True
         classes[verdict[0]] += 1
         agree += verdict[1]
         if shown[verdict[0]] < show:
             shown[verdict[0]] += 1
-            print(f"  {verdict[0]} at 0x{address:x}\n    symloom {a}\n    {peer:7} {b}" + (f"\n    dwarf   {c}" if asked.dwarf else ""))
+            print(f"  {verdict[0]} at 0x{address:x}\n    symloom {a}\n    {asked.peer:7} {b}" + (f"\n    dwarf   {c}" if asked.dwarf else ""))
     percent = 100.0 * agree / count
     if known < count / 10:
         print(f"{path}: only {known} of {count} addresses are known to both")
