@@ -38,6 +38,7 @@ bool sl_language_parse(struct sl_str name, enum sl_language *language);
 struct sl_file {
     struct sl_str comp_dir, directory, name;
     struct sl_str srcsrv_path, srcsrv_revision;
+    uint32_t number; /* not 0: that of the file in all lasting batches of the object, small */
 };
 
 #define SL_NO_FILE UINT32_MAX
