@@ -53,7 +53,7 @@ static bool read_directories(struct source_reader *s, struct sl_reader *r)
     uint64_t count = sl_read_uleb(r);
     s->directory_count = 0;
     if (count > sl_reader_left(r) || (count && !format_count) ||
-        !dwarf_grow(&s->directories, &s->directory_capacity, (size_t)count, sizeof *s->directories))
+        !sl_grow(&s->directories, &s->directory_capacity, (size_t)count, sizeof *s->directories))
         return false;
     for (; s->directory_count < count; s->directory_count++) {
         if (!read_entry(s, r, formats, format_count, &entry))

@@ -37,6 +37,7 @@ bool sl_language_parse(struct sl_str name, enum sl_language *language);
  * sl_path_clean(join(join(comp_dir, directory), name)) of function/path.h. */
 struct sl_file {
     struct sl_str comp_dir, directory, name;
+    uint32_t number; /* not 0: that of the file in all lasting batches of the object, small */
 };
 
 /* Where the text of a source file is kept, as debug information says. Any part may be empty. */

@@ -84,13 +84,49 @@ static bool starts(const char *at, const char *end, struct sl_str word)
            (at[word.size] == ' ' || at[word.size] == '\t');
 }
 
-/* One pass over the first letters of all lines, up to the first STACK. */
+enum { STRIDE = 64 };
+
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+/* Whether a line that may be STACK or PUBLIC follows one of the newlines among STRIDE bytes. */
+static inline bool begins_other(const char *at)
+{
+    uint64_t halves[2];
+    bytes16 found = {0};
+    for (size_t i = 0; i < STRIDE; i += sizeof found) {
+        bytes16 here, next;
+        memcpy(&here, at + i, sizeof here);
+        memcpy(&next, at + i + 1, sizeof next);
+        found |= (bytes16)(here == '\n') &
+                 ((bytes16)(next == 'S') | (bytes16)(next == 'P') | (bytes16)(next == ' ') | (bytes16)(next == '\t'));
+    }
+    memcpy(halves, &found, sizeof halves);
+    return halves[0] | halves[1];
+}
+
+/* The next line behind `at`; when it is known that there are functions, the next that may be STACK or PUBLIC. */
+static const char *next_record(const char *at, const char *end, bool functions)
+{
+    while (at < end) {
+        while (functions && end - at > STRIDE && !begins_other(at))
+            at += STRIDE;
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (!newline)
+            return end;
+        at = newline + 1;
+        if (!functions || (at < end && (*at == 'S' || *at == 'P' || *at == ' ' || *at == '\t')))
+            return at;
+    }
+    return end;
+}
+
+/* One pass over the first letters of the lines, up to the first STACK. */
 static void find_records(struct sl_object *object, struct breakpad *b)
 {
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size;
     struct sl_features *f = &object->info.features;
     b->records = b->first_public = b->end = object->bytes.size;
-    for (const char *at = begin; at < end;) {
+    for (const char *at = begin; at < end; at = next_record(at, end, f->has_debug_info)) {
         size_t offset = (size_t)(at - begin);
         while (at < end && (*at == ' ' || *at == '\t'))
             at++;
@@ -107,8 +143,6 @@ static void find_records(struct sl_object *object, struct breakpad *b)
             b->end = offset;
             break;
         }
-        const char *newline = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        at = newline ? newline + 1 : end;
     }
     b->records = b->records < b->end ? b->records : b->end;
     b->first_public = b->first_public < b->end ? b->first_public : b->end;

@@ -39,7 +39,8 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
             chunk->failed = true;
             return SL_NO_FILE;
         }
-        chunk->files[chunk->file_count] = (struct sl_file){.name = name};
+        chunk->files[chunk->file_count] =
+            (struct sl_file){.name = name, .number = index < UINT32_MAX ? (uint32_t)index + 1 : 0};
         *known = (struct breakpad_file_index){w->batch, (uint32_t)chunk->file_count++};
     }
     return known->index;
@@ -84,14 +85,20 @@ static inline bool find_fields(const struct scan_window *w, unsigned *ends, unsi
 static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_record *out)
 {
     struct scan_window w = scan_window(at);
-    unsigned ends[4];
-    if (!find_fields(&w, ends, 4, 0, 2))
+    uint32_t newline = w.newlines & -w.newlines, line = newline - 1;
+    uint32_t first = w.spaces & line, second = first & (first - 1), third = second & (second - 1);
+    if (!newline || !third || (third & (third - 1)))
         return NULL;
-    out->address = scan_hex_at(at, 0, ends[0]);
-    out->size = scan_hex_at(at, ends[0] + 1, ends[1]);
-    out->line = scan_decimal_at(at, ends[1] + 1, ends[2]);
-    out->file = scan_decimal_at(at, ends[2] + 1, ends[3]);
-    return at + ends[3] + 1;
+    unsigned a = (unsigned)__builtin_ctz(first), b = (unsigned)__builtin_ctz(second),
+             c = (unsigned)__builtin_ctz(third), d = (unsigned)__builtin_ctz(newline);
+    uint32_t good = w.spaces | w.digits | (w.letters & ((UINT32_C(1) << b) - 1));
+    if (((a - 1) | (b - a - 2) | (c - b - 2) | (d - c - 2)) >= 8 || (~good & line))
+        return NULL;
+    out->address = scan_hex_at(at, 0, a);
+    out->size = b - a == 2 ? scan_hex_digit(at[a + 1]) : scan_hex_at(at, a + 1, b);
+    out->line = scan_decimal_at(at, b + 1, c);
+    out->file = scan_decimal_at(at, c + 1, d);
+    return at + d + 1;
 }
 
 /* `address size [-]line file`. Returns what follows the newline, NULL when the line is something else. */
@@ -181,6 +188,22 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
     return next;
 }
 
+/* The usual FUNC record, from the blank on: a name and single blanks. Returns what follows the newline. */
+static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, struct sl_function *function)
+{
+    uint64_t parameters;
+    *function = (struct sl_function){0};
+    at += at[1] == 'm' && at[2] == ' ' ? 3 : 1;
+    if (!(at = scan_hex(at, &function->address)) || *at++ != ' ' || !(at = scan_hex(at, &function->size)) ||
+        *at++ != ' ' || !(at = scan_hex(at, &parameters)) || *at++ != ' ' || *at <= ' ')
+        return NULL;
+    const uint8_t *newline = memchr(at, '\n', (size_t)(behind - at));
+    if (!newline || newline[-1] <= ' ')
+        return NULL;
+    function->name = (struct sl_str){(const char *)at, (size_t)(newline - at)};
+    return sl_str_is_utf8(function->name) ? newline + 1 : NULL;
+}
+
 /* `FUNC [m] address size parameter-size [name]`, from the `m` on. */
 static bool read_func(struct breakpad_fields f, struct sl_function *function)
 {
@@ -257,7 +280,20 @@ static void close_function(struct breakpad_worker *w, struct breakpad_chunk *chu
     chunk->functions[chunk->function_count++] = open->function;
 }
 
-/* Anything but well-formed line and INLINE records. Returns what follows the line. */
+static const uint8_t *open_usual_func(struct breakpad_worker *w, struct breakpad_chunk *chunk, const uint8_t *at,
+                                      struct open_function *open)
+{
+    struct sl_function function;
+    const uint8_t *next = memcmp(at, "FUNC ", 5) ? NULL : scan_usual_func(at + 4, chunk->behind, &function);
+    if (!next)
+        return NULL;
+    close_function(w, chunk, open);
+    w->inlinee_count = 0;
+    *open = (struct open_function){.function = function, .first_line = chunk->line_count, .open = true, .sorted = true};
+    return next;
+}
+
+/* Anything but usual records. Returns what follows the line. */
 static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                                   const uint8_t *at, struct open_function *open)
 {
@@ -317,6 +353,8 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
                 add_line(r, w, chunk, &open, &record);
             at = next;
         } else if (open.open && is_inline(at) && (next = scan_inline(r, w, chunk, scan_blanks(at + 6)))) {
+            at = next;
+        } else if ((next = open_usual_func(w, chunk, at, &open))) {
             at = next;
         } else {
             at = read_record(r, w, chunk, at, &open);

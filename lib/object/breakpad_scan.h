@@ -147,6 +147,11 @@ static inline struct scan_window scan_window(const uint8_t *at)
 }
 #endif
 
+static inline uint64_t scan_hex_digit(uint8_t digit)
+{
+    return (digit & 0x0Fu) + 9u * (digit >> 6);
+}
+
 /* Numbers of one to eight digits at [begin, end), which are digits. */
 static inline uint64_t scan_hex_at(const uint8_t *at, unsigned begin, unsigned end)
 {

@@ -104,7 +104,7 @@ struct sl_symcache_writer {
     struct sl_arena arena;        /* texts */
     struct collector *collectors; /* one a worker */
     struct run *runs;             /* of all functions, in file order */
-    struct op *ops;               /* of the symbols; after folding the entries */
+    struct op *ops;               /* of the symbols */
     struct context *contexts;
     struct function_row *functions;
     uint32_t *files; /* path text ids */
@@ -145,9 +145,15 @@ static inline void symcache_apply(struct op *now, const struct op *next)
         *now = *next;
 }
 
-/* writer->runs and the symbols' writer->ops become the entries, in writer->ops: OP_SET or OP_HOLE. Memory of the runs is
- * no longer used afterwards. False when out of memory. */
-bool symcache_fold(struct sl_symcache_writer *w);
+/* The entries, OP_SET or OP_HOLE, that writer->runs and the symbols' writer->ops become, window by window. NULL when out of
+ * memory. */
+struct symcache_folding *symcache_fold(struct sl_symcache_writer *w);
+void symcache_folding_free(struct symcache_folding *folding);
+
+/* The next entries, maybe none, valid until the next call; folding has ended when there are no more. False when out of
+ * memory. */
+bool symcache_fold_window(struct symcache_folding *folding, const struct op **entries, size_t *count);
+bool symcache_fold_ended(const struct symcache_folding *folding);
 
 /* ---- pack.c ---- */
 
@@ -170,8 +176,9 @@ struct unit_source {
     size_t count, per_chunk; /* per_chunk: units that one call of a worker writes */
 };
 
-/* Appends the units, and to `offsets` the u32 offset of each and the end's. False also when the end needs more bits. */
-bool symcache_write_units(struct sl_buf *out, struct sl_buf *offsets, const struct sl_parallel *parallel,
+/* Appends the units, and to `offsets` the u32 offset of each from `start` of `out`. False also when the end's needs more
+ * bits. */
+bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offsets, const struct sl_parallel *parallel,
                           const struct unit_source *source);
 
 /* ---- encode.c, strings.c ---- */

@@ -34,11 +34,6 @@ struct known_name {
     enum sl_language language;
 };
 
-struct known_file { /* of lasting text */
-    struct sl_file file;
-    uint32_t id;
-};
-
 /* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
 struct collector {
     struct sl_arena kept, texts; /* operations; paths made of lasting text */
@@ -54,14 +49,14 @@ struct collector {
     struct context *contexts;
     struct local_function *functions;
     struct text *files;
-    struct known_file *known_files;
-    uint32_t *file_ids; /* by file of the batch */
+    uint32_t *file_ids;       /* by file of the batch */
+    uint32_t *numbered_files; /* by a lasting file's number */
     struct global_ids global_functions, global_files;
     size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
         run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
-    size_t function_capacity, file_count, file_capacity, file_id_capacity, known_file_count, known_file_capacity;
-    struct id_table context_table, function_table, file_table, known_file_table;
+    size_t function_capacity, file_count, file_capacity, file_id_capacity, numbered_count, numbered_capacity;
+    struct id_table context_table, function_table, file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
     struct sl_file mapped; /* the last one that the options mapped to, and its id */
@@ -97,11 +92,10 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         free(c->contexts);
         free(c->functions);
         free(c->files);
-        free(c->known_files);
+        free(c->numbered_files);
         free(c->file_ids);
         free(c->global_functions.ids);
         free(c->global_files.ids);
-        free(c->known_file_table.slots);
         free(c->context_table.slots);
         free(c->function_table.slots);
         free(c->file_table.slots);
@@ -205,28 +199,23 @@ static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
     return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
 }
 
-static bool same_known_file(const void *items, uint32_t index, const void *key)
-{
-    return same_file_text(&((const struct known_file *)items + index)->file, key);
-}
-
-/* Text that lasts is known by its pointers; a path is made once. */
+/* A file with a number is looked for once. */
 static uint32_t known_file_id(struct collector *c, const struct sl_file *file)
 {
-    if (!c->lasting)
+    if (!c->lasting || !file->number)
         return intern_file(c, file);
-    if (!table_room(c, &c->known_file_table))
-        return SL_NO_FILE;
-    uint64_t place = symcache_mix((uintptr_t)file->directory.data, (uintptr_t)file->comp_dir.data);
-    uint32_t hash = (uint32_t)symcache_mix((uintptr_t)file->name.data, place);
-    struct id_slot *slot = find(&c->known_file_table, hash, c->known_files, file, same_known_file);
-    if (slot->generation != c->known_file_table.generation) {
-        if (!room(c, &c->known_files, &c->known_file_capacity, c->known_file_count + 1, sizeof *c->known_files))
+    size_t known = c->numbered_count;
+    if (file->number >= known) {
+        if (!room(c, &c->numbered_files, &c->numbered_capacity, (size_t)file->number + 1, sizeof *c->numbered_files))
             return SL_NO_FILE;
-        take(&c->known_file_table, slot, hash, (uint32_t)c->known_file_count);
-        c->known_files[c->known_file_count++] = (struct known_file){*file, intern_file(c, file)};
+        c->numbered_count = (size_t)file->number + 1;
+        for (size_t i = known; i < c->numbered_count; i++)
+            c->numbered_files[i] = FILE_UNKNOWN;
     }
-    return c->known_files[slot->index].id;
+    uint32_t *id = &c->numbered_files[file->number];
+    if (*id == FILE_UNKNOWN)
+        *id = intern_file(c, file);
+    return *id;
 }
 
 static inline uint32_t file_id(struct collector *c, uint32_t index)
@@ -657,10 +646,9 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->failed = false;
     c->run_count = c->context_count = 0;
     if (!c->lasting || !batch->lasting) {
-        c->function_count = c->file_count = c->known_file_count = 0;
+        c->function_count = c->file_count = c->numbered_count = 0;
         forget(&c->function_table);
         forget(&c->file_table);
-        forget(&c->known_file_table);
     }
     c->lasting = batch->lasting;
     c->has_mapped = false;

@@ -29,13 +29,13 @@ static void use_file(struct encoder *e, uint32_t file)
 }
 
 /* Gives ids to everything an entry leads to. Parents come after their children: chains have no cycles by construction. */
-static void collect_used(struct encoder *e)
+static void number(struct encoder *e, const struct op *ops, size_t count)
 {
-    for (size_t i = 0; i < e->op_count; i++) {
-        if (e->ops[i].kind == OP_HOLE)
+    for (const struct op *op = ops; op < ops + count; op++) {
+        if (op->kind == OP_HOLE)
             continue;
-        use_file(e, e->ops[i].file);
-        for (uint32_t c = e->ops[i].context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX;
+        use_file(e, op->file);
+        for (uint32_t c = op->context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX;
              c = e->w->contexts[c].parent) {
             const struct context *context = &e->w->contexts[c];
             use(&e->contexts, c);
@@ -189,28 +189,79 @@ static bool write_units(struct encoder *e, uint32_t id, uint32_t offsets_id, con
 {
     struct sl_buf offsets = {0};
     begin(e, id);
-    bool ok = symcache_write_units(e->out, &offsets, e->w->parallel, source);
+    size_t start = e->out->size;
+    bool ok = symcache_write_units(e->out, start, &offsets, e->w->parallel, source);
     end(e);
     begin(e, offsets_id);
     sl_buf_add(e->out, offsets.data, offsets.size);
+    sl_buf_u32(e->out, (uint32_t)(e->sections[e->section_count - 1].size));
     end(e);
+    ok = ok && !offsets.failed;
     sl_buf_free(&offsets);
     return ok;
 }
 
-static bool write_map(struct encoder *e)
+/* Takes entries and writes the blocks that they fill; when they are the last, all. */
+static bool add_entries(struct encoder *e, const struct op *ops, size_t count, bool last, struct sl_buf *blocks,
+                        struct sl_buf *offsets)
 {
-    struct unit_source blocks = {symcache_write_block, e, (e->op_count + BLOCK_ENTRIES - 1) / BLOCK_ENTRIES, 64};
-    begin(e, SECTION_DIRECTORY);
-    for (size_t i = 0; i < blocks.count; i++) {
-        uint64_t address = e->ops[i * BLOCK_ENTRIES].address;
-        if (e->flags & FLAG_WIDE)
-            sl_buf_u64(e->out, address);
-        else
-            sl_buf_u32(e->out, (uint32_t)address);
+    number(e, ops, count);
+    if (!sl_grow(&e->ops, &e->op_capacity, e->op_count + count, sizeof *e->ops))
+        return false;
+    if (count) {
+        memcpy(e->ops + e->op_count, ops, count * sizeof *ops);
+        e->last_address = ops[count - 1].address;
     }
+    e->op_count += count;
+    e->entry_count += count;
+    struct unit_source source = {symcache_write_block, e,
+                                 last ? (e->op_count + BLOCK_ENTRIES - 1) / BLOCK_ENTRIES : e->op_count / BLOCK_ENTRIES,
+                                 64};
+    if (!sl_grow(&e->starts, &e->start_capacity, e->block_count + source.count, sizeof *e->starts))
+        return false;
+    for (size_t i = 0; i < source.count; i++)
+        e->starts[e->block_count++] = e->ops[i * BLOCK_ENTRIES].address;
+    if (!symcache_write_units(blocks, 0, offsets, e->w->parallel, &source))
+        return false;
+    size_t done = source.count * BLOCK_ENTRIES < e->op_count ? source.count * BLOCK_ENTRIES : e->op_count;
+    e->op_count -= done;
+    if (e->op_count)
+        memmove(e->ops, e->ops + done, e->op_count * sizeof *e->ops);
+    return true;
+}
+
+/* Folds the operations; the entries become blocks as they come. */
+static bool make_blocks(struct encoder *e, struct sl_buf *blocks, struct sl_buf *offsets)
+{
+    struct symcache_folding *folding = symcache_fold(e->w);
+    bool ok = folding != NULL;
+    while (ok && !symcache_fold_ended(folding)) {
+        const struct op *entries;
+        size_t count;
+        ok = symcache_fold_window(folding, &entries, &count) &&
+             add_entries(e, entries, count, symcache_fold_ended(folding), blocks, offsets);
+    }
+    symcache_folding_free(folding);
+    sl_buf_u32(offsets, (uint32_t)blocks->size);
+    return ok && !offsets->failed;
+}
+
+static void write_directory(struct encoder *e)
+{
+    begin(e, SECTION_DIRECTORY);
+    for (size_t i = 0; i < e->block_count; i++)
+        if (e->flags & FLAG_WIDE)
+            sl_buf_u64(e->out, e->starts[i]);
+        else
+            sl_buf_u32(e->out, (uint32_t)e->starts[i]);
     end(e);
-    return write_units(e, SECTION_BLOCKS, SECTION_OFFSETS, &blocks);
+}
+
+static void write_section(struct encoder *e, uint32_t id, const struct sl_buf *contents)
+{
+    begin(e, id);
+    sl_buf_add(e->out, contents->data, contents->size);
+    end(e);
 }
 
 static bool write_strings(struct encoder *e)
@@ -241,7 +292,7 @@ static void write_header(struct encoder *e)
     put(h + AT_AGE, o->debug_id.age, 4);
     memcpy(h + AT_UUID, o->debug_id.uuid, 16);
     put(h + AT_IMAGE_SIZE, o->image_size, 8);
-    put(h + AT_ENTRIES, e->op_count, 8);
+    put(h + AT_ENTRIES, e->entry_count, 8);
     put(h + AT_CONTEXTS, e->contexts.count, 8);
     put(h + AT_FUNCTIONS, e->functions.count, 8);
     put(h + AT_FILES, e->files.count, 8);
@@ -256,27 +307,34 @@ static void write_header(struct encoder *e)
     put(h + AT_HEADER_HASH, sl_hash(h, content), 8);
 }
 
-static bool write_file(struct encoder *e)
+static bool write_tables(struct encoder *e)
 {
     struct column_source contexts = {.fill = fill_contexts, .rows = e->contexts.count, .columns = 5};
     struct column_source functions = {.fill = fill_functions, .rows = e->functions.count, .columns = 3};
     struct column_source files = {.fill = fill_files, .rows = e->files.count, .columns = 1};
     struct column_source origins = {.fill = fill_origins, .rows = e->files.count, .columns = 3};
-    enum { SECTIONS = 8 };
-    bool module = e->w->options.module_file.size > 0;
-    size_t head = HEADER_SIZE + (SECTIONS + module + (e->origins != NULL)) * SECTION_ENTRY;
-    sl_buf_align(e->out, 8);
-    e->start = e->out->size;
-    sl_buf_fill(e->out, 0, head);
-    bool ok = write_map(e) && write_columns(e, SECTION_CONTEXTS, contexts) &&
-              write_columns(e, SECTION_FUNCTIONS, functions) && write_columns(e, SECTION_FILES, files) &&
-              write_strings(e);
-    if (module) {
+    if (!write_columns(e, SECTION_CONTEXTS, contexts) || !write_columns(e, SECTION_FUNCTIONS, functions) ||
+        !write_columns(e, SECTION_FILES, files) || !write_strings(e))
+        return false;
+    if (e->w->options.module_file.size) {
         begin(e, SECTION_MODULE);
         sl_buf_str(e->out, e->w->options.module_file);
         end(e);
     }
-    ok = ok && (!e->origins || write_columns(e, SECTION_ORIGINS, origins));
+    return !e->origins || write_columns(e, SECTION_ORIGINS, origins);
+}
+
+static bool write_file(struct encoder *e, const struct sl_buf *blocks, const struct sl_buf *offsets)
+{
+    enum { SECTIONS = 8 };
+    bool module = e->w->options.module_file.size > 0;
+    sl_buf_align(e->out, 8);
+    e->start = e->out->size;
+    sl_buf_fill(e->out, 0, HEADER_SIZE + (SECTIONS + module + (e->origins != NULL)) * SECTION_ENTRY);
+    write_directory(e);
+    write_section(e, SECTION_BLOCKS, blocks);
+    write_section(e, SECTION_OFFSETS, offsets);
+    bool ok = write_tables(e);
     sl_buf_align(e->out, 8);
     if (!ok || e->out->failed)
         return false;
@@ -284,18 +342,30 @@ static bool write_file(struct encoder *e)
     return true;
 }
 
+/* The address map comes first: its entries tell which functions, files and texts are used at all. */
+static bool encode(struct encoder *e)
+{
+    struct sl_buf blocks = {0}, offsets = {0};
+    bool ok = make_blocks(e, &blocks, &offsets);
+    symcache_collectors_free(e->w->collectors, sl_parallel_workers(e->w->parallel)); /* with the operations */
+    e->w->collectors = NULL;
+    e->flags |= e->last_address > UINT32_MAX ? FLAG_WIDE : 0;
+    ok = ok && collect_origins(e) && sort_texts(e) && write_file(e, &blocks, &offsets);
+    sl_buf_free(&blocks);
+    sl_buf_free(&offsets);
+    return ok;
+}
+
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
-    struct encoder e = {.w = w, .ops = w->ops, .op_count = w->op_count, .out = out};
+    struct encoder e = {.w = w, .out = out};
     bool ok = renumbering_init(&e.contexts, w->context_count) && renumbering_init(&e.functions, w->function_count) &&
               renumbering_init(&e.files, w->file_count);
-    if (e.op_count && e.ops[e.op_count - 1].address > UINT32_MAX)
-        e.flags |= FLAG_WIDE;
     if (w->sink.skipped_units)
         e.flags |= FLAG_PARTIAL;
-    if (ok)
-        collect_used(&e);
-    ok = ok && collect_origins(&e) && sort_texts(&e) && write_file(&e);
+    ok = ok && encode(&e);
+    free(e.ops);
+    free(e.starts);
     free(e.contexts.id);
     free(e.contexts.order);
     free(e.functions.id);

@@ -11,8 +11,11 @@ struct renumbering {
 
 struct encoder {
     struct sl_symcache_writer *w;
-    const struct op *ops;
-    size_t op_count;
+    struct op *ops; /* entries that are not in a block yet */
+    size_t op_count, op_capacity;
+    uint64_t entry_count, last_address;
+    uint64_t *starts; /* first addresses of the blocks */
+    size_t block_count, start_capacity;
     struct renumbering contexts, functions, files;
     struct origin_row *origins; /* by new id of a file; NULL: nothing is known of any */
     uint32_t *text_order, *text_rank;

@@ -1,8 +1,8 @@
 /* From the runs of the functions and the symbols to the entries of the map.
  *
  * Functions hardly ever overlap: sorted by their first address, their runs are the entries already. Those that do form a
- * cluster, whose operations are sorted anew. Clusters are handled in pieces of equal work, each into its own part of one
- * array, and moved together at the end. */
+ * cluster, whose operations are sorted anew. Clusters are handled in pieces of equal work. The entries come in windows of some
+ * pieces, folded in parallel, each into its own part of one array, and moved together; there are never all of them at once. */
 #include "symcache/build.h"
 
 #include "function/order.h"
@@ -10,6 +10,8 @@
 #include <stdlib.h>
 
 /* ---- clusters ---- */
+
+enum { PIECE = 16384 }; /* operations of functions in a piece */
 
 struct ordered_run {
     uint64_t base;
@@ -25,17 +27,22 @@ struct piece { /* clusters [first, end), addresses [low, limit) */
     size_t first, end;
     uint64_t low, limit;
     struct op *out;
-    size_t count;
+    size_t room, count; /* of `out`: operations that may come, entries */
     bool failed;
 };
 
-struct folding {
+struct symcache_folding {
+    const struct sl_parallel *parallel;
     const struct op *symbols; /* sorted and folded */
     size_t symbol_count;
     struct ordered_run *runs;
     struct cluster *clusters;
     struct piece *pieces;
-    size_t run_count, cluster_count, piece_count;
+    size_t run_count, cluster_count, piece_count, next_piece;
+    struct op *out; /* of a window */
+    size_t out_capacity;
+    struct op last; /* entry of the window before */
+    bool any;
 };
 
 static int by_base(const void *left, const void *right)
@@ -52,7 +59,7 @@ static int by_sequence(const void *left, const void *right)
     return (a->run > b->run) - (a->run < b->run);
 }
 
-static bool order_runs(struct folding *f, const struct sl_symcache_writer *w)
+static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writer *w)
 {
     bool sorted = true;
     f->run_count = w->run_count;
@@ -68,7 +75,7 @@ static bool order_runs(struct folding *f, const struct sl_symcache_writer *w)
 
 /* Runs that touch with a hole - the end of one function is the begin of the next - do not overlap: with a hole, the order
  * of two operations of an address does not matter. */
-static bool find_clusters(struct folding *f)
+static bool find_clusters(struct symcache_folding *f)
 {
     uint64_t last = 0;
     bool last_is_hole = true;
@@ -180,7 +187,7 @@ static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const 
     return ok;
 }
 
-static const struct op *first_symbol(const struct folding *f, uint64_t address)
+static const struct op *first_symbol(const struct symcache_folding *f, uint64_t address)
 {
     size_t low = 0, high = f->symbol_count;
     while (low < high) {
@@ -196,8 +203,8 @@ static const struct op *first_symbol(const struct folding *f, uint64_t address)
 static void fold_piece(void *arg, size_t index, unsigned worker)
 {
     (void)worker;
-    struct folding *f = arg;
-    struct piece *p = &f->pieces[index];
+    struct symcache_folding *f = arg;
+    struct piece *p = &f->pieces[f->next_piece + index];
     struct emitter e = {p, first_symbol(f, p->low), first_symbol(f, p->limit), {0}, false};
     for (size_t i = p->first; i < p->end; i++) {
         const struct cluster *cluster = &f->clusters[i];
@@ -216,8 +223,8 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     flush(&e);
 }
 
-/* Pieces of about `per_piece` operations of functions; `out` has room for all operations. */
-static bool cut_pieces(struct folding *f, struct op *out, size_t per_piece)
+/* Pieces of about PIECE operations of functions. */
+static bool cut_pieces(struct symcache_folding *f)
 {
     f->pieces = malloc((f->cluster_count + 1) * sizeof *f->pieces);
     if (!f->pieces)
@@ -227,27 +234,33 @@ static bool cut_pieces(struct folding *f, struct op *out, size_t per_piece)
         struct piece *p = &f->pieces[f->piece_count++];
         uint64_t low = f->piece_count == 1 ? 0 : f->clusters[at].base;
         size_t ops = 0;
-        *p = (struct piece){.first = at, .low = low, .out = out};
-        while (at < f->cluster_count && ops < per_piece)
+        *p = (struct piece){.first = at, .low = low};
+        while (at < f->cluster_count && ops < PIECE)
             ops += f->clusters[at++].op_count;
         p->end = at;
         p->limit = at < f->cluster_count ? f->clusters[at].base : UINT64_MAX;
-        out += ops + (size_t)(first_symbol(f, p->limit) - first_symbol(f, low));
+        p->room = ops + (size_t)(first_symbol(f, p->limit) - first_symbol(f, low));
     } while (at < f->cluster_count);
     return true;
 }
 
-/* Moves the pieces together; what says the same as the entry before is left out. */
-static bool join_pieces(struct folding *f, struct op *out, size_t *count)
+/* Moves the pieces of a window together; what says the same as the entry before is left out. */
+static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count)
 {
     size_t total = 0;
-    for (size_t i = 0; i < f->piece_count; i++) {
-        const struct piece *p = &f->pieces[i];
+    for (size_t i = 0; i < pieces; i++) {
+        const struct piece *p = &f->pieces[f->next_piece + i];
         if (p->failed)
             return false;
-        size_t skip = p->count && (total ? same_location(&out[total - 1], p->out) : p->out->kind == OP_HOLE);
-        memmove(out + total, p->out + skip, (p->count - skip) * sizeof *out);
+        if (!p->count)
+            continue;
+        size_t skip = f->any ? same_location(&f->last, p->out) : p->out->kind == OP_HOLE;
+        memmove(f->out + total, p->out + skip, (p->count - skip) * sizeof *f->out);
         total += p->count - skip;
+        if (total) {
+            f->last = f->out[total - 1];
+            f->any = true;
+        }
     }
     *count = total;
     return true;
@@ -277,31 +290,57 @@ static bool sort_symbols(struct sl_symcache_writer *w)
     return true;
 }
 
-bool symcache_fold(struct sl_symcache_writer *w)
+struct symcache_folding *symcache_fold(struct sl_symcache_writer *w)
 {
-    enum { OPS_PER_PIECE = 32768 };
-    struct folding f = {0};
-    size_t total = 0, count = 0;
-    bool ok = sort_symbols(w) && order_runs(&f, w) && find_clusters(&f);
-    f.symbols = w->ops;
-    f.symbol_count = w->op_count;
-    for (size_t i = 0; i < w->run_count; i++)
-        total += w->runs[i].count;
-    struct op *out = ok ? malloc((total + w->op_count + 1) * sizeof *out) : NULL;
-    ok = out && cut_pieces(&f, out, sl_parallel_workers(w->parallel) > 1 ? OPS_PER_PIECE : SIZE_MAX);
-    if (ok) {
-        sl_parallel_run(w->parallel, f.piece_count, fold_piece, &f);
-        ok = join_pieces(&f, out, &count);
-    }
-    free(f.runs);
-    free(f.clusters);
-    free(f.pieces);
+    struct symcache_folding *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    f->parallel = w->parallel;
+    bool ok = sort_symbols(w);
+    f->symbols = w->ops;
+    f->symbol_count = w->op_count;
+    ok = ok && order_runs(f, w) && find_clusters(f) && cut_pieces(f);
     if (!ok) {
-        free(out);
-        return false;
+        symcache_folding_free(f);
+        return NULL;
     }
-    free(w->ops);
-    w->ops = out;
-    w->op_capacity = w->op_count = count;
+    return f;
+}
+
+bool symcache_fold_window(struct symcache_folding *f, const struct op **entries, size_t *count)
+{
+    size_t window = sl_parallel_workers(f->parallel) > 1 ? 2 * (size_t)sl_parallel_workers(f->parallel) : 1;
+    size_t pieces = 0, room = 0;
+    *count = 0;
+    for (; pieces < window && f->next_piece + pieces < f->piece_count; pieces++)
+        room += f->pieces[f->next_piece + pieces].room;
+    if (!sl_grow(&f->out, &f->out_capacity, room + 1, sizeof *f->out))
+        return false;
+    struct op *out = f->out;
+    for (size_t i = 0; i < pieces; i++) {
+        f->pieces[f->next_piece + i].out = out;
+        out += f->pieces[f->next_piece + i].room;
+    }
+    sl_parallel_run(f->parallel, pieces, fold_piece, f);
+    if (!join_pieces(f, pieces, count))
+        return false;
+    f->next_piece += pieces;
+    *entries = f->out;
     return true;
+}
+
+bool symcache_fold_ended(const struct symcache_folding *f)
+{
+    return f->next_piece == f->piece_count;
+}
+
+void symcache_folding_free(struct symcache_folding *f)
+{
+    if (!f)
+        return;
+    free(f->runs);
+    free(f->clusters);
+    free(f->pieces);
+    free(f->out);
+    free(f);
 }

@@ -118,27 +118,24 @@ static void write_chunk(void *arg, size_t index, unsigned worker)
     }
 }
 
-bool symcache_write_units(struct sl_buf *out, struct sl_buf *offsets, const struct sl_parallel *parallel,
+bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offsets, const struct sl_parallel *parallel,
                           const struct unit_source *source)
 {
     size_t count = (source->count + source->per_chunk - 1) / source->per_chunk;
     struct chunking c = {source, calloc(count + 1, sizeof *c.chunks), malloc((source->count + 1) * sizeof *c.offsets)};
     bool ok = c.chunks && c.offsets;
-    uint64_t base = 0;
     if (ok)
         sl_parallel_run(parallel, count, write_chunk, &c);
     for (size_t i = 0; ok && i < count; i++) {
         struct sl_buf *chunk = &c.chunks[i];
         for (size_t j = i * source->per_chunk; j < units_end(source, i); j++)
-            sl_buf_u32(offsets, (uint32_t)(base + c.offsets[j]));
+            sl_buf_u32(offsets, (uint32_t)(out->size - start + c.offsets[j]));
         sl_buf_add(out, chunk->data, chunk->size);
-        base += chunk->size;
-        ok = !chunk->failed && base <= UINT32_MAX;
+        ok = !chunk->failed && out->size - start <= UINT32_MAX;
     }
-    sl_buf_u32(offsets, (uint32_t)base);
     for (size_t i = 0; c.chunks && i < count; i++)
         sl_buf_free(&c.chunks[i]);
     free(c.chunks);
     free(c.offsets);
-    return ok && !offsets->failed;
+    return ok && !out->failed && !offsets->failed;
 }

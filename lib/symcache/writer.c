@@ -321,10 +321,8 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
 
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
-    if (w->failed || !symcache_fold(w))
+    if (w->failed)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel));
-    w->collectors = NULL;
     return symcache_encode(w, out, error);
 }
 
