@@ -49,6 +49,7 @@ void symbfile_delete_handle(struct http_exchange *x) SL_SUSPENDS;
 void symbfile_unknown_handle(struct http_exchange *x);
 void symbfile_check(struct http_exchange *x);
 uint64_t symbfile_body_limit(const struct http_exchange *x);
+void admin_cache_handle(struct http_exchange *x) SL_SUSPENDS;
 void health_handle(struct http_exchange *x);
 void live_handle(struct http_exchange *x);
 void ready_handle(struct http_exchange *x);

@@ -90,33 +90,6 @@ static void unwatch(uv_signal_t *handle)
 }
 
 /* ---- parts ---- */
-static void init_fetch(const struct config *config)
-{
-    static struct fetch_options options;
-    options = (struct fetch_options){
-        .connect_timeout_ns = config->connect_timeout_ns,
-        .head_timeout_ns = config->head_timeout_ns,
-        .max_download_timeout_ns = config->max_download_timeout_ns,
-        .stall_timeout_ns = config->download_stall_timeout_ns,
-        .max_download_size = config->max_download_size,
-        .max_inflate_ratio = config->max_inflate_ratio,
-        .max_downloads = config->max_downloads,
-        .max_downloads_per_host = config->max_downloads_per_host,
-        .connect_to_reserved_ips = config->connect_to_reserved_ips,
-        .allowed_reserved_networks = config->allowed_reserved_networks,
-        .allowed_reserved_network_count = config->allowed_reserved_network_count,
-        .deny_list_enabled = config->deny_list_enabled,
-        .deny_window_ns = config->deny_list_time_window_ns,
-        .deny_bucket_ns = config->deny_list_bucket_size_ns,
-        .deny_block_ns = config->deny_list_block_time_ns,
-        .deny_threshold = config->deny_list_threshold,
-        .deny_never_block = config->deny_list_never_block_hosts,
-        .deny_never_block_count = config->deny_list_never_block_host_count,
-        .tmp_dir = cache_tmp_dir(),
-    };
-    fetch_init(&options);
-}
-
 static void fill_http_options(const struct run *run, struct http_options *o)
 {
     const struct config *config = run->config;
@@ -178,7 +151,7 @@ static void clean_once(void *arg)
 {
     struct cleaning *c = arg;
     struct cleanup_options options = {0};
-    c->code = cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, &c->error);
+    c->code = cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, NULL, &c->error);
 }
 
 static void clean_repeatedly(void *arg)
@@ -281,7 +254,7 @@ static int start(struct config *config)
         return server_failed("failed to start the server", run.error.message);
     }
     kinds_init(config);
-    init_fetch(config);
+    server_init_fetch(config);
     run.service = service_new(config);
     metric_add(METRIC_STARTS, 1, NULL, NULL, NULL);
     if (run.service)

@@ -25,5 +25,8 @@ int server_load(const struct options *o, struct config **config);
 /* Sets levels, format and destination of the log. 0, or the exit status after a report on stderr. */
 int server_log(const struct options *o, const struct config *config);
 
+/* Downloads as the configuration has them; after cache_init. */
+void server_init_fetch(const struct config *config);
+
 /* "error: <message>", and what it was caused by (may be NULL), on stderr; returns 1. */
 int server_failed(const char *message, const char *cause);

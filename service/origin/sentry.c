@@ -19,6 +19,11 @@ void sentry_init(size_t capacity, uint64_t ttl_ns)
     index_ttl_ns = ttl_ns;
 }
 
+void sentry_forget(void)
+{
+    memo_expire(&indexes);
+}
+
 /* ---- URLs and credentials ---- */
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count)
 {

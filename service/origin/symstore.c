@@ -19,6 +19,11 @@ void index_init(void)
     memo_free(&lasts);
 }
 
+void index_forget(void)
+{
+    memo_expire(&lasts);
+}
+
 bool origin_has_index(const struct source *source)
 {
     return source->has_index && source->layout == LAYOUT_SYMSTORE && source->type != SOURCE_SENTRY;

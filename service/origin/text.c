@@ -9,6 +9,12 @@ const char *origin_label(struct sl_arena *arena, const struct source *source)
 
 struct origin_options origin_options;
 
+void origin_forget(void)
+{
+    sentry_forget();
+    index_forget();
+}
+
 void origin_init(const struct origin_options *options)
 {
     origin_options = *options;

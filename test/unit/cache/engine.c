@@ -1,157 +1,5 @@
-/* The look-up: layers, flights, publishing, refreshing. Each test runs in a fiber on a cache of its own. */
-#include "support.h"
-
-#include "core/loop.h"
-#include "core/metrics.h"
-
-/* What a computation does is told by its context. */
-struct plan {
-    unsigned *runs;    /* counted */
-    const char *write; /* into the file before ending */
-    enum sl_code code;
-    const char *message;
-    uint64_t duration_ns;
-    struct fiber_wait_list *gate; /* waited for first */
-    bool replace;                 /* by another file */
-};
-
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
-{
-    (void)arena;
-    const struct plan *plan = context;
-    ++*plan->runs;
-    if (plan->gate && fiber_wait_on(plan->gate, UINT64_MAX) == FIBER_CANCELLED)
-        return sl_fail(error, SL_CANCELLED, "cancelled");
-    if (plan->replace) {
-        cache_tmp_discard(tmp);
-        assert_int_equal(cache_tmp_create(tmp, false, NULL), SL_OK);
-    }
-    if (plan->write)
-        assert_int_equal(write(tmp->fd, plan->write, strlen(plan->write)), strlen(plan->write));
-    if (plan->code != SL_OK) {
-        sl_fail(error, plan->code, "%s", plan->message ? plan->message : "");
-        error->duration_ns = plan->duration_ns;
-    }
-    return plan->code;
-}
-
-static void *retain(const void *context, struct sl_arena *arena)
-{
-    struct plan *copy = SL_ARENA_NEW(arena, struct plan);
-    *copy = *(const struct plan *)context;
-    return copy;
-}
-
-static unsigned loaded_now;
-
-/* Contents that begin with "bad" are not accepted. */
-static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    if (bytes.size >= 3 && memcmp(bytes.data, "bad", 3) == 0)
-        return sl_fail(error, SL_MALFORMED, "bad");
-    *loaded = malloc(1);
-    *weight = 1;
-    loaded_now++; /* look-ups of these tests do not overlap on the pool */
-    return SL_OK;
-}
-
-static void free_loaded(void *loaded)
-{
-    free(loaded);
-    loaded_now--;
-}
-
-static const unsigned fallbacks[] = {2, 0}, previous[] = {1, 2, 0};
-static const struct cache_kind kind = {.name = "objects",
-                                       .section = CACHE_DOWNLOADED,
-                                       .version = 3,
-                                       .fallbacks = fallbacks,
-                                       .previous = previous,
-                                       .format1_up_to = 1,
-                                       .compute = compute,
-                                       .retain = retain};
-static const struct cache_kind loading = {.name = "symcaches",
-                                          .section = CACHE_DERIVED,
-                                          .version = 1,
-                                          .compute = compute,
-                                          .retain = retain,
-                                          .load = load,
-                                          .free_loaded = free_loaded};
-static const struct cache_kind *const kinds[] = {&kind, &loading};
-
-static void open_cache(void)
-{
-    struct sl_error error = {0};
-    if (cache_init(&test_config, kinds, 2, &error) != SL_OK)
-        fail_msg("%s", error.message);
-}
-
-static void reopen_cache(void)
-{
-    cache_drain();
-    cache_close();
-    open_cache();
-}
-
-/* A fail of cmocka jumps out of the fiber, which is fatal but reported. */
-static void run(void (*body)(void *arg))
-{
-    open_cache();
-    loop_run_fiber(body, NULL);
-    cache_close();
-    assert_int_equal(loaded_now, 0);
-    if (test_config.cache_dir)
-        assert_int_equal(files_below("tmp"), 0);
-}
-
-static const char *path_in(const struct cache_kind *of, const char *key, unsigned version)
-{
-    static char out[4][200];
-    static unsigned next;
-    char relative[128], *path = out[next++ % 4];
-    cache_relative_path(sl_str(key), version, version <= of->format1_up_to, relative);
-    snprintf(path, sizeof out[0], "%s/%s", of->name, relative);
-    return path;
-}
-
-static const char *side_of(const char *path)
-{
-    static char out[220];
-    snprintf(out, sizeof out, "%s.metadata", path);
-    return out;
-}
-
-static struct cache_key key_of(const char *text)
-{
-    return (struct cache_key){sl_str(text), SL_STR("scope1")};
-}
-
-/* Expects contents. */
-static void get(const struct cache_kind *of, const char *text, const struct plan *plan, const char *contents)
-{
-    struct cache_key key = key_of(text);
-    struct cache_item *item;
-    struct sl_error error = {0};
-    enum sl_code code = cache_get(of, &key, plan, &item, &error);
-    if (code != SL_OK)
-        fail_msg("%s: %s", sl_code_name(code), error.message);
-    assert_int_equal(item->mapping.bytes.size, strlen(contents));
-    assert_memory_equal(item->mapping.bytes.data, contents, strlen(contents));
-    cache_release(item);
-}
-
-static void get_error(const struct cache_kind *of, const char *text, const struct plan *plan, enum sl_code code,
-                      const char *message)
-{
-    struct cache_key key = key_of(text);
-    struct cache_item *item;
-    struct sl_error error = {0};
-    assert_int_equal(cache_get(of, &key, plan, &item, &error), code);
-    assert_null(item);
-    assert_int_equal(error.code, code);
-    if (message)
-        assert_string_equal(error.message, message);
-}
+/* The look-up: layers, errors, publishing, a directory that changes. Each test runs in a fiber on a cache of its own. */
+#include "plan.h"
 
 /* ---- computing, publishing, reading back ---- */
 
@@ -168,7 +16,7 @@ static void round_trip(void *arg)
     const char *meta = file_text(side_of(path));
     assert_non_null(meta);
     assert_non_null(strstr(meta, "\"scope\":\"scope1\""));
-    assert_non_null(strstr(meta, "\"status\":\"ok\",\"size\":8,\"key\":\"a\"}"));
+    assert_non_null(strstr(meta, "\"status\":\"ok\",\"size\":8,\"key\":\"a\",\"nanoseconds\":"));
     struct stat st;
     assert_int_equal(stat(in_dir(path), &st), 0);
     assert_int_equal(st.st_mode & 0777 & ~0640, 0);
@@ -474,301 +322,6 @@ static void use_is_noted_hourly(void **state)
     run(touch_body);
 }
 
-/* ---- versions ---- */
-
-/* Until the computations that run in the background have ended. */
-static void settle(const unsigned *runs, unsigned expected, const char *gone)
-{
-    for (int i = 0; i < 1000 && (*runs < expected || exists(gone)); i++)
-        assert_true(fiber_sleep(5));
-}
-
-static void fallback_body(void *arg)
-{
-    (void)arg;
-    unsigned runs = 0;
-    struct fiber_wait_list gate = {0};
-    struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
-    put_file(path_in(&kind, "a", 1), "ancient", 0);
-    put_file(path_in(&kind, "a", 2), "old", 0);
-    put_file(side_of(path_in(&kind, "a", 2)), "{\"scope\":null,\"time_created\":1}", 0);
-    get(&kind, "a", &plan, "old");
-    get(&kind, "a", &plan, "old");
-    while (!gate.first)
-        assert_true(fiber_sleep(1));
-    fiber_wake_all(&gate);
-    settle(&runs, 1, path_in(&kind, "a", 2));
-    assert_false(exists(path_in(&kind, "a", 1)) || exists(path_in(&kind, "a", 2)) ||
-                 exists(side_of(path_in(&kind, "a", 2))));
-    while (true) { /* the memory entry is replaced in the turn after the files */
-        struct cache_key key = key_of("a");
-        struct cache_item *item;
-        assert_int_equal(cache_get(&kind, &key, &plan, &item, NULL), SL_OK);
-        bool new = item->mapping.bytes.size == 3 && memcmp(item->mapping.bytes.data, "new", 3) == 0;
-        cache_release(item);
-        if (new)
-            break;
-        assert_true(fiber_sleep(1));
-    }
-    assert_int_equal(runs, 1);
-    put_file(path_in(&kind, "b", 3), "", 0);
-    put_file(path_in(&kind, "b", 2), "contents", 0);
-    get_error(&kind, "b", &plan, SL_NOT_FOUND, NULL);
-    assert_int_equal(runs, 1);
-}
-
-static void old_versions_serve_until_refreshed(void **state)
-{
-    (void)state;
-    run(fallback_body);
-}
-
-static void lazy_body(void *arg)
-{
-    (void)arg;
-    unsigned runs = 0;
-    struct fiber_wait_list gate = {0};
-    struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
-    static const char *const keys[] = {"a", "b", "c"};
-    for (int i = 0; i < 3; i++)
-        put_file(path_in(&kind, keys[i], 2), "old", 0);
-    for (int i = 0; i < 3; i++)
-        get(&kind, keys[i], &plan, "old");
-    while (!gate.first)
-        assert_true(fiber_sleep(1));
-    assert_int_equal(runs, 1);
-    get(&kind, "b", &plan, "old");
-    get(&kind, "c", &plan, "old");
-    fiber_wake_all(&gate);
-    settle(&runs, 1, path_in(&kind, "a", 2));
-    assert_int_equal(runs, 1);
-    assert_true(exists(path_in(&kind, "b", 2)) && exists(path_in(&kind, "c", 2)));
-}
-
-static void refreshes_are_limited(void **state)
-{
-    (void)state;
-    test_config.downloaded.max_lazy = 1;
-    run(lazy_body);
-}
-
-static void failed_refresh_body(void *arg)
-{
-    (void)arg;
-    unsigned runs = 0;
-    struct plan plan = {.runs = &runs, .code = SL_NOT_FOUND};
-    put_file(path_in(&kind, "a", 2), "old", 0);
-    get(&kind, "a", &plan, "old");
-    for (int i = 0; i < 1000 && !runs; i++)
-        assert_true(fiber_sleep(1));
-    get(&kind, "a", &plan, "old");
-    assert_true(exists(path_in(&kind, "a", 2)));
-    assert_false(exists(path_in(&kind, "a", 3)));
-    /* Pushed out of memory, the key reaches the disk again, but is not tried again. */
-    for (int i = 0; i < 2000; i++) {
-        char other[16];
-        snprintf(other, sizeof other, "other%d", i);
-        struct plan fill = {.runs = &(unsigned){0}, .write = "x"};
-        get(&kind, other, &fill, "x");
-    }
-    get(&kind, "a", &plan, "old");
-    assert_true(fiber_sleep(20));
-    assert_int_equal(runs, 1);
-}
-
-static void a_failed_refresh_destroys_nothing(void **state)
-{
-    (void)state;
-    run(failed_refresh_body);
-}
-
-/* ---- flights ---- */
-
-enum { CROWD = 500 };
-
-struct crowd {
-    struct fiber_wait_list gate;
-    struct plan plan;
-    unsigned runs, arrived, cancelled;
-};
-
-static void crowd_fiber(void *arg)
-{
-    struct crowd *crowd = arg;
-    struct cache_key key = key_of("crowded");
-    struct cache_item *item;
-    enum sl_code code = cache_get(&kind, &key, &crowd->plan, &item, NULL);
-    if (code == SL_CANCELLED) {
-        crowd->cancelled++;
-        return;
-    }
-    assert_int_equal(code, SL_OK);
-    assert_memory_equal(item->mapping.bytes.data, "together", 8);
-    crowd->arrived++;
-    cache_release(item);
-}
-
-static void crowd_body(void *arg)
-{
-    (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    for (int i = 0; i < CROWD; i++)
-        assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
-    fiber_wake_all(&crowd.gate);
-    fiber_group_wait(&group);
-    assert_int_equal(crowd.arrived, CROWD);
-    assert_int_equal(crowd.runs, 1);
-}
-
-static void equal_lookups_compute_once(void **state)
-{
-    (void)state;
-    run(crowd_body);
-}
-
-static void leaving_body(void *arg)
-{
-    (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    for (int i = 0; i < 3; i++)
-        assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
-    fiber_group_cancel(&group);
-    fiber_group_wait(&group);
-    assert_int_equal(crowd.cancelled, 3);
-    fiber_wake_all(&crowd.gate); /* the computation was not theirs */
-    get(&kind, "crowded", &crowd.plan, "together");
-    assert_int_equal(crowd.runs, 1);
-}
-
-static void callers_may_leave(void **state)
-{
-    (void)state;
-    run(leaving_body);
-}
-
-static void drain_body(void *arg)
-{
-    (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
-    cache_drain();
-    fiber_group_wait(&group);
-    assert_int_equal(crowd.cancelled, 1);
-    assert_false(exists("objects"));
-}
-
-static void the_end_cancels_computations(void **state)
-{
-    (void)state;
-    run(drain_body);
-}
-
-/* ---- several processes ---- */
-
-static void shared_directory_body(void *arg)
-{
-    int seed = *(int *)arg;
-    unsigned runs = 0;
-    for (int i = 0; i < 200; i++) {
-        char name[16], contents[32];
-        int number = (i * 7 + seed * 13) % 40;
-        snprintf(name, sizeof name, "key%d", number);
-        snprintf(contents, sizeof contents, "contents %d", number);
-        struct plan plan = {.runs = &runs, .write = contents};
-        get(&kind, name, &plan, contents);
-        if (i % 10 == seed) {
-            struct cleanup_options options = {.all = true};
-            struct cleanup_totals totals;
-            assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL), SL_OK);
-        }
-        if (i % 50 == 0)
-            reopen_cache();
-    }
-}
-
-/* Runs before this process has a loop of its own: threads do not survive a fork. */
-static void processes_share_a_directory(void **state)
-{
-    (void)state;
-    pid_t children[3];
-    for (int i = 0; i < 3; i++) {
-        children[i] = fork();
-        if (children[i] == 0) {
-            loop_init(2);
-            open_cache();
-            loop_run_fiber(shared_directory_body, &i);
-            cache_close();
-            _exit(0);
-        }
-        assert_true(children[i] > 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        int status;
-        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-        assert_int_equal(status, 0);
-    }
-    assert_int_equal(files_below("tmp"), 0);
-}
-
-/* ---- costs ---- */
-
-static void costs_body(void *arg)
-{
-    (void)arg;
-    enum { HITS = 200000, FILES = 400 };
-    unsigned runs = 0;
-    struct plan plan = {.runs = &runs, .write = "contents"};
-    char text[200];
-    snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n", 1);
-    get(&kind, text, &plan, "contents");
-    struct cache_key key = key_of(text);
-    struct cache_item *item;
-    uint64_t begin = clock_mono_ns();
-    for (int i = 0; i < HITS; i++) {
-        assert_int_equal(cache_get(&kind, &key, &plan, &item, NULL), SL_OK);
-        cache_release(item);
-    }
-    uint64_t memory = (clock_mono_ns() - begin) / HITS, disk = 0;
-    for (int round = 0; round < 2; round++) {
-        begin = clock_mono_ns();
-        for (int i = 0; i < FILES; i++) {
-            snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n",
-                     i);
-            get(&kind, text, &plan, "contents");
-        }
-        disk = (clock_mono_ns() - begin) / FILES;
-        if (round == 0)
-            reopen_cache();
-    }
-    print_message("memory hit %llu ns, disk hit %llu us\n", (unsigned long long)memory,
-                  (unsigned long long)disk / 1000);
-    assert_int_equal(runs, FILES);
-}
-
-static void hits_are_cheap(void **state)
-{
-    (void)state;
-    run(costs_body);
-}
-
 /* ---- memory ---- */
 
 static void memory_is_an_lru_by_bytes(void **state)
@@ -776,22 +329,22 @@ static void memory_is_an_lru_by_bytes(void **state)
     (void)state;
     struct cache_memory memory = {.capacity = 112 * 3, .name = "objects"};
     struct sl_error error = {.code = SL_NOT_FOUND};
-    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 10);
-    cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 10);
-    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, UINT64_MAX);
+    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 10);
+    cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 0, 10);
+    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, 0, UINT64_MAX);
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 5));
-    cache_memory_put(&memory, SL_STR("d"), NULL, &error, 0, 10);
+    cache_memory_put(&memory, SL_STR("d"), NULL, &error, 0, 0, 10);
     assert_null(cache_memory_find(&memory, SL_STR("b"), 5));
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 5));
     assert_null(cache_memory_find(&memory, SL_STR("a"), 10)); /* the deadline itself is too late */
     assert_non_null(cache_memory_find(&memory, SL_STR("c"), UINT64_MAX - 1));
     assert_int_equal(memory.bytes, 224);
-    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, UINT64_MAX);
+    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, 0, UINT64_MAX);
     assert_int_equal(memory.bytes, 224);
     assert_false(cache_memory_evict_mapped(&memory));
     struct cache_item *item = calloc(1, sizeof *item);
     *item = (struct cache_item){.references = 1, .weight = 1000, .kind = &kind};
-    cache_memory_put(&memory, SL_STR("large"), item, NULL, 0, 10); /* alone too large: not kept, still usable */
+    cache_memory_put(&memory, SL_STR("large"), item, NULL, 0, 0, 10); /* alone too large: not kept, still usable */
     assert_int_equal(memory.bytes, 0);
     assert_int_equal(item->references, 1);
     cache_release(item);
@@ -800,10 +353,6 @@ static void memory_is_an_lru_by_bytes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest alone[] = {
-        cmocka_unit_test_setup_teardown(processes_share_a_directory, dir_setup, dir_teardown),
-    };
-    int failures = cmocka_run_group_tests_name("processes", alone, NULL, NULL);
     loop_init(2);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_an_lru_by_bytes),
@@ -819,15 +368,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_published_is_served, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(corrupt_entries_are_replaced, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(use_is_noted_hourly, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(old_versions_serve_until_refreshed, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(refreshes_are_limited, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_failed_refresh_destroys_nothing, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(equal_lookups_compute_once, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(callers_may_leave, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(the_end_cancels_computations, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(hits_are_cheap, dir_setup, dir_teardown),
     };
-    failures += cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+    int failures = cmocka_run_group_tests_name("engine", tests, NULL, NULL);
     loop_close();
     return failures;
 }

@@ -1,0 +1,207 @@
+/* Look-ups at the same time: of one key, of several processes; and what they cost. */
+#include "plan.h"
+
+/* ---- flights ---- */
+
+enum { CROWD = 500 };
+
+struct crowd {
+    struct fiber_wait_list gate;
+    struct plan plan;
+    unsigned runs, arrived, cancelled;
+};
+
+static void crowd_fiber(void *arg)
+{
+    struct crowd *crowd = arg;
+    struct cache_key key = key_of("crowded");
+    struct cache_item *item;
+    enum sl_code code = cache_get(&kind, &key, &crowd->plan, &item, NULL);
+    if (code == SL_CANCELLED) {
+        crowd->cancelled++;
+        return;
+    }
+    assert_int_equal(code, SL_OK);
+    assert_memory_equal(item->mapping.bytes.data, "together", 8);
+    crowd->arrived++;
+    cache_release(item);
+}
+
+static void crowd_body(void *arg)
+{
+    (void)arg;
+    struct crowd crowd = {.plan = {.write = "together"}};
+    crowd.plan.runs = &crowd.runs;
+    crowd.plan.gate = &crowd.gate;
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    for (int i = 0; i < CROWD; i++)
+        assert_true(fiber_start(&group, crowd_fiber, &crowd));
+    while (!crowd.gate.first)
+        assert_true(fiber_sleep(1));
+    fiber_wake_all(&crowd.gate);
+    fiber_group_wait(&group);
+    assert_int_equal(crowd.arrived, CROWD);
+    assert_int_equal(crowd.runs, 1);
+}
+
+static void equal_lookups_compute_once(void **state)
+{
+    (void)state;
+    run(crowd_body);
+}
+
+static void leaving_body(void *arg)
+{
+    (void)arg;
+    struct crowd crowd = {.plan = {.write = "together"}};
+    crowd.plan.runs = &crowd.runs;
+    crowd.plan.gate = &crowd.gate;
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_true(fiber_start(&group, crowd_fiber, &crowd));
+    while (!crowd.gate.first)
+        assert_true(fiber_sleep(1));
+    fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+    assert_int_equal(crowd.cancelled, 3);
+    fiber_wake_all(&crowd.gate); /* the computation was not theirs */
+    get(&kind, "crowded", &crowd.plan, "together");
+    assert_int_equal(crowd.runs, 1);
+}
+
+static void callers_may_leave(void **state)
+{
+    (void)state;
+    run(leaving_body);
+}
+
+static void drain_body(void *arg)
+{
+    (void)arg;
+    struct crowd crowd = {.plan = {.write = "together"}};
+    crowd.plan.runs = &crowd.runs;
+    crowd.plan.gate = &crowd.gate;
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_start(&group, crowd_fiber, &crowd));
+    while (!crowd.gate.first)
+        assert_true(fiber_sleep(1));
+    cache_drain();
+    fiber_group_wait(&group);
+    assert_int_equal(crowd.cancelled, 1);
+    assert_false(exists("objects"));
+}
+
+static void the_end_cancels_computations(void **state)
+{
+    (void)state;
+    run(drain_body);
+}
+
+/* ---- several processes ---- */
+
+static void shared_directory_body(void *arg)
+{
+    int seed = *(int *)arg;
+    unsigned runs = 0;
+    for (int i = 0; i < 200; i++) {
+        char name[16], contents[32];
+        int number = (i * 7 + seed * 13) % 40;
+        snprintf(name, sizeof name, "key%d", number);
+        snprintf(contents, sizeof contents, "contents %d", number);
+        struct plan plan = {.runs = &runs, .write = contents};
+        get(&kind, name, &plan, contents);
+        if (i % 10 == seed) {
+            struct cleanup_options options = {.all = true};
+            struct cleanup_totals totals;
+            assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, NULL), SL_OK);
+        }
+        if (i % 50 == 0)
+            reopen_cache();
+    }
+}
+
+/* Runs before this process has a loop of its own: threads do not survive a fork. */
+static void processes_share_a_directory(void **state)
+{
+    (void)state;
+    pid_t children[3];
+    for (int i = 0; i < 3; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            loop_init(2);
+            open_cache();
+            loop_run_fiber(shared_directory_body, &i);
+            cache_close();
+            _exit(0);
+        }
+        assert_true(children[i] > 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        int status;
+        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(files_below("tmp"), 0);
+}
+
+/* ---- costs ---- */
+
+static void costs_body(void *arg)
+{
+    (void)arg;
+    enum { HITS = 200000, FILES = 400 };
+    unsigned runs = 0;
+    struct plan plan = {.runs = &runs, .write = "contents"};
+    char text[200];
+    snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n", 1);
+    get(&kind, text, &plan, "contents");
+    struct cache_key key = key_of(text);
+    struct cache_item *item;
+    uint64_t begin = clock_mono_ns();
+    for (int i = 0; i < HITS; i++) {
+        assert_int_equal(cache_get(&kind, &key, &plan, &item, NULL), SL_OK);
+        cache_release(item);
+    }
+    uint64_t memory = (clock_mono_ns() - begin) / HITS, disk = 0;
+    for (int round = 0; round < 2; round++) {
+        begin = clock_mono_ns();
+        for (int i = 0; i < FILES; i++) {
+            snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n",
+                     i);
+            get(&kind, text, &plan, "contents");
+        }
+        disk = (clock_mono_ns() - begin) / FILES;
+        if (round == 0)
+            reopen_cache();
+    }
+    print_message("memory hit %llu ns, disk hit %llu us\n", (unsigned long long)memory,
+                  (unsigned long long)disk / 1000);
+    assert_int_equal(runs, FILES);
+}
+
+static void hits_are_cheap(void **state)
+{
+    (void)state;
+    run(costs_body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest alone[] = {
+        cmocka_unit_test_setup_teardown(processes_share_a_directory, dir_setup, dir_teardown),
+    };
+    int failures = cmocka_run_group_tests_name("processes", alone, NULL, NULL);
+    loop_init(2);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(equal_lookups_compute_once, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(callers_may_leave, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(the_end_cancels_computations, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(hits_are_cheap, dir_setup, dir_teardown),
+    };
+    failures += cmocka_run_group_tests_name("flights", tests, NULL, NULL);
+    loop_close();
+    return failures;
+}
