@@ -67,3 +67,38 @@ void admin_cache_handle(struct http_exchange *x)
         http_reply_detail(x, 500, "internal error", NULL);
     }
 }
+
+/* The errors as a list: each line is one. */
+static void write_problems(struct http_exchange *x, struct sl_str problems)
+{
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    json_object_begin(&w);
+    json_key(&w, "detail");
+    json_str(&w, SL_STR("the configuration was not taken"));
+    json_key(&w, "errors");
+    json_array_begin(&w);
+    while (problems.size) {
+        const char *end = memchr(problems.data, '\n', problems.size);
+        size_t size = end ? (size_t)(end - problems.data) : problems.size;
+        json_str(&w, (struct sl_str){problems.data, size});
+        size += end != NULL;
+        problems = (struct sl_str){problems.data + size, problems.size - size};
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    http_reply_json(x, 400, &json);
+}
+
+void admin_reload_handle(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    struct sl_buf problems = {0};
+    if (!admit(x, service->config))
+        return;
+    if (service->reload && service->reload(service->reload_arg, &problems))
+        http_reply_empty(x, 200);
+    else
+        write_problems(x, sl_buf_view(&problems));
+    sl_buf_free(&problems);
+}

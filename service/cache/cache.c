@@ -75,6 +75,7 @@ static struct {
     struct renewing *renewing;
     uint64_t max_mapped, renew_after_ns;
     uint64_t last_log_ns;
+    const struct config *config;
     int64_t generation;         /* of the stamps, as last seen */
     uint64_t generation_due_ms; /* when it is looked at again */
 } engine;
@@ -95,11 +96,16 @@ static uint64_t mapped_limit(const struct config *config)
     return count / 2;
 }
 
+static void kind_configure(struct kind_state *state, const struct config *config)
+{
+    state->lifetimes = cache_lifetimes_of(config, state->kind->section);
+    state->memory.capacity = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
+}
+
 static void kind_init(struct kind_state *state, const struct cache_kind *kind, const struct config *config)
 {
-    *state = (struct kind_state){.kind = kind, .lifetimes = cache_lifetimes_of(config, kind->section)};
-    state->memory.name = kind->name;
-    state->memory.capacity = kind->capacity ? kind->capacity(config) : config->default_capacity;
+    *state = (struct kind_state){.kind = kind, .memory.name = kind->name};
+    kind_configure(state, config);
     state->lazy = kind->section == CACHE_DIAGNOSTICS ? NULL
                   : kind->section == CACHE_DERIVED   ? &engine.recomputations
                                                      : &engine.redownloads;
@@ -120,6 +126,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.disk = (struct cache_disk){engine.dir, cache_start_ns(), config->restart_retries_malformed};
     if (engine.dir)
         cache_tmp_sweep(engine.dir);
+    engine.config = config;
     engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
     engine.max_mapped = mapped_limit(config);
@@ -136,6 +143,31 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
         return error->code;
     }
     return SL_OK;
+}
+
+static unsigned tokens(unsigned configured)
+{
+    return configured ? configured : 1;
+}
+
+/* Tokens that are out come back to the new number. */
+static void change_tokens(unsigned *left, unsigned before, unsigned after)
+{
+    unsigned used = tokens(before) > *left ? tokens(before) - *left : 0;
+    *left = tokens(after) > used ? tokens(after) - used : 0;
+}
+
+void cache_configure(const struct config *config)
+{
+    change_tokens(&engine.redownloads, engine.config->downloaded.max_lazy, config->downloaded.max_lazy);
+    change_tokens(&engine.recomputations, engine.config->derived.max_lazy, config->derived.max_lazy);
+    engine.config = config;
+    engine.max_mapped = mapped_limit(config);
+    engine.renew_after_ns = config->upgrade_fallback_after_ns;
+    engine.disk.restart_retries_malformed = config->restart_retries_malformed;
+    for (size_t i = 0; i < engine.count; i++)
+        kind_configure(&engine.kinds[i], config);
+    space_configure(config);
 }
 
 void cache_drain(void)

@@ -192,6 +192,7 @@ const char *cache_dir_of_process(void); /* NULL = no disk layer */
 /* ---- space.c: loop thread ---- */
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                 struct fiber_group *group);
+void space_configure(const struct config *config);
 /* After a write that failed with `number`: if the disk is full, makes room, at most once a minute. */
 void space_make(int number);
 /* After a computation that failed for reasons of its own, its temporary file being still there: a full disk is one that

@@ -29,22 +29,32 @@ void space_init(const struct config *config, const struct cache_kind *const *kin
     space.not_before_ms = 0;
 }
 
+void space_configure(const struct config *config)
+{
+    space.config = config;
+}
+
+struct cleaning { /* pool work */
+    const struct config *config;
+    struct cleanup_totals totals;
+};
+
 static void clean(void *arg)
 {
-    struct cleanup_totals *totals = arg;
+    struct cleaning *c = arg;
     struct cleanup_options options = {.full = true};
     struct sl_error error;
-    if (cache_cleanup(space.config, space.kinds, space.count, &options, totals, NULL, &error) != SL_OK)
+    if (cache_cleanup(c->config, space.kinds, space.count, &options, &c->totals, NULL, &error) != SL_OK)
         log_error("cache", "cleaning the cache failed", LOG_ERR(&error));
 }
 
 static void clean_fiber(void *arg)
 {
     (void)arg;
-    struct cleanup_totals totals = {0};
-    if (pool_run(POOL_IO, clean, &totals, NULL) == SL_OK)
-        log_warn("cache", "the disk was full", LOG_U64("removed", totals.removed_files),
-                 LOG_U64("freed", totals.removed_bytes), LOG_U64("left", totals.files));
+    struct cleaning c = {.config = space.config};
+    if (pool_run(POOL_IO, clean, &c, NULL) == SL_OK)
+        log_warn("cache", "the disk was full", LOG_U64("removed", c.totals.removed_files),
+                 LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
 }
 
 void space_make(int number)

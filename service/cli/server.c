@@ -46,6 +46,24 @@ static int override(const struct options *o, struct config *config)
     return 0;
 }
 
+bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)
+{
+    const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+    struct sl_arena arena = {0};
+    struct value_problems found = {.arena = &arena};
+    struct sl_error error = {0};
+    enum sl_code code = config_load(path, config, &found, &error);
+    config_format_problems(path ? path : "", &found, problems);
+    if (code != SL_OK && !found.errors)
+        sl_buf_printf(problems, "%s\n", error.message);
+    sl_arena_free(&arena);
+    if (code == SL_OK && override(o, *config) != 0) {
+        config_free(*config);
+        return false;
+    }
+    return code == SL_OK;
+}
+
 int server_load(const struct options *o, struct config **config)
 {
     const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
@@ -113,7 +131,7 @@ int server_log(const struct options *o, const struct config *config)
     return 0;
 }
 
-void server_init_fetch(const struct config *config)
+static struct fetch_options *fetch_options_of(const struct config *config)
 {
     static struct fetch_options options;
     options = (struct fetch_options){
@@ -137,5 +155,15 @@ void server_init_fetch(const struct config *config)
         .deny_never_block_count = config->deny_list_never_block_host_count,
         .tmp_dir = cache_tmp_dir(),
     };
-    fetch_init(&options);
+    return &options;
+}
+
+void server_init_fetch(const struct config *config)
+{
+    fetch_init(fetch_options_of(config));
+}
+
+void server_configure_fetch(const struct config *config)
+{
+    fetch_configure(fetch_options_of(config));
 }

@@ -35,6 +35,8 @@ struct fetch_options { /* of the process; what it points to must outlive fetch_c
 
 /* After loop_init. Resolves the hosts of the environment's proxies, which may block. */
 void fetch_init(const struct fetch_options *options);
+/* Other options from now on, for downloads that begin later. */
+void fetch_configure(const struct fetch_options *options);
 /* No download may be running. Before loop_close. */
 void fetch_close(void);
 

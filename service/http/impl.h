@@ -154,6 +154,7 @@ struct listener {
     bool unix_socket;
     bool waiting;      /* connections wait because the server is full */
     bool bound;        /* a socket file to unlink */
+    bool passed;       /* by the service manager, who goes on listening */
     char address[128]; /* as bound; of a unix socket its path, after "unix:" */
 };
 

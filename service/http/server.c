@@ -1,5 +1,6 @@
 /* The server as a whole: listeners, the table of connections, timeouts, limits, drain and end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -252,22 +253,103 @@ static int listen_unix(struct listener *listener, const char *path)
     return 0;
 }
 
-static enum sl_code listener_start(struct http_server *server, const char *address, struct sl_error *error)
+/* ---- sockets of the service manager: sd_listen_fds(3) ---- */
+enum { FIRST_PASSED = 3, MOST_PASSED = 64 };
+
+/* Of those that were passed the ones for HTTP, which are all but those named for something else. */
+static size_t passed_sockets(int fds[MOST_PASSED])
 {
-    struct listener *listener = &server->listeners[server->listener_count++];
-    listener->server = server;
-    snprintf(listener->address, sizeof listener->address, "%s", address);
-    int result = strncmp(address, "unix:", 5) == 0 ? listen_unix(listener, address + 5) : listen_tcp(listener, address);
+    const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
+    unsigned long all = pid && number && strtol(pid, NULL, 10) == (long)getpid() ? strtoul(number, NULL, 10) : 0;
+    size_t count = 0;
+    for (unsigned long i = 0; i < all && i < MOST_PASSED; i++) {
+        struct sl_str name = {names, names ? strcspn(names, ":") : 0};
+        names = names && names[name.size] ? names + name.size + 1 : NULL;
+        if (!sl_str_equal(name, SL_STR("https")) && !sl_str_equal(name, SL_STR("admin")))
+            fds[count++] = FIRST_PASSED + (int)i;
+    }
+    return count;
+}
+
+/* Children that this process starts shall not take them for theirs. */
+static void forget_passed(void)
+{
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+}
+
+static int listen_passed(struct listener *listener, int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address, int_size = sizeof(int);
+    int type = 0, result;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &int_size) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0 || type != SOCK_STREAM)
+        return UV_ENOTSOCK;
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    listener->passed = true;
+    listener->unix_socket = address.ss_family == AF_UNIX;
+    if (listener->unix_socket) {
+        uv_pipe_init(loop_get(), &listener->uv.pipe, 0);
+        return uv_pipe_open(&listener->uv.pipe, fd);
+    }
+    uv_tcp_init(loop_get(), &listener->uv.tcp);
+    result = uv_tcp_open(&listener->uv.tcp, fd);
+    if (result == 0)
+        tune(&listener->uv.handle);
+    return result;
+}
+
+static enum sl_code listener_listen(struct listener *listener, int result, struct sl_error *error)
+{
+    struct http_server *server = listener->server;
     listener->uv.handle.data = listener;
     server->open_handles++;
     if (result == 0)
         result = uv_listen(&listener->uv.stream, server->options.backlog, on_connection);
     if (result != 0)
         return sl_fail(error, result == UV_EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot listen on %s: %s",
-                       address, uv_strerror(result));
+                       listener->address, uv_strerror(result));
     if (!listener->unix_socket)
         note_bound(listener);
     return SL_OK;
+}
+
+static struct listener *listener_new(struct http_server *server, const char *address)
+{
+    struct listener *listener = &server->listeners[server->listener_count++];
+    listener->server = server;
+    snprintf(listener->address, sizeof listener->address, "%s", address);
+    return listener;
+}
+
+static enum sl_code listeners_passed(struct http_server *server, struct sl_error *error)
+{
+    int fds[MOST_PASSED];
+    size_t count = passed_sockets(fds);
+    enum sl_code code = count ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot listen on systemd: no sockets were passed");
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        struct listener *listener = listener_new(server, "systemd");
+        int result = listen_passed(listener, fds[i]);
+        if (result == UV_ENOTSOCK) { /* never made into a handle */
+            server->listener_count--;
+            code = sl_fail(error, SL_INTERNAL, "cannot listen on systemd: descriptor %d is no stream socket", fds[i]);
+        } else {
+            code = listener_listen(listener, result, error);
+        }
+    }
+    forget_passed();
+    return code;
+}
+
+static enum sl_code listener_start(struct http_server *server, const char *address, struct sl_error *error)
+{
+    if (strcmp(address, "systemd") == 0)
+        return listeners_passed(server, error);
+    struct listener *listener = listener_new(server, address);
+    bool local = strncmp(address, "unix:", 5) == 0;
+    return listener_listen(listener, local ? listen_unix(listener, address + 5) : listen_tcp(listener, address), error);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -283,7 +365,8 @@ static void close_handles(struct http_server *server)
 {
     for (size_t i = 0; i < server->listener_count; i++) {
         struct listener *listener = &server->listeners[i];
-        uv_close(&listener->uv.handle, on_handle_closed);
+        if (!uv_is_closing(&listener->uv.handle))
+            uv_close(&listener->uv.handle, on_handle_closed);
         if (listener->bound)
             unlink(listener->address + 5);
     }
@@ -318,6 +401,8 @@ static void set_timeouts(struct http_server *server)
 static enum sl_code set_proxies(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *options = &server->options;
+    server->trust_unix = false;
+    server->proxy_count = 0;
     for (size_t i = 0; i < options->trusted_proxy_count; i++) {
         const char *text = options->trusted_proxies[i];
         if (strcmp(text, "unix") == 0)
@@ -339,7 +424,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         server->options.tmp_dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     while (options->routes[server->route_count].method)
         server->route_count++;
-    server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count);
+    server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count + MOST_PASSED);
     server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
     server->proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
     uv_timer_init(loop_get(), &server->tick);
@@ -360,6 +445,25 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     return SL_OK;
 }
 
+void http_server_configure(struct http_server *server, const struct http_options *options)
+{
+    struct http_options before = server->options;
+    struct network *proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
+    server->options = *options;
+    server->options.bind = before.bind;
+    server->options.bind_count = before.bind_count;
+    server->options.routes = before.routes;
+    server->options.service = before.service;
+    server->options.tmp_dir = before.tmp_dir;
+    if (!proxies)
+        server->options.trusted_proxy_count = 0; /* nobody is believed rather than anybody */
+    server->proxies = proxies;
+    set_proxies(server, NULL);
+    set_timeouts(server);
+    if (server->connection_count)
+        uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));
+}
+
 const char *http_server_address(struct http_server *server, size_t index)
 {
     return index < server->listener_count ? server->listeners[index].address : "";
@@ -368,6 +472,9 @@ const char *http_server_address(struct http_server *server, size_t index)
 void http_server_drain(struct http_server *server)
 {
     server->draining = true;
+    for (size_t i = 0; i < server->listener_count; i++) /* the manager keeps what waits for the next process */
+        if (server->listeners[i].passed)
+            uv_close(&server->listeners[i].uv.handle, on_handle_closed);
     for (struct connection *c = server->connections, *next; c; c = next) {
         next = c->next;
         if (c->state == STATE_IDLE && c->pending.size == 0 && c->requests > 0)

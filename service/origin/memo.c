@@ -199,6 +199,12 @@ void memo_expire(struct memo *memo)
         entry->deadline_ms = 0;
 }
 
+void memo_resize(struct memo *memo, size_t capacity)
+{
+    memo->capacity = capacity;
+    shrink(memo);
+}
+
 void memo_free(struct memo *memo)
 {
     while (memo->oldest)

@@ -32,5 +32,8 @@ enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_pa
 /* Every text is asked for again when it is wanted next. */
 void memo_expire(struct memo *memo);
 
+/* From now on at most so many; the rest is dropped. */
+void memo_resize(struct memo *memo, size_t capacity);
+
 /* Forgets everything. No fiber may be in memo_get. */
 void memo_free(struct memo *memo);

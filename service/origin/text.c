@@ -21,5 +21,4 @@ void origin_init(const struct origin_options *options)
     aws_keys_init(options->s3_client_capacity);
     gcs_init(options->gcs_token_capacity);
     sentry_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
-    index_init();
 }
