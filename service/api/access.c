@@ -35,24 +35,32 @@ static bool is_printable(struct sl_str text)
     return text.size > 0;
 }
 
-/* "APIKey <base64 of id:key>" */
-static bool split_header(struct sl_str header, char decoded[MAX_DECODED], struct sl_str *id, struct sl_str *secret)
+/* What follows the scheme; false when it is another one. */
+static bool strip_scheme(struct sl_str *header, const char *name)
 {
-    struct sl_str scheme = SL_STR("APIKey");
-    size_t size;
-    header = trim(header);
-    if (header.size <= scheme.size || !sl_str_equal_nocase((struct sl_str){header.data, scheme.size}, scheme) ||
-        (header.data[scheme.size] != ' ' && header.data[scheme.size] != '\t'))
+    struct sl_str scheme = sl_str(name), text = trim(*header);
+    if (text.size <= scheme.size || !sl_str_equal_nocase((struct sl_str){text.data, scheme.size}, scheme) ||
+        (text.data[scheme.size] != ' ' && text.data[scheme.size] != '\t'))
         return false;
-    struct sl_str rest = trim((struct sl_str){header.data + scheme.size, header.size - scheme.size});
-    if (!sl_base64_decode(rest, (uint8_t *)decoded, MAX_DECODED, &size))
-        return false;
-    const char *colon = memchr(decoded, ':', size);
+    *header = trim((struct sl_str){text.data + scheme.size, text.size - scheme.size});
+    return true;
+}
+
+static bool split_pair(struct sl_str pair, struct sl_str *id, struct sl_str *secret)
+{
+    const char *colon = pair.size ? memchr(pair.data, ':', pair.size) : NULL;
     if (!colon)
         return false;
-    *id = (struct sl_str){decoded, (size_t)(colon - decoded)};
-    *secret = (struct sl_str){colon + 1, size - id->size - 1};
+    *id = (struct sl_str){pair.data, (size_t)(colon - pair.data)};
+    *secret = (struct sl_str){colon + 1, pair.size - id->size - 1};
     return is_printable(*id) && is_printable(*secret);
+}
+
+static bool split_base64(struct sl_str text, char decoded[MAX_DECODED], struct sl_str *id, struct sl_str *secret)
+{
+    size_t size;
+    return sl_base64_decode(text, (uint8_t *)decoded, MAX_DECODED, &size) &&
+           split_pair((struct sl_str){decoded, size}, id, secret);
 }
 
 static bool has_right(const struct access_key *key, const char *const *rights)
@@ -64,6 +72,36 @@ static bool has_right(const struct access_key *key, const char *const *rights)
     return false;
 }
 
+bool access_has_holder(const struct config *config, const char *right)
+{
+    const char *const rights[] = {right, NULL};
+    for (size_t i = 0; i < config->auth.key_count; i++)
+        if (has_right(&config->auth.keys[i], rights))
+            return true;
+    return false;
+}
+
+/* An empty id: the key alone tells. All keys are compared whether one fits or not. */
+static enum access check(const struct config *config, struct sl_str id, struct sl_str secret, const char *const *rights,
+                         const struct access_key **granted)
+{
+    static const struct access_key nobody;
+    const struct access_key *key = &nobody;
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    SHA256((const uint8_t *)secret.data, secret.size, digest);
+    for (size_t i = 0; i < config->auth.key_count; i++) {
+        const struct access_key *one = &config->auth.keys[i];
+        bool same = CRYPTO_memcmp(digest, one->sha256, sizeof digest) == 0;
+        if (same && (!id.size || sl_str_equal(one->id, id)))
+            key = one;
+    }
+    if (key == &nobody || clock_wall_s() >= key->expires_s)
+        return ACCESS_UNKNOWN;
+    if (granted)
+        *granted = key;
+    return has_right(key, rights) ? ACCESS_GRANTED : ACCESS_DENIED;
+}
+
 enum access access_check_api_key(const struct config *config, struct sl_str header, const char *const *rights,
                                  const struct access_key **granted)
 {
@@ -71,20 +109,29 @@ enum access access_check_api_key(const struct config *config, struct sl_str head
     struct sl_str id, secret;
     if (!header.data)
         return ACCESS_MISSING;
-    if (!split_header(header, decoded, &id, &secret))
-        return ACCESS_MALFORMED;
-    static const struct access_key nobody;
-    const struct access_key *key = &nobody;
-    for (size_t i = 0; i < config->auth.key_count; i++)
-        if (sl_str_equal(config->auth.keys[i].id, id))
-            key = &config->auth.keys[i];
-    uint8_t digest[SHA256_DIGEST_LENGTH];
-    SHA256((const uint8_t *)secret.data, secret.size, digest);
-    bool same = CRYPTO_memcmp(digest, key->sha256, sizeof digest) == 0;
+    enum access access = strip_scheme(&header, "APIKey") && split_base64(header, decoded, &id, &secret)
+                             ? check(config, id, secret, rights, granted)
+                             : ACCESS_MALFORMED;
     OPENSSL_cleanse(decoded, sizeof decoded);
-    if (!same || key == &nobody || clock_wall_s() >= key->expires_s)
-        return ACCESS_UNKNOWN;
-    if (granted)
-        *granted = key;
-    return has_right(key, rights) ? ACCESS_GRANTED : ACCESS_DENIED;
+    return access;
+}
+
+enum access access_check(const struct config *config, struct sl_str header, struct sl_str x_api_key,
+                         const char *const *rights, const struct access_key **granted)
+{
+    char decoded[MAX_DECODED];
+    struct sl_str id = {NULL, 0}, secret = trim(x_api_key);
+    bool ok = is_printable(secret);
+    if (!header.data && !x_api_key.data)
+        return ACCESS_MISSING;
+    if (header.data && strip_scheme(&header, "Bearer")) {
+        secret = header;
+        ok = split_pair(header, &id, &secret) || is_printable(secret);
+    } else if (header.data) {
+        ok = (strip_scheme(&header, "Basic") || strip_scheme(&header, "APIKey")) &&
+             split_base64(header, decoded, &id, &secret);
+    }
+    enum access access = ok ? check(config, id, secret, rights, granted) : ACCESS_MALFORMED;
+    OPENSSL_cleanse(decoded, sizeof decoded);
+    return access;
 }

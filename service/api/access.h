@@ -8,6 +8,14 @@ enum access { ACCESS_GRANTED, ACCESS_MISSING, ACCESS_MALFORMED, ACCESS_UNKNOWN, 
 /* Whether the group of routes needs a key at all. */
 bool access_required(const struct config *config, const char *group);
 
+/* Whether there is a key with the right, expired or not. */
+bool access_has_holder(const struct config *config, const char *right);
+
+/* Any form of a key: `Authorization: Bearer <key>`, `Bearer <id>:<key>`, `Basic base64(id:key)`, `APIKey base64(id:key)`,
+ * or `X-Api-Key: <key>`; data NULL = absent. As access_check_api_key. */
+enum access access_check(const struct config *config, struct sl_str authorization, struct sl_str x_api_key,
+                         const char *const *rights, const struct access_key **key);
+
 /* `Authorization: APIKey base64(id:key)`, the only form of uploads; `header` data NULL = absent. ACCESS_GRANTED when the
  * key has one of the rights (ends with NULL); `*key` (may be NULL) is then the entry. An unknown id takes as long as a
  * wrong key. */

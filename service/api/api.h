@@ -13,6 +13,13 @@ struct service *service_new(const struct config *config);
 /* Ends with a NULL method; lives as long as the configuration. NULL when out of memory. */
 const struct http_route *api_routes(struct config *config);
 
+/* Another configuration counts for what begins from now on. Both must outlive the service. */
+void service_configure(struct service *service, const struct config *config);
+
+/* What an operator's request to read the configuration anew does: true, or false and one problem a line. */
+typedef bool service_reload(void *arg, struct sl_buf *problems);
+void service_on_reload(struct service *service, service_reload *reload, void *arg);
+
 /* Health checks begin to fail; work goes on. */
 void service_drain(struct service *service);
 

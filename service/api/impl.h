@@ -10,6 +10,8 @@ struct name_memo;
 
 struct service {
     const struct config *config;
+    service_reload *reload;
+    void *reload_arg;
     struct fiber_group jobs_group;
     struct sl_map jobs; /* by the 16 bytes of their ids */
     size_t running;
@@ -49,6 +51,8 @@ void symbfile_delete_handle(struct http_exchange *x) SL_SUSPENDS;
 void symbfile_unknown_handle(struct http_exchange *x);
 void symbfile_check(struct http_exchange *x);
 uint64_t symbfile_body_limit(const struct http_exchange *x);
+void admin_reload_handle(struct http_exchange *x);
+void admin_cache_handle(struct http_exchange *x) SL_SUSPENDS;
 void health_handle(struct http_exchange *x);
 void live_handle(struct http_exchange *x);
 void ready_handle(struct http_exchange *x);

@@ -21,19 +21,30 @@ static const char *const outcome_names[] = {"running", "completed", "failed", "t
 /* ---- the service ---- */
 static void expire(uv_timer_t *timer);
 
+void service_configure(struct service *service, const struct config *config)
+{
+    service->config = config;
+    metric_set(METRIC_JOBS_LIMIT, (double)config->max_concurrent_requests, NULL, NULL, NULL);
+}
+
 struct service *service_new(const struct config *config)
 {
     struct service *service = calloc(1, sizeof *service);
     if (!service)
         return NULL;
-    service->config = config;
+    service_configure(service, config);
     service->names = name_memo_new();
     fiber_group_init(&service->jobs_group, NULL);
     uv_timer_init(loop_get(), &service->expiry);
     uv_unref((uv_handle_t *)&service->expiry);
     service->expiry.data = service;
-    metric_set(METRIC_JOBS_LIMIT, (double)config->max_concurrent_requests, NULL, NULL, NULL);
     return service;
+}
+
+void service_on_reload(struct service *service, service_reload *reload, void *arg)
+{
+    service->reload = reload;
+    service->reload_arg = arg;
 }
 
 void service_drain(struct service *service)

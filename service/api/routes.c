@@ -46,6 +46,8 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/api/symbols/{id}", .handler = symbfile_status_handle, .family = HTTP_SYMBFILE},
     {.method = "DELETE", .pattern = "/api/symbols/{id}", .handler = symbfile_delete_handle, .family = HTTP_SYMBFILE},
     {.method = "GET", .pattern = "/api/symbols/{rest..}", .handler = symbfile_unknown_handle, .family = HTTP_SYMBFILE},
+    {.method = "POST", .pattern = "/admin/reload", .handler = admin_reload_handle},
+    {.method = "DELETE", .pattern = "/admin/cache", .handler = admin_cache_handle},
     {.method = NULL},
 };
 

@@ -49,6 +49,7 @@ static bool begin(struct bucket_request *request, enum shared_op op, const char 
                                             .keep_wrapper = true,
                                             .whole = true,
                                             .refused = refused,
+                                            .modified_s = &request->modified_s,
                                             .arg = request};
     return bucket->prepare(request, op, name) && request->fetch.url;
 }
@@ -136,6 +137,7 @@ static enum shared_result get(const char *name, int fd, struct shared_value *val
     struct bucket_request request = {0};
     value->code = SL_OK;
     enum shared_result result = begin(&request, SHARED_GET, name) ? get_within(&request, fd) : SHARED_UNREACHABLE;
+    value->created_s = request.modified_s;
     end(&request);
     return result;
 }
@@ -164,6 +166,26 @@ static enum shared_result probe(void)
 {
     enum shared_result result = exists("probe");
     return result == SHARED_MISS ? SHARED_HIT : result;
+}
+
+static enum shared_result del(const char *name)
+{
+    struct bucket_request request = {0};
+    struct sl_buf answer = {0};
+    struct sl_error error = {0};
+    enum shared_result result = SHARED_UNREACHABLE;
+    if (begin(&request, SHARED_DEL, name)) {
+        request.fetch.method = "DELETE";
+        request.fetch.max_size = ANSWER_MAX;
+        request.fetch.timeout_ns = BODY_S * SECOND_NS;
+        enum sl_code code = fetch_text(&request.fetch, &answer, &error);
+        result = code == SL_OK || code == SL_NOT_FOUND
+                     ? SHARED_HIT
+                     : failure(&request, code, "cannot delete from the bucket", &error);
+    }
+    sl_buf_free(&answer);
+    end(&request);
+    return result;
 }
 
 /* ---- put ---- */
@@ -229,6 +251,7 @@ struct shared_backend *bucket_backend(const struct bucket *which, const struct c
                                       .get = get,
                                       .put = put,
                                       .exists = exists,
+                                      .del = del,
                                       .probe = probe,
                                       .close = close_bucket};
     return &backend;

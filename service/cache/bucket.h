@@ -13,6 +13,7 @@ struct bucket_request {
     struct fetch_request fetch;
     struct fetch_header headers[BUCKET_HEADERS];
     struct sl_arena arena;
+    int64_t modified_s;          /* of what was got; 0 = the server does not tell */
     int status;                  /* of an answer that was an error; 0 = none */
     bool denied;                 /* it may be that the object is missing, to one who may not list */
     bool unconditional;          /* PUT: the bucket knows no conditions */

@@ -1,9 +1,7 @@
 #include "cache/shared.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/statvfs.h>
 
 #include "core/duration.h"
 #include "core/log.h"
@@ -11,10 +9,11 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-enum { REFRESHES_REMEMBERED = 1024 }; /* per kind; when passed, those that may be tried again are forgotten */
-#define LOG_EVERY_NS    60000000000ull
-#define CLEAN_EVERY_MS  60000u
-#define DISK_FULL_BELOW (4ull << 20) /* bytes free */
+enum {
+    GENERATION_MS = 1000,
+    REFRESHES_REMEMBERED = 1024
+}; /* per kind; when passed, those that may be tried again are forgotten */
+#define LOG_EVERY_NS 60000000000ull
 
 /* One computation, or look-up on disk, that any number of callers wait for. Its fiber and each waiting caller hold a
  * reference. */
@@ -28,6 +27,8 @@ struct flight {
     bool done;
     unsigned *renewal; /* old misses are asked for again; what the token goes back to, or NULL when there is none */
     bool renews;
+    bool outdated; /* what it computes has been replaced since it began: for its waiters alone */
+    int64_t begun_ns, stamp_ns;
     enum sl_code code;
     struct cache_item *item;
     struct sl_error error;
@@ -39,7 +40,7 @@ struct outcome {
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     struct sl_error error;
     const char *layer;
-    int64_t created_s;
+    int64_t created_s, generation;
     uint64_t keep_ns; /* in memory */
 };
 
@@ -75,8 +76,8 @@ static struct {
     uint64_t max_mapped, renew_after_ns;
     uint64_t last_log_ns;
     const struct config *config;
-    const struct cache_kind *const *table;
-    uint64_t clean_not_before_ms; /* after the disk was full */
+    int64_t generation;         /* of the stamps, as last seen */
+    uint64_t generation_due_ms; /* when it is looked at again */
 } engine;
 
 /* ---- start and end ---- */
@@ -95,11 +96,16 @@ static uint64_t mapped_limit(const struct config *config)
     return count / 2;
 }
 
+static void kind_configure(struct kind_state *state, const struct config *config)
+{
+    state->lifetimes = cache_lifetimes_of(config, state->kind->section);
+    state->memory.capacity = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
+}
+
 static void kind_init(struct kind_state *state, const struct cache_kind *kind, const struct config *config)
 {
-    *state = (struct kind_state){.kind = kind, .lifetimes = cache_lifetimes_of(config, kind->section)};
-    state->memory.name = kind->name;
-    state->memory.capacity = kind->capacity ? kind->capacity(config) : config->default_capacity;
+    *state = (struct kind_state){.kind = kind, .memory.name = kind->name};
+    kind_configure(state, config);
     state->lazy = kind->section == CACHE_DIAGNOSTICS ? NULL
                   : kind->section == CACHE_DERIVED   ? &engine.recomputations
                                                      : &engine.redownloads;
@@ -120,22 +126,48 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.disk = (struct cache_disk){engine.dir, cache_start_ns(), config->restart_retries_malformed};
     if (engine.dir)
         cache_tmp_sweep(engine.dir);
+    engine.config = config;
     engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
     engine.max_mapped = mapped_limit(config);
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
-    engine.config = config;
-    engine.table = kinds;
-    engine.clean_not_before_ms = 0;
+    engine.generation = cache_generation(engine.dir);
+    engine.generation_due_ms = 0;
     engine.count = count;
     for (size_t i = 0; i < count; i++)
         kind_init(&engine.kinds[i], kinds[i], config);
     fiber_group_init(&engine.group, NULL);
+    space_init(config, kinds, count, &engine.group);
     if (shared_init(config, error) != SL_OK) {
         cache_close();
         return error->code;
     }
     return SL_OK;
+}
+
+static unsigned tokens(unsigned configured)
+{
+    return configured ? configured : 1;
+}
+
+/* Tokens that are out come back to the new number. */
+static void change_tokens(unsigned *left, unsigned before, unsigned after)
+{
+    unsigned used = tokens(before) > *left ? tokens(before) - *left : 0;
+    *left = tokens(after) > used ? tokens(after) - used : 0;
+}
+
+void cache_configure(const struct config *config)
+{
+    change_tokens(&engine.redownloads, engine.config->downloaded.max_lazy, config->downloaded.max_lazy);
+    change_tokens(&engine.recomputations, engine.config->derived.max_lazy, config->derived.max_lazy);
+    engine.config = config;
+    engine.max_mapped = mapped_limit(config);
+    engine.renew_after_ns = config->upgrade_fallback_after_ns;
+    engine.disk.restart_retries_malformed = config->restart_retries_malformed;
+    for (size_t i = 0; i < engine.count; i++)
+        kind_configure(&engine.kinds[i], config);
+    space_configure(config);
 }
 
 void cache_drain(void)
@@ -200,11 +232,29 @@ static void count_lookup(const struct kind_state *state, const char *layer, enum
     metric_add(METRIC_CACHE_LOOKUPS, 1, state->kind->name, layer, sl_code_name(code));
 }
 
+static void saw_generation(int64_t generation)
+{
+    engine.generation = generation > engine.generation ? generation : engine.generation;
+}
+
+/* What memory holds, unless there are stamps that it has not been compared with: the disk look-up does that. Looking for
+ * those of other processes is one call about a file that is always in the kernel's cache, once a second. */
+static struct cache_memory_entry *find(struct kind_state *state, struct sl_str key)
+{
+    uint64_t now = loop_now_ms();
+    struct cache_memory_entry *entry = cache_memory_find(&state->memory, key, now);
+    if (entry && now >= engine.generation_due_ms) {
+        engine.generation_due_ms = now + GENERATION_MS;
+        saw_generation(cache_generation(engine.dir));
+    }
+    return entry && entry->generation == engine.generation ? entry : NULL;
+}
+
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
                 struct cache_item **item, struct sl_error *error)
 {
     struct kind_state *state = state_of(kind);
-    struct cache_memory_entry *entry = state ? cache_memory_find(&state->memory, key->text, loop_now_ms()) : NULL;
+    struct cache_memory_entry *entry = state ? find(state, key->text) : NULL;
     if (!entry)
         return false;
     *code = entry->item ? SL_OK : entry->error->code;
@@ -230,13 +280,13 @@ static void bound_mapped(void)
 }
 
 static void remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
-                     const struct sl_error *error, int64_t created_s, uint64_t for_ns)
+                     const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t for_ns)
 {
     uint64_t for_ms = DURATION_MS(for_ns), now = loop_now_ms();
     if (for_ms == 0)
         return;
     uint64_t deadline = for_ns == DURATION_NEVER || for_ms > UINT64_MAX - now ? UINT64_MAX : now + for_ms;
-    cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, created_s, deadline);
+    cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, created_s, generation, deadline);
     bound_mapped();
 }
 
@@ -278,6 +328,7 @@ static struct flight *flight_new(struct kind_state *state, const struct cache_ke
     bool ok = flight != NULL;
     if (ok) {
         flight->state = state;
+        flight->begun_ns = cache_now_ns();
         flight->key = copy_str(&arena, key->text, &ok);
         flight->scope = copy_str(&arena, key->scope, &ok);
         flight->context = state->kind->retain ? state->kind->retain(context, &arena) : (void *)context;
@@ -321,6 +372,8 @@ static enum sl_code look_up(struct flight *flight, struct cache_disk_lookup *loo
     enum sl_code code = pool_run(POOL_IO, cache_disk_lookup, lookup, error);
     if (code != SL_OK)
         return code;
+    saw_generation(lookup->generation);
+    flight->stamp_ns = lookup->stamp_ns;
     log_io("cannot read the cache directory", lookup->io_errno);
     if (lookup->corrupt) {
         metric_add(METRIC_CACHE_CORRUPT, lookup->corrupt, state->kind->name, NULL, NULL);
@@ -350,52 +403,6 @@ static bool publishable(enum sl_code code, const struct sl_error *error, bool is
            !(code == SL_DOWNLOAD_ERROR && error->duration_ns);
 }
 
-/* ---- a full disk ---- */
-static void clean(void *arg)
-{
-    struct cleanup_totals *totals = arg;
-    struct cleanup_options options = {.full = true};
-    struct sl_error error;
-    if (cache_cleanup(engine.config, engine.table, engine.count, &options, totals, &error) != SL_OK)
-        log_error("cache", "cleaning the cache failed", LOG_ERR(&error));
-}
-
-static void clean_fiber(void *arg)
-{
-    (void)arg;
-    struct cleanup_totals totals = {0};
-    if (pool_run(POOL_IO, clean, &totals, NULL) == SL_OK)
-        log_warn("cache", "the disk was full", LOG_U64("removed", totals.removed_files),
-                 LOG_U64("freed", totals.removed_bytes), LOG_U64("left", totals.files));
-}
-
-/* Makes room in the background, at most once a minute. */
-static void make_room(int number)
-{
-    uint64_t now = loop_now_ms();
-    if ((number != ENOSPC && number != EDQUOT) || !engine.dir || now < engine.clean_not_before_ms)
-        return;
-    engine.clean_not_before_ms = now + CLEAN_EVERY_MS;
-    fiber_start(&engine.group, clean_fiber, NULL);
-}
-
-static void look_for_space(void *arg)
-{
-    struct statvfs fs;
-    *(bool *)arg = statvfs(engine.disk.dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
-}
-
-/* After a computation that failed for reasons of its own, the temporary file being still there: a full disk is one that
- * computations have no word for. */
-static void suspect_full_disk(void)
-{
-    bool full = false;
-    if (!engine.disk.dir || pool_run(POOL_IO, look_for_space, &full, NULL) != SL_OK || !full)
-        return;
-    log_io("cache write failed", ENOSPC);
-    make_room(ENOSPC);
-}
-
 /* ---- publishing ---- */
 
 /* Contents and errors get into `outcome` as they are to be given to callers. */
@@ -409,6 +416,8 @@ static void publish(struct flight *flight, struct cache_tmp *tmp, bool is_refres
                                      .tmp = tmp,
                                      .code = outcome->code,
                                      .created_s = outcome->created_s,
+                                     .begun_ns = flight->begun_ns,
+                                     .outdated = flight->outdated,
                                      .error = outcome->error};
     if (pool_run(POOL_IO, cache_disk_publish, &job, &outcome->error) != SL_OK) {
         cache_tmp_discard(tmp);
@@ -418,8 +427,11 @@ static void publish(struct flight *flight, struct cache_tmp *tmp, bool is_refres
     outcome->code = job.code;
     outcome->error = job.error;
     outcome->item = job.item;
+    outcome->generation = job.generation;
+    saw_generation(job.generation);
+    flight->outdated |= job.outdated;
     log_io("cache write failed", job.io_errno);
-    make_room(job.io_errno);
+    space_make(job.io_errno);
     if (job.published)
         metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
     if (job.outdated_files) {
@@ -441,12 +453,14 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
                                        .lifetimes = state->lifetimes,
                                        .key = flight->key,
                                        .scope = flight->scope,
+                                       .stamp_ns = flight->stamp_ns,
                                        .start_ns = engine.disk.start_ns,
                                        .restart_retries_malformed = engine.disk.restart_retries_malformed};
     if (!shared_get(&question, tmp->fd, finding))
         return false;
     const struct shared_value *value = &finding->value;
-    *outcome = (struct outcome){.code = value->code, .error = value->error, .layer = "shared"};
+    *outcome = (struct outcome){
+        .code = value->code, .error = value->error, .layer = "shared", .generation = outcome->generation};
     outcome->error.code = value->code;
     outcome->keep_ns = fresh_for(state, value->code, &value->error);
     if (value->code != SL_OK) {
@@ -454,7 +468,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
         outcome->keep_ns = finding->left_ns;
     }
     publish(flight, tmp, is_refresh, outcome);
-    if (outcome->code == SL_OK)
+    if (outcome->code == SL_OK && !flight->outdated)
         shared_pass_on(state->kind, flight->key, outcome->item, finding);
     if (outcome->code == value->code)
         return true;
@@ -489,7 +503,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     /* The others' misses are what a renewal wants to get behind. */
     if (shareable && !flight->renews && from_shared(flight, tmp, is_refresh, &finding, outcome))
         return;
-    *outcome = (struct outcome){.layer = "computed"};
+    *outcome = (struct outcome){.layer = "computed", .generation = outcome->generation};
     if (tmp->fd < 0) {
         outcome->code = sl_fail(&outcome->error, SL_INTERNAL, "cannot create a temporary file");
         outcome->keep_ns = (uint64_t)CACHE_INTERNAL_FOR_NS;
@@ -502,10 +516,10 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
     if (outcome->code == SL_INTERNAL)
-        suspect_full_disk();
+        space_suspect();
     if (publishable(outcome->code, &outcome->error, is_refresh)) {
         publish(flight, tmp, is_refresh, outcome);
-        if (shareable && outcome->code != SL_INTERNAL)
+        if (shareable && outcome->code != SL_INTERNAL && !flight->outdated)
             to_shared(flight, &finding, outcome);
     } else {
         cache_tmp_discard(tmp);
@@ -515,15 +529,16 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
 
 /* The result goes into memory and the flight out of the table in one go: nobody can start a second one in between. A
  * renewal that failed for reasons of its own leaves the old answer. */
-static void land(struct flight *flight, int64_t created_s, uint64_t keep_ns)
+static void land(struct flight *flight, int64_t created_s, int64_t generation, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;
     flight->done = true;
     flight->error.code = flight->code;
-    if (!flight->renews || publishable(flight->code, &flight->error, false))
+    if (!flight->outdated && (!flight->renews || publishable(flight->code, &flight->error, false)))
         remember(state, flight->key, flight->code, flight->item, &flight->error, created_s ? created_s : clock_wall_s(),
-                 keep_ns);
-    sl_map_remove(&state->flights, flight->key);
+                 generation, keep_ns);
+    if (sl_map_get(&state->flights, flight->key) == flight)
+        sl_map_remove(&state->flights, flight->key);
     fiber_wake_all(&flight->waiters);
 }
 
@@ -587,9 +602,9 @@ static void refresh(struct flight *flight)
     outcome.code = cache_tmp_create(&tmp, false, &outcome.error);
     if (outcome.code == SL_OK)
         obtain(flight, &tmp, true, &outcome);
-    if (outcome.code == SL_OK)
-        remember(state, flight->key, SL_OK, outcome.item, NULL, 0, (uint64_t)CACHE_TOUCH_EVERY_NS);
-    else
+    if (outcome.code == SL_OK && !flight->outdated)
+        remember(state, flight->key, SL_OK, outcome.item, NULL, 0, outcome.generation, (uint64_t)CACHE_TOUCH_EVERY_NS);
+    else if (outcome.code != SL_OK)
         log_debug("cache", "could not refresh an outdated entry", LOG_STR("cache", state->kind->name),
                   LOG_ERR(&outcome.error));
     cache_release(outcome.item);
@@ -605,7 +620,7 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
     flight->item = lookup->item;
     flight->error = lookup->error;
     count_lookup(state, outdated ? "fallback" : "disk", flight->code);
-    land(flight, lookup->created_s, lookup->left_ns);
+    land(flight, lookup->created_s, lookup->generation, lookup->left_ns);
     if (outdated)
         refresh(flight);
     else if (lookup->touched && shared_active() && (!state->kind->shareable || state->kind->shareable(flight->context)))
@@ -614,12 +629,15 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
 
 static void land_missing(struct flight *flight, struct cache_disk_lookup *lookup)
 {
-    struct outcome outcome = {
-        .code = SL_INTERNAL, .error = lookup->tmp_error, .layer = "computed", .keep_ns = CACHE_INTERNAL_FOR_NS};
+    struct outcome outcome = {.code = SL_INTERNAL,
+                              .error = lookup->tmp_error,
+                              .layer = "computed",
+                              .generation = lookup->generation,
+                              .keep_ns = CACHE_INTERNAL_FOR_NS};
     if (lookup->tmp.fd >= 0)
         obtain(flight, &lookup->tmp, false, &outcome);
     else
-        suspect_full_disk();
+        space_suspect();
     flight->code = outcome.code;
     flight->item = outcome.item;
     flight->error = outcome.error;
@@ -627,7 +645,7 @@ static void land_missing(struct flight *flight, struct cache_disk_lookup *lookup
     if (outcome.code == SL_INTERNAL) /* clients learn no more than that */
         log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
                  LOG_SLSTR("key", flight->key), LOG_ERR(&outcome.error));
-    land(flight, outcome.created_s, outcome.keep_ns);
+    land(flight, outcome.created_s, outcome.generation, outcome.keep_ns);
 }
 
 static void fly(void *arg)
@@ -641,7 +659,7 @@ static void fly(void *arg)
     if (code != SL_OK) { /* the pool is full: a statement about now, not about the key */
         flight->code = code == SL_CANCELLED ? code : SL_INTERNAL;
         count_lookup(flight->state, "computed", flight->code);
-        land(flight, 0, 0);
+        land(flight, 0, 0, 0);
     } else if (lookup.found) {
         land_found(flight, &lookup);
     } else {
@@ -680,6 +698,46 @@ static enum sl_code start(struct kind_state *state, const struct cache_key *key,
     return SL_OK;
 }
 
+/* ---- forgetting ---- */
+static bool names_any(struct sl_str key, const struct cache_file *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cache_key_names(key, &files[i]))
+            return true;
+    return false;
+}
+
+static void forget(struct kind_state *state, const struct cache_file *files, size_t count, cache_forgotten *tell,
+                   void *arg)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->flights, e));) {
+        struct flight *flight = e->value;
+        if (!names_any(flight->key, files, count))
+            continue;
+        tell(arg, state->kind, flight->key);
+        flight->outdated = true; /* its waiters hold it; who asks from now on starts another one */
+        sl_map_remove(&state->flights, flight->key);
+    }
+    for (struct cache_memory_entry *entry = state->memory.oldest, *newer; entry; entry = newer) {
+        newer = entry->newer;
+        if (!names_any(entry->key, files, count))
+            continue;
+        tell(arg, state->kind, entry->key);
+        cache_memory_forget(&state->memory, entry->key);
+    }
+}
+
+void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg)
+{
+    for (size_t i = 0; i < engine.count; i++)
+        forget(&engine.kinds[i], files, count, tell, arg);
+}
+
+const char *cache_dir_of_process(void)
+{
+    return engine.dir;
+}
+
 /* ---- renewing misses ---- */
 static bool is_renewing(void)
 {
@@ -692,7 +750,7 @@ static bool is_renewing(void)
 /* Whether memory holds a miss that is old enough to be asked for again. */
 static bool old_miss(struct kind_state *state, struct sl_str key)
 {
-    const struct cache_memory_entry *entry = cache_memory_find(&state->memory, key, loop_now_ms());
+    const struct cache_memory_entry *entry = find(state, key);
     return entry && entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE &&
            entry->error->code != SL_INTERNAL && entry->created_s * CACHE_SECOND_NS < renew_before_ns();
 }

@@ -67,6 +67,10 @@ struct cache_kind {   /* one static row per kind */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                         struct sl_error *error);
 
+/* Life times, capacities and limits of another configuration from now on, which must outlive the cache, as the old one must.
+ * Directory and shared layer stay. */
+void cache_configure(const struct config *config);
+
 /* Cancels the running computations and waits for their end, and for what is still to be stored in the shared layer, for
  * a few seconds. Before the loop stops. */
 void cache_drain(void) SL_SUSPENDS;
@@ -88,6 +92,16 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
 struct cache_item *cache_retain(struct cache_item *item);
 void cache_release(struct cache_item *item);
+
+/* A remote file as keys name it; without a location, all files of the source. */
+struct cache_file {
+    struct sl_str source, location;
+};
+/* The files have changed: entries of any kind and scope that come from them are absent from now on, in memory, on disk and
+ * in the shared layer; of those made of them right now, callers get the result, and nobody else. Other processes learn of
+ * it through the directory within a second, other machines through Redis. SL_INTERNAL when the directory could not be
+ * told (this process has forgotten them all the same); SL_CANCELLED. */
+enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error) SL_SUSPENDS;
 
 /* A further temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error); /* any thread */
@@ -116,9 +130,10 @@ struct cleanup_totals {    /* entries; side files are not counted. A dry run cou
     uint64_t errors; /* files and directories that could not be examined or removed */
 };
 /* One run over cache_dir: removes what has expired, and then, while there is more than `caches.max_size` or less free than
- * `caches.min_free_space`, the contents unused for longest. Blocks: pool work or a command. SL_NOT_FOUND when there is no cache_dir; SL_MALFORMED for an
- * unknown name in `only`; SL_INTERNAL with the first failure when the directory of a kind could not be walked (the
+ * `caches.min_free_space`, the contents unused for longest, of all kinds in one order. `by_kind` (NULL, or one for each
+ * kind) gets what became of each. Blocks: pool work or a command. SL_NOT_FOUND when there is no cache_dir; SL_MALFORMED
+ * for an unknown name in `only`; SL_INTERNAL with the first failure when the directory of a kind could not be walked (the
  * others were). Malformed entries older than the process (the first run, or cache_init) go whatever their age. */
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                            const struct cleanup_options *options, struct cleanup_totals *totals,
-                           struct sl_error *error);
+                           struct cleanup_totals *by_kind, struct sl_error *error);

@@ -271,20 +271,38 @@ static void show(const char *kind, const struct cleanup_totals *totals)
     metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
 }
 
+/* A stamp is of use while there may be entries older than it. */
+static void sweep_stamps(const struct config *config)
+{
+    static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX};
+    uint64_t longest = 0, now = (uint64_t)cache_now_ns();
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        uint64_t unused = cache_lifetimes_of(config, sections[i])->max_unused_for;
+        longest = unused > longest ? unused : longest;
+    }
+    if (longest < now)
+        cache_stamps_sweep(config->cache_dir, (int64_t)(now - longest));
+}
+
 enum sl_code cache_cleanup(const struct config *config, const struct cache_kind *const *kinds, size_t kind_count,
-                           const struct cleanup_options *options, struct cleanup_totals *totals, struct sl_error *error)
+                           const struct cleanup_options *options, struct cleanup_totals *totals,
+                           struct cleanup_totals *by_kind, struct sl_error *error)
 {
     struct kind_run runs[KINDS_MAX];
-    struct cleanup_totals by_kind[KINDS_MAX] = {0};
+    struct cleanup_totals own[KINDS_MAX];
     *totals = (struct cleanup_totals){0};
     if (!config->cache_dir)
         return sl_fail(error, SL_NOT_FOUND, "no caching configured! Did you provide a path to your config file?");
     const char *unknown = unknown_name(options, kinds, kind_count);
     if (unknown || kind_count > KINDS_MAX)
         return sl_fail(error, SL_MALFORMED, "unknown cache kind: %.60s", unknown ? unknown : "too many");
+    by_kind = by_kind ? by_kind : own;
+    memset(by_kind, 0, kind_count * sizeof *by_kind);
     cache_start_ns();
-    if (!options->dry_run)
+    if (!options->dry_run) {
         cache_tmp_sweep(config->cache_dir);
+        sweep_stamps(config);
+    }
     /* A different kind first each time, so that no kind is always the one that an interrupted run does not reach. */
     unsigned first = 0;
     if (getrandom(&first, sizeof first, 0) != (ssize_t)sizeof first)
@@ -292,9 +310,10 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
     enum sl_code result = SL_OK;
     for (size_t i = 0; i < kind_count; i++) {
         struct sl_error failure;
-        const struct cache_kind *kind = kinds[(first + i) % kind_count];
-        runs[i] = (struct kind_run){kind, wanted(options, kind->name)};
-        if (runs[i].wanted && sweep_wanted(config, options, kind, &by_kind[i], &failure) != SL_OK && result == SL_OK)
+        size_t at = (first + i) % kind_count;
+        runs[at] = (struct kind_run){kinds[at], wanted(options, kinds[at]->name)};
+        if (runs[at].wanted && sweep_wanted(config, options, kinds[at], &by_kind[at], &failure) != SL_OK &&
+            result == SL_OK)
             result = sl_fail(error, SL_INTERNAL, "%s", failure.message);
     }
     evict(config, options, runs, kind_count, by_kind);

@@ -17,7 +17,8 @@ static char root[CACHE_PATH_BYTES / 2];
 
 struct job {
     const char *name;
-    int fd;                /* get */
+    int fd; /* get */
+    int64_t modified_s;
     struct sl_bytes bytes; /* put */
     enum shared_result result;
 };
@@ -50,6 +51,8 @@ static void get_file(void *arg)
     job->result = fd < 0 && errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
     if (fd < 0)
         return;
+    struct stat st;
+    job->modified_s = fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec : 0;
     if (copy(fd, job->fd))
         job->result = SHARED_HIT;
     close(fd);
@@ -121,7 +124,10 @@ static enum shared_result run(struct job *job, void (*fn)(void *))
 static enum shared_result get(const char *name, int fd, struct shared_value *value)
 {
     value->code = SL_OK;
-    return run(&(struct job){.name = name, .fd = fd}, get_file);
+    struct job job = {.name = name, .fd = fd};
+    enum shared_result result = run(&job, get_file);
+    value->created_s = job.modified_s;
+    return result;
 }
 
 static enum shared_result put(const struct shared_entry *entry)
@@ -132,6 +138,18 @@ static enum shared_result put(const struct shared_entry *entry)
 static enum shared_result exists(const char *name)
 {
     return run(&(struct job){.name = name}, exists_file);
+}
+
+static void delete_file(void *arg)
+{
+    struct job *job = arg;
+    char path[CACHE_PATH_BYTES];
+    job->result = path_of(job->name, path) && (unlink(path) == 0 || errno == ENOENT) ? SHARED_HIT : SHARED_ERROR;
+}
+
+static enum shared_result del(const char *name)
+{
+    return run(&(struct job){.name = name}, delete_file);
 }
 
 static enum shared_result probe(void)
@@ -149,6 +167,6 @@ struct shared_backend *shared_directory(const struct config *config, struct sl_e
         return NULL;
     }
     backend = (struct shared_backend){
-        .name = "filesystem", .patience = 20, .get = get, .put = put, .exists = exists, .probe = probe};
+        .name = "filesystem", .patience = 20, .get = get, .put = put, .exists = exists, .del = del, .probe = probe};
     return &backend;
 }

@@ -127,6 +127,15 @@ static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat
     return code == SL_OK;
 }
 
+/* Whether the entry is older than the stamp. Where there are whole seconds only, one that is as old may be older. */
+static bool stamped(const struct cache_facts *facts, int64_t stamp_ns)
+{
+    if (stamp_ns == 0)
+        return false;
+    return facts->exact_ns ? facts->exact_ns <= stamp_ns
+                           : facts->created_ns / CACHE_SECOND_NS <= stamp_ns / CACHE_SECOND_NS;
+}
+
 /* True when the entry is there, unexpired and usable. */
 static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
 {
@@ -161,6 +170,8 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     l->touched = verdict.touch && l->code == SL_OK;
     if (facts.class == CACHE_NEGATIVE && facts.created_ns < l->renew_before_ns)
         return false;
+    if (stamped(&facts, l->stamp_ns))
+        return false;
     return !verdict.expired && (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict));
 }
 
@@ -188,6 +199,8 @@ void cache_disk_lookup(void *arg)
     if (l->disk->dir) {
         uint8_t hash[CACHE_HASH_BYTES];
         cache_key_hash(l->key, hash);
+        l->generation = cache_generation(l->disk->dir);
+        l->stamp_ns = l->generation ? cache_stamp(l->disk->dir, l->key) : 0;
         l->found = look_at(l, hash, l->kind->version);
         const unsigned *fallback = l->kind->fallbacks;
         for (unsigned i = 0; !l->found && !l->corrupt && fallback && i < CACHE_VERSIONS_MAX && fallback[i]; i++)
@@ -232,16 +245,17 @@ static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
     }
 }
 
-static void publish(struct cache_disk_publish *p, uint64_t size, int64_t created_s)
+static void publish(struct cache_disk_publish *p, uint64_t size, int64_t created_ns)
 {
     uint8_t hash[CACHE_HASH_BYTES];
     char path[CACHE_PATH_BYTES];
     cache_key_hash(p->key, hash);
-    if (!p->disk->dir || !entry_path(p->disk, p->kind, hash, p->kind->version, path) || !move_into_place(p, path))
+    if (!p->disk->dir || p->outdated || !entry_path(p->disk, p->kind, hash, p->kind->version, path) ||
+        !move_into_place(p, path))
         return;
     p->published = true;
     struct sl_buf json = {0};
-    cache_meta_encode(p->key, p->scope, created_s, p->code, size, &json);
+    cache_meta_encode(p->key, p->scope, created_ns, p->code, size, &json);
     if (!json.failed)
         cache_meta_write(path, sl_buf_bytes(&json));
     sl_buf_free(&json);
@@ -262,22 +276,31 @@ static bool write_marker(struct cache_disk_publish *p, uint64_t *size)
     return ok;
 }
 
+static void check_stamps(struct cache_disk_publish *p)
+{
+    p->generation = cache_generation(p->disk->dir);
+    int64_t stamp_ns = p->generation ? cache_stamp(p->disk->dir, p->key) : 0;
+    p->outdated |= stamp_ns && stamp_ns >= p->begun_ns;
+}
+
 void cache_disk_publish(void *arg)
 {
     struct cache_disk_publish *p = arg;
     struct stat st;
     uint64_t size = 0;
-    int64_t created_s = p->created_s ? p->created_s : cache_now_ns() / CACHE_SECOND_NS;
+    int64_t created_ns = p->created_s ? p->created_s * CACHE_SECOND_NS : cache_now_ns();
+    check_stamps(p);
     p->error.code = p->code;
     if (p->code != SL_OK) {
         if (p->disk->dir && write_marker(p, &size))
-            publish(p, size, created_s);
+            publish(p, size, created_ns);
     } else if (fstat(p->tmp->fd, &st) != 0) {
         p->code = sl_fail(&p->error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
-    } else if (make_item(p->tmp->fd, (uint64_t)st.st_size, p->kind, created_s, &p->item, &p->error) != SL_OK) {
+    } else if (make_item(p->tmp->fd, (uint64_t)st.st_size, p->kind, created_ns / CACHE_SECOND_NS, &p->item,
+                         &p->error) != SL_OK) {
         p->code = p->error.code = SL_INTERNAL;
     } else {
-        publish(p, (uint64_t)st.st_size, created_s);
+        publish(p, (uint64_t)st.st_size, created_ns);
     }
     cache_tmp_discard(p->tmp);
 }

@@ -108,6 +108,7 @@ void cache_entry_facts(enum sl_code code, int64_t mtime_ns, const struct cache_m
         return;
     facts->is_public = meta->is_public;
     facts->created_in_seconds = true;
+    facts->exact_ns = meta->created_ns;
     int64_t limit = INT64_MAX / CACHE_SECOND_NS;
     int64_t seconds = meta->created_s < 0 ? 0 : meta->created_s > limit ? limit : meta->created_s;
     facts->created_ns = seconds * CACHE_SECOND_NS;

@@ -5,6 +5,7 @@
  *     meta.c     side files               cache.c    the algorithm, flights
  *     expiry.c   ages                     cleanup.c  walking the directory
  *     tmp.c      temporary files          evict.c    keeping to the budget
+ *     stamp.c    what uploads replaced    invalidate.c  forgetting it
  *     shared.h   the layer behind the disk
  *
  * Everything but memory.c and cache.c is free of engine state and may run on any thread. */
@@ -36,10 +37,22 @@ bool cache_scope_global(struct sl_str scope);
  * afterwards. */
 bool cache_make_parents(char *path, size_t keep);
 
+/* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- */
+/* The next file that the rest of a key names; false when there is none. */
+bool cache_key_next(struct sl_str *rest, struct cache_file *file);
+bool cache_key_names(struct sl_str key, const struct cache_file *file);
+/* When the last stamp of any file was written: one that is new to a process changes it. `dir` may be NULL. */
+int64_t cache_generation(const char *dir);
+/* The newest stamp of the files that the key names. */
+int64_t cache_stamp(const char *dir, struct sl_str key);
+enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, struct sl_error *error);
+void cache_stamps_sweep(const char *dir, int64_t before_ns);
+
 /* ---- meta.c: `<entry>.metadata` ---- */
 struct cache_meta {
-    bool is_public;    /* scope is null */
-    int64_t created_s; /* seconds since the epoch */
+    bool is_public;     /* scope is null */
+    int64_t created_s;  /* seconds since the epoch */
+    int64_t created_ns; /* the same with the fraction; 0 = not known */
     bool has_status;
     enum sl_code status;
     bool has_size;
@@ -50,7 +63,7 @@ enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD };
 
 /* Reads the side file of the entry `name` below the directory `at`. BAD: there, but unusable. */
 enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_meta *meta);
-void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_s, enum sl_code status, uint64_t size,
+void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
                        struct sl_buf *out);
 /* Puts the side file of the published entry `path` into place by a rename. False when it could not be written. */
 bool cache_meta_write(const char *path, struct sl_bytes json);
@@ -65,6 +78,7 @@ struct cache_facts { /* all that expiry depends on */
     int64_t mtime_ns;
     int64_t created_ns;
     bool created_in_seconds; /* from a side file: whole seconds */
+    int64_t exact_ns;        /* the same with the fraction; 0 = not known */
 };
 struct cache_verdict {
     bool expired;
@@ -105,6 +119,7 @@ struct cache_disk_lookup {
     struct sl_str key;
     int64_t renew_before_ns; /* misses made before this count as absent; 0 = none */
 
+    int64_t generation, stamp_ns; /* of the directory; of the files that the key names */
     bool found;
     bool touched;            /* contents of the current version, for the first time in an hour */
     unsigned version;        /* of what was found */
@@ -128,10 +143,13 @@ struct cache_disk_publish {
     struct cache_tmp *tmp;
     enum sl_code code;     /* SL_OK: contents */
     int64_t created_s;     /* 0 = now */
+    int64_t begun_ns;      /* when its computation began: a stamp since then makes it useless for others */
     struct sl_error error; /* in: the result's; out: SL_INTERNAL in `code` when contents were not usable */
 
     struct cache_item *item; /* one reference, when `code` is SL_OK */
     bool published;
+    bool outdated; /* there was such a stamp: neither published nor to be kept */
+    int64_t generation;
     uint64_t outdated_files, outdated_bytes; /* entries of previous versions that were removed */
     int io_errno;
 };
@@ -147,6 +165,7 @@ struct cache_memory_entry {
     uint64_t deadline_ms;    /* of loop_now_ms; UINT64_MAX = none */
     uint64_t weight;
     int64_t created_s; /* of an error: seconds since the epoch */
+    int64_t generation;
     struct sl_str key; /* owned, behind the struct */
 };
 struct cache_memory {
@@ -159,9 +178,26 @@ struct cache_memory {
 struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms);
 /* Keeps a further reference of `item`, or a copy of `error`, until the deadline; replaces what was there. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
-                      const struct sl_error *error, int64_t created_s, uint64_t deadline_ms);
+                      const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t deadline_ms);
+void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
 bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
 void cache_memory_free(struct cache_memory *memory);
+
+/* ---- cache.c ---- */
+typedef void cache_forgotten(void *arg, const struct cache_kind *kind, struct sl_str key);
+/* Drops what memory holds of the files, and makes what is being computed of them useless for others; tells of each key. */
+void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg);
+const char *cache_dir_of_process(void); /* NULL = no disk layer */
+
+/* ---- space.c: loop thread ---- */
+void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
+                struct fiber_group *group);
+void space_configure(const struct config *config);
+/* After a write that failed with `number`: if the disk is full, makes room, at most once a minute. */
+void space_make(int number);
+/* After a computation that failed for reasons of its own, its temporary file being still there: a full disk is one that
+ * computations have no word for. */
+void space_suspect(void) SL_SUSPENDS;
 
 /* ---- evict.c ---- */
 

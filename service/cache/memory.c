@@ -83,7 +83,7 @@ static uint64_t weigh(const struct cache_item *item)
 }
 
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
-                      const struct sl_error *error, int64_t created_s, uint64_t deadline_ms)
+                      const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t deadline_ms)
 {
     struct cache_memory_entry *old = sl_map_get(&memory->map, key);
     if (old)
@@ -101,12 +101,21 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
     *slot = entry;
     entry->deadline_ms = deadline_ms;
     entry->created_s = created_s;
+    entry->generation = generation;
     entry->weight = weigh(item);
     memory->bytes += entry->weight;
     memory->mapped += item && item->mapping.mapped;
     link_newest(memory, entry);
     while (memory->bytes > memory->capacity && memory->oldest)
         drop(memory, memory->oldest);
+    publish_size(memory);
+}
+
+void cache_memory_forget(struct cache_memory *memory, struct sl_str key)
+{
+    struct cache_memory_entry *entry = sl_map_get(&memory->map, key);
+    if (entry)
+        drop(memory, entry);
     publish_size(memory);
 }
 

@@ -39,7 +39,7 @@ static bool status_parse(const char *name, enum sl_code *code)
 
 static bool from_json(struct json_object *object, struct cache_meta *meta)
 {
-    struct json_object *scope, *created, *status, *size;
+    struct json_object *scope, *created, *fraction, *status, *size;
     if (!json_object_is_type(object, json_type_object) || !json_object_object_get_ex(object, "scope", &scope) ||
         !json_object_object_get_ex(object, "time_created", &created))
         return false;
@@ -47,6 +47,11 @@ static bool from_json(struct json_object *object, struct cache_meta *meta)
         return false;
     meta->is_public = scope == NULL;
     meta->created_s = json_object_get_int64(created);
+    if (json_object_object_get_ex(object, "nanoseconds", &fraction) && json_object_is_type(fraction, json_type_int)) {
+        int64_t ns = json_object_get_int64(fraction);
+        if (ns >= 0 && ns < CACHE_SECOND_NS && meta->created_s >= 0 && meta->created_s < INT64_MAX / CACHE_SECOND_NS)
+            meta->created_ns = meta->created_s * CACHE_SECOND_NS + ns;
+    }
     if (json_object_object_get_ex(object, "status", &status) && json_object_is_type(status, json_type_string))
         meta->has_status = status_parse(json_object_get_string(status), &meta->status);
     if (json_object_object_get_ex(object, "size", &size) && json_object_is_type(size, json_type_int)) {
@@ -86,7 +91,7 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
     return result;
 }
 
-void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_s, enum sl_code status, uint64_t size,
+void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
                        struct sl_buf *out)
 {
     struct json_writer w = json_writer(out);
@@ -97,7 +102,7 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_s
     else
         json_str(&w, scope);
     json_key(&w, "time_created");
-    json_i64(&w, created_s);
+    json_i64(&w, created_ns / CACHE_SECOND_NS);
     json_key(&w, "debug");
     json_null(&w);
     json_key(&w, "status");
@@ -106,6 +111,8 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_s
     json_u64(&w, size);
     json_key(&w, "key");
     json_str(&w, key);
+    json_key(&w, "nanoseconds");
+    json_i64(&w, created_ns % CACHE_SECOND_NS);
     json_object_end(&w);
 }
 

@@ -133,6 +133,18 @@ static enum shared_result exists(const char *name)
     return result;
 }
 
+static enum shared_result del(const char *name)
+{
+    char key[320];
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("DEL"), key_of(name, key)};
+    enum shared_result result = redis_command(words, 2, &answer);
+    if (result == SHARED_HIT && answer.type != REDIS_NUMBER)
+        result = SHARED_ERROR;
+    sl_buf_free(&answer.text);
+    return result;
+}
+
 /* A server that loads its data, or has lost its primary, answers, but with an error. */
 static enum shared_result probe(void)
 {
@@ -170,6 +182,7 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
                                       .get = get,
                                       .put = put,
                                       .exists = exists,
+                                      .del = del,
                                       .probe = probe,
                                       .close = redis_link_close};
     return &backend;

@@ -26,7 +26,7 @@ static bool prepare(struct bucket_request *request, enum shared_op op, const cha
         return false;
     *signing = template;
     signing->path = kept;
-    signing->method = op == SHARED_PUT ? "PUT" : "GET";
+    signing->method = op == SHARED_PUT ? "PUT" : op == SHARED_DEL ? "DELETE" : "GET";
     request->signing = signing;
     request->fetch.sign = sign;
     request->fetch.url = sign(request, &request->arena);

@@ -124,6 +124,11 @@ static bool ask(struct shared_backend *backend, const struct shared_question *q,
     enum shared_result result = backend->get(name, fd, &finding->value);
     breaker_note(backend, SHARED_GET, q->kind->name, begin, result);
     bool hit = result == SHARED_HIT;
+    /* Clocks of machines differ by less than a second, and times have whole ones. */
+    if (hit && q->stamp_ns && finding->value.created_s <= q->stamp_ns / CACHE_SECOND_NS) {
+        finding->stale = true;
+        hit = false;
+    }
     if (hit && finding->value.code != SL_OK && !counts(q, &finding->value, &finding->left_ns)) {
         finding->stale = true;
         hit = false;
@@ -150,6 +155,16 @@ bool shared_get(const struct shared_question *question, int fd, struct shared_fi
             lseek(fd, 0, SEEK_SET);
     }
     return false;
+}
+
+void shared_forget(const struct cache_kind *kind, const struct shared_name *name)
+{
+    struct shared_backend *backends[SHARED_BACKENDS] = {layer.redis, layer.bucket};
+    for (int i = 0; i < SHARED_BACKENDS; i++) {
+        uint64_t begin = loop_now_ms();
+        if (backends[i] && breaker_allows(backends[i]))
+            breaker_note(backends[i], SHARED_DEL, kind->name, begin, backends[i]->del(name->text));
+    }
 }
 
 /* ---- storing ---- */

@@ -33,7 +33,7 @@ void shared_name(struct shared_name *name, const struct cache_kind *kind, struct
 struct shared_value {
     enum sl_code code;     /* SL_OK: contents, and the file holds them */
     struct sl_error error; /* else */
-    int64_t created_s;     /* of an error */
+    int64_t created_s;     /* 0 = not known */
 };
 
 /* What is stored. */
@@ -58,6 +58,8 @@ struct shared_backend {
     enum shared_result (*get)(const char *name, int fd, struct shared_value *value) SL_SUSPENDS;
     enum shared_result (*put)(const struct shared_entry *entry) SL_SUSPENDS;
     enum shared_result (*exists)(const char *name) SL_SUSPENDS;
+    /* HIT: it is not there now. */
+    enum shared_result (*del)(const char *name) SL_SUSPENDS;
     /* HIT when the back end answers. */
     enum shared_result (*probe)(void) SL_SUSPENDS;
     void (*close)(void); /* in a fiber, nothing running; NULL = nothing to close */
@@ -78,7 +80,7 @@ struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *
 struct shared_backend *shared_directory(const struct config *config, struct sl_error *error);
 
 /* ---- breaker.c ---- */
-enum shared_op { SHARED_GET, SHARED_PUT, SHARED_EXISTS, SHARED_OPS };
+enum shared_op { SHARED_GET, SHARED_PUT, SHARED_EXISTS, SHARED_DEL, SHARED_OPS };
 
 /* False: it is left alone at the moment. */
 bool breaker_allows(const struct shared_backend *backend);
@@ -96,13 +98,14 @@ struct shared_question {
     const struct cache_kind *kind;
     const struct cache_lifetimes *lifetimes;
     struct sl_str key, scope;
+    int64_t stamp_ns; /* what is older has been replaced at its source; 0 = nothing was */
     int64_t start_ns;
     bool restart_retries_malformed;
 };
 struct shared_finding {
     struct shared_value value;
     uint64_t left_ns; /* of an error */
-    bool stale;       /* an error was found that is too old to count */
+    bool stale;       /* what was found is too old to count */
     const struct shared_backend *from;
 };
 /* Asks the back ends in their order. True when one had it: contents are in `fd`, whose offset is anywhere. False: the
@@ -122,6 +125,9 @@ void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cac
 /* Queues an error that lives for `ttl_ns` from now on. */
 void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
                         uint64_t ttl_ns);
+
+/* Removes an entry of that name from all back ends. */
+void shared_forget(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
 
 /* ---- uploads.c ---- */
 enum { SHARED_BACKENDS = 2 };

@@ -91,12 +91,10 @@ static void print_json(const struct row *rows, size_t count, bool dry_run)
     sl_buf_free(&out);
 }
 
-/* Whether `name` is in the list "a,b"; NULL holds everything. */
-static bool is_wanted(const char *list, const char *name)
+/* Whether the list "a,b" has the name. */
+static bool names_kind(const char *list, const char *name)
 {
     size_t size = strlen(name);
-    if (!list)
-        return true;
     for (const char *at = list; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
         if (strcspn(at, ",") == size && memcmp(at, name, size) == 0)
             return true;
@@ -113,6 +111,10 @@ static bool is_kind(const char *name, size_t size)
 
 static bool known_kinds(const char *list)
 {
+    if (list && !*list) {
+        fprintf(stderr, "error: --only: no kind is given\n");
+        return false;
+    }
     for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
         if (!is_kind(at, strcspn(at, ","))) {
             fprintf(stderr, "error: --only: unknown kind '%.*s', one of", (int)strcspn(at, ","), at);
@@ -124,29 +126,41 @@ static bool known_kinds(const char *list)
     return true;
 }
 
+/* The names in "a,b"; false when out of memory. */
+static bool split(const char *list, struct cleanup_options *options, const char ***names)
+{
+    *names = calloc(kinds_all_count, sizeof **names);
+    for (size_t i = 0; *names && list && i < kinds_all_count; i++)
+        if (names_kind(list, kinds_all[i]->name))
+            (*names)[options->only_count++] = kinds_all[i]->name;
+    options->only = *names;
+    return *names != NULL;
+}
+
+/* All kinds in one run: the budget is for them together. */
 static int clean(const struct options *o, const struct config *config)
 {
-    const char *only = option_value(o, "only", NULL);
-    struct row *rows = calloc(kinds_all_count + 1, sizeof *rows);
-    struct cleanup_options options = {
-        .dry_run = option_given(o, "dry-run"), .all = option_given(o, "all"), .only_count = 1};
+    struct cleanup_options options = {.dry_run = option_given(o, "dry-run"), .all = option_given(o, "all")};
+    const char **names;
+    struct cleanup_totals all, *by_kind = calloc(kinds_all_count, sizeof *by_kind);
+    struct row *rows = calloc(kinds_all_count, sizeof *rows);
+    struct sl_error error = {0};
     size_t count = 0;
-    int status = rows ? 0 : server_failed("out of memory", NULL);
-    for (size_t i = 0; rows && i < kinds_all_count; i++) {
-        struct sl_error error = {0};
-        if (!is_wanted(only, kinds_all[i]->name))
-            continue;
-        rows[count].kind = kinds_all[i]->name;
-        options.only = &rows[count].kind;
-        if (cache_cleanup(config, kinds_all, kinds_all_count, &options, &rows[count].totals, &error) != SL_OK)
-            status = server_failed("cleaning failed", error.message);
-        count++;
-    }
-    if (rows && option_given(o, "json"))
+    int status = 0;
+    if (!split(option_value(o, "only", NULL), &options, &names) || !by_kind || !rows)
+        status = server_failed("out of memory", NULL);
+    else if (cache_cleanup(config, kinds_all, kinds_all_count, &options, &all, by_kind, &error) != SL_OK)
+        status = server_failed("cleaning failed", error.message);
+    for (size_t i = 0; by_kind && rows && i < kinds_all_count; i++)
+        if (options.only_count == 0 || names_kind(option_value(o, "only", NULL), kinds_all[i]->name))
+            rows[count++] = (struct row){kinds_all[i]->name, by_kind[i]};
+    if (option_given(o, "json"))
         print_json(rows, count, options.dry_run);
-    else if (rows)
+    else
         print_table(rows, count);
     free(rows);
+    free(by_kind);
+    free(names);
     return fflush(stdout) == 0 ? status : server_failed("cannot write output", NULL);
 }
 

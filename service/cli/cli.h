@@ -10,6 +10,7 @@
 #include "symcache/symcache.h"
 
 int command_run(int argc, char **argv);
+int command_cache(int argc, char **argv);
 int command_cleanup(int argc, char **argv);
 int command_healthcheck(int argc, char **argv);
 int command_config(int argc, char **argv);

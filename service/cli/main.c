@@ -17,6 +17,7 @@ static int command_help(int argc, char **argv);
 static const struct command commands[] = {
     {"run", command_run, "serve the HTTP API"},
     {"cleanup", command_cleanup, "remove what has expired from the disk cache"},
+    {"cache", command_cache, "forget what a source has got anew"},
     {"healthcheck", command_healthcheck, "ask a running service whether it is healthy"},
     {"config", command_config, "check or show a configuration"},
     {"lookup", command_lookup, "addresses of a debug file to functions and lines"},

@@ -1,6 +1,7 @@
 /* `symloom run`: the service, from start to drained end. */
 #include "cli/cli.h"
 #include "cli/notify.h"
+#include "cli/reload.h"
 #include "cli/server.h"
 
 #include <errno.h>
@@ -32,12 +33,16 @@ static const struct option_spec specs[] = {
 
 enum { DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000 };
 
+enum { CONFIGS_KEPT = 1000 };
+
 struct run {
-    struct config *config;
+    struct config *config, *configs[CONFIGS_KEPT]; /* in use; and all there were */
+    size_t config_count;
+    const struct options *options;
     struct http_server *server;
     struct service *service;
     uv_signal_t terminate, interrupt, hangup, reopen;
-    struct fiber_wait_list signalled;
+    struct fiber_wait_list signalled, configured;
     struct fiber_group cleaning;
     bool stopping;
     struct sl_error error;
@@ -70,6 +75,41 @@ static void on_signal(uv_signal_t *handle, int number)
     fiber_wake_all(&run->signalled);
 }
 
+static void fill_http_options(const struct run *run, struct http_options *o);
+
+static bool reload(void *arg, struct sl_buf *problems)
+{
+    struct run *run = arg;
+    struct http_options options;
+    if (run->config_count == CONFIGS_KEPT) {
+        log_error("config", "not taken: too many before it");
+        sl_buf_cstr(problems, "too many configurations before this one: restart\n");
+        return false;
+    }
+    struct config *fresh = reload_config(run->options, run->config, problems);
+    if (!fresh)
+        return false;
+    const char *timeout = option_value(run->options, "shutdown-timeout", NULL);
+    if (timeout)
+        duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* was checked at start */
+    run->configs[run->config_count++] = run->config = fresh;
+    fill_http_options(run, &options);
+    http_server_configure(run->server, &options);
+    service_configure(run->service, fresh);
+    fiber_wake_all(&run->configured);
+    return true;
+}
+
+static void on_hangup(uv_signal_t *handle, int number)
+{
+    struct run *run = handle->data;
+    struct sl_buf problems = {0};
+    (void)number;
+    if (!run->stopping)
+        reload(run, &problems);
+    sl_buf_free(&problems);
+}
+
 static void on_reopen(uv_signal_t *handle, int number)
 {
     (void)handle, (void)number;
@@ -90,33 +130,6 @@ static void unwatch(uv_signal_t *handle)
 }
 
 /* ---- parts ---- */
-static void init_fetch(const struct config *config)
-{
-    static struct fetch_options options;
-    options = (struct fetch_options){
-        .connect_timeout_ns = config->connect_timeout_ns,
-        .head_timeout_ns = config->head_timeout_ns,
-        .max_download_timeout_ns = config->max_download_timeout_ns,
-        .stall_timeout_ns = config->download_stall_timeout_ns,
-        .max_download_size = config->max_download_size,
-        .max_inflate_ratio = config->max_inflate_ratio,
-        .max_downloads = config->max_downloads,
-        .max_downloads_per_host = config->max_downloads_per_host,
-        .connect_to_reserved_ips = config->connect_to_reserved_ips,
-        .allowed_reserved_networks = config->allowed_reserved_networks,
-        .allowed_reserved_network_count = config->allowed_reserved_network_count,
-        .deny_list_enabled = config->deny_list_enabled,
-        .deny_window_ns = config->deny_list_time_window_ns,
-        .deny_bucket_ns = config->deny_list_bucket_size_ns,
-        .deny_block_ns = config->deny_list_block_time_ns,
-        .deny_threshold = config->deny_list_threshold,
-        .deny_never_block = config->deny_list_never_block_hosts,
-        .deny_never_block_count = config->deny_list_never_block_host_count,
-        .tmp_dir = cache_tmp_dir(),
-    };
-    fetch_init(&options);
-}
-
 static void fill_http_options(const struct run *run, struct http_options *o)
 {
     const struct config *config = run->config;
@@ -159,11 +172,13 @@ static bool start_server(struct run *run)
     }
     if (http_server_start(&options, &run->server, &run->error) != SL_OK)
         return false;
-    for (size_t i = 0; i < run->config->bind_count; i++) {
+    const char *address;
+    for (size_t i = 0; *(address = http_server_address(run->server, i)); i++) {
         char line[256];
-        snprintf(line, sizeof line, "Starting HTTP server on %s", http_server_address(run->server, i));
+        snprintf(line, sizeof line, "Starting HTTP server on %s", address);
         log_info("run", line);
     }
+    service_on_reload(run->service, reload, run);
     log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),
              LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
              LOG_U64("sources", run->config->source_count));
@@ -183,19 +198,30 @@ static void clean_once(void *arg)
 {
     struct cleaning *c = arg;
     struct cleanup_options options = {0};
-    c->code = cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, &c->error);
+    c->code = cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, NULL, &c->error);
 }
 
+static void clean_now(const struct config *config)
+{
+    struct cleaning c = {.config = config};
+    if (pool_run(POOL_IO, clean_once, &c, &c.error) != SL_OK || c.code != SL_OK)
+        log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
+    else
+        log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
+                 LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
+}
+
+/* First at once, then again and again; another configuration begins anew. */
 static void clean_repeatedly(void *arg)
 {
     struct run *run = arg;
-    while (fiber_sleep(DURATION_MS(run->config->cache_cleanup_interval_ns))) {
-        struct cleaning c = {.config = run->config};
-        if (pool_run(POOL_IO, clean_once, &c, &c.error) != SL_OK || c.code != SL_OK)
-            log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
-        else
-            log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
-                     LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
+    enum fiber_wait woken = FIBER_TIMED_OUT;
+    while (woken != FIBER_CANCELLED) {
+        const struct config *config = run->config;
+        bool wanted = config->enable_cache_cleanup && config->cache_dir;
+        if (wanted && woken == FIBER_TIMED_OUT)
+            clean_now(config);
+        woken = fiber_wait_on(&run->configured, wanted ? DURATION_MS(config->cache_cleanup_interval_ns) : UINT64_MAX);
     }
 }
 
@@ -233,11 +259,10 @@ static void serve(void *arg)
     }
     watch(run, &run->terminate, on_signal, SIGTERM);
     watch(run, &run->interrupt, on_signal, SIGINT);
-    watch(run, &run->hangup, on_signal, SIGHUP);
+    watch(run, &run->hangup, on_hangup, SIGHUP);
     watch(run, &run->reopen, on_reopen, SIGUSR1);
     fiber_group_init(&run->cleaning, NULL);
-    if (run->config->enable_cache_cleanup && run->config->cache_dir)
-        fiber_start(&run->cleaning, clean_repeatedly, run);
+    fiber_start(&run->cleaning, clean_repeatedly, run);
     fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
@@ -273,9 +298,18 @@ static void start_threads(void)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static int start(struct config *config)
+/* The first configuration is the caller's. */
+static void free_configs(struct run *run)
 {
-    struct run run = {.config = config};
+    for (size_t i = 0; i < run->config_count; i++)
+        config_free(run->configs[i]);
+}
+
+static int start(struct config *config, const struct options *options)
+{
+    static struct run run;
+    run.config = config;
+    run.options = options;
     loop_init(0);
     start_threads();
     set_limits();
@@ -286,7 +320,7 @@ static int start(struct config *config)
         return server_failed("failed to start the server", run.error.message);
     }
     kinds_init(config);
-    init_fetch(config);
+    server_init_fetch(config);
     run.service = service_new(config);
     metric_add(METRIC_STARTS, 1, NULL, NULL, NULL);
     if (run.service)
@@ -296,6 +330,7 @@ static int start(struct config *config)
     cache_close();
     log_stop();
     loop_close();
+    free_configs(&run);
     if (!run.server)
         return server_failed("failed to start the server", run.error.message);
     return 0;
@@ -316,7 +351,7 @@ int command_run(int argc, char **argv)
                 fprintf(stderr, "error: --shutdown-timeout: '%s' is no duration\n", timeout);
                 status = 2;
             } else {
-                status = start(config);
+                status = start(config, &o);
             }
         }
     }

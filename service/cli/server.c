@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cache/cache.h"
 #include "core/log.h"
+#include "fetch/fetch.h"
 
 int server_failed(const char *message, const char *cause)
 {
@@ -42,6 +44,24 @@ static int override(const struct options *o, struct config *config)
         config->bind_count = 1;
     }
     return 0;
+}
+
+bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)
+{
+    const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+    struct sl_arena arena = {0};
+    struct value_problems found = {.arena = &arena};
+    struct sl_error error = {0};
+    enum sl_code code = config_load(path, config, &found, &error);
+    config_format_problems(path ? path : "", &found, problems);
+    if (code != SL_OK && !found.errors)
+        sl_buf_printf(problems, "%s\n", error.message);
+    sl_arena_free(&arena);
+    if (code == SL_OK && override(o, *config) != 0) {
+        config_free(*config);
+        return false;
+    }
+    return code == SL_OK;
 }
 
 int server_load(const struct options *o, struct config **config)
@@ -109,4 +129,41 @@ int server_log(const struct options *o, const struct config *config)
     if (log_set_file(config->log_file, &error) != true)
         return server_failed("failed to open the log file", error.message);
     return 0;
+}
+
+static struct fetch_options *fetch_options_of(const struct config *config)
+{
+    static struct fetch_options options;
+    options = (struct fetch_options){
+        .connect_timeout_ns = config->connect_timeout_ns,
+        .head_timeout_ns = config->head_timeout_ns,
+        .max_download_timeout_ns = config->max_download_timeout_ns,
+        .stall_timeout_ns = config->download_stall_timeout_ns,
+        .max_download_size = config->max_download_size,
+        .max_inflate_ratio = config->max_inflate_ratio,
+        .max_downloads = config->max_downloads,
+        .max_downloads_per_host = config->max_downloads_per_host,
+        .connect_to_reserved_ips = config->connect_to_reserved_ips,
+        .allowed_reserved_networks = config->allowed_reserved_networks,
+        .allowed_reserved_network_count = config->allowed_reserved_network_count,
+        .deny_list_enabled = config->deny_list_enabled,
+        .deny_window_ns = config->deny_list_time_window_ns,
+        .deny_bucket_ns = config->deny_list_bucket_size_ns,
+        .deny_block_ns = config->deny_list_block_time_ns,
+        .deny_threshold = config->deny_list_threshold,
+        .deny_never_block = config->deny_list_never_block_hosts,
+        .deny_never_block_count = config->deny_list_never_block_host_count,
+        .tmp_dir = cache_tmp_dir(),
+    };
+    return &options;
+}
+
+void server_init_fetch(const struct config *config)
+{
+    fetch_init(fetch_options_of(config));
+}
+
+void server_configure_fetch(const struct config *config)
+{
+    fetch_configure(fetch_options_of(config));
 }

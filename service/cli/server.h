@@ -22,8 +22,15 @@ const char *server_environment(const char *name);
  * stderr. 0, or the exit status; the caller frees `*config`. */
 int server_load(const struct options *o, struct config **config);
 
+/* As server_load, but the problems (errors and warnings, a line each) go into `problems`. */
+bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems);
+
 /* Sets levels, format and destination of the log. 0, or the exit status after a report on stderr. */
 int server_log(const struct options *o, const struct config *config);
+
+/* Downloads as the configuration has them; after cache_init. */
+void server_init_fetch(const struct config *config);
+void server_configure_fetch(const struct config *config);
 
 /* "error: <message>", and what it was caused by (may be NULL), on stderr; returns 1. */
 int server_failed(const char *message, const char *cause);

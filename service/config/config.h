@@ -163,5 +163,10 @@ void config_format_problems(const char *name, const struct value_problems *probl
  * user info and query. */
 void config_dump(const struct config *config, struct sl_buf *out);
 
+/* The keys that are `path`, or below it when it ends in a dot, and have other values in the two: their dotted keys, at most
+ * `max`; returns how many. */
+size_t config_differences(const struct config *a, const struct config *b, const char *path, const char **keys,
+                          size_t max);
+
 /* True in a container: /.dockerenv, "/docker" in /proc/self/cgroup, or SYMLOOM_CONTAINER=1. */
 bool config_in_container(void);

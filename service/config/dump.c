@@ -275,3 +275,40 @@ void config_dump(const struct config *config, struct sl_buf *out)
     }
     path_free(&d.path);
 }
+
+static void value_text(const struct config *config, const struct key *key, struct sl_buf *out)
+{
+    struct dump d = {.config = config, .out = out};
+    if (key->type == KEY_HIDDEN)
+        sl_buf_str(out, secret_open(*(const struct sl_secret *)field_at(config, key->offset)));
+    else
+        row_value(&d, key);
+}
+
+static bool differs(const struct config *a, const struct config *b, const struct key *key)
+{
+    struct sl_buf texts[2] = {{0}};
+    value_text(a, key, &texts[0]);
+    value_text(b, key, &texts[1]);
+    bool same = sl_str_equal(sl_buf_view(&texts[0]), sl_buf_view(&texts[1]));
+    for (int i = 0; i < 2; i++) {
+        if (texts[i].data)
+            explicit_bzero(texts[i].data, texts[i].capacity);
+        sl_buf_free(&texts[i]);
+    }
+    return !same;
+}
+
+size_t config_differences(const struct config *a, const struct config *b, const char *path, const char **keys,
+                          size_t max)
+{
+    size_t count = 0, size = strlen(path);
+    bool below = size && path[size - 1] == '.';
+    for (size_t i = 0; i < config_key_count && count < max; i++) {
+        const struct key *key = &config_keys[i];
+        bool meant = below ? strncmp(key->path, path, size) == 0 : strcmp(key->path, path) == 0;
+        if (meant && differs(a, b, key))
+            keys[count++] = key->path;
+    }
+    return count;
+}

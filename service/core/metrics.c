@@ -105,6 +105,8 @@ static const struct {
      "Log lines dropped: the ring was full, or the disk, or nobody reads the pipe any more."},
     {"ready", GAUGE, {NULL}, NULL, "1 when ready for work."},
     {"draining", GAUGE, {NULL}, NULL, "1 while draining."},
+    {"config_last_reload_successful", GAUGE, {NULL}, NULL, "1 when the configuration in use is the one last read."},
+    {"config_last_reload_timestamp_seconds", GAUGE, {NULL}, NULL, "When a configuration was last read and taken."},
     {"build_info", GAUGE, {"version", "compiler"}, NULL, "Always 1."},
 };
 

@@ -78,6 +78,8 @@ enum metric {
     METRIC_LOG_DROPPED,
     METRIC_READY,
     METRIC_DRAINING,
+    METRIC_RELOAD_SUCCESSFUL,
+    METRIC_RELOAD_TIME,
     METRIC_BUILD_INFO, /* version, compiler */
     METRIC_COUNT
 };

@@ -200,7 +200,10 @@ static enum body_action decide(struct transfer *t)
     e->verdict = judge(e);
     switch (e->verdict) {
     case COMPLETE:
-    case PARTIAL: return BODY_STORE;
+    case PARTIAL:
+        if (e->download->request->modified_s && t->modified_s >= 0)
+            *e->download->request->modified_s = t->modified_s;
+        return BODY_STORE;
     case REDIRECT:
     case BAD_STATUS: return BODY_DISCARD;
     default: return BODY_STOP;

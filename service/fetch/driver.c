@@ -178,9 +178,18 @@ void driver_close(void)
 
 void fetch_init(const struct fetch_options *options)
 {
-    fetch_state = (struct fetch_state){.options = *options};
     const char *ca_file = getenv("SSL_CERT_FILE");
-    fetch_state.ca_file = ca_file && *ca_file ? ca_file : NULL;
+    fetch_state = (struct fetch_state){.ca_file = ca_file && *ca_file ? ca_file : NULL};
+    fetch_configure(options);
+    driver_init();
+}
+
+void fetch_configure(const struct fetch_options *options)
+{
+    free(fetch_state.allowed);
+    fetch_state.options = *options;
+    fetch_state.allowed = NULL;
+    fetch_state.allowed_count = 0;
     if (!fetch_state.options.split_size)
         fetch_state.options.split_size = 128u << 20;
     if (options->allowed_reserved_network_count)
@@ -188,7 +197,6 @@ void fetch_init(const struct fetch_options *options)
     for (size_t i = 0; fetch_state.allowed && i < options->allowed_reserved_network_count; i++)
         fetch_state.allowed_count +=
             network_parse(options->allowed_reserved_networks[i], &fetch_state.allowed[fetch_state.allowed_count]);
-    driver_init();
 }
 
 void fetch_close(void)

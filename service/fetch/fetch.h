@@ -35,6 +35,8 @@ struct fetch_options { /* of the process; what it points to must outlive fetch_c
 
 /* After loop_init. Resolves the hosts of the environment's proxies, which may block. */
 void fetch_init(const struct fetch_options *options);
+/* Other options from now on, for downloads that begin later. */
+void fetch_configure(const struct fetch_options *options);
 /* No download may be running. Before loop_close. */
 void fetch_close(void);
 
@@ -58,7 +60,8 @@ struct fetch_request {
     const char *(*sign)(void *arg, struct sl_arena *arena);
     /* What an answer with an error status means, in place of the usual table: its body, up to 64 KiB, explains. */
     enum sl_code (*refused)(void *arg, int status, struct sl_str body, struct sl_error *error);
-    void *arg; /* of sign and refused */
+    void *arg;           /* of sign and refused */
+    int64_t *modified_s; /* out, may be NULL: when the server says the file was last modified; else left as it is */
 };
 
 /* Downloads into `fd` (an empty file opened read-write; truncated between attempts). On success the file holds the

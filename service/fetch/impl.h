@@ -69,8 +69,8 @@ struct transfer {
     bool has_content_range;
     unsigned coding_count;
     char coding[32];
-    int64_t content_length, retry_after_s; /* -1 = absent */
-    char *location;                        /* malloc */
+    int64_t content_length, retry_after_s, modified_s; /* -1 = absent */
+    char *location;                                    /* malloc */
     /* private */
     CURL *easy;
     struct transfer *next_gone, **gone_link; /* gone_link not NULL: in the list of transfer_go_on */

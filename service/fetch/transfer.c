@@ -73,6 +73,10 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
             t->etag[0] = '\0';
     } else if (sl_str_equal_nocase(name, SL_STR("retry-after"))) {
         t->retry_after_s = retry_after(value);
+    } else if (sl_str_equal_nocase(name, SL_STR("last-modified"))) {
+        char text[64];
+        keep(text, sizeof text, value);
+        t->modified_s = (int64_t)curl_getdate(text, NULL);
     } else if (sl_str_equal_nocase(name, SL_STR("location")) && !t->location) {
         t->location = strndup(value.data, value.size);
     }
@@ -85,7 +89,7 @@ static void forget_head(struct transfer *t)
     t->has_content_range = false;
     t->coding_count = 0;
     t->etag[0] = t->coding[0] = t->content_range[0] = '\0';
-    t->retry_after_s = -1;
+    t->retry_after_s = t->modified_s = -1;
 }
 
 static size_t on_header(char *data, size_t one, size_t size, void *arg)

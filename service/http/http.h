@@ -78,7 +78,7 @@ struct http_route {
 };
 
 struct http_options {
-    const char *const *bind; /* "IP:PORT", "[IPv6]:PORT", "unix:/path" */
+    const char *const *bind; /* "IP:PORT", "[IPv6]:PORT", "unix:/path", "systemd" */
     size_t bind_count;
     const struct http_route *routes; /* ends with a NULL method; first match wins, literal before pattern */
     void *service;
@@ -104,10 +104,13 @@ void http_options_default(struct http_options *options);
 /* Binds every listener and begins to accept. Errors name the address. */
 enum sl_code http_server_start(const struct http_options *options, struct http_server **server, struct sl_error *error);
 
-/* The address the i-th listener is bound to ("127.0.0.1:3021"), for logs and tests with port 0. */
+/* The address the i-th listener is bound to ("127.0.0.1:3021"), for logs and tests with port 0; empty behind the last. */
 const char *http_server_address(struct http_server *server, size_t index);
 
-/* Drain: idle connections are closed, answers carry `Connection: close`, routes that take work answer 503. */
+/* Limits, timeouts, hosts and proxies of other options from now on; listeners, routes and service stay. */
+void http_server_configure(struct http_server *server, const struct http_options *options);
+
+/* Drain: sockets that a manager holds are not listened on any more, idle connections are closed, answers carry `Connection: close`, routes that take work answer 503. */
 void http_server_drain(struct http_server *server);
 bool http_server_draining(struct http_server *server);
 size_t http_server_connections(struct http_server *server);

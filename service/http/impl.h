@@ -154,6 +154,7 @@ struct listener {
     bool unix_socket;
     bool paused;       /* the server is full, or no descriptor is free */
     bool bound;        /* a socket file to unlink */
+    bool passed;       /* by the service manager, who goes on listening */
     char address[128]; /* as bound; of a unix socket its path, after "unix:" */
 };
 
@@ -197,6 +198,18 @@ struct http_server {
     char date[40];
     char read_buffer[READ_BUFFER];
 };
+
+/* ---- listener.c ---- */
+enum { LISTENERS_MOST_PASSED = 64 };
+
+/* Binds and listens; `*listener` is zeroed but for its server. */
+enum sl_code listener_open(struct listener *listener, const char *address, int backlog, struct sl_error *error);
+void listener_close(struct listener *listener);
+
+/* The descriptors that the service manager passed for HTTP, which are all but those named for something else. Once. */
+size_t listeners_passed(int fds[LISTENERS_MOST_PASSED]);
+/* Takes one of them, which listens already. */
+enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error);
 
 /* ---- server.c ---- */
 void server_timer(struct connection *c, enum timeout timeout); /* (re)starts; TIMEOUT_NONE stops */

@@ -1,10 +1,7 @@
 /* The server as a whole: listeners, the table of connections, timeouts, limits, drain and end. */
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/log.h"
@@ -213,128 +210,47 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 }
 
 /* ---- listeners ---- */
-static void tune(int fd)
+static enum sl_code watch(struct listener *listener, struct sl_error *error)
 {
-    static const int on = 1, off = 0, idle_s = 60;
-    static const unsigned user_timeout_ms = 30000;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* fails on IPv4, which is no matter */
-    /* Accepted sockets inherit these, which saves system calls per connection. */
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
+    int result = uv_poll_init(loop_get(), &listener->poll, listener->fd);
+    if (result != 0) {
+        listener_close(listener);
+        return sl_fail(error, SL_INTERNAL, "cannot listen on %s: %s", listener->address, uv_strerror(result));
+    }
+    listener->server->listener_count++;
+    listener->server->open_handles++;
+    listener->poll.data = listener;
+    uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
+    return SL_OK;
 }
 
-static bool parse_address(const char *text, struct sockaddr_storage *address)
-{
-    char host[64], *end;
-    const char *colon = strrchr(text, ':');
-    if (!colon || colon[1] < '0' || colon[1] > '9')
-        return false;
-    unsigned long port = strtoul(colon + 1, &end, 10);
-    bool v6 = text[0] == '[';
-    size_t size = (size_t)(colon - text) - (v6 ? 2 : 0);
-    if (*end || port > 65535 || (v6 && (colon - text < 3 || colon[-1] != ']')) || size >= sizeof host)
-        return false;
-    memcpy(host, text + v6, size);
-    host[size] = '\0';
-    if (v6)
-        return uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)address) == 0;
-    return uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0;
-}
-
-static void note_bound(struct listener *listener)
-{
-    struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    char host[ADDRESS_MAX] = "";
-    if (getsockname(listener->fd, (struct sockaddr *)&address, &size) != 0)
-        return;
-    bool v6 = address.ss_family == AF_INET6;
-    unsigned port =
-        ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
-    uv_ip_name((struct sockaddr *)&address, host, sizeof host);
-    snprintf(listener->address, sizeof listener->address, v6 ? "[%s]:%u" : "%s:%u", host, port);
-}
-
-/* These return 0 or the number of an error. */
-static int bind_socket(struct listener *listener, const void *address, size_t size)
-{
-    const struct sockaddr *generic = address;
-    listener->fd = socket(generic->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (listener->fd < 0)
-        return errno;
-    if (generic->sa_family != AF_UNIX)
-        tune(listener->fd);
-    return bind(listener->fd, generic, (socklen_t)size) == 0 ? 0 : errno;
-}
-
-static int bind_tcp(struct listener *listener, const char *text)
-{
-    struct sockaddr_storage address;
-    if (!parse_address(text, &address))
-        return EINVAL;
-    return bind_socket(listener, &address,
-                       address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-}
-
-/* A socket file that nobody listens on is left from a process that died. */
-static void remove_stale(const struct sockaddr_un *address)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    if (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED)
-        unlink(address->sun_path);
-    close(fd);
-}
-
-static int bind_unix(struct listener *listener, const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    listener->unix_socket = true;
-    if (strlen(path) >= sizeof address.sun_path)
-        return ENAMETOOLONG;
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    remove_stale(&address);
-    int result = bind_socket(listener, &address, sizeof address);
-    if (result)
-        return result;
-    listener->bound = true;
-    return chmod(path, 0660) == 0 ? 0 : errno;
-}
-
-static void listener_close(struct listener *listener)
-{
-    if (listener->fd >= 0)
-        close(listener->fd);
-    if (listener->bound)
-        unlink(listener->address + 5);
-}
-
-static enum sl_code listener_start(struct http_server *server, const char *address, struct sl_error *error)
+static struct listener *next_listener(struct http_server *server)
 {
     struct listener *listener = &server->listeners[server->listener_count];
     *listener = (struct listener){.server = server, .fd = -1};
-    snprintf(listener->address, sizeof listener->address, "%s", address);
-    int result = strncmp(address, "unix:", 5) == 0 ? bind_unix(listener, address + 5) : bind_tcp(listener, address);
-    if (result == 0 && listen(listener->fd, server->options.backlog) != 0)
-        result = errno;
-    if (result == 0)
-        result = -uv_poll_init(loop_get(), &listener->poll, listener->fd);
-    if (result != 0) {
-        listener_close(listener);
-        return sl_fail(error, result == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot listen on %s: %s", address,
-                       uv_strerror(-result));
+    return listener;
+}
+
+static enum sl_code adopt_passed(struct http_server *server, struct sl_error *error)
+{
+    int fds[LISTENERS_MOST_PASSED];
+    size_t count = listeners_passed(fds);
+    enum sl_code code = count ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot listen on systemd: no sockets were passed");
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        struct listener *listener = next_listener(server);
+        code = listener_adopt(listener, fds[i], error);
+        code = code == SL_OK ? watch(listener, error) : code;
     }
-    server->listener_count++;
-    server->open_handles++;
-    listener->poll.data = listener;
-    uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
-    if (!listener->unix_socket)
-        note_bound(listener);
-    return SL_OK;
+    return code;
+}
+
+static enum sl_code listen_on(struct http_server *server, const char *address, struct sl_error *error)
+{
+    if (strcmp(address, "systemd") == 0)
+        return adopt_passed(server, error);
+    struct listener *listener = next_listener(server);
+    enum sl_code code = listener_open(listener, address, server->options.backlog, error);
+    return code == SL_OK ? watch(listener, error) : code;
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -346,12 +262,19 @@ static void on_handle_closed(uv_handle_t *handle)
         server_free(server);
 }
 
+static void stop_listening(struct listener *listener)
+{
+    if (uv_is_closing((uv_handle_t *)&listener->poll))
+        return;
+    listener->paused = false;
+    uv_close((uv_handle_t *)&listener->poll, on_handle_closed);
+    listener_close(listener);
+}
+
 static void close_handles(struct http_server *server)
 {
-    for (size_t i = 0; i < server->listener_count; i++) {
-        uv_close((uv_handle_t *)&server->listeners[i].poll, on_handle_closed);
-        listener_close(&server->listeners[i]);
-    }
+    for (size_t i = 0; i < server->listener_count; i++)
+        stop_listening(&server->listeners[i]);
     uv_close((uv_handle_t *)&server->tick, on_handle_closed);
 }
 
@@ -384,6 +307,8 @@ static void set_timeouts(struct http_server *server)
 static enum sl_code set_proxies(struct http_server *server, struct sl_error *error)
 {
     const struct http_options *options = &server->options;
+    server->trust_unix = false;
+    server->proxy_count = 0;
     for (size_t i = 0; i < options->trusted_proxy_count; i++) {
         const char *text = options->trusted_proxies[i];
         if (strcmp(text, "unix") == 0)
@@ -405,7 +330,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         server->options.tmp_dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     while (options->routes[server->route_count].method)
         server->route_count++;
-    server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count);
+    server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count + LISTENERS_MOST_PASSED);
     server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
     server->proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
     uv_timer_init(loop_get(), &server->tick);
@@ -416,7 +341,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
                             : sl_fail(error, SL_INTERNAL, "out of memory");
     set_timeouts(server);
     for (size_t i = 0; code == SL_OK && i < options->bind_count; i++)
-        code = listener_start(server, options->bind[i], error);
+        code = listen_on(server, options->bind[i], error);
     if (code) {
         server->failed = true;
         close_handles(server);
@@ -424,6 +349,25 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     }
     *out = server;
     return SL_OK;
+}
+
+void http_server_configure(struct http_server *server, const struct http_options *options)
+{
+    struct http_options before = server->options;
+    struct network *proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
+    server->options = *options;
+    server->options.bind = before.bind;
+    server->options.bind_count = before.bind_count;
+    server->options.routes = before.routes;
+    server->options.service = before.service;
+    server->options.tmp_dir = before.tmp_dir;
+    if (!proxies)
+        server->options.trusted_proxy_count = 0; /* nobody is believed rather than anybody */
+    server->proxies = proxies;
+    set_proxies(server, NULL);
+    set_timeouts(server);
+    if (server->connection_count)
+        uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));
 }
 
 const char *http_server_address(struct http_server *server, size_t index)
@@ -439,6 +383,9 @@ void http_server_drain(struct http_server *server)
         if (c->state == STATE_IDLE && c->pending.size == 0 && c->requests > 0)
             connection_abort(c, false);
     }
+    for (size_t i = 0; i < server->listener_count; i++) /* the manager keeps what waits for the next process */
+        if (server->listeners[i].passed)
+            stop_listening(&server->listeners[i]);
 }
 
 bool http_server_draining(struct http_server *server)

@@ -13,14 +13,17 @@ const struct cache_kind *const kinds_all[] = {
     &kind_il2cpp,  &kind_source_index, &kind_symbfile_index, &kind_embedded_sources, &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
-static const struct config *configured;
-static struct sl_object_limits limits;
+static const struct config *_Atomic configured;
+static struct sl_object_limits limits[2]; /* jobs on the pool may still read those before */
+static const struct sl_object_limits *_Atomic current_limits;
 
 void kinds_init(const struct config *config)
 {
     configured = config;
     symbfiles_init(config);
-    limits = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
+    struct sl_object_limits *next = &limits[current_limits == &limits[0]];
+    *next = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
+    current_limits = next;
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
         .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
@@ -41,7 +44,7 @@ const struct config *kinds_config(void)
 
 const struct sl_object_limits *kinds_object_limits(void)
 {
-    return &limits;
+    return current_limits;
 }
 
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)

@@ -131,6 +131,16 @@ void kinds_release_symbfile(struct symbfile_lookup *lookup);
 /* A fiber that keeps the store of uploads clean until it is cancelled; `unused` is NULL. */
 void kinds_sweep_symbfiles(void *unused) SL_SUSPENDS;
 
-/* Set once at start from the configuration, which must outlive everything. */
+/* What has changed at a source: one file; the files of a module, by its debug file and id; or, with neither, all of it. */
+struct invalidation {
+    struct sl_str source, location, debug_file, debug_id; /* empty = not given */
+};
+/* Whether the parts go together: a source, and at most one way to say what of it. */
+bool invalidation_sound(const struct invalidation *what);
+/* cache_invalidate for all of it; answers of sources that are kept in memory are forgotten too. SL_NOT_FOUND when the
+ * files of a module are to be found and the source is not configured; SL_MALFORMED for a debug id that is none. */
+enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error) SL_SUSPENDS;
+
+/* At start, and when another configuration is to count from now on; they must outlive everything. */
 void kinds_init(const struct config *config);
 void kinds_close(void); /* before cache_close */

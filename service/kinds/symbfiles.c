@@ -14,7 +14,7 @@
 
 enum { SWEEP_MS = 3600 * 1000, ATTEMPTS = 3 }; /* a set may be replaced between finding and reading it */
 
-static const struct config *config;
+static const struct config *_Atomic config;
 
 void symbfiles_init(const struct config *c)
 {

@@ -18,8 +18,7 @@ static struct memo keys_memo = {.capacity = 100, .name = "s3"};
 
 void aws_keys_init(size_t capacity)
 {
-    memo_free(&keys_memo);
-    keys_memo.capacity = capacity;
+    memo_resize(&keys_memo, capacity);
 }
 
 struct asking {

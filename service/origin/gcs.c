@@ -9,8 +9,7 @@ static struct memo tokens = {.capacity = 100, .name = "gcs"};
 
 void gcs_init(size_t capacity)
 {
-    memo_free(&tokens);
-    tokens.capacity = capacity;
+    memo_resize(&tokens, capacity);
 }
 
 /* ---- the token ---- */

@@ -10,11 +10,12 @@ void url_add_path(struct sl_buf *url, struct sl_str text);
 
 extern struct origin_options origin_options;
 
-/* What is kept of answers is forgotten; from now on so much is. */
+/* From now on so much is kept of answers. */
 void aws_keys_init(size_t capacity);
 void gcs_init(size_t capacity);
 void sentry_init(size_t capacity, uint64_t ttl_ns);
-void index_init(void);
+void sentry_forget(void);
+void index_forget(void);
 
 /* ---- location.c ---- */
 /* Fills `file` for a path of a source that is no Sentry. False when there is no such file or no memory. */

@@ -193,6 +193,18 @@ enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_pa
     return code;
 }
 
+void memo_expire(struct memo *memo)
+{
+    for (struct memo_entry *entry = memo->oldest; entry; entry = entry->newer)
+        entry->deadline_ms = 0;
+}
+
+void memo_resize(struct memo *memo, size_t capacity)
+{
+    memo->capacity = capacity;
+    shrink(memo);
+}
+
 void memo_free(struct memo *memo)
 {
     while (memo->oldest)

@@ -29,5 +29,11 @@ typedef enum sl_code memo_ask(const void *context, struct sl_buf *text, uint64_t
 enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_parts, memo_ask *ask, const void *context,
                       struct sl_arena *arena, struct sl_str *text, struct sl_error *error) SL_SUSPENDS;
 
+/* Every text is asked for again when it is wanted next. */
+void memo_expire(struct memo *memo);
+
+/* From now on at most so many; the rest is dropped. */
+void memo_resize(struct memo *memo, size_t capacity);
+
 /* Forgets everything. No fiber may be in memo_get. */
 void memo_free(struct memo *memo);

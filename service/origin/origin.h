@@ -24,9 +24,12 @@ struct origin_options { /* of the process; what it points to must stay */
     const struct unc_mapping *unc_map;
     size_t unc_map_count;
 };
-/* May be called again, while nothing is listed or fetched: what was remembered is forgotten. Without it nothing a
+/* May be called again: what is remembered stays, as much of it as the new options allow. Without it nothing a
  * `file.ptr` names is a local file, and the rest has the defaults of the configuration. */
 void origin_init(const struct origin_options *options);
+
+/* Lists of Sentry and sizes of indexes are asked for again when they are needed next. */
+void origin_forget(void);
 
 enum file_type {
     FILE_PE,

@@ -14,9 +14,13 @@ static uint64_t index_ttl_ns = UINT64_C(3600000000000);
 
 void sentry_init(size_t capacity, uint64_t ttl_ns)
 {
-    memo_free(&indexes);
-    indexes.capacity = capacity;
+    memo_resize(&indexes, capacity);
     index_ttl_ns = ttl_ns;
+}
+
+void sentry_forget(void)
+{
+    memo_expire(&indexes);
 }
 
 /* ---- URLs and credentials ---- */

@@ -9,11 +9,16 @@ const char *origin_label(struct sl_arena *arena, const struct source *source)
 
 struct origin_options origin_options;
 
+void origin_forget(void)
+{
+    sentry_forget();
+    index_forget();
+}
+
 void origin_init(const struct origin_options *options)
 {
     origin_options = *options;
     aws_keys_init(options->s3_client_capacity);
     gcs_init(options->gcs_token_capacity);
     sentry_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
-    index_init();
 }

@@ -10,7 +10,7 @@ static struct cleanup_totals totals;
 static void clean_with(struct cleanup_options options)
 {
     struct sl_error error;
-    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_OK);
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, &error), SL_OK);
 }
 
 static void clean(void)
@@ -212,7 +212,7 @@ static void all_and_only(void **state)
     const char *unknown[] = {"symcaches", "nonsense"};
     struct sl_error error;
     struct cleanup_options options = {.only = unknown, .only_count = 2};
-    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_MALFORMED);
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, &error), SL_MALFORMED);
     assert_string_equal(error.message, "unknown cache kind: nonsense");
 }
 
@@ -222,7 +222,7 @@ static void without_a_directory_there_is_nothing_to_do(void **state)
     struct sl_error error;
     struct cleanup_options options = {0};
     test_config.cache_dir = NULL;
-    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_NOT_FOUND);
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, &error), SL_NOT_FOUND);
     assert_string_equal(error.message, "no caching configured! Did you provide a path to your config file?");
 }
 
@@ -233,7 +233,7 @@ static void a_kind_that_fails_does_not_stop_the_others(void **state)
     struct cleanup_options options = {0};
     put_file("symcaches", "a file where the directory should be", 0);
     put_file("objects/v2/old", "hi", 30 * 24 * 3600 * S);
-    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, &error), SL_INTERNAL);
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, &error), SL_INTERNAL);
     assert_true(totals.errors > 0);
     assert_false(exists("objects/v2"));
 }

@@ -1,24 +1,5 @@
-/* The look-up: layers, publishing, refreshing. Each test runs in a fiber on a cache of its own. */
+/* The look-up: layers, errors, publishing, a directory that changes. Each test runs in a fiber on a cache of its own. */
 #include "plan.h"
-
-#include "core/metrics.h"
-
-static const char *path_in(const struct cache_kind *of, const char *key, unsigned version)
-{
-    static char out[4][200];
-    static unsigned next;
-    char relative[128], *path = out[next++ % 4];
-    cache_relative_path(sl_str(key), version, version <= of->format1_up_to, relative);
-    snprintf(path, sizeof out[0], "%s/%s", of->name, relative);
-    return path;
-}
-
-static const char *side_of(const char *path)
-{
-    static char out[220];
-    snprintf(out, sizeof out, "%s.metadata", path);
-    return out;
-}
 
 /* ---- computing, publishing, reading back ---- */
 
@@ -35,7 +16,7 @@ static void round_trip(void *arg)
     const char *meta = file_text(side_of(path));
     assert_non_null(meta);
     assert_non_null(strstr(meta, "\"scope\":\"scope1\""));
-    assert_non_null(strstr(meta, "\"status\":\"ok\",\"size\":8,\"key\":\"a\"}"));
+    assert_non_null(strstr(meta, "\"status\":\"ok\",\"size\":8,\"key\":\"a\",\"nanoseconds\":"));
     struct stat st;
     assert_int_equal(stat(in_dir(path), &st), 0);
     assert_int_equal(st.st_mode & 0777 & ~0640, 0);
@@ -341,155 +322,6 @@ static void use_is_noted_hourly(void **state)
     run(touch_body);
 }
 
-/* ---- versions ---- */
-
-/* Until the computations that run in the background have ended. */
-static void settle(const unsigned *runs, unsigned expected, const char *gone)
-{
-    for (int i = 0; i < 1000 && (*runs < expected || exists(gone)); i++)
-        assert_true(fiber_sleep(5));
-}
-
-static void fallback_body(void *arg)
-{
-    (void)arg;
-    unsigned runs = 0;
-    struct fiber_wait_list gate = {0};
-    struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
-    put_file(path_in(&kind, "a", 1), "ancient", 0);
-    put_file(path_in(&kind, "a", 2), "old", 0);
-    put_file(side_of(path_in(&kind, "a", 2)), "{\"scope\":null,\"time_created\":1}", 0);
-    get(&kind, "a", &plan, "old");
-    get(&kind, "a", &plan, "old");
-    while (!gate.first)
-        assert_true(fiber_sleep(1));
-    fiber_wake_all(&gate);
-    settle(&runs, 1, path_in(&kind, "a", 2));
-    assert_false(exists(path_in(&kind, "a", 1)) || exists(path_in(&kind, "a", 2)) ||
-                 exists(side_of(path_in(&kind, "a", 2))));
-    while (true) { /* the memory entry is replaced in the turn after the files */
-        struct cache_key key = key_of("a");
-        struct cache_item *item;
-        assert_int_equal(cache_get(&kind, &key, &plan, &item, NULL), SL_OK);
-        bool new = item->mapping.bytes.size == 3 && memcmp(item->mapping.bytes.data, "new", 3) == 0;
-        cache_release(item);
-        if (new)
-            break;
-        assert_true(fiber_sleep(1));
-    }
-    assert_int_equal(runs, 1);
-    put_file(path_in(&kind, "b", 3), "", 0);
-    put_file(path_in(&kind, "b", 2), "contents", 0);
-    get_error(&kind, "b", &plan, SL_NOT_FOUND, NULL);
-    assert_int_equal(runs, 1);
-}
-
-static void old_versions_serve_until_refreshed(void **state)
-{
-    (void)state;
-    run(fallback_body);
-}
-
-static void lazy_body(void *arg)
-{
-    (void)arg;
-    unsigned runs = 0;
-    struct fiber_wait_list gate = {0};
-    struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
-    static const char *const keys[] = {"a", "b", "c"};
-    for (int i = 0; i < 3; i++)
-        put_file(path_in(&kind, keys[i], 2), "old", 0);
-    for (int i = 0; i < 3; i++)
-        get(&kind, keys[i], &plan, "old");
-    while (!gate.first)
-        assert_true(fiber_sleep(1));
-    assert_int_equal(runs, 1);
-    get(&kind, "b", &plan, "old");
-    get(&kind, "c", &plan, "old");
-    fiber_wake_all(&gate);
-    settle(&runs, 1, path_in(&kind, "a", 2));
-    assert_int_equal(runs, 1);
-    assert_true(exists(path_in(&kind, "b", 2)) && exists(path_in(&kind, "c", 2)));
-}
-
-static void refreshes_are_limited(void **state)
-{
-    (void)state;
-    test_config.downloaded.max_lazy = 1;
-    run(lazy_body);
-}
-
-static void failed_refresh_body(void *arg)
-{
-    (void)arg;
-    unsigned runs = 0;
-    struct plan plan = {.runs = &runs, .code = SL_NOT_FOUND};
-    put_file(path_in(&kind, "a", 2), "old", 0);
-    get(&kind, "a", &plan, "old");
-    for (int i = 0; i < 1000 && !runs; i++)
-        assert_true(fiber_sleep(1));
-    get(&kind, "a", &plan, "old");
-    assert_true(exists(path_in(&kind, "a", 2)));
-    assert_false(exists(path_in(&kind, "a", 3)));
-    /* Pushed out of memory, the key reaches the disk again, but is not tried again. */
-    for (int i = 0; i < 2000; i++) {
-        char other[16];
-        snprintf(other, sizeof other, "other%d", i);
-        struct plan fill = {.runs = &(unsigned){0}, .write = "x"};
-        get(&kind, other, &fill, "x");
-    }
-    get(&kind, "a", &plan, "old");
-    assert_true(fiber_sleep(20));
-    assert_int_equal(runs, 1);
-}
-
-static void a_failed_refresh_destroys_nothing(void **state)
-{
-    (void)state;
-    run(failed_refresh_body);
-}
-
-/* ---- costs ---- */
-
-static void costs_body(void *arg)
-{
-    (void)arg;
-    enum { HITS = 200000, FILES = 400 };
-    unsigned runs = 0;
-    struct plan plan = {.runs = &runs, .write = "contents"};
-    char text[200];
-    snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n", 1);
-    get(&kind, text, &plan, "contents");
-    struct cache_key key = key_of(text);
-    struct cache_item *item;
-    uint64_t begin = clock_mono_ns();
-    for (int i = 0; i < HITS; i++) {
-        assert_int_equal(cache_get(&kind, &key, &plan, &item, NULL), SL_OK);
-        cache_release(item);
-    }
-    uint64_t memory = (clock_mono_ns() - begin) / HITS, disk = 0;
-    for (int round = 0; round < 2; round++) {
-        begin = clock_mono_ns();
-        for (int i = 0; i < FILES; i++) {
-            snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n",
-                     i);
-            get(&kind, text, &plan, "contents");
-        }
-        disk = (clock_mono_ns() - begin) / FILES;
-        if (round == 0)
-            reopen_cache();
-    }
-    print_message("memory hit %llu ns, disk hit %llu us\n", (unsigned long long)memory,
-                  (unsigned long long)disk / 1000);
-    assert_int_equal(runs, FILES);
-}
-
-static void hits_are_cheap(void **state)
-{
-    (void)state;
-    run(costs_body);
-}
-
 /* ---- memory ---- */
 
 static void memory_is_an_lru_by_bytes(void **state)
@@ -497,22 +329,22 @@ static void memory_is_an_lru_by_bytes(void **state)
     (void)state;
     struct cache_memory memory = {.capacity = 112 * 3, .name = "objects"};
     struct sl_error error = {.code = SL_NOT_FOUND};
-    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 10);
-    cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 10);
-    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, UINT64_MAX);
+    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 10);
+    cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 0, 10);
+    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, 0, UINT64_MAX);
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 5));
-    cache_memory_put(&memory, SL_STR("d"), NULL, &error, 0, 10);
+    cache_memory_put(&memory, SL_STR("d"), NULL, &error, 0, 0, 10);
     assert_null(cache_memory_find(&memory, SL_STR("b"), 5));
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 5));
     assert_null(cache_memory_find(&memory, SL_STR("a"), 10)); /* the deadline itself is too late */
     assert_non_null(cache_memory_find(&memory, SL_STR("c"), UINT64_MAX - 1));
     assert_int_equal(memory.bytes, 224);
-    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, UINT64_MAX);
+    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, 0, UINT64_MAX);
     assert_int_equal(memory.bytes, 224);
     assert_false(cache_memory_evict_mapped(&memory));
     struct cache_item *item = calloc(1, sizeof *item);
     *item = (struct cache_item){.references = 1, .weight = 1000, .kind = &kind};
-    cache_memory_put(&memory, SL_STR("large"), item, NULL, 0, 10); /* alone too large: not kept, still usable */
+    cache_memory_put(&memory, SL_STR("large"), item, NULL, 0, 0, 10); /* alone too large: not kept, still usable */
     assert_int_equal(memory.bytes, 0);
     assert_int_equal(item->references, 1);
     cache_release(item);
@@ -536,12 +368,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_published_is_served, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(corrupt_entries_are_replaced, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(use_is_noted_hourly, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(old_versions_serve_until_refreshed, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(refreshes_are_limited, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_failed_refresh_destroys_nothing, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(hits_are_cheap, dir_setup, dir_teardown),
     };
-    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+    int failures = cmocka_run_group_tests_name("engine", tests, NULL, NULL);
     loop_close();
     return failures;
 }

@@ -1,4 +1,4 @@
-/* Many who look up the same: fibers of one process share a computation, processes a directory. */
+/* Look-ups at the same time: of one key, of several processes; and what they cost. */
 #include "plan.h"
 
 /* ---- flights ---- */
@@ -116,7 +116,7 @@ static void shared_directory_body(void *arg)
         if (i % 10 == seed) {
             struct cleanup_options options = {.all = true};
             struct cleanup_totals totals;
-            assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL), SL_OK);
+            assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, NULL), SL_OK);
         }
         if (i % 50 == 0)
             reopen_cache();
@@ -147,6 +147,47 @@ static void processes_share_a_directory(void **state)
     assert_int_equal(files_below("tmp"), 0);
 }
 
+/* ---- costs ---- */
+
+static void costs_body(void *arg)
+{
+    (void)arg;
+    enum { HITS = 200000, FILES = 400 };
+    unsigned runs = 0;
+    struct plan plan = {.runs = &runs, .write = "contents"};
+    char text[200];
+    snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n", 1);
+    get(&kind, text, &plan, "contents");
+    struct cache_key key = key_of(text);
+    struct cache_item *item;
+    uint64_t begin = clock_mono_ns();
+    for (int i = 0; i < HITS; i++) {
+        assert_int_equal(cache_get(&kind, &key, &plan, &item, NULL), SL_OK);
+        cache_release(item);
+    }
+    uint64_t memory = (clock_mono_ns() - begin) / HITS, disk = 0;
+    for (int round = 0; round < 2; round++) {
+        begin = clock_mono_ns();
+        for (int i = 0; i < FILES; i++) {
+            snprintf(text, sizeof text, "scope: global\n\nsource: microsoft\nlocation: https://example.com/%0120d\n",
+                     i);
+            get(&kind, text, &plan, "contents");
+        }
+        disk = (clock_mono_ns() - begin) / FILES;
+        if (round == 0)
+            reopen_cache();
+    }
+    print_message("memory hit %llu ns, disk hit %llu us\n", (unsigned long long)memory,
+                  (unsigned long long)disk / 1000);
+    assert_int_equal(runs, FILES);
+}
+
+static void hits_are_cheap(void **state)
+{
+    (void)state;
+    run(costs_body);
+}
+
 int main(void)
 {
     const struct CMUnitTest alone[] = {
@@ -158,6 +199,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(equal_lookups_compute_once, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(callers_may_leave, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(the_end_cancels_computations, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(hits_are_cheap, dir_setup, dir_teardown),
     };
     failures += cmocka_run_group_tests_name("flights", tests, NULL, NULL);
     loop_close();

@@ -182,9 +182,9 @@ static void side_files_are_written(void **state)
 {
     (void)state;
     struct sl_buf out = {0};
-    cache_meta_encode(SL_STR("scope: a\"b\n"), SL_STR("a\"b"), 1700000000, SL_OK, 5, &out);
+    cache_meta_encode(SL_STR("scope: a\"b\n"), SL_STR("a\"b"), 1700000000123456789, SL_OK, 5, &out);
     static const char expected[] = "{\"scope\":\"a\\\"b\",\"time_created\":1700000000,\"debug\":null,\"status\":\"ok\","
-                                   "\"size\":5,\"key\":\"scope: a\\\"b\\n\"}";
+                                   "\"size\":5,\"key\":\"scope: a\\\"b\\n\",\"nanoseconds\":123456789}";
     assert_int_equal(out.size, sizeof expected - 1);
     assert_memory_equal(out.data, expected, out.size);
     assert_int_equal(cache_tmp_open(test_dir, NULL), SL_OK);
@@ -195,7 +195,7 @@ static void side_files_are_written(void **state)
     struct sl_str global[] = {SL_STR("global"), SL_STR("")};
     for (size_t i = 0; i < 2; i++) {
         sl_buf_clear(&out);
-        cache_meta_encode(SL_STR("k"), global[i], 1, SL_NOT_FOUND, 0, &out);
+        cache_meta_encode(SL_STR("k"), global[i], 1000000000, SL_NOT_FOUND, 0, &out);
         assert_true(sl_str_starts(sl_buf_view(&out), SL_STR("{\"scope\":null,\"time_created\":1,")));
     }
     sl_buf_free(&out);

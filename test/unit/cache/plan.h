@@ -1,4 +1,4 @@
-/* A cache of two kinds whose computations do what they are told, and look-ups in it that expect a result. */
+/* Two kinds whose computations do what the test has planned. */
 #pragma once
 
 #include "support.h"
@@ -16,7 +16,7 @@ struct plan {
     bool replace;                 /* by another file */
 };
 
-static inline enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     (void)arena;
     const struct plan *plan = context;
@@ -36,7 +36,7 @@ static inline enum sl_code compute(void *context, struct cache_tmp *tmp, struct 
     return plan->code;
 }
 
-static inline void *retain(const void *context, struct sl_arena *arena)
+static void *retain(const void *context, struct sl_arena *arena)
 {
     struct plan *copy = SL_ARENA_NEW(arena, struct plan);
     *copy = *(const struct plan *)context;
@@ -46,7 +46,7 @@ static inline void *retain(const void *context, struct sl_arena *arena)
 static unsigned loaded_now;
 
 /* Contents that begin with "bad" are not accepted. */
-static inline enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     if (bytes.size >= 3 && memcmp(bytes.data, "bad", 3) == 0)
         return sl_fail(error, SL_MALFORMED, "bad");
@@ -56,7 +56,7 @@ static inline enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *
     return SL_OK;
 }
 
-static inline void free_loaded(void *loaded)
+static void free_loaded(void *loaded)
 {
     free(loaded);
     loaded_now--;
@@ -103,6 +103,23 @@ static inline void run(void (*body)(void *arg))
     assert_int_equal(loaded_now, 0);
     if (test_config.cache_dir)
         assert_int_equal(files_below("tmp"), 0);
+}
+
+static inline const char *path_in(const struct cache_kind *of, const char *key, unsigned version)
+{
+    static char out[4][200];
+    static unsigned next;
+    char relative[128], *path = out[next++ % 4];
+    cache_relative_path(sl_str(key), version, version <= of->format1_up_to, relative);
+    snprintf(path, sizeof out[0], "%s/%s", of->name, relative);
+    return path;
+}
+
+static inline const char *side_of(const char *path)
+{
+    static char out[220];
+    snprintf(out, sizeof out, "%s.metadata", path);
+    return out;
 }
 
 static inline struct cache_key key_of(const char *text)

@@ -1,0 +1,104 @@
+/* What operators do with a running service. */
+#include "api/access.h"
+#include "api/impl.h"
+#include "core/log.h"
+#include "kinds/kinds.h"
+
+static const char *const rights[] = {"admin", NULL};
+
+/* False: the answer is set. Without anybody who may, there is no such route. */
+static bool admit(struct http_exchange *x, const struct config *config)
+{
+    if (!access_has_holder(config, "admin")) {
+        http_reply_empty(x, 404);
+        return false;
+    }
+    switch (access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), rights, NULL)) {
+    case ACCESS_GRANTED: return true;
+    case ACCESS_DENIED: http_reply_detail(x, 403, "not allowed", NULL); return false;
+    default:
+        http_reply_detail(x, 401, "authentication required", NULL);
+        http_set_header(x, "WWW-Authenticate", SL_STR("Bearer realm=\"symloom\""));
+        return false;
+    }
+}
+
+static bool read_query(struct http_exchange *x, struct invalidation *what)
+{
+    const struct {
+        const char *key;
+        struct sl_str *value;
+    } fields[] = {{"source", &what->source},
+                  {"location", &what->location},
+                  {"debug_file", &what->debug_file},
+                  {"debug_id", &what->debug_id}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        *fields[i].value = SL_STR("");
+        if (http_query_count(x, fields[i].key) > 1)
+            return false;
+        for (size_t q = 0; q < x->query_count; q++)
+            if (sl_str_equal(x->query[q].key, sl_str(fields[i].key)))
+                *fields[i].value = x->query[q].value;
+    }
+    return invalidation_sound(what);
+}
+
+void admin_cache_handle(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    struct invalidation what;
+    struct sl_error error = {0};
+    if (!admit(x, service->config))
+        return;
+    if (!read_query(x, &what)) {
+        http_reply_detail(x, 400, "source, and location or debug_file with debug_id, or neither", NULL);
+        return;
+    }
+    switch (kinds_invalidate(&what, &error)) {
+    case SL_OK:
+        log_info("cache", "invalidated", LOG_SLSTR("source", what.source), LOG_SLSTR("location", what.location),
+                 LOG_SLSTR("debug_file", what.debug_file), LOG_SLSTR("debug_id", what.debug_id));
+        http_reply_empty(x, 204);
+        break;
+    case SL_NOT_FOUND:
+    case SL_MALFORMED: http_reply_detail(x, 400, error.message, NULL); break;
+    default:
+        log_error("cache", "invalidating failed", LOG_ERR(&error));
+        http_reply_detail(x, 500, "internal error", NULL);
+    }
+}
+
+/* The errors as a list: each line is one. */
+static void write_problems(struct http_exchange *x, struct sl_str problems)
+{
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    json_object_begin(&w);
+    json_key(&w, "detail");
+    json_str(&w, SL_STR("the configuration was not taken"));
+    json_key(&w, "errors");
+    json_array_begin(&w);
+    while (problems.size) {
+        const char *end = memchr(problems.data, '\n', problems.size);
+        size_t size = end ? (size_t)(end - problems.data) : problems.size;
+        json_str(&w, (struct sl_str){problems.data, size});
+        size += end != NULL;
+        problems = (struct sl_str){problems.data + size, problems.size - size};
+    }
+    json_array_end(&w);
+    json_object_end(&w);
+    http_reply_json(x, 400, &json);
+}
+
+void admin_reload_handle(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    struct sl_buf problems = {0};
+    if (!admit(x, service->config))
+        return;
+    if (service->reload && service->reload(service->reload_arg, &problems))
+        http_reply_empty(x, 200);
+    else
+        write_problems(x, sl_buf_view(&problems));
+    sl_buf_free(&problems);
+}

@@ -1,0 +1,59 @@
+/* What uploads replace is forgotten: here, by other processes, by other machines. */
+#include "cache/shared.h"
+
+#include <stdlib.h>
+
+#include "core/pool.h"
+
+struct stamping { /* pool work */
+    const char *dir;
+    const struct cache_file *files;
+    size_t count;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void stamp(void *arg)
+{
+    struct stamping *s = arg;
+    s->code = cache_stamp_write(s->dir, s->files, s->count, s->error);
+}
+
+/* Names in the shared layer. */
+struct forgotten {
+    const struct cache_kind *kind;
+    struct shared_name name;
+};
+
+struct names {
+    struct forgotten *items;
+    size_t count, capacity;
+};
+
+static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key)
+{
+    struct names *names = arg;
+    if (names->count == names->capacity) {
+        size_t capacity = names->capacity ? names->capacity * 2 : 16;
+        struct forgotten *items = realloc(names->items, capacity * sizeof *items);
+        if (!items)
+            return; /* the stamps tell as well */
+        names->items = items;
+        names->capacity = capacity;
+    }
+    struct forgotten *item = &names->items[names->count++];
+    item->kind = kind;
+    shared_name(&item->name, kind, key);
+}
+
+enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error)
+{
+    struct names names = {0};
+    struct stamping s = {cache_dir_of_process(), files, count, SL_OK, error};
+    enum sl_code code = s.dir ? pool_run(POOL_IO, stamp, &s, error) : SL_OK;
+    cache_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
+    for (size_t i = 0; i < names.count; i++)
+        shared_forget(names.items[i].kind, &names.items[i].name);
+    free(names.items);
+    return code == SL_OK ? s.code : code;
+}

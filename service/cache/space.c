@@ -1,0 +1,82 @@
+/* A full disk: room is made in the background, and what failed may be tried again. */
+#include "cache/impl.h"
+
+#include <errno.h>
+#include <sys/statvfs.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+#define CLEAN_EVERY_MS  60000u
+#define DISK_FULL_BELOW (4ull << 20) /* bytes free */
+
+static struct {
+    const struct config *config;
+    const struct cache_kind *const *kinds;
+    size_t count;
+    struct fiber_group *group;
+    uint64_t not_before_ms;
+} space;
+
+void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
+                struct fiber_group *group)
+{
+    space.config = config;
+    space.kinds = kinds;
+    space.count = count;
+    space.group = group;
+    space.not_before_ms = 0;
+}
+
+void space_configure(const struct config *config)
+{
+    space.config = config;
+}
+
+struct cleaning { /* pool work */
+    const struct config *config;
+    struct cleanup_totals totals;
+};
+
+static void clean(void *arg)
+{
+    struct cleaning *c = arg;
+    struct cleanup_options options = {.full = true};
+    struct sl_error error;
+    if (cache_cleanup(c->config, space.kinds, space.count, &options, &c->totals, NULL, &error) != SL_OK)
+        log_error("cache", "cleaning the cache failed", LOG_ERR(&error));
+}
+
+static void clean_fiber(void *arg)
+{
+    (void)arg;
+    struct cleaning c = {.config = space.config};
+    if (pool_run(POOL_IO, clean, &c, NULL) == SL_OK)
+        log_warn("cache", "the disk was full", LOG_U64("removed", c.totals.removed_files),
+                 LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
+}
+
+void space_make(int number)
+{
+    uint64_t now = loop_now_ms();
+    if ((number != ENOSPC && number != EDQUOT) || !space.config->cache_dir || now < space.not_before_ms)
+        return;
+    space.not_before_ms = now + CLEAN_EVERY_MS;
+    log_error("cache", "the disk is full", LOG_STR("cache_dir", space.config->cache_dir));
+    fiber_start(space.group, clean_fiber, NULL);
+}
+
+static void look_for_space(void *arg)
+{
+    struct statvfs fs;
+    *(bool *)arg = statvfs(space.config->cache_dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
+}
+
+void space_suspect(void)
+{
+    bool full = false;
+    if (!space.config->cache_dir || pool_run(POOL_IO, look_for_space, &full, NULL) != SL_OK || !full)
+        return;
+    space_make(ENOSPC);
+}

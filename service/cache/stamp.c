@@ -1,0 +1,196 @@
+/* What uploads have made obsolete. A stamp is an empty file, named by the SHA-256 of "source: <id>\nlocation: <uri>\n", or
+ * of "source: <id>\n" for everything of a source; its mtime is the time of the upload:
+ *
+ *     <cache_dir>/invalidated/<b0>/<b1>/<b2..b31>
+ *     <cache_dir>/invalidated/generation            its mtime tells that there is a new stamp */
+#include "cache/impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_DEPTH = 3, ATTEMPTS = 3 };
+
+static int64_t mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
+}
+
+/* ---- files that a key names ---- */
+static bool take_line(struct sl_str *rest, const char *name, struct sl_str *value)
+{
+    struct sl_str prefix = sl_str(name);
+    if (!sl_str_starts(*rest, prefix))
+        return false;
+    const char *end = memchr(rest->data, '\n', rest->size);
+    size_t size = end ? (size_t)(end - rest->data) : rest->size;
+    *value = (struct sl_str){rest->data + prefix.size, size - prefix.size};
+    size += end != NULL;
+    *rest = (struct sl_str){rest->data + size, rest->size - size};
+    return true;
+}
+
+bool cache_key_next(struct sl_str *rest, struct cache_file *file)
+{
+    while (rest->size) {
+        struct sl_str other;
+        *file = (struct cache_file){{NULL, 0}, {NULL, 0}};
+        if (take_line(rest, "source_id: ", &file->source)) /* of an index, which is made of the whole source */
+            return true;
+        if (take_line(rest, "source: ", &file->source) && take_line(rest, "location: ", &file->location))
+            return true;
+        if (rest->size)
+            take_line(rest, "", &other);
+    }
+    return false;
+}
+
+bool cache_key_names(struct sl_str key, const struct cache_file *wanted)
+{
+    struct cache_file file;
+    while (cache_key_next(&key, &file))
+        if (sl_str_equal(file.source, wanted->source) &&
+            (!wanted->location.size || sl_str_equal(file.location, wanted->location)))
+            return true;
+    return false;
+}
+
+/* ---- paths ---- */
+static bool folder_path(const char *dir, const char *name, char out[CACHE_PATH_BYTES])
+{
+    return snprintf(out, CACHE_PATH_BYTES, "%s/invalidated%s", dir, name) < CACHE_PATH_BYTES;
+}
+
+static bool stamp_path(const char *dir, const struct cache_file *file, char out[CACHE_PATH_BYTES])
+{
+    struct sl_buf text = {0};
+    uint8_t hash[CACHE_HASH_BYTES];
+    char relative[128];
+    sl_buf_printf(&text, "source: " SL_STR_FMT "\n", SL_STR_ARG(file->source));
+    if (file->location.size)
+        sl_buf_printf(&text, "location: " SL_STR_FMT "\n", SL_STR_ARG(file->location));
+    bool ok = !text.failed;
+    if (ok) {
+        cache_key_hash(sl_buf_view(&text), hash);
+        cache_hash_path(hash, 0, false, relative);
+        ok = folder_path(dir, relative + 2, out); /* without the "v0" */
+    }
+    sl_buf_free(&text);
+    return ok;
+}
+
+/* ---- reading ---- */
+int64_t cache_generation(const char *dir)
+{
+    char path[CACHE_PATH_BYTES];
+    struct stat st;
+    return dir && folder_path(dir, "/generation", path) && stat(path, &st) == 0 ? mtime_ns(&st) : 0;
+}
+
+static int64_t stamp_of(const char *dir, const struct cache_file *file)
+{
+    char path[CACHE_PATH_BYTES];
+    struct stat st;
+    return stamp_path(dir, file, path) && lstat(path, &st) == 0 ? mtime_ns(&st) : 0;
+}
+
+int64_t cache_stamp(const char *dir, struct sl_str key)
+{
+    struct cache_file file;
+    int64_t newest = 0;
+    while (cache_key_next(&key, &file)) {
+        int64_t one = file.location.size ? stamp_of(dir, &file) : 0;
+        file.location.size = 0;
+        int64_t all = stamp_of(dir, &file);
+        newest = one > newest ? one : newest;
+        newest = all > newest ? all : newest;
+    }
+    return newest;
+}
+
+/* ---- writing ---- */
+
+/* At a time of our own: the kernel's is some milliseconds coarse, and a result of just now must not look older. */
+static bool touch(const char *path, int64_t ns)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
+    bool ok = fd >= 0 && futimens(fd, times) == 0;
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = number;
+    return ok;
+}
+
+/* Never back, whatever the clock does: who compares must see a change. */
+static bool next_generation(const char *dir, int64_t ns)
+{
+    char path[CACHE_PATH_BYTES];
+    struct stat st;
+    if (!folder_path(dir, "/generation", path))
+        return false;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    bool ok = fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0;
+    if (ok && mtime_ns(&st) >= ns)
+        ns = mtime_ns(&st) + 1;
+    struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
+    ok = ok && futimens(fd, times) == 0;
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, struct sl_error *error)
+{
+    char path[CACHE_PATH_BYTES];
+    int64_t now = cache_now_ns();
+    for (size_t i = 0; i < count; i++) {
+        if (!stamp_path(dir, &files[i], path))
+            return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
+        bool ok = false;
+        for (int attempt = 0; !ok && attempt < ATTEMPTS; attempt++) /* cleaning may remove the directory in between */
+            ok = cache_make_parents(path, strlen(dir)) && touch(path, now);
+        if (!ok)
+            return sl_fail(error, SL_INTERNAL, "cannot write %.150s: %s", path, strerror(errno));
+    }
+    if (count && !next_generation(dir, now))
+        return sl_fail(error, SL_INTERNAL, "cannot write %.150s/invalidated/generation: %s", dir, strerror(errno));
+    return SL_OK;
+}
+
+/* ---- removing ---- */
+static void sweep(int at, const char *name, unsigned depth, int64_t before_ns)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH) {
+            sweep(fd, e->d_name, depth + 1, before_ns);
+            unlinkat(fd, e->d_name, AT_REMOVEDIR); /* refused unless it is empty */
+        } else if (depth > 0 && mtime_ns(&st) < before_ns) {
+            unlinkat(fd, e->d_name, 0);
+        }
+    }
+    closedir(dir);
+}
+
+void cache_stamps_sweep(const char *dir, int64_t before_ns)
+{
+    char path[CACHE_PATH_BYTES];
+    if (folder_path(dir, "", path))
+        sweep(AT_FDCWD, path, 0, before_ns);
+}

@@ -1,0 +1,84 @@
+/* `symloom cache invalidate`: what a source has got anew is asked for again, by running services too. */
+#include "cli/cli.h"
+#include "cli/server.h"
+
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "fetch/fetch.h"
+#include "kinds/kinds.h"
+
+static const struct option_spec specs[] = {
+    SERVER_OPTIONS,
+    {"source", 0, OPTION_VALUE, false, "ID", "the source; with nothing else, all of it"},
+    {"location", 0, OPTION_VALUE, false, "URI", "one file, as candidates show it"},
+    {"debug-file", 0, OPTION_VALUE, false, "NAME", "the files of a module, with --debug-id"},
+    {"debug-id", 0, OPTION_VALUE, false, "ID", "the module's debug id"},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct invalidating {
+    struct invalidation what;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void invalidate(void *arg)
+{
+    struct invalidating *i = arg;
+    i->code = kinds_invalidate(&i->what, &i->error);
+    cache_drain();
+}
+
+static int run(struct invalidating *i, const struct config *config)
+{
+    loop_init(0);
+    log_start();
+    i->code = cache_init(config, kinds_all, kinds_all_count, &i->error);
+    if (i->code == SL_OK) {
+        kinds_init(config);
+        server_init_fetch(config);
+        loop_run_fiber(invalidate, i);
+        fetch_close();
+        kinds_close();
+        cache_close();
+    }
+    log_stop();
+    loop_close();
+    return i->code == SL_OK ? 0 : server_failed("invalidating failed", i->error.message);
+}
+
+static int usage(void)
+{
+    fputs("error: say 'cache invalidate --source ID', and --location, or --debug-file with --debug-id, or neither\n"
+          "Try 'symloom cache --help'.\n",
+          stderr);
+    return 2;
+}
+
+int command_cache(int argc, char **argv)
+{
+    struct options o;
+    struct config *config = NULL;
+    int status = 2;
+    if (options_parse(&o, specs, "cache", argc, argv)) {
+        struct invalidating i = {
+            .what = {sl_str(option_value(&o, "source", "")), sl_str(option_value(&o, "location", "")),
+                     sl_str(option_value(&o, "debug-file", "")), sl_str(option_value(&o, "debug-id", ""))}};
+        bool known = o.argument_count == 1 && strcmp(o.arguments[0], "invalidate") == 0;
+        if (o.help) {
+            options_help(specs, "cache invalidate --source ID [OPTION..]",
+                         "Makes cached files of a source absent, also while a service uses them.");
+            status = 0;
+        } else if (!known || !invalidation_sound(&i.what)) {
+            status = usage();
+        } else if ((status = server_load(&o, &config)) == 0 && (status = server_log(&o, config)) == 0) {
+            status = run(&i, config);
+        }
+    }
+    config_free(config);
+    options_free(&o);
+    return status;
+}

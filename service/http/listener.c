@@ -1,0 +1,169 @@
+/* Sockets that are listened on: our own and those that the service manager passed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "http/impl.h"
+
+static void tune(int fd)
+{
+    static const int on = 1, off = 0, idle_s = 60;
+    static const unsigned user_timeout_ms = 30000;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* fails on IPv4, which is no matter */
+    /* Accepted sockets inherit these, which saves system calls per connection. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
+}
+
+static bool parse_address(const char *text, struct sockaddr_storage *address)
+{
+    char host[64], *end;
+    const char *colon = strrchr(text, ':');
+    if (!colon || colon[1] < '0' || colon[1] > '9')
+        return false;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    bool v6 = text[0] == '[';
+    size_t size = (size_t)(colon - text) - (v6 ? 2 : 0);
+    if (*end || port > 65535 || (v6 && (colon - text < 3 || colon[-1] != ']')) || size >= sizeof host)
+        return false;
+    memcpy(host, text + v6, size);
+    host[size] = '\0';
+    if (v6)
+        return uv_ip6_addr(host, (int)port, (struct sockaddr_in6 *)address) == 0;
+    return uv_ip4_addr(host, (int)port, (struct sockaddr_in *)address) == 0;
+}
+
+static void note_bound(struct listener *listener)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    char host[ADDRESS_MAX] = "";
+    if (getsockname(listener->fd, (struct sockaddr *)&address, &size) != 0)
+        return;
+    bool v6 = address.ss_family == AF_INET6;
+    unsigned port =
+        ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
+    uv_ip_name((struct sockaddr *)&address, host, sizeof host);
+    snprintf(listener->address, sizeof listener->address, v6 ? "[%s]:%u" : "%s:%u", host, port);
+}
+
+/* These return 0 or the number of an error. */
+static int bind_socket(struct listener *listener, const void *address, size_t size)
+{
+    const struct sockaddr *generic = address;
+    listener->fd = socket(generic->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener->fd < 0)
+        return errno;
+    if (generic->sa_family != AF_UNIX)
+        tune(listener->fd);
+    return bind(listener->fd, generic, (socklen_t)size) == 0 ? 0 : errno;
+}
+
+static int bind_tcp(struct listener *listener, const char *text)
+{
+    struct sockaddr_storage address;
+    if (!parse_address(text, &address))
+        return EINVAL;
+    return bind_socket(listener, &address,
+                       address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+}
+
+/* A socket file that nobody listens on is left from a process that died. */
+static void remove_stale(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED)
+        unlink(address->sun_path);
+    close(fd);
+}
+
+static int bind_unix(struct listener *listener, const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    listener->unix_socket = true;
+    if (strlen(path) >= sizeof address.sun_path)
+        return ENAMETOOLONG;
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    remove_stale(&address);
+    int result = bind_socket(listener, &address, sizeof address);
+    if (result)
+        return result;
+    listener->bound = true;
+    return chmod(path, 0660) == 0 ? 0 : errno;
+}
+
+void listener_close(struct listener *listener)
+{
+    if (listener->fd >= 0)
+        close(listener->fd);
+    if (listener->bound)
+        unlink(listener->address + 5);
+}
+
+enum sl_code listener_open(struct listener *listener, const char *address, int backlog, struct sl_error *error)
+{
+    listener->fd = -1;
+    snprintf(listener->address, sizeof listener->address, "%s", address);
+    int result = strncmp(address, "unix:", 5) == 0 ? bind_unix(listener, address + 5) : bind_tcp(listener, address);
+    if (result == 0 && listen(listener->fd, backlog) != 0)
+        result = errno;
+    if (result != 0) {
+        listener_close(listener);
+        return sl_fail(error, result == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot listen on %s: %s", address,
+                       strerror(result));
+    }
+    if (!listener->unix_socket)
+        note_bound(listener);
+    return SL_OK;
+}
+
+/* ---- sockets of the service manager: sd_listen_fds(3) ---- */
+size_t listeners_passed(int fds[LISTENERS_MOST_PASSED])
+{
+    enum { FIRST = 3 };
+    const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
+    unsigned long all = pid && number && strtol(pid, NULL, 10) == (long)getpid() ? strtoul(number, NULL, 10) : 0;
+    size_t count = 0;
+    for (unsigned long i = 0; i < all && i < LISTENERS_MOST_PASSED; i++) {
+        struct sl_str name = {names, names ? strcspn(names, ":") : 0};
+        names = names && names[name.size] ? names + name.size + 1 : NULL;
+        if (!sl_str_equal(name, SL_STR("https")) && !sl_str_equal(name, SL_STR("admin")))
+            fds[count++] = FIRST + (int)i;
+    }
+    /* Children that this process starts shall not take them for theirs. */
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    return count;
+}
+
+enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address, int_size = sizeof(int);
+    int type = 0;
+    snprintf(listener->address, sizeof listener->address, "systemd");
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &int_size) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0 || type != SOCK_STREAM)
+        return sl_fail(error, SL_INTERNAL, "cannot listen on systemd: descriptor %d is no stream socket", fd);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    listener->fd = fd;
+    listener->passed = true;
+    listener->unix_socket = address.ss_family == AF_UNIX;
+    if (!listener->unix_socket) {
+        tune(fd);
+        note_bound(listener);
+    }
+    return SL_OK;
+}

@@ -1,0 +1,88 @@
+/* Which files have changed when somebody says what was uploaded. */
+#include "kinds/impl.h"
+
+#include <stdlib.h>
+
+static const struct source *find_source(struct sl_str id)
+{
+    const struct config *config = kinds_config();
+    for (size_t i = 0; i < config->source_count; i++)
+        if (sl_str_equal(config->sources[i].id, id))
+            return &config->sources[i];
+    return NULL;
+}
+
+struct found {
+    struct cache_file *files; /* malloc */
+    size_t count, capacity;
+    bool failed;
+};
+
+static void add(struct found *found, const struct remote_file *file)
+{
+    if (found->count == found->capacity) {
+        size_t capacity = found->capacity ? found->capacity * 2 : 64;
+        struct cache_file *files = realloc(found->files, capacity * sizeof *files);
+        if (!files) {
+            found->failed = true;
+            return;
+        }
+        found->files = files;
+        found->capacity = capacity;
+    }
+    found->files[found->count++] = (struct cache_file){file->source->id, file->uri};
+}
+
+/* Whatever the module is: its type, and so the paths, is not known. */
+static enum sl_code list_module(const struct source *source, struct object_id *id, struct sl_arena *arena,
+                                struct found *found, struct sl_error *error)
+{
+    enum file_type types[FILE_TYPES];
+    for (int i = 0; i < FILE_TYPES; i++)
+        types[i] = (enum file_type)i;
+    for (int type = OBJECT_UNKNOWN; type <= OBJECT_WASM; type++) {
+        struct remote_file *files;
+        size_t count;
+        id->type = (enum object_type)type;
+        enum sl_code code = origin_list(source, id, types, FILE_TYPES, arena, &files, &count, error);
+        if (code != SL_OK)
+            return code;
+        for (size_t i = 0; i < count; i++)
+            add(found, &files[i]);
+    }
+    return found->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+}
+
+static enum sl_code invalidate_module(const struct invalidation *what, struct sl_arena *arena, struct sl_error *error)
+{
+    struct object_id id = {.debug_file = what->debug_file, .code_file = what->debug_file, .has_debug_id = true};
+    struct found found = {0};
+    const struct source *source = find_source(what->source);
+    if (!source)
+        return sl_fail(error, SL_NOT_FOUND, "no such source is configured");
+    if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
+        return sl_fail(error, SL_MALFORMED, "not a debug id");
+    enum sl_code code = list_module(source, &id, arena, &found, error);
+    if (code == SL_OK)
+        code = cache_invalidate(found.files, found.count, error);
+    free(found.files);
+    return code;
+}
+
+bool invalidation_sound(const struct invalidation *what)
+{
+    bool module = what->debug_file.size || what->debug_id.size;
+    bool whole_module = what->debug_file.size && what->debug_id.size;
+    return what->source.size && module == whole_module && !(module && what->location.size);
+}
+
+enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct cache_file file = {what->source, what->location};
+    origin_forget();
+    enum sl_code code =
+        what->debug_id.size ? invalidate_module(what, &arena, error) : cache_invalidate(&file, 1, error);
+    sl_arena_free(&arena);
+    return code;
+}

@@ -1,0 +1,114 @@
+"""What was uploaded replaces what is cached: told by operators' requests and by the command."""
+import base64, hashlib, json, os, subprocess
+
+import harness
+from harness import Service, Upstream, equal, http_source, wait_until
+
+KEY = "0123456789abcdef"
+AUTH = {"keys": [{"id": "op", "sha256": hashlib.sha256(KEY.encode()).hexdigest(), "rights": ["admin"]},
+                 {"id": "other", "sha256": hashlib.sha256(b"weak").hexdigest(), "rights": ["metrics"]}]}
+BEARER = {"Authorization": f"Bearer {KEY}"}
+
+
+def source(up):
+    return http_source(up.url, id="store", filters={"filetypes": ["elf_code"]})
+
+
+def status(service, objects):
+    return service.symbolicate(harness.request(objects.module(), [objects.address("plain")]))["modules"][0]["debug_status"]
+
+
+def invalidate(service, query, headers=BEARER, expect=204):
+    got, _, body = service.request("DELETE", "/admin/cache" + query, headers=headers)
+    equal(got, expect, body)
+    return body
+
+
+def command(service, *words):
+    config = os.path.join(service.work, "config.yml")
+    return subprocess.run([harness.SYMLOOM, "cache", *words, "-c", config], capture_output=True, text=True, timeout=60)
+
+
+def test_misses_go_when_something_was_uploaded(work, objects):
+    path = f"/{objects.build_id}/executable"
+    with Upstream({}) as up, Service(work, {"sources": [source(up)], "auth": AUTH}) as s:
+        location = up.url + path[1:]
+        ways = (lambda: invalidate(s, f"?source=store&location={location}"),
+                lambda: invalidate(s, "?source=store"),
+                lambda: equal(command(s, "invalidate", "--source", "store", "--location", location).returncode, 0),
+                lambda: equal(command(s, "invalidate", "--source", "store").returncode, 0))
+        for tell in ways:
+            up.routes.clear()
+            equal(status(s, objects), "missing")
+            up.routes[path] = objects.full
+            equal(status(s, objects), "missing")
+            tell()
+            wait_until("the upload to be found", lambda: status(s, objects) == "found")
+            up.routes.clear()
+            equal(status(s, objects), "found")
+            tell()
+            wait_until("its removal to be noticed", lambda: status(s, objects) == "missing")
+        invalidate(s, f"?source=elsewhere&location={location}")
+        up.routes[path] = objects.full
+        equal(status(s, objects), "missing")
+
+
+def test_the_files_of_a_module(work, objects):
+    """What only the debug id is known of: paths that it leads to."""
+    breakpad = {"id": "store", "type": "http", "filters": {"filetypes": ["breakpad"]}}
+    with Upstream({}) as up, Service(work, {"sources": [{**breakpad, "url": up.url, "layout": {"type": "native"}}],
+                                            "auth": AUTH}) as s:
+        module = {"type": "pe", "debug_id": "3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "debug_file": "C:\\x\\crash.pdb",
+                  "code_file": "C:\\x\\crash.exe", "image_addr": "0x10000000", "image_size": 4096}
+        asked = lambda: s.symbolicate(harness.request(module, [0]))["modules"][0]["debug_status"]
+        equal(asked(), "missing")
+        up.routes["/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.sym"] = \
+            b"MODULE windows x86 3249D99D0C4049318610F4E4FB0B69361 crash.pdb\nFUNC 0 10 0 main\n0 10 1 0\nFILE 0 a.c\n"
+        equal(asked(), "missing")
+        invalidate(s, "?source=store&debug_file=other.pdb&debug_id=3249d99d-0c40-4931-8610-f4e4fb0b6936-1")
+        equal(asked(), "missing")
+        invalidate(s, "?source=store&debug_file=crash.pdb&debug_id=3249d99d-0c40-4931-8610-f4e4fb0b6936-1")
+        equal(asked(), "found")
+
+
+def test_who_may(work, objects):
+    with Service(work, {"auth": {"keys": []}}) as s:
+        invalidate(s, "?source=a", expect=404)
+        equal(s.request("GET", "/admin/cache")[0], 405)
+    with Service(work, {"auth": AUTH}) as s:
+        pair = base64.b64encode(f"op:{KEY}".encode()).decode()
+        for header in ({"Authorization": f"Bearer op:{KEY}"}, {"Authorization": f"Basic {pair}"},
+                       {"Authorization": f"apikey {pair}"}, {"X-Api-Key": KEY}):
+            invalidate(s, "?source=a", header)
+        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Bearer other:{KEY}"}, {"X-Api-Key": "x"},
+                       {"Authorization": "Basic !!"}, {"Authorization": "Digest x"}):
+            equal(invalidate(s, "?source=a", header, 401), b'{"detail":"authentication required"}')
+        equal(invalidate(s, "?source=a", {"X-Api-Key": "weak"}, 403), b'{"detail":"not allowed"}')
+        for query in ("", "?location=x", "?source=a&debug_file=x", "?source=a&debug_id=x", "?source=a&source=b",
+                      "?source=a&location=x&debug_file=f&debug_id=3249d99d-0c40-4931-8610-f4e4fb0b6936",
+                      "?source=none&debug_file=f&debug_id=3249d99d-0c40-4931-8610-f4e4fb0b6936"):
+            invalidate(s, query, expect=400)
+        equal(KEY in s.logged(), False)
+        equal(command(s, "invalidate").returncode, 2)
+        equal(command(s, "forget", "--source", "a").returncode, 2)
+
+
+def test_one_budget_for_all_kinds(work, objects):
+    """`symloom cleanup` looks at all kinds together: what is cheap to get again goes first, whatever else there is."""
+    cache = os.path.join(work, "cache")
+    for kind, age in (("symcaches", 5000), ("objects", 3000)):
+        for i in range(4):
+            path = os.path.join(cache, kind, "v1001" if kind == "symcaches" else "v2", "00", f"{i:02x}", "x" * 60)
+            os.makedirs(os.path.dirname(path))
+            with open(path, "wb") as f:
+                f.write(b"SLSC" + bytes(1 << 20))
+            then = os.stat(path).st_mtime - age
+            os.utime(path, (then, then))
+    with Service(work, {"caches": {"max_size": "6MiB"}}) as s:
+        config = os.path.join(s.work, "config.yml")
+        out = subprocess.run([harness.SYMLOOM, "cleanup", "-c", config, "--cache-dir", cache, "--json"], capture_output=True,
+                             text=True, timeout=60)
+        equal(out.returncode, 0, out.stderr)
+    left = {k["kind"]: (k["files"], k["removed"]) for k in json.loads(out.stdout)["kinds"]}
+    equal(left["objects"], (1, 3))
+    equal(left["symcaches"], (4, 0))

@@ -1,0 +1,155 @@
+"""A configuration that changes while the service runs, and sockets that the service manager holds."""
+import hashlib, http.client, json, os, re, signal, socket, subprocess, tempfile, threading
+
+import harness
+from harness import Service, Upstream, equal, http_source, wait_until
+
+KEY = "0123456789abcdef"
+AUTH = {"keys": [{"id": "op", "sha256": hashlib.sha256(KEY.encode()).hexdigest(), "rights": ["admin"]}]}
+BEARER = {"Authorization": f"Bearer {KEY}"}
+
+
+def gauge(service, name):
+    found = re.search(rf"^symloom_{name} (\S+)$", service.request("GET", "/metrics")[2].decode(), re.M)
+    return found and float(found.group(1))
+
+
+def rewrite(service, **changes):
+    path = os.path.join(service.work, "config.yml")
+    with open(path) as f:
+        config = {**json.load(f), **changes}
+    with open(path, "w") as f:
+        json.dump(config, f)
+
+
+def hangup(service, line="the configuration was read anew"):
+    before = service.logged().count(line)
+    service.process.send_signal(signal.SIGHUP)
+    wait_until(line, lambda: service.logged().count(line) > before)
+
+
+def status(service, objects):
+    return service.symbolicate(harness.request(objects.module(), [objects.address("plain")]))["modules"][0]["debug_status"]
+
+
+def test_sources_and_limits_change(work, objects):
+    with Upstream(objects.layout()) as up, Service(work, {"sources": [], "auth": AUTH}) as s:
+        equal(status(s, objects), "missing")
+        rewrite(s, sources=[http_source(up.url, id="later")])
+        hangup(s)
+        equal(status(s, objects), "found")
+        equal(gauge(s, "config_last_reload_successful"), 1)
+        rewrite(s, symbolicate_body_max_bytes=10, http={"server_header": False}, max_concurrent_requests=7)
+        equal(s.request("POST", "/admin/reload", headers=BEARER)[0], 200)
+        answer = s.post("/symbolicate", {"stacktraces": []})
+        equal((answer[0], answer[1].get("Server")), (413, None))
+        equal(gauge(s, "jobs_limit"), 7)
+        rewrite(s, symbolicate_body_max_bytes=1 << 20, sources=[])
+        hangup(s)
+        equal(s.process.poll(), None)
+        equal(status(s, objects), "missing")
+
+
+def test_a_wrong_file_changes_nothing(work, objects):
+    with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url, id="good")], "auth": AUTH}) as s:
+        rewrite(s, sources=[{"id": "x", "type": "nonsense"}], max_downloads="many")
+        hangup(s, "not taken")
+        equal(status(s, objects), "found")
+        equal(gauge(s, "config_last_reload_successful"), 0)
+        answer = s.request("POST", "/admin/reload", headers=BEARER)
+        equal(answer[0], 400)
+        errors = json.loads(answer[2])["errors"]
+        equal(any("max_downloads" in e and ":1:" in e for e in errors) and any("sources[0].type" in e for e in errors), True,
+              errors)
+        equal(s.request("POST", "/admin/reload")[0], 401)
+        equal(status(s, objects), "found")
+
+
+def test_what_needs_a_restart_stays(work, objects):
+    with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url, id="a")]}) as s:
+        elsewhere = os.path.join(work, "elsewhere")
+        rewrite(s, cache_dir=elsewhere, bind="127.0.0.1:1", shared_cache={"filesystem": {"path": elsewhere}})
+        hangup(s)
+        equal(status(s, objects), "found")
+        equal(os.path.exists(elsewhere), False)
+        for key in ("cache_dir", "bind", "shared_cache.filesystem.path"):
+            equal(f"the old one stays key={key}" in s.logged(), True, key)
+
+
+def test_running_requests_keep_theirs(work, objects):
+    gate = threading.Event()
+    path = f"/{objects.build_id}/debuginfo"
+
+    def slowly(h):
+        gate.wait(60)
+        h.reply(200, objects.full)
+
+    source = lambda up: http_source(up.url, id="a", filters={"filetypes": ["elf_debug"]})
+    with Upstream({path: slowly}) as up, Service(work, {"sources": [source(up)]}) as s:
+        body = harness.request(objects.module(), [objects.address("plain")])
+        job = s.symbolicate(body, "?timeout=0")["request_id"]
+        wait_until("the download", lambda: up.hits)
+        for _ in range(5):
+            rewrite(s, sources=[], caches={"downloaded": {"retry_misses_after": "1s"}})
+            hangup(s)
+        gate.set()
+        answer = json.loads(s.request("GET", f"/requests/{job}?timeout=30")[2])
+        equal(answer["modules"][0]["debug_status"], "found")
+
+
+def test_sockets_of_the_service_manager(work, objects):
+    """What systemd does: the sockets are there before the process and after it."""
+    home = tempfile.mkdtemp(dir=work)
+    tcp = socket.create_server(("127.0.0.1", 0))
+    local = socket.socket(socket.AF_UNIX)
+    local.bind(os.path.join(home, "socket"))
+    local.listen(5)
+    config = os.path.join(home, "config.yml")
+    with open(config, "w") as f:
+        json.dump({"bind": "systemd", "cache_dir": os.path.join(home, "cache")}, f)
+
+    def start(names, fds, pid=None):
+        """The child sets LISTEN_PID to its own number and puts the sockets from descriptor 3 on."""
+        script = ("import os, sys\n"
+                  f"fds = {[os.dup(fd) for fd in fds]!r}\n"
+                  "for i, fd in enumerate(fds): os.dup2(fd, 3 + i, True)\n"
+                  f"os.environ.update(LISTEN_PID={pid!r} or str(os.getpid()), LISTEN_FDS=str(len(fds)), "
+                  f"LISTEN_FDNAMES={names!r})\n"
+                  f"os.execv({harness.SYMLOOM!r}, {[harness.SYMLOOM, 'run', '-c', config]!r})\n")
+        inherited = tuple(int(n) for n in re.search(r"fds = \[(.*?)\]", script).group(1).split(",") if n.strip())
+        process = subprocess.Popen(["python3", "-c", script], pass_fds=inherited, stderr=subprocess.PIPE, text=True)
+        for fd in inherited:
+            os.close(fd)
+        return process
+
+    def ask(sock):
+        connection = http.client.HTTPConnection("localhost", timeout=60)
+        connection.sock = sock
+        connection.request("GET", "/healthcheck", headers={"Connection": "close"})
+        return connection.getresponse().read()
+
+    def over_unix():
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(os.path.join(home, "socket"))
+        return s
+
+    high = [os.dup2(s.fileno(), 40 + i) for i, s in enumerate((tcp, local))]
+    for _ in range(2):
+        process = start("http:unknown", high)
+        try:
+            equal(ask(socket.create_connection(tcp.getsockname())), b"ok")
+            equal(ask(over_unix()), b"ok")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            log = process.communicate(timeout=60)[1]
+        equal(process.returncode, 0, log)
+        equal(f"Starting HTTP server on 127.0.0.1:{tcp.getsockname()[1]}" in log, True, log)
+        equal(os.path.exists(os.path.join(home, "socket")), True)  # the manager's, not ours
+    for names, fds, pid, expected in (("http", high, "1", "no sockets were passed"),
+                                      ("https:admin", high, None, "no sockets were passed"),
+                                      ("http", [os.open("/dev/null", os.O_RDONLY)], None, "no stream socket")):
+        process = start(names, fds, pid)
+        log = process.communicate(timeout=60)[1]
+        equal((process.returncode, expected in log), (1, True), log)
+    for s in (tcp, local):
+        s.close()

@@ -1,0 +1,317 @@
+/* What uploads replace is absent: in every layer, scope and version, for this process and for others. */
+#include "plan.h"
+
+#define ONE   "source: s\nlocation: file://one\n"
+#define TWO   "source: s\nlocation: file://two\n"
+#define OTHER "source: t\nlocation: file://one\n"
+
+static struct cache_file file(const char *source, const char *location)
+{
+    return (struct cache_file){sl_str(source), sl_str(location)};
+}
+
+static void invalidate(const char *source, const char *location)
+{
+    struct cache_file changed = file(source, location);
+    struct sl_error error = {0};
+    if (cache_invalidate(&changed, 1, &error) != SL_OK)
+        fail_msg("%s", error.message);
+}
+
+/* ---- keys ---- */
+static void files_of_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *source, *location;
+        bool names;
+    } rows[] = {
+        {"scope: a\n\n" ONE, "s", "file://one", true},
+        {"scope: a\n\n" ONE, "s", "file://two", false},
+        {"scope: a\n\n" ONE, "s", "", true},
+        {"scope: a\n\n" ONE, "t", "", false},
+        {"scope: a\n\n" ONE, "s", "file://on", false},
+        {"scope: a\n\n" ONE "\nbcsymbolmap:\n" TWO, "s", "file://two", true},
+        {"scope: a\n\n" ONE "\nil2cpp:\n" OTHER, "t", "", true},
+        {"scope: a\n\ntype: symstore_segment\nsource_id: s\nsegment: 1\n", "s", "", true},
+        {"scope: a\n\ntype: symstore_segment\nsource_id: s\nsegment: 1\n", "s", "file://one", false},
+        {"scope: a\n\nsource:\nx\nsourcemap:\ny\n", "s", "", false},
+        {"source: s", "s", "", false},
+        {"source: s\nlocation: file://one", "s", "file://one", true},
+        {"", "s", "", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cache_file wanted = file(rows[i].source, rows[i].location);
+        if (cache_key_names(sl_str(rows[i].key), &wanted) != rows[i].names)
+            fail_msg("row %zu", i);
+    }
+}
+
+/* ---- this process ---- */
+static void absent_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
+    get(&kind, "scope: a\n\n" ONE, &old, "old");
+    get(&kind, "scope: b\n\n" ONE, &old, "old");
+    get(&loading, "scope: a\n\n" TWO "\nbcsymbolmap:\n" ONE, &old, "old");
+    get(&kind, "scope: a\n\n" TWO, &old, "old");
+    assert_int_equal(runs, 4);
+    invalidate("s", "file://three");
+    invalidate("t", "");
+    get(&kind, "scope: a\n\n" ONE, &new, "old");
+    assert_int_equal(runs, 4);
+    invalidate("s", "file://one");
+    for (int round = 0; round < 3; round++) { /* from the source, from memory, from disk */
+        get(&kind, "scope: a\n\n" ONE, &new, "new");
+        get(&kind, "scope: b\n\n" ONE, &new, "new");
+        get(&loading, "scope: a\n\n" TWO "\nbcsymbolmap:\n" ONE, &new, "new");
+        get(&kind, "scope: a\n\n" TWO, &new, "old");
+        assert_int_equal(runs, 7);
+        if (round == 1)
+            reopen_cache();
+    }
+    invalidate("s", "");
+    get(&kind, "scope: a\n\n" TWO, &new, "new");
+    assert_int_equal(runs, 8);
+    cache_drain();
+}
+
+static void what_was_replaced_is_absent(void **state)
+{
+    (void)state;
+    run(absent_body);
+}
+
+static void memory_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
+    get(&kind, "scope: a\n\n" ONE, &old, "old");
+    get(&kind, "scope: a\n\n" TWO, &old, "old");
+    invalidate("s", "file://one");
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    get(&kind, "scope: a\n\n" TWO, &new, "old");
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    assert_int_equal(runs, 3);
+    cache_drain();
+}
+
+static void memory_alone_forgets_too(void **state)
+{
+    (void)state;
+    test_config.cache_dir = NULL;
+    run(memory_body);
+}
+
+static void errors_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan miss = {.runs = &runs, .code = SL_NOT_FOUND}, new = {.runs = &runs, .write = "new"};
+    get_error(&kind, "scope: a\n\n" ONE, &miss, SL_NOT_FOUND, NULL);
+    get_error(&kind, "scope: a\n\n" ONE, &new, SL_NOT_FOUND, NULL);
+    invalidate("s", "file://one");
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    assert_int_equal(runs, 2);
+    cache_drain();
+}
+
+static void misses_are_dropped(void **state)
+{
+    (void)state;
+    run(errors_body);
+}
+
+/* ---- others ---- */
+static void other_process_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
+    struct cache_key key = key_of("scope: a\n\n" ONE);
+    struct cache_file changed = file("s", "file://one");
+    get(&kind, "scope: a\n\n" ONE, &old, "old");
+    get(&kind, "scope: a\n\n" TWO, &old, "old");
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, NULL), SL_OK);
+    uint64_t begin = loop_now_ms();
+    while (runs == 2) {
+        struct cache_item *item;
+        assert_int_equal(cache_get(&kind, &key, &new, &item, NULL), SL_OK);
+        cache_release(item);
+        assert_true(fiber_sleep(10));
+        assert_true(loop_now_ms() - begin < 10000);
+    }
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    get(&kind, "scope: a\n\n" TWO, &new, "old");
+    assert_int_equal(runs, 3);
+    /* Its next look at the disk tells at once. */
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, NULL), SL_OK);
+    get(&kind, "scope: a\n\nsource: x\nlocation: y\n", &new, "new");
+    get(&kind, "scope: a\n\n" ONE, &old, "old");
+    assert_int_equal(runs, 5);
+    cache_drain();
+}
+
+static void other_processes_are_heard(void **state)
+{
+    (void)state;
+    run(other_process_body);
+}
+
+/* ---- the race: download of the old, upload of the new, publication of the old ---- */
+struct race {
+    struct fiber_wait_list gate;
+    struct plan plan;
+    unsigned got;
+};
+
+static void racer(void *arg)
+{
+    struct race *race = arg;
+    get(&kind, "scope: a\n\n" ONE, &race->plan, "old");
+    race->got++;
+}
+
+static void race_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct race race = {.plan = {.runs = &runs, .write = "old"}};
+    struct plan new = {.runs = &runs, .write = "new"};
+    struct fiber_group group;
+    race.plan.gate = &race.gate;
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_start(&group, racer, &race));
+    while (!race.gate.first)
+        assert_true(fiber_sleep(1));
+    invalidate("s", "file://one");
+    get(&kind, "scope: a\n\n" ONE, &new, "new"); /* does not wait for the old one */
+    fiber_wake_all(&race.gate);
+    fiber_group_wait(&group);
+    assert_int_equal(race.got, 1);
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    reopen_cache();
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    assert_int_equal(runs, 2);
+    cache_drain();
+}
+
+static void what_began_before_is_not_kept(void **state)
+{
+    (void)state;
+    run(race_body);
+}
+
+static void foreign_race_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct race race = {.plan = {.runs = &runs, .write = "old"}};
+    struct plan new = {.runs = &runs, .write = "new"};
+    struct cache_file changed = file("s", "file://one");
+    struct fiber_group group;
+    race.plan.gate = &race.gate;
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_start(&group, racer, &race));
+    while (!race.gate.first)
+        assert_true(fiber_sleep(1));
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, NULL), SL_OK);
+    fiber_wake_all(&race.gate);
+    fiber_group_wait(&group);
+    assert_false(exists(path_in(&kind, "scope: a\n\n" ONE, 3)));
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    assert_int_equal(runs, 2);
+    cache_drain();
+}
+
+static void nor_when_another_process_was_told(void **state)
+{
+    (void)state;
+    run(foreign_race_body);
+}
+
+/* ---- the shared layer ---- */
+static void shared_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
+    char name[300];
+    snprintf(name, sizeof name, "bucket/%s", path_in(&kind, "scope: a\n\n" ONE, 3));
+    get(&kind, "scope: a\n\n" ONE, &old, "old");
+    for (int i = 0; i < 1000 && !exists(name); i++)
+        assert_true(fiber_sleep(5));
+    invalidate("s", "file://one");
+    assert_false(exists(name));
+    /* Another machine puts the old one there again: it is older than the stamp. */
+    put_file(name, "old", 3600 * S);
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    assert_int_equal(runs, 2);
+    cache_drain();
+}
+
+static void the_shared_layer_forgets_too(void **state)
+{
+    (void)state;
+    static char bucket[128];
+    snprintf(bucket, sizeof bucket, "%s", in_dir("bucket"));
+    test_config.shared.filesystem_path = bucket;
+    run(shared_body);
+}
+
+/* ---- cleaning ---- */
+static void old_stamps_are_removed(void **state)
+{
+    (void)state;
+    struct cache_file changed = file("s", "file://one");
+    struct cleanup_options options = {0};
+    struct cleanup_totals totals;
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, NULL), SL_OK);
+    int64_t generation = cache_generation(test_dir);
+    assert_true(generation > 0);
+    assert_true(cache_stamp(test_dir, SL_STR(ONE)) > 0);
+    assert_true(cache_stamp(test_dir, SL_STR(TWO)) == 0);
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, NULL), SL_OK);
+    assert_true(cache_stamp(test_dir, SL_STR(ONE)) > 0);
+    test_config.downloaded.max_unused_for = test_config.derived.max_unused_for = test_config.index.max_unused_for = 0;
+    assert_int_equal(cache_cleanup(&test_config, kinds, 2, &options, &totals, NULL, NULL), SL_OK);
+    assert_true(cache_stamp(test_dir, SL_STR(ONE)) == 0);
+    assert_true(cache_generation(test_dir) == generation);
+    assert_int_equal(files_below("invalidated"), 1);
+}
+
+static void a_directory_that_refuses(void **state)
+{
+    (void)state;
+    struct cache_file changed = file("s", "file://one");
+    struct sl_error error = {0};
+    put_file("invalidated", "a file", 0);
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, &error), SL_INTERNAL);
+    assert_non_null(strstr(error.message, "invalidated"));
+    assert_true(cache_stamp(test_dir, SL_STR(ONE)) == 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, dir_setup, dir_teardown)
+
+int main(void)
+{
+    loop_init(2);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_of_keys),
+        TEST(what_was_replaced_is_absent),
+        TEST(memory_alone_forgets_too),
+        TEST(misses_are_dropped),
+        TEST(other_processes_are_heard),
+        TEST(what_began_before_is_not_kept),
+        TEST(nor_when_another_process_was_told),
+        TEST(the_shared_layer_forgets_too),
+        TEST(old_stamps_are_removed),
+        TEST(a_directory_that_refuses),
+    };
+    int failures = cmocka_run_group_tests_name("invalidation", tests, NULL, NULL);
+    loop_close();
+    return failures;
+}

@@ -1,0 +1,123 @@
+/* Entries of older versions: used, and refreshed in the background. */
+#include "plan.h"
+
+/* ---- versions ---- */
+
+/* Until the computations that run in the background have ended. */
+static void settle(const unsigned *runs, unsigned expected, const char *gone)
+{
+    for (int i = 0; i < 1000 && (*runs < expected || exists(gone)); i++)
+        assert_true(fiber_sleep(5));
+}
+
+static void fallback_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct fiber_wait_list gate = {0};
+    struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
+    put_file(path_in(&kind, "a", 1), "ancient", 0);
+    put_file(path_in(&kind, "a", 2), "old", 0);
+    put_file(side_of(path_in(&kind, "a", 2)), "{\"scope\":null,\"time_created\":1}", 0);
+    get(&kind, "a", &plan, "old");
+    get(&kind, "a", &plan, "old");
+    while (!gate.first)
+        assert_true(fiber_sleep(1));
+    fiber_wake_all(&gate);
+    settle(&runs, 1, path_in(&kind, "a", 2));
+    assert_false(exists(path_in(&kind, "a", 1)) || exists(path_in(&kind, "a", 2)) ||
+                 exists(side_of(path_in(&kind, "a", 2))));
+    while (true) { /* the memory entry is replaced in the turn after the files */
+        struct cache_key key = key_of("a");
+        struct cache_item *item;
+        assert_int_equal(cache_get(&kind, &key, &plan, &item, NULL), SL_OK);
+        bool new = item->mapping.bytes.size == 3 && memcmp(item->mapping.bytes.data, "new", 3) == 0;
+        cache_release(item);
+        if (new)
+            break;
+        assert_true(fiber_sleep(1));
+    }
+    assert_int_equal(runs, 1);
+    put_file(path_in(&kind, "b", 3), "", 0);
+    put_file(path_in(&kind, "b", 2), "contents", 0);
+    get_error(&kind, "b", &plan, SL_NOT_FOUND, NULL);
+    assert_int_equal(runs, 1);
+}
+
+static void old_versions_serve_until_refreshed(void **state)
+{
+    (void)state;
+    run(fallback_body);
+}
+
+static void lazy_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct fiber_wait_list gate = {0};
+    struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
+    static const char *const keys[] = {"a", "b", "c"};
+    for (int i = 0; i < 3; i++)
+        put_file(path_in(&kind, keys[i], 2), "old", 0);
+    for (int i = 0; i < 3; i++)
+        get(&kind, keys[i], &plan, "old");
+    while (!gate.first)
+        assert_true(fiber_sleep(1));
+    assert_int_equal(runs, 1);
+    get(&kind, "b", &plan, "old");
+    get(&kind, "c", &plan, "old");
+    fiber_wake_all(&gate);
+    settle(&runs, 1, path_in(&kind, "a", 2));
+    assert_int_equal(runs, 1);
+    assert_true(exists(path_in(&kind, "b", 2)) && exists(path_in(&kind, "c", 2)));
+}
+
+static void refreshes_are_limited(void **state)
+{
+    (void)state;
+    test_config.downloaded.max_lazy = 1;
+    run(lazy_body);
+}
+
+static void failed_refresh_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan plan = {.runs = &runs, .code = SL_NOT_FOUND};
+    put_file(path_in(&kind, "a", 2), "old", 0);
+    get(&kind, "a", &plan, "old");
+    for (int i = 0; i < 1000 && !runs; i++)
+        assert_true(fiber_sleep(1));
+    get(&kind, "a", &plan, "old");
+    assert_true(exists(path_in(&kind, "a", 2)));
+    assert_false(exists(path_in(&kind, "a", 3)));
+    /* Pushed out of memory, the key reaches the disk again, but is not tried again. */
+    for (int i = 0; i < 2000; i++) {
+        char other[16];
+        snprintf(other, sizeof other, "other%d", i);
+        struct plan fill = {.runs = &(unsigned){0}, .write = "x"};
+        get(&kind, other, &fill, "x");
+    }
+    get(&kind, "a", &plan, "old");
+    assert_true(fiber_sleep(20));
+    assert_int_equal(runs, 1);
+}
+
+static void a_failed_refresh_destroys_nothing(void **state)
+{
+    (void)state;
+    run(failed_refresh_body);
+}
+
+int main(void)
+{
+    loop_init(2);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(old_versions_serve_until_refreshed, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(refreshes_are_limited, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(a_failed_refresh_destroys_nothing, dir_setup, dir_teardown),
+    };
+    int failures = cmocka_run_group_tests_name("versions", tests, NULL, NULL);
+    loop_close();
+    return failures;
+}
