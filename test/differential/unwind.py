@@ -9,7 +9,7 @@ RETURN = {"AArch64": "x30", "ARM": "lr"}
 
 def output(*command):
     run = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if run.returncode:
+    if run.returncode and not run.stdout:
         sys.exit(f"{' '.join(command)}: {run.stderr}")
     return run.stdout
 
