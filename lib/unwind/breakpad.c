@@ -80,12 +80,17 @@ static bool parse_rules(struct stack *s, struct sl_str rest, bool store)
     return true;
 }
 
-static bool init_record(struct stack *s, struct sl_str rest)
+static void end_range(struct stack *s)
 {
-    uint64_t start, size;
     if (s->open)
         builder_end(s->b, s->end);
     s->open = false;
+}
+
+static bool init_record(struct stack *s, struct sl_str rest)
+{
+    uint64_t start, size;
+    end_range(s);
     rules_clear(&s->rules);
     if (!hex(&rest, 16, &start) || !hex(&rest, 16, &size) || !size || __builtin_add_overflow(start, size, &s->end) ||
         !parse_rules(s, rest, true) || !s->rules.cfa_known)
@@ -134,6 +139,7 @@ static bool win_record(struct stack *s, struct sl_str rest)
         field = next_field(&rest);
     }
     win.program = (struct sl_str){first.data, (size_t)(last.data + last.size - first.data)};
+    end_range(s);
     if (s->b->code == SL_OK && win.program.size) {
         s->b->code = s->b->sink->win(s->b->sink, &win, s->b->error);
         s->b->emitted++;
@@ -141,10 +147,23 @@ static bool win_record(struct stack *s, struct sl_str rest)
     return win.program.size > 0;
 }
 
+/* Blanks and printable characters: the text goes to terminals and other tools. */
+static bool is_text(struct sl_str line)
+{
+    for (size_t i = 0; i < line.size; i++) {
+        uint8_t c = (uint8_t)line.data[i];
+        if ((c < ' ' && c != '\t' && !(c == '\r' && i + 1 == line.size)) || c == 0x7F)
+            return false;
+    }
+    return sl_str_is_utf8(line);
+}
+
 static void record(struct stack *s, struct sl_str rest)
 {
     bool ok = true;
-    if (word(&rest, SL_STR("WIN")))
+    if (!is_text(rest))
+        ok = false;
+    else if (word(&rest, SL_STR("WIN")))
         ok = win_record(s, rest);
     else if (!word(&rest, SL_STR("CFI")))
         ok = false;
@@ -169,7 +188,6 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder 
         if (word(&line, SL_STR("STACK")))
             record(&s, line);
     }
-    if (s.open)
-        builder_end(b, s.end);
+    end_range(&s);
     return b->code;
 }
