@@ -36,7 +36,7 @@ struct compact {
     uint64_t text_address;
     bool big_endian;
     uint32_t common_offset, common_count;
-    uint64_t at; /* entries ascend */
+    uint64_t at; /* start of the entry before: they ascend */
     uint64_t last_fde;
 };
 
