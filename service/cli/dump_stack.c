@@ -22,7 +22,7 @@ static size_t objects_of(const struct dump_module *m, struct sl_object *objects[
     return count;
 }
 
-void dump_stack(const struct dump_module *m, const struct options *o, bool (*write)(void *arg, struct sl_str text),
+bool dump_stack(const struct dump_module *m, const struct options *o, bool (*write)(void *arg, struct sl_str text),
                 void *arg)
 {
     struct sl_object *objects[MAX_OBJECTS];
@@ -43,6 +43,7 @@ void dump_stack(const struct dump_module *m, const struct options *o, bool (*wri
         records = text.records;
         sl_unwind_text_free(&text);
     }
+    return records;
 }
 
 static bool take_none(void *arg, struct sl_str text)

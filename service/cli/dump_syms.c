@@ -169,6 +169,28 @@ static bool has_anything(const struct dump_module *m)
     return false;
 }
 
+static bool is_of_group(const struct dump_module *m, const struct dump_module *first)
+{
+    return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
+}
+
+/* The first of a group that has any unwind information gives it. */
+static void write_stack(struct dump *d, const struct dump_module *first)
+{
+    bool written = false;
+    for (const struct dump_module *m = first; m < d->modules + d->count && !written; m++)
+        if (is_of_group(m, first))
+            written = dump_stack(m, d->o, write_text, d);
+}
+
+static bool has_stack(const struct dump *d, const struct dump_module *first)
+{
+    bool found = false;
+    for (const struct dump_module *m = first; m < d->modules + d->count && !found; m++)
+        found = is_of_group(m, first) && dump_has_stack(m);
+    return found;
+}
+
 /* Modules of one id make one symbol file. */
 static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump_module *first, struct sl_str id,
                        struct sl_str name, struct sl_arena *arena)
@@ -177,7 +199,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     enum sl_code code = SL_OK;
     bool header_only = option_given(d->o, "header-only");
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
-        if (m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id)))
+        if (is_of_group(m, first))
             code = add_module(w, m, d->jobs, arena, &error);
     if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units &&
         (option_given(d->o, "verbose") || option_given(d->o, "warnings")))
@@ -188,7 +210,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         struct sl_breakpad_output output = {write_text, d};
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
-            dump_stack(first, d->o, write_text, d);
+            write_stack(d, first);
         if (d->to_store && output_file_close(&d->store, code == SL_OK, &error) != SL_OK)
             status = report(1, error.message, NULL);
         d->to_store = false;
@@ -229,7 +251,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
     };
     struct sl_breakpad_writer *w = sl_breakpad_writer_new(&options);
     int status = 0;
-    if (option_given(d->o, "check-cfi") && !dump_has_stack(first))
+    if (option_given(d->o, "check-cfi") && !has_stack(d, first))
         status = report(1, "No CFI data", first->main.path);
     else if (!has_anything(first) && !options.header_only)
         status = report(STATUS_NOTHING, "no symbols", first->main.path);
