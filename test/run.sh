@@ -77,6 +77,13 @@ check "symloom's own symbols as text" $symloom dump-syms --inlines $symloom -o "
 for file in "$formats"/*.exe "$formats"/*.dwarf "$formats"/*.wasm "$formats"/*.sym "$formats"/pdb/*.pdb; do
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 1500 --least 99 "$file"
 done
+echo "==> unwind tables against readelf, llvm-readobj, llvm-objdump and llvm-dwarfdump"
+mkdir "$work/unwind"
+check "unwind fixtures" sh test/differential/unwind_fixtures.sh "$work/unwind"
+for kind in elf pe macho; do
+    check "unwind tables agree on $kind" test/differential/unwind.py --symloom $symloom "$work"/unwind/*.$kind
+done
+check "unwind tables agree on the program" test/differential/unwind.py --symloom $symloom $symloom
 echo "==> against eu-addr2line"
 for name in gcc-2-O0 gcc-4-Os gcc-5-O2 gcc-lto gcc-split5 clang-aranges rust-names-O2; do
     check "positions agree on $name" test/differential/compare.py --symloom $symloom --peer elfutils --count 2000 "$work/$name.elf"

@@ -156,24 +156,6 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
     return code;
 }
 
-/* The STACK records of a symbol file, as they are. */
-static void copy_stack(struct dump *d, const struct sl_object *object)
-{
-    struct sl_bytes bytes = sl_object_file(object);
-    const char *at = (const char *)bytes.data, *end = at + bytes.size;
-    if (sl_object_info(object)->format != SL_FORMAT_BREAKPAD)
-        return;
-    while (at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
-        struct sl_str line = {at, (size_t)(stop - at)};
-        while (line.size && (uint8_t)line.data[line.size - 1] <= ' ')
-            line.size--;
-        if (sl_str_starts(line, SL_STR("STACK ")) && !(write_text(d, line) && write_text(d, SL_STR("\n"))))
-            return;
-        at = newline ? newline + 1 : end;
-    }
-}
-
 static bool has_anything(const struct dump_module *m)
 {
     const struct sl_object *objects[] = {m->debug, m->code, m->main.object};
@@ -187,11 +169,26 @@ static bool has_anything(const struct dump_module *m)
     return false;
 }
 
-/* STACK records come from symbol files alone. */
-static bool has_stack(const struct dump_module *m)
+static bool is_of_group(const struct dump_module *m, const struct dump_module *first)
 {
-    const struct sl_object_info *info = sl_object_info(m->main.object);
-    return info->format == SL_FORMAT_BREAKPAD && info->features.has_unwind_info;
+    return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
+}
+
+/* The first of a group that has any unwind information gives it. */
+static void write_stack(struct dump *d, const struct dump_module *first)
+{
+    bool written = false;
+    for (const struct dump_module *m = first; m < d->modules + d->count && !written; m++)
+        if (is_of_group(m, first))
+            written = dump_stack(m, d->o, write_text, d);
+}
+
+static bool has_stack(const struct dump *d, const struct dump_module *first)
+{
+    bool found = false;
+    for (const struct dump_module *m = first; m < d->modules + d->count && !found; m++)
+        found = is_of_group(m, first) && dump_has_stack(m);
+    return found;
 }
 
 /* Modules of one id make one symbol file. */
@@ -202,7 +199,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     enum sl_code code = SL_OK;
     bool header_only = option_given(d->o, "header-only");
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
-        if (m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id)))
+        if (is_of_group(m, first))
             code = add_module(w, m, d->jobs, arena, &error);
     if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units &&
         (option_given(d->o, "verbose") || option_given(d->o, "warnings")))
@@ -213,7 +210,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         struct sl_breakpad_output output = {write_text, d};
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
-            copy_stack(d, first->main.object);
+            write_stack(d, first);
         if (d->to_store && output_file_close(&d->store, code == SL_OK, &error) != SL_OK)
             status = report(1, error.message, NULL);
         d->to_store = false;
@@ -254,7 +251,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
     };
     struct sl_breakpad_writer *w = sl_breakpad_writer_new(&options);
     int status = 0;
-    if (option_given(d->o, "check-cfi") && !has_stack(first))
+    if (option_given(d->o, "check-cfi") && !has_stack(d, first))
         status = report(1, "No CFI data", first->main.path);
     else if (!has_anything(first) && !options.header_only)
         status = report(STATUS_NOTHING, "no symbols", first->main.path);
@@ -362,19 +359,6 @@ static int run(const struct options *o)
 
 int command_dump_syms(int argc, char **argv)
 {
-    struct options options;
-    int status = 2;
-    if (options_parse(&options, specs, "dump-syms", argc, argv)) {
-        if (options.help) {
-            options_help(specs, "dump-syms [OPTION..] FILE..", "Any debug file to a Breakpad symbol file.");
-            status = 0;
-        } else if (options.version) {
-            puts("symloom " SYMLOOM_VERSION);
-            status = 0;
-        } else {
-            status = run(&options);
-        }
-    }
-    options_free(&options);
-    return status;
+    return options_command(specs, "dump-syms [OPTION..] FILE..", "Any debug file to a Breakpad symbol file.", run, argc,
+                           argv);
 }

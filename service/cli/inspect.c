@@ -245,19 +245,6 @@ static int run(const struct options *o)
 
 int command_inspect(int argc, char **argv)
 {
-    struct options options;
-    int status = 2;
-    if (options_parse(&options, specs, "inspect", argc, argv)) {
-        if (options.help) {
-            options_help(specs, "inspect [OPTION..] FILE..", "What a debug file or symcache is, and what it holds.");
-            status = 0;
-        } else if (options.version) {
-            puts("symloom " SYMLOOM_VERSION);
-            status = 0;
-        } else {
-            status = run(&options);
-        }
-    }
-    options_free(&options);
-    return status;
+    return options_command(specs, "inspect [OPTION..] FILE..", "What a debug file or symcache is, and what it holds.",
+                           run, argc, argv);
 }

@@ -240,3 +240,23 @@ void options_help(const struct option_spec *specs, const char *usage, const char
     }
     printf("  %-34s %s\n", "-h, --help", "this text");
 }
+
+int options_command(const struct option_spec *specs, const char *usage, const char *about,
+                    int (*run)(const struct options *options), int argc, char **argv)
+{
+    struct options options;
+    char command[32];
+    int status = 2;
+    snprintf(command, sizeof command, "%.*s", (int)strcspn(usage, " "), usage);
+    if (options_parse(&options, specs, command, argc, argv)) {
+        status = 0;
+        if (options.help)
+            options_help(specs, usage, about);
+        else if (options.version)
+            puts("symloom " SYMLOOM_VERSION);
+        else
+            status = run(&options);
+    }
+    options_free(&options);
+    return status;
+}

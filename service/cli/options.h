@@ -67,5 +67,10 @@ bool option_number(const struct options *options, const char *name, const char *
 
 void options_help(const struct option_spec *specs, const char *usage, const char *about);
 
+/* A whole command: parses its words and answers --help and --version, or runs it. The command's name is the first word of
+ * `usage`. Returns the exit status. */
+int options_command(const struct option_spec *specs, const char *usage, const char *about,
+                    int (*run)(const struct options *options), int argc, char **argv);
+
 /* The word of `words` (ends with NULL) nearest to `word`, if it is near enough to be meant; else NULL. */
 const char *options_nearest(const char *word, const char *const *words);

@@ -220,6 +220,58 @@ def test_check_cfi(work, files):
     contains(failed.err, "No CFI data")
 
 
+def stack(*args):
+    return [line for line in ok("dump-syms", *args).splitlines() if line.startswith("STACK ")]
+
+
+def test_stack_records(work, files):
+    t = files.get("t")
+    lines = stack(t)
+    contains("\n".join(lines), f"STACK CFI INIT {files.address('t', 'outer'):x} ", " .cfa: $rsp 8 + .ra: .cfa -8 + ^",
+             ".cfa: $rsp 16 + $rbx: .cfa -16 + ^")
+    equal(stack("-c", t), [])
+    text = ok("dump-syms", t)
+    assert text.splitlines()[-len(lines):] == lines, "they are the end of the file"
+    # read back they are the same
+    path = os.path.join(work, "t.sym")
+    with open(path, "w") as f:
+        f.write(text)
+    equal(stack(path), lines)
+    # addresses as in the file
+    static = files.get("t.static")
+    low, high = stack(static)[0].split(), stack("--preserve-load-address", static)[0].split()
+    equal(int(high[3], 16) - int(low[3], 16), 0x400000)
+    equal(low[4:], high[4:])
+
+
+def test_stack_records_of_each_format(work, files):
+    exe, pdb = os.path.join(files.dir, "calls.exe"), os.path.join(files.dir, "calls.pdb")
+    files.run("printf 'int g(int x) { return x; } int entry(int x) { volatile int a[9]; a[x] = g(x); return g(a[1]) + 1; }' >calls.c; "
+              "clang-14 --target=x86_64-pc-windows-msvc -g -gcodeview -fno-inline -c -o calls.obj calls.c && "
+              "lld-link-14 /nodefaultlib /entry:entry /subsystem:console /debug /out:calls.exe calls.obj")
+    lines = stack(exe)
+    contains("\n".join(lines), "STACK CFI INIT ", " .cfa: $rsp 8 + .ra: .cfa 8 - ^")
+    equal(stack(pdb), lines)  # the tables are in the executable beside it
+    equal(stack("--pe", exe), lines)
+    contains("\n".join(stack(files.get("t.mingw"))), " .ra: .cfa 8 - ^")
+    contains("\n".join(stack(files.get("t.32"))), " .cfa: $esp 4 + .ra: .cfa -4 + ^")
+    files.get("t.fat")
+    for arch, rule in ("x86_64", "$rbp: .cfa -16 + ^"), ("arm64", ".cfa: sp"):
+        contains("\n".join(stack(os.path.join(files.dir, arch + ".dylib"))), "STACK CFI INIT ", rule)
+
+
+def test_stack_records_of_split_files(work, files):
+    t = files.get("t")
+    stripped, debug = os.path.join(work, "t"), os.path.join(work, "t.debug")
+    files.run(f"objcopy --only-keep-debug {t} {debug}; objcopy --strip-debug {t} {stripped}")
+    equal(stack("-g", debug, stripped), stack(t))
+    equal(stack(debug, stripped), stack(t))
+    equal(stack(debug), [])  # a debug file has code and tables no more
+    failed = symloom("dump-syms", "--check-cfi", debug)
+    equal((failed.status, failed.out), (1, ""))
+    ok("dump-syms", "--check-cfi", stripped)
+
+
 def test_mapping(work, files):
     path = os.path.join(work, "x.sym")
     with open(path, "w") as f:

@@ -1,0 +1,193 @@
+/* STACK records of Breakpad symbol files (Breakpad, docs/symbol_files.md). */
+#include "unwind/impl.h"
+
+struct stack {
+    struct builder *b;
+    struct rules rules;
+    uint64_t end; /* of the range at hand */
+    bool open;
+};
+
+static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
+{
+    struct sl_str field = next_field(rest);
+    *value = 0;
+    if (!field.size || field.size > max_digits)
+        return false;
+    for (size_t i = 0; i < field.size; i++) {
+        static const char digits[] = "0123456789abcdef";
+        char c = field.data[i] | (field.data[i] >= 'A' ? 0x20 : 0);
+        const char *digit = memchr(digits, c, 16);
+        if (!digit)
+            return false;
+        *value = *value << 4 | (uint64_t)(digit - digits);
+    }
+    return true;
+}
+
+static bool word(struct sl_str *rest, struct sl_str wanted)
+{
+    struct sl_str after = *rest;
+    if (!sl_str_equal(next_field(&after), wanted))
+        return false;
+    *rest = after;
+    return true;
+}
+
+static bool is_register(struct sl_str field)
+{
+    return field.size > 1 && field.data[field.size - 1] == ':';
+}
+
+/* Sets the rule of a name; registers the architecture does not have are told apart by their names. */
+static bool set(struct stack *s, struct sl_str name, struct sl_str expression)
+{
+    unsigned reg = register_number(s->b->family, name);
+    struct sl_unwind_rule rule = rule_parse(s->b->family, reg, expression);
+    if (reg != SL_UNWIND_NAMED)
+        return rules_set(&s->rules, &rule);
+    rule.name = name;
+    for (size_t i = 0; i < s->rules.count; i++)
+        if (s->rules.slots[i].rule.reg == SL_UNWIND_NAMED && sl_str_equal(s->rules.slots[i].rule.name, name)) {
+            s->rules.slots[i].rule = rule;
+            return true;
+        }
+    if (s->rules.count == MAX_SLOTS)
+        return false;
+    s->rules.slots[s->rules.count++] = (struct slot){.rule = rule, .set = true};
+    return true;
+}
+
+/* `reg: expression reg: expression ..`; false when it is not that. Only looks if `store` is false. */
+static bool parse_rules(struct stack *s, struct sl_str rest, bool store)
+{
+    struct sl_str name = next_field(&rest);
+    while (name.size) {
+        const char *begin = NULL, *end = NULL;
+        struct sl_str field;
+        if (!is_register(name))
+            return false;
+        while ((field = next_field(&rest)).size && !is_register(field)) {
+            begin = begin ? begin : field.data;
+            end = field.data + field.size;
+        }
+        if (!begin)
+            return false;
+        if (store && !set(s, (struct sl_str){name.data, name.size - 1}, (struct sl_str){begin, (size_t)(end - begin)}))
+            return false;
+        name = field;
+    }
+    return true;
+}
+
+static void end_range(struct stack *s)
+{
+    if (s->open)
+        builder_end(s->b, s->end);
+    s->open = false;
+}
+
+static bool init_record(struct stack *s, struct sl_str rest)
+{
+    uint64_t start, size;
+    end_range(s);
+    rules_clear(&s->rules);
+    if (!hex(&rest, 16, &start) || !hex(&rest, 16, &size) || !size || __builtin_add_overflow(start, size, &s->end) ||
+        !parse_rules(s, rest, true) || !s->rules.cfa_known)
+        return false;
+    s->open = true;
+    builder_row(s->b, start, &s->rules);
+    return true;
+}
+
+/* Rules may come before their place in the file: only those at ascending addresses are taken. */
+static bool delta_record(struct stack *s, struct sl_str rest)
+{
+    uint64_t address;
+    struct builder *b = s->b;
+    if (!s->open || !hex(&rest, 16, &address) || address < b->start || address >= s->end ||
+        (b->open && b->row_count && address < b->rows[b->row_count - 1].address))
+        return false;
+    if (!parse_rules(s, rest, false) || !parse_rules(s, rest, true))
+        return false;
+    builder_row(b, address, &s->rules);
+    return true;
+}
+
+static bool win_record(struct stack *s, struct sl_str rest)
+{
+    struct sl_unwind_win win = {0};
+    uint64_t type, value[6], has_program;
+    if (!hex(&rest, 2, &type) || !hex(&rest, 16, &win.start) || !hex(&rest, 16, &win.size))
+        return false;
+    for (size_t i = 0; i < 6; i++)
+        if (!hex(&rest, 8, &value[i]))
+            return false;
+    if (!hex(&rest, 1, &has_program) || has_program > 1)
+        return false;
+    win.type = (uint8_t)type;
+    win.prolog = (uint32_t)value[0];
+    win.epilog = (uint32_t)value[1];
+    win.params = (uint32_t)value[2];
+    win.saved = (uint32_t)value[3];
+    win.locals = (uint32_t)value[4];
+    win.max_stack = (uint32_t)value[5];
+    win.has_program = has_program;
+    struct sl_str first = next_field(&rest), field = first, last = first;
+    while (field.size) {
+        last = field;
+        field = next_field(&rest);
+    }
+    win.program = (struct sl_str){first.data, (size_t)(last.data + last.size - first.data)};
+    end_range(s);
+    if (s->b->code == SL_OK && win.program.size) {
+        s->b->code = s->b->sink->win(s->b->sink, &win, s->b->error);
+        s->b->emitted++;
+    }
+    return win.program.size > 0;
+}
+
+/* Blanks and printable characters: the text goes to terminals and other tools. */
+static bool is_text(struct sl_str line)
+{
+    for (size_t i = 0; i < line.size; i++) {
+        uint8_t c = (uint8_t)line.data[i];
+        if ((c < ' ' && c != '\t' && !(c == '\r' && i + 1 == line.size)) || c == 0x7F)
+            return false;
+    }
+    return sl_str_is_utf8(line);
+}
+
+static void record(struct stack *s, struct sl_str rest)
+{
+    bool ok = true;
+    if (!is_text(rest))
+        ok = false;
+    else if (word(&rest, SL_STR("WIN")))
+        ok = win_record(s, rest);
+    else if (!word(&rest, SL_STR("CFI")))
+        ok = false;
+    else if (word(&rest, SL_STR("INIT")))
+        ok = init_record(s, rest);
+    else
+        ok = delta_record(s, rest);
+    s->b->sink->skipped += !ok;
+}
+
+enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder *b)
+{
+    struct sl_bytes bytes = sl_object_file(object);
+    const char *at = (const char *)bytes.data, *end = at + bytes.size;
+    struct stack s = {.b = b};
+    builder_grant(b, bytes.size);
+    rules_clear(&s.rules);
+    while (at < end && b->code == SL_OK) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        struct sl_str line = {at, (size_t)((newline ? newline : end) - at)};
+        at = newline ? newline + 1 : end;
+        if (word(&line, SL_STR("STACK")))
+            record(&s, line);
+    }
+    end_range(&s);
+    return b->code;
+}

@@ -1,0 +1,190 @@
+/* Rules of one place after the other to ranges of changes. */
+#include "unwind/impl.h"
+
+#include <stdlib.h>
+
+/* Tables have an entry of some twenty bytes for every function, which makes a dozen rules; no real one needs a unit for
+ * each byte. */
+static const uint64_t units_per_byte = 16, units_at_least = 1 << 16;
+
+bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_error *error)
+{
+    *b = (struct builder){.sink = sink, .error = error, .family = family, .ra = SL_UNWIND_RA};
+    b->last = malloc(sizeof *b->last);
+    return b->last != NULL;
+}
+
+void builder_free(struct builder *b)
+{
+    free(b->last);
+    free(b->rows);
+    free(b->rules);
+    sl_arena_free(&b->arena);
+}
+
+void builder_grant(struct builder *b, uint64_t size)
+{
+    b->budget += size * units_per_byte + units_at_least;
+}
+
+bool builder_spend(struct builder *b, uint64_t units)
+{
+    if (b->code == SL_OK && units > b->budget)
+        b->code = sl_fail(b->error, SL_MALFORMED, "unwind tables: more rules than their size allows");
+    b->budget -= b->code == SL_OK ? units : 0;
+    return b->code == SL_OK;
+}
+
+bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule)
+{
+    size_t i = 0;
+    if (rule->reg == SL_UNWIND_CFA) {
+        rules->cfa = *rule;
+        rules->cfa_known = true;
+        return true;
+    }
+    while (i < rules->count && rules->slots[i].rule.reg != rule->reg)
+        i++;
+    if (i == MAX_SLOTS)
+        return false;
+    if (i == rules->count)
+        rules->count++;
+    rules->slots[i] = (struct slot){.rule = *rule, .set = true};
+    return true;
+}
+
+void rules_clear(struct rules *rules)
+{
+    rules->count = 0;
+    rules->cfa = (struct sl_unwind_rule){.reg = SL_UNWIND_CFA};
+    rules->cfa_known = false;
+}
+
+static bool same_text(struct sl_str a, struct sl_str b)
+{
+    return (a.data == b.data && a.size == b.size) || sl_str_equal(a, b);
+}
+
+static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rule *b)
+{
+    return a->reg == b->reg && a->kind == b->kind && a->base == b->base && a->offset == b->offset &&
+           same_text(a->program, b->program);
+}
+
+/* Room for one more; `*array` is grown by doubling. */
+static bool room(struct builder *b, void **array, size_t count, size_t *capacity, size_t item)
+{
+    if (count < *capacity)
+        return true;
+    size_t grown = *capacity ? *capacity * 2 : 64;
+    void *memory = realloc(*array, grown * item);
+    if (!memory) {
+        b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+        return false;
+    }
+    *array = memory;
+    *capacity = grown;
+    return true;
+}
+
+static void add_rule(struct builder *b, const struct sl_unwind_rule *rule)
+{
+    if (builder_spend(b, 1) && room(b, (void **)&b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
+        b->rules[b->rule_count++] = *rule;
+}
+
+/* What a register without a rule has. */
+static struct sl_unwind_rule default_rule(const struct builder *b, uint16_t reg)
+{
+    if (reg != SL_UNWIND_RA)
+        return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_SAME};
+    if (b->ra != SL_UNWIND_RA)
+        return rule_register(reg, b->ra);
+    return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_UNDEFINED};
+}
+
+static bool mentions_ra(const struct rules *rules)
+{
+    for (size_t i = 0; i < rules->count; i++)
+        if (rules->slots[i].set && rules->slots[i].rule.reg == SL_UNWIND_RA)
+            return true;
+    return false;
+}
+
+static void add_first(struct builder *b, const struct rules *now)
+{
+    add_rule(b, &now->cfa);
+    for (size_t i = 0; i < now->count; i++)
+        if (now->slots[i].set)
+            add_rule(b, &now->slots[i].rule);
+    if (!mentions_ra(now) && b->ra != SL_UNWIND_RA) {
+        struct sl_unwind_rule ra = default_rule(b, SL_UNWIND_RA);
+        add_rule(b, &ra);
+    }
+}
+
+/* Slots stay where they are within a range, so that both sides have the same ones as far as they go. */
+static void add_changes(struct builder *b, const struct rules *now)
+{
+    const struct rules *last = b->last;
+    if (!same_rule(&now->cfa, &last->cfa))
+        add_rule(b, &now->cfa);
+    for (size_t i = 0; i < now->count || i < last->count; i++) {
+        const struct slot *is = i < now->count && now->slots[i].set ? &now->slots[i] : NULL;
+        const struct slot *was = i < last->count && last->slots[i].set ? &last->slots[i] : NULL;
+        if (is && !(was && same_rule(&is->rule, &was->rule))) {
+            add_rule(b, &is->rule);
+        } else if (was && !is) {
+            struct sl_unwind_rule rule = default_rule(b, was->rule.reg);
+            rule.name = was->rule.name;
+            add_rule(b, &rule);
+        }
+    }
+}
+
+static void keep(struct rules *to, const struct rules *from)
+{
+    to->cfa = from->cfa;
+    to->cfa_known = from->cfa_known;
+    to->count = from->count;
+    memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
+}
+
+void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
+{
+    if (b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES))
+        builder_end(b, address);
+    if (!rules->cfa_known || !builder_spend(b, 1 + rules->count / 8) ||
+        !room(b, (void **)&b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
+        return;
+    size_t before = b->rule_count;
+    if (b->open)
+        add_changes(b, rules);
+    else
+        add_first(b, rules);
+    if (b->code != SL_OK || b->rule_count == before)
+        return;
+    if (!b->open)
+        b->start = address;
+    b->open = true;
+    b->rows[b->row_count++] = (struct sl_unwind_row){.address = address, .count = b->rule_count - before};
+    keep(b->last, rules);
+}
+
+enum sl_code builder_end(struct builder *b, uint64_t end)
+{
+    size_t at = 0;
+    /* the rules moved while they grew */
+    for (size_t i = 0; i < b->row_count; i++) {
+        b->rows[i].rules = b->rules + at;
+        at += b->rows[i].count;
+    }
+    const struct sl_unwind_range range = {b->start, end - b->start, b->rows, b->row_count};
+    if (b->open && b->code == SL_OK && end > b->start) {
+        b->code = b->sink->range(b->sink, &range, b->error);
+        b->emitted++;
+    }
+    b->open = false;
+    b->row_count = b->rule_count = 0;
+    return b->code;
+}

@@ -1,0 +1,324 @@
+/* Apple's compact unwind encoding (<mach-o/compact_unwind_encoding.h>): one word describes a function behind its prologue.
+ *
+ *     header ─▶ index: function offset, page ──▶ page: regular (address, encoding)..
+ *                                                      compressed (24 bits address, 8 bits number of an encoding)..
+ *
+ * Addresses count from the image's beginning, an entry reaches to the next one, and the last word of the index is where the
+ * last page ends. */
+#include "unwind/impl.h"
+
+enum {
+    PAGE_REGULAR = 2,
+    PAGE_COMPRESSED = 3,
+    MODE_FRAME = 1, /* x86: modes are in bits 24 to 27 */
+    MODE_FRAMELESS = 2,
+    MODE_INDIRECT = 3,
+    MODE_DWARF = 4,
+    ARM64_MODE_FRAMELESS = 2,
+    ARM64_MODE_DWARF = 3,
+    ARM64_MODE_FRAME = 4,
+    X86_EBP = 5,
+    X86_ESP = 4,
+    X86_64_RBP = 6,
+    X86_64_RSP = 7,
+    ARM64_FP = 29,
+    ARM64_LR = 30,
+    ARM64_SP = 31,
+    ARM64_D8 = 72,
+};
+
+struct compact {
+    struct sl_object *object;
+    struct sl_bytes info;
+    const struct frames *frames;
+    struct builder *b;
+    struct sl_bytes text; /* __text, for stack sizes that are in the code */
+    uint64_t text_address;
+    bool big_endian;
+    uint32_t common_offset, common_count;
+    uint64_t at; /* start of the entry before: they ascend */
+    uint64_t last_fde;
+};
+
+static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
+{
+    struct sl_reader r = sl_reader(c->info, c->big_endian);
+    sl_reader_seek(&r, offset);
+    uint32_t word = sl_read_u32(&r);
+    *ok = !r.failed;
+    return word;
+}
+
+/* ---- encodings ---- */
+
+static void set(struct rules *rules, struct sl_unwind_rule rule)
+{
+    rules_set(rules, &rule);
+}
+
+/* DWARF number of a register of the encodings, which count from 1; -1 if there is none. */
+static int saved_register(bool is_64bit, unsigned number)
+{
+    static const int8_t x86[] = {-1, 3, 1, 2, 7, 6, 5}, x86_64[] = {-1, 3, 12, 13, 14, 15, 6};
+    return number > 6 ? -1 : is_64bit ? x86_64[number] : x86[number];
+}
+
+static bool x86_frame(struct rules *rules, uint32_t encoding, bool is_64bit)
+{
+    int64_t p = is_64bit ? 8 : 4, offset = encoding >> 16 & 0xFF;
+    unsigned bp = is_64bit ? X86_64_RBP : X86_EBP;
+    set(rules, rule_offset(SL_UNWIND_CFA, bp, 2 * p));
+    set(rules, rule_memory(bp, SL_UNWIND_CFA, -2 * p));
+    set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
+    for (int64_t i = 0; i < 5; i++) {
+        unsigned number = encoding >> (3 * i) & 7;
+        int reg = saved_register(is_64bit, number);
+        if (number && reg < 0)
+            return false;
+        if (number)
+            set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(offset + 2 - i) * p));
+    }
+    return true;
+}
+
+/* The registers that a frameless function pushes, in order: which of the permutations of `count` among six it is. */
+static bool unpermute(uint32_t permutation, unsigned count, unsigned registers[6])
+{
+    static const uint16_t radix[7][6] = {
+        {0}, {1}, {5, 1}, {20, 4, 1}, {60, 12, 3, 1}, {120, 24, 6, 2, 1}, {120, 24, 6, 2, 1, 1}};
+    bool used[7] = {false};
+    for (unsigned i = 0; i < count; i++) {
+        unsigned digit = permutation / radix[count][i], number = 1;
+        permutation %= radix[count][i];
+        for (; number <= 6; number++)
+            if (!used[number] && digit-- == 0)
+                break;
+        if (number > 6)
+            return false;
+        used[number] = true;
+        registers[i] = number;
+    }
+    return true;
+}
+
+static bool x86_frameless(struct rules *rules, uint32_t encoding, bool is_64bit, int64_t size)
+{
+    int64_t p = is_64bit ? 8 : 4;
+    unsigned registers[6], count = encoding >> 10 & 7;
+    if (count > 6 || !unpermute(encoding & 0x3FF, count, registers))
+        return false;
+    set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, size));
+    set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
+    for (unsigned i = 0; i < count; i++) {
+        int reg = saved_register(is_64bit, registers[count - 1 - i]);
+        set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(int64_t)(i + 2) * p));
+    }
+    return true;
+}
+
+/* A large stack: bits 16 to 23 say where in the function the operand of `sub` is, bits 13 to 15 how many words more. */
+static bool x86_indirect(const struct compact *c, struct rules *rules, uint32_t encoding, bool is_64bit, uint64_t start)
+{
+    struct sl_reader r = sl_reader(c->text, c->big_endian);
+    if (start < c->text_address)
+        return false;
+    sl_reader_seek(&r, start - c->text_address);
+    sl_reader_skip(&r, encoding >> 16 & 0xFF);
+    int64_t size = sl_read_u32(&r);
+    return !r.failed && x86_frameless(rules, encoding, is_64bit, size + (encoding >> 13 & 7) * (is_64bit ? 8 : 4));
+}
+
+static bool x86_rules(const struct compact *c, struct rules *rules, uint32_t encoding, uint64_t start)
+{
+    bool is_64bit = c->b->family == SL_CPU_X86_64;
+    int64_t p = is_64bit ? 8 : 4;
+    switch (encoding >> 24 & 15) {
+    case MODE_FRAME: return x86_frame(rules, encoding, is_64bit);
+    case MODE_FRAMELESS: return x86_frameless(rules, encoding, is_64bit, (encoding >> 16 & 0xFF) * p);
+    case MODE_INDIRECT: return x86_indirect(c, rules, encoding, is_64bit, start);
+    default: /* nothing said: a leaf that leaves the stack alone */
+        set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, p));
+        set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
+        return true;
+    }
+}
+
+/* Pairs are saved downwards from `offset`: x19 and x20 to x27 and x28, then d8 and d9 to d14 and d15. */
+static void arm64_pairs(struct rules *rules, uint32_t encoding, int64_t offset)
+{
+    for (unsigned bit = 0; bit < 9; bit++) {
+        unsigned reg = bit < 5 ? 19 + 2 * bit : ARM64_D8 + 2 * (bit - 5);
+        if (!(encoding >> bit & 1))
+            continue;
+        set(rules, rule_memory(reg, SL_UNWIND_CFA, offset));
+        set(rules, rule_memory(reg + 1, SL_UNWIND_CFA, offset - 8));
+        offset -= 16;
+    }
+}
+
+static void arm64_rules(struct rules *rules, uint32_t encoding)
+{
+    switch (encoding >> 24 & 15) {
+    case ARM64_MODE_FRAME:
+        set(rules, rule_offset(SL_UNWIND_CFA, ARM64_FP, 16));
+        set(rules, rule_memory(ARM64_FP, SL_UNWIND_CFA, -16));
+        set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
+        arm64_pairs(rules, encoding, -24);
+        break;
+    case ARM64_MODE_FRAMELESS:
+        set(rules, rule_offset(SL_UNWIND_CFA, ARM64_SP, 16 * (int64_t)(encoding >> 12 & 0xFFF)));
+        set(rules, rule_offset(SL_UNWIND_RA, ARM64_LR, 0));
+        arm64_pairs(rules, encoding, -8);
+        break;
+    default: set(rules, rule_register(SL_UNWIND_CFA, ARM64_SP)); set(rules, rule_register(SL_UNWIND_RA, ARM64_LR));
+    }
+}
+
+/* ---- entries ---- */
+
+/* Entries may be cut finer than their functions, all of which then name the same FDE. */
+static void read_fde(struct compact *c, uint32_t offset)
+{
+    if (offset == c->last_fde)
+        return;
+    c->last_fde = offset;
+    if (c->frames->bytes.size)
+        frames_read_at(c->frames, offset, c->b);
+    else
+        c->b->sink->skipped++;
+}
+
+static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t encoding)
+{
+    struct rules rules;
+    bool is_arm64 = c->b->family == SL_CPU_ARM64 || c->b->family == SL_CPU_ARM64_32, ok = true;
+    unsigned mode = encoding >> 24 & 15;
+    if (start < c->at || end < start) {
+        c->b->sink->skipped++;
+        return;
+    }
+    c->at = start;
+    if (start == end)
+        return;
+    if (mode == (is_arm64 ? ARM64_MODE_DWARF : MODE_DWARF)) {
+        read_fde(c, encoding & 0xFFFFFF);
+        return;
+    }
+    rules_clear(&rules);
+    if (is_arm64)
+        arm64_rules(&rules, encoding);
+    else
+        ok = x86_rules(c, &rules, encoding, start);
+    if (!ok) {
+        c->b->sink->skipped++;
+        return;
+    }
+    c->b->ra = is_arm64 ? ARM64_LR : SL_UNWIND_RA;
+    builder_row(c->b, start, &rules);
+    builder_end(c->b, end);
+}
+
+/* ---- pages ---- */
+
+struct page {
+    struct sl_reader entries;
+    uint64_t offset, base, end;
+    uint32_t count, encodings_offset, encodings_count;
+    bool is_compressed;
+};
+
+static bool read_page(const struct compact *c, uint64_t offset, uint64_t base, uint64_t end, struct page *page)
+{
+    struct sl_reader r = sl_reader(c->info, c->big_endian);
+    sl_reader_seek(&r, offset);
+    uint32_t kind = sl_read_u32(&r);
+    *page = (struct page){.offset = offset, .base = base, .end = end, .is_compressed = kind == PAGE_COMPRESSED};
+    uint64_t entries = offset + sl_read_u16(&r);
+    page->count = sl_read_u16(&r);
+    if (page->is_compressed) {
+        page->encodings_offset = sl_read_u16(&r);
+        page->encodings_count = sl_read_u16(&r);
+    }
+    sl_reader_seek(&r, entries);
+    page->entries = r;
+    return !r.failed && (kind == PAGE_REGULAR || kind == PAGE_COMPRESSED);
+}
+
+/* The encodings of a compressed page have numbers: first those of the file, then its own. */
+static bool read_item(const struct compact *c, struct page *page, uint64_t *address, uint32_t *encoding)
+{
+    uint32_t word = sl_read_u32(&page->entries), number = word >> 24;
+    bool ok = true;
+    if (!page->is_compressed) {
+        *address = word;
+        *encoding = sl_read_u32(&page->entries);
+        return !page->entries.failed;
+    }
+    *address = page->base + (word & 0xFFFFFF);
+    if (number < c->common_count)
+        *encoding = word_at(c, c->common_offset + 4 * (uint64_t)number, &ok);
+    else if (number - c->common_count < page->encodings_count)
+        *encoding = word_at(c, page->offset + page->encodings_offset + 4 * (uint64_t)(number - c->common_count), &ok);
+    else
+        ok = false;
+    return ok && !page->entries.failed;
+}
+
+static void add_page(struct compact *c, struct page *page)
+{
+    uint64_t start = 0, next;
+    uint32_t encoding = 0, next_encoding;
+    bool pending = false;
+    for (uint32_t i = 0; i < page->count && c->b->code == SL_OK; i++) {
+        builder_spend(c->b, 1);
+        if (!read_item(c, page, &next, &next_encoding)) {
+            c->b->sink->skipped++;
+            if (page->entries.failed)
+                return;
+            pending = false;
+            continue;
+        }
+        if (pending)
+            add_entry(c, start, next, encoding);
+        start = next;
+        encoding = next_encoding;
+        pending = true;
+    }
+    if (pending)
+        add_entry(c, start, page->end, encoding);
+}
+
+enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct frames *frames,
+                          struct builder *b)
+{
+    struct compact c = {.object = object, .info = info, .frames = frames, .b = b, .last_fde = UINT64_MAX};
+    struct sl_reader r = sl_reader(info, c.big_endian = sl_object_info(object)->big_endian);
+    uint32_t version = sl_read_u32(&r);
+    c.common_offset = sl_read_u32(&r);
+    c.common_count = sl_read_u32(&r);
+    sl_reader_skip(&r, 8); /* personalities */
+    uint32_t index = sl_read_u32(&r), count = sl_read_u32(&r);
+    sl_reader_seek(&r, index);
+    if (r.failed || version != 1)
+        return b->code = sl_fail(b->error, SL_MALFORMED, "__unwind_info: bad header");
+    if (count > sl_reader_left(&r) / 12)
+        return b->code =
+                   sl_fail(b->error, SL_MALFORMED, "__unwind_info: index of %u pages at offset 0x%x", count, index);
+    builder_grant(b, info.size);
+    sl_object_section(object, "text", &c.text, &c.text_address);
+    uint64_t base = sl_read_u32(&r), page_offset = sl_read_u32(&r);
+    sl_reader_skip(&r, 4);
+    for (uint32_t i = 1; i < count && b->code == SL_OK; i++) {
+        struct page page;
+        uint64_t end = sl_read_u32(&r), next_page = sl_read_u32(&r);
+        sl_reader_skip(&r, 4);
+        if (page_offset && read_page(&c, page_offset, base, end, &page))
+            add_page(&c, &page);
+        else if (page_offset)
+            b->sink->skipped++;
+        base = end;
+        page_offset = next_page;
+        builder_spend(b, 1);
+    }
+    return b->code;
+}

@@ -1,0 +1,249 @@
+/* .debug_frame and .eh_frame: finding the entries.
+ *
+ *     length  id  ...      id says that it is a CIE (what its FDEs share), or where the FDE's CIE is
+ *
+ * In .eh_frame the id of a CIE is 0 and that of an FDE the distance back to it; in .debug_frame it is all ones, and an
+ * offset in the section. */
+#include "unwind/dwarf.h"
+
+#include <stdlib.h>
+
+enum {
+    DW_EH_PE_absptr = 0x00,
+    DW_EH_PE_uleb128 = 0x01,
+    DW_EH_PE_udata2 = 0x02,
+    DW_EH_PE_udata4 = 0x03,
+    DW_EH_PE_udata8 = 0x04,
+    DW_EH_PE_sleb128 = 0x09,
+    DW_EH_PE_sdata2 = 0x0A,
+    DW_EH_PE_sdata4 = 0x0B,
+    DW_EH_PE_sdata8 = 0x0C,
+    DW_EH_PE_pcrel = 0x10,
+    DW_EH_PE_aligned = 0x50,
+    DW_EH_PE_omit = 0xFF,
+    MAX_ARENA = 4 << 20,
+};
+
+struct entry {
+    uint64_t offset, next; /* in the section */
+    struct sl_reader body; /* behind the id */
+    bool is_cie, is_end;   /* is_end: a length of 0 */
+    uint64_t cie_offset;
+};
+
+/* ---- pointers ---- */
+
+static uint64_t read_value(struct sl_reader *r, unsigned format, unsigned address_size)
+{
+    switch (format) {
+    case DW_EH_PE_absptr: return sl_read_uint(r, address_size);
+    case DW_EH_PE_uleb128: return sl_read_uleb(r);
+    case DW_EH_PE_udata2: return sl_read_u16(r);
+    case DW_EH_PE_udata4: return sl_read_u32(r);
+    case DW_EH_PE_udata8: return sl_read_u64(r);
+    case DW_EH_PE_sleb128: return (uint64_t)sl_read_sleb(r);
+    case DW_EH_PE_sdata2: return (uint64_t)(int16_t)sl_read_u16(r);
+    case DW_EH_PE_sdata4: return (uint64_t)(int32_t)sl_read_u32(r);
+    case DW_EH_PE_sdata8: return sl_read_u64(r);
+    default: r->failed = true; return 0;
+    }
+}
+
+static uint64_t truncate_to(uint64_t value, unsigned size)
+{
+    return size < 8 ? value & ((UINT64_C(1) << (8 * size)) - 1) : value;
+}
+
+/* The reader must be one of the whole section, as pointers are relative to where they are. */
+bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
+                    uint64_t *value)
+{
+    uint64_t place = frames->address + (uint64_t)(r->at - frames->bytes.data);
+    unsigned base = encoding & 0x70;
+    if (base == DW_EH_PE_aligned) {
+        sl_reader_skip(r, -place & (address_size - 1));
+        encoding = DW_EH_PE_absptr;
+        base = 0;
+    }
+    *value = read_value(r, encoding & 0x0F, address_size);
+    if (base == DW_EH_PE_pcrel)
+        *value += place;
+    *value = truncate_to(*value, address_size);
+    return !r->failed && !(encoding & 0x80) && (base == 0 || base == DW_EH_PE_pcrel);
+}
+
+/* ---- entries ---- */
+
+/* False at the end of the section and when it cannot be read on. */
+static bool read_entry(const struct frames *f, uint64_t offset, struct entry *e)
+{
+    struct sl_reader r = sl_reader(f->bytes, f->big_endian);
+    sl_reader_seek(&r, offset);
+    uint64_t length = sl_read_u32(&r);
+    bool is_64bit = length == 0xFFFFFFFF;
+    if (is_64bit)
+        length = sl_read_u64(&r);
+    *e = (struct entry){.offset = offset, .is_end = length == 0};
+    uint64_t begin = sl_reader_offset(&r);
+    struct sl_bytes contents = sl_read_bytes(&r, length);
+    if (r.failed)
+        return false;
+    e->next = begin + length;
+    e->body = (struct sl_reader){contents.data, contents.data, contents.data + contents.size, f->big_endian, false};
+    if (e->is_end)
+        return true;
+    /* in .eh_frame the id has four bytes whatever the length has */
+    bool wide = is_64bit && !f->is_eh;
+    uint64_t id = wide ? sl_read_u64(&e->body) : sl_read_u32(&e->body);
+    e->is_cie = id == (f->is_eh ? 0 : wide ? UINT64_MAX : UINT32_MAX);
+    e->cie_offset = f->is_eh ? begin - id : id;
+    return true;
+}
+
+/* One letter after the other says what the augmentation data has. */
+static bool read_augmentation(const struct frames *f, struct cie *cie, struct sl_str letters, struct sl_reader *r)
+{
+    uint64_t ignored;
+    for (size_t i = 1; i < letters.size; i++)
+        switch (letters.data[i]) {
+        case 'R': cie->pointer_encoding = sl_read_u8(r); break;
+        case 'L': sl_read_u8(r); break;
+        case 'P': {
+            uint8_t encoding = sl_read_u8(r);
+            if (encoding != DW_EH_PE_omit)
+                frames_pointer(f, r, encoding, cie->address_size, &ignored);
+            break;
+        }
+        case 'S': /* a signal's frame */
+        case 'B': /* return addresses are signed with the other key */
+        case 'G': /* the stack is tagged */ break;
+        default: return false;
+        }
+    return !r->failed;
+}
+
+static bool is_address_size(unsigned size)
+{
+    return size == 2 || size == 4 || size == 8;
+}
+
+static bool read_cie(const struct frames *f, const struct entry *e, struct cie *cie, struct builder *b)
+{
+    struct sl_reader r = e->body;
+    uint8_t version = sl_read_u8(&r);
+    struct sl_str letters = sl_read_cstr(&r);
+    cie->address_size = f->pointer_size;
+    cie->segment_size = 0;
+    cie->pointer_encoding = DW_EH_PE_absptr;
+    if (version != 1 && version != 3 && version != 4)
+        return false;
+    if (version == 4) {
+        cie->address_size = sl_read_u8(&r);
+        cie->segment_size = sl_read_u8(&r);
+    }
+    if (sl_str_equal(letters, SL_STR("eh"))) /* GCC 2: a pointer to more */
+        sl_reader_skip(&r, cie->address_size);
+    cie->code_alignment = sl_read_uleb(&r);
+    cie->data_alignment = sl_read_sleb(&r);
+    cie->return_register = version == 1 ? sl_read_u8(&r) : sl_read_uleb(&r);
+    cie->has_augmentation_data = letters.size && letters.data[0] == 'z';
+    if (r.failed || !is_address_size(cie->address_size) || cie->segment_size > 8)
+        return false;
+    if (cie->has_augmentation_data) {
+        uint64_t size = sl_read_uleb(&r);
+        struct sl_reader data = r;
+        sl_read_bytes(&r, size);
+        data.end = r.at;
+        if (r.failed || !read_augmentation(f, cie, letters, &data))
+            return false;
+    } else if (letters.size && !sl_str_equal(letters, SL_STR("eh"))) {
+        return false;
+    }
+    cie->instructions = sl_read_bytes(&r, sl_reader_left(&r));
+    return program_begin(f, cie, b);
+}
+
+/* The one at that offset, which is usually that of the FDE before. */
+static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, struct builder *b)
+{
+    struct entry e;
+    if (b->arena.used > MAX_ARENA) {
+        sl_arena_reset(&b->arena);
+        cie->offset = UINT64_MAX;
+    }
+    if (cie->offset == offset)
+        return cie->usable;
+    cie->offset = offset;
+    cie->usable = offset < f->bytes.size && read_entry(f, offset, &e) && e.is_cie && read_cie(f, &e, cie, b);
+    return cie->usable;
+}
+
+/* Where linkers dropped the code, the start is all ones, or below what is loaded. */
+static bool is_dropped(const struct frames *f, const struct cie *cie, const struct fde *fde)
+{
+    return fde->start == truncate_to(UINT64_MAX, cie->address_size) || fde->start < f->load_address;
+}
+
+static bool read_fde(const struct frames *f, const struct entry *e, struct cie *cie, struct builder *b)
+{
+    struct fde fde;
+    uint64_t size;
+    struct sl_reader r = e->body;
+    if (!find_cie(f, e->cie_offset, cie, b))
+        return false;
+    sl_reader_skip(&r, cie->segment_size);
+    if (!frames_pointer(f, &r, cie->pointer_encoding, cie->address_size, &fde.start) ||
+        !frames_pointer(f, &r, cie->pointer_encoding & 0x0F, cie->address_size, &size) ||
+        __builtin_add_overflow(fde.start, size, &fde.end))
+        return false;
+    if (cie->has_augmentation_data)
+        sl_reader_skip(&r, sl_read_uleb(&r));
+    if (r.failed)
+        return false;
+    if (is_dropped(f, cie, &fde) || size == 0)
+        return true;
+    fde.instructions = sl_read_bytes(&r, sl_reader_left(&r));
+    bool in_register =
+        has_return_register(b->family) &&
+        sl_unwind_register_name(b->family, cie->return_register < SL_UNWIND_NAMED ? (unsigned)cie->return_register
+                                                                                  : SL_UNWIND_NAMED) != NULL;
+    b->ra = in_register ? (uint16_t)cie->return_register : SL_UNWIND_RA;
+    return program_run(f, cie, &fde, b);
+}
+
+enum sl_code frames_read(const struct frames *f, struct builder *b)
+{
+    struct entry e;
+    uint64_t offset = 0;
+    struct cie *cie = malloc(sizeof *cie);
+    if (!cie)
+        return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+    cie->offset = UINT64_MAX;
+    while (b->code == SL_OK && offset < f->bytes.size) {
+        if (!read_entry(f, offset, &e)) {
+            if (f->bytes.size - offset >= 4) /* less is padding */
+                b->code = sl_fail(b->error, SL_MALFORMED, "%s: entry at offset 0x%llx reaches past the end",
+                                  f->is_eh ? "eh_frame" : "debug_frame", (unsigned long long)offset);
+            break;
+        }
+        builder_spend(b, 1);
+        if (!e.is_end && !e.is_cie && !read_fde(f, &e, cie, b))
+            b->sink->skipped++;
+        offset = e.next;
+    }
+    free(cie);
+    return b->code;
+}
+
+enum sl_code frames_read_at(const struct frames *f, uint64_t offset, struct builder *b)
+{
+    struct entry e;
+    struct cie *cie = malloc(sizeof *cie);
+    if (!cie)
+        return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+    cie->offset = UINT64_MAX;
+    if (offset >= f->bytes.size || !read_entry(f, offset, &e) || e.is_end || e.is_cie || !read_fde(f, &e, cie, b))
+        b->sink->skipped++;
+    free(cie);
+    return b->code;
+}

@@ -1,0 +1,335 @@
+/* DWARF expressions as postfix text. Both are stack programs, so that an operation is written behind its operands; the text
+ * of each stack item is a piece of one string.
+ *
+ * Postfix text has + - * / % @ (round down to a multiple) and ^ (load), unsigned. The bit operations and comparisons of the
+ * expressions that linkers make for procedure linkage tables become arithmetic:
+ *
+ *     x & 15     x 16 %            x << 3    x 8 *
+ *     x & -16    x 16 @            x >> 3    x 8 /
+ *     x >= 11    x 5 + 16 /        where x is known to be less than 16 */
+#include "unwind/impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    DW_OP_deref = 0x06,
+    DW_OP_const1u = 0x08,
+    DW_OP_const1s,
+    DW_OP_const2u,
+    DW_OP_const2s,
+    DW_OP_const4u,
+    DW_OP_const4s,
+    DW_OP_const8u,
+    DW_OP_const8s,
+    DW_OP_constu,
+    DW_OP_consts,
+    DW_OP_dup,
+    DW_OP_drop,
+    DW_OP_over,
+    DW_OP_swap = 0x16,
+    DW_OP_and = 0x1A,
+    DW_OP_minus = 0x1C,
+    DW_OP_mul = 0x1E,
+    DW_OP_plus = 0x22,
+    DW_OP_plus_uconst = 0x23,
+    DW_OP_shl = 0x24,
+    DW_OP_shr = 0x25,
+    DW_OP_ge = 0x2A,
+    DW_OP_gt = 0x2B,
+    DW_OP_lit0 = 0x30,
+    DW_OP_lit31 = 0x4F,
+    DW_OP_breg0 = 0x70,
+    DW_OP_breg31 = 0x8F,
+    DW_OP_bregx = 0x92,
+    DW_OP_deref_size = 0x94,
+    DW_OP_nop = 0x96,
+    MAX_ITEMS = 16,
+    MAX_TEXT = 512,
+};
+
+struct item {
+    size_t begin;     /* its text ends where the next item's begins */
+    uint64_t max;     /* no value is above this */
+    bool is_constant; /* its value is `max` */
+};
+
+struct translation {
+    struct sl_reader r;
+    enum sl_cpu_family family;
+    char text[MAX_TEXT];
+    size_t size;
+    struct item items[MAX_ITEMS];
+    size_t count;
+    bool failed;
+};
+
+static void put(struct translation *t, const char *data, size_t size)
+{
+    if (t->size + size > MAX_TEXT) {
+        t->failed = true;
+        return;
+    }
+    memcpy(t->text + t->size, data, size);
+    t->size += size;
+}
+
+/* One token, with a blank before it if it is not the first of its item. */
+static void put_token(struct translation *t, const char *token)
+{
+    if (t->count && t->size > t->items[t->count - 1].begin)
+        put(t, " ", 1);
+    put(t, token, strlen(token));
+}
+
+static void push(struct translation *t, const char *token, uint64_t max, bool is_constant)
+{
+    if (t->count == MAX_ITEMS) {
+        t->failed = true;
+        return;
+    }
+    t->items[t->count++] = (struct item){.begin = t->size, .max = max, .is_constant = is_constant};
+    put_token(t, token);
+}
+
+static void push_number(struct translation *t, uint64_t value)
+{
+    char token[24];
+    snprintf(token, sizeof token, "%" PRId64, (int64_t)value);
+    push(t, token, value, true);
+}
+
+static void push_register(struct translation *t, uint64_t reg, int64_t offset)
+{
+    const char *name = reg < SL_UNWIND_NAMED ? sl_unwind_register_name(t->family, (unsigned)reg) : NULL;
+    char token[24];
+    if (!name) {
+        t->failed = true;
+        return;
+    }
+    push(t, name, UINT64_MAX, false);
+    if (offset) {
+        snprintf(token, sizeof token, "%" PRId64, offset);
+        put_token(t, token);
+        put_token(t, "+");
+    }
+}
+
+static bool need(struct translation *t, size_t count)
+{
+    if (t->count < count)
+        t->failed = true;
+    return !t->failed;
+}
+
+/* A copy of the item `depth` below the top. */
+static void copy(struct translation *t, size_t depth)
+{
+    if (!need(t, depth + 1) || t->count == MAX_ITEMS) {
+        t->failed = true;
+        return;
+    }
+    struct item item = t->items[t->count - 1 - depth];
+    size_t end = depth ? t->items[t->count - depth].begin : t->size, begin = item.begin;
+    item.begin = t->size;
+    put(t, t->text + begin, end - begin);
+    t->items[t->count++] = item;
+}
+
+static void drop(struct translation *t)
+{
+    if (need(t, 1))
+        t->size = t->items[--t->count].begin;
+}
+
+static void swap(struct translation *t)
+{
+    if (!need(t, 2))
+        return;
+    struct item low = t->items[t->count - 2], top = t->items[t->count - 1];
+    size_t low_size = top.begin - low.begin, top_size = t->size - top.begin;
+    char text[MAX_TEXT];
+    memcpy(text, t->text + top.begin, top_size);
+    memmove(t->text + low.begin + top_size, t->text + low.begin, low_size);
+    memcpy(t->text + low.begin, text, top_size);
+    t->items[t->count - 2] = (struct item){low.begin, top.max, top.is_constant};
+    t->items[t->count - 1] = (struct item){low.begin + top_size, low.max, low.is_constant};
+}
+
+/* The two topmost items become one. */
+static void join(struct translation *t, const char *operator, uint64_t max)
+{
+    if (!need(t, 2))
+        return;
+    /* a blank between the operands */
+    size_t begin = t->items[t->count - 1].begin;
+    if (t->size == MAX_TEXT) {
+        t->failed = true;
+        return;
+    }
+    memmove(t->text + begin + 1, t->text + begin, t->size - begin);
+    t->text[begin] = ' ';
+    t->size++;
+    t->count--;
+    t->items[t->count - 1].max = max;
+    t->items[t->count - 1].is_constant = false;
+    put_token(t, operator);
+}
+
+/* The constant on top, taken off; fails if the top is none. */
+static uint64_t pop_constant(struct translation *t)
+{
+    if (!need(t, 1) || !t->items[t->count - 1].is_constant) {
+        t->failed = true;
+        return 0;
+    }
+    uint64_t value = t->items[t->count - 1].max;
+    drop(t);
+    return value;
+}
+
+static void with_number(struct translation *t, uint64_t value, const char *operator, uint64_t max)
+{
+    push_number(t, value);
+    join(t, operator, max);
+}
+
+static void mask(struct translation *t)
+{
+    uint64_t value = pop_constant(t), inverse = ~value;
+    if (t->failed)
+        return;
+    if ((value & (value + 1)) == 0 && value < INT64_MAX)
+        with_number(t, value + 1, "%", value);
+    else if ((inverse & (inverse + 1)) == 0 && inverse < INT64_MAX)
+        with_number(t, inverse + 1, "@", UINT64_MAX);
+    else
+        t->failed = true;
+}
+
+static void shift(struct translation *t, bool left)
+{
+    uint64_t bits = pop_constant(t);
+    if (!need(t, 1) || bits > 62) {
+        t->failed = true;
+        return;
+    }
+    uint64_t max = t->items[t->count - 1].max;
+    if (left)
+        with_number(t, UINT64_C(1) << bits, "*", max > UINT64_MAX >> bits ? UINT64_MAX : max << bits);
+    else
+        with_number(t, UINT64_C(1) << bits, "/", max >> bits);
+}
+
+/* Whether the item below the constant on top is at least that, as 0 or 1: with a power of two above its greatest value,
+ * adding what the constant lacks to the power carries exactly then. */
+static void compare(struct translation *t, uint64_t more)
+{
+    uint64_t limit = pop_constant(t) + more, power = 1;
+    if (!need(t, 1) || t->items[t->count - 1].max >= UINT64_C(1) << 32 || limit > UINT64_C(1) << 32) {
+        t->failed = true;
+        return;
+    }
+    while (power <= t->items[t->count - 1].max || power < limit)
+        power *= 2;
+    with_number(t, power - limit, "+", UINT64_MAX);
+    with_number(t, power, "/", 1);
+}
+
+static uint64_t add_max(const struct translation *t)
+{
+    uint64_t a = t->count > 1 ? t->items[t->count - 2].max : 0, b = t->count ? t->items[t->count - 1].max : 0;
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static void deref(struct translation *t, unsigned size)
+{
+    if (size != sl_cpu_pointer_size(t->family))
+        t->failed = true;
+    if (!need(t, 1))
+        return;
+    put_token(t, "^");
+    t->items[t->count - 1].max = UINT64_MAX;
+    t->items[t->count - 1].is_constant = false;
+}
+
+static bool push_constant(struct translation *t, unsigned op)
+{
+    struct sl_reader *r = &t->r;
+    switch (op) {
+    case DW_OP_const1u: push_number(t, sl_read_u8(r)); break;
+    case DW_OP_const1s: push_number(t, (uint64_t)(int8_t)sl_read_u8(r)); break;
+    case DW_OP_const2u: push_number(t, sl_read_u16(r)); break;
+    case DW_OP_const2s: push_number(t, (uint64_t)(int16_t)sl_read_u16(r)); break;
+    case DW_OP_const4u: push_number(t, sl_read_u32(r)); break;
+    case DW_OP_const4s: push_number(t, (uint64_t)(int32_t)sl_read_u32(r)); break;
+    case DW_OP_const8u:
+    case DW_OP_const8s: push_number(t, sl_read_u64(r)); break;
+    case DW_OP_constu: push_number(t, sl_read_uleb(r)); break;
+    case DW_OP_consts: push_number(t, (uint64_t)sl_read_sleb(r)); break;
+    default:
+        if (op < DW_OP_lit0 || op > DW_OP_lit31)
+            return false;
+        push_number(t, op - DW_OP_lit0);
+    }
+    return true;
+}
+
+static void step(struct translation *t)
+{
+    struct sl_reader *r = &t->r;
+    unsigned op = sl_read_u8(r);
+    if (push_constant(t, op))
+        return;
+    if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
+        push_register(t, op - DW_OP_breg0, sl_read_sleb(r));
+        return;
+    }
+    switch (op) {
+    case DW_OP_bregx: {
+        uint64_t reg = sl_read_uleb(r);
+        push_register(t, reg, sl_read_sleb(r));
+        break;
+    }
+    case DW_OP_deref: deref(t, sl_cpu_pointer_size(t->family)); break;
+    case DW_OP_deref_size: deref(t, sl_read_u8(r)); break;
+    case DW_OP_dup: copy(t, 0); break;
+    case DW_OP_over: copy(t, 1); break;
+    case DW_OP_drop: drop(t); break;
+    case DW_OP_swap: swap(t); break;
+    case DW_OP_plus: join(t, "+", add_max(t)); break;
+    case DW_OP_minus: join(t, "-", UINT64_MAX); break;
+    case DW_OP_mul: join(t, "*", UINT64_MAX); break;
+    case DW_OP_plus_uconst:
+        push_number(t, sl_read_uleb(r));
+        join(t, "+", add_max(t));
+        break;
+    case DW_OP_and: mask(t); break;
+    case DW_OP_shl: shift(t, true); break;
+    case DW_OP_shr: shift(t, false); break;
+    case DW_OP_ge: compare(t, 0); break;
+    case DW_OP_gt: compare(t, 1); break;
+    case DW_OP_nop: break;
+    default: t->failed = true;
+    }
+}
+
+bool expression_translate(struct sl_bytes expression, enum sl_cpu_family family, bool big_endian, bool pushes_cfa,
+                          struct sl_arena *arena, struct sl_str *text)
+{
+    struct translation t;
+    t.r = sl_reader(expression, big_endian);
+    t.family = family;
+    t.size = t.count = 0;
+    t.failed = false;
+    if (pushes_cfa)
+        push(&t, ".cfa", UINT64_MAX, false);
+    while (!t.failed && !t.r.failed && sl_reader_left(&t.r))
+        step(&t);
+    if (t.failed || t.r.failed || !t.count)
+        return false;
+    size_t begin = t.items[t.count - 1].begin, size = t.size - begin;
+    char *data = sl_arena_strndup(arena, t.text + begin, size);
+    *text = (struct sl_str){data, size};
+    return data != NULL;
+}

@@ -1,0 +1,377 @@
+/* Call frame instructions (DWARF 5, 6.4.2). */
+#include "unwind/dwarf.h"
+
+#include <stdlib.h>
+
+enum {
+    DW_CFA_advance_loc = 0x40, /* these three have an operand in the low six bits */
+    DW_CFA_offset = 0x80,
+    DW_CFA_restore = 0xC0,
+    DW_CFA_nop = 0x00,
+    DW_CFA_set_loc,
+    DW_CFA_advance_loc1,
+    DW_CFA_advance_loc2,
+    DW_CFA_advance_loc4,
+    DW_CFA_offset_extended,
+    DW_CFA_restore_extended,
+    DW_CFA_undefined,
+    DW_CFA_same_value,
+    DW_CFA_register,
+    DW_CFA_remember_state,
+    DW_CFA_restore_state,
+    DW_CFA_def_cfa,
+    DW_CFA_def_cfa_register,
+    DW_CFA_def_cfa_offset,
+    DW_CFA_def_cfa_expression,
+    DW_CFA_expression,
+    DW_CFA_offset_extended_sf,
+    DW_CFA_def_cfa_sf,
+    DW_CFA_def_cfa_offset_sf,
+    DW_CFA_val_offset,
+    DW_CFA_val_offset_sf,
+    DW_CFA_val_expression,
+    DW_CFA_MIPS_advance_loc8 = 0x1D,
+    DW_CFA_AARCH64_negate_ra_state_with_pc = 0x2C,
+    DW_CFA_AARCH64_negate_ra_state = 0x2D,
+    DW_CFA_GNU_args_size = 0x2E,
+    DW_CFA_GNU_negative_offset_extended = 0x2F,
+    MAX_REMEMBERED = 32,
+};
+
+struct run {
+    const struct frames *frames;
+    const struct cie *cie;
+    struct builder *b;
+    struct sl_reader r;
+    struct rules now;
+    struct rules *remembered[MAX_REMEMBERED]; /* allocated when first used */
+    size_t depth;
+    uint64_t at, end; /* location, absolute; rows end at `end` */
+    bool has_cfa;     /* a register and an offset, which def_cfa_register and def_cfa_offset change one of */
+    bool bad;
+};
+
+/* ---- rules ---- */
+
+static unsigned reg_of(const struct run *run, uint64_t number)
+{
+    if (number == run->cie->return_register)
+        return SL_UNWIND_RA;
+    if (run->frames->swapped && (number == 4 || number == 5))
+        number ^= 1;
+    return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
+}
+
+/* As what a rule takes a value from: the register as it is, though it may be the one of the return address. */
+static unsigned base_of(const struct run *run, uint64_t number)
+{
+    if (run->frames->swapped && (number == 4 || number == 5))
+        number ^= 1;
+    return number < SL_UNWIND_NAMED ? (unsigned)number : SL_UNWIND_NAMED;
+}
+
+static int64_t factored(const struct run *run, int64_t offset)
+{
+    return (int64_t)((uint64_t)offset * (uint64_t)run->cie->data_alignment);
+}
+
+/* Rules of registers without a name are of no use to anyone, and are many in hostile files. */
+static void set(struct run *run, const struct sl_unwind_rule *rule)
+{
+    if (sl_unwind_register_name(run->b->family, rule->reg) && !rules_set(&run->now, rule))
+        run->bad = true;
+}
+
+static void set_kind(struct run *run, uint64_t number, enum sl_unwind_kind kind)
+{
+    struct sl_unwind_rule rule = {.reg = (uint16_t)reg_of(run, number), .kind = (uint8_t)kind};
+    if (rule.reg == SL_UNWIND_RA && kind == SL_UNWIND_SAME)
+        rule = rule_register(SL_UNWIND_RA, base_of(run, number));
+    set(run, &rule);
+}
+
+static void set_offset(struct run *run, uint64_t number, int64_t offset, bool is_value)
+{
+    unsigned reg = reg_of(run, number);
+    struct sl_unwind_rule rule =
+        is_value ? rule_offset(reg, SL_UNWIND_CFA, offset) : rule_memory(reg, SL_UNWIND_CFA, offset);
+    set(run, &rule);
+}
+
+static void set_register(struct run *run, uint64_t number, uint64_t other)
+{
+    struct sl_unwind_rule rule = rule_register(reg_of(run, number), base_of(run, other));
+    if (!sl_unwind_register_name(run->b->family, rule.base))
+        rule = (struct sl_unwind_rule){.reg = rule.reg, .kind = SL_UNWIND_PROGRAM, .program = SL_STR(".undef")};
+    set(run, &rule);
+}
+
+/* An expression that cannot be said makes the register's value unknown, which is not the same as undefined: the latter is
+ * not worth a word where nothing else was said. */
+static void set_expression(struct run *run, uint64_t number, struct sl_bytes expression, bool is_value)
+{
+    struct sl_str text, loaded = SL_STR(".undef");
+    struct builder *b = run->b;
+    if (expression_translate(expression, b->family, run->frames->big_endian, true, &b->arena, &text)) {
+        char *data = sl_arena_alloc(&b->arena, text.size + 2, 1);
+        if (!data) {
+            run->bad = true;
+            return;
+        }
+        memcpy(data, text.data, text.size);
+        memcpy(data + text.size, " ^", 2);
+        loaded = (struct sl_str){data, text.size + (is_value ? 0 : 2)};
+    }
+    struct sl_unwind_rule rule = rule_parse(b->family, reg_of(run, number), loaded);
+    set(run, &rule);
+}
+
+static void set_cfa(struct run *run, uint64_t number, int64_t offset)
+{
+    run->now.cfa = rule_offset(SL_UNWIND_CFA, base_of(run, number), offset);
+    run->now.cfa_known = sl_unwind_register_name(run->b->family, run->now.cfa.base) != NULL;
+    run->has_cfa = true;
+}
+
+static void set_cfa_expression(struct run *run, struct sl_bytes expression)
+{
+    struct sl_str text;
+    struct builder *b = run->b;
+    run->has_cfa = false;
+    run->now.cfa_known = expression_translate(expression, b->family, run->frames->big_endian, false, &b->arena, &text);
+    run->now.cfa =
+        run->now.cfa_known ? rule_parse(b->family, SL_UNWIND_CFA, text) : (struct sl_unwind_rule){.reg = SL_UNWIND_CFA};
+}
+
+/* Changes one half of register and offset, which must be there. */
+static void change_cfa(struct run *run, bool change_register, uint64_t number, int64_t offset)
+{
+    if (!run->has_cfa)
+        run->bad = true;
+    else if (change_register)
+        set_cfa(run, number, run->now.cfa.offset);
+    else
+        run->now.cfa.offset = offset;
+}
+
+static void restore(struct run *run, uint64_t number)
+{
+    unsigned reg = reg_of(run, number);
+    const struct rules *initial = &run->cie->initial;
+    for (size_t i = 0; i < run->now.count; i++) {
+        struct slot *slot = &run->now.slots[i];
+        if (slot->rule.reg != reg)
+            continue;
+        slot->set = i < initial->count && initial->slots[i].set;
+        if (slot->set)
+            *slot = initial->slots[i];
+    }
+}
+
+/* ---- remembered rules ---- */
+
+static void copy_rules(struct rules *to, const struct rules *from)
+{
+    to->cfa = from->cfa;
+    to->cfa_known = from->cfa_known;
+    to->count = from->count;
+    memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
+}
+
+static void remember(struct run *run)
+{
+    if (run->depth < MAX_REMEMBERED && !run->remembered[run->depth])
+        run->remembered[run->depth] = malloc(sizeof **run->remembered);
+    if (run->depth == MAX_REMEMBERED || !run->remembered[run->depth]) {
+        run->bad = true;
+        return;
+    }
+    copy_rules(run->remembered[run->depth++], &run->now);
+}
+
+static void recall(struct run *run)
+{
+    if (!run->depth) {
+        run->bad = true;
+        return;
+    }
+    const struct rules *from = run->remembered[--run->depth];
+    size_t count = run->now.count;
+    copy_rules(&run->now, from);
+    /* registers mentioned since keep their slots */
+    run->now.count = count;
+    for (size_t i = from->count; i < count; i++)
+        run->now.slots[i].set = false;
+    run->has_cfa = run->now.cfa.kind == SL_UNWIND_OFFSET;
+    builder_spend(run->b, 1 + count / 8);
+}
+
+/* ---- locations ---- */
+
+static void move(struct run *run, uint64_t to)
+{
+    if (to < run->at) {
+        run->bad = true;
+        return;
+    }
+    if (to > run->at && run->at < run->end)
+        builder_row(run->b, run->at - run->frames->load_address, &run->now);
+    run->at = to;
+}
+
+static void advance(struct run *run, uint64_t delta)
+{
+    uint64_t bytes, to;
+    if (__builtin_mul_overflow(delta, run->cie->code_alignment, &bytes) || __builtin_add_overflow(run->at, bytes, &to))
+        run->bad = true;
+    else
+        move(run, to);
+}
+
+static void set_location(struct run *run)
+{
+    uint64_t to;
+    if (frames_pointer(run->frames, &run->r, run->cie->pointer_encoding, run->cie->address_size, &to))
+        move(run, to);
+    else
+        run->bad = true;
+}
+
+/* ---- instructions ---- */
+
+static struct sl_bytes read_block(struct run *run)
+{
+    return sl_read_bytes(&run->r, sl_read_uleb(&run->r));
+}
+
+static void step_cfa(struct run *run, unsigned op)
+{
+    struct sl_reader *r = &run->r;
+    uint64_t number;
+    switch (op) {
+    case DW_CFA_def_cfa:
+        number = sl_read_uleb(r);
+        set_cfa(run, number, (int64_t)sl_read_uleb(r));
+        break;
+    case DW_CFA_def_cfa_sf:
+        number = sl_read_uleb(r);
+        set_cfa(run, number, factored(run, sl_read_sleb(r)));
+        break;
+    case DW_CFA_def_cfa_register: change_cfa(run, true, sl_read_uleb(r), 0); break;
+    case DW_CFA_def_cfa_offset: change_cfa(run, false, 0, (int64_t)sl_read_uleb(r)); break;
+    case DW_CFA_def_cfa_offset_sf: change_cfa(run, false, 0, factored(run, sl_read_sleb(r))); break;
+    case DW_CFA_def_cfa_expression: set_cfa_expression(run, read_block(run)); break;
+    default: run->bad = true;
+    }
+}
+
+static void step_register(struct run *run, unsigned op)
+{
+    struct sl_reader *r = &run->r;
+    uint64_t number = sl_read_uleb(r);
+    switch (op) {
+    case DW_CFA_offset_extended: set_offset(run, number, factored(run, (int64_t)sl_read_uleb(r)), false); break;
+    case DW_CFA_offset_extended_sf: set_offset(run, number, factored(run, sl_read_sleb(r)), false); break;
+    case DW_CFA_GNU_negative_offset_extended:
+        set_offset(run, number, factored(run, (int64_t)(0 - sl_read_uleb(r))), false);
+        break;
+    case DW_CFA_val_offset: set_offset(run, number, factored(run, (int64_t)sl_read_uleb(r)), true); break;
+    case DW_CFA_val_offset_sf: set_offset(run, number, factored(run, sl_read_sleb(r)), true); break;
+    case DW_CFA_restore_extended: restore(run, number); break;
+    case DW_CFA_undefined: set_kind(run, number, SL_UNWIND_UNDEFINED); break;
+    case DW_CFA_same_value: set_kind(run, number, SL_UNWIND_SAME); break;
+    case DW_CFA_register: set_register(run, number, sl_read_uleb(r)); break;
+    case DW_CFA_expression: set_expression(run, number, read_block(run), false); break;
+    case DW_CFA_val_expression: set_expression(run, number, read_block(run), true); break;
+    default: run->bad = true;
+    }
+}
+
+static void step(struct run *run)
+{
+    struct sl_reader *r = &run->r;
+    unsigned op = sl_read_u8(r), low = op & 0x3F;
+    switch (op & 0xC0) {
+    case DW_CFA_advance_loc: advance(run, low); return;
+    case DW_CFA_offset: set_offset(run, low, factored(run, (int64_t)sl_read_uleb(r)), false); return;
+    case DW_CFA_restore: restore(run, low); return;
+    }
+    switch (op) {
+    case DW_CFA_nop: break;
+    case DW_CFA_set_loc: set_location(run); break;
+    case DW_CFA_advance_loc1: advance(run, sl_read_u8(r)); break;
+    case DW_CFA_advance_loc2: advance(run, sl_read_u16(r)); break;
+    case DW_CFA_advance_loc4: advance(run, sl_read_u32(r)); break;
+    case DW_CFA_MIPS_advance_loc8: advance(run, sl_read_u64(r)); break;
+    case DW_CFA_remember_state: remember(run); break;
+    case DW_CFA_restore_state: recall(run); break;
+    case DW_CFA_GNU_args_size: sl_read_uleb(r); break;
+    case DW_CFA_AARCH64_negate_ra_state_with_pc:
+    case DW_CFA_AARCH64_negate_ra_state:
+        /* the signature in the return address is for the unwinder to take off; on SPARC the number means another thing */
+        run->bad = sl_cpu_pointer_size(run->b->family) != 8;
+        break;
+    case DW_CFA_def_cfa:
+    case DW_CFA_def_cfa_sf:
+    case DW_CFA_def_cfa_register:
+    case DW_CFA_def_cfa_offset:
+    case DW_CFA_def_cfa_offset_sf:
+    case DW_CFA_def_cfa_expression: step_cfa(run, op); break;
+    default: step_register(run, op);
+    }
+}
+
+static bool execute(struct run *run, struct sl_bytes instructions)
+{
+    run->r = sl_reader(instructions, run->frames->big_endian);
+    while (!run->bad && sl_reader_left(&run->r)) {
+        step(run);
+        if (run->r.failed || !builder_spend(run->b, 1))
+            run->bad = true;
+    }
+    return !run->bad;
+}
+
+/* Leaves the rules as they are: there are many, and few are used. */
+static void begin(struct run *run, const struct frames *frames, const struct cie *cie, struct builder *b)
+{
+    memset(run, 0, offsetof(struct run, now));
+    memset(run->remembered, 0, sizeof *run - offsetof(struct run, remembered));
+    run->frames = frames;
+    run->cie = cie;
+    run->b = b;
+}
+
+static void end(struct run *run)
+{
+    for (size_t i = 0; i < MAX_REMEMBERED && run->remembered[i]; i++)
+        free(run->remembered[i]);
+}
+
+bool program_begin(const struct frames *frames, struct cie *cie, struct builder *b)
+{
+    struct run run;
+    begin(&run, frames, cie, b);
+    rules_clear(&run.now);
+    rules_clear(&cie->initial);
+    bool ok = execute(&run, cie->instructions) && run.at == 0;
+    end(&run);
+    copy_rules(&cie->initial, &run.now);
+    return ok;
+}
+
+bool program_run(const struct frames *frames, const struct cie *cie, const struct fde *fde, struct builder *b)
+{
+    struct run run;
+    begin(&run, frames, cie, b);
+    run.at = fde->start;
+    run.end = fde->end;
+    copy_rules(&run.now, &cie->initial);
+    run.has_cfa = run.now.cfa.kind == SL_UNWIND_OFFSET;
+    bool ok = execute(&run, fde->instructions);
+    end(&run);
+    if (ok && run.at < run.end)
+        builder_row(b, run.at - frames->load_address, &run.now);
+    builder_end(b, (ok || run.at > run.end ? run.end : run.at) - frames->load_address);
+    return ok;
+}

@@ -1,0 +1,68 @@
+/* Which tables an object has, and which of them are read. */
+#include "unwind/impl.h"
+
+static struct frames frames_of(struct sl_object *object, bool is_eh)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    enum sl_cpu_family family = sl_arch_family(info->arch);
+    struct frames frames = {
+        .load_address = info->load_address,
+        .pointer_size = sl_cpu_pointer_size(family),
+        .big_endian = info->big_endian,
+        .is_eh = is_eh,
+        .swapped = is_eh && info->format == SL_FORMAT_MACHO && family == SL_CPU_X86,
+    };
+    /* the addresses of .eh_frame in relocatable files are not there yet */
+    if ((!is_eh || info->kind != SL_KIND_REL) &&
+        sl_object_section(object, is_eh ? "eh_frame" : "debug_frame", &frames.bytes, &frames.address))
+        frames.address += info->load_address;
+    return frames;
+}
+
+/* An error in .debug_frame is reported after .eh_frame was read. */
+static enum sl_code read_dwarf(struct sl_object *object, struct builder *b)
+{
+    struct frames debug = frames_of(object, false), eh = frames_of(object, true);
+    struct sl_bytes compact;
+    builder_grant(b, debug.bytes.size + eh.bytes.size);
+    enum sl_code first = frames_read(&debug, b);
+    if (first != SL_OK && first != SL_MALFORMED)
+        return first;
+    b->code = SL_OK;
+    if (sl_object_info(object)->format == SL_FORMAT_MACHO && sl_object_info(object)->kind != SL_KIND_REL &&
+        sl_object_section(object, "unwind_info", &compact, NULL))
+        compact_read(object, compact, &eh, b);
+    else
+        frames_read(&eh, b);
+    if (b->code == SL_OK)
+        b->code = first;
+    return b->code;
+}
+
+static enum sl_code read_tables(struct sl_object *object, struct builder *b)
+{
+    switch (sl_object_info(object)->format) {
+    case SL_FORMAT_ELF:
+    case SL_FORMAT_MACHO:
+    case SL_FORMAT_WASM: return read_dwarf(object, b);
+    case SL_FORMAT_PE:
+        if (b->family == SL_CPU_X86_64 && (pe_read(object, b) != SL_OK || b->emitted))
+            return b->code;
+        return read_dwarf(object, b);
+    case SL_FORMAT_BREAKPAD: return breakpad_stack_read(object, b);
+    default: return SL_OK;
+    }
+}
+
+enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error)
+{
+    struct builder b;
+    const struct sl_object_info *info = sl_object_info(object);
+    if (!builder_init(&b, sink, sl_arch_family(info->arch), error))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = read_tables(object, &b);
+    if (code == SL_OK && !b.emitted)
+        code = sl_fail(error, SL_NOT_FOUND, "no unwind information");
+    builder_free(&b);
+    return code;
+}

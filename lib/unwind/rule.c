@@ -1,0 +1,112 @@
+/* Rules as postfix text (Breakpad, docs/symbol_files.md, "STACK CFI"), and back. */
+#include "unwind/impl.h"
+
+#include <inttypes.h>
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct sl_str next_field(struct sl_str *rest)
+{
+    size_t begin = 0;
+    while (begin < rest->size && is_blank(rest->data[begin]))
+        begin++;
+    size_t end = begin;
+    while (end < rest->size && !is_blank(rest->data[end]))
+        end++;
+    struct sl_str field = {rest->data + begin, end - begin};
+    *rest = (struct sl_str){rest->data + end, rest->size - end};
+    return field;
+}
+
+/* A signed decimal; false for anything else and what 64 bits do not hold. */
+static bool parse_number(struct sl_str text, int64_t *value)
+{
+    bool negative = text.size && text.data[0] == '-';
+    size_t at = negative;
+    uint64_t v = 0;
+    if (text.size - at < 1 || text.size - at > 18)
+        return false;
+    for (; at < text.size; at++) {
+        if (text.data[at] < '0' || text.data[at] > '9')
+            return false;
+        v = v * 10 + (uint64_t)(text.data[at] - '0');
+    }
+    *value = negative ? -(int64_t)v : (int64_t)v;
+    return true;
+}
+
+static bool is_base(enum sl_cpu_family family, struct sl_str token, uint16_t *base)
+{
+    *base = (uint16_t)register_number(family, token);
+    return *base != SL_UNWIND_NAMED && *base != SL_UNWIND_RA;
+}
+
+/* The fixed forms are `R`, `R N +`, `R N -`, and the latter two followed by `^`. */
+struct sl_unwind_rule rule_parse(enum sl_cpu_family family, unsigned reg, struct sl_str text)
+{
+    struct sl_str rest = text, token[5];
+    struct sl_unwind_rule rule = {.reg = (uint16_t)reg, .kind = SL_UNWIND_PROGRAM, .program = text};
+    size_t count = 0;
+    uint16_t base;
+    int64_t offset;
+    while (count < 5 && (token[count] = next_field(&rest)).size)
+        count++;
+    if (count < 1 || count > 4 || !is_base(family, token[0], &base))
+        return rule;
+    if (count == 1 && base == reg)
+        return (struct sl_unwind_rule){.reg = (uint16_t)reg, .kind = SL_UNWIND_SAME};
+    if (count == 1)
+        return rule_register(reg, base);
+    if (count == 2 && sl_str_equal(token[1], SL_STR("^")))
+        return rule_memory(reg, base, 0);
+    if (count < 3 || !parse_number(token[1], &offset) || (count == 4 && !sl_str_equal(token[3], SL_STR("^"))))
+        return rule;
+    if (sl_str_equal(token[2], SL_STR("-")))
+        offset = -offset;
+    else if (!sl_str_equal(token[2], SL_STR("+")))
+        return rule;
+    return count == 3 ? rule_offset(reg, base, offset) : rule_memory(reg, base, offset);
+}
+
+static void print_sum(struct sl_buf *out, const char *base, int64_t offset, bool subtract)
+{
+    if (subtract)
+        sl_buf_printf(out, "%s %" PRId64 " -", base, (int64_t)(0 - (uint64_t)offset));
+    else
+        sl_buf_printf(out, "%s %" PRId64 " +", base, offset);
+}
+
+void rule_print(struct sl_buf *out, const struct sl_unwind_rule *rule, enum sl_cpu_family family, bool subtract)
+{
+    const char *name = sl_unwind_register_name(family, rule->reg);
+    const char *base = sl_unwind_register_name(family, rule->base);
+    bool takes_base =
+        rule->kind == SL_UNWIND_REGISTER || rule->kind == SL_UNWIND_OFFSET || rule->kind == SL_UNWIND_MEMORY;
+    if (rule->reg == SL_UNWIND_NAMED ? !rule->name.size : !name || (takes_base && !base))
+        return;
+    if (rule->reg == SL_UNWIND_NAMED)
+        sl_buf_str(out, rule->name);
+    else
+        sl_buf_cstr(out, name);
+    sl_buf_cstr(out, ": ");
+    subtract = subtract && rule->base == SL_UNWIND_CFA;
+    switch ((enum sl_unwind_kind)rule->kind) {
+    case SL_UNWIND_UNDEFINED: sl_buf_cstr(out, ".undef"); break;
+    case SL_UNWIND_SAME:
+        if (rule->reg == SL_UNWIND_NAMED)
+            sl_buf_str(out, rule->name);
+        else
+            sl_buf_cstr(out, name);
+        break;
+    case SL_UNWIND_REGISTER: sl_buf_cstr(out, base); break;
+    case SL_UNWIND_OFFSET: print_sum(out, base, rule->offset, subtract); break;
+    case SL_UNWIND_MEMORY:
+        print_sum(out, base, rule->offset, subtract);
+        sl_buf_cstr(out, " ^");
+        break;
+    case SL_UNWIND_PROGRAM: sl_buf_str(out, rule->program); break;
+    }
+}

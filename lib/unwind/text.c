@@ -1,0 +1,73 @@
+/* The stream as STACK records of Breakpad symbol files. */
+#include "unwind/impl.h"
+
+#include <inttypes.h>
+
+static enum sl_code write_line(struct sl_unwind_text *t, struct sl_error *error)
+{
+    sl_buf_u8(&t->line, '\n');
+    if (t->line.failed)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return t->write(t->arg, sl_buf_view(&t->line)) ? SL_OK : sl_fail(error, SL_CANCELLED, "output closed");
+}
+
+/* A row whose rules all have no names is not written. That a register has no value is worth a word only where it had. */
+static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *row, bool is_first)
+{
+    size_t before = t->line.size;
+    for (size_t i = 0; i < row->count; i++) {
+        if (is_first && row->rules[i].kind == SL_UNWIND_UNDEFINED)
+            continue;
+        size_t at = t->line.size;
+        sl_buf_u8(&t->line, ' ');
+        rule_print(&t->line, &row->rules[i], t->family, t->subtract);
+        if (t->line.size == at + 1)
+            t->line.size = at;
+    }
+    return t->line.size > before;
+}
+
+static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
+                                struct sl_error *error)
+{
+    struct sl_unwind_text *t = (struct sl_unwind_text *)sink;
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; i < range->row_count && code == SL_OK; i++) {
+        const struct sl_unwind_row *row = &range->rows[i];
+        sl_buf_clear(&t->line);
+        if (i == 0)
+            sl_buf_printf(&t->line, "STACK CFI INIT %" PRIx64 " %" PRIx64, range->start + t->base, range->size);
+        else
+            sl_buf_printf(&t->line, "STACK CFI %" PRIx64, row->address + t->base);
+        if (print_rules(t, row, i == 0))
+            code = write_line(t, error);
+    }
+    t->records++;
+    return code;
+}
+
+static enum sl_code write_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *w, struct sl_error *error)
+{
+    struct sl_unwind_text *t = (struct sl_unwind_text *)sink;
+    sl_buf_clear(&t->line);
+    sl_buf_printf(&t->line, "STACK WIN %x %" PRIx64 " %" PRIx64 " %x %x %x %x %x %x %d ", w->type, w->start + t->base,
+                  w->size, w->prolog, w->epilog, w->params, w->saved, w->locals, w->max_stack, w->has_program);
+    sl_buf_str(&t->line, w->program);
+    t->records++;
+    return write_line(t, error);
+}
+
+void sl_unwind_text_init(struct sl_unwind_text *text, const struct sl_object *object)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    *text = (struct sl_unwind_text){
+        .sink = {.range = write_range, .win = write_win},
+        .family = sl_arch_family(info->arch),
+        .subtract = info->format == SL_FORMAT_PE && sl_arch_family(info->arch) == SL_CPU_X86_64,
+    };
+}
+
+void sl_unwind_text_free(struct sl_unwind_text *text)
+{
+    sl_buf_free(&text->line);
+}
