@@ -273,7 +273,8 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
             return false;
         bool back =
             m->open && m->lines->row_count > m->first && address < m->lines->rows[m->lines->row_count - 1].address;
-        m->killed = back || address >= m->dead;
+        /* At 0 there is no code but that which the linker has dropped: its rows would cover what lies there now. */
+        m->killed = back || address >= m->dead || (address == 0 && !m->keep_zero);
         m->address = address;
         m->op_index = 0;
         break;
