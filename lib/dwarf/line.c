@@ -46,6 +46,8 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
     struct sl_str *directories = NULL;
     size_t count = 1, capacity = 0;
     bool ok = dwarf_grow(&directories, &capacity, 1, sizeof *directories);
+    if (ok)
+        directories[0] = t->unit->comp_dir;
     while (ok && !r->failed) {
         struct sl_str name = sl_read_cstr(r);
         if (name.size == 0)
