@@ -61,6 +61,7 @@ corpus=../shared/conformance
 if [ -d $corpus ]; then
     # shellcheck disable=SC2046
     suite "conformance" $corpus/run.py --symloom $symloom $(cat test/conformance.txt)
+    suite "files of the corpus" python3 test/acceptance.py --symloom $symloom $corpus
 fi
 
 echo "==> against llvm-symbolizer"

@@ -47,7 +47,7 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
     size_t count = 1, capacity = 0;
     bool ok = sl_grow(&directories, &capacity, 1, sizeof *directories);
     if (ok)
-        directories[0] = (struct sl_str){NULL, 0};
+        directories[0] = t->unit->comp_dir;
     while (ok && !r->failed) {
         struct sl_str name = sl_read_cstr(r);
         if (name.size == 0)
@@ -270,7 +270,8 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
             return false;
         bool back =
             m->open && m->lines->row_count > m->first && address < m->lines->rows[m->lines->row_count - 1].address;
-        m->killed = back || address >= m->dead;
+        /* At 0 there is no code but that which the linker has dropped: its rows would cover what lies there now. */
+        m->killed = back || address >= m->dead || (address == 0 && !m->keep_zero);
         m->address = address;
         m->op_index = 0;
         break;

@@ -119,6 +119,7 @@ enum sl_language dwarf_language(uint64_t code)
     case 0x2c:
     case 0x3e: return SL_LANG_C;
     case 0x04:
+    case 0x19:
     case 0x1a:
     case 0x21:
     case 0x2a:
@@ -134,12 +135,12 @@ enum sl_language dwarf_language(uint64_t code)
     }
 }
 
-/* DWARF 6 DW_AT_language_name. */
+/* DW_AT_language_name (DWARF 6, "Language and Version Codes"). */
 static enum sl_language language_name(uint64_t code)
 {
     static const enum sl_language table[] = {
-        [0x03] = SL_LANG_C,    [0x04] = SL_LANG_CPP,    [0x06] = SL_LANG_D,    [0x0a] = SL_LANG_GO,
-        [0x13] = SL_LANG_OBJC, [0x14] = SL_LANG_OBJCPP, [0x17] = SL_LANG_RUST, [0x19] = SL_LANG_SWIFT};
+        [0x03] = SL_LANG_C,    [0x04] = SL_LANG_CPP,    [0x07] = SL_LANG_D,    [0x0a] = SL_LANG_GO,
+        [0x11] = SL_LANG_OBJC, [0x12] = SL_LANG_OBJCPP, [0x19] = SL_LANG_RUST, [0x1a] = SL_LANG_SWIFT};
     return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
 }
 

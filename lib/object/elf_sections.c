@@ -214,6 +214,7 @@ static unsigned relocation_width(uint16_t machine, uint32_t type)
     case EM_ARM: return type == 2 ? 4 : 0;
     case EM_PPC: return type == 1 ? 4 : 0;
     case EM_PPC64: return type == 38 ? 8 : type == 1 ? 4 : 0;
+    case EM_MIPS: return type == 18 ? 8 : type == 2 ? 4 : 0;
     default: return 0;
     }
 }

@@ -7,6 +7,7 @@ struct table {
 
 struct collector {
     struct sl_object *object;
+    uint64_t load_address; /* of the file that was opened: one inside of it may have no program headers */
     struct sl_arena *arena;
     struct sl_symbol *symbols;
     size_t count, capacity;
@@ -179,13 +180,13 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
     bool mode_bit = elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
     for (size_t i = 0; i < count; i++) {
         struct raw_symbol s = read_symbol(&r, object->info.is_64bit);
-        if ((s.type != STT_FUNC && s.type != STT_GNU_IFUNC) || s.value < object->info.load_address ||
+        if ((s.type != STT_FUNC && s.type != STT_GNU_IFUNC) || s.value < c->load_address ||
             !in_code(object, table, &s, i))
             continue;
         if (mode_bit)
             s.value &= ~UINT64_C(1);
         c->symbols[c->count++] = (struct sl_symbol){
-            .address = s.value - object->info.load_address,
+            .address = s.value - c->load_address,
             .size = s.size,
             .name = sl_cstr_at(table->strings, s.name),
         };
@@ -196,7 +197,7 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
 enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                          struct sl_error *error)
 {
-    struct collector c = {object, arena, NULL, 0, 0};
+    struct collector c = {.object = object, .load_address = object->info.load_address, .arena = arena};
     struct table table = {0};
     enum sl_code code = SL_OK;
     if (section_table(object, SHT_SYMTAB, &table))

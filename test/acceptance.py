@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""What is to be answered about the debug files of the conformance corpus: identities, addresses, names of obfuscated builds.
+
+usage: acceptance.py --symloom PATH CORPUS
+
+The last line is "N passed, N failed".
+"""
+import argparse, glob, json, os, shutil, subprocess, sys, tempfile, traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "http"))
+import harness
+from harness import Service, equal, frames
+
+SYMBOLS = None  # directory of the symbol files
+
+
+def file(pattern):
+    found = glob.glob(os.path.join(SYMBOLS, pattern))
+    equal(len(found), 1, pattern)
+    return found[0]
+
+
+def command(*args):
+    return subprocess.run([harness.SYMLOOM, *args], check=True, capture_output=True, text=True).stdout
+
+
+def inspect(pattern, *options):
+    return json.loads(command("inspect", "--json", *options, file(pattern)))[0]
+
+
+def chain(pattern, address, *options):
+    """(name, file, line) of each element; the address is relative."""
+    answer = json.loads(command("lookup", "--json", "--relative-address", *options, "-e", file(pattern), hex(address)))
+    answer = answer[0] if isinstance(answer, list) else answer
+    return [(s["FunctionName"], s["FileName"], s["Line"]) for s in answer["Symbol"]]
+
+
+CRASH = "crash.pdb/*ffffffff/crash.pdb"
+SRCSRV = "crash_with_srcsrv.pdb/*/crash_with_srcsrv.pdb"
+
+
+def test_pdb_identity():
+    for pattern in (CRASH, SRCSRV):
+        found = inspect(pattern)
+        equal((found["debug_id"], found["arch"], found["kind"]), ("3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "x86", "debug companion"))
+        equal(found["features"], "symtab, debug, unwind")
+
+
+def test_pdb_addresses():
+    equal(chain(CRASH, 0x3756), [("malloc", "", 0)])
+    name, path, line = chain(CRASH, 0x1000)[-1]
+    assert path.endswith("\\crash_generation_client.cc") and line > 0, path
+    names = [name for name, _, _ in chain(CRASH, 0x2A3D)]
+    equal(names[-2:], ["`anonymous namespace'::start()", "main(int, char**)"])
+    equal(chain(SRCSRV, 0x2755), [("google_breakpad::CrashGenerationClient::`scalar deleting destructor'(unsigned int)", "", 0)])
+
+
+def test_pdb_names():
+    functions = inspect(CRASH, "--functions")["functions"]
+    names = set()
+    while functions:
+        names |= {f["name"] for f in functions}
+        functions = [inlined for f in functions for inlined in f.get("inlinees", ())]
+    wanted = {"std::allocator<wchar_t>::deallocate(wchar_t* const, const unsigned int)",
+              "std::_WChar_traits<wchar_t>::assign(wchar_t&, wchar_t const&)",
+              "std::_String_val<std::_Simple_types<wchar_t> >::_Large_string_engaged() const"}
+    equal(wanted - names, set())
+
+
+def test_wasm():
+    found = inspect("bd/*.debug")
+    equal((found["code_id"], found["debug_id"]), ("bda18fd85d4a4eb893022d6bfad846b1", "bda18fd8-5d4a-4eb8-9302-2d6bfad846b1"))
+    equal(chain("bd/*.debug", 0x8C), [("internal_func", "/Users/mitsuhiko/Development/wasm-example/simple/src/lib.rs", 19)])
+    symbols = inspect("bd/*.debug", "--symbols")["symbols"]
+    assert any(s["name"] == "internal_func" and int(str(s["address"]), 0) == 0x8B for s in symbols), symbols
+
+
+def test_dsym():
+    found = inspect("502F/*/*/*/*/*")
+    equal((found["debug_id"], found["kind"]), ("502fc0a5-1ec1-3e47-9998-684fa139dca7", "debug companion"))
+    equal(chain("502F/*/*/*/*/*", 0xFA0), [("main", "/tmp/hello.c", 1)])
+    name, _, line = chain("7f/*.debug", 0x3880)[-1]
+    equal((name, line), ("trigger_crash", 60))
+
+
+def test_breakpad():
+    found = inspect("sentry_example/*/*.original")
+    equal((found["debug_id"], found["arch"], found["debug_file"]), ("73781ede-bf5b-34ec-81b2-749a0f1fa5fd", "arm64", "sentry_example"))
+    equal(chain("sentry_example/*/*.original", 0xD98),
+          [("get_current_thread_id", "/Users/sentry/code/sentry-native/examples/example.c", 46)])
+
+
+HIDDEN = "2d10c42f-591d-3265-b147-78ba0868073f"
+ORIGINAL = "c8374b6d-6e96-34d8-ae38-efaa5fec424f"
+
+
+def symbolicate_hidden(work, with_map):
+    root = tempfile.mkdtemp(dir=work)
+    places = {"debuginfo": (HIDDEN, HIDDEN + ".dwarf-hidden"), "uuidmap": (HIDDEN, HIDDEN + ".plist")}
+    if with_map:
+        places["bcsymbolmap"] = ORIGINAL, ORIGINAL + ".bcsymbolmap"
+    for kind, (owner, name) in places.items():
+        identity = owner.replace("-", "")
+        os.makedirs(os.path.join(root, identity[:2], identity[2:]), exist_ok=True)
+        shutil.copy(file(name), os.path.join(root, identity[:2], identity[2:], kind))
+    source = {"id": "local", "type": "filesystem", "path": root, "layout": {"type": "unified"}}
+    with Service(work, {"sources": [source]}) as s:
+        answer = s.symbolicate({"modules": [{"type": "macho", "debug_id": HIDDEN, "image_addr": "0x100000000"}],
+                                "stacktraces": [{"frames": [{"instruction_addr": "0x100005a75", "adjust_instruction_addr": False}]}]})
+    return frames(answer)[0]
+
+
+def test_names_of_bitcode_builds():
+    work = tempfile.mkdtemp(prefix="symloom-acceptance-")
+    try:
+        without = symbolicate_hidden(work, False)
+        equal((without["symbol"], without["abs_path"]), ("__hidden#0_", "__hidden#41_/__hidden#41_/__hidden#42_"))
+        found = symbolicate_hidden(work, True)
+        equal((found["symbol"], found["function"]), ("-[SentryMessage initWithFormatted:]",) * 2)
+        equal(found["abs_path"], "/Users/philipphofmann/git-repos/sentry-cocoa/Sources/Sentry/SentryMessage.m")
+        equal(found["lang"], "objc")
+    finally:
+        shutil.rmtree(work)
+
+
+def main():
+    global SYMBOLS
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--symloom", required=True)
+    parser.add_argument("corpus")
+    args = parser.parse_args()
+    harness.SYMLOOM = os.path.abspath(args.symloom)
+    SYMBOLS = os.path.join(args.corpus, "fixtures", "symbols")
+    passed = failed = 0
+    for name, test in list(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        try:
+            test()
+            passed += 1
+            print(f"ok      {name[5:]}")
+        except Exception:
+            failed += 1
+            print(f"FAILED  {name[5:]}")
+            traceback.print_exc(file=sys.stdout)
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0 or passed == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

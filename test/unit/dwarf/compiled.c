@@ -1,0 +1,110 @@
+/* What compilers and linkers leave in DWARF besides functions that are there. */
+#include "../object/debug_file.h"
+
+static const char dropped[] = "volatile int sink;\n"
+                              "#define SINK sink = a; sink = a + 1; sink = a + 2; sink = a + 3;\n"
+                              "#define SINKS SINK SINK SINK SINK SINK SINK SINK SINK SINK SINK\n"
+                              "#define MORE SINKS SINKS SINKS SINKS SINKS SINKS SINKS SINKS SINKS SINKS\n"
+                              "void dropped(int a)\n"
+                              "{\n"
+                              "    MORE MORE MORE\n"
+                              "    MORE MORE MORE\n"
+                              "    MORE MORE MORE\n"
+                              "}\n"
+                              "int kept(int a)\n"
+                              "{\n"
+                              "    return a + sink;\n" /* 13 */
+                              "}\n";
+
+static int make_fixtures(void **state)
+{
+    return fixture_begin(state);
+}
+
+static void expect_line(const char *file, const char *function, const char *chain)
+{
+    struct sl_bytes bytes = fixture_read(file);
+    struct sl_object *object = open_bytes(bytes);
+    struct converted c;
+    convert(&c, object);
+    assert_string_equal(chain_at(&c.cache, symbol_address(object, function) + 8), chain);
+    sl_buf_free(&c.file);
+    sl_object_close(object);
+    free((void *)bytes.data);
+}
+
+/* The linker sets the addresses of what it drops to 0: a long function there reaches over the code of others. */
+static void dropped_code_has_no_lines(void **state)
+{
+    (void)state;
+    fixture_write("dropped.c", dropped, sizeof dropped - 1);
+    fixture_write("map", "{global: kept; local: *;};", 26);
+    for (unsigned version = 2; version <= 5; version++) {
+        char command[512];
+        snprintf(command, sizeof command,
+                 "gcc -g -gdwarf-%u -O1 -fPIC -shared -ffunction-sections -Wl,--gc-sections,--version-script=map "
+                 "-fdebug-prefix-map=$PWD=/src -o dropped.so dropped.c && ! nm dropped.so | grep dropped",
+                 version);
+        fixture_run(command);
+        expect_line("dropped.so", "kept", "kept:13@/src/dropped.c");
+    }
+}
+
+static enum sl_language language_of(const char *file)
+{
+    struct sl_bytes bytes = fixture_read(file);
+    struct sl_object *object = open_bytes(bytes);
+    struct converted c;
+    struct sl_location chain[4];
+    struct sl_symcache_function f;
+    convert(&c, object);
+    assert_int_equal(sl_symcache_lookup(&c.cache, symbol_address(object, "entry"), chain, 4), 1);
+    assert_true(sl_symcache_function(&c.cache, chain[0].function, &f));
+    sl_buf_free(&c.file);
+    sl_object_close(object);
+    free((void *)bytes.data);
+    return f.language;
+}
+
+/* Table 7.17 of DWARF 5 and the codes given out since; with `name` those of DWARF 6. */
+static void languages(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned code;
+        enum sl_language language;
+        bool name;
+    } rows[] = {
+        {0x01, SL_LANG_C, false},       {0x02, SL_LANG_C, false},    {0x0c, SL_LANG_C, false},
+        {0x1d, SL_LANG_C, false},       {0x2c, SL_LANG_C, false},    {0x3e, SL_LANG_C, false},
+        {0x04, SL_LANG_CPP, false},     {0x19, SL_LANG_CPP, false},  {0x1a, SL_LANG_CPP, false},
+        {0x21, SL_LANG_CPP, false},     {0x2a, SL_LANG_CPP, false},  {0x2b, SL_LANG_CPP, false},
+        {0x3a, SL_LANG_CPP, false},     {0x10, SL_LANG_OBJC, false}, {0x11, SL_LANG_OBJCPP, false},
+        {0x13, SL_LANG_D, false},       {0x16, SL_LANG_GO, false},   {0x1c, SL_LANG_RUST, false},
+        {0x1e, SL_LANG_SWIFT, false},   {0x03, SL_LANG_C, true},     {0x04, SL_LANG_CPP, true},
+        {0x07, SL_LANG_D, true},        {0x0a, SL_LANG_GO, true},    {0x11, SL_LANG_OBJC, true},
+        {0x12, SL_LANG_OBJCPP, true},   {0x19, SL_LANG_RUST, true},  {0x1a, SL_LANG_SWIFT, true},
+        {0x0d, SL_LANG_UNKNOWN, false}, /* Ada */
+        {0x17, SL_LANG_UNKNOWN, true},  /* Python */
+    };
+    fixture_write("language.c", "int entry(int a) { return a; }\n", 31);
+    fixture_run("clang-14 -g -gdwarf-4 -O1 -S -o language.s language.c");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char command[512];
+        snprintf(command, sizeof command,
+                 "sed -e 's/\\.short.*DW_AT_language/.short %u #/' %s language.s >l.s && clang-14 -shared -o l.so l.s",
+                 rows[i].code, rows[i].name ? "-e 's/\\.byte.*DW_AT_language/.uleb128 0x90 #/'" : "");
+        fixture_run(command);
+        if (language_of("l.so") != rows[i].language)
+            fail_msg("language 0x%x", rows[i].code);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dropped_code_has_no_lines),
+        cmocka_unit_test(languages),
+    };
+    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
+}

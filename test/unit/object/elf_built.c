@@ -1,0 +1,256 @@
+/* ELF files of several machines and linkers: what identifies them, and which symbols they have. */
+#include "debug_file.h"
+
+#include "id/id.h"
+
+static const char source[] = "static int __attribute__((noinline)) local(int x) { return x * 3; }\n"
+                             "int outer(int x)\n"
+                             "{\n"
+                             "    return local(x) + 1;\n" /* 4 */
+                             "}\n";
+
+static int make_fixtures(void **state)
+{
+    if (fixture_begin(state) != 0)
+        return -1;
+    fixture_write("a.c", source, sizeof source - 1);
+    fixture_write("main.c", "int outer(int); int main(void) { return outer(2); }\n", 52);
+    fixture_run("gcc -g -O1 -no-pie -Wl,--build-id=sha1 -fdebug-prefix-map=$PWD=/src -o exe a.c main.c");
+    return 0;
+}
+
+struct opened {
+    struct sl_bytes bytes;
+    struct sl_object *object;
+    const struct sl_object_info *info;
+};
+
+static struct opened open_fixture(const char *name)
+{
+    struct opened o = {.bytes = fixture_read(name)};
+    o.object = open_bytes(o.bytes);
+    o.info = sl_object_info(o.object);
+    return o;
+}
+
+static void close_fixture(struct opened *o)
+{
+    sl_object_close(o->object);
+    free((void *)o->bytes.data);
+}
+
+static bool has_symbol(struct sl_object *object, const char *name)
+{
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count;
+    bool found = false;
+    assert_int_equal(sl_object_symbols(object, &arena, &symbols, &count, NULL), SL_OK);
+    for (size_t i = 0; i < count; i++)
+        found = found || sl_str_equal(symbols[i].name, sl_str(name));
+    sl_arena_free(&arena);
+    return found;
+}
+
+static void companions_have_the_same_ids(void **state)
+{
+    (void)state;
+    fixture_run(
+        "objcopy --only-keep-debug exe exe.debug && objcopy --only-keep-debug --compress-debug-sections=zlib exe "
+        "exe.zlib && objcopy --only-keep-debug --compress-debug-sections=zlib-gnu exe exe.zdebug && strip exe -o "
+        "exe.stripped");
+    struct opened exe = open_fixture("exe");
+    assert_int_equal(exe.info->kind, SL_KIND_EXE);
+    assert_int_equal(exe.info->load_address, 0x400000);
+    assert_int_equal(exe.info->code_id.size, 40);
+    assert_true(exe.info->features.has_unwind_info && exe.info->features.has_debug_info);
+    static const char *const names[] = {"exe.debug", "exe.zlib", "exe.zdebug"};
+    for (size_t i = 0; i < 3; i++) {
+        struct opened debug = open_fixture(names[i]);
+        struct converted c;
+        assert_int_equal(debug.info->kind, SL_KIND_DBG);
+        assert_true(sl_debug_id_equal(&debug.info->debug_id, &exe.info->debug_id));
+        assert_true(sl_str_equal(debug.info->code_id, exe.info->code_id));
+        assert_true(debug.info->features.has_debug_info && debug.info->features.has_symbols);
+        assert_false(debug.info->features.has_unwind_info);
+        convert(&c, debug.object);
+        assert_string_equal(chain_at(&c.cache, symbol_address(exe.object, "outer")), "outer:4@/src/a.c");
+        sl_buf_free(&c.file);
+        close_fixture(&debug);
+    }
+    struct opened stripped = open_fixture("exe.stripped");
+    assert_int_equal(stripped.info->kind, SL_KIND_EXE);
+    assert_true(stripped.info->features.has_unwind_info && !stripped.info->features.has_debug_info);
+    close_fixture(&stripped);
+    close_fixture(&exe);
+}
+
+static void sections_over_the_limit_are_absent(void **state)
+{
+    (void)state;
+    struct sl_bytes bytes = fixture_read("exe.zlib"), contents;
+    struct sl_object_limits limits = {.max_section_size = 5};
+    struct sl_object *object;
+    assert_int_equal(sl_object_open(bytes, &limits, &object, NULL), SL_OK);
+    assert_false(sl_object_section(object, "debug_info", &contents, NULL));
+    sl_object_close(object);
+    object = open_bytes(bytes);
+    assert_true(sl_object_section(object, "debug_info", &contents, NULL));
+    sl_object_close(object);
+    free((void *)bytes.data);
+}
+
+/* Distributions put the symbol table of a stripped program into it as a compressed ELF file, with or without program
+ * headers. (GDB manual, "MiniDebugInfo") */
+static void symbols_of_the_file_inside(void **state)
+{
+    (void)state;
+    static const char *const makes[] = {"true", "printf '\\0\\0' | dd of=mini bs=1 seek=56 conv=notrunc"}; /* e_phnum */
+    struct opened exe = open_fixture("exe");
+    uint64_t wanted = symbol_address(exe.object, "local");
+    for (size_t i = 0; i < 2; i++) {
+        char command[512];
+        snprintf(command, sizeof command,
+                 "objcopy --only-keep-debug --strip-debug exe mini && %s && xz -kf mini && strip exe -o with-mini && "
+                 "objcopy --add-section .gnu_debugdata=mini.xz with-mini",
+                 makes[i]);
+        fixture_run(command);
+        struct opened with = open_fixture("with-mini");
+        assert_true(with.info->features.has_symbols);
+        assert_int_equal(symbol_address(with.object, "local"), wanted);
+        close_fixture(&with);
+    }
+    close_fixture(&exe);
+}
+
+/* Other vendors' notes have types of their own; a GNU build id is of type 3 and of GNU. */
+static void notes_of_others_are_no_build_id(void **state)
+{
+    (void)state;
+    static const char notes[] =
+        ".section .note.a,\"a\",%note\n.long 6, 4, 3\n.asciz \"Other\"\n.zero 2\n.long 0x11111111\n";
+    fixture_write("note.s", notes, sizeof notes - 1);
+    fixture_run("gcc -shared -nostdlib -Wl,--build-id=0x22222222333333334444444455555555 -o noted.so a.c note.s && "
+                "gcc -shared -nostdlib -Wl,--build-id=none -o unnoted.so a.c note.s");
+    struct opened noted = open_fixture("noted.so"), unnoted = open_fixture("unnoted.so");
+    char id[SL_DEBUG_ID_TEXT];
+    assert_true(sl_str_equal(noted.info->code_id, SL_STR("22222222333333334444444455555555")));
+    /* without a build id the code is hashed, first as the fields of a little-endian file */
+    struct sl_bytes text;
+    uint8_t hash[16] = {0};
+    assert_int_equal(unnoted.info->code_id.size, 0);
+    assert_true(sl_object_section(unnoted.object, "text", &text, NULL));
+    for (size_t i = 0; i < text.size && i < 4096; i++)
+        hash[i % 16] ^= text.data[i];
+    struct sl_debug_id expected = sl_debug_id_from_build_id((struct sl_bytes){hash, 16}, false);
+    assert_true(sl_debug_id_equal(&unnoted.info->debug_id, &expected));
+    sl_debug_id_format(&unnoted.info->debug_id, id);
+    assert_int_equal(strlen(id), 36);
+    close_fixture(&noted);
+    close_fixture(&unnoted);
+}
+
+/* A section of unwind information that describes nothing must not make the file worth fetching for it. */
+static void frames_without_entries_are_no_unwind_information(void **state)
+{
+    (void)state;
+    static const char empty[] =
+        ".section .eh_frame,\"a\"\n.long 0\n.text\n.globl f\n.type f,%function\nf: ret\n.size f, 1\n";
+    fixture_write("empty.s", empty, sizeof empty - 1);
+    fixture_run("gcc -c -o empty.o empty.s");
+    struct opened o = open_fixture("empty.o");
+    struct sl_bytes frames;
+    assert_true(sl_object_section(o.object, "eh_frame", &frames, NULL));
+    assert_false(o.info->features.has_unwind_info);
+    assert_true(o.info->features.has_symbols);
+    close_fixture(&o);
+}
+
+static void resolved_and_data_symbols(void **state)
+{
+    (void)state;
+    static const char text[] = "static int real(void) { return 1; }\n"
+                               "static int (*resolve(void))(void) { return real; }\n"
+                               "int chosen(void) __attribute__((ifunc(\"resolve\")));\n"
+                               "int data = 1;\n";
+    fixture_write("ifunc.c", text, sizeof text - 1);
+    fixture_run("gcc -shared -fPIC -o ifunc.so ifunc.c");
+    struct opened o = open_fixture("ifunc.so");
+    assert_true(has_symbol(o.object, "chosen") && has_symbol(o.object, "resolve"));
+    assert_false(has_symbol(o.object, "data"));
+    close_fixture(&o);
+}
+
+/* Code in several thousand sections: their numbers do not fit a symbol (gABI, SHN_XINDEX). */
+static void sections_with_large_numbers(void **state)
+{
+    (void)state;
+    fixture_run(
+        "{ for i in $(seq 65300); do echo \".section .d$i,\\\"a\\\"\"; done; echo '.section .code,\"ax\"'; "
+        "echo '.globl last'; echo '.type last,%function'; echo 'last: ret'; } >many.s && gcc -c -o many.o many.s");
+    struct opened o = open_fixture("many.o");
+    assert_true(has_symbol(o.object, "last"));
+    close_fixture(&o);
+}
+
+static void other_machines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *flags;
+        enum sl_arch arch;
+        bool big;
+    } rows[] = {
+        {"armv7-linux-gnueabihf", "-mthumb", SL_ARCH_ARM, false},
+        {"armv7-linux-gnueabihf", "-marm", SL_ARCH_ARM, false},
+        {"aarch64-linux-gnu", "", SL_ARCH_ARM64, false},
+        {"i686-linux-gnu", "", SL_ARCH_X86, false},
+        {"mips-linux-gnu", "", SL_ARCH_MIPS, true},
+        {"mipsel-linux-gnu", "", SL_ARCH_MIPS, false},
+        {"mips64-linux-gnuabi64", "", SL_ARCH_MIPS64, true},
+        {"powerpc-linux-gnu", "", SL_ARCH_PPC, true},
+        {"powerpc64le-linux-gnu", "", SL_ARCH_PPC64, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char command[512];
+        struct converted c;
+        snprintf(command, sizeof command,
+                 "clang-14 --target=%s %s -g -gdwarf-4 -O1 -fPIC -fdebug-prefix-map=$PWD=/src -c -o other.o a.c && "
+                 "ld.lld-14 -shared -o other.so other.o",
+                 rows[i].target, rows[i].flags);
+        fixture_run(command);
+        struct opened o = open_fixture("other.so");
+        assert_int_equal(o.info->arch, rows[i].arch);
+        assert_int_equal(o.info->big_endian, rows[i].big);
+        assert_false(has_symbol(o.object, "$t") || has_symbol(o.object, "$x") || has_symbol(o.object, "$a"));
+        convert(&c, o.object);
+        uint64_t outer = symbol_address(o.object, "outer");
+        assert_int_equal(outer & 1, 0); /* without the bit of Thumb */
+        assert_string_equal(chain_at(&c.cache, outer), "outer:3@/src/a.c");
+        assert_string_equal(chain_at(&c.cache, symbol_address(o.object, "local")), "local:1@/src/a.c");
+        sl_buf_free(&c.file);
+        close_fixture(&o);
+        /* the same before linking: addresses in its DWARF are still to be filled in */
+        o = open_fixture("other.o");
+        assert_int_equal(o.info->kind, SL_KIND_REL);
+        convert(&c, o.object);
+        assert_string_equal(chain_at(&c.cache, symbol_address(o.object, "outer")), "outer:3@/src/a.c");
+        sl_buf_free(&c.file);
+        close_fixture(&o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(companions_have_the_same_ids),
+        cmocka_unit_test(sections_over_the_limit_are_absent),
+        cmocka_unit_test(symbols_of_the_file_inside),
+        cmocka_unit_test(notes_of_others_are_no_build_id),
+        cmocka_unit_test(frames_without_entries_are_no_unwind_information),
+        cmocka_unit_test(resolved_and_data_symbols),
+        cmocka_unit_test(sections_with_large_numbers),
+        cmocka_unit_test(other_machines),
+    };
+    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
+}
