@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Runs the HTTP tests: every function test_* of the files test_*.py beside this one.
 
-usage: run.py --symloom PATH [--npm] [PATTERN ...]
+usage: run.py --symloom PATH [--npm] [--corpus DIR] [PATTERN ...]
 
-With --npm the tests that install a server from npm's registry, and only those. A test gets a temporary directory and the shared objects. The last line is "N passed, N failed".
+With --npm the tests that install a server from npm's registry, and only those. With --corpus also those that need
+the conformance corpus. A test gets a temporary directory and the shared objects. The last line is "N passed, N failed".
 """
 import argparse, fnmatch, glob, importlib, os, shutil, sys, tempfile, time, traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness
+
+
+def is_wanted(test, npm):
+    return getattr(test, "from_npm", False) == npm and (harness.CORPUS or not getattr(test, "from_corpus", False))
 
 
 def collect(patterns, npm):
@@ -17,7 +22,8 @@ def collect(patterns, npm):
         module = importlib.import_module(name)
         for key, test in list(vars(module).items()):
             title = f"{name[5:]}/{key[5:]}"
-            if key.startswith("test_") and getattr(test, "from_npm", False) == npm and (not patterns or any(fnmatch.fnmatch(title, p) for p in patterns)):
+            if key.startswith("test_") and is_wanted(test, npm) and \
+                    (not patterns or any(fnmatch.fnmatch(title, p) for p in patterns)):
                 yield title, test
 
 
@@ -26,7 +32,9 @@ def main():
     parser.add_argument("--symloom", required=True)
     parser.add_argument("--npm", action="store_true")
     parser.add_argument("patterns", nargs="*")
+    parser.add_argument("--corpus")
     args = parser.parse_args()
+    harness.CORPUS = args.corpus
     harness.SYMLOOM = os.path.abspath(args.symloom)
     work = tempfile.mkdtemp(prefix="symloom-http-")
     passed = failed = 0
