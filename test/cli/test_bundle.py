@@ -122,6 +122,8 @@ def test_embedded_sources(work, files):
     inner, main = (os.path.join(work, "src", n) for n in ("inner.h", "main.c"))
     with open(main, "rb") as f:
         text = f.read()
+    sources = json.loads(ok("inspect", "--json", "--sources", app))[0]["sources"]
+    equal({s["path"]: s["status"] for s in sources}, {inner: "embedded", main: "embedded"})
     os.remove(main)
     result = symloom("bundle", "-v", app)
     contains(result.err, f"Skipped file {main} due to: embedded source\n", f"skipped {app} (no files found)\n")
