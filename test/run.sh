@@ -56,8 +56,9 @@ failed=$((failed + bad))
 
 symloom=$build/service/cli/symloom
 suite "commands" python3 test/cli/run.py --symloom $symloom
-suite "HTTP tests" python3 test/http/run.py --symloom $symloom
 corpus=../shared/conformance
+# shellcheck disable=SC2046
+suite "HTTP tests" python3 test/http/run.py --symloom $symloom $([ -d $corpus ] && echo --corpus $corpus)
 if [ -d $corpus ]; then
     # shellcheck disable=SC2046
     suite "conformance" $corpus/run.py --symloom $symloom $(cat test/conformance.txt)

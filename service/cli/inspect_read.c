@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "demangle/demangle.h"
+#include "dwarf/dwarf.h"
 #include "function/path.h"
 #include "ppdb/ppdb.h"
 
@@ -139,8 +140,24 @@ static void read_ppdb(struct findings *f)
 void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url)
 {
     struct sl_ppdb_links links;
+    struct sl_file_origin origin;
+    struct sl_arena arena = {0};
     if (f->links.size && sl_ppdb_links_open(sl_buf_bytes(&f->links), &links))
         sl_ppdb_links_resolve(&links, path, url);
+    else if (f->input->object && sl_object_file_origin(f->input->object, path, &arena, &origin))
+        sl_buf_str(url, origin.url);
+    sl_arena_free(&arena);
+}
+
+static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes text)
+{
+    struct findings *f = arg;
+    struct sl_buf path = {0};
+    (void)text;
+    sl_path_full(&path, file->comp_dir, file->directory, file->name);
+    bool ok = remember(f, &f->embedded, sl_buf_view(&path), 1);
+    sl_buf_free(&path);
+    return ok;
 }
 
 static void read_all(struct findings *f)
@@ -152,6 +169,7 @@ static void read_all(struct findings *f)
     enum sl_code code = input_read_functions(f->input, threads_parallel(0), &counter.sink, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
         hint(f, "the debug information cannot be read: %s", error.message);
+    sl_dwarf_sources(input_debug(f->input), add_embedded, f);
     f->counts.skipped = counter.sink.skipped_units;
     f->counts.files = f->files.count;
     if (f->counts.skipped)

@@ -7,6 +7,7 @@ import contextlib, http.client, json, os, re, shutil, signal, socket, subprocess
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SYMLOOM = None  # path of the binary, set by run.py
+CORPUS = None   # directory of the conformance corpus, likewise
 os.environ.setdefault("TSAN_OPTIONS",
                       "suppressions=" + os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tsan.supp"))
 DEADLINE = 60   # seconds after which something that should have happened is a failure
@@ -24,6 +25,12 @@ def wait_until(what, condition):
 def from_npm(test):
     """Marks a test that installs a server from npm's registry: it runs only when that is asked for (run.py --npm)."""
     test.from_npm = True
+    return test
+
+
+def from_corpus(test):
+    """Marks a test that needs the files of the conformance corpus: it runs only when told where they are (run.py --corpus)."""
+    test.from_corpus = True
     return test
 
 

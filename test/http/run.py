@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the HTTP tests: every function test_* of the files test_*.py beside this one.
 
-usage: run.py --symloom PATH [--npm] [PATTERN ...]
+usage: run.py --symloom PATH [--npm] [--corpus DIR] [PATTERN ...]
 
-With --npm the tests that install a server from npm's registry, and only those. A test gets a temporary directory and
-the shared objects. The last line is "N passed, N failed".
+With --npm the tests that install a server from npm's registry, and only those. With --corpus also those that need
+the conformance corpus. A test gets a temporary directory and the shared objects. The last line is "N passed, N failed".
 """
 import os, sys
 
@@ -14,6 +14,14 @@ import harness, runner
 
 parser = runner.arguments()
 parser.add_argument("--npm", action="store_true")
+parser.add_argument("--corpus")
 args = parser.parse_args()
 harness.SYMLOOM = args.symloom
-sys.exit(runner.run(HERE, args, harness.Objects, lambda test: getattr(test, "from_npm", False) == args.npm))
+harness.CORPUS = args.corpus
+
+
+def is_wanted(test):
+    return getattr(test, "from_npm", False) == args.npm and (args.corpus or not getattr(test, "from_corpus", False))
+
+
+sys.exit(runner.run(HERE, args, harness.Objects, is_wanted))

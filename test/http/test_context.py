@@ -1,6 +1,7 @@
 """Source context: bundles beside the debug files, links in them, and what the web answers."""
 import io, json, os, re, struct, subprocess, zipfile, zlib
 
+import harness
 import test_dotnet as dotnet
 import test_symbfile as symbfile
 
@@ -356,7 +357,7 @@ def test_a_request_inflates_no_more_than_a_gigabyte(work, objects):
 
 def test_texts_in_debug_information(work, objects):
     """DWARF 5 as clang -gembed-source writes it: the lines come out of the debug file."""
-    inner = "static inline int twice(int a)\n{\n    return a * 2;\n}\n"
+    inner = "static volatile int sink;\nstatic inline int twice(int a)\n{\n    return sink * a;\n}\n"
     outer = '#include "inner.h"\nint entry(int a)\n{\n    return twice(a) - 1;\n}\n'
     for name, text in (("inner.h", inner), ("outer.c", outer)):
         with open(os.path.join(work, name), "w") as f:
@@ -377,7 +378,7 @@ def test_texts_in_debug_information(work, objects):
         for _ in range(2):
             answer = s.symbolicate(request(module, [at], sources=[source(up)], options={"dif_candidates": True}))
             texts = {"inner.h": inner, "outer.c": outer}
-            assert frames(answer)
+            equal([f["filename"] for f in frames(answer)], ["inner.h", "outer.c"])
             for frame in frames(answer):
                 before, line, after = lines_around(texts[frame["filename"]].encode(), frame["lineno"])
                 equal((frame.get("pre_context", []), frame["context_line"], frame.get("post_context", [])),
@@ -390,3 +391,15 @@ def test_texts_in_debug_information(work, objects):
         answer = s.symbolicate(request(module, [at], sources=[source(up)]))
         equal(answer["modules"][0]["features"]["has_sources"], False)
         assert not any("context_line" in f for f in frames(answer))
+
+
+def test_bundles_of_the_command(work, objects):
+    """What `symloom bundle` packs gives every frame its lines."""
+    subprocess.run([harness.SYMLOOM, "bundle", "-o", os.path.join(work, "b.zip"), os.path.join(objects.dir, "full.debug")],
+                   check=True, capture_output=True)
+    with open(os.path.join(work, "b.zip"), "rb") as f:
+        data = f.read()
+    with Upstream(paths(objects, **{".src.zip": data})) as up, Service(work) as s:
+        answer = s.symbolicate(request(objects.module(), [address(objects)], sources=[source(up)]))
+        equal(len(frames(answer)), 3)
+        check_context(answer, text_of(objects))

@@ -1,9 +1,18 @@
-/* ELF and DWARF: opening, sections, symbols, and the whole conversion to a symcache, which must then verify. */
+/* ELF and DWARF: opening, sections, symbols, embedded sources, and the whole conversion to a symcache, which must then verify. */
 #include <stdlib.h>
 
+#include "dwarf/dwarf.h"
 #include "symcache/symcache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool look_at(void *arg, const struct sl_file *file, struct sl_bytes text)
+{
+    size_t *left = arg;
+    if (!file->name.size || !text.size || text.data[text.size - 1] == '\0')
+        abort();
+    return --*left;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,6 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sl_symcache_convert(object, NULL, &options, NULL, &out, NULL) == SL_OK &&
         (sl_symcache_open(sl_buf_bytes(&out), &cache, NULL) != SL_OK || sl_symcache_verify(&cache, NULL) != SL_OK))
         abort();
+    size_t texts = 1000;
+    sl_dwarf_sources(object, look_at, &texts);
     sl_buf_free(&out);
     sl_object_close(object);
     return 0;
