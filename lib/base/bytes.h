@@ -4,6 +4,7 @@
  * true and every further read returns zeros, so a parser may read a whole record and check once. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +23,13 @@ struct sl_str {
 
 #define SL_STR(literal) ((struct sl_str){"" literal, sizeof(literal) - 1})
 #define SL_STR_FMT      "%.*s"
-#define SL_STR_ARG(s)   (int)(s).size, (s).data ? (s).data : ""
+#define SL_STR_ARG(s)   sl_str_precision(s), (s).data ? (s).data : ""
+
+/* A size as printf takes it: a negative one would mean "up to the NUL", and views have none. */
+static inline int sl_str_precision(struct sl_str s)
+{
+    return s.size > INT_MAX ? INT_MAX : (int)s.size;
+}
 
 static inline struct sl_str sl_str(const char *text)
 {

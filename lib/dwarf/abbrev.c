@@ -273,8 +273,8 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
     t->offset_size = unit->offset_size;
     t->version = unit->version;
     t->step_count = t->skip_count = t->dense_count = t->sparse_count = 0;
-    for (uint16_t form = 0; form < COMMON_FORMS; form++)
-        t->sizes[form] = (int8_t)size_of_form(form, t);
+    for (unsigned form = 0; form < COMMON_FORMS; form++)
+        t->sizes[form] = (int8_t)size_of_form((uint16_t)form, t);
     t->used = true;
     /* Entries point to their steps, even to none. */
     if (!sl_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps) ||

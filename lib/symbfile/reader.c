@@ -357,7 +357,7 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
         r->offset = MAGIC_SIZE;
     }
     while (done < bytes.size) {
-        uint64_t size, type;
+        uint64_t size = 0, type = 0;
         size_t at = done;
         enum step step = read_prefix(r, bytes, &at, &size, &type);
         if (step == STEP_FAILED)

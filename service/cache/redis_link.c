@@ -50,7 +50,7 @@ static bool copy_part(struct sl_str part, char *out, size_t size)
 
 static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_str *rest)
 {
-    const char *at = !text.size ? NULL
+    const char *at = !text.data ? NULL
                      : last     ? memrchr(text.data, stop, text.size)
                                 : memchr(text.data, stop, text.size);
     size_t size = at ? (size_t)(at - text.data) : text.size;

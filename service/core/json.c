@@ -84,31 +84,6 @@ static size_t plain_run(const uint8_t *at, const uint8_t *end)
     return (size_t)(at - start);
 }
 
-/* Length of the valid UTF-8 sequence at `at` (RFC 3629), 0 when it is none. */
-static size_t utf8_sequence(const uint8_t *at, const uint8_t *end)
-{
-    size_t left = (size_t)(end - at);
-    uint8_t c = at[0];
-    uint8_t low = 0x80, high = 0xBF;
-    size_t size = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-    if (c < 0xC2 || c > 0xF4 || left < size)
-        return 0;
-    if (c == 0xE0)
-        low = 0xA0;
-    else if (c == 0xED)
-        high = 0x9F;
-    else if (c == 0xF0)
-        low = 0x90;
-    else if (c == 0xF4)
-        high = 0x8F;
-    if (at[1] < low || at[1] > high)
-        return 0;
-    for (size_t i = 2; i < size; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-    return size;
-}
-
 static void escape_byte(struct sl_buf *out, uint8_t c)
 {
     static const char short_forms[] = "btn\0fr"; /* 8 to 13; 11 has none */
@@ -143,7 +118,7 @@ static void add_quoted(struct sl_buf *out, struct sl_str text)
             escape_byte(out, *at++);
             continue;
         }
-        size_t size = utf8_sequence(at, end);
+        size_t size = sl_utf8_length(at, (size_t)(end - at));
         if (size)
             sl_buf_add(out, at, size);
         else

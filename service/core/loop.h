@@ -17,8 +17,7 @@ unsigned loop_pool_threads(void);
  * everything else. Counts with the hard limit, which the service makes its own at the start. */
 unsigned loop_default_connections(void);
 
-/* Runs until loop_stop() was called, or, when `main_fiber` is given, until that fiber has ended. For commands:
- * loop_run_fiber(fn, arg) starts the loop, runs `fn(arg)` as a fiber and returns when it has ended. */
+/* loop_run runs until loop_stop() was called. loop_run_fiber runs `run(arg)` as a fiber and returns when that has ended. */
 void loop_run(void);
 void loop_run_fiber(void (*run)(void *arg), void *arg);
 void loop_stop(void);

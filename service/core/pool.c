@@ -134,7 +134,7 @@ static bool lend_one(struct team *team)
     submitted++;
     if (uv_queue_work(loop, work, helper_work, helper_done) == 0)
         return true;
-    team_drop(team);
+    atomic_fetch_sub(&team->references, 1); /* never the last: the team is still open */
     submitted--;
     free(work);
     return false;

@@ -12,7 +12,7 @@
 enum pool_job { POOL_CONVERT, POOL_WALK, POOL_SYMBOLICATE, POOL_JSON, POOL_IO, POOL_COMPRESS, POOL_JOBS };
 
 /* SL_OK when fn ran; SL_UNSUPPORTED "too much work queued" when pool.max_queued is passed; SL_INTERNAL when the job was
- * ended by a SIGBUS in a registered mapping. */
+ * ended by a SIGBUS: a mapped file has shrunk or cannot be read. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
 
 /* A `struct sl_parallel` for code running inside pool_run (or on any thread): spreads pieces over idle pool threads, at

@@ -1,5 +1,5 @@
 /* The HTTP/1.1 server: connections, framing, limits and timeouts over llhttp; each request is a fiber that runs the
- * handler of its route (RFC 9110, RFC 9112; what is stricter than llhttp is listed in server.c).
+ * handler of its route (RFC 9110, RFC 9112; what is stricter than llhttp is listed in parse.c and head.c).
  *
  * A handler reads the request (head is complete when it starts; the body is read by http_body), fills the response and
  * returns; the answer is written afterwards. The exchange and its arena live until the answer is out. */
@@ -136,7 +136,8 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_
 bool http_client_gone(const struct http_exchange *x);
 
 /* ---- response ---- */
-/* Names and values must live as long as the exchange (literals, or its arena). */
+/* Replaces a header of the same name. Names and values must live as long as the exchange (literals, or its arena). A value
+ * with control bytes is left out: it could forge headers. */
 void http_set_header(struct http_exchange *x, const char *name, struct sl_str value);
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct sl_str body); /* copies */
 void http_reply_empty(struct http_exchange *x, int status);

@@ -178,7 +178,7 @@ static void note_accept_failure(struct http_server *server, int number)
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
     if (server->next_accept_warning_ms > loop_now_ms())
         return;
-    log_warn("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
+    log_error("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
     server->next_accept_warning_ms = loop_now_ms() + 60000;
 }
 

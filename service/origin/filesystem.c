@@ -37,10 +37,14 @@ struct copy {
 
 static bool climbs(const char *location)
 {
-    for (const char *at = location; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+    if (location[0] == '/')
+        return true;
+    for (const char *at = location, *slash; at; at = slash ? slash + 1 : NULL) {
         if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
             return true;
-    return location[0] == '/';
+        slash = strchr(at, '/');
+    }
+    return false;
 }
 
 static int open_beneath(const char *root, const char *location)
