@@ -232,6 +232,7 @@ static bool build(struct sl_assembler *a, struct sl_arena *arena, struct sl_func
                 .size = node->part.end - node->part.address,
                 .name = inlinee->name,
                 .language = inlinee->language,
+                .number = inlinee->number,
                 .call_file = inlinee->call_file,
                 .call_line = inlinee->call_line,
             };

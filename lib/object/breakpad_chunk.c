@@ -137,8 +137,10 @@ static bool add_inlinee(struct breakpad_worker *w, struct breakpad_chunk *chunk,
 static struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
                                          struct breakpad_chunk *chunk, const uint64_t values[4])
 {
+    bool lasts = values[3] < r->origins.count && !r->origins.redefined;
     return (struct sl_flat_inlinee){
         .name = breakpad_names_get(&r->origins, values[3], NULL),
+        .number = lasts ? (uint32_t)values[3] + 1 : 0,
         .depth = values[0] > UINT32_MAX ? UINT32_MAX : (uint32_t)values[0],
         .call_file = file_index(r, w, chunk, values[2]),
         .call_line = clamp_line(values[1]),
