@@ -568,6 +568,15 @@ static inline void put(struct collector *c, uint32_t offset, const struct place 
 
 static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
 
+/* Whether ends of inlined calls are ends at all: when none of them has a line, none is looked at. */
+static bool has_calls(const struct sl_function *f)
+{
+    for (uint32_t i = 0; i < f->inlinee_count; i++)
+        if (f->inlinees[i].line_count)
+            return true;
+    return false;
+}
+
 /* Operations of the lines of `f` and of its inlined calls, by address, when each of these has a line of its own that says
  * where it is called, as assembled functions have. `link`: the context of `f`, made when the first line is met; `id`: that
  * of the outermost function. `around`: where code of an inlined call is that has no line; NULL: outermost. False when `f` is
@@ -588,7 +597,7 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
             link.file = location.file;
             id = intern_context(c, link);
         }
-        if (line->address > at && (around || behind_call))
+        if (line->address > at && (around || (behind_call && has_calls(f))))
             put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
         struct place place = {id, location.file, location.line};
         behind_call = inlinee < inlinees_end && inlinee->address == line->address;
@@ -604,7 +613,7 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
     }
     if (!room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
         return false;
-    if (at < end && (around || behind_call))
+    if (at < end && (around || (behind_call && has_calls(f))))
         put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
     return inlinee == inlinees_end;
 }
