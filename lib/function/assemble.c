@@ -125,6 +125,23 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
     return true;
 }
 
+/* Hands the lines that lie before `limit` as a whole to `owner`; returns the first that does not. */
+static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, const struct sl_line *lines, size_t next,
+                        size_t line_count, uint64_t limit)
+{
+    struct owned_line *out = a->owned + *count, *room = a->owned + a->owned_capacity;
+    for (; next < line_count && out < room; next++) {
+        struct sl_line line = lines[next];
+        line.size += line.size == 0;
+        if (line.address >= limit || line.size > limit - line.address)
+            break;
+        *out++ = (struct owned_line){line, owner};
+    }
+    a->nodes[owner].line_count += (uint32_t)(out - a->owned - *count);
+    *count = (size_t)(out - a->owned);
+    return next;
+}
+
 static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, uint64_t start, uint64_t end,
                        uint32_t file, uint32_t line)
 {
@@ -170,10 +187,18 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
         }
         const struct sl_line *line = &lines[next_line];
         uint64_t end = end_of(line->address, line->size ? line->size : 1), stop = end;
-        if (a->nodes[stack[height - 1]].part.end < stop)
-            stop = a->nodes[stack[height - 1]].part.end;
-        if (next_node < node_count && a->nodes[next_node].part.address < stop)
-            stop = a->nodes[next_node].part.address;
+        uint64_t limit = a->nodes[stack[height - 1]].part.end;
+        if (next_node < node_count && a->nodes[next_node].part.address < limit)
+            limit = a->nodes[next_node].part.address;
+        if (at == line->address && end < limit) {
+            size_t behind = own_whole(a, owned, stack[height - 1], lines, next_line, line_count, limit);
+            at = behind < line_count ? lines[behind].address : UINT64_MAX;
+            if (behind > next_line) {
+                next_line = behind;
+                continue;
+            }
+        }
+        stop = limit < stop ? limit : stop;
         if (!own(a, owned, stack[height - 1], start, stop, line->file, line->line))
             return false;
         if (stop < end) {
@@ -207,6 +232,7 @@ static bool build(struct sl_assembler *a, struct sl_arena *arena, struct sl_func
                 .size = node->part.end - node->part.address,
                 .name = inlinee->name,
                 .language = inlinee->language,
+                .number = inlinee->number,
                 .call_file = inlinee->call_file,
                 .call_line = inlinee->call_line,
             };

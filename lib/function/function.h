@@ -59,6 +59,7 @@ struct sl_function {
     uint64_t address, size;
     struct sl_str name; /* as stored, mangled if the file has it so; may be empty */
     enum sl_language language;
+    uint32_t number; /* not 0: of the name and language in all lasting batches of the object, small */
     const struct sl_line *lines;
     const struct sl_function *inlinees; /* sorted by address; their `address`/`size` are the inlined range */
     uint32_t line_count, inlinee_count;

@@ -137,8 +137,10 @@ static bool add_inlinee(struct breakpad_worker *w, struct breakpad_chunk *chunk,
 static struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
                                          struct breakpad_chunk *chunk, const uint64_t values[4])
 {
+    bool lasts = values[3] < r->origins.count && !r->origins.redefined;
     return (struct sl_flat_inlinee){
         .name = breakpad_names_get(&r->origins, values[3], NULL),
+        .number = lasts ? (uint32_t)values[3] + 1 : 0,
         .depth = values[0] > UINT32_MAX ? UINT32_MAX : (uint32_t)values[0],
         .call_file = file_index(r, w, chunk, values[2]),
         .call_line = clamp_line(values[1]),
@@ -325,6 +327,31 @@ static inline bool is_inline(const uint8_t *at)
     return memcmp(at, "INLINE", 6) == 0 && (at[6] == ' ' || at[6] == '\t');
 }
 
+/* The usual lines from `at` on, if any. Returns what follows them. */
+static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                       struct breakpad_chunk *chunk, struct open_function *open, const uint8_t *at)
+{
+    struct sl_line *out = chunk->lines + chunk->line_count;
+    uint64_t last_address = open->last_address, lines_end = open->lines_end;
+    bool sorted = open->sorted;
+    struct line_record record;
+    for (const uint8_t *next; at < chunk->behind && (next = scan_usual_line(at, &record)); at = next) {
+        if (!record.size)
+            continue;
+        uint64_t end = record.address + record.size; /* of 32 bits */
+        sorted = sorted && record.address >= last_address;
+        last_address = record.address;
+        lines_end = end > lines_end ? end : lines_end;
+        *out++ =
+            (struct sl_line){record.address, record.size, file_index(r, w, chunk, record.file), (uint32_t)record.line};
+    }
+    open->last_address = last_address;
+    open->lines_end = lines_end;
+    open->sorted = sorted;
+    chunk->line_count = (size_t)(out - chunk->lines);
+    return at;
+}
+
 static void add_line(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                      struct open_function *open, const struct line_record *record)
 {
@@ -348,7 +375,9 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     while (at < chunk->behind && !chunk->defines_origin && !chunk->failed) {
         while (*at == ' ' || *at == '\t')
             at++;
-        if ((next = scan_usual_line(at, &record)) || (next = scan_line(at, &record))) {
+        if (open.open && (next = read_usual_lines(r, w, chunk, &open, at)) > at) {
+            at = next;
+        } else if ((next = scan_line(at, &record))) {
             if (record.size && open.open)
                 add_line(r, w, chunk, &open, &record);
             at = next;

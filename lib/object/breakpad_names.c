@@ -21,6 +21,7 @@ static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str
         return false;
     if (names->capacity > old)
         memset(names->items + old, 0, (names->capacity - old) * sizeof *names->items);
+    names->redefined = names->redefined || names->items[number].data;
     names->items[number] = name;
     names->count = number >= names->count ? number + 1 : names->count;
     return true;

@@ -21,7 +21,8 @@ struct breakpad_names {
     size_t dense_limit;   /* numbers below index `items` */
     struct sl_map sparse; /* by number: struct sparse_name */
     struct sl_arena arena;
-    bool failed; /* out of memory */
+    bool redefined; /* some number */
+    bool failed;    /* out of memory */
 };
 
 /* Takes `number name`, the rest of a FILE or INLINE_ORIGIN line. False when malformed. */

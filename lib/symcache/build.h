@@ -71,8 +71,8 @@ struct table { /* hash -> index + 1, open addressing; the hash in the slot saves
     size_t capacity, count;
 };
 
-/* Local ids to global ones; filled by consume. */
-struct global_ids {
+/* Ids by what they stand for: by local ids, global ones, filled by consume. */
+struct id_list {
     uint32_t *ids;
     size_t capacity;
 };
@@ -86,7 +86,7 @@ struct prepared {
     struct local_function *functions;
     struct text *files; /* full paths */
     size_t run_count, context_count, function_count, file_count, first_function, first_file;
-    struct global_ids *function_ids, *file_ids;
+    struct id_list *function_ids, *file_ids;
     bool lasting; /* the names of the functions */
     bool failed;
 };

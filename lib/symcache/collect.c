@@ -27,7 +27,7 @@ struct id_table {
 };
 
 /* Names are mostly seen again under the same pointer. */
-enum { NAME_CACHE = 2048 };
+enum { NAME_CACHE = 512 };
 struct known_name {
     struct sl_str name;
     uint32_t generation, id;
@@ -49,9 +49,9 @@ struct collector {
     struct context *contexts;
     struct local_function *functions;
     struct text *files;
-    uint32_t *file_ids;       /* by file of the batch */
-    uint32_t *numbered_files; /* by a lasting file's number */
-    struct global_ids global_functions, global_files;
+    uint32_t *file_ids;                               /* by file of the batch */
+    struct id_list numbered_files, numbered_inlinees; /* by the numbers of what lasts */
+    struct id_list global_functions, global_files;
     size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
         run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
@@ -66,7 +66,7 @@ struct collector {
     bool failed;  /* out of memory */
 };
 
-enum { FILE_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
+enum { ID_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
 
 struct collector *symcache_collectors_new(unsigned workers)
 {
@@ -92,7 +92,8 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         free(c->contexts);
         free(c->functions);
         free(c->files);
-        free(c->numbered_files);
+        free(c->numbered_files.ids);
+        free(c->numbered_inlinees.ids);
         free(c->file_ids);
         free(c->global_functions.ids);
         free(c->global_files.ids);
@@ -199,30 +200,37 @@ static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
     return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
 }
 
+/* Where the id of what has a number is kept; NULL when it has none. */
+static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint32_t number)
+{
+    size_t known = ids->capacity;
+    if (!c->lasting || !number)
+        return NULL;
+    if (number >= known) {
+        if (!room(c, &ids->ids, &ids->capacity, (size_t)number + 1, sizeof *ids->ids))
+            return NULL;
+        for (size_t i = known; i < ids->capacity; i++)
+            ids->ids[i] = ID_UNKNOWN;
+    }
+    return &ids->ids[number];
+}
+
 /* A file with a number is looked for once. */
 static uint32_t known_file_id(struct collector *c, const struct sl_file *file)
 {
-    if (!c->lasting || !file->number)
+    uint32_t *slot = numbered(c, &c->numbered_files, file->number);
+    if (!slot)
         return intern_file(c, file);
-    size_t known = c->numbered_count;
-    if (file->number >= known) {
-        if (!room(c, &c->numbered_files, &c->numbered_capacity, (size_t)file->number + 1, sizeof *c->numbered_files))
-            return SL_NO_FILE;
-        c->numbered_count = (size_t)file->number + 1;
-        for (size_t i = known; i < c->numbered_count; i++)
-            c->numbered_files[i] = FILE_UNKNOWN;
-    }
-    uint32_t *id = &c->numbered_files[file->number];
-    if (*id == FILE_UNKNOWN)
-        *id = intern_file(c, file);
-    return *id;
+    if (*slot == ID_UNKNOWN)
+        *slot = intern_file(c, file);
+    return *slot;
 }
 
 static inline uint32_t file_id(struct collector *c, uint32_t index)
 {
     if (index >= c->batch->file_count)
         return SL_NO_FILE;
-    if (c->file_ids[index] == FILE_UNKNOWN) /* made when it is first asked for: most are not */
+    if (c->file_ids[index] == ID_UNKNOWN) /* made when it is first asked for: most are not */
         c->file_ids[index] = known_file_id(c, &c->batch->files[index]);
     return c->file_ids[index];
 }
@@ -308,6 +316,12 @@ static uint32_t intern_inlinee(struct collector *c, const struct sl_function *f)
 
 static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
 {
+    uint32_t *slot = numbered(c, &c->numbered_inlinees, f->number);
+    if (slot) {
+        if (*slot == ID_UNKNOWN)
+            *slot = intern_inlinee(c, f);
+        return *slot;
+    }
     struct known_name *known = &c->names[symcache_mix((uintptr_t)f->name.data, f->name.size) % NAME_CACHE];
     bool hit = known->generation == c->function_table.generation && known->name.data == f->name.data &&
                known->name.size == f->name.size && known->language == f->language;
@@ -554,6 +568,15 @@ static inline void put(struct collector *c, uint32_t offset, const struct place 
 
 static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
 
+/* Whether ends of inlined calls are ends at all: when none of them has a line, none is looked at. */
+static bool has_calls(const struct sl_function *f)
+{
+    for (uint32_t i = 0; i < f->inlinee_count; i++)
+        if (f->inlinees[i].line_count)
+            return true;
+    return false;
+}
+
 /* Operations of the lines of `f` and of its inlined calls, by address, when each of these has a line of its own that says
  * where it is called, as assembled functions have. `link`: the context of `f`, made when the first line is met; `id`: that
  * of the outermost function. `around`: where code of an inlined call is that has no line; NULL: outermost. False when `f` is
@@ -574,7 +597,7 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
             link.file = location.file;
             id = intern_context(c, link);
         }
-        if (line->address > at && (around || behind_call))
+        if (line->address > at && (around || (behind_call && has_calls(f))))
             put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
         struct place place = {id, location.file, location.line};
         behind_call = inlinee < inlinees_end && inlinee->address == line->address;
@@ -590,7 +613,7 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
     }
     if (!room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
         return false;
-    if (at < end && (around || behind_call))
+    if (at < end && (around || (behind_call && has_calls(f))))
         put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
     return inlinee == inlinees_end;
 }
@@ -637,6 +660,12 @@ static void *copy(struct collector *c, struct sl_arena *arena, const void *items
     return copied;
 }
 
+static void unknown(struct id_list *ids)
+{
+    for (size_t i = 0; i < ids->capacity; i++)
+        ids->ids[i] = ID_UNKNOWN;
+}
+
 static void start_batch(struct collector *c, const struct sl_symcache_writer *w, const struct sl_function_batch *batch,
                         struct sl_arena *arena)
 {
@@ -646,7 +675,9 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->failed = false;
     c->run_count = c->context_count = 0;
     if (!c->lasting || !batch->lasting) {
-        c->function_count = c->file_count = c->numbered_count = 0;
+        c->function_count = c->file_count = 0;
+        unknown(&c->numbered_files);
+        unknown(&c->numbered_inlinees);
         forget(&c->function_table);
         forget(&c->file_table);
     }
@@ -654,7 +685,7 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->has_mapped = false;
     if (room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
-            c->file_ids[i] = FILE_UNKNOWN;
+            c->file_ids[i] = ID_UNKNOWN;
 }
 
 void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,

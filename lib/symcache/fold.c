@@ -170,6 +170,25 @@ static struct sl_ordered *order_ops(const struct op *ops, size_t count)
     return order;
 }
 
+/* A run that neither overlaps others nor has symbols inside: but for its ends, the operations are the entries. */
+static void feed_alone(struct emitter *e, const struct run *run)
+{
+    struct op first = op_of(run, 0);
+    feed_function(e, &first);
+    if (run->count == 1)
+        return;
+    flush(e);
+    struct op *last = &e->piece->out[e->piece->count - 1];
+    for (uint32_t i = 1; i + 1 < run->count; i++) {
+        struct op op = op_of(run, i);
+        op.kind = op.kind == OP_HOLE ? OP_HOLE : OP_SET;
+        if (!same_location(last, &op))
+            *++last = op;
+    }
+    e->piece->count = (size_t)(last + 1 - e->piece->out);
+    e->now = op_of(run, run->count - 1);
+}
+
 static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster)
 {
     struct op *ops = malloc(cluster->op_count * sizeof *ops);
@@ -213,6 +232,11 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
             continue;
         }
         const struct run *run = f->runs[cluster->first].run;
+        uint64_t last = run->base + run->ops[run->count - 1].offset;
+        if (last < p->limit && (e.symbol == e.symbols_end || e.symbol->address > last)) {
+            feed_alone(&e, run);
+            continue;
+        }
         for (uint32_t j = 0; j < run->count; j++) {
             struct op op = op_of(run, j);
             feed_function(&e, &op);

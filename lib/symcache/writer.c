@@ -195,7 +195,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     if (p->context_count >= NO_CONTEXT - w->context_count)
         return sl_fail(error, SL_UNSUPPORTED, "more than 2^32 inlined calls");
     uint32_t base = (uint32_t)w->context_count;
-    struct global_ids *file_ids = p->file_ids, *function_ids = p->function_ids;
+    struct id_list *file_ids = p->file_ids, *function_ids = p->function_ids;
     if (!grow(w, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count, sizeof *file_ids->ids) ||
         !grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
               sizeof *function_ids->ids) ||

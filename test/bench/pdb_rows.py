@@ -65,7 +65,7 @@ def build(directory):
         f.write("".join(f"namespace app {{ namespace unit{u} {{ long run(long); }} }}\n" for u in range(UNITS)))
         f.write("namespace base { using size = unsigned long long; char pool[1 << 20]; size used; long observe(long v) { return v ^ (long)used; }\n"
                 "void *allocate(size n) { used += n; return pool + used - n; } void release(void *) {} }\n"
-                "extern \"C\" int _fltused = 0;\nextern \"C\" int entry() { long t = 0;\n" +
+                "extern \"C\" int _fltused = 0, __CxxFrameHandler3 = 0, __std_terminate = 0;\nextern \"C\" int entry() { long t = 0;\n" +
                 "".join(f"t += app::unit{u}::run(t);\n" for u in range(UNITS)) + "return (int)t; }\n")
     subprocess.run(["clang++", *TARGET, "-c", "-o", f"{directory}/main.obj", f"{directory}/main.cc"], check=True)
     subprocess.run([LINK, "/debug", "/entry:entry", "/nodefaultlib", "/subsystem:console", "/opt:noref,noicf",

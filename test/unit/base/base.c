@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/file.h"
 #include "base/map.h"
 #include "base/parallel.h"
@@ -217,6 +218,26 @@ static void buffer_writes_little_endian_and_hex(void **state)
     sl_buf_free(&buf);
 }
 
+static void arrays_grow_and_keep_what_they_have(void **state)
+{
+    (void)state;
+    uint32_t *items = NULL;
+    size_t capacity = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(sl_grow(&items, &capacity, i + 1, sizeof *items));
+        items[i] = i;
+    }
+    assert_true(sl_grow(&items, &capacity, 5000, sizeof *items));
+    assert_true(capacity >= 5000);
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(items[i], i);
+    size_t before = capacity;
+    assert_false(sl_grow(&items, &capacity, SIZE_MAX / 2, sizeof *items));
+    assert_int_equal(capacity, before);
+    assert_int_equal(items[999], 999);
+    free(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +251,7 @@ int main(void)
         cmocka_unit_test(files_are_written_and_mapped),
         cmocka_unit_test(parallel_without_threads_is_a_loop),
         cmocka_unit_test(buffer_writes_little_endian_and_hex),
+        cmocka_unit_test(arrays_grow_and_keep_what_they_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -341,6 +341,58 @@ static void inlined_calls(void **state)
                  0x1010, "inlineeA:7@main.rs outer:5@main.rs");
 }
 
+/* Functions with numbers of all lengths; `blank` between the fields. */
+static struct sl_buf spelled(const char *blank, const char *end)
+{
+    struct sl_buf text = {0};
+    uint64_t seed = 7;
+    sl_buf_cstr(&text, HEADER "FILE 0 a.c\nFILE 7 b.c\nFILE 12345 c.c\nFILE 123456789 d.c\nINLINE_ORIGIN 3 in\n");
+    static const uint32_t files[] = {0, 7, 12345, 123456789};
+    for (uint64_t i = 0, at = 1; i < 400; i++) {
+        uint64_t start = at;
+        struct sl_buf lines = {0};
+        for (int j = 0; j < 6; j++) {
+            seed = seed * 6364136223846793005 + 1442695040888963407;
+            uint64_t size = (seed >> 40) >> (seed >> 33) % 24;
+            sl_buf_printf(&lines, seed >> 63 ? "%llx%s%llx%s%llu%s%u%s" : "%llX%s%llX%s%llu%s%u%s",
+                          (unsigned long long)at, blank, (unsigned long long)size, blank,
+                          (unsigned long long)(seed >> 20) >> (seed >> 50) % 44, blank, files[(seed >> 10) % 4], end);
+            at += size + j % 2;
+        }
+        sl_buf_printf(&text, "FUNC%s%llx%s%llx%s0%sname %llu%s", blank, (unsigned long long)start, blank,
+                      (unsigned long long)(at - start), blank, blank, (unsigned long long)i, end);
+        if (at > start + 2)
+            sl_buf_printf(&text, "INLINE%s0%s%llu%s7%s3%s%llx%s%llx%s", blank, blank, (unsigned long long)i * i * i,
+                          blank, blank, blank, (unsigned long long)start + 1, blank,
+                          (unsigned long long)(at - start) / 2, end);
+        sl_buf_add(&text, lines.data, lines.size);
+        sl_buf_free(&lines);
+        at += at < UINT64_C(1) << 40 && i % 20 == 19 ? at : 1;
+    }
+    return text;
+}
+
+static void spelling_does_not_matter(void **state)
+{
+    (void)state;
+    static const char *const blanks[] = {" ", "  ", "\t", " \t "}, *const ends[] = {"\n", " \n", "\r\n", "\t\n"};
+    struct converted first, other;
+    for (size_t i = 0; i < 4; i++) {
+        struct sl_buf text = spelled(blanks[i], ends[i]);
+        struct sl_object *object = open_bytes(sl_buf_bytes(&text));
+        convert(i ? &other : &first, object);
+        sl_object_close(object);
+        sl_buf_free(&text);
+        if (i == 0)
+            continue;
+        assert_int_equal(first.file.size, other.file.size);
+        assert_memory_equal(first.file.data, other.file.data, first.file.size);
+        sl_buf_free(&other.file);
+    }
+    assert_int_equal(first.cache.function_count, 401);
+    sl_buf_free(&first.file);
+}
+
 /* ---- chunks ---- */
 
 /* Runs on one thread, but as if three shared the work. */
@@ -486,6 +538,7 @@ int main(void)
         cmocka_unit_test(public_records),
         cmocka_unit_test(functions_and_public_symbols_side_by_side),
         cmocka_unit_test(inlined_calls),
+        cmocka_unit_test(spelling_does_not_matter),
         cmocka_unit_test(chunks_read_in_parallel_give_the_same),
         cmocka_unit_test(a_sink_can_stop_the_reader),
         cmocka_unit_test(numbers),
