@@ -162,7 +162,8 @@ static bool good_text(struct reading *r, const struct value *value)
         complain(&at, "is not a text");
         return false;
     }
-    if (value->string.size == 0) {
+    bool may_be_empty = r->key->text && !*r->key->text;
+    if (value->string.size == 0 && !may_be_empty) {
         value_problem(r->problems, value, false, r->key->path, "the text is empty%s",
                       r->key->none ? ", null turns it off" : "");
         return false;

@@ -78,7 +78,7 @@ def main():
     row("20,000 look-ups from the ELF, llvm-symbolizer", a[0], b[0], "s", "")
     inside = subprocess.run([os.path.join(ROOT, "build/test/bench/bench_lookup"), cache, list_file], capture_output=True, text=True)
     http_rows.main(SYMLOOM, row)
-    symbfile_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf)
+    symbfile_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf, row)
     cache_rows.main(os.path.join(ROOT, "build"), row)
     print(f"\nin process: {inside.stdout.strip()} (must <= 1000 ns)")
 

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/parallel.h"
+#include "base/spill.h"
 
 static void arena_aligns_zeroes_and_keeps_its_limit(void **state)
 {
@@ -238,6 +239,50 @@ static void arrays_grow_and_keep_what_they_have(void **state)
     free(items);
 }
 
+static void arrays_move_to_files_when_they_are_large(void **state)
+{
+    (void)state;
+    enum { STEP = 100000, STEPS = 60 }; /* 24 MB of numbers */
+    char directory[] = "/tmp/spill-XXXXXX";
+    struct sl_spill spill = {0};
+    assert_non_null(mkdtemp(directory));
+    for (uint32_t n = 0; n < STEP * STEPS; n++) {
+        assert_true(sl_spill_reserve(&spill, (n + 1) * sizeof(uint32_t), directory));
+        assert_int_equal(((uint32_t *)spill.data)[n], 0);
+        ((uint32_t *)spill.data)[n] = n;
+        if (n % STEP == 0)
+            sl_spill_rest(&spill);
+    }
+    assert_true(spill.in_file);
+    sl_spill_rest(&spill);
+    for (uint32_t n = 0; n < STEP * STEPS; n++)
+        assert_int_equal(((uint32_t *)spill.data)[n], n);
+    assert_int_equal(rmdir(directory), 0); /* the file has no name */
+    sl_spill_free(&spill);
+    assert_true(sl_spill_reserve(&spill, 1 << 20, "/nonexistent"));
+    assert_false(sl_spill_reserve(&spill, 1 << 26, "/nonexistent"));
+    assert_true(sl_spill_reserve(&spill, 1 << 26, NULL));
+    assert_false(spill.in_file);
+    sl_spill_free(&spill);
+}
+
+static void all_is_written_where_it_belongs(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/write-XXXXXX", got[12];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    unlink(path);
+    assert_true(sl_write_all(fd, (struct sl_bytes){(const uint8_t *)"hello ", 6}));
+    assert_true(sl_write_all(fd, (struct sl_bytes){(const uint8_t *)"world", 5}));
+    assert_true(sl_write_all_at(fd, (struct sl_bytes){(const uint8_t *)"J", 1}, 0));
+    assert_int_equal(pread(fd, got, sizeof got, 0), 11);
+    assert_memory_equal(got, "Jello world", 11);
+    close(fd);
+    assert_false(sl_write_all(fd, (struct sl_bytes){(const uint8_t *)"x", 1}));
+    assert_false(sl_write_all_at(fd, (struct sl_bytes){(const uint8_t *)"x", 1}, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +295,8 @@ int main(void)
         cmocka_unit_test(messages_are_cut_at_a_character),
         cmocka_unit_test(files_are_written_and_mapped),
         cmocka_unit_test(parallel_without_threads_is_a_loop),
+        cmocka_unit_test(arrays_move_to_files_when_they_are_large),
+        cmocka_unit_test(all_is_written_where_it_belongs),
         cmocka_unit_test(buffer_writes_little_endian_and_hex),
         cmocka_unit_test(arrays_grow_and_keep_what_they_have),
     };

@@ -476,9 +476,32 @@ static void defaults_without_a_file(void **state)
     config_free(NULL);
 }
 
+static void path_prefixes(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"", "/a", "/a/b-c_d.e~1"}, *const bad[] = {"a", "/", "/a/", "/a{b}", "/a b"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        char yaml[64];
+        struct outcome o;
+        snprintf(yaml, sizeof yaml, "symbfile: {path_prefix: \"%s\"}", good[i]);
+        parse_good(&o, yaml);
+        assert_string_equal(o.config->symbfile.path_prefix, good[i]);
+        outcome_free(&o);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char yaml[64];
+        struct outcome o;
+        snprintf(yaml, sizeof yaml, "symbfile: {path_prefix: \"%s\"}", bad[i]);
+        parse(&o, yaml);
+        assert_int_equal(o.code, SL_MALFORMED);
+        outcome_free(&o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(path_prefixes),
         cmocka_unit_test(switches),
         cmocka_unit_test(counts),
         cmocka_unit_test(narrow_numbers),
