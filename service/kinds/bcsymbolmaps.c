@@ -1,52 +1,29 @@
 /* The kind `auxdifs`: UUID maps and BCSymbolMaps; and the way from a module to its map. */
 #include "kinds/auxiliary.h"
 
-#include "core/log.h"
 #include "core/pool.h"
 #include "object/bcsymbolmap.h"
 
-struct check {
-    int fd;
-    enum file_type type;
-    enum sl_code code;
-    struct sl_error error;
-};
-
-static void check_file(void *arg)
+static enum sl_code check_uuidmap(struct sl_bytes file, struct sl_error *error)
 {
-    struct check *check = arg;
-    struct sl_mapping mapping;
     struct sl_debug_id id;
+    return sl_uuidmap_parse(file, &id, error);
+}
+
+static enum sl_code check_bcsymbolmap(struct sl_bytes file, struct sl_error *error)
+{
     struct sl_bcsymbolmap *map;
-    if (sl_map_fd(check->fd, &mapping, &check->error) != SL_OK) {
-        check->code = SL_INTERNAL;
-        return;
-    }
-    if (check->type == FILE_UUIDMAP) {
-        check->code = sl_uuidmap_parse(mapping.bytes, &id, &check->error);
-    } else {
-        check->code = sl_bcsymbolmap_open(mapping.bytes, &map, &check->error);
-        sl_bcsymbolmap_close(map);
-    }
-    sl_unmap(&mapping);
+    enum sl_code code = sl_bcsymbolmap_open(file, &map, error);
+    sl_bcsymbolmap_close(map);
+    return code;
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
-    const struct object_request *request = context;
     (void)arena;
-    enum sl_code code = origin_fetch(request->file, tmp->fd, error);
-    if (code != SL_OK)
-        return code;
-    struct check check = {.fd = tmp->fd, .type = request->file->type};
-    if (pool_run(POOL_CONVERT, check_file, &check, error) != SL_OK)
-        return SL_INTERNAL;
-    if (check.code != SL_OK) {
-        log_warn("auxdifs", "unusable file", LOG_STR("kind", file_type_name(check.type)),
-                 LOG_SLSTR("location", request->file->location), LOG_ERR(&check.error));
-        *error = check.error;
-    }
-    return check.code;
+    const struct object_request *request = context;
+    bool uuids = request->file->type == FILE_UUIDMAP;
+    return kinds_fetch_checked(request, uuids ? check_uuidmap : check_bcsymbolmap, tmp->fd, error);
 }
 
 static const unsigned older[] = {1, 0};

@@ -73,6 +73,16 @@ bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
 
+/* Opens `bytes` into a struct of `size` bytes that becomes what is loaded; free() ends it. As cache_kind.load. */
+typedef enum sl_code kinds_opener(struct sl_bytes bytes, void *into, struct sl_error *error);
+enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,
+                        struct sl_error *error);
+
+/* Downloads the request's file into `fd` and has it checked on the pool: the download's error, or what the check says. */
+typedef enum sl_code kinds_checker(struct sl_bytes file, struct sl_error *error);
+enum sl_code kinds_fetch_checked(const struct object_request *request, kinds_checker *check, int fd,
+                                 struct sl_error *error) SL_SUSPENDS;
+
 /* ---- companions.c: files with the rest of an object's debug information ---- */
 struct companion_wants {
     bool package; /* DWARF package of split units */

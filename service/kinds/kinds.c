@@ -2,8 +2,12 @@
 #include "kinds/symbfiles.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/log.h"
+#include "core/pool.h"
 
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
@@ -52,4 +56,53 @@ enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)
     return sl_write_all_at(fd, bytes, 0)
                ? SL_OK
                : sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+}
+
+enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,
+                        struct sl_error *error)
+{
+    void *table = calloc(1, size);
+    if (!table)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = open(bytes, table, error);
+    if (code != SL_OK) {
+        free(table);
+        return code;
+    }
+    *loaded = table;
+    *weight = size;
+    return SL_OK;
+}
+
+struct check { /* pool work */
+    int fd;
+    kinds_checker *check;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void check_file(void *arg)
+{
+    struct check *c = arg;
+    struct sl_mapping mapping;
+    c->code = sl_map_fd(c->fd, &mapping, c->error) == SL_OK ? SL_OK : SL_INTERNAL;
+    if (c->code != SL_OK)
+        return;
+    c->code = c->check(mapping.bytes, c->error);
+    sl_unmap(&mapping);
+}
+
+enum sl_code kinds_fetch_checked(const struct object_request *request, kinds_checker *check, int fd,
+                                 struct sl_error *error)
+{
+    struct check c = {.fd = fd, .check = check, .error = error};
+    enum sl_code code = origin_fetch(request->file, fd, error);
+    if (code != SL_OK)
+        return code;
+    if (pool_run(POOL_CONVERT, check_file, &c, error) != SL_OK)
+        return SL_INTERNAL;
+    if (c.code != SL_OK)
+        log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
+                  LOG_SLSTR("location", request->file->location), LOG_ERR(error));
+    return c.code;
 }

@@ -94,4 +94,5 @@ void kinds_close(void)
     while (table.oldest)
         drop(table.oldest);
     sl_map_free(&table.map);
+    origin_close();
 }

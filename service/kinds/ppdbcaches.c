@@ -102,19 +102,14 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     return c.code;
 }
 
+static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_ppdb_table_open(bytes, into, error);
+}
+
 static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
-    struct sl_ppdb_table *table = calloc(1, sizeof *table);
-    if (!table)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
-    enum sl_code code = sl_ppdb_table_open(bytes, table, error);
-    if (code != SL_OK) {
-        free(table);
-        return code;
-    }
-    *loaded = table;
-    *weight = sizeof *table;
-    return SL_OK;
+    return kinds_load(bytes, sizeof(struct sl_ppdb_table), open_into, loaded, weight, error);
 }
 
 const struct cache_kind kind_ppdb_caches = {

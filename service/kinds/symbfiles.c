@@ -81,19 +81,14 @@ static void *retain(const void *context, struct sl_arena *arena)
     return copy;
 }
 
+static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_symbfile_index_open(bytes, into, error);
+}
+
 static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
-    struct sl_symbfile_index *index = calloc(1, sizeof *index);
-    if (!index)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
-    enum sl_code code = sl_symbfile_index_open(bytes, index, error);
-    if (code != SL_OK) {
-        free(index);
-        return code;
-    }
-    *loaded = index;
-    *weight = sizeof *index;
-    return SL_OK;
+    return kinds_load(bytes, sizeof(struct sl_symbfile_index), open_into, loaded, weight, error);
 }
 
 const struct cache_kind kind_symbfile_index = {

@@ -184,19 +184,14 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     return code;
 }
 
+static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_symcache_open(bytes, into, error);
+}
+
 static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
-    struct sl_symcache *cache = calloc(1, sizeof *cache);
-    if (!cache)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
-    enum sl_code code = sl_symcache_open(bytes, cache, error);
-    if (code != SL_OK) {
-        free(cache);
-        return code;
-    }
-    *loaded = cache;
-    *weight = sizeof *cache;
-    return SL_OK;
+    return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
 }
 
 const struct cache_kind kind_symcaches = {

@@ -14,6 +14,7 @@ extern struct origin_options origin_options;
 void aws_keys_init(size_t capacity);
 void gcs_init(size_t capacity);
 void sentry_init(size_t capacity, uint64_t ttl_ns);
+void index_init(size_t capacity);
 void sentry_forget(void);
 void index_forget(void);
 

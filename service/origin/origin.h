@@ -28,6 +28,9 @@ struct origin_options { /* of the process; what it points to must stay */
  * `file.ptr` names is a local file, and the rest has the defaults of the configuration. */
 void origin_init(const struct origin_options *options);
 
+/* Forgets everything. Nothing may be listed or fetched. */
+void origin_close(void);
+
 /* Lists of Sentry and sizes of indexes are asked for again when they are needed next. */
 void origin_forget(void);
 

@@ -14,6 +14,11 @@ enum { LAST_TEXT_MAX = 20, LAST_FILE_MAX = 4096, LAST_MAX = 10000, PATH_MAX_BYTE
 
 static struct memo lasts = {.capacity = 100, .error_ns = 10 * MINUTE_NS, .again_ns = DAY_NS};
 
+void index_init(size_t capacity)
+{
+    memo_resize(&lasts, capacity);
+}
+
 void index_forget(void)
 {
     memo_expire(&lasts);

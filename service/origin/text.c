@@ -9,10 +9,20 @@ const char *origin_label(struct sl_arena *arena, const struct source *source)
 
 struct origin_options origin_options;
 
+enum { INDEXES_MAX = 100 };
+
 void origin_forget(void)
 {
     sentry_forget();
     index_forget();
+}
+
+void origin_close(void)
+{
+    aws_keys_init(0);
+    gcs_init(0);
+    sentry_init(0, 0);
+    index_init(0);
 }
 
 void origin_init(const struct origin_options *options)
@@ -21,4 +31,5 @@ void origin_init(const struct origin_options *options)
     aws_keys_init(options->s3_client_capacity);
     gcs_init(options->gcs_token_capacity);
     sentry_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
+    index_init(INDEXES_MAX);
 }

@@ -128,6 +128,7 @@ static void run(void (*body)(void *arg))
     kinds_init(&test_config);
     assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
     loop_run_fiber(body, NULL);
+    kinds_close();
     cache_close();
     sl_arena_free(&arena);
 }
