@@ -118,7 +118,7 @@ static void add_quoted(struct sl_buf *out, struct sl_str text)
             escape_byte(out, *at++);
             continue;
         }
-        size_t size = sl_utf8_length(at, (size_t)(end - at));
+        size_t size = sl_utf8_sequence((const char *)at, (size_t)(end - at), NULL);
         if (size)
             sl_buf_add(out, at, size);
         else
