@@ -19,6 +19,10 @@ struct native_frame { /* as sent; texts with data NULL are absent */
     struct sl_str platform, package, language, symbol, function, filename, abs_path, context_line, source_link;
     const char *trust;                                     /* NULL = none */
     const struct value *vars, *pre_context, *post_context; /* NULL = absent */
+    /* set by native_match */
+    uint32_t module_index; /* in the order of the request; NATIVE_NO_MODULE: none holds the address */
+    bool undefined;        /* the module has no address of its own, so that there is none inside of it */
+    uint64_t relative;     /* the address inside of the module */
 };
 
 struct native_register {
@@ -47,11 +51,11 @@ struct native_module {
     struct sl_file_id file_id;
     struct opt_u64 image_vmaddr; /* what the image's start is in the addresses of its program headers */
     /* look-up */
-    bool referenced;
+    bool referenced;                 /* by a frame that was sent */
     struct symbol_lookup lookup;     /* when referenced */
     struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
-    bool source_wanted, has_sources;
-    struct source_lookup sources; /* when wanted */
+    bool source_wanted, has_sources; /* wanted: by a resulting frame */
+    struct source_lookup sources;    /* when wanted */
 };
 
 struct native_options {
@@ -134,7 +138,8 @@ struct native_request {
     /* filled by the steps */
     struct native_result_trace *results; /* one per trace */
     size_t result_count;                 /* frames of all of them */
-    struct native_link *links;           /* sources that are to be downloaded */
+    size_t status_counts[FRAME_STATUSES];
+    struct native_link *links; /* sources that are to be downloaded */
     bool out_of_memory;
 };
 
@@ -149,10 +154,8 @@ bool native_read(struct native_request *request, const struct value *root, const
 /* Sorts the modules and fills in sizes that were not sent. False when out of memory. */
 bool native_sort_modules(struct native_request *request);
 
-/* The module (index in the request's order) of a frame's address, or NATIVE_NO_MODULE. `*relative` is the address inside
- * of it; `*undefined` tells that there is none, since the module has no address of its own. */
-uint32_t native_module_at(const struct native_request *request, uint64_t address, uint32_t relative_to,
-                          uint64_t *relative, bool *undefined);
+/* Finds the module of every frame; the modules must be sorted. Pure: loop or pool. */
+void native_match(struct native_request *request);
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled. */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
@@ -176,8 +179,8 @@ const char *native_module_status(const struct native_module *module);
 /* Frames to resulting frames, without names. Pure: loop or pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
 
-/* Removes the frame behind `_start`, which only names can tell. */
-void native_drop_behind_start(struct native_request *request);
+/* When the names are known: removes the frame behind `_start` and counts statuses. Pure: loop or pool. */
+void native_finish(struct native_request *request);
 
 const char *native_frame_status(enum native_status status);
 

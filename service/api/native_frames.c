@@ -181,10 +181,9 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
 {
     struct native_request *request = walk->request;
     const struct native_frame *sent = &walk->trace->frames[index];
-    struct native_result_frame frame = {.sent = sent, .address = sent->address.value, .index = (uint32_t)index};
-    uint64_t relative, address;
-    bool undefined;
-    frame.module = native_module_at(request, sent->address.value, sent->module, &relative, &undefined);
+    struct native_result_frame frame = {
+        .sent = sent, .address = sent->address.value, .index = (uint32_t)index, .module = sent->module_index};
+    uint64_t relative = sent->relative, address;
     if (frame.module == NATIVE_NO_MODULE) {
         add_failed(walk, frame, FRAME_UNKNOWN_IMAGE);
         return;
@@ -206,7 +205,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     size_t count = 0;
     bool caller;
-    if (!undefined && lookup_address(walk, index, module, relative, &address, &caller))
+    if (!sent->undefined && lookup_address(walk, index, module, relative, &address, &caller))
         count = sl_symcache_lookup(module->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (count)
@@ -229,6 +228,9 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
     }
     request->results[index] = (struct native_result_trace){walk.frames, walk.count};
     request->result_count += walk.count;
+    for (size_t i = 0; i < walk.count; i++)
+        if (walk.frames[i].module != NATIVE_NO_MODULE)
+            request->modules[walk.frames[i].module].source_wanted = true;
 }
 
 void native_symbolicate(struct native_request *request, uint64_t max_frames)
@@ -243,16 +245,23 @@ void native_symbolicate(struct native_request *request, uint64_t max_frames)
 }
 
 /* Unwinders go on past the first function of a thread; what they find there is no frame. */
-void native_drop_behind_start(struct native_request *request)
+static bool ends_behind_start(const struct native_trace *sent, const struct native_result_trace *trace)
+{
+    if (trace->count < 2)
+        return false;
+    const struct native_result_frame *last = &trace->frames[trace->count - 1], *before = last - 1;
+    struct sl_str function = before->names ? before->names->function : before->sent->function;
+    return last->status == FRAME_UNKNOWN_IMAGE && last->index + 1 == sent->frame_count &&
+           sl_str_equal(function, SL_STR("_start"));
+}
+
+void native_finish(struct native_request *request)
 {
     for (size_t t = 0; t < request->trace_count; t++) {
         struct native_result_trace *trace = &request->results[t];
-        if (trace->count < 2)
-            continue;
-        const struct native_result_frame *last = &trace->frames[trace->count - 1], *before = last - 1;
-        struct sl_str function = before->names ? before->names->function : before->sent->function;
-        if (last->status == FRAME_UNKNOWN_IMAGE && last->index + 1 == request->traces[t].frame_count &&
-            sl_str_equal(function, SL_STR("_start")))
+        if (ends_behind_start(&request->traces[t], trace))
             trace->count--;
+        for (size_t i = 0; i < trace->count; i++)
+            request->status_counts[trace->frames[i].status]++;
     }
 }

@@ -47,13 +47,9 @@ bool native_sort_modules(struct native_request *request)
     return true;
 }
 
-uint32_t native_module_at(const struct native_request *request, uint64_t address, uint32_t relative_to,
-                          uint64_t *relative, bool *undefined)
+/* The module of an absolute address: its place in `by_address` plus 1; 0 = none. */
+static size_t module_at(const struct native_request *request, uint64_t address)
 {
-    *undefined = false;
-    *relative = address;
-    if (relative_to != NATIVE_NO_MODULE)
-        return relative_to < request->module_count ? relative_to : NATIVE_NO_MODULE;
     size_t low = 0, high = request->module_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -63,18 +59,39 @@ uint32_t native_module_at(const struct native_request *request, uint64_t address
             high = middle;
     }
     if (low == 0)
-        return NATIVE_NO_MODULE;
-    uint32_t index = request->by_address[low - 1];
-    const struct native_module *module = &request->modules[index];
+        return 0;
+    const struct native_module *module = &request->modules[request->by_address[low - 1]];
     uint64_t end;
     if (__builtin_add_overflow(module->image_address.value, module->image_size.value, &end))
-        return NATIVE_NO_MODULE;
+        return 0;
     /* The end itself still matches: a return address behind a call that does not return lies there. */
-    if (module->image_size.value && address > end)
-        return NATIVE_NO_MODULE;
-    *relative = address - module->image_address.value;
-    *undefined = module->image_address.value == 0;
-    return index;
+    return module->image_size.value && address > end ? 0 : low;
+}
+
+static void match(const struct native_request *request, struct native_frame *frame)
+{
+    frame->relative = frame->address.value;
+    frame->module_index = frame->module < request->module_count ? frame->module : NATIVE_NO_MODULE;
+    if (frame->module != NATIVE_NO_MODULE)
+        return;
+    size_t place = module_at(request, frame->address.value);
+    if (place == 0)
+        return;
+    frame->module_index = request->by_address[place - 1];
+    uint64_t base = request->modules[frame->module_index].image_address.value;
+    frame->relative -= base;
+    frame->undefined = base == 0;
+}
+
+void native_match(struct native_request *request)
+{
+    for (size_t t = 0; t < request->trace_count; t++)
+        for (size_t i = 0; i < request->traces[t].frame_count; i++) {
+            struct native_frame *frame = &request->traces[t].frames[i];
+            match(request, frame);
+            if (frame->module_index != NATIVE_NO_MODULE)
+                request->modules[frame->module_index].referenced = true;
+        }
 }
 
 /* ---- look-ups ---- */
@@ -92,19 +109,40 @@ static void worker(void *arg)
         crew->one(crew->request, &crew->request->modules[crew->todo[crew->next++]]);
 }
 
-/* The running fiber's group is the job's: a cancelled job cancels the wait, and that the helpers. */
-static bool run_crew(struct crew *crew)
+static bool is_referenced(const struct native_module *module)
 {
-    struct fiber_group group;
-    if (crew->count < 2) {
-        worker(crew);
+    return module->referenced;
+}
+
+static bool wants_source(const struct native_module *module)
+{
+    return module->source_wanted;
+}
+
+/* Does `one` for the modules that `is_wanted` names, many at once. The running fiber's group is the job's: a cancelled job
+ * cancels the wait, and that the helpers. False when cancelled. */
+static bool for_each_module(struct native_request *request, bool (*is_wanted)(const struct native_module *module),
+                            void (*one)(struct native_request *request, struct native_module *module))
+{
+    struct crew crew = {.request = request, .one = one};
+    crew.todo = SL_ARENA_ARRAY(request->arena, uint32_t, request->module_count);
+    if (request->module_count && !crew.todo) {
+        request->out_of_memory = true;
+        return true;
+    }
+    for (size_t i = 0; i < request->module_count; i++)
+        if (is_wanted(&request->modules[i]))
+            crew.todo[crew.count++] = (uint32_t)i;
+    if (crew.count < 2) {
+        worker(&crew);
         return !fiber_cancelled();
     }
+    struct fiber_group group;
     fiber_group_init(&group, fiber_group_current());
-    for (size_t i = 1; i < crew->count && i < MAX_LOOKUPS_AT_ONCE; i++)
-        if (!fiber_start(&group, worker, crew))
+    for (size_t i = 1; i < crew.count && i < MAX_LOOKUPS_AT_ONCE; i++)
+        if (!fiber_start(&group, worker, &crew))
             break;
-    worker(crew);
+    worker(&crew);
     fiber_group_wait(&group);
     return !fiber_cancelled();
 }
@@ -137,25 +175,7 @@ static void find_symbols(struct native_request *request, struct native_module *m
 
 bool native_find_symbols(struct native_request *request)
 {
-    struct crew crew = {.request = request, .one = find_symbols};
-    crew.todo = SL_ARENA_ARRAY(request->arena, uint32_t, request->module_count);
-    if (request->module_count && !crew.todo) {
-        request->out_of_memory = true;
-        return true;
-    }
-    for (size_t t = 0; t < request->trace_count; t++) {
-        for (size_t i = 0; i < request->traces[t].frame_count; i++) {
-            const struct native_frame *frame = &request->traces[t].frames[i];
-            uint64_t relative;
-            bool undefined;
-            uint32_t index = native_module_at(request, frame->address.value, frame->module, &relative, &undefined);
-            if (index == NATIVE_NO_MODULE || request->modules[index].referenced)
-                continue;
-            request->modules[index].referenced = true;
-            crew.todo[crew.count++] = index;
-        }
-    }
-    return run_crew(&crew);
+    return for_each_module(request, is_referenced, find_symbols);
 }
 
 static void find_source(struct native_request *request, struct native_module *module)
@@ -168,22 +188,7 @@ static void find_source(struct native_request *request, struct native_module *mo
 
 bool native_find_sources(struct native_request *request)
 {
-    struct crew crew = {.request = request, .one = find_source};
-    crew.todo = SL_ARENA_ARRAY(request->arena, uint32_t, request->module_count);
-    if (request->module_count && !crew.todo) {
-        request->out_of_memory = true;
-        return true;
-    }
-    for (size_t t = 0; t < request->trace_count; t++) {
-        for (size_t i = 0; i < request->results[t].count; i++) {
-            uint32_t index = request->results[t].frames[i].module;
-            if (index == NATIVE_NO_MODULE || request->modules[index].source_wanted)
-                continue;
-            request->modules[index].source_wanted = true;
-            crew.todo[crew.count++] = index;
-        }
-    }
-    return run_crew(&crew);
+    return for_each_module(request, wants_source, find_source);
 }
 
 void native_release(struct native_request *request)

@@ -6,7 +6,7 @@
 #include "core/pool.h"
 #include "demangle/demangle.h"
 
-enum { MEMO_BYTES = 4 << 20, MANY_FRAMES = 256 };
+enum { MEMO_BYTES = 4 << 20, MANY_FRAMES = 64 };
 
 /* ---- memo: two generations; what the older one holds lives on only if it is asked for ---- */
 struct generation {
@@ -224,17 +224,24 @@ static void forget_unreadable(struct native_request *request)
         }
 }
 
+static void name_many(void *arg)
+{
+    struct naming *n = arg;
+    name_all(n);
+    forget_unreadable(n->request);
+}
+
 bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
 {
-    bool many = request->result_count > MANY_FRAMES;
+    bool many = request->result_count > MANY_FRAMES, ok = true;
     struct naming n = {.request = request, .memo = many ? NULL : memo};
-    bool ok = true;
     if (many)
-        ok = pool_run(POOL_SYMBOLICATE, name_all, &n, error) == SL_OK;
-    else
+        ok = pool_run(POOL_SYMBOLICATE, name_many, &n, error) == SL_OK;
+    else {
         name_all(&n);
-    ok = ok && work_off(&n, error);
-    forget_unreadable(request);
+        ok = work_off(&n, error);
+        forget_unreadable(request);
+    }
     sl_map_free(&n.functions);
     sl_buf_free(&n.text);
     return ok;

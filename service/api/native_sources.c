@@ -55,7 +55,7 @@ bool native_frame_place(const struct native_request *request, const struct nativ
     if (frame->is_dotnet)
         sl_ppdb_table_name(request->modules[frame->module].lookup.ppdb, frame->location.file, scratch);
     else if (symbolicated && frame->location.file != SL_SYMCACHE_NONE)
-        sl_symcache_file(request->modules[frame->module].lookup.symcache, frame->location.file, scratch);
+        sl_symcache_file(native_table(&request->modules[frame->module], frame->table), frame->location.file, scratch);
     if (scratch->size)
         *path = sl_buf_view(scratch);
     return path->size && (symbolicated || frame->sent->line.set);

@@ -2,6 +2,7 @@
 import io, json, os, struct, zipfile, zlib
 
 import test_dotnet as dotnet
+import test_symbfile as symbfile
 
 from harness import Service, Upstream, equal, frames, http_source, request, wait_until
 
@@ -285,6 +286,17 @@ def test_sources_in_portable_pdbs(work, objects):
 def test_sources_in_portable_pdbs_inside_of_pe_files(work, objects):
     with Upstream({}) as up, Service(work) as s:
         check_dotnet_sources(up, s, dotnet.pe_around(source_pdb(up.url)))
+
+
+def test_frames_of_uploads_have_their_lines(work, objects):
+    """The table of uploaded ranges names the file, not the symbol file, which is not even asked for."""
+    text = b"".join(b"line %d\n" % n for n in range(1, 50))
+    data = bundle({"files/s": ({"path": symbfile.FILE.decode()}, text)})
+    with Upstream(paths(objects, **{".src.zip": data})) as up, symbfile.service(work) as s:
+        symbfile.good(s, symbfile.RANGES)
+        answer = s.symbolicate(request(objects.module(file_id=symbfile.ID), [0x654], sources=[source(up)]))
+        equal(symbfile.names(frames(answer)), symbfile.FIVE)
+        check_context(answer, text)
 
 
 def test_bundles_come_before_portable_pdbs(work, objects):

@@ -203,8 +203,13 @@ def test_drain_finishes_jobs(work, objects):
         equal(s.request("GET", "/live")[0], 200)
         equal(s.request("GET", "/ready")[0], 503)
         wait_until("new work to be refused", lambda: s.post("/symbolicate", EMPTY)[0] == 503)
+        answers = []
+        poll = threading.Thread(target=lambda: answers.append(s.request("GET", f"/requests/{request_id}")))
+        poll.start()  # it has to be there when the job ends, since the service ends with it
+        wait_until("the poll", lambda: b'http_connections{state="working"} 1' in s.request("GET", "/metrics")[2])
         gate.set()
-        equal(json.loads(s.request("GET", f"/requests/{request_id}")[2])["status"], "completed")
+        poll.join()
+        equal(json.loads(answers[0][2])["status"], "completed")
         equal(s.process.wait(60), 0)
 
 

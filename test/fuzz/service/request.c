@@ -41,14 +41,14 @@ static void answer(struct native_request *request)
     struct sl_buf out = {0};
     struct json_writer w = json_writer(&out);
     struct json_object *again = NULL;
+    native_match(request);
     for (size_t i = 0; i < request->module_count; i++) {
-        request->modules[i].referenced = true;
         request->modules[i].lookup.code = codes[i % 3];
         request->modules[i].lookup.symcache = i % 3 ? NULL : &symcache;
         request->modules[i].lookup.arch = SL_ARCH_ARM64;
     }
     native_symbolicate(request, 1000);
-    native_drop_behind_start(request);
+    native_finish(request);
     json_object_begin(&w);
     native_write(request, &w);
     json_object_end(&w);
