@@ -64,7 +64,7 @@ struct collector {
     bool has_mapped;
     bool lasting;   /* text of the batch, and that of those before */
     bool has_calls; /* the outermost function that is walked */
-    bool failed;  /* out of memory */
+    bool failed;    /* out of memory */
 };
 
 enum { ID_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
