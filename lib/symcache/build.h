@@ -1,9 +1,9 @@
 /* What the writer's files share: the operations on the address map and the tables they refer to. Private to this folder.
  *
- *     collect.c  functions of a batch ──▶ runs of operations, contexts, functions; ids local to the batch   (parallel)
+ *     collect.c  functions of a batch ──▶ runs of operations, contexts, functions; local ids        (parallel)
  *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
- *     fold.c     all runs and symbols ──▶ one sequence of entries                                   (parallel)
- *     encode.c   ids in order of first use, sections; strings.c: the texts sorted                   (parallel)
+ *     fold.c     all runs and symbols ──▶ entries, window by window                                 (parallel)
+ *     encode.c   ids in order of first use, blocks as entries come, other sections; strings.c: the texts sorted (parallel)
  *
  * The semantics of the map are those of a sequence of writes "at address A, do X". As X looks only at A itself, the
  * operations of one address can be folded in parts: first those of a function, then those of all. */

@@ -62,8 +62,9 @@ struct collector {
     struct sl_file mapped; /* the last one that the options mapped to, and its id */
     uint32_t mapped_id;
     bool has_mapped;
-    bool lasting; /* text of the batch, and that of those before */
-    bool failed;  /* out of memory */
+    bool lasting;   /* text of the batch, and that of those before */
+    bool has_calls; /* the outermost function that is walked */
+    bool failed;    /* out of memory */
 };
 
 enum { ID_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
@@ -597,7 +598,7 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
             link.file = location.file;
             id = intern_context(c, link);
         }
-        if (line->address > at && (around || (behind_call && has_calls(f))))
+        if (line->address > at && (around || (behind_call && c->has_calls)))
             put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
         struct place place = {id, location.file, location.line};
         behind_call = inlinee < inlinees_end && inlinee->address == line->address;
@@ -613,7 +614,7 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
     }
     if (!room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
         return false;
-    if (at < end && (around || (behind_call && has_calls(f))))
+    if (at < end && (around || (behind_call && c->has_calls)))
         put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
     return inlinee == inlinees_end;
 }
@@ -631,6 +632,7 @@ static bool walk_function(struct collector *c, const struct sl_function *f)
         forget(&c->context_table);
     c->folded_count = 0;
     c->context_count++;
+    c->has_calls = has_calls(f);
     if (!f->line_count || f->lines[0].address > f->address)
         put(c, 0, &entry, OP_ENTRY);
     if (!walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry.context, NULL)) {

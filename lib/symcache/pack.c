@@ -118,9 +118,20 @@ static void write_chunk(void *arg, size_t index, unsigned worker)
     }
 }
 
+static bool write_in_place(struct sl_buf *out, size_t start, struct sl_buf *offsets, const struct unit_source *source)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        sl_buf_u32(offsets, (uint32_t)(out->size - start));
+        source->write(source->arg, i, out);
+    }
+    return !out->failed && !offsets->failed && out->size - start <= UINT32_MAX;
+}
+
 bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offsets, const struct sl_parallel *parallel,
                           const struct unit_source *source)
 {
+    if (sl_parallel_workers(parallel) == 1)
+        return write_in_place(out, start, offsets, source);
     size_t count = (source->count + source->per_chunk - 1) / source->per_chunk;
     struct chunking c = {source, calloc(count + 1, sizeof *c.chunks), malloc((source->count + 1) * sizeof *c.offsets)};
     bool ok = c.chunks && c.offsets;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_LEVEL = 200, STRETCHES = 256, MIN_STRETCH = 256 };
+enum { MAX_LEVEL = 200, STRETCHES = 256, MIN_STRETCH = 256, AHEAD = 8 };
 
 struct item {
     uint64_t word;
@@ -187,6 +187,10 @@ void symcache_write_group(const void *arg, size_t group, struct sl_buf *out)
     struct sl_str previous = {NULL, 0};
     for (size_t i = first; i < first + GROUP_STRINGS && i < e->text_count; i++) {
         struct sl_str text = e->w->texts[e->text_order[i]].str;
+        if (i + 2 * AHEAD < e->text_count) { /* neighbours are far apart in memory */
+            __builtin_prefetch(&e->w->texts[e->text_order[i + 2 * AHEAD]]);
+            __builtin_prefetch(e->w->texts[e->text_order[i + AHEAD]].str.data);
+        }
         size_t shared = i > first ? shared_prefix(previous, text) : 0;
         if (i > first)
             sl_buf_uleb(out, shared);

@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import os, random, struct, subprocess, sys, tempfile, time
 
-import cache_rows, http_rows, symbfile_rows
+import breakpad_rows, cache_rows, http_rows, pdb_rows, symbfile_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -77,6 +77,8 @@ def main():
     a, b = measure([SYMLOOM, "lookup", "-e", elf, "--no-demangle"], few), measure([SYMBOLIZER, "--obj=" + elf, "--no-demangle"], few)
     row("20,000 look-ups from the ELF, llvm-symbolizer", a[0], b[0], "s", "")
     inside = subprocess.run([os.path.join(ROOT, "build/test/bench/bench_lookup"), cache, list_file], capture_output=True, text=True)
+    breakpad_rows.main(SYMLOOM, DATA, row)
+    pdb_rows.main(SYMLOOM, DATA, row)
     http_rows.main(SYMLOOM, row)
     symbfile_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf, row)
     cache_rows.main(os.path.join(ROOT, "build"), row)

@@ -1,5 +1,7 @@
 """Breakpad symbol files: converting 50 MB of FUNC, INLINE, line and PUBLIC records on one thread, beside counting its lines."""
-import os, random, subprocess, tempfile, time
+import os, random, subprocess, tempfile
+
+import pdb_rows
 
 SIZE = 50e6
 RUNS = 7
@@ -86,12 +88,6 @@ def write(path, size):
         f.write("".join(publics))
 
 
-def seconds(command):
-    start = time.monotonic()
-    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-    return time.monotonic() - start
-
-
 def main(symloom, data, row):
     """`data`: the directory where the symbol file is kept."""
     path = os.path.join(data, "bench.sym")
@@ -102,7 +98,9 @@ def main(symloom, data, row):
     with tempfile.TemporaryDirectory(prefix="symloom-bench-") as work:
         for jobs in (1, os.cpu_count()):
             convert = [symloom, "lookup", "-e", path, "--symcache-out", os.path.join(work, "cache"), "--jobs", str(jobs)]
-            runs = [(seconds(convert), seconds(["wc", "-l", path])) for _ in range(RUNS)]
-            ours, theirs = (megabytes / min(column) for column in zip(*runs))
-            row(f"Breakpad of {megabytes:.0f} MB, {jobs} thread(s), against wc -l", ours, theirs, "MB/s",
+            runs = [(pdb_rows.measure(convert), pdb_rows.measure(["wc", "-l", path])) for _ in range(RUNS)]
+            (ours, peak), theirs = min(r[0] for r in runs), min(r[1][0] for r in runs)
+            row(f"Breakpad of {megabytes:.0f} MB, {jobs} thread(s), against wc -l", megabytes / ours, megabytes / theirs, "MB/s",
                 ">= 400 MB/s, or 0.5" if jobs == 1 else "")
+            if jobs == 1:
+                pdb_rows.memory_row(symloom, peak, os.path.getsize(path), os.path.join(work, "cache"), row)

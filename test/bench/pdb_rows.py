@@ -1,5 +1,5 @@
 """PDB: conversion of a file of several megabytes, beside answering one address for each function of it and dumping it."""
-import concurrent.futures, os, re, shutil, subprocess, tempfile, time
+import concurrent.futures, os, re, shutil, struct, subprocess, tempfile, time
 
 SYMBOLIZER, PDBUTIL, LINK = "llvm-symbolizer-14", "llvm-pdbutil-14", "lld-link-14"
 UNITS, RUNS = 80, 3
@@ -89,6 +89,17 @@ def measure(command, stdin=None):
     if status:
         raise SystemExit(f"failed: {' '.join(command)}")
     return time.monotonic() - start, usage.ru_maxrss / 1024
+
+
+ENTRY = 24  # bytes of a decoded entry: address, context, file, line
+
+
+def memory_row(symloom, peak, mapped, cache, row):
+    """What a conversion took beyond the program itself and the mapped file, against its decoded entries."""
+    own = measure([symloom, "--version"])[1]
+    with open(cache, "rb") as f:
+        entries, = struct.unpack_from("<Q", f.read(128), 48)
+    row("  memory, against decoded entries", peak - own - mapped / 2**20, entries * ENTRY / 2**20, "MiB", "<= 3")
 
 
 def main(symloom, data, row):
