@@ -83,7 +83,7 @@ static void the_parts_of_a_path_are_resolved_apart(void **state)
 {
     (void)state;
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\n/src\nlib/a.m\n");
-    struct sl_file file = {SL_STR("__hidden#0_"), SL_STR("__hidden#0_"), SL_STR("__hidden#1_"), {0}, {0}}, mapped;
+    struct sl_file file = {SL_STR("__hidden#0_"), SL_STR("__hidden#0_"), SL_STR("__hidden#1_")}, mapped;
     uint32_t line;
     assert_true(sl_bcsymbolmap_map_line(map, &file, 7, &mapped, &line));
     assert_true(sl_str_equal(mapped.comp_dir, SL_STR("/src")));
