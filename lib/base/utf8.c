@@ -58,6 +58,8 @@ uint32_t sl_utf8_next(struct sl_str text, size_t *at)
 
 bool sl_str_is_utf8(struct sl_str text)
 {
+    if (!text.size) /* data may be NULL */
+        return true;
     const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
     while (at < end) {
         uint64_t word;

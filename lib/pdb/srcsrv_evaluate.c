@@ -81,7 +81,8 @@ static void last_name(struct sl_buf *out, size_t from)
 static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
 {
     struct sl_buf name = {0};
-    sl_buf_add(&name, e->out->data + from, e->out->size - from);
+    if (e->out->size > from) /* else there may be no buffer at all */
+        sl_buf_add(&name, e->out->data + from, e->out->size - from);
     e->out->size = from;
     bool good = !name.failed && add_variable(e, sl_buf_view(&name), depth);
     sl_buf_free(&name);

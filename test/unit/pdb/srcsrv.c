@@ -67,6 +67,7 @@ static void templates_that_say_nothing(void **state)
     expect_target("SRCSRVTRG=100%", NULL);
     expect_target("SRCSRVTRG=%%", NULL);
     expect_target("SRCSRVTRG=%fnbksl%", NULL);
+    expect_target("SRCSRVTRG=%fnvar%()", NULL);
     expect_target("SRCSRVTRG=%fnbksl% (a)", NULL);
     expect_target("SRCSRVTRG=%fnbksl%(a", NULL);
     expect_target("SRCSRVTRG=%var5%", NULL);
