@@ -31,6 +31,8 @@ struct record {
     size_t first, count;                /* in `numbers`: pairs of a range's lines, triples of a pad's places */
 };
 
+enum role { FUNCTION, FILE_NAME, CALL_FILE, PAD_FUNCTION, PAD_FILE, ROLES }; /* what a text is for */
+
 struct sl_symbfile_writer {
     sl_symbfile_output *output;
     void *arg;
@@ -42,6 +44,7 @@ struct sl_symbfile_writer {
     struct record *records;
     uint32_t *numbers;
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
+    uint32_t last[ROLES]; /* text of the record before: often the same */
     uint64_t string_bytes;
     struct sl_buf message, nested, packed, out;
     bool failed; /* out of memory */
@@ -91,9 +94,12 @@ static bool grow(struct sl_symbfile_writer *w, void *pointer, size_t *capacity, 
 }
 
 /* ---- collecting ---- */
-static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
+static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, enum role role)
 {
-    uintptr_t index = (uintptr_t)sl_map_get(&w->map, str);
+    bool by_pad = role >= PAD_FUNCTION;
+    size_t last = w->last[role];
+    bool again = last < w->text_count && sl_str_equal(w->texts[last].str, str);
+    uintptr_t index = again ? last + 1 : (uintptr_t)sl_map_get(&w->map, str);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
@@ -109,12 +115,13 @@ static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_
     struct text *text = &w->texts[index - 1];
     text->uses++;
     text->by_pad |= by_pad;
+    w->last[role] = (uint32_t)index - 1;
     return (uint32_t)index - 1;
 }
 
-static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
+static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text, enum role role)
 {
-    return text.str.data ? intern(w, text.str, false) : NO_TEXT;
+    return text.str.data ? intern(w, text.str, role) : NO_TEXT;
 }
 
 static struct record *add_record(struct sl_symbfile_writer *w, size_t numbers)
@@ -150,9 +157,9 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     r->length = range->length;
     r->depth = range->depth;
     r->call_line = range->call_line;
-    r->function = intern(w, range->function.str, false);
-    r->file = intern_if(w, range->file);
-    r->call_file = intern_if(w, range->call_file);
+    r->function = intern(w, range->function.str, FUNCTION);
+    r->file = intern_if(w, range->file, FILE_NAME);
+    r->call_file = intern_if(w, range->call_file, CALL_FILE);
     r->count = range->line_count;
     for (size_t i = 0; i < range->line_count; i++) {
         w->numbers[w->number_count++] = range->lines[i].offset - (i ? range->lines[i - 1].offset : 0);
@@ -171,8 +178,8 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
     r->is_pad = true;
     r->count = pad->count;
     for (size_t i = 0; i < pad->count; i++) {
-        w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, true);
-        w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, true);
+        w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, PAD_FUNCTION);
+        w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, PAD_FILE);
         w->numbers[w->number_count++] = pad->places[i].line;
     }
     return flush_if_full(w, error);

@@ -266,9 +266,11 @@ void symbfile_handle(struct http_exchange *x)
     uploads++;
     bool mine = receive(x, u);
     uploads--;
-    if (mine && u->failure.status) {
+    if (!mine) {
+        metric_add(METRIC_SYMBFILE_PARTS, 1, symbfile_kind_names[u->head.kind], "cut off", NULL);
+    } else if (u->failure.status) {
         refuse(x, u->head.kind, &u->failure);
-    } else if (mine) {
+    } else {
         count_part(u);
         log_part(u);
         reply_success(x);

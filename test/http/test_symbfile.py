@@ -310,6 +310,7 @@ def test_a_body_that_stops_coming(work, objects):
         equal(answer.split(b" ", 2)[1], b"408", answer)
         equal(json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]["Code"], "1110")
         wait_until("nothing is left", lambda: os.listdir(os.path.join(s.cache, "uploads", "tmp")) == [])
+        equal('symloom_symbfile_parts_total{kind="ranges",result="cut off"} 1' in s.request("GET", "/metrics")[2].decode(), True)
         good(s, RANGES)
 
 
