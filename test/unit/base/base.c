@@ -217,6 +217,13 @@ static void buffer_writes_little_endian_and_hex(void **state)
     sl_buf_free(&buf);
 }
 
+static void sizes_beyond_int_are_printed_cut(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_str_precision((struct sl_str){"", 3}), 3);
+    assert_int_equal(sl_str_precision((struct sl_str){"", (size_t)INT_MAX + 1}), INT_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +237,7 @@ int main(void)
         cmocka_unit_test(files_are_written_and_mapped),
         cmocka_unit_test(parallel_without_threads_is_a_loop),
         cmocka_unit_test(buffer_writes_little_endian_and_hex),
+        cmocka_unit_test(sizes_beyond_int_are_printed_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
