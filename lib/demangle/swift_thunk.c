@@ -111,7 +111,10 @@ static bool take_operands(struct reader *r, char what)
         while (reader_pop_type(r))
             ;
         return reader_pop_kind(r, N_IDENTIFIER);
-    case TAKES_KEY_PATH: return reader_pop_type(r) && reader_pop_type(r) && reader_pop_kind(r, N_IDENTIFIER);
+    case TAKES_KEY_PATH: {
+        bool value = reader_pop_type(r), root = reader_pop_type(r);
+        return value && root && reader_pop_kind(r, N_IDENTIFIER);
+    }
     case TAKES_TYPE: return reader_pop_type(r);
     default: return reader_pop_kind(r, N_IDENTIFIER);
     }

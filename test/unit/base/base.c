@@ -283,6 +283,13 @@ static void all_is_written_where_it_belongs(void **state)
     assert_false(sl_write_all_at(fd, (struct sl_bytes){(const uint8_t *)"x", 1}, 0));
 }
 
+static void sizes_beyond_int_are_printed_cut(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_str_precision((struct sl_str){"", 3}), 3);
+    assert_int_equal(sl_str_precision((struct sl_str){"", (size_t)INT_MAX + 1}), INT_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +306,7 @@ int main(void)
         cmocka_unit_test(all_is_written_where_it_belongs),
         cmocka_unit_test(buffer_writes_little_endian_and_hex),
         cmocka_unit_test(arrays_grow_and_keep_what_they_have),
+        cmocka_unit_test(sizes_beyond_int_are_printed_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
