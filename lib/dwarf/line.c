@@ -25,6 +25,7 @@ struct table_reader {
     struct sl_arena *arena;
     struct sl_str *directories;
     size_t directory_count;
+    uint8_t offset_size; /* of the program: assemblers write 32-bit ones for 64-bit units */
 };
 
 static bool add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
@@ -83,13 +84,21 @@ size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_F
     return r->failed ? 0 : count;
 }
 
+static bool read_form(struct table_reader *t, struct sl_reader *r, uint16_t form, struct attribute *a)
+{
+    if (form != DW_FORM_line_strp && form != DW_FORM_strp)
+        return dwarf_read_form(r, t->unit, form, 0, a);
+    *a = (struct attribute){.form = form, .value = sl_read_uint(r, t->offset_size)};
+    return !r->failed;
+}
+
 static bool read_entry(struct table_reader *t, struct sl_reader *r, const struct entry_format *formats, size_t count,
                        struct file_entry *entry)
 {
     *entry = (struct file_entry){0};
     for (size_t i = 0; i < count; i++) {
         struct attribute a;
-        if (!dwarf_read_form(r, t->unit, formats[i].form, 0, &a))
+        if (!read_form(t, r, formats[i].form, &a))
             return false;
         if (formats[i].content == DW_LNCT_path)
             entry->name = dwarf_text(t->unit, &a);
@@ -140,6 +149,7 @@ static bool read_header(struct table_reader *t, struct program *p)
     }
     if (r.failed || length > sl_reader_left(&r))
         return false;
+    t->offset_size = p->offset_size;
     r.end = r.at + length;
     p->version = sl_read_u16(&r);
     p->address_size = t->unit->header->address_size;

@@ -1,6 +1,7 @@
 /* ELF: headers, identity, kind, features. */
 #include "object/elf.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct elf_header {
@@ -8,9 +9,9 @@ struct elf_header {
     uint16_t phentsize, phnum, shentsize, shnum, shstrndx;
 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what)
+static enum sl_code invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
-    return sl_fail(error, SL_MALFORMED, "invalid ELF file%s%s", what ? ": " : "", what ? what : "");
+    return sl_fail(error, SL_MALFORMED, "invalid ELF file: %s at 0x%" PRIx64, what, offset);
 }
 
 static uint64_t read_word(struct sl_reader *r, bool is_64bit)
@@ -362,11 +363,11 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     object->impl = elf;
     if (!read_header(object, elf, &header))
-        return invalid(error, "bad file header");
+        return invalid(error, "bad file header", 0);
     if (!read_sections(object, elf, &header, &segments))
-        return invalid(error, "section headers outside of the file");
+        return invalid(error, "section headers outside of the file", header.shoff);
     if (!read_segments(object, elf, &header, segments))
-        return invalid(error, "program headers outside of the file");
+        return invalid(error, "program headers outside of the file", header.phoff);
     object->info.arch = arch_of(elf, object->info.is_64bit);
     set_addresses(object, elf);
     object->info.kind = kind_of(object, elf);

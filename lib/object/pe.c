@@ -1,6 +1,7 @@
 /* PE executables: headers, identity, kind, features. */
 #include "object/pe.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 enum {
@@ -14,14 +15,15 @@ enum {
 };
 
 struct headers {
+    uint32_t offset; /* of the signature */
     uint16_t machine, section_count, optional_size, characteristics;
     uint32_t time_stamp, symbol_offset, symbol_count, image_size;
     uint64_t optional_offset;
 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what)
+static enum sl_code invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
-    return sl_fail(error, SL_MALFORMED, "invalid PE file: %s", what);
+    return sl_fail(error, SL_MALFORMED, "invalid PE file: %s at 0x%" PRIx64, what, offset);
 }
 
 enum sl_arch object_machine_arch(uint16_t machine)
@@ -42,7 +44,8 @@ static bool read_file_header(struct sl_bytes file, struct headers *h)
 {
     struct sl_reader r = sl_reader(file, false);
     sl_reader_seek(&r, 0x3C);
-    sl_reader_seek(&r, sl_read_u32(&r));
+    h->offset = sl_read_u32(&r);
+    sl_reader_seek(&r, h->offset);
     if (sl_read_u32(&r) != 0x4550) /* "PE\0\0" */
         return false;
     h->machine = sl_read_u16(&r);
@@ -271,12 +274,12 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     object->impl = pe;
     if (!read_file_header(object->bytes, &h))
-        return invalid(error, "bad file header");
+        return invalid(error, "bad file header", h.offset);
     if (!read_optional_header(object, pe, &h))
-        return invalid(error, "bad optional header");
+        return invalid(error, "bad optional header", h.optional_offset);
     find_symbol_table(object, pe, &h);
     if (!read_sections(object, pe, &h) || !pe_index_sections(object))
-        return invalid(error, "section headers outside of the file");
+        return invalid(error, "section headers outside of the file", h.optional_offset + h.optional_size);
     bool stub = is_stub(pe);
     struct sl_object_info *info = &object->info;
     info->arch = object_machine_arch(h.machine);

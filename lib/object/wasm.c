@@ -5,6 +5,8 @@
  * Addresses are file offsets. */
 #include "object/impl.h"
 
+#include <inttypes.h>
+
 enum { SECTION_CUSTOM = 0, SECTION_IMPORT = 2, SECTION_FUNCTION = 3, SECTION_CODE = 10, NAME_FUNCTIONS = 1 };
 
 struct wasm_section {
@@ -20,9 +22,9 @@ struct wasm {
     uint32_t imported_functions;
 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what)
+static enum sl_code invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
-    return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s", what);
+    return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s at 0x%" PRIx64, what, offset);
 }
 
 static uint32_t read_u32(struct sl_reader *r)
@@ -64,12 +66,13 @@ static enum sl_code read_sections(struct sl_object *object, struct wasm *wasm, s
     struct sl_reader r = sl_reader(object->bytes, false);
     sl_reader_skip(&r, 4);
     if (sl_read_u32(&r) != 1) /* components count differently */
-        return invalid(error, "not a module of version 1");
+        return invalid(error, "not a module of version 1", 4);
     while (sl_reader_left(&r)) {
+        uint64_t offset = sl_reader_offset(&r);
         uint8_t id = sl_read_u8(&r);
         struct sl_bytes contents = sl_read_bytes(&r, read_u32(&r));
         if (r.failed)
-            return invalid(error, "section outside of the file");
+            return invalid(error, "section outside of the file", offset);
         struct sl_reader in = sl_reader(contents, false);
         struct sl_str name = id == SECTION_CUSTOM ? read_name(&in) : (struct sl_str){NULL, 0};
         if (in.failed) {

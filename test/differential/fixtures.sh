@@ -46,6 +46,10 @@ for version in 2 3 4 5; do
     done
 done
 g++ -g -O2 -flto -o "$out/gcc-lto.elf" "$out/a.cc"
+# 64-bit units, the one with a 32-bit line table, the other with one of 64 bits
+g++ -g -gdwarf64 -O2 -o "$out/gcc-dwarf64.elf" "$out/a.cc"
+clang++ -g -gdwarf-5 -gdwarf64 -O2 -o "$out/clang-dwarf64.elf" "$out/a.cc"
+g++ -g -O2 -fdebug-types-section -o "$out/gcc-types.elf" "$out/a.cc"
 g++ -g -O2 -Wl,--compress-debug-sections=zlib -o "$out/gcc-zlib.elf" "$out/a.cc"
 g++ -g -O2 -Wl,--compress-debug-sections=zlib-gnu -o "$out/gcc-zdebug.elf" "$out/a.cc"
 g++ -g -O2 -ffunction-sections -Wl,--gc-sections -o "$out/gcc-gc.elf" "$out/a.cc"

@@ -1,10 +1,12 @@
 // One program for every format: templates and inlined calls in quantity, and nothing of a standard library.
-namespace shapes {
-template <typename T, int N> class row {
+namespace shapes
+{
+template <typename T, int N> class row
+{
     T items_[N];
     int count_ = 0;
 
-public:
+  public:
     int size() const { return count_; }
     bool full() const { return count_ == N; }
     T &at(int i) { return items_[i < 0 ? 0 : i >= N ? N - 1 : i]; }
@@ -28,7 +30,7 @@ public:
                 swap(at(j), at(j - 1));
     }
 
-private:
+  private:
     static void swap(T &a, T &b)
     {
         T kept = a;
@@ -50,7 +52,8 @@ static inline unsigned mix(unsigned hash, unsigned value)
     return hash ^ hash >> 13;
 }
 
-namespace {
+namespace
+{
 inline unsigned hash(int value)
 {
     return mix(2166136261u, (unsigned)value);
@@ -138,9 +141,7 @@ extern "C" int entry(int n)
     return (int)(task<int, 12>::run(n, n) + task<shapes::point, 12>::run(origin, n)) + surface<16>(n);
 }
 #if defined(__MINGW32__)
-extern "C" void __cxa_pure_virtual()
-{
-}
+extern "C" void __cxa_pure_virtual() {}
 int main(int argc, char **)
 {
     return entry(argc);

@@ -100,11 +100,67 @@ static void languages(void **state)
     }
 }
 
+/* A unit (DWARF 5, 7.5) with a subprogram in which entries of one kind are nested; another subprogram comes first. */
+static const char nested[] = ".text\n.globl entry\n.type entry,@function\nentry: .skip 64,0x90\n.size entry,64\n"
+                             "other: .skip 16,0x90\n"
+                             ".section .debug_abbrev,\"\",@progbits\n"
+                             ".byte 1,0x11,1, 0x03,8, 0x11,1, 0x12,6, 0,0\n"          /* unit */
+                             ".byte 2,0x2e,1, 0x03,8, 0x11,1, 0x12,6, 0,0\n"          /* subprogram */
+                             ".byte 3,0x1d,1, 0x03,8, 0x11,1, 0x12,6, 0x59,11, 0,0\n" /* inlined call */
+                             ".byte 4,0x0b,1, 0,0\n"                                  /* block */
+                             ".byte 5,0x2e,0, 0x03,8, 0x11,1, 0x12,6, 0,0\n"
+                             ".byte 0\n"
+                             ".section .debug_info,\"\",@progbits\n"
+                             ".long end - begin\nbegin: .short 4\n.long .debug_abbrev\n.byte 8\n"
+                             ".byte 1\n.asciz \"u\"\n.quad entry\n.long 80\n"
+                             ".byte 5\n.asciz \"other\"\n.quad other\n.long 16\n"
+                             ".byte 2\n.asciz \"entry\"\n.quad entry\n.long 64\n"
+                             ".rept COUNT\nENTRY\n.endr\n"
+                             ".fill COUNT + 2\nend:\n";
+
+static size_t chain_of_nested(const char *entry, unsigned count, struct converted *c)
+{
+    static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    char command[512];
+    fixture_write("nested.S", nested, sizeof nested - 1);
+    fixture_write("entry", entry, strlen(entry));
+    snprintf(
+        command, sizeof command,
+        "sed -e 's/COUNT/%u/' -e '/^ENTRY$/{r entry' -e 'd}' nested.S >nested.s && gcc -shared -o nested.so nested.s",
+        count);
+    fixture_run(command);
+    struct sl_bytes bytes = fixture_read("nested.so");
+    struct sl_object *object = open_bytes(bytes);
+    convert(c, object);
+    uint64_t address = symbol_address(object, "entry");
+    assert_string_equal(chain_at(&c->cache, address + 64), "other:0"); /* it comes before what is too deep */
+    size_t length = sl_symcache_lookup(&c->cache, address + 8, chain, SL_SYMCACHE_MAX_CHAIN);
+    sl_object_close(object);
+    free((void *)bytes.data);
+    sl_buf_free(&c->file);
+    return length;
+}
+
+static void nesting_has_limits(void **state)
+{
+    (void)state;
+    struct converted c;
+    static const char inlined[] = ".byte 3\n.asciz \"in\"\n.quad entry\n.long 32\n.byte 7\n", block[] = ".byte 4\n";
+    /* the innermost call has no line of its own, and so does not show */
+    assert_int_equal(chain_of_nested(inlined, 3, &c), 3);
+    assert_int_equal(chain_of_nested(inlined, 512, &c), 512);
+    assert_int_equal(chain_of_nested(inlined, 1000, &c), 513); /* of depths 0 to 512, and the function */
+    assert_int_equal(chain_of_nested(inlined, 100000, &c), 513);
+    assert_int_equal(chain_of_nested(block, 4000, &c), 1);
+    assert_int_equal(chain_of_nested(block, 1000000, &c), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dropped_code_has_no_lines),
         cmocka_unit_test(languages),
+        cmocka_unit_test(nesting_has_limits),
     };
     return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
 }

@@ -57,15 +57,16 @@ static void companions_have_the_same_ids(void **state)
     (void)state;
     fixture_run(
         "objcopy --only-keep-debug exe exe.debug && objcopy --only-keep-debug --compress-debug-sections=zlib exe "
-        "exe.zlib && objcopy --only-keep-debug --compress-debug-sections=zlib-gnu exe exe.zdebug && strip exe -o "
+        "exe.zlib && objcopy --only-keep-debug --compress-debug-sections=zlib-gnu exe exe.zdebug && objcopy "
+        "--only-keep-debug --compress-debug-sections=zstd exe exe.zstd && strip exe -o "
         "exe.stripped");
     struct opened exe = open_fixture("exe");
     assert_int_equal(exe.info->kind, SL_KIND_EXE);
     assert_int_equal(exe.info->load_address, 0x400000);
     assert_int_equal(exe.info->code_id.size, 40);
     assert_true(exe.info->features.has_unwind_info && exe.info->features.has_debug_info);
-    static const char *const names[] = {"exe.debug", "exe.zlib", "exe.zdebug"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const names[] = {"exe.debug", "exe.zlib", "exe.zdebug", "exe.zstd"};
+    for (size_t i = 0; i < 4; i++) {
         struct opened debug = open_fixture(names[i]);
         struct converted c;
         assert_int_equal(debug.info->kind, SL_KIND_DBG);

@@ -284,23 +284,23 @@ static void bad_load_commands(void **state)
 {
     (void)state;
     begin_image(false, 7, 3, 2, 1, 8); /* none of them is there */
-    expect_malformed("invalid MachO file: load commands outside of the file");
+    expect_malformed("invalid MachO file: load commands outside of the file at 0x1c");
     begin_image(false, 7, 3, 2, 2, 8);
     put32(0x1B);
     put32(4); /* shorter than its own head */
-    expect_malformed("invalid MachO file: bad load command");
+    expect_malformed("invalid MachO file: bad load command at 0x1c");
     begin_image(false, 7, 3, 2, 1, 8);
     put32(0x1B);
     put32(16);
     sl_buf_fill(&image, 0, 8);
-    expect_malformed("invalid MachO file: load command outside of the list");
+    expect_malformed("invalid MachO file: load command outside of the list at 0x1c");
     begin_image(false, 7, 3, 2, 0xFFFFFFFF, 8);
     put32(0x1B);
     put32(8);
-    expect_malformed("invalid MachO file: bad load command");
+    expect_malformed("invalid MachO file: bad load command at 0x24");
     begin_image(false, 7, 3, 2, 0, 0);
     image.size = 20;
-    expect_malformed("invalid MachO file: bad file header");
+    expect_malformed("invalid MachO file: bad file header at 0x0");
 }
 
 /* More sections than the command has room for: those that are there count. */

@@ -379,12 +379,12 @@ static void bad_headers(void **state)
         uint32_t value;
         const char *message;
     } rows[] = {
-        {0x3C, 0x7FFFFFFF, "invalid PE file: bad file header"},
-        {0x3C, 0x44, "invalid PE file: bad file header"},
-        {0x58, 0x107, "invalid PE file: bad optional header"},
-        {0x54, 0x10, "invalid PE file: bad optional header"},
-        {0x54, 0xFFFF, "invalid PE file: bad optional header"},
-        {0x46, 0xFFFF, "invalid PE file: section headers outside of the file"},
+        {0x3C, 0x7FFFFFFF, "invalid PE file: bad file header at 0x7fffffff"},
+        {0x3C, 0x44, "invalid PE file: bad file header at 0x44"},
+        {0x58, 0x107, "invalid PE file: bad optional header at 0x58"},
+        {0x54, 0x10, "invalid PE file: bad optional header at 0x58"},
+        {0x54, 0xFFFF, "invalid PE file: bad optional header at 0x58"},
+        {0x46, 0xFFFF, "invalid PE file: section headers outside of the file at 0x148"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct file f = new_file(true);

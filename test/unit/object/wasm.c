@@ -247,10 +247,10 @@ static void bad_frames(void **state)
     struct sl_error error;
     uint8_t padded[32] = "\0asm\1\0\0\0\x0A\x64"; /* a code section of 100 bytes */
     assert_int_equal(sl_object_open((struct sl_bytes){padded, sizeof padded}, NULL, &object, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "invalid wasm file: section outside of the file");
+    assert_string_equal(error.message, "invalid wasm file: section outside of the file at 0x8");
     memcpy(padded, "\0asm\x0d\0\1\0", 8); /* a component */
     assert_int_equal(sl_object_open((struct sl_bytes){padded, sizeof padded}, NULL, &object, &error), SL_MALFORMED);
-    assert_string_equal(error.message, "invalid wasm file: not a module of version 1");
+    assert_string_equal(error.message, "invalid wasm file: not a module of version 1 at 0x4");
 }
 
 /* More bodies than the section can hold, and a body that is longer than it: what is there counts. */
