@@ -118,3 +118,25 @@ void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size)
         buf->data[buf->size++] = (uint8_t)digits[bytes[i] & 15];
     }
 }
+
+void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)
+{
+    char digits[21];
+    size_t at = sizeof digits;
+    digits[--at] = end;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
+    sl_buf_add(buf, digits + at, sizeof digits - at);
+}
+
+void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end)
+{
+    char digits[17];
+    size_t at = sizeof digits;
+    digits[--at] = end;
+    do
+        digits[--at] = "0123456789abcdef"[value & 15];
+    while (value >>= 4);
+    sl_buf_add(buf, digits + at, sizeof digits - at);
+}

@@ -60,6 +60,10 @@ void sl_buf_align(struct sl_buf *buf, size_t align);
 /* Lower-case hex of `size` bytes. */
 void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
 
+/* A number in decimal or lower-case hex digits, and the character `end` behind it. */
+void sl_buf_number(struct sl_buf *buf, uint64_t value, char end);
+void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end);
+
 static inline struct sl_bytes sl_buf_bytes(const struct sl_buf *buf)
 {
     return (struct sl_bytes){buf->data, buf->size};

@@ -1,8 +1,6 @@
 /* Rules as postfix text (Breakpad, docs/symbol_files.md, "STACK CFI"), and back. */
 #include "unwind/impl.h"
 
-#include <inttypes.h>
-
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -73,10 +71,12 @@ struct sl_unwind_rule rule_parse(enum sl_cpu_family family, unsigned reg, struct
 
 static void print_sum(struct sl_buf *out, const char *base, int64_t offset, bool subtract)
 {
-    if (subtract)
-        sl_buf_printf(out, "%s %" PRId64 " -", base, (int64_t)(0 - (uint64_t)offset));
-    else
-        sl_buf_printf(out, "%s %" PRId64 " +", base, offset);
+    uint64_t value = subtract ? 0 - (uint64_t)offset : (uint64_t)offset;
+    bool negative = (int64_t)value < 0;
+    sl_buf_cstr(out, base);
+    sl_buf_add(out, " -", negative ? 2 : 1);
+    sl_buf_number(out, negative ? 0 - value : value, ' ');
+    sl_buf_u8(out, subtract ? '-' : '+');
 }
 
 void rule_print(struct sl_buf *out, const struct sl_unwind_rule *rule, enum sl_cpu_family family, bool subtract)
