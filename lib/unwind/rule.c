@@ -19,6 +19,25 @@ struct sl_str next_field(struct sl_str *rest)
     return field;
 }
 
+bool is_text(struct sl_str line)
+{
+    for (size_t i = 0; i < line.size; i++) {
+        uint8_t c = (uint8_t)line.data[i];
+        if ((c < ' ' && c != '\t' && !(c == '\r' && i + 1 == line.size)) || c == 0x7F)
+            return false;
+    }
+    return sl_str_is_utf8(line);
+}
+
+struct sl_str trimmed(struct sl_str text)
+{
+    while (text.size && is_blank(text.data[0]))
+        text = (struct sl_str){text.data + 1, text.size - 1};
+    while (text.size && is_blank(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
 /* A signed decimal; false for anything else and what 64 bits do not hold. */
 static bool parse_number(struct sl_str text, int64_t *value)
 {
