@@ -70,10 +70,10 @@ check "fixtures" sh test/differential/fixtures.sh "$work"
 for file in "$work"/*.elf; do
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 2000 "$file"
 done
-echo "==> unwind tables against readelf, llvm-readobj, llvm-objdump and llvm-dwarfdump"
+echo "==> unwind tables against readelf and the tools of LLVM"
 mkdir "$work/unwind"
 check "unwind fixtures" sh test/differential/unwind_fixtures.sh "$work/unwind"
-for kind in elf pe macho; do
+for kind in elf pe pdb macho; do
     check "unwind tables agree on $kind" test/differential/unwind.py --symloom $symloom "$work"/unwind/*.$kind
 done
 check "unwind tables agree on the program" test/differential/unwind.py --symloom $symloom $symloom

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The STACK records of `symloom dump-syms` against other tools' reading of the same tables: ELF against readelf, PE against
-llvm-readobj, Mach-O against llvm-objdump and llvm-dwarfdump. Ends in "N places, M differ"; status 1 if any differs."""
+llvm-readobj, PDB against llvm-pdbutil, Mach-O against llvm-objdump and llvm-dwarfdump. Ends in "N places, M differ"; status 1 if any differs."""
 import argparse, re, subprocess, sys
 
 ARM = {f"r{i}": name for i, name in ((13, "sp"), (14, "lr"), (15, "pc"))}
@@ -220,6 +220,24 @@ def compare_pe(symloom, path, differ):
     return places
 
 
+# ---- PDB ----
+
+def compare_pdb(symloom, path, differ):
+    ours = [line.split(" ", 12) for line in output(symloom, "dump-syms", path).splitlines() if line.startswith("STACK WIN 4 ")]
+    rows = re.findall(r"^([0-9A-F]{8}) \| +(.*)", output("llvm-pdbutil-14", "dump", "-fpo", path), re.M)
+    expected = []
+    for start, rest in rows:
+        size, local, params, stack, prolog, saved, _, _, _, program = [f.strip() for f in rest.split("|", 9)]
+        expected.append([int(start, 16)] + [int(n) for n in (size, prolog, "0", params, saved, local, stack)] + ["1", program])
+    got = [[int(n, 16) for n in o[3:11]] + o[11:13] for o in ours]
+    for a, b in zip(got, expected):
+        if a != b:
+            differ(f"{a}, expected {b}")
+    if len(got) != len(expected):
+        differ(f"{len(got)} records, expected {len(expected)}")
+    return len(expected)
+
+
 # ---- Mach-O ----
 
 def dwarf_bodies(path):
@@ -286,7 +304,7 @@ def main():
     total = bad = 0
     for path in args.files:
         found = []
-        kind = {"pe": compare_pe, "macho": compare_macho}.get(path.rsplit(".", 1)[-1], compare_elf)
+        kind = {"pe": compare_pe, "pdb": compare_pdb, "macho": compare_macho}.get(path.rsplit(".", 1)[-1], compare_elf)
         places = kind(args.symloom, path, found.append)
         for line in found[:5]:
             print(f"{path}: {line}")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds programs whose unwind tables differ: architectures, compilers, .eh_frame and .debug_frame, Mach-O's compact form,
-# PE's prologue codes. Each is `<name>.elf`, `<name>.macho` or `<name>.pe` in the given directory.
+# PE's prologue codes. Each is `<name>.elf`, `<name>.macho`, `<name>.pe` or `<name>.pdb` in the given directory.
 set -eu
 cd "$1"
 cat >u.c <<'C'
@@ -65,6 +65,8 @@ for level in 0 1 2 s; do
     elf arm-clang-$level clang-14 --target=armv7-linux-gnueabihf -fuse-ld=lld -O$level -g -fno-unwind-tables
     clang-14 --target=x86_64-pc-windows-msvc -fno-builtin -mno-stack-arg-probe -O$level -c -o u.obj u.c
     lld-link-14 /nodefaultlib /dll /noentry /export:entry /out:msvc-$level.pe u.obj
+    clang-14 --target=i686-pc-windows-msvc -fno-builtin -mno-stack-arg-probe -g -gcodeview -O$level -c -o u.obj u.c
+    lld-link-14 /nodefaultlib /dll /noentry /safeseh:no /debug /export:entry /out:x86-$level.dll u.obj
     clang-14 --target=aarch64-pc-windows-msvc -fno-builtin -mno-stack-arg-probe -O$level -c -o u.obj u.c
     lld-link-14 /machine:arm64 /nodefaultlib /dll /noentry /export:entry /out:arm64-$level.pe u.obj
     x86_64-w64-mingw32-gcc -fno-builtin -mno-stack-arg-probe -O$level -nostdlib -shared -o mingw-$level.pe u.c
