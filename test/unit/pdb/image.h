@@ -21,6 +21,8 @@ enum {
     IMAGE_OMAP_TO,
     IMAGE_OMAP_FROM,
     IMAGE_SRCSRV,
+    IMAGE_FPO,
+    IMAGE_FRAMES,
     IMAGE_STREAMS,
 };
 
