@@ -79,10 +79,10 @@ check "symloom's own symbols as text" $symloom dump-syms --inlines $symloom -o "
 for file in "$formats"/*.exe "$formats"/*.dwarf "$formats"/*.wasm "$formats"/*.sym "$formats"/pdb/*.pdb; do
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 1500 --least 99 "$file"
 done
-echo "==> unwind tables against readelf, llvm-readobj, llvm-objdump and llvm-dwarfdump"
+echo "==> unwind tables against readelf and the tools of LLVM"
 mkdir "$work/unwind"
 check "unwind fixtures" sh test/differential/unwind_fixtures.sh "$work/unwind"
-for kind in elf pe macho; do
+for kind in elf pe pdb macho; do
     check "unwind tables agree on $kind" test/differential/unwind.py --symloom $symloom "$work"/unwind/*.$kind
 done
 check "unwind tables agree on the program" test/differential/unwind.py --symloom $symloom $symloom

@@ -131,3 +131,25 @@ struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena)
     *buf = (struct sl_buf){0};
     return kept;
 }
+
+void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)
+{
+    char digits[21];
+    size_t at = sizeof digits;
+    digits[--at] = end;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
+    sl_buf_add(buf, digits + at, sizeof digits - at);
+}
+
+void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end)
+{
+    char digits[17];
+    size_t at = sizeof digits;
+    digits[--at] = end;
+    do
+        digits[--at] = "0123456789abcdef"[value & 15];
+    while (value >>= 4);
+    sl_buf_add(buf, digits + at, sizeof digits - at);
+}

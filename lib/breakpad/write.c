@@ -197,28 +197,6 @@ static void flush(struct text *t, size_t least)
     sl_buf_clear(&t->out);
 }
 
-static void put_hex(struct sl_buf *out, uint64_t value, char end)
-{
-    char digits[17];
-    size_t at = sizeof digits;
-    digits[--at] = end;
-    do
-        digits[--at] = "0123456789abcdef"[value & 15];
-    while (value >>= 4);
-    sl_buf_add(out, digits + at, sizeof digits - at);
-}
-
-static void put_decimal(struct sl_buf *out, uint64_t value, char end)
-{
-    char digits[21];
-    size_t at = sizeof digits;
-    digits[--at] = end;
-    do
-        digits[--at] = (char)('0' + value % 10);
-    while (value /= 10);
-    sl_buf_add(out, digits + at, sizeof digits - at);
-}
-
 static void put_text(struct sl_buf *out, struct sl_str text)
 {
     sl_buf_str(out, text);
@@ -256,14 +234,14 @@ static void write_files(struct text *t)
     for (uint32_t i = 0; i < t->file_count && !t->stopped; i++) {
         struct sl_str path = t->w->files.items[t->file_order[i]];
         sl_buf_cstr(&t->out, "FILE ");
-        put_decimal(&t->out, i, ' ');
+        sl_buf_number(&t->out, i, ' ');
         breakpad_render_text(&t->out, o->map_path ? o->map_path(o->map_arg, path) : path);
         sl_buf_u8(&t->out, '\n');
         flush(t, PIECE);
     }
     for (uint32_t i = 0; i < t->origin_count && !t->stopped; i++) {
         sl_buf_cstr(&t->out, "INLINE_ORIGIN ");
-        put_decimal(&t->out, i, ' ');
+        sl_buf_number(&t->out, i, ' ');
         put_text(&t->out, t->w->names.items[t->origin_order[i]]);
         flush(t, PIECE);
     }
@@ -274,15 +252,15 @@ static void write_calls(struct text *t, struct sl_reader *r, uint64_t start)
     for (uint64_t count = sl_read_uleb(r); count; count--) {
         uint64_t at = start;
         sl_buf_cstr(&t->out, "INLINE ");
-        put_decimal(&t->out, sl_read_uleb(r), ' ');
-        put_decimal(&t->out, sl_read_uleb(r), ' ');
-        put_decimal(&t->out, file_number(t, sl_read_uleb(r)), ' ');
-        put_decimal(&t->out, t->origins[sl_read_uleb(r)], ' ');
+        sl_buf_number(&t->out, sl_read_uleb(r), ' ');
+        sl_buf_number(&t->out, sl_read_uleb(r), ' ');
+        sl_buf_number(&t->out, file_number(t, sl_read_uleb(r)), ' ');
+        sl_buf_number(&t->out, t->origins[sl_read_uleb(r)], ' ');
         for (uint64_t ranges = sl_read_uleb(r); ranges; ranges--) {
             at += (uint64_t)sl_read_sleb(r);
             uint64_t size = sl_read_uleb(r);
-            put_hex(&t->out, at + t->w->options->base, ' ');
-            put_hex(&t->out, size, ranges > 1 ? ' ' : '\n');
+            sl_buf_number_hex(&t->out, at + t->w->options->base, ' ');
+            sl_buf_number_hex(&t->out, size, ranges > 1 ? ' ' : '\n');
             at += size;
         }
     }
@@ -295,9 +273,9 @@ static void write_function(struct text *t, const struct record *f)
     struct sl_reader calls = r;
     int64_t file = 0;
     sl_buf_cstr(&t->out, f->multiple && t->w->options->multiple ? "FUNC m " : "FUNC ");
-    put_hex(&t->out, f->address + t->w->options->base, ' ');
-    put_hex(&t->out, f->size, ' ');
-    put_hex(&t->out, f->parameters, ' ');
+    sl_buf_number_hex(&t->out, f->address + t->w->options->base, ' ');
+    sl_buf_number_hex(&t->out, f->size, ' ');
+    sl_buf_number_hex(&t->out, f->parameters, ' ');
     put_text(&t->out, t->w->names.items[f->name]);
     for (uint64_t i = 0; i < lines; i++)
         sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
@@ -306,10 +284,10 @@ static void write_function(struct text *t, const struct record *f)
         at += (uint64_t)sl_read_sleb(&r);
         uint64_t size = sl_read_uleb(&r), line = sl_read_uleb(&r);
         file += sl_read_sleb(&r);
-        put_hex(&t->out, at + t->w->options->base, ' ');
-        put_hex(&t->out, size, ' ');
-        put_decimal(&t->out, line, ' ');
-        put_decimal(&t->out, file_number(t, (uint64_t)file), '\n');
+        sl_buf_number_hex(&t->out, at + t->w->options->base, ' ');
+        sl_buf_number_hex(&t->out, size, ' ');
+        sl_buf_number(&t->out, line, ' ');
+        sl_buf_number(&t->out, file_number(t, (uint64_t)file), '\n');
         at += size;
         flush(t, PIECE);
     }
@@ -318,8 +296,8 @@ static void write_function(struct text *t, const struct record *f)
 static void write_public(struct text *t, const struct public *p)
 {
     sl_buf_cstr(&t->out, p->multiple && t->w->options->multiple ? "PUBLIC m " : "PUBLIC ");
-    put_hex(&t->out, p->address + t->w->options->base, ' ');
-    put_hex(&t->out, p->parameters, ' ');
+    sl_buf_number_hex(&t->out, p->address + t->w->options->base, ' ');
+    sl_buf_number_hex(&t->out, p->parameters, ' ');
     put_text(&t->out, p->name);
 }
 

@@ -1,7 +1,12 @@
-/* What a PE file carries of .NET debug information. */
+/* What objects carry that is a format of its own: .NET debug information in a PE file, and the PDB that an object is. */
 #pragma once
 
 #include "object/object.h"
+
+struct sl_pdb; /* pdb/pdb.h */
+
+/* The reader of a PDB file; NULL for other formats. Lives as long as the object. */
+const struct sl_pdb *sl_object_as_pdb(const struct sl_object *object);
 
 /* The Portable PDB inside of a PE file (debug directory entry of type 17; "PE/COFF Specification, additional
  * information for .NET", Embedded Portable PDB), inflated into the arena. SL_NOT_FOUND when the object is no PE file or

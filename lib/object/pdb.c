@@ -1,4 +1,5 @@
 /* Program databases as objects; the reader itself is lib/pdb. */
+#include "object/embedded.h"
 #include "object/impl.h"
 
 #include "pdb/pdb.h"
@@ -45,6 +46,11 @@ static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
         .srcsrv_vcs = known_vcs(pdb.srcsrv_vcs),
     };
     return SL_OK;
+}
+
+const struct sl_pdb *sl_object_as_pdb(const struct sl_object *object)
+{
+    return object->info.format == SL_FORMAT_PDB ? object->impl : NULL;
 }
 
 static bool add_symbol(void *arg, uint64_t address, struct sl_str name)

@@ -86,7 +86,7 @@ struct sl_pdb {
     struct sl_bytes omap; /* OMAP from source, 8 bytes per record */
     bool has_omap, no_addresses /* translation is needed, but missing */;
     struct sl_bytes names; /* text of the /names stream */
-    uint16_t symbol_stream;
+    uint16_t symbol_stream, fpo_stream, frame_stream;
     struct pdb_module *modules;
     size_t module_count;
     struct type_table types, ids;
@@ -101,6 +101,9 @@ enum { NOT_MAPPED = 0xFFFFFFFF };
 
 /* Relative address of a section:offset pair (sections count from 1), through OMAP; NOT_MAPPED when there is none. */
 uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset);
+
+/* The same of an address that the symbols speak of. */
+uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address);
 
 /* A text of the /names stream: empty when there is none, or none of a sensible length. Texts may share bytes, so that a
  * small table could name far more text than there is: what is read is taken from `*budget`. */

@@ -2,7 +2,7 @@
 #include "pdb/impl.h"
 
 enum { DBI_HEADER = 64, MAX_NAME = 4096 };
-enum { DEBUG_OMAP_FROM = 4, DEBUG_SECTIONS = 5, DEBUG_ORIGINAL_SECTIONS = 10 };
+enum { DEBUG_FPO = 0, DEBUG_OMAP_FROM = 4, DEBUG_SECTIONS = 5, DEBUG_FRAMES = 9, DEBUG_ORIGINAL_SECTIONS = 10 };
 enum { SECTION_HEADER = 40, SECTION_CODE = 0x20, SECTION_EXECUTE = 0x20000000 };
 
 struct dbi {
@@ -101,6 +101,8 @@ static void read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     struct sl_reader r = sl_reader(bytes, false);
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         streams[i] = sl_reader_left(&r) >= 2 ? sl_read_u16(&r) : (uint16_t)NO_STREAM;
+    pdb->fpo_stream = streams[DEBUG_FPO];
+    pdb->frame_stream = streams[DEBUG_FRAMES];
     if (read_sections(pdb, streams[DEBUG_SECTIONS]))
         *image_size = end_of_sections(pdb);
     if (streams[DEBUG_ORIGINAL_SECTIONS] == NO_STREAM || !read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]))
@@ -220,14 +222,20 @@ static uint32_t translate(struct sl_bytes omap, uint32_t address)
     return target ? target + (address - source) : NOT_MAPPED;
 }
 
-uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset)
+uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 {
-    if (section == 0 || section > pdb->section_count || pdb->no_addresses)
-        return NOT_MAPPED;
-    uint32_t address;
-    if (__builtin_add_overflow(pdb->sections[section - 1].address, offset, &address))
+    if (pdb->no_addresses)
         return NOT_MAPPED;
     return pdb->has_omap ? translate(pdb->omap, address) : address;
+}
+
+uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset)
+{
+    uint32_t address;
+    if (section == 0 || section > pdb->section_count ||
+        __builtin_add_overflow(pdb->sections[section - 1].address, offset, &address))
+        return NOT_MAPPED;
+    return pdb_translate(pdb, address);
 }
 
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,

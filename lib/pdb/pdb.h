@@ -40,6 +40,20 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
                             bool (*add)(void *arg, uint64_t address, struct sl_str name), void *arg,
                             struct sl_error *error);
 
+/* Frame data of 32-bit x86: how to find the caller in [start, start + size), whose first `prolog` bytes make the frame. */
+struct sl_pdb_frame {
+    uint8_t type;                                      /* 0 FPO, 1 trap, 2 TSS, 3 standard, 4 with a program */
+    uint32_t start, size;                              /* relative address, bytes */
+    uint32_t prolog, params, saved, locals, max_stack; /* bytes */
+    struct sl_str program;                             /* of type 4: a postfix program, as stored */
+    bool uses_base_pointer;                            /* of others: ebp is another variable */
+};
+
+/* Calls `add` for every record, by address; of an old and a new one (types 0 to 3, and 4) at one address the new one.
+ * Through OMAP a record may become two. `add` returns false to stop: SL_CANCELLED. SL_NOT_FOUND without any. */
+enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, const struct sl_pdb_frame *frame),
+                           void *arg, struct sl_error *error);
+
 /* Streams the functions of every module, in the order of the module list; as sl_object_read_functions. Names are
  * readable, with arguments; their language is unknown. */
 enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,

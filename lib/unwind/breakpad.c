@@ -133,29 +133,13 @@ static bool win_record(struct stack *s, struct sl_str rest)
     win.locals = (uint32_t)value[4];
     win.max_stack = (uint32_t)value[5];
     win.has_program = has_program;
-    struct sl_str first = next_field(&rest), field = first, last = first;
-    while (field.size) {
-        last = field;
-        field = next_field(&rest);
-    }
-    win.program = (struct sl_str){first.data, (size_t)(last.data + last.size - first.data)};
+    win.program = trimmed(rest);
     end_range(s);
     if (s->b->code == SL_OK && win.program.size) {
         s->b->code = s->b->sink->win(s->b->sink, &win, s->b->error);
         s->b->emitted++;
     }
     return win.program.size > 0;
-}
-
-/* Blanks and printable characters: the text goes to terminals and other tools. */
-static bool is_text(struct sl_str line)
-{
-    for (size_t i = 0; i < line.size; i++) {
-        uint8_t c = (uint8_t)line.data[i];
-        if ((c < ' ' && c != '\t' && !(c == '\r' && i + 1 == line.size)) || c == 0x7F)
-            return false;
-    }
-    return sl_str_is_utf8(line);
 }
 
 static void record(struct stack *s, struct sl_str rest)

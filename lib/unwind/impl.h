@@ -92,6 +92,12 @@ bool has_return_register(enum sl_cpu_family family);
 /* The next field of a line, separated by blanks, which is taken off `*rest`; empty at the end. */
 struct sl_str next_field(struct sl_str *rest);
 
+/* Without blanks at its ends. */
+struct sl_str trimmed(struct sl_str text);
+
+/* Blanks and printable characters: the text goes to terminals and other tools. */
+bool is_text(struct sl_str line);
+
 /* What a postfix expression says, in a fixed form if it has one, else as the program it is (not copied). */
 struct sl_unwind_rule rule_parse(enum sl_cpu_family family, unsigned reg, struct sl_str text);
 
@@ -127,5 +133,6 @@ enum sl_code frames_read_at(const struct frames *frames, uint64_t offset, struct
 /* `frames` has no bytes if there is no __eh_frame. */
 enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct frames *frames,
                           struct builder *b);
+enum sl_code pdb_read(const struct sl_object *object, struct builder *b);
 enum sl_code pe_read(struct sl_object *object, struct builder *b);
 enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder *b);

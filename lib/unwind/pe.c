@@ -1,70 +1,17 @@
-/* PE for x86-64: the exception directory (Microsoft, "x64 exception handling").
- *
- *     RUNTIME_FUNCTION  begin, end, unwind info ──▶ UNWIND_INFO  what the prologue did, newest first; then perhaps the
- *                                                                RUNTIME_FUNCTION of the part of the function before it
- *
- * Rules follow the prologue instruction by instruction. Those of parts before hold from the beginning. Epilogues are not
- * described: unwinders recognise them by their code. */
-#include "unwind/impl.h"
+/* PE: where the exception directory is (Microsoft's "PE Format"). */
+#include "unwind/pe.h"
 
 #include <stdlib.h>
 
-enum {
-    DIRECTORY_EXCEPTION = 3,
-    MAX_CHAIN = 128,
-    MAX_SECTIONS = 256,
-    FLAG_CHAINED = 4,
-    UWOP_PUSH_NONVOL = 0,
-    UWOP_ALLOC_LARGE,
-    UWOP_ALLOC_SMALL,
-    UWOP_SET_FPREG,
-    UWOP_SAVE_NONVOL,
-    UWOP_SAVE_NONVOL_FAR,
-    UWOP_EPILOG, /* of version 2; before it saved half an XMM register */
-    UWOP_SPARE,
-    UWOP_SAVE_XMM128,
-    UWOP_SAVE_XMM128_FAR,
-    UWOP_PUSH_MACHFRAME,
-    RSP = 7, /* DWARF number */
-};
+enum { DIRECTORY_EXCEPTION = 3 };
 
-struct info { /* UNWIND_INFO */
-    uint8_t version, flags, count, frame_register, frame_offset;
-    const uint8_t *codes; /* `count` of two bytes */
-};
-
-struct code {
-    uint8_t offset, op, info;
-    uint32_t operand; /* of those with more than one slot, in bytes */
-};
-
-struct pe {
-    struct sl_object *object;
-    struct builder *b;
-    struct sl_section_info sections[MAX_SECTIONS];
-    size_t section_count;
-    struct info chain[MAX_CHAIN]; /* the part itself first */
-};
-
-/* What the prologue has done so far. */
-struct state {
-    struct rules rules;
-    int64_t stack;  /* bytes between rsp and the CFA, before a frame register was set */
-    bool has_frame; /* CFA and saved registers count from the frame register */
-    unsigned frame;
-    int64_t frame_offset;
-};
-
-/* ---- the file ---- */
-
-/* What the file has from a relative address on. */
-static struct sl_bytes at_address(const struct pe *pe, uint32_t address)
+struct sl_bytes pe_tables_at(const struct pe_tables *t, uint32_t address)
 {
-    uint64_t wanted = sl_object_info(pe->object)->load_address + address;
-    for (size_t i = 0; i < pe->section_count; i++) {
-        const struct sl_section_info *s = &pe->sections[i];
+    uint64_t wanted = sl_object_info(t->object)->load_address + address;
+    for (size_t i = 0; i < t->section_count; i++) {
+        const struct sl_section_info *s = &t->sections[i];
         if (wanted >= s->address && wanted - s->address < s->size)
-            return sl_bytes_slice(sl_object_file(pe->object), s->offset + (wanted - s->address),
+            return sl_bytes_slice(sl_object_file(t->object), s->offset + (wanted - s->address),
                                   s->size - (wanted - s->address), NULL);
     }
     return (struct sl_bytes){NULL, 0};
@@ -85,210 +32,25 @@ static bool exception_directory(const struct sl_object *object, uint32_t *addres
     return !r.failed && count > DIRECTORY_EXCEPTION && *address && *size;
 }
 
-/* ---- UNWIND_INFO ---- */
-
-static bool read_info(const struct pe *pe, uint32_t address, struct info *info, uint32_t *chained)
-{
-    struct sl_reader r = sl_reader(at_address(pe, address), false);
-    uint8_t head = sl_read_u8(&r);
-    sl_read_u8(&r); /* size of the prologue */
-    info->version = head & 7;
-    info->flags = head >> 3;
-    info->count = sl_read_u8(&r);
-    uint8_t frame = sl_read_u8(&r);
-    info->frame_register = frame & 15;
-    info->frame_offset = frame >> 4;
-    info->codes = r.at;
-    sl_reader_skip(&r, (uint64_t)((info->count + 1) & ~1) * 2);
-    *chained = 0;
-    if (info->flags & FLAG_CHAINED) {
-        sl_reader_skip(&r, 8);
-        *chained = sl_read_u32(&r);
-    }
-    return !r.failed && (info->version == 1 || info->version == 2);
-}
-
-/* The code in slot `*at`, which moves behind it. */
-static bool read_code(const struct info *info, unsigned *at, struct code *code)
-{
-    static const uint8_t slots[] = {1, 2, 1, 1, 2, 3, 1, 2, 2, 3, 1};
-    struct sl_reader r = sl_reader((struct sl_bytes){info->codes, info->count * 2u}, false);
-    sl_reader_skip(&r, *at * 2u);
-    code->offset = sl_read_u8(&r);
-    uint8_t op = sl_read_u8(&r);
-    code->op = op & 15;
-    code->info = op >> 4;
-    if (r.failed || code->op > UWOP_PUSH_MACHFRAME)
-        return false;
-    unsigned count = slots[code->op];
-    if (code->op == UWOP_ALLOC_LARGE && code->info == 1)
-        count = 3;
-    else if (info->version == 1 && (code->op == UWOP_EPILOG || code->op == UWOP_SPARE))
-        count = code->op == UWOP_EPILOG ? 2 : 3;
-    if (count == 2)
-        code->operand = sl_read_u16(&r) * 8u;
-    else if (count == 3)
-        code->operand = sl_read_u32(&r);
-    *at += count;
-    return !r.failed;
-}
-
-static unsigned dwarf_register(unsigned number)
-{
-    static const uint8_t map[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
-    return map[number & 15];
-}
-
-static void set(struct state *s, struct sl_unwind_rule rule)
-{
-    rules_set(&s->rules, &rule);
-}
-
-static void apply(struct state *s, const struct info *info, const struct code *code)
-{
-    switch (code->op) {
-    case UWOP_PUSH_NONVOL:
-        s->stack += 8;
-        set(s, rule_memory(dwarf_register(code->info), SL_UNWIND_CFA, -s->stack));
-        break;
-    case UWOP_ALLOC_LARGE: s->stack += code->operand; break;
-    case UWOP_ALLOC_SMALL: s->stack += code->info * 8 + 8; break;
-    case UWOP_SET_FPREG:
-        s->has_frame = true;
-        s->frame = dwarf_register(info->frame_register);
-        s->frame_offset = info->frame_offset * 16;
-        set(s, rule_offset(SL_UNWIND_CFA, s->frame, s->stack - s->frame_offset));
-        break;
-    case UWOP_SAVE_NONVOL:
-    case UWOP_SAVE_NONVOL_FAR:
-        if (s->has_frame)
-            set(s, rule_memory(dwarf_register(code->info), s->frame, (int64_t)code->operand - s->frame_offset));
-        else
-            set(s, rule_memory(dwarf_register(code->info), SL_UNWIND_CFA, (int64_t)code->operand - s->stack));
-        break;
-    case UWOP_PUSH_MACHFRAME: /* of an interrupt: ip, cs, flags, sp, ss, and perhaps an error code below */
-        set(s, rule_memory(RSP, SL_UNWIND_CFA, -(s->stack + 16)));
-        set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -(s->stack + 40)));
-        s->stack += 40 + (code->info ? 8 : 0);
-        break;
-    default: break;
-    }
-    if (!s->has_frame)
-        set(s, rule_offset(SL_UNWIND_CFA, RSP, s->stack));
-}
-
-/* The codes of the prologue, newest first; -1 when one cannot be understood. */
-static int read_codes(const struct info *info, struct code codes[255])
-{
-    unsigned at = 0;
-    int count = 0;
-    while (at < info->count) {
-        if (!read_code(info, &at, &codes[count]))
-            return -1;
-        count += info->version == 1 || codes[count].op != UWOP_EPILOG;
-    }
-    return count;
-}
-
-/* The rules of a part of which codes were applied; rows at and behind `end` are of no use. */
-struct part {
-    uint32_t begin, end;
-    struct builder *b;
-};
-
-static void add_row(const struct part *part, unsigned offset, const struct rules *rules)
-{
-    if (offset < part->end - part->begin)
-        builder_row(part->b, part->begin + offset, rules);
-}
-
-/* Codes from the oldest on. Each takes effect behind its instruction: what several do at one place makes one row. Offsets
- * only grow in well-formed prologues; others give the rules behind the prologue alone. */
-static void run_part(const struct part *part, const struct info *info, const struct code *codes, int count,
-                     struct state *s)
-{
-    bool ascend = true;
-    for (int i = 0; i + 1 < count; i++)
-        ascend = ascend && codes[i].offset >= codes[i + 1].offset;
-    unsigned offset = 0;
-    for (int i = count; i-- > 0;) {
-        if (ascend && codes[i].offset > offset) {
-            add_row(part, offset, &s->rules);
-            offset = codes[i].offset;
-        }
-        apply(s, info, &codes[i]);
-    }
-    add_row(part, offset, &s->rules);
-}
-
-/* ---- RUNTIME_FUNCTION ---- */
-
-static void begin_state(struct state *s)
-{
-    s->stack = 8;
-    s->has_frame = false;
-    rules_clear(&s->rules);
-    set(s, rule_offset(SL_UNWIND_CFA, RSP, 8));
-    set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
-}
-
-static enum sl_code add_function(struct pe *pe, uint32_t begin, uint32_t end, uint32_t address)
-{
-    struct builder *b = pe->b;
-    struct state state;
-    struct code codes[255];
-    size_t depth = 0;
-    int count = 0;
-    bool ok = true;
-    if (address & 1) { /* names another entry of the directory: its unwind information is this one's */
-        struct sl_reader r = sl_reader(at_address(pe, address & ~1u), false);
-        sl_reader_skip(&r, 8);
-        address = sl_read_u32(&r);
-    }
-    do {
-        if (depth == MAX_CHAIN)
-            return b->code = sl_fail(b->error, SL_MALFORMED, "exceeded maximum unwind chain length");
-        ok = builder_spend(b, 1) && read_info(pe, address, &pe->chain[depth], &address);
-    } while (ok && (pe->chain[depth++].flags & FLAG_CHAINED));
-    if (!ok) {
-        b->sink->skipped += b->code == SL_OK;
-        return b->code;
-    }
-    begin_state(&state);
-    for (size_t i = depth; i-- > 0 && count >= 0;) {
-        count = read_codes(&pe->chain[i], codes);
-        for (int j = count; i > 0 && j-- > 0;)
-            apply(&state, &pe->chain[i], &codes[j]);
-    }
-    if (count < 0) {
-        b->sink->skipped++;
-        return b->code;
-    }
-    run_part(&(struct part){begin, end, b}, &pe->chain[0], codes, count, &state);
-    return builder_end(b, end);
-}
-
 enum sl_code pe_read(struct sl_object *object, struct builder *b)
 {
     uint32_t address, size;
     if (!exception_directory(object, &address, &size))
         return SL_OK;
-    builder_grant(b, sl_object_file(object).size);
-    struct pe *pe = malloc(sizeof *pe);
-    if (!pe)
+    struct pe_tables *t = malloc(sizeof *t);
+    if (!t)
         return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
-    pe->object = object;
-    pe->b = b;
-    for (pe->section_count = 0; pe->section_count < MAX_SECTIONS; pe->section_count++)
-        if (!sl_object_section_info(object, pe->section_count, &pe->sections[pe->section_count]))
+    t->object = object;
+    for (t->section_count = 0; t->section_count < PE_MAX_SECTIONS; t->section_count++)
+        if (!sl_object_section_info(object, t->section_count, &t->sections[t->section_count]))
             break;
-    struct sl_bytes table = at_address(pe, address);
-    struct sl_reader r = sl_reader((struct sl_bytes){table.data, table.size < size ? table.size : size}, false);
-    while (sl_reader_left(&r) >= 12 && b->code == SL_OK) {
-        uint32_t begin = sl_read_u32(&r), end = sl_read_u32(&r), info = sl_read_u32(&r);
-        if (begin < end)
-            add_function(pe, begin, end, info);
-    }
-    free(pe);
+    t->directory = pe_tables_at(t, address);
+    t->directory.size = t->directory.size < size ? t->directory.size : size;
+    builder_grant(b, sl_object_file(object).size);
+    if (b->family == SL_CPU_ARM64)
+        pe_read_arm64(t, b);
+    else
+        pe_read_x86_64(t, b);
+    free(t);
     return b->code;
 }

@@ -46,9 +46,10 @@ static enum sl_code read_tables(struct sl_object *object, struct builder *b)
     case SL_FORMAT_MACHO:
     case SL_FORMAT_WASM: return read_dwarf(object, b);
     case SL_FORMAT_PE:
-        if (b->family == SL_CPU_X86_64 && (pe_read(object, b) != SL_OK || b->emitted))
+        if ((b->family == SL_CPU_X86_64 || b->family == SL_CPU_ARM64) && (pe_read(object, b) != SL_OK || b->emitted))
             return b->code;
         return read_dwarf(object, b);
+    case SL_FORMAT_PDB: return pdb_read(object, b);
     case SL_FORMAT_BREAKPAD: return breakpad_stack_read(object, b);
     default: return SL_OK;
     }

@@ -1,8 +1,6 @@
 /* Rules as postfix text (Breakpad, docs/symbol_files.md, "STACK CFI"), and back. */
 #include "unwind/impl.h"
 
-#include <inttypes.h>
-
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -19,6 +17,25 @@ struct sl_str next_field(struct sl_str *rest)
     struct sl_str field = {rest->data + begin, end - begin};
     *rest = (struct sl_str){rest->data + end, rest->size - end};
     return field;
+}
+
+bool is_text(struct sl_str line)
+{
+    for (size_t i = 0; i < line.size; i++) {
+        uint8_t c = (uint8_t)line.data[i];
+        if ((c < ' ' && c != '\t' && !(c == '\r' && i + 1 == line.size)) || c == 0x7F)
+            return false;
+    }
+    return sl_str_is_utf8(line);
+}
+
+struct sl_str trimmed(struct sl_str text)
+{
+    while (text.size && is_blank(text.data[0]))
+        text = (struct sl_str){text.data + 1, text.size - 1};
+    while (text.size && is_blank(text.data[text.size - 1]))
+        text.size--;
+    return text;
 }
 
 /* A signed decimal; false for anything else and what 64 bits do not hold. */
@@ -73,10 +90,12 @@ struct sl_unwind_rule rule_parse(enum sl_cpu_family family, unsigned reg, struct
 
 static void print_sum(struct sl_buf *out, const char *base, int64_t offset, bool subtract)
 {
-    if (subtract)
-        sl_buf_printf(out, "%s %" PRId64 " -", base, (int64_t)(0 - (uint64_t)offset));
-    else
-        sl_buf_printf(out, "%s %" PRId64 " +", base, offset);
+    uint64_t value = subtract ? 0 - (uint64_t)offset : (uint64_t)offset;
+    bool negative = (int64_t)value < 0;
+    sl_buf_cstr(out, base);
+    sl_buf_add(out, " -", negative ? 2 : 1);
+    sl_buf_number(out, negative ? 0 - value : value, ' ');
+    sl_buf_u8(out, subtract ? '-' : '+');
 }
 
 void rule_print(struct sl_buf *out, const struct sl_unwind_rule *rule, enum sl_cpu_family family, bool subtract)

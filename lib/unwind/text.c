@@ -11,20 +11,23 @@ static enum sl_code write_line(struct sl_unwind_text *t, struct sl_error *error)
     return t->write(t->arg, sl_buf_view(&t->line)) ? SL_OK : sl_fail(error, SL_CANCELLED, "output closed");
 }
 
-/* A row whose rules all have no names is not written. That a register has no value is worth a word only where it had. */
+/* Behind a blank. A row whose rules all have no names is not written. That a register has no value is worth a word only
+ * where it had. */
 static bool print_rules(struct sl_unwind_text *t, const struct sl_unwind_row *row, bool is_first)
 {
-    size_t before = t->line.size;
+    size_t begin = t->line.size;
     for (size_t i = 0; i < row->count; i++) {
+        size_t at = t->line.size;
         if (is_first && row->rules[i].kind == SL_UNWIND_UNDEFINED)
             continue;
-        size_t at = t->line.size;
-        sl_buf_u8(&t->line, ' ');
         rule_print(&t->line, &row->rules[i], t->family, t->subtract);
-        if (t->line.size == at + 1)
-            t->line.size = at;
+        if (t->line.size > at)
+            sl_buf_u8(&t->line, ' ');
     }
-    return t->line.size > before;
+    if (t->line.size == begin)
+        return false;
+    t->line.size--; /* the last blank */
+    return true;
 }
 
 static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
@@ -35,11 +38,14 @@ static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unw
     for (size_t i = 0; i < range->row_count && code == SL_OK; i++) {
         const struct sl_unwind_row *row = &range->rows[i];
         sl_buf_clear(&t->line);
-        if (i == 0)
-            sl_buf_printf(&t->line, "STACK CFI INIT %" PRIx64 " %" PRIx64, range->start + t->base, range->size);
-        else
-            sl_buf_printf(&t->line, "STACK CFI %" PRIx64, row->address + t->base);
-        if (print_rules(t, row, i == 0))
+        sl_buf_cstr(&t->line, i == 0 ? "STACK CFI INIT " : "STACK CFI ");
+        if (i == 0) {
+            sl_buf_number_hex(&t->line, range->start + t->base, ' ');
+            sl_buf_number_hex(&t->line, range->size, ' ');
+        } else {
+            sl_buf_number_hex(&t->line, row->address + t->base, ' ');
+        }
+        if (print_rules(t, row, i == 0) || t->line.failed)
             code = write_line(t, error);
     }
     t->records++;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The STACK records of `symloom dump-syms` against other tools' reading of the same tables: ELF against readelf, PE against
-llvm-readobj, Mach-O against llvm-objdump and llvm-dwarfdump. Ends in "N places, M differ"; status 1 if any differs."""
+llvm-readobj, PDB against llvm-pdbutil, Mach-O against llvm-objdump and llvm-dwarfdump. Ends in "N places, M differ"; status 1 if any differs."""
 import argparse, re, subprocess, sys
 
 ARM = {f"r{i}": name for i, name in ((13, "sp"), (14, "lr"), (15, "pc"))}
@@ -83,7 +83,7 @@ def same_elf(expected, rules, reg, return_register):
         if rules.get(".cfa") != f"{reg(m[1])} {int(m[2])} +":
             return False
     for name, text in expected.items():
-        if name == "CFA":
+        if name == "CFA" or re.fullmatch(r"r2\d\d", name):  # d0.. of ARM have no names in STACK records
             continue
         ours = rules.get(".ra" if name == "ra" else name)
         if m := re.fullmatch(r"c([+-]\d+)", text):
@@ -130,8 +130,58 @@ def compare_elf(symloom, path, differ):
 
 # ---- PE ----
 
+def arm64_prologue(lines):
+    """Rules behind each instruction of a prologue, which is given newest first."""
+    stack, fp, last, states = 0, None, None, [{".cfa": "sp 0 +", ".ra": "x30"}]
+    name = lambda reg: {"fp": "x29", "lr": "x30"}.get(reg, "v" + reg[1:] if reg[0] == "d" else reg)
+    for line in reversed(lines):
+        rules = dict(states[-1])
+        if m := re.search(r"st[pr] (\w+), (?:(\w+), )?\[sp(?:, #(-?\d+))?\](!?)", line):
+            regs, offset = [name(r) for r in m.group(1, 2) if r], int(m[3] or 0)
+            if m[4]:
+                stack, offset = stack - offset, 0
+            last = regs, offset
+        elif "save next" in line:
+            last = regs, offset = [r[0] + str(int(r[1:]) + 2) for r in last[0]], last[1] + 16
+        else:
+            regs = []
+            if m := re.search(r"sub sp, (?:sp, )?#(\d+)", line):
+                stack += int(m[1])
+            elif m := re.search(r"mov (?:fp|x29), sp|add (?:fp|x29), sp, #(\d+)", line):
+                fp = f"x29 {stack - int(m[1] or 0)} +"
+            else:
+                sys.exit(f"what is {line!r}?")
+        for i, reg in enumerate(regs):
+            rules[reg] = f".cfa {offset + 8 * i - stack} + ^"
+            if reg == "x30":
+                rules[".ra"] = rules[reg]
+        rules[".cfa"] = fp or f"sp {stack} +"
+        states.append(rules)
+    return states
+
+
+def compare_pe_arm64(symloom, path, differ):
+    ranges = {r[0]: r for r in symloom_ranges(symloom, path)}
+    places = 0
+    for text in output("llvm-readobj-14", "--unwind", path).split("RuntimeFunction {")[1:]:
+        start, length = int(re.search(r"Function: (0x\w+)", text)[1], 16), int(re.search(r"FunctionLength: (\d+)", text)[1])
+        lines = re.findall(r".+", text[text.index("Prologue ["):].split("\n      ]" if "ExceptionData {" in text else "\n    ]")[0])[1:]
+        states = arm64_prologue([l for l in lines if not re.search(r"\bend$", l.strip())])
+        if start not in ranges or ranges[start][1] != length:
+            differ(f"{start:#x}: no range of {length}")
+            continue
+        for i, expected in enumerate(states):
+            places += 1
+            ours = at(ranges[start][2], start + 4 * i)
+            if 4 * i < length and ours != expected:
+                differ(f"{start + 4 * i:#x}: {ours}, expected {expected}")
+    return places
+
+
 def compare_pe(symloom, path, differ):
     """Codes as llvm-readobj prints them, applied here once more."""
+    if "Arch: aarch64" in output("llvm-readobj-14", "-h", path):
+        return compare_pe_arm64(symloom, path, differ)
     ranges = {r[0]: r for r in symloom_ranges(symloom, path)}
     places = 0
     functions = output("llvm-readobj-14", "--unwind", path).split("RuntimeFunction {")[1:]
@@ -168,6 +218,24 @@ def compare_pe(symloom, path, differ):
     if not functions:
         differ("llvm-readobj sees no functions")
     return places
+
+
+# ---- PDB ----
+
+def compare_pdb(symloom, path, differ):
+    ours = [line.split(" ", 12) for line in output(symloom, "dump-syms", path).splitlines() if line.startswith("STACK WIN 4 ")]
+    rows = re.findall(r"^([0-9A-F]{8}) \| +(.*)", output("llvm-pdbutil-14", "dump", "-fpo", path), re.M)
+    expected = []
+    for start, rest in rows:
+        size, local, params, stack, prolog, saved, _, _, _, program = [f.strip() for f in rest.split("|", 9)]
+        expected.append([int(start, 16)] + [int(n) for n in (size, prolog, "0", params, saved, local, stack)] + ["1", program])
+    got = [[int(n, 16) for n in o[3:11]] + o[11:13] for o in ours]
+    for a, b in zip(got, expected):
+        if a != b:
+            differ(f"{a}, expected {b}")
+    if len(got) != len(expected):
+        differ(f"{len(got)} records, expected {len(expected)}")
+    return len(expected)
 
 
 # ---- Mach-O ----
@@ -236,7 +304,7 @@ def main():
     total = bad = 0
     for path in args.files:
         found = []
-        kind = {"pe": compare_pe, "macho": compare_macho}.get(path.rsplit(".", 1)[-1], compare_elf)
+        kind = {"pe": compare_pe, "pdb": compare_pdb, "macho": compare_macho}.get(path.rsplit(".", 1)[-1], compare_elf)
         places = kind(args.symloom, path, found.append)
         for line in found[:5]:
             print(f"{path}: {line}")

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Builds programs whose unwind tables differ: architectures, compilers, .eh_frame and .debug_frame, Mach-O's compact form,
-# PE's prologue codes. Each is `<name>.elf`, `<name>.macho` or `<name>.pe` in the given directory.
+# PE's prologue codes. Each is `<name>.elf`, `<name>.macho`, `<name>.pe` or `<name>.pdb` in the given directory.
 set -eu
 cd "$1"
 cat >u.c <<'C'
 typedef long word;
-word leaf(word);
+word leaf(word), floats(double *, word);
 __attribute__((noinline)) word small(word a) { return leaf(a) + leaf(a + 1); }
 __attribute__((noinline)) word pressed(word *a, word b, word c, word d)
 {
@@ -37,9 +37,17 @@ __attribute__((noinline)) word early(word n)
 {
     if (n < 3)
         return n;
-    return large(n) + aligned(n) + leaf(n);
+    return large(n) + aligned(n) + leaf(n) + floats((double[]){1, 2, n}, n);
+}
+__attribute__((noinline)) word floats(double *a, word n)
+{
+    double b = a[0], c = a[1], d = a[2];
+    for (word i = 0; i < n; i++)
+        b += leaf(n) * c + d, c -= b;
+    return leaf((word)b) + (word)(c * d);
 }
 __attribute__((noinline)) word leaf(word n) { return n * 3; }
+int _fltused;
 word entry(void) { return early(5); }
 C
 elf() { # NAME COMMAND..
@@ -57,6 +65,10 @@ for level in 0 1 2 s; do
     elf arm-clang-$level clang-14 --target=armv7-linux-gnueabihf -fuse-ld=lld -O$level -g -fno-unwind-tables
     clang-14 --target=x86_64-pc-windows-msvc -fno-builtin -mno-stack-arg-probe -O$level -c -o u.obj u.c
     lld-link-14 /nodefaultlib /dll /noentry /export:entry /out:msvc-$level.pe u.obj
+    clang-14 --target=i686-pc-windows-msvc -fno-builtin -mno-stack-arg-probe -g -gcodeview -O$level -c -o u.obj u.c
+    lld-link-14 /nodefaultlib /dll /noentry /safeseh:no /debug /export:entry /out:x86-$level.dll u.obj
+    clang-14 --target=aarch64-pc-windows-msvc -fno-builtin -mno-stack-arg-probe -O$level -c -o u.obj u.c
+    lld-link-14 /machine:arm64 /nodefaultlib /dll /noentry /export:entry /out:arm64-$level.pe u.obj
     x86_64-w64-mingw32-gcc -fno-builtin -mno-stack-arg-probe -O$level -nostdlib -shared -o mingw-$level.pe u.c
 done
 elf gcc-frame-pointer gcc -O2 -fno-omit-frame-pointer

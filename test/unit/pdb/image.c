@@ -283,6 +283,8 @@ static void write_debug(struct image *image)
     sl_buf_add(out, modules.data, modules.size);
     for (unsigned i = 0; i < 11; i++)
         sl_buf_u16(out, i == 5                       ? IMAGE_SECTIONS
+                        : i == 0                     ? IMAGE_FPO
+                        : i == 9                     ? IMAGE_FRAMES
                         : i == 3 && image->has_omap  ? IMAGE_OMAP_TO
                         : i == 4 && image->has_omap  ? IMAGE_OMAP_FROM
                         : i == 10 && image->has_omap ? IMAGE_ORIGINAL

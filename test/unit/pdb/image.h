@@ -22,6 +22,8 @@ enum {
     IMAGE_OMAP_FROM,
     IMAGE_SRCSRV,
     IMAGE_LINKS,
+    IMAGE_FPO,
+    IMAGE_FRAMES,
     IMAGE_STREAMS,
 };
 

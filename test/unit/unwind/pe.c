@@ -1,7 +1,7 @@
-/* .pdata and .xdata of x86-64, byte by byte. */
+/* .pdata and .xdata of x86-64 and ARM64, byte by byte. */
 #include "image.h"
 
-enum { AMD64 = 0x8664, PDATA = 0x3000, XDATA = 0x4000 };
+enum { AMD64 = 0x8664, ARM64 = 0xAA64, PDATA = 0x3000, XDATA = 0x4000 };
 
 /* Functions of 0x50 bytes from 0x1000 on, 0x100 apart, with the unwind information at these offsets. */
 static struct sl_buf image(const uint32_t *infos, size_t count, const void *xdata, size_t size)
@@ -122,12 +122,115 @@ static void bad_entries_are_left_out(void **state)
     expect(file, "");
 }
 
+/* ---- ARM64 ---- */
+
+/* Functions from 0x1000 on, 0x100 apart, with these second words. */
+static struct sl_buf arm64_image(const uint32_t *words, size_t count, const void *xdata, size_t size)
+{
+    struct sl_buf pdata = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        sl_buf_u32(&pdata, 0x1000 + i * 0x100);
+        sl_buf_u32(&pdata, words[i]);
+    }
+    const struct image_section sections[] = {{".pdata", PDATA, buf_bytes(&pdata)}, {".xdata", XDATA, {xdata, size}}};
+    struct sl_buf file = pe_image(ARM64, (const uint32_t[]){PDATA, (uint32_t)pdata.size}, sections, 2);
+    sl_buf_free(&pdata);
+    return file;
+}
+
+static void arm64_codes(void **state)
+{
+    (void)state;
+    /* 0x20 instructions, one epilogue at the end, two words of codes, newest first: add x29, sp, 32; stp x29, lr, [sp, 32];
+     * the next pair; stp x19, x20, [sp, -48]! */
+    static const uint8_t xdata[] = {0x20, 0, 0x20, 0x10, 0xE2, 4, 0x44, 0xE6, 0x26, 0xE4, 0xE3, 0xE3};
+    expect(arm64_image((const uint32_t[]){XDATA}, 1, xdata, sizeof xdata),
+           "STACK CFI INIT 1000 80 .cfa: sp 0 + .ra: x30\n"
+           "STACK CFI 1004 .cfa: sp 48 + x19: .cfa -48 + ^ x20: .cfa -40 + ^\n"
+           "STACK CFI 1008 x21: .cfa -32 + ^ x22: .cfa -24 + ^\n"
+           "STACK CFI 100c x29: .cfa -16 + ^ .ra: .cfa -8 + ^ x30: .cfa -8 + ^\n"
+           "STACK CFI 1010 .cfa: x29 16 +\n");
+    /* the numbers of words in a word of their own, an epilogue to skip; a nop; sub sp, 16384; sub sp, 512; str d8, [sp, 8];
+     * str x19, [sp, -16]! */
+    static const uint8_t large[] = {8,    0,    0, 0, 1, 0,    3,    0,    0, 0,    0, 0,
+                                    0xE3, 0xE0, 0, 4, 0, 0xC0, 0x20, 0xDC, 1, 0xD4, 1, 0xE4};
+    expect(arm64_image((const uint32_t[]){XDATA}, 1, large, sizeof large),
+           "STACK CFI INIT 1000 20 .cfa: sp 0 + .ra: x30\n"
+           "STACK CFI 1004 .cfa: sp 16 + x19: .cfa -16 + ^\nSTACK CFI 1008 v8: .cfa -8 + ^\n"
+           "STACK CFI 100c .cfa: sp 528 +\nSTACK CFI 1010 .cfa: sp 16912 +\n");
+    /* a part whose function began elsewhere with sub sp, 32: then str x20, [sp, 8] */
+    static const uint8_t part[] = {4, 0, 0x20, 0x10, 0xD0, 0x41, 0xE5, 0x02, 0xE4, 0, 0, 0};
+    expect(arm64_image((const uint32_t[]){XDATA}, 1, part, sizeof part),
+           "STACK CFI INIT 1000 10 .cfa: sp 32 + .ra: x30\nSTACK CFI 1004 x20: .cfa -24 + ^\n");
+}
+
+static uint32_t packed(unsigned flag, unsigned instructions, unsigned f, unsigned i, unsigned h, unsigned cr,
+                       unsigned size)
+{
+    return flag | instructions << 2 | f << 13 | i << 16 | h << 20 | cr << 21 | size / 16 << 23;
+}
+
+static void arm64_packed(void **state)
+{
+    (void)state;
+    const uint32_t words[] = {
+        packed(1, 16, 0, 3, 0, 1, 48),   /* x19, x20; x21 with lr; then sub sp, 16 */
+        packed(1, 16, 1, 0, 0, 3, 32),   /* d8, d9; x29 and lr; mov x29, sp */
+        packed(2, 16, 0, 2, 0, 0, 16),   /* a part without a prologue */
+        packed(1, 16, 0, 0, 1, 2, 5152), /* signed; parameters; 4080 and 1008 bytes; x29 and lr */
+        packed(1, 16, 7, 15, 0, 0, 16),  /* more registers than there are */
+    };
+    struct sl_buf file = arm64_image(words, 5, "", 1);
+    struct records r = records_of(buf_bytes(&file));
+    assert_string_equal((char *)r.text.data,
+                        "STACK CFI INIT 1000 40 .cfa: sp 0 + .ra: x30\n"
+                        "STACK CFI 1004 .cfa: sp 32 + x19: .cfa -32 + ^ x20: .cfa -24 + ^\n"
+                        "STACK CFI 1008 x21: .cfa -16 + ^ .ra: .cfa -8 + ^ x30: .cfa -8 + ^\n"
+                        "STACK CFI 100c .cfa: sp 48 +\n"
+                        "STACK CFI INIT 1100 40 .cfa: sp 0 + .ra: x30\n"
+                        "STACK CFI 1104 .cfa: sp 16 + v8: .cfa -16 + ^ v9: .cfa -8 + ^\n"
+                        "STACK CFI 1108 .cfa: sp 32 + x29: .cfa -32 + ^ .ra: .cfa -24 + ^ x30: .cfa -24 + ^\n"
+                        "STACK CFI 110c .cfa: x29 32 +\n"
+                        "STACK CFI INIT 1200 40 .cfa: sp 16 + x19: .cfa -16 + ^ x20: .cfa -8 + ^ .ra: x30\n"
+                        "STACK CFI INIT 1300 40 .cfa: sp 0 + .ra: x30\n"
+                        "STACK CFI 1308 .cfa: sp 64 +\nSTACK CFI 1318 .cfa: sp 4144 +\n"
+                        "STACK CFI 131c .cfa: sp 5152 +\n"
+                        "STACK CFI 1320 x29: .cfa -5152 + ^ .ra: .cfa -5144 + ^ x30: .cfa -5144 + ^\n"
+                        "STACK CFI 1324 .cfa: x29 5152 +\n");
+    assert_int_equal(r.skipped, 1);
+    sl_buf_free(&r.text);
+    sl_buf_free(&file);
+}
+
+static void arm64_bad_entries_are_left_out(void **state)
+{
+    (void)state;
+    /* a frame of the system, a code cut off, version 1, words beyond the file; then sub sp, 16 */
+    static const uint8_t xdata[] = {4,    0,    0x20, 0x08, 0xE8, 0xE4, 0,    0,    4, 0,    0x20, 0x08, 0xE3, 0xE3,
+                                    0xE3, 0xC0, 4,    0,    0x24, 0x08, 1,    0xE4, 0, 0,    4,    0,    0x20, 0x08,
+                                    1,    0xE4, 0,    0,    4,    0,    0x20, 0x40, 1, 0xE4, 0,    0};
+    const uint32_t words[] = {XDATA, XDATA + 8, XDATA + 16, XDATA + 32, 0x9000, 3, XDATA + 24};
+    struct sl_buf file = arm64_image(words, 7, xdata, sizeof xdata);
+    struct records r = records_of(buf_bytes(&file));
+    assert_string_equal((char *)r.text.data,
+                        "STACK CFI INIT 1600 10 .cfa: sp 0 + .ra: x30\nSTACK CFI 1604 .cfa: sp 16 +\n");
+    assert_int_equal(r.skipped, 6);
+    sl_buf_free(&r.text);
+    sl_buf_free(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prologues),           cmocka_unit_test(interrupts),
-        cmocka_unit_test(codes_of_version_2),  cmocka_unit_test(parts_of_functions),
-        cmocka_unit_test(a_chain_without_end), cmocka_unit_test(bad_entries_are_left_out),
+        cmocka_unit_test(prologues),
+        cmocka_unit_test(interrupts),
+        cmocka_unit_test(codes_of_version_2),
+        cmocka_unit_test(parts_of_functions),
+        cmocka_unit_test(arm64_codes),
+        cmocka_unit_test(arm64_packed),
+        cmocka_unit_test(arm64_bad_entries_are_left_out),
+        cmocka_unit_test(a_chain_without_end),
+        cmocka_unit_test(bad_entries_are_left_out),
     };
     return cmocka_run_group_tests_name("unwind/pe", tests, NULL, NULL);
 }

@@ -1,0 +1,39 @@
+/* PDB: the frame data of 32-bit x86. */
+#include "unwind/impl.h"
+
+#include "object/embedded.h"
+#include "pdb/pdb.h"
+
+static bool add(void *arg, const struct sl_pdb_frame *f)
+{
+    struct builder *b = arg;
+    struct sl_unwind_win win = {
+        .type = f->type,
+        .start = f->start,
+        .size = f->size,
+        .prolog = f->prolog,
+        .params = f->params,
+        .saved = f->saved,
+        .locals = f->locals,
+        .max_stack = f->max_stack,
+        .has_program = f->type == 4,
+        .program = f->type == 4           ? trimmed(f->program)
+                   : f->uses_base_pointer ? SL_STR("1")
+                                          : SL_STR("0"),
+    };
+    if (!win.program.size || !is_text(win.program)) {
+        b->sink->skipped++;
+        return true;
+    }
+    b->code = b->sink->win(b->sink, &win, b->error);
+    b->emitted++;
+    return b->code == SL_OK;
+}
+
+enum sl_code pdb_read(const struct sl_object *object, struct builder *b)
+{
+    enum sl_code code = sl_pdb_frames(sl_object_as_pdb(object), add, b, NULL);
+    if (b->code == SL_OK && code != SL_OK && code != SL_NOT_FOUND)
+        b->code = sl_fail(b->error, code, "frame data cannot be read");
+    return b->code;
+}

@@ -1,0 +1,310 @@
+/* PE for ARM64: the exception directory (Microsoft, "ARM64 exception handling").
+ *
+ *     RUNTIME_FUNCTION  begin, word ──▶ .xdata: length, then a code for each instruction of the prologue, newest first
+ *                                  └──▶ packed: a few numbers that say which of the usual prologues it is
+ *
+ * Both become steps, one for each instruction, which are run from the oldest on. */
+#include "unwind/pe.h"
+
+enum {
+    X19 = 19,
+    FP = 29,
+    LR = 30,
+    SP = 31,
+    D8 = 72,
+    MAX_STEPS = 1024,
+    PACKED_FRAGMENT = 2,
+};
+
+enum step_kind {
+    STEP_NOTHING,
+    STEP_ALLOC,     /* sub sp, `offset` */
+    STEP_SAVE,      /* registers to sp + offset */
+    STEP_PUSH,      /* registers to sp - offset, which sp becomes */
+    STEP_SAVE_NEXT, /* the pair behind the one before */
+    STEP_SET_FP,    /* x29 = sp + offset */
+};
+
+struct step {
+    uint8_t kind, first, second; /* second: 0 = none */
+    bool before;                 /* done by the part of the function before this one */
+    uint32_t offset;             /* bytes */
+};
+
+struct steps {
+    struct step items[MAX_STEPS]; /* newest first */
+    size_t count;
+    bool bad;
+};
+
+static void add(struct steps *s, enum step_kind kind, unsigned first, unsigned second, uint32_t offset)
+{
+    if (s->count == MAX_STEPS)
+        s->bad = true;
+    else
+        s->items[s->count++] =
+            (struct step){.kind = (uint8_t)kind, .first = (uint8_t)first, .second = (uint8_t)second, .offset = offset};
+}
+
+/* ---- codes of .xdata ---- */
+
+/* Those of two bytes that save: five bits and three, or four, of code, then the register and the offset. */
+static bool add_save(struct steps *s, unsigned byte, unsigned next)
+{
+    unsigned reg4 = (byte & 3) << 2 | next >> 6, reg3 = (byte & 1) << 2 | next >> 6, offset = (next & 63) * 8;
+    if (byte < 0xCC) /* save_regp */
+        add(s, STEP_SAVE, X19 + reg4, X19 + reg4 + 1, offset);
+    else if (byte < 0xD0) /* save_regp_x */
+        add(s, STEP_PUSH, X19 + reg4, X19 + reg4 + 1, offset + 8);
+    else if (byte < 0xD4) /* save_reg */
+        add(s, STEP_SAVE, X19 + reg4, 0, offset);
+    else if (byte < 0xD6) /* save_reg_x */
+        add(s, STEP_PUSH, X19 + ((byte & 1) << 3 | next >> 5), 0, (next & 31) * 8 + 8);
+    else if (byte < 0xD8) /* save_lrpair */
+        add(s, STEP_SAVE, X19 + 2 * reg3, LR, offset);
+    else if (byte < 0xDA) /* save_fregp */
+        add(s, STEP_SAVE, D8 + reg3, D8 + reg3 + 1, offset);
+    else if (byte < 0xDC) /* save_fregp_x */
+        add(s, STEP_PUSH, D8 + reg3, D8 + reg3 + 1, offset + 8);
+    else if (byte < 0xDE) /* save_freg */
+        add(s, STEP_SAVE, D8 + reg3, 0, offset);
+    else if (byte == 0xDE) /* save_freg_x */
+        add(s, STEP_PUSH, D8 + (next >> 5), 0, (next & 31) * 8 + 8);
+    else
+        return false;
+    return true;
+}
+
+/* False at the end, and (with `bad`) at codes that cannot be understood. */
+static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
+{
+    unsigned byte = sl_read_u8(r);
+    size_t count = s->count;
+    if (byte < 0x20)
+        add(s, STEP_ALLOC, 0, 0, byte * 16);
+    else if (byte < 0x40)
+        add(s, STEP_PUSH, X19, X19 + 1, (byte & 31) * 8);
+    else if (byte < 0x80)
+        add(s, STEP_SAVE, FP, LR, (byte & 63) * 8);
+    else if (byte < 0xC0)
+        add(s, STEP_PUSH, FP, LR, (byte & 63) * 8 + 8);
+    else if (byte < 0xC8)
+        add(s, STEP_ALLOC, 0, 0, ((byte & 7) << 8 | sl_read_u8(r)) * 16);
+    else if (byte < 0xE0)
+        s->bad = !add_save(s, byte, sl_read_u8(r));
+    else if (byte == 0xE0) {
+        uint32_t high = sl_read_u8(r), middle = sl_read_u8(r);
+        add(s, STEP_ALLOC, 0, 0, (high << 16 | middle << 8 | sl_read_u8(r)) * 16);
+    } else if (byte == 0xE1)
+        add(s, STEP_SET_FP, 0, 0, 0);
+    else if (byte == 0xE2)
+        add(s, STEP_SET_FP, 0, 0, sl_read_u8(r) * 8u);
+    else if (byte == 0xE3 || byte == 0xFC) /* nop, pac_sign_lr */
+        add(s, STEP_NOTHING, 0, 0, 0);
+    else if (byte == 0xE4)
+        return false;
+    else if (byte == 0xE5) /* end_c: the codes of the part before follow */
+        *before = true;
+    else if (byte == 0xE6)
+        add(s, STEP_SAVE_NEXT, 0, 0, 0);
+    else if (byte != 0xEC) /* frames of the system, scalable vectors, reserved */
+        s->bad = true;
+    for (; count < s->count; count++)
+        s->items[count].before = *before;
+    s->bad = s->bad || r->failed;
+    return !s->bad;
+}
+
+static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps *s, uint32_t *length)
+{
+    struct sl_reader r = sl_reader(pe_tables_at(t, address), false);
+    uint32_t head = sl_read_u32(&r), scopes = head >> 22 & 31, words = head >> 27;
+    bool before = false;
+    *length = (head & 0x3FFFF) * 4;
+    if (!scopes && !words) {
+        uint32_t more = sl_read_u32(&r);
+        scopes = more & 0xFFFF;
+        words = more >> 16 & 0xFF;
+    }
+    if (!(head >> 21 & 1)) /* else there is one epilogue, at the end */
+        sl_reader_skip(&r, (uint64_t)scopes * 4);
+    struct sl_reader codes = sl_reader(sl_read_bytes(&r, (uint64_t)words * 4), false);
+    if (r.failed || (head >> 18 & 3) != 0)
+        return false;
+    while (sl_reader_left(&codes) && add_code(s, &codes, &before))
+        continue;
+    return !s->bad;
+}
+
+/* ---- packed ---- */
+
+struct packed {
+    uint32_t frame, saved, integers, floats; /* bytes: all; saved registers; of them x19.. and lr, d8.. */
+    unsigned reg_f, reg_i, cr;
+    bool homed;
+};
+
+/* The canonical prologue that saves registers, oldest first: the first save makes the room. */
+static void add_saves(struct steps *s, const struct packed *p)
+{
+    uint32_t at = 0;
+    bool lr_pending = p->cr == 1;
+    for (unsigned i = 0; i < p->reg_i; i += 2) {
+        unsigned second = i + 1 < p->reg_i ? X19 + i + 1 : 0;
+        if (!second && lr_pending && i) { /* the odd one goes with lr */
+            second = LR;
+            lr_pending = false;
+        }
+        add(s, at ? STEP_SAVE : STEP_PUSH, X19 + i, second, at ? at : p->saved);
+        at += second ? 16 : 8;
+    }
+    if (lr_pending)
+        add(s, at ? STEP_SAVE : STEP_PUSH, LR, 0, at ? p->integers - 8 : p->saved);
+    at = p->integers;
+    for (unsigned i = 0; p->reg_f && i < p->reg_f + 1; i += 2) {
+        unsigned second = i + 1 < p->reg_f + 1 ? D8 + i + 1 : 0;
+        add(s, at ? STEP_SAVE : STEP_PUSH, D8 + i, second, at ? at : p->saved);
+        at += second ? 16 : 8;
+    }
+    for (unsigned i = 0; p->homed && i < 4; i++) /* parameters */
+        add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
+}
+
+static void add_frame(struct steps *s, const struct packed *p)
+{
+    uint32_t local = p->frame - p->saved;
+    bool has_frame = p->cr >= 2;
+    if (has_frame && local <= 512) {
+        add(s, STEP_PUSH, FP, LR, local);
+    } else if (local) {
+        if (local > 4080)
+            add(s, STEP_ALLOC, 0, 0, 4080);
+        add(s, STEP_ALLOC, 0, 0, local > 4080 ? local - 4080 : local);
+        if (has_frame)
+            add(s, STEP_SAVE, FP, LR, 0);
+    }
+    if (has_frame)
+        add(s, STEP_SET_FP, 0, 0, 0);
+}
+
+static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
+{
+    struct packed p = {.frame = (word >> 23) * 16,
+                       .reg_f = word >> 13 & 7,
+                       .reg_i = word >> 16 & 15,
+                       .homed = word >> 20 & 1,
+                       .cr = word >> 21 & 3};
+    *length = (word >> 2 & 0x7FF) * 4;
+    p.integers = p.reg_i * 8 + (p.cr == 1 ? 8 : 0);
+    p.floats = p.reg_f ? p.reg_f * 8 + 8 : 0;
+    p.saved = (p.integers + p.floats + (p.homed ? 64 : 0) + 15) & ~15u;
+    if (p.reg_i > 10 || p.saved > p.frame)
+        return false;
+    if (p.cr == 2) /* the return address is signed */
+        add(s, STEP_NOTHING, 0, 0, 0);
+    add_saves(s, &p);
+    add_frame(s, &p);
+    for (size_t i = 0; i < s->count / 2; i++) {
+        struct step swap = s->items[i];
+        s->items[i] = s->items[s->count - 1 - i];
+        s->items[s->count - 1 - i] = swap;
+    }
+    if ((word & 3) == PACKED_FRAGMENT)
+        for (size_t i = 0; i < s->count; i++)
+            s->items[i].before = true;
+    return true;
+}
+
+/* ---- rules ---- */
+
+struct state {
+    struct rules rules;
+    int64_t stack; /* bytes between sp and the CFA */
+    bool has_frame;
+    struct step last; /* that saved */
+};
+
+static void set(struct state *s, struct sl_unwind_rule rule)
+{
+    rules_set(&s->rules, &rule);
+}
+
+static void save(struct state *s, const struct step *step, int64_t offset)
+{
+    const unsigned regs[] = {step->first, step->second};
+    for (size_t i = 0; i < 2 && (i == 0 || regs[i]); i++) {
+        int64_t at = offset + 8 * (int64_t)i - s->stack;
+        if (regs[i] == LR)
+            set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, at));
+        set(s, rule_memory(regs[i], SL_UNWIND_CFA, at));
+    }
+    s->last = *step;
+    s->last.offset = (uint32_t)offset;
+}
+
+static void apply(struct state *s, const struct step *step)
+{
+    struct step next;
+    switch ((enum step_kind)step->kind) {
+    case STEP_NOTHING: break;
+    case STEP_ALLOC: s->stack += step->offset; break;
+    case STEP_SAVE: save(s, step, step->offset); break;
+    case STEP_PUSH:
+        s->stack += step->offset;
+        save(s, step, 0);
+        break;
+    case STEP_SAVE_NEXT:
+        if (!s->last.kind)
+            break;
+        next = s->last;
+        next.first += 2;
+        next.second += next.second ? 2 : 0;
+        save(s, &next, (int64_t)s->last.offset + 16);
+        break;
+    case STEP_SET_FP:
+        s->has_frame = true;
+        set(s, rule_offset(SL_UNWIND_CFA, FP, s->stack - step->offset));
+        break;
+    }
+    if (!s->has_frame)
+        set(s, rule_offset(SL_UNWIND_CFA, SP, s->stack));
+}
+
+static void run(struct builder *b, const struct steps *steps, uint32_t begin, uint32_t length)
+{
+    struct state s = {.stack = 0};
+    uint32_t offset = 0;
+    set(&s, rule_offset(SL_UNWIND_CFA, SP, 0));
+    for (size_t i = steps->count; i-- > 0;) {
+        if (!steps->items[i].before && offset < length) {
+            builder_row(b, (uint64_t)begin + offset, &s.rules);
+            offset += 4;
+        }
+        apply(&s, &steps->items[i]);
+    }
+    if (offset < length)
+        builder_row(b, (uint64_t)begin + offset, &s.rules);
+    builder_end(b, (uint64_t)begin + length);
+}
+
+enum sl_code pe_read_arm64(const struct pe_tables *t, struct builder *b)
+{
+    struct sl_reader r = sl_reader(t->directory, false);
+    b->ra = LR;
+    while (sl_reader_left(&r) >= 8 && b->code == SL_OK) {
+        uint32_t begin = sl_read_u32(&r), word = sl_read_u32(&r), length, flag = word & 3;
+        struct steps steps;
+        steps.count = 0;
+        steps.bad = false;
+        if (!begin && !word)
+            continue;
+        bool ok = flag == 0 ? read_xdata(t, word, &steps, &length) : flag < 3 && read_packed(word, &steps, &length);
+        if (!builder_spend(b, 1 + (ok ? steps.count : 0)))
+            break;
+        if (ok)
+            run(b, &steps, begin, length);
+        else
+            b->sink->skipped++;
+    }
+    return b->code;
+}
