@@ -107,11 +107,10 @@ static bool counts(const struct shared_question *q, const struct shared_value *v
     return !verdict.expired;
 }
 
-static void count_bytes(const struct shared_backend *backend, int fd)
+static uint64_t size_of(int fd)
 {
     struct stat st;
-    if (fstat(fd, &st) == 0 && st.st_size > 0)
-        metric_add(METRIC_SHARED_BYTES, (uint64_t)st.st_size, backend->name, "in", NULL);
+    return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
 static bool ask(struct shared_backend *backend, const struct shared_question *q, const char *name, int fd,
@@ -133,10 +132,15 @@ static bool ask(struct shared_backend *backend, const struct shared_question *q,
         finding->stale = true;
         hit = false;
     }
+    /* A server that has lost its data but not its index says so. Entries that are rightly empty cost nothing to make. */
+    if (hit && finding->value.code == SL_OK && size_of(fd) == 0) {
+        finding->stale = true;
+        hit = false;
+    }
     if (hit)
         finding->from = backend;
     if (hit && finding->value.code == SL_OK)
-        count_bytes(backend, fd);
+        metric_add(METRIC_SHARED_BYTES, size_of(fd), backend->name, "in", NULL);
     return hit;
 }
 
