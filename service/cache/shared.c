@@ -45,8 +45,10 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
         return error->code;
     if (layer.bucket)
         layer.bucket->group = &layer.group;
-    if (layer.redis)
+    if (layer.redis) {
         layer.redis->group = &layer.group;
+        redis_log_init(shared->redis_namespace, layer.redis, &layer.group);
+    }
     return SL_OK;
 }
 
@@ -68,6 +70,7 @@ void shared_drain(void)
         return;
     uploads_drain(DRAIN_MS);
     fiber_group_cancel(&layer.group);
+    redis_log_close();
     close_backend(&layer.redis);
     close_backend(&layer.bucket);
     fiber_group_wait(&layer.group);
@@ -169,6 +172,12 @@ void shared_forget(const struct cache_kind *kind, const struct shared_name *name
         if (backends[i] && breaker_allows(backends[i]))
             breaker_note(backends[i], SHARED_DEL, kind->name, begin, backends[i]->del(name->text));
     }
+}
+
+void shared_tell(const struct cache_file *files, size_t count, int64_t at_ns)
+{
+    if (layer.redis)
+        redis_log_tell(files, count, at_ns);
 }
 
 /* ---- storing ---- */
