@@ -184,6 +184,9 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
 bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
 void cache_memory_free(struct cache_memory *memory);
+/* How many files may be mapped: as configured, or half of what the kernel allows a process, the rest being for objects in
+ * use and everything else that maps. */
+uint64_t cache_mapped_limit(const struct config *config);
 
 /* ---- cache.c ---- */
 typedef void cache_forgotten(void *arg, const struct cache_kind *kind, struct sl_str key);

@@ -14,12 +14,13 @@
 #include "core/loop.h"
 #include "core/log.h"
 
-enum { EVERY_MS = 1000, LOG_MAX = 1 << 20, FILES_MAX = 1000 };
+enum { EVERY_MS = 1000, LOG_MAX = 1 << 20, FILES_MAX = 1000, HEAD_MAX = 80 };
 
 static struct {
     char key[160], writer[17];
     struct shared_backend *redis;
-    uint64_t read; /* bytes of the log */
+    uint64_t last; /* where the last record that was read begins, and its first line */
+    char head[HEAD_MAX];
 } told;
 
 /* ---- writing ---- */
@@ -69,17 +70,16 @@ static void hear(struct sl_str text, int64_t at_ns)
     free(files);
 }
 
-/* The next whole record; false when there is none. */
-static bool take_record(struct sl_str *log, struct sl_str *writer, int64_t *at_ns, struct sl_str *text)
+/* The next record and its first line; false when there is none. Records are appended whole. */
+static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns, struct sl_str *text)
 {
-    char head[80], *at;
-    const char *end = memchr(log->data, '\n', log->size < sizeof head ? log->size : sizeof head);
+    char *at;
+    const char *end = memchr(log->data, '\n', log->size < HEAD_MAX ? log->size : HEAD_MAX);
     size_t head_size = end ? (size_t)(end - log->data) + 1 : 0;
-    if (!end || head_size < 20)
+    if (head_size < 20)
         return false;
     memcpy(head, log->data, head_size);
     head[head_size - 1] = '\0';
-    *writer = (struct sl_str){log->data, 16};
     *at_ns = strtoll(head + 16, &at, 10);
     uint64_t size = strtoull(at, &at, 10);
     if (*at || size >= log->size - head_size)
@@ -90,24 +90,29 @@ static bool take_record(struct sl_str *log, struct sl_str *writer, int64_t *at_n
     return true;
 }
 
-/* The log begins anew when it was full, or Redis lost it: then the byte before what is new is not the end of a record. */
+/* `log`: from the last record on that was read. Where that is not there any more, the log has begun anew. */
 static void read_log(struct sl_str log)
 {
-    struct sl_str writer, text, rest = log;
+    struct sl_str text, rest = log;
+    char head[HEAD_MAX] = "";
     int64_t at_ns;
-    if (told.read && (log.size == 0 || log.data[0] != '\n')) {
-        told.read = 0;
+    if (told.head[0] && (!take_record(&rest, head, &at_ns, &text) || strcmp(head, told.head) != 0)) {
+        told.last = 0;
+        told.head[0] = '\0';
         return;
     }
-    if (told.read)
-        rest = (struct sl_str){log.data + 1, log.size - 1};
-    struct sl_str begin = rest;
-    while (rest.size && take_record(&rest, &writer, &at_ns, &text))
-        if (!sl_str_equal(writer, sl_str(told.writer)))
+    uint64_t base = told.last;
+    while (rest.size) {
+        uint64_t offset = base + (uint64_t)(rest.data - log.data);
+        if (!take_record(&rest, head, &at_ns, &text)) {
+            log_debug("shared", "the log of invalidations has something else in it", LOG_U64("bytes", rest.size));
+            return;
+        }
+        told.last = offset;
+        memcpy(told.head, head, HEAD_MAX);
+        if (strncmp(head, told.writer, 16) != 0)
             hear(text, at_ns);
-    if (rest.size)
-        log_debug("shared", "the log of invalidations has something else in it", LOG_U64("bytes", rest.size));
-    told.read += begin.size; /* records are appended whole: what is none will never be one */
+    }
 }
 
 static void listen_fiber(void *arg)
@@ -116,7 +121,7 @@ static void listen_fiber(void *arg)
     do {
         char from[24];
         struct redis_answer answer;
-        snprintf(from, sizeof from, "%" PRIu64, told.read ? told.read - 1 : 0);
+        snprintf(from, sizeof from, "%" PRIu64, told.last);
         struct sl_str words[] = {SL_STR("GETRANGE"), sl_str(told.key), sl_str(from), SL_STR("-1")};
         if (!breaker_allows(told.redis))
             continue;
@@ -138,7 +143,8 @@ void redis_log_init(const char *name, struct shared_backend *redis, struct fiber
     snprintf(told.key, sizeof told.key, "%s:invalidate", name);
     snprintf(told.writer, sizeof told.writer, "%016" PRIx64, random);
     told.redis = redis;
-    told.read = 0;
+    told.last = 0;
+    told.head[0] = '\0';
     fiber_start(group, listen_fiber, NULL);
 }
 
