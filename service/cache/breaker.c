@@ -8,7 +8,7 @@
 
 enum { FIRST_PAUSE_MS = 100, LONGEST_PAUSE_MS = 10000 };
 
-static const char *const op_names[SHARED_OPS] = {"get", "put", "exists", "del"};
+static const char *const op_names[SHARED_OPS] = {"get", "put", "exists", "del", "listen"};
 static const char *const result_names[] = {"hit",     "miss",  "written", "skipped",
                                            "timeout", "error", "error",   "cancelled"};
 

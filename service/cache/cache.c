@@ -1,6 +1,5 @@
 #include "cache/shared.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/duration.h"
@@ -82,20 +81,6 @@ static struct {
 
 /* ---- start and end ---- */
 
-/* Half of what the kernel allows a process, the rest being for objects in use and everything else that maps. */
-static uint64_t mapped_limit(const struct config *config)
-{
-    if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX)
-        return config->max_mapped_files;
-    unsigned long count = 65530;
-    FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
-    if (f && fscanf(f, "%lu", &count) != 1)
-        count = 65530;
-    if (f)
-        fclose(f);
-    return count / 2;
-}
-
 static void kind_configure(struct kind_state *state, const struct config *config)
 {
     state->lifetimes = cache_lifetimes_of(config, state->kind->section);
@@ -129,7 +114,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.config = config;
     engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
-    engine.max_mapped = mapped_limit(config);
+    engine.max_mapped = cache_mapped_limit(config);
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
     engine.generation = cache_generation(engine.dir);
     engine.generation_due_ms = 0;
@@ -162,7 +147,7 @@ void cache_configure(const struct config *config)
     change_tokens(&engine.redownloads, engine.config->downloaded.max_lazy, config->downloaded.max_lazy);
     change_tokens(&engine.recomputations, engine.config->derived.max_lazy, config->derived.max_lazy);
     engine.config = config;
-    engine.max_mapped = mapped_limit(config);
+    engine.max_mapped = cache_mapped_limit(config);
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
     engine.disk.restart_retries_malformed = config->restart_retries_malformed;
     for (size_t i = 0; i < engine.count; i++)

@@ -45,7 +45,9 @@ bool cache_key_names(struct sl_str key, const struct cache_file *file);
 int64_t cache_generation(const char *dir);
 /* The newest stamp of the files that the key names. */
 int64_t cache_stamp(const char *dir, struct sl_str key);
-enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, struct sl_error *error);
+/* Stamps of the time `at_ns`; younger ones stay. */
+enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
+                               struct sl_error *error);
 void cache_stamps_sweep(const char *dir, int64_t before_ns);
 
 /* ---- meta.c: `<entry>.metadata` ---- */
@@ -182,12 +184,19 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
 bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
 void cache_memory_free(struct cache_memory *memory);
+/* How many files may be mapped: as configured, or half of what the kernel allows a process, the rest being for objects in
+ * use and everything else that maps. */
+uint64_t cache_mapped_limit(const struct config *config);
 
 /* ---- cache.c ---- */
 typedef void cache_forgotten(void *arg, const struct cache_kind *kind, struct sl_str key);
 /* Drops what memory holds of the files, and makes what is being computed of them useless for others; tells of each key. */
 void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg);
 const char *cache_dir_of_process(void); /* NULL = no disk layer */
+
+/* ---- invalidate.c ---- */
+/* Another machine says that the files changed at that time. */
+void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- space.c: loop thread ---- */
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,

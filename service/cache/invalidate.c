@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 
+#include "core/log.h"
 #include "core/pool.h"
 
 struct stamping { /* pool work */
     const char *dir;
     const struct cache_file *files;
     size_t count;
+    int64_t at_ns;
     enum sl_code code;
     struct sl_error *error;
 };
@@ -16,7 +18,7 @@ struct stamping { /* pool work */
 static void stamp(void *arg)
 {
     struct stamping *s = arg;
-    s->code = cache_stamp_write(s->dir, s->files, s->count, s->error);
+    s->code = cache_stamp_write(s->dir, s->files, s->count, s->at_ns, s->error);
 }
 
 /* Names in the shared layer. */
@@ -49,11 +51,26 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error)
 {
     struct names names = {0};
-    struct stamping s = {cache_dir_of_process(), files, count, SL_OK, error};
+    struct stamping s = {cache_dir_of_process(), files, count, cache_now_ns(), SL_OK, error};
     enum sl_code code = s.dir ? pool_run(POOL_IO, stamp, &s, error) : SL_OK;
     cache_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
+    shared_tell(files, count, s.at_ns);
     free(names.items);
     return code == SL_OK ? s.code : code;
+}
+
+static void tell_nobody(void *arg, const struct cache_kind *kind, struct sl_str key)
+{
+    (void)arg, (void)kind, (void)key;
+}
+
+void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns)
+{
+    struct sl_error error = {0};
+    struct stamping s = {cache_dir_of_process(), files, count, at_ns, SL_OK, &error};
+    if (s.dir && (pool_run(POOL_IO, stamp, &s, &error) != SL_OK || s.code != SL_OK))
+        log_warn("cache", "an invalidation could not be noted", LOG_ERR(&error));
+    cache_forget(files, count, tell_nobody, NULL);
 }

@@ -1,5 +1,6 @@
 #include "cache/impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/metrics.h"
@@ -134,4 +135,17 @@ void cache_memory_free(struct cache_memory *memory)
     while (memory->oldest)
         drop(memory, memory->oldest);
     sl_map_free(&memory->map);
+}
+
+uint64_t cache_mapped_limit(const struct config *config)
+{
+    if (config->max_mapped_files && config->max_mapped_files != UINT64_MAX)
+        return config->max_mapped_files;
+    unsigned long count = 65530;
+    FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+    if (f && fscanf(f, "%lu", &count) != 1)
+        count = 65530;
+    if (f)
+        fclose(f);
+    return count / 2;
 }

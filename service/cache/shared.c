@@ -45,8 +45,10 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
         return error->code;
     if (layer.bucket)
         layer.bucket->group = &layer.group;
-    if (layer.redis)
+    if (layer.redis) {
         layer.redis->group = &layer.group;
+        redis_log_init(shared->redis_namespace, layer.redis, &layer.group);
+    }
     return SL_OK;
 }
 
@@ -68,6 +70,7 @@ void shared_drain(void)
         return;
     uploads_drain(DRAIN_MS);
     fiber_group_cancel(&layer.group);
+    redis_log_close();
     close_backend(&layer.redis);
     close_backend(&layer.bucket);
     fiber_group_wait(&layer.group);
@@ -107,11 +110,10 @@ static bool counts(const struct shared_question *q, const struct shared_value *v
     return !verdict.expired;
 }
 
-static void count_bytes(const struct shared_backend *backend, int fd)
+static uint64_t size_of(int fd)
 {
     struct stat st;
-    if (fstat(fd, &st) == 0 && st.st_size > 0)
-        metric_add(METRIC_SHARED_BYTES, (uint64_t)st.st_size, backend->name, "in", NULL);
+    return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
 static bool ask(struct shared_backend *backend, const struct shared_question *q, const char *name, int fd,
@@ -133,10 +135,15 @@ static bool ask(struct shared_backend *backend, const struct shared_question *q,
         finding->stale = true;
         hit = false;
     }
+    /* A server that has lost its data but not its index says so. Entries that are rightly empty cost nothing to make. */
+    if (hit && finding->value.code == SL_OK && size_of(fd) == 0) {
+        finding->stale = true;
+        hit = false;
+    }
     if (hit)
         finding->from = backend;
     if (hit && finding->value.code == SL_OK)
-        count_bytes(backend, fd);
+        metric_add(METRIC_SHARED_BYTES, size_of(fd), backend->name, "in", NULL);
     return hit;
 }
 
@@ -165,6 +172,12 @@ void shared_forget(const struct cache_kind *kind, const struct shared_name *name
         if (backends[i] && breaker_allows(backends[i]))
             breaker_note(backends[i], SHARED_DEL, kind->name, begin, backends[i]->del(name->text));
     }
+}
+
+void shared_tell(const struct cache_file *files, size_t count, int64_t at_ns)
+{
+    if (layer.redis)
+        redis_log_tell(files, count, at_ns);
 }
 
 /* ---- storing ---- */

@@ -3,7 +3,8 @@
  *
  *     cache.c ── shared.c: which back ends, in which order ── breaker.c: the dead are left alone
  *        │                                                        ├── redis.c ── redis_link.c: the connection
- *        └──── uploads.c: the queue of what is stored             ├── bucket.c: S3, GCS
+ *        └──── uploads.c: the queue of what is stored             │   └── redis_log.c: what others were told to forget
+ *                 │                                               ├── bucket.c: S3, GCS
  *                 └── pack.c: zstd                                └── directory.c
  *
  * It never fails a request, and delays it only by the back ends' time limits: whatever goes wrong is a miss and a metric.
@@ -80,7 +81,7 @@ struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *
 struct shared_backend *shared_directory(const struct config *config, struct sl_error *error);
 
 /* ---- breaker.c ---- */
-enum shared_op { SHARED_GET, SHARED_PUT, SHARED_EXISTS, SHARED_DEL, SHARED_OPS };
+enum shared_op { SHARED_GET, SHARED_PUT, SHARED_EXISTS, SHARED_DEL, SHARED_LISTEN, SHARED_OPS };
 
 /* False: it is left alone at the moment. */
 bool breaker_allows(const struct shared_backend *backend);
@@ -128,6 +129,14 @@ void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const 
 
 /* Removes an entry of that name from all back ends. */
 void shared_forget(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
+
+/* Lets other machines know that the files changed at a time (nanoseconds since the epoch). */
+void shared_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+
+/* ---- redis_log.c ---- */
+void redis_log_init(const char *name, struct shared_backend *redis, struct fiber_group *group);
+void redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+void redis_log_close(void);
 
 /* ---- uploads.c ---- */
 enum { SHARED_BACKENDS = 2 };

@@ -117,8 +117,11 @@ int64_t cache_stamp(const char *dir, struct sl_str key)
 /* At a time of our own: the kernel's is some milliseconds coarse, and a result of just now must not look older. */
 static bool touch(const char *path, int64_t ns)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
+    struct stat st;
+    if (lstat(path, &st) == 0 && mtime_ns(&st) >= ns)
+        return true;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     bool ok = fd >= 0 && futimens(fd, times) == 0;
     int number = errno;
     if (fd >= 0)
@@ -145,20 +148,20 @@ static bool next_generation(const char *dir, int64_t ns)
     return ok;
 }
 
-enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, struct sl_error *error)
+enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
+                               struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES];
-    int64_t now = cache_now_ns();
     for (size_t i = 0; i < count; i++) {
         if (!stamp_path(dir, &files[i], path))
             return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
         bool ok = false;
         for (int attempt = 0; !ok && attempt < ATTEMPTS; attempt++) /* cleaning may remove the directory in between */
-            ok = cache_make_parents(path, strlen(dir)) && touch(path, now);
+            ok = cache_make_parents(path, strlen(dir)) && touch(path, at_ns);
         if (!ok)
             return sl_fail(error, SL_INTERNAL, "cannot write %.150s: %s", path, strerror(errno));
     }
-    if (count && !next_generation(dir, now))
+    if (count && !next_generation(dir, cache_now_ns()))
         return sl_fail(error, SL_INTERNAL, "cannot write %.150s/invalidated/generation: %s", dir, strerror(errno));
     return SL_OK;
 }

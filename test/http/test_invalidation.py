@@ -2,6 +2,7 @@
 import base64, hashlib, json, os, subprocess
 
 import harness
+from faults import Redis
 from harness import Service, Upstream, equal, http_source, wait_until
 
 KEY = "0123456789abcdef"
@@ -112,3 +113,31 @@ def test_one_budget_for_all_kinds(work, objects):
     left = {k["kind"]: (k["files"], k["removed"]) for k in json.loads(out.stdout)["kinds"]}
     equal(left["objects"], (1, 3))
     equal(left["symcaches"], (4, 0))
+
+
+def test_other_machines_hear_of_it(work, objects):
+    """Nodes with directories of their own and a Redis in common; also one that was away meanwhile."""
+    path = f"/{objects.build_id}/executable"
+    with Redis(work) as redis, Upstream({}) as up:
+        config = {"sources": [source(up)], "auth": AUTH, "shared_cache": {"redis": {"url": redis.url}}}
+        away = os.path.join(work, "away")
+        with Service(work, config, cache_dir=away) as c:
+            equal(status(c, objects), "missing")
+        with Service(work, config) as a, Service(work, config) as b:
+            equal([status(n, objects) for n in (a, b)], ["missing", "missing"])
+            up.routes[path] = objects.full
+            equal([status(n, objects) for n in (a, b)], ["missing", "missing"])
+            invalidate(a, f"?source=store&location={up.url}{path[1:]}")
+            equal(status(a, objects), "found")
+            wait_until("the other node to hear", lambda: status(b, objects) == "found")
+            with Service(work, config, cache_dir=away) as c:
+                wait_until("the one that was away to hear", lambda: status(c, objects) == "found")
+            up.routes.clear()
+            redis.ask("FLUSHALL")
+            invalidate(b, "?source=store")
+            wait_until("it in both", lambda: [status(n, objects) for n in (a, b)] == ["missing", "missing"])
+            redis.ask("SET symloom:invalidate nonsense-that-is-no-record")
+            up.routes[path] = objects.full
+            redis.ask("DEL symloom:invalidate")
+            invalidate(a, "?source=store")
+            wait_until("it in both again", lambda: [status(n, objects) for n in (a, b)] == ["found", "found"])

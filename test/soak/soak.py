@@ -16,6 +16,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "http"))
 import cloud, faults, harness
 
+os.environ["SYMLOOM_LOG"] = "info,fetch=warn,cleanup=warn"
+
 GOOD, ABSENT, BROKEN = 60, 15, 10
 RIGHT = {"good": "found", "absent": "missing", "broken": "malformed"}
 # What may be said instead while something is broken: the source (first three), or the node's own disk.
@@ -24,6 +26,7 @@ KEY = "soak"
 SETTLED_WITHIN = 60  # seconds
 
 CONFIG = {
+    "logging": {"access": "off"},
     "auth": {"keys": [{"id": "op", "sha256": hashlib.sha256(KEY.encode()).hexdigest(), "rights": ["admin"]}]},
     "max_download_timeout": "4s", "head_timeout": "2s", "download_stall_timeout": "2s",
     "deny_list_block_time": "2s", "deny_list_threshold": 20,
@@ -161,15 +164,18 @@ class Soak:
                 files[f"{module.build_id}/debuginfo"] = module.bytes
             elif module.kind == "broken":
                 files[f"{module.build_id}/debuginfo"] = b"\x7fELF" + self.rng.randbytes(3000)
+        self.stack, self.nodes = contextlib.ExitStack(), []
         self.source = Source(work, files)
-        self.redis, self.s3 = faults.Redis(work), S3(work)
-        self.stack = contextlib.ExitStack()
+        self.stack.callback(self.source.close)
+        self.redis = faults.Redis(work)
+        self.stack.callback(self.redis.stop)
+        self.s3 = S3(work)
+        self.stack.callback(self.s3.stop)
         self.disk = self.stack.enter_context(faults.small_disk(work, "24m"))
         common = os.path.join(self.disk or work, "common")
         shared = {"shared_cache": {**self.s3.config, "redis": {"url": self.redis.url}}}
-        self.nodes = [Node(work, CONFIG, common), Node(work, CONFIG, common),
-                      Node(work, {**CONFIG, **shared}, os.path.join(work, "own-1")),
-                      Node(work, {**CONFIG, **shared}, os.path.join(work, "own-2"))]
+        self.places = [(CONFIG, common), (CONFIG, common), ({**CONFIG, **shared}, os.path.join(work, "own-1")),
+                       ({**CONFIG, **shared}, os.path.join(work, "own-2"))]
 
     # ---- asking ----
     def body(self, modules):
@@ -188,6 +194,7 @@ class Soak:
         except (OSError, http.client.HTTPException) as e:
             if node.down or service is not node.service:
                 self.counts["cut off by a kill"] += 1
+                time.sleep(0.05)
                 return None
             raise AssertionError(f"no answer: {e!r}")
         if status != 200:
@@ -255,11 +262,14 @@ class Soak:
         self.s3.start()
 
     def fault_empty_s3(self):
-        for folder, _, files in os.walk(self.s3.home):
+        """Objects go; s3rver has each in several files, which belong together."""
+        for folder, _, files in os.walk(os.path.join(self.s3.home, "cache")):
             for name in files:
-                if self.rng.random() < 0.5 and "/cache/" in folder + "/":
-                    with contextlib.suppress(OSError):
-                        os.unlink(os.path.join(folder, name))
+                stem = name.split("._S3rver")[0]
+                if name.endswith("._S3rver_object") and self.rng.random() < 0.5:
+                    for other in (f for f in files if f.startswith(stem + "._S3rver")):
+                        with contextlib.suppress(OSError):
+                            os.unlink(os.path.join(folder, other))
 
     def fault_remove_files(self):
         for folder, _, files in os.walk(self.rng.choice(self.nodes).cache):
@@ -358,6 +368,7 @@ class Soak:
 
     # ---- all of it ----
     def run(self, seconds):
+        self.nodes = [Node(self.work, config, cache) for config, cache in self.places]
         threads = [threading.Thread(target=self.client, args=(node, i)) for i, node in enumerate(self.nodes * 2)]
         for t in threads:
             t.start()
@@ -377,11 +388,6 @@ class Soak:
             node.service.process.wait()
 
     def close(self):
-        self.source.close()
-        self.redis.go_on()
-        self.redis.stop()
-        self.s3.go_on()
-        self.s3.stop()
         self.stack.close()
 
     def report(self):

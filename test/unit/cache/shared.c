@@ -192,6 +192,26 @@ static void damaged_entries_are_computed(void **state)
     run(first_write_body);
 }
 
+static void empty_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan plan = {.runs = &runs, .write = "whole"};
+    char path[400];
+    snprintf(path, sizeof path, "bucket/%s", name_of(&derived, "a"));
+    put_file(path, "", 0);
+    get(&derived, "a", &plan, "whole");
+    assert_int_equal(runs, 1);
+    cache_drain();
+}
+
+static void empty_entries_are_computed(void **state)
+{
+    (void)state;
+    test_config.shared.filesystem_path = bucket_dir;
+    run(empty_body);
+}
+
 static void broken_body(void *arg)
 {
     (void)arg;
@@ -747,6 +767,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(a_directory_is_shared),
         TEST(damaged_entries_are_computed),
+        TEST(empty_entries_are_computed),
         TEST(a_useless_directory_costs_nothing),
         TEST(contents_and_errors_are_shared_in_redis),
         TEST(over_tcp_with_a_password),

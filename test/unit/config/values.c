@@ -498,10 +498,30 @@ static void path_prefixes(void **state)
     }
 }
 
+/* The examples of the caches' chapter. */
+static void examples_of_caches(void **state)
+{
+    (void)state;
+    struct outcome o;
+    parse_good(&o, "shared_cache: {filesystem: {path: /x}}\n");
+    assert_int_equal(o.config->shared.max_upload_queue_size, 400);
+    assert_int_equal(o.config->shared.max_concurrent_uploads, 20);
+    outcome_free(&o);
+    parse_good(&o, "caches: {downloaded: {max_unused_for: 500s}}\n");
+    assert_true(o.config->downloaded.max_unused_for == 500 * SECOND);
+    assert_true(o.config->downloaded.retry_misses_after == HOUR);
+    assert_true(o.config->derived.max_unused_for == 7 * DAY);
+    outcome_free(&o);
+    parse(&o, "caches: {not_a_cache: {max_unused_for: 1h}}\n");
+    assert_int_equal(o.code, SL_OK);
+    outcome_free(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(path_prefixes),
+        cmocka_unit_test(examples_of_caches),
         cmocka_unit_test(switches),
         cmocka_unit_test(counts),
         cmocka_unit_test(narrow_numbers),

@@ -66,6 +66,7 @@ static void expect(const char *expected, const char *asked_for)
 static void next_day(const char *last)
 {
     last_id = last;
+    kinds_close();
     kinds_init(&test_config);
 }
 

@@ -70,6 +70,15 @@ static void unified(void **state)
     (void)state;
     expect(LAYOUT_UNIFIED, PE, FILE_PDB,
            "32/49d99d0c4049318610f4e4fb0b69361/debuginfo 32/49d99d0c4049318610f4e4fb0b69361/debuginf_");
+    expect(LAYOUT_UNIFIED, PE, FILE_PE,
+           "32/49d99d0c4049318610f4e4fb0b69361/executable 32/49d99d0c4049318610f4e4fb0b69361/executabl_");
+    expect(LAYOUT_UNIFIED, MACHO, FILE_MACH_DEBUG, "67/e9247c814e392ba027dbde6748fcbf/debuginfo");
+    expect(LAYOUT_UNIFIED, MACHO, FILE_SOURCEBUNDLE, "67/e9247c814e392ba027dbde6748fcbf/sourcebundle");
+    expect(LAYOUT_UNIFIED, WASM, FILE_WASM_CODE, "67/e9247c814e392ba027dbde6748fcbf/executable");
+    expect(LAYOUT_UNIFIED, WASM, FILE_SOURCEBUNDLE, "67/e9247c814e392ba027dbde6748fcbf/sourcebundle");
+    expect(LAYOUT_UNIFIED, WASM, FILE_BREAKPAD, "67/e9247c814e392ba027dbde6748fcbf/breakpad");
+    expect(LAYOUT_UNIFIED, ELF, FILE_ELF_DEBUG, "df/b85de42daffd09640c8fe377d572de3e168920/debuginfo");
+    expect(LAYOUT_UNIFIED, ELF, FILE_BREAKPAD, "df/b85de42daffd09640c8fe377d572de3e168920/breakpad");
     expect(LAYOUT_UNIFIED, PE, FILE_BREAKPAD, "32/49d99d0c4049318610f4e4fb0b69361/breakpad");
     expect(LAYOUT_UNIFIED, PE, FILE_SOURCEBUNDLE, "32/49d99d0c4049318610f4e4fb0b69361/sourcebundle");
     expect(LAYOUT_UNIFIED, MACHO, FILE_MACH_CODE, "67/e9247c814e392ba027dbde6748fcbf/executable");
@@ -86,6 +95,22 @@ static void stores(void **state)
     (void)state;
     expect(LAYOUT_DEBUGINFOD, ELF, FILE_ELF_CODE, "dfb85de42daffd09640c8fe377d572de3e168920/executable");
     expect(LAYOUT_DEBUGINFOD, ELF, FILE_ELF_DEBUG, "dfb85de42daffd09640c8fe377d572de3e168920/debuginfo");
+    expect(
+        LAYOUT_SYMSTORE, PE, FILE_PDB,
+        "crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pd_");
+    expect(LAYOUT_SYMSTORE, PE, FILE_PE, "crash.exe/5AB380779000/crash.exe crash.exe/5AB380779000/crash.ex_");
+    expect(LAYOUT_SYMSTORE, PE, FILE_SOURCEBUNDLE, "crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.src.zip");
+    expect(LAYOUT_SYMSTORE_INDEX2, PE, FILE_PDB,
+           "cr/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb "
+           "cr/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pd_");
+    expect(LAYOUT_SYMSTORE_INDEX2, PE, FILE_PE,
+           "cr/crash.exe/5AB380779000/crash.exe cr/crash.exe/5AB380779000/crash.ex_");
+    expect(LAYOUT_SYMSTORE_INDEX2, MACHO, FILE_MACH_CODE, "cr/crash/mach-uuid-67e9247c814e392ba027dbde6748fcbf/crash");
+    expect(LAYOUT_SYMSTORE_INDEX2, ELF, FILE_ELF_DEBUG,
+           "_/_.debug/elf-buildid-sym-dfb85de42daffd09640c8fe377d572de3e168920/_.debug");
+    expect(LAYOUT_SLASHSYMBOLS, ELF, FILE_SOURCEBUNDLE,
+           "libm-2.23.so/DFB85DE42DAFFD09640C8FE377D572DE3E168920/symbols "
+           "libm-2.23.so/dfb85de42daffd09640c8fe377d572de3e168920/symbols");
     expect(LAYOUT_SYMSTORE, MACHO, FILE_MACH_CODE, "crash/mach-uuid-67e9247c814e392ba027dbde6748fcbf/crash");
     expect(LAYOUT_SYMSTORE, MACHO, FILE_MACH_DEBUG, "_.dwarf/mach-uuid-sym-67e9247c814e392ba027dbde6748fcbf/_.dwarf");
     expect(LAYOUT_SYMSTORE, ELF, FILE_ELF_CODE,
@@ -112,9 +137,34 @@ static void stores(void **state)
            FILE_PORTABLEPDB, "TimeZoneConverter.pdb/4E2CA887825E46F3968F25B41AE1B5F3ffffffff/TimeZoneConverter.pdb");
 }
 
+static void symbol_files_keep_other_suffixes(void **state)
+{
+    static const char *const rows[][2] = {{"crash.pdb", "crash.sym"},
+                                          {"foo.dll", "foo.dll.sym"},
+                                          {"foo.exe", "foo.exe.sym"},
+                                          {"libm-2.23.so", "libm-2.23.so.sym"},
+                                          {"x.PDB", "x.PDB.sym"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char expected[128];
+        snprintf(expected, sizeof expected, "%s/3249D99D0C4049318610F4E4FB0B69361/%s", rows[i][0], rows[i][1]);
+        expect(LAYOUT_NATIVE, module(OBJECT_PE, NULL, NULL, "3249d99d-0c40-4931-8610-f4e4fb0b6936-1", rows[i][0]),
+               FILE_BREAKPAD, expected);
+    }
+}
+
 static void names_that_are_no_components(void **state)
 {
     (void)state;
+    char many[400] = "", none[301];
+    for (int i = 0; i < 50; i++)
+        memcpy(many + i * 6, "foobar", 6);
+    memcpy(many + 300, "/last", 6);
+    expect(LAYOUT_NATIVE, module(OBJECT_PE, "5ab380779000", many, NULL, NULL), FILE_PE,
+           "last/5AB380779000/last last/5AB380779000/las_");
+    memset(none, 'x', 300);
+    none[300] = '\0';
+    expect(LAYOUT_NATIVE, module(OBJECT_PE, "5ab380779000", none, NULL, NULL), FILE_PE, "");
     expect(LAYOUT_NATIVE, module(OBJECT_PE, "5ab380779000", "C:\\..", NULL, NULL), FILE_PE, "");
     expect(LAYOUT_NATIVE, module(OBJECT_PE, "5ab380779000", "a\nb", NULL, NULL), FILE_PE, "");
     expect(LAYOUT_NATIVE, module(OBJECT_PE, "5ab380779000", "some\nstuff/correct/", NULL, NULL), FILE_PE,
@@ -217,6 +267,7 @@ int main(void)
         cmocka_unit_test(native),
         cmocka_unit_test(unified),
         cmocka_unit_test(stores),
+        cmocka_unit_test(symbol_files_keep_other_suffixes),
         cmocka_unit_test(names_that_are_no_components),
         cmocka_unit_test(casing_applies_to_the_whole_path),
         cmocka_unit_test(back_from_a_path),

@@ -1,0 +1,154 @@
+/* What other machines have been told to forget. Redis holds a log, a text that grows at its end:
+ *
+ *     <namespace>:invalidate   <writer, 16 hex digits> <nanoseconds since the epoch> <size>\n<size bytes>\n ...
+ *
+ * of records "source: <id>\nlocation: <uri>\n", or "source_id: <id>\n" for everything of a source. Every machine asks once a
+ * second for what it has not read, so that it hears also of what happened while it was away. */
+#include "cache/redis_link.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "core/loop.h"
+#include "core/log.h"
+
+enum { EVERY_MS = 1000, LOG_MAX = 1 << 20, FILES_MAX = 1000, HEAD_MAX = 80 };
+
+static struct {
+    char key[160], writer[17];
+    struct shared_backend *redis;
+    uint64_t last; /* where the last record that was read begins, and its first line */
+    char head[HEAD_MAX];
+} told;
+
+/* ---- writing ---- */
+static void append(struct sl_str record)
+{
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("APPEND"), sl_str(told.key), record};
+    bool full =
+        redis_command(words, 3, &answer) == SHARED_HIT && answer.type == REDIS_NUMBER && answer.number > LOG_MAX;
+    sl_buf_free(&answer.text);
+    if (!full)
+        return;
+    words[0] = SL_STR("DEL");
+    redis_command(words, 2, &answer);
+    sl_buf_free(&answer.text);
+}
+
+void redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
+{
+    struct sl_buf text = {0}, record = {0};
+    if (!told.redis || !breaker_allows(told.redis))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (files[i].location.size)
+            sl_buf_printf(&text, "source: " SL_STR_FMT "\nlocation: " SL_STR_FMT "\n", SL_STR_ARG(files[i].source),
+                          SL_STR_ARG(files[i].location));
+        else
+            sl_buf_printf(&text, "source_id: " SL_STR_FMT "\n", SL_STR_ARG(files[i].source));
+    sl_buf_printf(&record, "%s %" PRId64 " %zu\n", told.writer, at_ns, text.size);
+    sl_buf_str(&record, sl_buf_view(&text));
+    sl_buf_u8(&record, '\n');
+    if (!text.failed && !record.failed)
+        append(sl_buf_view(&record));
+    sl_buf_free(&text);
+    sl_buf_free(&record);
+}
+
+/* ---- reading ---- */
+static void hear(struct sl_str text, int64_t at_ns)
+{
+    struct cache_file *files = calloc(FILES_MAX, sizeof *files);
+    size_t count = 0;
+    while (files && count < FILES_MAX && cache_key_next(&text, &files[count]))
+        count++;
+    if (count)
+        cache_heard(files, count, at_ns);
+    free(files);
+}
+
+/* The next record and its first line; false when there is none. Records are appended whole. */
+static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns, struct sl_str *text)
+{
+    char *at;
+    const char *end = memchr(log->data, '\n', log->size < HEAD_MAX ? log->size : HEAD_MAX);
+    size_t head_size = end ? (size_t)(end - log->data) + 1 : 0;
+    if (head_size < 20)
+        return false;
+    memcpy(head, log->data, head_size);
+    head[head_size - 1] = '\0';
+    *at_ns = strtoll(head + 16, &at, 10);
+    uint64_t size = strtoull(at, &at, 10);
+    if (*at || size >= log->size - head_size)
+        return false;
+    *text = (struct sl_str){log->data + head_size, (size_t)size};
+    size_t step = head_size + (size_t)size + 1;
+    *log = (struct sl_str){log->data + step, log->size - step};
+    return true;
+}
+
+/* `log`: from the last record on that was read. Where that is not there any more, the log has begun anew. */
+static void read_log(struct sl_str log)
+{
+    struct sl_str text, rest = log;
+    char head[HEAD_MAX] = "";
+    int64_t at_ns;
+    if (told.head[0] && (!take_record(&rest, head, &at_ns, &text) || strcmp(head, told.head) != 0)) {
+        told.last = 0;
+        told.head[0] = '\0';
+        return;
+    }
+    uint64_t base = told.last;
+    while (rest.size) {
+        uint64_t offset = base + (uint64_t)(rest.data - log.data);
+        if (!take_record(&rest, head, &at_ns, &text)) {
+            log_debug("shared", "the log of invalidations has something else in it", LOG_U64("bytes", rest.size));
+            return;
+        }
+        told.last = offset;
+        memcpy(told.head, head, HEAD_MAX);
+        if (strncmp(head, told.writer, 16) != 0)
+            hear(text, at_ns);
+    }
+}
+
+static void listen_fiber(void *arg)
+{
+    (void)arg;
+    do {
+        char from[24];
+        struct redis_answer answer;
+        snprintf(from, sizeof from, "%" PRIu64, told.last);
+        struct sl_str words[] = {SL_STR("GETRANGE"), sl_str(told.key), sl_str(from), SL_STR("-1")};
+        if (!breaker_allows(told.redis))
+            continue;
+        uint64_t begin = loop_now_ms();
+        enum shared_result result = redis_command(words, 4, &answer);
+        if (result == SHARED_HIT && answer.type == REDIS_TEXT)
+            read_log(sl_buf_view(&answer.text));
+        if (result != SHARED_HIT)
+            breaker_note(told.redis, SHARED_LISTEN, "invalidated", begin, result);
+        sl_buf_free(&answer.text);
+    } while (fiber_sleep(EVERY_MS));
+}
+
+void redis_log_init(const char *name, struct shared_backend *redis, struct fiber_group *group)
+{
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = clock_mono_ns();
+    snprintf(told.key, sizeof told.key, "%s:invalidate", name);
+    snprintf(told.writer, sizeof told.writer, "%016" PRIx64, random);
+    told.redis = redis;
+    told.last = 0;
+    told.head[0] = '\0';
+    fiber_start(group, listen_fiber, NULL);
+}
+
+void redis_log_close(void)
+{
+    told.redis = NULL;
+}
