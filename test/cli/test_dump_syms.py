@@ -253,6 +253,10 @@ def test_stack_records_of_each_format(work, files):
     contains("\n".join(lines), "STACK CFI INIT ", " .cfa: $rsp 8 + .ra: .cfa 8 - ^")
     equal(stack(pdb), lines)  # the tables are in the executable beside it
     equal(stack("--pe", exe), lines)
+    files.run("clang-14 --target=i686-pc-windows-msvc -g -gcodeview -fno-inline -c -o calls32.obj calls.c && "
+              "lld-link-14 /nodefaultlib /entry:entry /subsystem:console /safeseh:no /debug /out:calls32.exe calls32.obj")
+    lines = stack(os.path.join(files.dir, "calls32.exe"))  # of 32 bits the PDB has them
+    contains("\n".join(lines), "STACK WIN 4 1000 ", " 0 0 0 1 $T0 .raSearch = $eip $T0 ^ = $esp $T0 4 + =")
     contains("\n".join(stack(files.get("t.mingw"))), " .ra: .cfa 8 - ^")
     contains("\n".join(stack(files.get("t.32"))), " .cfa: $esp 4 + .ra: .cfa -4 + ^")
     files.get("t.fat")
