@@ -227,7 +227,7 @@ def test_gcs(work, objects):
 def test_gcs_by_the_machine(work, objects):
     """Without a key the machine's metadata server gives the tokens: each is asked for once and used until shortly before
     its end."""
-    stored, asked, tokens, life = {}, [], [], [3600]
+    stored, asked, tokens, life, lost = {}, [], [], [3600], []
 
     def machine(h):
         asked.append((h.command, h.path, h.headers.get("Metadata-Flavor"), h.headers.get("X-Forwarded-For")))
@@ -243,7 +243,8 @@ def test_gcs_by_the_machine(work, objects):
             stored["/storage/v1/b/cache/o/" + quote(dict(parse_qsl(urlsplit(h.path).query))["name"], safe="")] = h.body
             return h.reply(200, "{}")
         path = urlsplit(h.path).path
-        h.reply(200, stored[path], [("Content-Encoding", "zstd")]) if path in stored else h.reply(404, "none")
+        coding = [] if lost else [("Content-Encoding", "zstd")]
+        h.reply(200, stored[path], coding) if path in stored else h.reply(404, "none")
 
     config = {"gcs": {"bucket": "cache"}}
     token_metric = lambda s, result: metric(s, f'symloom_source_token_total{{kind="shared_gcs",result="{result}"}}')
@@ -253,6 +254,22 @@ def test_gcs_by_the_machine(work, objects):
         equal(len(stored), 18)
         path = "/computeMetadata/v1/instance/service-accounts/default/token"
         equal(asked, [("GET", path, "Google", None)] * 2, "one token for each machine")
+
+        # Entries whose encoding the server has forgotten are read all the same; pieces of them are not taken for contents.
+        stored.clear()
+        with World(objects, 6) as world:
+            with Service(work, {"shared_cache": config}) as s:
+                equal(world.ask(s, world.modules), 6)
+                wait_until("uploads", lambda: len(stored) == 18)
+            lost.append(True)
+            for cut, hits in ((False, 6), (True, 0)):
+                if cut:
+                    stored.update({name: data[:len(data) // 2] for name, data in stored.items()})
+                with Service(work, {"shared_cache": config}) as s:
+                    equal(world.ask(s, world.modules), 6)
+                    equal(metric(s, 'symloom_cache_lookups_total{cache="symcaches",layer="shared",result="ok"}'), hits)
+        lost.clear()
+        stored.clear()
 
         # A token near its end is replaced; one that ends in less than a minute is of no use.
         life[0], before = 30, len(asked)
