@@ -1,4 +1,5 @@
 /* Rules of one place after the other to ranges of changes. */
+#include "base/grow.h"
 #include "unwind/impl.h"
 
 #include <stdlib.h>
@@ -71,25 +72,17 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
            same_text(a->program, b->program);
 }
 
-/* Room for one more; `*array` is grown by doubling. */
-static bool room(struct builder *b, void **array, size_t count, size_t *capacity, size_t item)
+static bool room(struct builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
-    if (count < *capacity)
+    if (sl_grow(array, capacity, count + 1, item))
         return true;
-    size_t grown = *capacity ? *capacity * 2 : 64;
-    void *memory = realloc(*array, grown * item);
-    if (!memory) {
-        b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
-        return false;
-    }
-    *array = memory;
-    *capacity = grown;
-    return true;
+    b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+    return false;
 }
 
 static void add_rule(struct builder *b, const struct sl_unwind_rule *rule)
 {
-    if (builder_spend(b, 1) && room(b, (void **)&b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
+    if (builder_spend(b, 1) && room(b, &b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
         b->rules[b->rule_count++] = *rule;
 }
 
@@ -155,7 +148,7 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
     if (b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES))
         builder_end(b, address);
     if (!rules->cfa_known || !builder_spend(b, 1 + rules->count / 8) ||
-        !room(b, (void **)&b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
+        !room(b, &b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
         return;
     size_t before = b->rule_count;
     if (b->open)
