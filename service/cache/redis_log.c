@@ -74,7 +74,7 @@ static void hear(struct sl_str text, int64_t at_ns)
 static bool take_record(struct sl_str *log, char head[HEAD_MAX], int64_t *at_ns, struct sl_str *text)
 {
     char *at;
-    const char *end = memchr(log->data, '\n', log->size < HEAD_MAX ? log->size : HEAD_MAX);
+    const char *end = log->size ? memchr(log->data, '\n', log->size < HEAD_MAX ? log->size : HEAD_MAX) : NULL;
     size_t head_size = end ? (size_t)(end - log->data) + 1 : 0;
     if (head_size < 20)
         return false;

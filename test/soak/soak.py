@@ -9,7 +9,7 @@ that are not, and that are malformed, and compare every answer with the right on
 answer may say that something failed while the source is down; it may never be wrong, and every half minute, with
 everything in order again, all nodes have to give all the right answers. Prints figures; status 1 when something was wrong.
 """
-import argparse, collections, contextlib, hashlib, http.client, json, os, random, shutil, signal, subprocess, sys, tempfile
+import argparse, collections, contextlib, hashlib, http.client, json, os, random, re, shutil, signal, subprocess, sys, tempfile
 import threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -143,8 +143,9 @@ class Node:
 
     def check_log(self):
         text = self.service.logged()
-        if "Sanitizer" in text or "runtime error:" in text:
-            raise AssertionError("a sanitizer found something:\n" + text[text.find("Sanitizer") - 500:][:8000])
+        found = re.search("Sanitizer|runtime error:", text)
+        if found:
+            raise AssertionError("a sanitizer found something:\n" + text[max(0, found.start() - 500):][:8000])
 
 
 class Soak:
@@ -375,7 +376,7 @@ class Soak:
         try:
             self.break_things(seconds)
         except Exception as e:
-            self.note(repr(e))
+            self.note(str(e))
         self.stop.set()
         for t in threads:
             t.join()
