@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ struct run {
     const struct options *options;
     struct http_server *server;
     struct service *service;
-    uv_signal_t terminate, interrupt, hangup, reopen;
+    int signals; /* signalfd(2) */
+    uv_poll_t signal_poll;
     struct fiber_wait_list signalled, configured;
     struct fiber_group cleaning;
     bool stopping;
@@ -63,16 +65,6 @@ static void set_limits(void)
     }
     if (geteuid() == 0)
         log_warn("run", "running as root");
-}
-
-/* The first signal drains, the second one ends the process at once. */
-static void on_signal(uv_signal_t *handle, int number)
-{
-    struct run *run = handle->data;
-    if (run->stopping)
-        _exit(128 + number);
-    run->stopping = true;
-    fiber_wake_all(&run->signalled);
 }
 
 static void fill_http_options(const struct run *run, struct http_options *o);
@@ -100,33 +92,59 @@ static bool reload(void *arg, struct sl_buf *problems)
     return true;
 }
 
-static void on_hangup(uv_signal_t *handle, int number)
+/* ---- signals ---- */
+
+/* They are read, not caught, so that no thread is interrupted: all have them blocked, which is done before there are any. */
+static bool take_signals(struct run *run)
 {
-    struct run *run = handle->data;
+    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        sigaddset(&set, taken[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    run->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (run->signals < 0)
+        sl_fail(&run->error, SL_INTERNAL, "no signals can be had: %s", strerror(errno));
+    return run->signals >= 0;
+}
+
+/* The first one drains, the second one ends the process at once. */
+static void finish(struct run *run, int number)
+{
+    if (run->stopping)
+        _exit(128 + number);
+    run->stopping = true;
+    fiber_wake_all(&run->signalled);
+}
+
+static void hang_up(struct run *run)
+{
     struct sl_buf problems = {0};
-    (void)number;
     if (!run->stopping)
         reload(run, &problems);
     sl_buf_free(&problems);
 }
 
-static void on_reopen(uv_signal_t *handle, int number)
+static void on_signals(uv_poll_t *poll, int status, int events)
 {
-    (void)handle, (void)number;
-    log_reopen();
+    struct run *run = poll->data;
+    struct signalfd_siginfo signal;
+    (void)status, (void)events;
+    while (read(run->signals, &signal, sizeof signal) == sizeof signal)
+        switch (signal.ssi_signo) {
+        case SIGHUP: hang_up(run); break;
+        case SIGUSR1: log_reopen(); break;
+        default: finish(run, (int)signal.ssi_signo);
+        }
 }
 
-static void watch(struct run *run, uv_signal_t *handle, uv_signal_cb callback, int number)
+static void watch_signals(struct run *run)
 {
-    uv_signal_init(loop_get(), handle);
-    handle->data = run;
-    uv_signal_start(handle, callback, number);
-    uv_unref((uv_handle_t *)handle);
-}
-
-static void unwatch(uv_signal_t *handle)
-{
-    uv_close((uv_handle_t *)handle, NULL);
+    uv_poll_init(loop_get(), &run->signal_poll, run->signals);
+    run->signal_poll.data = run;
+    uv_poll_start(&run->signal_poll, UV_READABLE, on_signals);
+    uv_unref((uv_handle_t *)&run->signal_poll);
 }
 
 /* ---- parts ---- */
@@ -257,45 +275,14 @@ static void serve(void *arg)
         service_free(run->service);
         return;
     }
-    watch(run, &run->terminate, on_signal, SIGTERM);
-    watch(run, &run->interrupt, on_signal, SIGINT);
-    watch(run, &run->hangup, on_hangup, SIGHUP);
-    watch(run, &run->reopen, on_reopen, SIGUSR1);
+    watch_signals(run);
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
     fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
     drain(run);
-    unwatch(&run->terminate);
-    unwatch(&run->interrupt);
-    unwatch(&run->hangup);
-    unwatch(&run->reopen);
-}
-
-static void no_work(uv_work_t *work)
-{
-    (void)work;
-}
-
-static void no_end(uv_work_t *work, int status)
-{
-    (void)work, (void)status;
-}
-
-/* Starts the other threads with the signals blocked that the loop's thread waits for: they interrupt that one alone. */
-static void start_threads(void)
-{
-    static const int waited_for[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
-    static uv_work_t first; /* libuv makes its pool with the first piece of work */
-    sigset_t blocked, before;
-    sigemptyset(&blocked);
-    for (size_t i = 0; i < sizeof waited_for / sizeof *waited_for; i++)
-        sigaddset(&blocked, waited_for[i]);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    log_start();
-    uv_queue_work(loop_get(), &first, no_work, no_end);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    uv_close((uv_handle_t *)&run->signal_poll, NULL);
 }
 
 /* The first configuration is the caller's. */
@@ -310,8 +297,10 @@ static int start(struct config *config, const struct options *options)
     static struct run run;
     run.config = config;
     run.options = options;
+    if (!take_signals(&run))
+        return server_failed("failed to start the server", run.error.message);
     loop_init(0);
-    start_threads();
+    log_start();
     set_limits();
     pool_set_limit(config->pool_max_queued);
     fiber_set_limit(config->max_fibers);
@@ -330,6 +319,7 @@ static int start(struct config *config, const struct options *options)
     cache_close();
     log_stop();
     loop_close();
+    close(run.signals);
     free_configs(&run);
     if (!run.server)
         return server_failed("failed to start the server", run.error.message);

@@ -221,7 +221,7 @@ static bool push(struct parser *p, const struct child *child)
 static bool close_container(struct parser *p, struct value *out, size_t base)
 {
     size_t count = p->count - base;
-    const struct child *children = p->children + base;
+    const struct child *children = count ? p->children + base : NULL;
     out->items = sl_arena_alloc(p->arena, count * sizeof *out->items, _Alignof(struct value));
     out->keys =
         out->type == VALUE_MAP ? sl_arena_alloc(p->arena, count * sizeof *out->keys, _Alignof(struct sl_str)) : NULL;
