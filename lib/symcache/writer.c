@@ -236,7 +236,7 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
         return NULL;
     w->options = *options;
     w->parallel = parallel;
-    w->sink = (struct sl_function_sink){.prepare = symcache_prepare, .consume = consume};
+    w->sink = (struct sl_function_sink){.prepare = symcache_prepare, .consume = consume, .takes_flat = true};
     w->collectors = symcache_collectors_new(sl_parallel_workers(parallel));
     if (!w->collectors) {
         free(w);
