@@ -48,6 +48,11 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
     free(collectors);
 }
 
+void symcache_forget_operations(struct collector *collectors)
+{
+    sl_arena_reset(&collectors->kept);
+}
+
 /* ---- local ids ---- */
 
 static void forget(struct id_table *t)
