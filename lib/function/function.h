@@ -66,9 +66,17 @@ struct sl_function {
     uint32_t call_file, call_line; /* of an inlinee: where its parent calls it (already in the parent's lines) */
 };
 
+/* The inlined calls of an outermost function as a list (function/assemble.h), in any order. Its lines are sorted, may
+ * overlap, and hold none of the calls; it has no `inlinees`. */
+struct sl_flat {
+    const struct sl_flat_inlinee *inlinees;
+    size_t inlinee_count; /* 0: the function is as described above */
+};
+
 struct sl_function_batch {
     const struct sl_file *files;
     const struct sl_function *functions; /* outermost ones, in file order */
+    const struct sl_flat *flats;         /* one a function, only if the sink takes them; may be NULL */
     size_t file_count, function_count;
     struct sl_str producer; /* the compiler, as the unit names it; may be empty */
     void *prepared;         /* what the sink's `prepare` made of it */
@@ -85,5 +93,6 @@ struct sl_function_sink {
     /* In file order. Anything but SL_OK stops the reader, which then returns that code. */
     enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error);
+    bool takes_flat;      /* the sink assembles functions itself, if it has to */
     size_t skipped_units; /* set by the reader: units (or records) dropped as malformed */
 };

@@ -10,7 +10,7 @@ enum { SMALLEST_LINE = 8 /* "0 1 1 0\n" */ };
 /* The function whose records are being read. */
 struct open_function {
     struct sl_function function;
-    size_t first_line;
+    size_t first_line, first_inlinee;
     uint64_t last_address, lines_end;
     bool open, sorted;
 };
@@ -124,13 +124,13 @@ static const uint8_t *scan_decimals(const uint8_t *at, uint64_t *values, size_t 
     return at;
 }
 
-static bool add_inlinee(struct breakpad_worker *w, struct breakpad_chunk *chunk, const struct sl_flat_inlinee *inlinee)
+static bool add_inlinee(struct breakpad_chunk *chunk, const struct sl_flat_inlinee *inlinee)
 {
-    if (!sl_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + 1, sizeof *inlinee)) {
+    if (!sl_grow(&chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1, sizeof *inlinee)) {
         chunk->failed = true;
         return false;
     }
-    w->inlinees[w->inlinee_count++] = *inlinee;
+    chunk->inlinees[chunk->inlinee_count++] = *inlinee;
     return true;
 }
 
@@ -161,7 +161,7 @@ static inline const uint8_t *scan_usual_inline(const struct breakpad_reader *r, 
     struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, values);
     inlinee.address = scan_hex_at(at, ends[3] + 1, ends[4]);
     inlinee.size = scan_hex_at(at, ends[4] + 1, ends[5]);
-    return add_inlinee(w, chunk, &inlinee) ? at + ends[5] + 1 : NULL;
+    return add_inlinee(chunk, &inlinee) ? at + ends[5] + 1 : NULL;
 }
 
 /* `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns what follows the newline, NULL
@@ -171,7 +171,7 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
 {
     uint64_t values[4];
     const uint8_t *next = NULL;
-    size_t first = w->inlinee_count;
+    size_t first = chunk->inlinee_count;
     if ((next = scan_usual_inline(r, w, chunk, at)))
         return next;
     if (!(at = scan_decimals(at, values, 4)))
@@ -181,10 +181,10 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
         const uint8_t *size = scan_hex(at, &inlinee.address);
         if (!size || !(size = scan_blanks(size)) || !(at = scan_hex(size, &inlinee.size)) ||
             (!(next = scan_line_end(at)) && !(at = scan_blanks(at)))) {
-            w->inlinee_count = first;
+            chunk->inlinee_count = first;
             return NULL;
         }
-        if (!add_inlinee(w, chunk, &inlinee))
+        if (!add_inlinee(chunk, &inlinee))
             return NULL;
     }
     return next;
@@ -260,38 +260,60 @@ static void take_lines(struct sl_function *function, struct sl_line *lines, size
     function->line_count = (uint32_t)count;
 }
 
-static void close_function(struct breakpad_worker *w, struct breakpad_chunk *chunk, struct open_function *open)
+static void close_function(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
+                           struct open_function *open)
 {
     struct sl_line *lines = chunk->lines + open->first_line;
-    size_t count = chunk->line_count - open->first_line;
+    size_t count = chunk->line_count - open->first_line, index = chunk->function_count;
+    size_t inlinee_count = chunk->inlinee_count - open->first_inlinee;
     if (!open->open)
         return;
     open->open = false;
     if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX ||
-        !sl_grow(&chunk->functions, &chunk->function_capacity, chunk->function_count + 1, sizeof open->function)) {
+        !sl_grow(&chunk->functions, &chunk->function_capacity, index + 1, sizeof open->function) ||
+        !sl_grow(&chunk->flats, &chunk->flat_capacity, index + 1, sizeof *chunk->flats)) {
         chunk->failed = true;
         return;
     }
-    if (!w->inlinee_count) {
+    chunk->flats[index] = (struct sl_flat){NULL, 0};
+    if (!inlinee_count) {
         take_lines(&open->function, lines, count, open->lines_end);
+    } else if (r->sink->takes_flat) {
+        open->function.lines = lines;
+        open->function.line_count = (uint32_t)count;
+        chunk->flats[index].inlinee_count = inlinee_count;
     } else {
-        chunk->failed = chunk->failed || !sl_assemble(&w->assembler, &chunk->arena, &open->function, w->inlinees,
-                                                      w->inlinee_count, lines, count);
+        chunk->failed =
+            chunk->failed || !sl_assemble(&w->assembler, &chunk->arena, &open->function,
+                                          chunk->inlinees + open->first_inlinee, inlinee_count, lines, count);
         chunk->line_count = open->first_line; /* they were copied */
+        chunk->inlinee_count = open->first_inlinee;
     }
     chunk->functions[chunk->function_count++] = open->function;
 }
 
-static const uint8_t *open_usual_func(struct breakpad_worker *w, struct breakpad_chunk *chunk, const uint8_t *at,
-                                      struct open_function *open)
+/* A FUNC record was read: it is the open function from here on. */
+static void open_function(const struct breakpad_chunk *chunk, const struct sl_function *function, bool good,
+                          struct open_function *open)
+{
+    *open = (struct open_function){
+        .function = *function,
+        .first_line = chunk->line_count,
+        .first_inlinee = chunk->inlinee_count,
+        .open = good,
+        .sorted = true,
+    };
+}
+
+static const uint8_t *open_usual_func(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                      struct breakpad_chunk *chunk, const uint8_t *at, struct open_function *open)
 {
     struct sl_function function;
     const uint8_t *next = memcmp(at, "FUNC ", 5) ? NULL : scan_usual_func(at + 4, chunk->behind, &function);
     if (!next)
         return NULL;
-    close_function(w, chunk, open);
-    w->inlinee_count = 0;
-    *open = (struct open_function){.function = function, .first_line = chunk->line_count, .open = true, .sorted = true};
+    close_function(r, w, chunk, open);
+    open_function(chunk, &function, true, open);
     return next;
 }
 
@@ -304,13 +326,13 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
     if (f.at == f.end)
         return (const uint8_t *)next;
     if (breakpad_word(&f, SL_STR("FUNC"))) {
-        close_function(w, chunk, open);
-        w->inlinee_count = 0;
-        *open = (struct open_function){.first_line = chunk->line_count, .sorted = true};
-        open->open = read_func(f, &open->function);
-        chunk->skipped += !open->open;
+        struct sl_function function;
+        bool good = read_func(f, &function);
+        close_function(r, w, chunk, open);
+        open_function(chunk, &function, good, open);
+        chunk->skipped += !good;
     } else if (breakpad_word(&f, SL_STR("PUBLIC"))) {
-        close_function(w, chunk, open);
+        close_function(r, w, chunk, open);
     } else if (breakpad_word(&f, SL_STR("INLINE_ORIGIN"))) {
         if (!r->ordered)
             chunk->defines_origin = true;
@@ -383,13 +405,13 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
             at = next;
         } else if (open.open && is_inline(at) && (next = scan_inline(r, w, chunk, scan_blanks(at + 6)))) {
             at = next;
-        } else if ((next = open_usual_func(w, chunk, at, &open))) {
+        } else if ((next = open_usual_func(r, w, chunk, at, &open))) {
             at = next;
         } else {
             at = read_record(r, w, chunk, at, &open);
         }
     }
-    close_function(w, chunk, &open);
+    close_function(r, w, chunk, &open);
 }
 
 /* Text that can be scanned ends in a newline and has readable bytes behind it. At the end of the file it is copied. */
@@ -413,9 +435,8 @@ static bool set_text(const struct breakpad_reader *r, struct breakpad_chunk *chu
 
 void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk, struct breakpad_worker *w)
 {
-    chunk->line_count = chunk->function_count = chunk->file_count = chunk->skipped = 0;
+    chunk->line_count = chunk->function_count = chunk->inlinee_count = chunk->file_count = chunk->skipped = 0;
     chunk->defines_origin = chunk->failed = false;
-    w->inlinee_count = 0;
     if (++w->batch == 0) { /* the numbers are used up: none of the old ones may be met again */
         memset(w->indexes, 0, w->index_count * sizeof *w->indexes);
         w->batch = 1;
@@ -427,10 +448,16 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         return;
     }
     read_lines(r, w, chunk);
+    const struct sl_flat_inlinee *inlinees = chunk->inlinees; /* which have stopped moving */
+    for (size_t i = 0; i < chunk->function_count; i++) {
+        chunk->flats[i].inlinees = inlinees;
+        inlinees += chunk->flats[i].inlinee_count;
+    }
     chunk->batch = (struct sl_function_batch){
         .files = chunk->files,
         .file_count = chunk->file_count,
         .functions = chunk->functions,
+        .flats = chunk->flats,
         .function_count = chunk->function_count,
         .lasting = chunk->text == (const uint8_t *)chunk->begin,
     };

@@ -133,11 +133,12 @@ static void reader_free(struct breakpad_reader *r, unsigned workers)
         sl_arena_free(&r->chunks[i].arena);
         free(r->chunks[i].lines);
         free(r->chunks[i].functions);
+        free(r->chunks[i].flats);
+        free(r->chunks[i].inlinees);
         free(r->chunks[i].files);
     }
     for (unsigned i = 0; r->workers && i < workers; i++) {
         sl_assembler_free(&r->workers[i].assembler);
-        free(r->workers[i].inlinees);
         free(r->workers[i].sorted);
         free(r->workers[i].indexes);
     }

@@ -40,8 +40,11 @@ struct breakpad_chunk {
     struct sl_function_batch batch;
     struct sl_line *lines;
     struct sl_function *functions;
+    struct sl_flat *flats; /* one a function */
+    struct sl_flat_inlinee *inlinees;
     struct sl_file *files;
-    size_t line_count, line_capacity, function_count, function_capacity, file_count, file_capacity;
+    size_t line_count, line_capacity, function_count, function_capacity, flat_capacity, file_count, file_capacity;
+    size_t inlinee_count, inlinee_capacity;
     size_t skipped;      /* malformed lines */
     bool defines_origin; /* has INLINE_ORIGINs: to be read in order; nothing else is valid then */
     bool failed;         /* out of memory */
@@ -50,8 +53,6 @@ struct breakpad_chunk {
 /* Scratch of one worker. */
 struct breakpad_worker {
     struct sl_assembler assembler;
-    struct sl_flat_inlinee *inlinees; /* of the open function */
-    size_t inlinee_count, inlinee_capacity;
     struct sl_line *sorted;
     size_t sorted_capacity;
     struct breakpad_file_index { /* a file's index in batch number `batch` */

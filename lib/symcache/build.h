@@ -3,6 +3,7 @@
  *     collect.c  functions of a batch ──▶ runs of operations, contexts, functions; local ids        (parallel)
  *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
  *     fold.c     all runs and symbols ──▶ entries, window by window                                 (parallel)
+ *                    or, where functions come in address order, each run as it comes
  *     encode.c   ids in order of first use, blocks as entries come, other sections; strings.c: the texts sorted (parallel)
  *
  * The semantics of the map are those of a sequence of writes "at address A, do X". As X looks only at A itself, the
@@ -112,7 +113,10 @@ struct sl_symcache_writer {
     size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
     size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
     struct table function_table, file_table, text_table;
-    bool failed; /* out of memory */
+    struct encoder *encoder; /* NULL: not begun */
+    struct flow *flow;       /* functions come in address order and are encoded as they come; NULL: they are kept */
+    bool disordered;         /* they were expected to, and did not */
+    bool failed;             /* out of memory */
 };
 
 static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
@@ -131,6 +135,9 @@ uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text);
 
 struct collector *symcache_collectors_new(unsigned workers);
 void symcache_collectors_free(struct collector *collectors, unsigned workers);
+
+/* Gives back the operations of all batches that were consumed. */
+void symcache_forget_operations(struct collector *collectors);
 
 /* sl_function_sink.prepare */
 void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
@@ -154,6 +161,18 @@ void symcache_folding_free(struct symcache_folding *folding);
  * memory. */
 bool symcache_fold_window(struct symcache_folding *folding, const struct op **entries, size_t *count);
 bool symcache_fold_ended(const struct symcache_folding *folding);
+
+/* The same for runs that come in address order and do not overlap, one by one: nothing is kept. Takes over writer->ops,
+ * which must be complete. NULL when out of memory. */
+struct flow *symcache_flow_new(struct sl_symcache_writer *w);
+void symcache_flow_free(struct flow *flow);
+
+/* Whether the run comes in order. */
+bool symcache_flow_fits(const struct flow *flow, const struct run *run);
+
+/* Hands entries to the encoder. False when out of memory. */
+bool symcache_flow_add(struct flow *flow, const struct run *run, struct encoder *e);
+bool symcache_flow_end(struct flow *flow, struct encoder *e);
 
 /* ---- pack.c ---- */
 
@@ -182,6 +201,12 @@ bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offse
                           const struct unit_source *source);
 
 /* ---- encode.c, strings.c ---- */
+
+struct encoder *symcache_encoder_new(struct sl_symcache_writer *w);
+void symcache_encoder_free(struct encoder *e);
+
+/* The next entries. False when out of memory. */
+bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
 
 /* Renumbers contexts, functions and files by first use and writes the file. */
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error);

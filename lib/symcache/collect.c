@@ -1,73 +1,13 @@
 /* Collecting: the functions of a batch become runs of operations on the address map. */
-#include "symcache/build.h"
+#include "symcache/collector.h"
 
 #include "base/map.h"
-#include "function/order.h"
 #include "function/path.h"
 #include "function/undecorate.h"
 
 #include <stdlib.h>
 
-struct call { /* from `address` on, the callee's parent is this location */
-    uint64_t address;
-    uint32_t context, file, line;
-};
-
-struct span {
-    uint64_t start, end;
-};
-
-/* hash -> index into an array of the collector; forgotten as a whole by a new generation. */
-struct id_table {
-    struct id_slot {
-        uint32_t generation, hash, index;
-    } * slots;
-    size_t capacity, count;
-    uint32_t generation;
-};
-
-/* Names are mostly seen again under the same pointer. */
-enum { NAME_CACHE = 512 };
-struct known_name {
-    struct sl_str name;
-    uint32_t generation, id;
-    enum sl_language language;
-};
-
-/* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
-struct collector {
-    struct sl_arena kept, texts; /* operations; paths made of lasting text */
-    const struct sl_symcache_writer *writer;
-    const struct sl_function_batch *batch;
-    struct sl_arena *arena; /* of the batch */
-    struct op *ops;
-    struct sl_ordered *order, *scratch;
-    struct short_op *folded;
-    struct run *runs;
-    struct span *spans;
-    struct call *calls; /* a stack */
-    struct context *contexts;
-    struct local_function *functions;
-    struct text *files;
-    uint32_t *file_ids;                               /* by file of the batch */
-    struct id_list numbered_files, numbered_inlinees; /* by the numbers of what lasts */
-    struct id_list global_functions, global_files;
-    size_t op_count, op_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity, run_count,
-        run_capacity;
-    size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
-    size_t function_capacity, file_count, file_capacity, file_id_capacity, numbered_count, numbered_capacity;
-    struct id_table context_table, function_table, file_table;
-    struct known_name names[NAME_CACHE];
-    struct sl_buf path;
-    struct sl_file mapped; /* the last one that the options mapped to, and its id */
-    uint32_t mapped_id;
-    bool has_mapped;
-    bool lasting;   /* text of the batch, and that of those before */
-    bool has_calls; /* the outermost function that is walked */
-    bool failed;    /* out of memory */
-};
-
-enum { ID_UNKNOWN = UINT32_MAX - 1, KEPT_CHUNK = 1 << 20 };
+enum { KEPT_CHUNK = 1 << 20 };
 
 struct collector *symcache_collectors_new(unsigned workers)
 {
@@ -83,10 +23,12 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         struct collector *c = &collectors[i];
         sl_arena_free(&c->kept);
         sl_arena_free(&c->texts);
+        sl_assembler_free(&c->assembler);
         free(c->ops);
         free(c->order);
         free(c->scratch);
         free(c->folded);
+        free(c->starts);
         free(c->runs);
         free(c->spans);
         free(c->calls);
@@ -106,12 +48,9 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
     free(collectors);
 }
 
-static bool room(struct collector *c, void *array, size_t *capacity, size_t need, size_t item)
+void symcache_forget_operations(struct collector *collectors)
 {
-    if (need <= *capacity || sl_grow(array, capacity, need, item))
-        return true;
-    c->failed = true;
-    return false;
+    sl_arena_reset(&collectors->kept);
 }
 
 /* ---- local ids ---- */
@@ -183,7 +122,7 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file)
     if (slot->generation != c->file_table.generation) {
         text.str.data = sl_arena_strndup(c->lasting ? &c->texts : c->arena, text.str.data, text.str.size);
         c->failed = c->failed || !text.str.data;
-        if (c->failed || !room(c, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
+        if (c->failed || !symcache_room(c, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
             return SL_NO_FILE;
         take(&c->file_table, slot, hash, (uint32_t)c->file_count);
         c->files[c->file_count++] = text;
@@ -208,7 +147,7 @@ static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint3
     if (!c->lasting || !number)
         return NULL;
     if (number >= known) {
-        if (!room(c, &ids->ids, &ids->capacity, (size_t)number + 1, sizeof *ids->ids))
+        if (!symcache_room(c, &ids->ids, &ids->capacity, (size_t)number + 1, sizeof *ids->ids))
             return NULL;
         for (size_t i = known; i < ids->capacity; i++)
             ids->ids[i] = ID_UNKNOWN;
@@ -217,7 +156,7 @@ static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint3
 }
 
 /* A file with a number is looked for once. */
-static uint32_t known_file_id(struct collector *c, const struct sl_file *file)
+uint32_t symcache_file_id(struct collector *c, const struct sl_file *file)
 {
     uint32_t *slot = numbered(c, &c->numbered_files, file->number);
     if (!slot)
@@ -226,19 +165,6 @@ static uint32_t known_file_id(struct collector *c, const struct sl_file *file)
         *slot = intern_file(c, file);
     return *slot;
 }
-
-static inline uint32_t file_id(struct collector *c, uint32_t index)
-{
-    if (index >= c->batch->file_count)
-        return SL_NO_FILE;
-    if (c->file_ids[index] == ID_UNKNOWN) /* made when it is first asked for: most are not */
-        c->file_ids[index] = known_file_id(c, &c->batch->files[index]);
-    return c->file_ids[index];
-}
-
-struct location {
-    uint32_t file, line;
-};
 
 /* Lines next to each other are mostly mapped to one file, then under the same pointers. */
 static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
@@ -252,21 +178,14 @@ static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
 }
 
 /* Where a line is, by the options' mapping if there is one. */
-static struct location mapped_location(struct collector *c, const struct sl_line *line)
+struct location symcache_mapped_location(struct collector *c, uint32_t index, uint32_t line)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     struct sl_file file;
-    uint32_t number = line->line;
-    if (line->file < c->batch->file_count &&
-        o->map_line(o->map_arg, &c->batch->files[line->file], line->line, &file, &number))
+    uint32_t number = line;
+    if (index < c->batch->file_count && o->map_line(o->map_arg, &c->batch->files[index], line, &file, &number))
         return (struct location){mapped_file(c, &file), number};
-    return (struct location){file_id(c, line->file), line->line};
-}
-
-static inline struct location location_of(struct collector *c, const struct sl_line *line)
-{
-    return c->writer->options.map_line ? mapped_location(c, line)
-                                       : (struct location){file_id(c, line->file), line->line};
+    return (struct location){file_id(c, index), line};
 }
 
 static bool same_function(const void *items, uint32_t index, const void *key)
@@ -275,18 +194,19 @@ static bool same_function(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && a->entry == b->entry && a->language == b->language && sl_str_equal(a->name, b->name);
 }
 
-static struct local_function function_of(const struct collector *c, const struct sl_function *f, uint64_t entry)
+static struct local_function function_of(const struct collector *c, struct sl_str name, enum sl_language language,
+                                         uint64_t entry)
 {
     const struct sl_symcache_options *o = &c->writer->options;
-    struct sl_str name = o->map_name ? o->map_name(o->map_arg, f->name) : f->name;
+    name = o->map_name ? o->map_name(o->map_arg, name) : name;
     if (o->is_windows)
         name = sl_undecorate(name, NULL);
-    return (struct local_function){name, sl_hash(name.data, name.size), entry, f->language};
+    return (struct local_function){name, sl_hash(name.data, name.size), entry, language};
 }
 
 static uint32_t add_function(struct collector *c, const struct local_function *function)
 {
-    if (!room(c, &c->functions, &c->function_capacity, c->function_count + 1, sizeof *c->functions))
+    if (!symcache_room(c, &c->functions, &c->function_capacity, c->function_count + 1, sizeof *c->functions))
         return 0;
     c->functions[c->function_count] = *function;
     return (uint32_t)c->function_count++;
@@ -295,15 +215,15 @@ static uint32_t add_function(struct collector *c, const struct local_function *f
 /* An outermost function is not looked for: hardly another one begins where it does. */
 static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
 {
-    struct local_function function = function_of(c, f, f->address);
+    struct local_function function = function_of(c, f->name, f->language, f->address);
     return add_function(c, &function);
 }
 
-static uint32_t intern_inlinee(struct collector *c, const struct sl_function *f)
+static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_language language)
 {
     if (!table_room(c, &c->function_table))
         return 0;
-    struct local_function function = function_of(c, f, UINT64_MAX);
+    struct local_function function = function_of(c, name, language, UINT64_MAX);
     uint32_t hash = (uint32_t)function.hash;
     struct id_slot *slot = find(&c->function_table, hash, c->functions, &function, same_function);
     if (slot->generation != c->function_table.generation) {
@@ -315,20 +235,20 @@ static uint32_t intern_inlinee(struct collector *c, const struct sl_function *f)
     return slot->index;
 }
 
-static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
+uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number)
 {
-    uint32_t *slot = numbered(c, &c->numbered_inlinees, f->number);
+    uint32_t *slot = numbered(c, &c->numbered_inlinees, number);
     if (slot) {
         if (*slot == ID_UNKNOWN)
-            *slot = intern_inlinee(c, f);
+            *slot = intern_inlinee(c, name, language);
         return *slot;
     }
-    struct known_name *known = &c->names[symcache_mix((uintptr_t)f->name.data, f->name.size) % NAME_CACHE];
-    bool hit = known->generation == c->function_table.generation && known->name.data == f->name.data &&
-               known->name.size == f->name.size && known->language == f->language;
+    struct known_name *known = &c->names[symcache_mix((uintptr_t)name.data, name.size) % NAME_CACHE];
+    bool hit = known->generation == c->function_table.generation && known->name.data == name.data &&
+               known->name.size == name.size && known->language == language;
     if (!hit) {
-        uint32_t id = intern_inlinee(c, f);
-        *known = (struct known_name){f->name, c->function_table.generation, id, f->language};
+        uint32_t id = intern_inlinee(c, name, language);
+        *known = (struct known_name){name, c->function_table.generation, id, language};
     }
     return known->id;
 }
@@ -341,7 +261,7 @@ static bool same_context(const void *items, uint32_t index, const void *key)
 }
 
 /* Chains of two outermost functions have nothing in common: the table knows those of the current one. */
-static uint32_t intern_context(struct collector *c, struct context context)
+uint32_t symcache_intern_context(struct collector *c, struct context context)
 {
     if (!table_room(c, &c->context_table))
         return 0;
@@ -350,11 +270,16 @@ static uint32_t intern_context(struct collector *c, struct context context)
     struct id_slot *slot = find(&c->context_table, hash, c->contexts, &context, same_context);
     if (slot->generation == c->context_table.generation)
         return slot->index;
-    if (!room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
+    if (!symcache_room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
         return 0;
     take(&c->context_table, slot, hash, (uint32_t)c->context_count);
     c->contexts[c->context_count] = context;
     return (uint32_t)c->context_count++;
+}
+
+static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
+{
+    return symcache_inlinee_id(c, f->name, f->language, f->number);
 }
 
 /* ---- operations ---- */
@@ -362,13 +287,8 @@ static uint32_t intern_context(struct collector *c, struct context context)
 static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
                    uint32_t line)
 {
-    if (address <= max_address && room(c, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
+    if (address <= max_address && symcache_room(c, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
         c->ops[c->op_count++] = (struct op){address, context, file, line > MAX_LINE ? 0 : line, kind};
-}
-
-static uint64_t end_of(uint64_t address, uint64_t size)
-{
-    return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
 static int by_start(const void *left, const void *right)
@@ -384,7 +304,7 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
     bool sorted = true;
     for (uint32_t i = 0; i < function->inlinee_count; i++)
         total += function->inlinees[i].line_count;
-    if (!total || !room(c, &c->spans, &c->span_capacity, total, sizeof *c->spans))
+    if (!total || !symcache_room(c, &c->spans, &c->span_capacity, total, sizeof *c->spans))
         return 0;
     struct span *spans = c->spans;
     for (uint32_t i = 0; i < function->inlinee_count; i++) {
@@ -420,7 +340,7 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
                           size_t call_count)
 {
     size_t span_count = inlinee_spans(c, f), next_span = 0, at_call = 0, context_call = SIZE_MAX;
-    if (!room(c, &c->calls, &c->call_capacity, c->call_count + span_count, sizeof *c->calls))
+    if (!symcache_room(c, &c->calls, &c->call_capacity, c->call_count + span_count, sizeof *c->calls))
         return;
     const struct span *spans = c->spans;
     const struct call *calls = c->calls + first_call;
@@ -435,11 +355,11 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
             continue;
         while (at_call + 1 < call_count && calls[at_call + 1].address <= cur)
             at_call++;
-        struct location at = location_of(c, line);
+        struct location at = location_of(c, line->file, line->line);
         if (context_call != at_call) {
             const struct call *call = &calls[at_call];
             context_call = at_call;
-            context = intern_context(c, (struct context){id, call->context, call->file, call->line, at.file});
+            context = symcache_intern_context(c, (struct context){id, call->context, call->file, call->line, at.file});
         }
         while (cur < end) {
             if (next_span >= span_count || spans[next_span].start > cur)
@@ -495,11 +415,11 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
     forget(&c->context_table);
-    if (!room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
+    if (!symcache_room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
     uint32_t id = outermost_id(c, f);
-    uint32_t file = f->line_count ? location_of(c, &f->lines[0]).file : SL_NO_FILE;
-    uint32_t root = intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
+    uint32_t file = f->line_count ? location_of(c, f->lines->file, f->lines->line).file : SL_NO_FILE;
+    uint32_t root = symcache_intern_context(c, (struct context){id, NO_CONTEXT, SL_NO_FILE, 0, file});
     c->calls[c->call_count++] = (struct call){0, NO_CONTEXT, SL_NO_FILE, 0};
     add_op(c, OP_ENTRY, f->address, root, SL_NO_FILE, 0);
     size_t first_op = c->op_count;
@@ -520,7 +440,7 @@ static struct short_op *reserve_ops(struct collector *c, size_t count)
 
 static struct run *start_run(struct collector *c, uint64_t base, struct short_op *ops)
 {
-    if (!room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
+    if (!symcache_room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
         return NULL;
     c->runs[c->run_count] = (struct run){.base = base, .ops = ops};
     return &c->runs[c->run_count++];
@@ -532,8 +452,8 @@ static void add_run(struct collector *c)
     size_t count = c->op_count;
     if (count >= UINT32_MAX)
         c->failed = true;
-    if (c->failed || !room(c, &c->order, &c->order_capacity, count, sizeof *c->order) ||
-        !room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch))
+    if (c->failed || !symcache_room(c, &c->order, &c->order_capacity, count, sizeof *c->order) ||
+        !symcache_room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch))
         return;
     struct short_op *out = reserve_ops(c, count);
     if (!out)
@@ -557,18 +477,6 @@ static void add_run(struct collector *c)
 
 /* ---- the rule: in address order ---- */
 
-struct place {
-    uint32_t context, file, line;
-};
-
-static inline void put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
-{
-    c->folded[c->folded_count++] =
-        (struct short_op){offset, at->context, at->file, at->line > MAX_LINE ? 0 : at->line, kind};
-}
-
-static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
-
 /* Whether ends of inlined calls are ends at all: when none of them has a line, none is looked at. */
 static bool has_calls(const struct sl_function *f)
 {
@@ -591,12 +499,12 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
     for (const struct sl_line *line = f->lines, *stop = line + f->line_count; line < stop; line++) {
         uint64_t size = line->size ? line->size : 1;
         if (line->address < at || line->address > end || size > end - line->address ||
-            !room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
+            !symcache_room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
             return false;
-        struct location location = location_of(c, line);
+        struct location location = location_of(c, line->file, line->line);
         if (id == NO_CONTEXT) {
             link.file = location.file;
-            id = intern_context(c, link);
+            id = symcache_intern_context(c, link);
         }
         if (line->address > at && (around || (behind_call && c->has_calls)))
             put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
@@ -612,36 +520,44 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
         }
         at = line->address + size;
     }
-    if (!room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
+    if (!symcache_room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
         return false;
     if (at < end && (around || (behind_call && c->has_calls)))
         put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
     return inlinee == inlinees_end;
 }
 
-/* An outermost function in one pass. False when it is none of the rule's; nothing was done then. */
-static bool walk_function(struct collector *c, const struct sl_function *f)
+static bool walk_tree(struct collector *c, const struct sl_function *f, uint32_t entry, uint32_t *file)
+{
+    struct place place = {entry, SL_NO_FILE, 0};
+    c->has_calls = has_calls(f);
+    if (!f->line_count || f->lines->address > f->address)
+        put(c, 0, &place, OP_ENTRY);
+    if (f->line_count)
+        *file = location_of(c, f->lines->file, f->lines->line).file;
+    return walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry, NULL);
+}
+
+/* An outermost function in one pass; `flat`: its inlined calls, NULL when it is assembled. False when it is none of the
+ * rule's; nothing was done then. */
+static bool walk_function(struct collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
     uint64_t end = end_of(f->address, f->size);
-    struct place entry = {(uint32_t)c->context_count, SL_NO_FILE, 0};
+    uint32_t entry = (uint32_t)c->context_count, file = SL_NO_FILE;
     if (end > max_address || f->size > UINT32_MAX ||
-        !room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts) ||
-        !room(c, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
+        !symcache_room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts) ||
+        !symcache_room(c, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
         return false;
-    if (f->inlinee_count)
+    if (f->inlinee_count || flat)
         forget(&c->context_table);
     c->folded_count = 0;
     c->context_count++;
-    c->has_calls = has_calls(f);
-    if (!f->line_count || f->lines[0].address > f->address)
-        put(c, 0, &entry, OP_ENTRY);
-    if (!walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry.context, NULL)) {
-        c->context_count = entry.context;
+    if (!(flat ? symcache_sweep(c, f, flat, entry, &file) : walk_tree(c, f, entry, &file))) {
+        c->context_count = entry;
         return false;
     }
     put(c, (uint32_t)f->size, &nowhere, OP_HOLE);
-    uint32_t file = f->line_count ? location_of(c, &f->lines[0]).file : SL_NO_FILE;
-    c->contexts[entry.context] = (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, file};
+    c->contexts[entry] = (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, file};
     struct short_op *ops = reserve_ops(c, c->folded_count);
     struct run *run = ops ? start_run(c, f->address, ops) : NULL;
     if (run) {
@@ -685,9 +601,23 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     }
     c->lasting = batch->lasting;
     c->has_mapped = false;
-    if (room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
+    if (symcache_room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
             c->file_ids[i] = ID_UNKNOWN;
+}
+
+/* Any function. */
+static void add_any(struct collector *c, const struct sl_function *function, const struct sl_flat *flat)
+{
+    struct sl_function f = *function;
+    if (flat) {
+        c->failed = c->failed || !sl_assemble(&c->assembler, c->arena, &f, flat->inlinees, flat->inlinee_count,
+                                              function->lines, function->line_count);
+        if (c->failed || walk_function(c, &f, NULL))
+            return;
+    }
+    collect_function(c, &f);
+    add_run(c);
 }
 
 void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
@@ -702,11 +632,10 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
     start_batch(c, w, batch, arena);
     size_t first_function = c->function_count, first_file = c->file_count;
     for (size_t i = 0; i < batch->function_count && !c->failed; i++) {
+        const struct sl_flat *flat = batch->flats && batch->flats[i].inlinee_count ? &batch->flats[i] : NULL;
         const struct sl_function *f = &batch->functions[i];
-        if (!f->size || f->address > max_address || walk_function(c, f))
-            continue;
-        collect_function(c, f);
-        add_run(c);
+        if (f->size && f->address <= max_address && !walk_function(c, f, flat))
+            add_any(c, f, flat);
     }
     *p = (struct prepared){
         .runs = copy(c, arena, c->runs, c->run_count * sizeof *c->runs),

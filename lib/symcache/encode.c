@@ -5,13 +5,21 @@
 
 #include <stdlib.h>
 
-static bool renumbering_init(struct renumbering *r, size_t count)
+static bool renumbering_room(struct renumbering *r, size_t count)
 {
-    r->id = malloc((count + 1) * sizeof *r->id);
-    r->order = malloc((count + 1) * sizeof *r->order);
-    if (r->id)
-        memset(r->id, 0xFF, (count + 1) * sizeof *r->id);
-    return r->id && r->order;
+    size_t known = r->id_capacity;
+    if (!sl_grow(&r->id, &r->id_capacity, count, sizeof *r->id) ||
+        !sl_grow(&r->order, &r->order_capacity, count, sizeof *r->order))
+        return false;
+    if (r->id_capacity > known)
+        memset(r->id + known, 0xFF, (r->id_capacity - known) * sizeof *r->id);
+    return true;
+}
+
+static void renumbering_free(struct renumbering *r)
+{
+    free(r->id);
+    free(r->order);
 }
 
 static void use(struct renumbering *r, uint32_t old)
@@ -201,49 +209,65 @@ static bool write_units(struct encoder *e, uint32_t id, uint32_t offsets_id, con
     return ok;
 }
 
-/* Takes entries and writes the blocks that they fill; when they are the last, all. */
-static bool add_entries(struct encoder *e, const struct op *ops, size_t count, bool last, struct sl_buf *blocks,
-                        struct sl_buf *offsets)
+static bool write_blocks(struct encoder *e, const struct op *ops, size_t count)
 {
-    number(e, ops, count);
-    if (!sl_grow(&e->ops, &e->op_capacity, e->op_count + count, sizeof *e->ops))
-        return false;
-    if (count) {
-        memcpy(e->ops + e->op_count, ops, count * sizeof *ops);
-        e->last_address = ops[count - 1].address;
-    }
-    e->op_count += count;
-    e->entry_count += count;
-    struct unit_source source = {symcache_write_block, e,
-                                 last ? (e->op_count + BLOCK_ENTRIES - 1) / BLOCK_ENTRIES : e->op_count / BLOCK_ENTRIES,
-                                 64};
+    struct unit_source source = {symcache_write_block, e, (count + BLOCK_ENTRIES - 1) / BLOCK_ENTRIES, 64};
+    e->ops = ops;
+    e->op_count = count;
     if (!sl_grow(&e->starts, &e->start_capacity, e->block_count + source.count, sizeof *e->starts))
         return false;
     for (size_t i = 0; i < source.count; i++)
-        e->starts[e->block_count++] = e->ops[i * BLOCK_ENTRIES].address;
-    if (!symcache_write_units(blocks, 0, offsets, e->w->parallel, &source))
+        e->starts[e->block_count++] = ops[i * BLOCK_ENTRIES].address;
+    return symcache_write_units(&e->blocks, 0, &e->offsets, e->w->parallel, &source);
+}
+
+/* Moves entries to those that wait, at most until they fill a block; returns how many. */
+static size_t let_wait(struct encoder *e, const struct op *ops, size_t count)
+{
+    size_t room = BLOCK_ENTRIES - e->waiting_count;
+    count = count < room ? count : room;
+    if (count)
+        memcpy(e->waiting + e->waiting_count, ops, count * sizeof *ops);
+    e->waiting_count += count;
+    return count;
+}
+
+bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
+{
+    const struct sl_symcache_writer *w = e->w;
+    if (!count)
+        return true;
+    if (!renumbering_room(&e->contexts, w->context_count) || !renumbering_room(&e->functions, w->function_count) ||
+        !renumbering_room(&e->files, w->file_count))
         return false;
-    size_t done = source.count * BLOCK_ENTRIES < e->op_count ? source.count * BLOCK_ENTRIES : e->op_count;
-    e->op_count -= done;
-    if (e->op_count)
-        memmove(e->ops, e->ops + done, e->op_count * sizeof *e->ops);
+    number(e, ops, count);
+    e->entry_count += count;
+    e->last_address = ops[count - 1].address;
+    size_t done = e->waiting_count ? let_wait(e, ops, count) : 0;
+    if (e->waiting_count == BLOCK_ENTRIES) {
+        e->waiting_count = 0;
+        if (!write_blocks(e, e->waiting, BLOCK_ENTRIES))
+            return false;
+    }
+    size_t whole = (count - done) / BLOCK_ENTRIES * BLOCK_ENTRIES;
+    if (whole && !write_blocks(e, ops + done, whole))
+        return false;
+    let_wait(e, ops + done + whole, count - done - whole);
     return true;
 }
 
 /* Folds the operations; the entries become blocks as they come. */
-static bool make_blocks(struct encoder *e, struct sl_buf *blocks, struct sl_buf *offsets)
+static bool fold_all(struct encoder *e)
 {
     struct symcache_folding *folding = symcache_fold(e->w);
     bool ok = folding != NULL;
     while (ok && !symcache_fold_ended(folding)) {
         const struct op *entries;
         size_t count;
-        ok = symcache_fold_window(folding, &entries, &count) &&
-             add_entries(e, entries, count, symcache_fold_ended(folding), blocks, offsets);
+        ok = symcache_fold_window(folding, &entries, &count) && symcache_encoder_add(e, entries, count);
     }
     symcache_folding_free(folding);
-    sl_buf_u32(offsets, (uint32_t)blocks->size);
-    return ok && !offsets->failed;
+    return ok;
 }
 
 static void write_directory(struct encoder *e)
@@ -324,7 +348,7 @@ static bool write_tables(struct encoder *e)
     return !e->origins || write_columns(e, SECTION_ORIGINS, origins);
 }
 
-static bool write_file(struct encoder *e, const struct sl_buf *blocks, const struct sl_buf *offsets)
+static bool write_file(struct encoder *e)
 {
     enum { SECTIONS = 8 };
     bool module = e->w->options.module_file.size > 0;
@@ -332,8 +356,8 @@ static bool write_file(struct encoder *e, const struct sl_buf *blocks, const str
     e->start = e->out->size;
     sl_buf_fill(e->out, 0, HEADER_SIZE + (SECTIONS + module + (e->origins != NULL)) * SECTION_ENTRY);
     write_directory(e);
-    write_section(e, SECTION_BLOCKS, blocks);
-    write_section(e, SECTION_OFFSETS, offsets);
+    write_section(e, SECTION_BLOCKS, &e->blocks);
+    write_section(e, SECTION_OFFSETS, &e->offsets);
     bool ok = write_tables(e);
     sl_buf_align(e->out, 8);
     if (!ok || e->out->failed)
@@ -342,38 +366,50 @@ static bool write_file(struct encoder *e, const struct sl_buf *blocks, const str
     return true;
 }
 
+struct encoder *symcache_encoder_new(struct sl_symcache_writer *w)
+{
+    struct encoder *e = calloc(1, sizeof *e);
+    if (e)
+        e->w = w;
+    return e;
+}
+
+void symcache_encoder_free(struct encoder *e)
+{
+    if (!e)
+        return;
+    sl_buf_free(&e->blocks);
+    sl_buf_free(&e->offsets);
+    free(e->starts);
+    renumbering_free(&e->contexts);
+    renumbering_free(&e->functions);
+    renumbering_free(&e->files);
+    free(e->origins);
+    free(e->text_order);
+    free(e->text_rank);
+    free(e);
+}
+
 /* The address map comes first: its entries tell which functions, files and texts are used at all. */
 static bool encode(struct encoder *e)
 {
-    struct sl_buf blocks = {0}, offsets = {0};
-    bool ok = make_blocks(e, &blocks, &offsets);
-    symcache_collectors_free(e->w->collectors, sl_parallel_workers(e->w->parallel)); /* with the operations */
-    e->w->collectors = NULL;
+    struct sl_symcache_writer *w = e->w;
+    bool ok = w->flow ? symcache_flow_end(w->flow, e) : fold_all(e);
+    symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* with the operations */
+    w->collectors = NULL;
+    ok = ok && (!e->waiting_count || write_blocks(e, e->waiting, e->waiting_count));
+    sl_buf_u32(&e->offsets, (uint32_t)e->blocks.size);
     e->flags |= e->last_address > UINT32_MAX ? FLAG_WIDE : 0;
-    ok = ok && collect_origins(e) && sort_texts(e) && write_file(e, &blocks, &offsets);
-    sl_buf_free(&blocks);
-    sl_buf_free(&offsets);
-    return ok;
+    e->flags |= w->sink.skipped_units ? FLAG_PARTIAL : 0;
+    return ok && !e->offsets.failed && collect_origins(e) && sort_texts(e) && write_file(e);
 }
 
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
-    struct encoder e = {.w = w, .out = out};
-    bool ok = renumbering_init(&e.contexts, w->context_count) && renumbering_init(&e.functions, w->function_count) &&
-              renumbering_init(&e.files, w->file_count);
-    if (w->sink.skipped_units)
-        e.flags |= FLAG_PARTIAL;
-    ok = ok && encode(&e);
-    free(e.ops);
-    free(e.starts);
-    free(e.contexts.id);
-    free(e.contexts.order);
-    free(e.functions.id);
-    free(e.functions.order);
-    free(e.files.id);
-    free(e.files.order);
-    free(e.origins);
-    free(e.text_order);
-    free(e.text_rank);
+    if (!w->encoder)
+        w->encoder = symcache_encoder_new(w);
+    if (w->encoder)
+        w->encoder->out = out;
+    bool ok = w->encoder && encode(w->encoder);
     return ok ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory while writing the symcache");
 }

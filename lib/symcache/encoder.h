@@ -6,13 +6,17 @@
 /* New ids by first use in address order; order[] lists the old ids in the new order. */
 struct renumbering {
     uint32_t *id, *order;
+    size_t id_capacity, order_capacity;
     uint32_t count;
 };
 
 struct encoder {
     struct sl_symcache_writer *w;
-    struct op *ops; /* entries that are not in a block yet */
-    size_t op_count, op_capacity;
+    struct op waiting[BLOCK_ENTRIES]; /* entries that do not fill a block yet */
+    size_t waiting_count;
+    const struct op *ops; /* entries that blocks are being made of */
+    size_t op_count;
+    struct sl_buf blocks, offsets; /* sections to be */
     uint64_t entry_count, last_address;
     uint64_t *starts; /* first addresses of the blocks */
     size_t block_count, start_capacity;

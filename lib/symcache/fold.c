@@ -189,6 +189,19 @@ static void feed_alone(struct emitter *e, const struct run *run)
     e->now = op_of(run, run->count - 1);
 }
 
+static void feed_run(struct emitter *e, const struct run *run)
+{
+    uint64_t last = run->base + run->ops[run->count - 1].offset;
+    if (last < e->piece->limit && (e->symbol == e->symbols_end || e->symbol->address > last)) {
+        feed_alone(e, run);
+        return;
+    }
+    for (uint32_t i = 0; i < run->count; i++) {
+        struct op op = op_of(run, i);
+        feed_function(e, &op);
+    }
+}
+
 static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster)
 {
     struct op *ops = malloc(cluster->op_count * sizeof *ops);
@@ -231,16 +244,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
             p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster);
             continue;
         }
-        const struct run *run = f->runs[cluster->first].run;
-        uint64_t last = run->base + run->ops[run->count - 1].offset;
-        if (last < p->limit && (e.symbol == e.symbols_end || e.symbol->address > last)) {
-            feed_alone(&e, run);
-            continue;
-        }
-        for (uint32_t j = 0; j < run->count; j++) {
-            struct op op = op_of(run, j);
-            feed_function(&e, &op);
-        }
+        feed_run(&e, f->runs[cluster->first].run);
     }
     while (e.symbol < e.symbols_end)
         feed(&e, e.symbol++);
@@ -367,4 +371,85 @@ void symcache_folding_free(struct symcache_folding *f)
     free(f->pieces);
     free(f->out);
     free(f);
+}
+
+/* ---- runs in order ---- */
+
+enum { FLOW_ENTRIES = 4096 }; /* that are handed on together: they fit the processor's cache */
+
+struct flow {
+    struct piece piece; /* all there is; its last entry is compared with the next */
+    struct emitter emitter;
+    uint64_t last; /* address of the last operation */
+    bool last_is_hole;
+    bool any; /* entry was handed on */
+};
+
+struct flow *symcache_flow_new(struct sl_symcache_writer *w)
+{
+    struct flow *f = calloc(1, sizeof *f);
+    if (!f || !sort_symbols(w)) {
+        free(f);
+        return NULL;
+    }
+    f->last_is_hole = true;
+    f->piece.limit = UINT64_MAX;
+    f->emitter = (struct emitter){.piece = &f->piece, .symbol = w->ops, .symbols_end = w->ops + w->op_count};
+    return f;
+}
+
+void symcache_flow_free(struct flow *f)
+{
+    if (f)
+        free(f->piece.out);
+    free(f);
+}
+
+bool symcache_flow_fits(const struct flow *f, const struct run *run)
+{
+    return run->base > f->last || (run->base == f->last && f->last_is_hole);
+}
+
+/* Makes room for `count` operations and the symbols up to `last`. */
+static bool make_room(struct flow *f, size_t count, uint64_t last)
+{
+    struct piece *p = &f->piece;
+    const struct op *symbol = f->emitter.symbol;
+    while (symbol < f->emitter.symbols_end && symbol->address <= last)
+        symbol++;
+    return sl_grow(&p->out, &p->room, p->count + count + (size_t)(symbol - f->emitter.symbol) + 1, sizeof *p->out);
+}
+
+static bool hand_on(struct flow *f, struct encoder *e, size_t count)
+{
+    struct piece *p = &f->piece;
+    size_t skip = count && !f->any && p->out->kind == OP_HOLE;
+    if (!symcache_encoder_add(e, p->out + skip, count - skip))
+        return false;
+    f->any = f->any || count > skip;
+    p->count -= count;
+    if (count && p->count)
+        memmove(p->out, p->out + count, p->count * sizeof *p->out);
+    return true;
+}
+
+bool symcache_flow_add(struct flow *f, const struct run *run, struct encoder *e)
+{
+    const struct short_op *end = &run->ops[run->count - 1];
+    f->last = run->base + end->offset;
+    f->last_is_hole = end->kind == OP_HOLE;
+    if (!make_room(f, run->count, f->last))
+        return false;
+    feed_run(&f->emitter, run);
+    return f->piece.count < FLOW_ENTRIES || hand_on(f, e, f->piece.count - 1);
+}
+
+bool symcache_flow_end(struct flow *f, struct encoder *e)
+{
+    if (!make_room(f, 0, UINT64_MAX))
+        return false;
+    while (f->emitter.symbol < f->emitter.symbols_end)
+        feed(&f->emitter, f->emitter.symbol++);
+    flush(&f->emitter);
+    return hand_on(f, e, f->piece.count);
 }

@@ -184,6 +184,30 @@ static void add_contexts(struct sl_symcache_writer *w, const struct prepared *p,
     }
 }
 
+static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepared *p, struct sl_error *error)
+{
+    if (!grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    if (p->run_count)
+        memcpy(w->runs + w->run_count, p->runs, p->run_count * sizeof *w->runs);
+    w->run_count += p->run_count;
+    return SL_OK;
+}
+
+static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepared *p, struct sl_error *error)
+{
+    for (size_t i = 0; i < p->run_count; i++) {
+        if (!symcache_flow_fits(w->flow, &p->runs[i])) {
+            w->disordered = true;
+            return sl_fail(error, SL_UNSUPPORTED, "functions are not in address order");
+        }
+        if (!symcache_flow_add(w->flow, &p->runs[i], w->encoder))
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    symcache_forget_operations(w->collectors);
+    return SL_OK;
+}
+
 /* Local ids of the batch to global ones, in the order of the batch. */
 static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error)
@@ -199,7 +223,6 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     if (!grow(w, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count, sizeof *file_ids->ids) ||
         !grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
               sizeof *function_ids->ids) ||
-        !grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs) ||
         !grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count, sizeof *w->contexts))
         return sl_fail(error, SL_INTERNAL, "out of memory");
     uint32_t *files = file_ids->ids, *functions = function_ids->ids;
@@ -221,9 +244,8 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
             op->context = op->context == NO_CONTEXT ? NO_CONTEXT : base + op->context;
             op->file = global(files, op->file);
         }
-        w->runs[w->run_count++] = *run;
     }
-    return SL_OK;
+    return w->flow ? encode_runs(w, p, error) : keep_runs(w, p, error);
 }
 
 /* ---- the writer ---- */
@@ -236,7 +258,7 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
         return NULL;
     w->options = *options;
     w->parallel = parallel;
-    w->sink = (struct sl_function_sink){.prepare = symcache_prepare, .consume = consume};
+    w->sink = (struct sl_function_sink){.prepare = symcache_prepare, .consume = consume, .takes_flat = true};
     w->collectors = symcache_collectors_new(sl_parallel_workers(parallel));
     if (!w->collectors) {
         free(w);
@@ -250,6 +272,8 @@ void sl_symcache_writer_free(struct sl_symcache_writer *w)
     if (!w)
         return;
     symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel));
+    symcache_flow_free(w->flow);
+    symcache_encoder_free(w->encoder);
     sl_arena_free(&w->arena);
     free(w->runs);
     free(w->ops);
@@ -326,28 +350,67 @@ enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_b
     return symcache_encode(w, out, error);
 }
 
+bool sl_symcache_writer_in_order(struct sl_symcache_writer *w)
+{
+    if (sl_parallel_workers(w->parallel) > 1)
+        return false;
+    w->encoder = symcache_encoder_new(w);
+    w->flow = w->encoder ? symcache_flow_new(w) : NULL;
+    w->failed = w->failed || !w->flow;
+    return true;
+}
+
+bool sl_symcache_writer_disordered(const struct sl_symcache_writer *w)
+{
+    return w->disordered;
+}
+
+static enum sl_code add_functions(struct sl_symcache_writer *w, struct sl_object *object,
+                                  const struct sl_companions *companions, struct sl_error *error)
+{
+    enum sl_code code = sl_object_read_functions(object, companions, w->parallel, sl_symcache_writer_sink(w), error);
+    return code == SL_NOT_FOUND ? SL_OK : code;
+}
+
+/* `in_order`: functions are expected in address order; set to whether they were. */
+static enum sl_code convert(struct sl_object *object, const struct sl_companions *companions,
+                            const struct sl_symcache_options *options, const struct sl_parallel *parallel,
+                            bool *in_order, struct sl_buf *out, struct sl_error *error)
+{
+    struct sl_symcache_writer *w = sl_symcache_writer_new(options, parallel);
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count;
+    if (!w)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = *in_order ? SL_OK : add_functions(w, object, companions, error);
+    if (code == SL_OK)
+        code = sl_object_symbols(object, &arena, &symbols, &count, error);
+    if (code == SL_OK)
+        sl_symcache_writer_symbols(w, symbols, count);
+    if (code == SL_OK && *in_order) {
+        sl_symcache_writer_in_order(w);
+        code = add_functions(w, object, companions, error);
+    }
+    if (code == SL_OK)
+        code = sl_symcache_writer_finish(w, out, error);
+    *in_order = !w->disordered;
+    sl_arena_free(&arena);
+    sl_symcache_writer_free(w);
+    return code;
+}
+
 enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_companions *companions,
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error)
 {
     struct sl_symcache_options all = *options;
     all.origins = object;
-    struct sl_symcache_writer *w = sl_symcache_writer_new(&all, parallel);
-    struct sl_arena arena = {0};
-    struct sl_symbol *symbols;
-    size_t count;
-    enum sl_code code = w ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
-    if (code == SL_OK) {
-        code = sl_object_read_functions(object, companions, parallel, sl_symcache_writer_sink(w), error);
-        code = code == SL_NOT_FOUND ? SL_OK : code;
-    }
-    if (code == SL_OK)
-        code = sl_object_symbols(object, &arena, &symbols, &count, error);
-    if (code == SL_OK) {
-        sl_symcache_writer_symbols(w, symbols, count);
-        code = sl_symcache_writer_finish(w, out, error);
-    }
-    sl_arena_free(&arena);
-    sl_symcache_writer_free(w);
+    /* Breakpad files are hardly ever out of order; the others are, mostly. */
+    bool in_order = sl_object_info(object)->format == SL_FORMAT_BREAKPAD && sl_parallel_workers(parallel) == 1;
+    bool expected = in_order;
+    enum sl_code code = convert(object, companions, &all, parallel, &in_order, out, error);
+    if (expected && !in_order)
+        code = convert(object, companions, &all, parallel, &in_order, out, error);
     return code;
 }
