@@ -129,6 +129,8 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
 static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, const struct sl_line *lines, size_t next,
                         size_t line_count, uint64_t limit)
 {
+    if (!a->owned)
+        return next;
     struct owned_line *out = a->owned + *count, *room = a->owned + a->owned_capacity;
     for (; next < line_count && out < room; next++) {
         struct sl_line line = lines[next];

@@ -569,11 +569,13 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
 
 /* ---- the batch ---- */
 
-static void *copy(struct collector *c, struct sl_arena *arena, const void *items, size_t size)
+/* Of an array's items of `size` bytes those from `first` on. */
+static void *copy(struct collector *c, struct sl_arena *arena, const void *items, size_t first, size_t count,
+                  size_t size)
 {
-    void *copied = sl_arena_alloc(arena, size + 1, 8);
-    if (copied && size)
-        memcpy(copied, items, size);
+    void *copied = sl_arena_alloc(arena, count * size + 1, 8);
+    if (copied && count)
+        memcpy(copied, (const uint8_t *)items + first * size, count * size);
     c->failed = c->failed || !copied;
     return copied;
 }
@@ -638,8 +640,8 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
             add_any(c, f, flat);
     }
     *p = (struct prepared){
-        .runs = copy(c, arena, c->runs, c->run_count * sizeof *c->runs),
-        .contexts = copy(c, arena, c->contexts, c->context_count * sizeof *c->contexts),
+        .runs = copy(c, arena, c->runs, 0, c->run_count, sizeof *c->runs),
+        .contexts = copy(c, arena, c->contexts, 0, c->context_count, sizeof *c->contexts),
         .run_count = c->run_count,
         .context_count = c->context_count,
         .function_count = c->function_count - first_function,
@@ -650,7 +652,7 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
         .file_ids = &c->global_files,
         .lasting = c->lasting,
     };
-    p->functions = copy(c, arena, c->functions + first_function, p->function_count * sizeof *c->functions);
-    p->files = copy(c, arena, c->files + first_file, p->file_count * sizeof *c->files);
+    p->functions = copy(c, arena, c->functions, first_function, p->function_count, sizeof *c->functions);
+    p->files = copy(c, arena, c->files, first_file, p->file_count, sizeof *c->files);
     p->failed = c->failed;
 }
