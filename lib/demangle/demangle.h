@@ -19,3 +19,7 @@ bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *o
 
 /* As above for tools: style of the binutils, with return types where the mangling has them. */
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out);
+
+/* As above for C++ names of the Itanium kind only, with nothing between the angle brackets of template arguments: for who
+ * drops them, and does not want to pay for long ones. */
+bool sl_demangle_bare(struct sl_str name, struct sl_buf *out);

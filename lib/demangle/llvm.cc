@@ -141,6 +141,19 @@ class SpacedTemplate final : public NameWithTemplateArgs
     }
 };
 
+// For who drops the arguments: they may be many times longer than the rest.
+class BareTemplate final : public NameWithTemplateArgs
+{
+  public:
+    using NameWithTemplateArgs::NameWithTemplateArgs;
+
+    void printLeft(OutputBuffer &out) const override
+    {
+        Name->print(out);
+        out += out.getCurrentPosition() && out.back() == '<' ? " <>" : "<>";
+    }
+};
+
 // The destructor of `failure[abi:cxx11]` is `~failure`.
 class TaggedName final : public AbiTagAttr
 {
@@ -196,6 +209,7 @@ class Arena
 
   public:
     bool full = false; // LLVM's style, with return types
+    bool bare = false; // without template arguments
 
     Arena() = default;
     Arena(const Arena &) = delete;
@@ -244,7 +258,8 @@ class Arena
         else if constexpr (std::is_same_v<T, ObjCProtoName>)
             return full ? place<T>(std::forward<Args>(args)...) : protocol(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, NameWithTemplateArgs>)
-            return place<SpacedTemplate>(std::forward<Args>(args)...);
+            return bare ? place<BareTemplate>(std::forward<Args>(args)...)
+                        : place<SpacedTemplate>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, AbiTagAttr>)
             return place<TaggedName>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, PrefixExpr>)
@@ -353,11 +368,12 @@ struct Output {
 
 } // namespace
 
-size_t demangle_itanium(const char *name, size_t size, int full, char *out, size_t capacity)
+size_t demangle_itanium(const char *name, size_t size, enum demangle_style style, char *out, size_t capacity)
 {
     try {
         Parser parser(name, name + size);
-        parser.ASTAllocator.full = full;
+        parser.ASTAllocator.full = style != DEMANGLE_SHORT;
+        parser.ASTAllocator.bare = style == DEMANGLE_BARE;
         Node *node = parser.parse();
         if (!node)
             return 0;
@@ -369,7 +385,7 @@ size_t demangle_itanium(const char *name, size_t size, int full, char *out, size
     }
 }
 
-size_t demangle_microsoft(const char *name, size_t size, int full, char *out, size_t capacity)
+size_t demangle_microsoft(const char *name, size_t size, enum demangle_style style, char *out, size_t capacity)
 {
     using namespace llvm::ms_demangle;
     try {
@@ -380,7 +396,7 @@ size_t demangle_microsoft(const char *name, size_t size, int full, char *out, si
             return 0;
         Output output;
         unsigned flags = OF_NoCallingConvention | OF_NoTagSpecifier | OF_NoAccessSpecifier | OF_NoMemberType;
-        if (!full)
+        if (style == DEMANGLE_SHORT)
             flags |= OF_NoReturnType | OF_NoVariableType;
         node->output(output.buffer, static_cast<OutputFlags>(flags));
         return copy_out(output.buffer.getBuffer(), output.buffer.getCurrentPosition(), out, capacity);

@@ -89,12 +89,17 @@ static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symb
     uint64_t va = symbol->address + e->load_address;
     if (!va || !size || !symbol->name.size || !sl_str_is_utf8(symbol->name))
         return SL_OK;
+    uint32_t length = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+    if (!coverage_accept(e->coverage, va, va + length, 0, &e->counts))
+        return SL_OK; /* most are known from better sources: their names are not made readable */
     struct sl_symbfile_range range = {
         .va = va,
-        .length = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size,
+        .length = length,
         .function = {names_readable(&e->names, symbol->name), SL_SYMBFILE_INLINE},
     };
-    return filter_tree(e, &range, 1, error);
+    enum sl_code code = e->sink->tree(e->sink, &range, 1, error);
+    e->sink_failed |= code != SL_OK;
+    return code;
 }
 
 static int by_number(const void *left, const void *right)

@@ -82,6 +82,10 @@ static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
     enum { MAX_NESTED = 256 };
     uint32_t open[MAX_NESTED], parens = 0;          /* how many parentheses were open at each bracket */
     size_t height = 0, start = out->size, kept = 0; /* from `kept` on nothing was appended yet */
+    if (!memchr(text.data, '<', text.size)) {
+        sl_buf_str(out, text);
+        return true;
+    }
     for (size_t i = 0; i < text.size; i++) {
         switch (text.data[i]) {
         case 'o': i += is_operator(text, i) ? 7 + operator_sign(text, i + 8) : 0; break;
@@ -118,7 +122,7 @@ void name_readable(struct sl_str name, struct sl_buf *out)
         return;
     struct sl_buf full = {0};
     bool itanium = sl_str_starts(name, SL_STR("_Z")) || sl_str_starts(name, SL_STR("___Z"));
-    if (itanium && sl_demangle_full(name, &full)) {
+    if (itanium && sl_demangle_bare(name, &full)) {
         if (!drop_template_arguments(sl_buf_view(&full), out))
             sl_buf_str(out, sl_buf_view(&full));
     } else {
