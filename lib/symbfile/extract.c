@@ -37,10 +37,19 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
         e->accepted = grown;
         e->accepted_capacity = count * 2;
     }
-    for (size_t i = 0; i < count; i++)
-        if (coverage_accept(e->coverage, ranges[i].va, ranges[i].va + ranges[i].length, ranges[i].depth, &e->counts))
-            e->accepted[kept++] = ranges[i];
-    enum sl_code code = kept && e->accepted[0].depth == 0 ? e->sink->tree(e->sink, e->accepted, kept, error) : SL_OK;
+    const struct sl_symbfile_range *accepted = ranges; /* copied only when something is left out */
+    for (size_t i = 0; i < count; i++) {
+        bool good =
+            coverage_accept(e->coverage, ranges[i].va, ranges[i].va + ranges[i].length, ranges[i].depth, &e->counts);
+        if (!good && accepted == ranges) {
+            memcpy(e->accepted, ranges, i * sizeof *ranges);
+            accepted = e->accepted;
+        } else if (good && accepted != ranges) {
+            e->accepted[kept] = ranges[i];
+        }
+        kept += good;
+    }
+    enum sl_code code = kept && accepted[0].depth == 0 ? e->sink->tree(e->sink, accepted, kept, error) : SL_OK;
     e->sink_failed |= code != SL_OK;
     return code;
 }
@@ -213,7 +222,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
     *out = (struct sl_symbfile_extraction){0};
     e.makers = calloc(e.maker_count, sizeof *e.makers);
     for (unsigned i = 0; e.makers && i < e.maker_count; i++)
-        e.makers[i].load_address = e.load_address;
+        e.makers[i] = (struct tree_maker){.load_address = e.load_address, .names = {.lasting = image->bytes}};
     enum sl_code code =
         e.makers ? coverage_new(image, &e.coverage, error) : sl_fail(error, SL_INTERNAL, "out of memory");
     if (code == SL_OK)

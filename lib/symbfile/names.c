@@ -133,7 +133,7 @@ void name_readable(struct sl_str name, struct sl_buf *out)
 
 void names_begin(struct names *names)
 {
-    memset(names->recent, 0, sizeof names->recent);
+    names->now++;
 }
 
 static struct sl_str look_up(struct names *names, struct sl_str name)
@@ -156,10 +156,14 @@ static struct sl_str look_up(struct names *names, struct sl_str name)
 
 struct sl_str names_readable(struct names *names, struct sl_str name)
 {
-    size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 9) % NAMES_RECENT;
-    if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size) {
+    size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 13) % NAMES_RECENT;
+    bool lasts = (uintptr_t)name.data - (uintptr_t)names->lasting.data < names->lasting.size;
+    uint64_t time = lasts ? 0 : names->now;
+    if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size ||
+        names->recent[hash].time != time) {
         names->recent[hash].readable = look_up(names, name);
         names->recent[hash].name = name;
+        names->recent[hash].time = time;
     }
     return names->recent[hash].readable;
 }

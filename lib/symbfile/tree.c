@@ -57,19 +57,20 @@ static uint64_t end_of(uint64_t start, uint64_t size)
 }
 
 /* ---- rows: the lines of a function where nothing is inlined ---- */
-static void add_row(struct tree_maker *m, size_t *count, uint64_t start, const struct sl_line *line)
+static inline void add_row(struct tree_maker *m, size_t first, size_t *count, uint64_t start,
+                           const struct sl_line *line)
 {
-    const struct tree_row *last = *count ? &m->rows[*count - 1] : NULL;
+    const struct tree_row *last = *count > first ? &m->rows[*count - 1] : NULL;
     if (!line->line || (last && (last->start == start || (last->file == line->file && last->line == line->line))))
         return;
     if (grow(m, &m->rows, &m->row_capacity, *count + 1, sizeof *m->rows))
         m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
 }
 
-/* The rows of [low, high), in m->rows from index `first` on. */
-static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high)
+/* The rows of [low, high), in m->rows from index `first` on; their number. */
+static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high, size_t first)
 {
-    size_t count = 0;
+    size_t count = first;
     uint32_t child = 0;
     for (uint32_t i = 0; i < f->line_count; i++) {
         uint64_t at = f->lines[i].address, end = end_of(at, f->lines[i].size ? f->lines[i].size : 1);
@@ -80,77 +81,73 @@ static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64
         for (uint32_t c = child; at < end; c++) {
             bool inlined = c < f->inlinee_count && f->inlinees[c].address < end;
             if (!inlined || f->inlinees[c].address > at)
-                add_row(m, &count, at, &f->lines[i]);
+                add_row(m, first, &count, at, &f->lines[i]);
             if (!inlined)
                 break;
             at = end_of(f->inlinees[c].address, f->inlinees[c].size);
         }
     }
-    return count;
+    return count - first;
 }
 
-static bool inlined_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high)
+static bool inlined_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high, size_t first)
 {
     for (uint32_t i = 0; i < f->inlinee_count; i++)
-        if (own_rows(m, &f->inlinees[i], low, high) || inlined_rows(m, &f->inlinees[i], low, high))
+        if (own_rows(m, &f->inlinees[i], low, high, first) || inlined_rows(m, &f->inlinees[i], low, high, first))
             return true;
     return false;
 }
 
 /* ---- records ---- */
 static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t start, uint64_t end,
-                      const struct tree_row *rows, size_t row_count)
+                      size_t first_row, size_t row_count)
 {
-    struct sl_symbfile_line *lines = SL_ARENA_ARRAY(m->arena, struct sl_symbfile_line, row_count);
+    static const struct sl_symbfile_text none = {.ref = SL_SYMBFILE_INLINE};
+    struct sl_symbfile_line *lines = sl_arena_alloc(m->arena, row_count * sizeof *lines, _Alignof(struct sl_line));
     if ((row_count && !lines) || !grow(m, &m->ranges, &m->capacity, m->count + 1, sizeof *m->ranges)) {
         m->failed = true;
         return;
     }
     for (size_t i = 0; i < row_count; i++)
-        lines[i] = (struct sl_symbfile_line){(uint32_t)(rows[i].start - start), rows[i].line};
+        lines[i] =
+            (struct sl_symbfile_line){(uint32_t)(m->rows[first_row + i].start - start), m->rows[first_row + i].line};
     struct sl_symbfile_range *r = &m->ranges[m->count++];
     *r = (struct sl_symbfile_range){
         .va = m->load_address + start,
         .length = end - start > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - start),
         .depth = depth,
         .function = {names_readable(&m->names, f->name), SL_SYMBFILE_INLINE},
-        .file = row_count ? path_of(m, rows[0].file) : (struct sl_symbfile_text){.ref = SL_SYMBFILE_INLINE},
-        .call_file = depth ? path_of(m, f->call_file) : (struct sl_symbfile_text){.ref = SL_SYMBFILE_INLINE},
+        .file = row_count ? path_of(m, m->rows[first_row].file) : none,
+        .call_file = depth ? path_of(m, f->call_file) : none,
         .call_line = depth ? f->call_line : 0,
         .lines = lines,
         .line_count = row_count,
     };
 }
 
-static void emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high)
+/* The function's rows lie in m->rows from `first` on, those of what is inlined in it behind them. */
+static void emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
+                 size_t first)
 {
     uint64_t start = f->address < low ? low : f->address, end = end_of(f->address, f->size);
     end = end > high ? high : end;
     if (start >= end || m->failed || depth > SL_SYMBFILE_MAX_DEPTH)
         return;
-    size_t count = own_rows(m, f, start, end);
-    if (!count && !inlined_rows(m, f, start, end))
+    size_t last = first + own_rows(m, f, start, end, first), inner = last;
+    if (first == last && !inlined_rows(m, f, start, end, first))
         return;
-    struct tree_row *rows = count ? malloc(count * sizeof *rows) : NULL; /* m->rows serves the children */
-    if (count && !rows) {
-        m->failed = true;
-        return;
-    }
-    if (count)
-        memcpy(rows, m->rows, count * sizeof *rows);
-    for (size_t first = 0, next; first <= count; first = next) {
-        for (next = first + 1; next < count && rows[next].file == rows[first].file; next++)
+    for (size_t next; first <= last; first = next) {
+        for (next = first + 1; next < last && m->rows[next].file == m->rows[first].file; next++)
             continue;
-        uint64_t part_end = next < count ? rows[next].start : end;
+        uint64_t part_end = next < last ? m->rows[next].start : end;
         if (f->name.size)
-            add_range(m, f, depth, start, part_end, rows + first, count ? next - first : 0);
+            add_range(m, f, depth, start, part_end, first, first < last ? next - first : 0);
         for (uint32_t i = 0; i < f->inlinee_count; i++)
-            emit(m, &f->inlinees[i], depth + 1, start, part_end);
+            emit(m, &f->inlinees[i], depth + 1, start, part_end, inner);
         start = part_end;
-        if (next >= count)
+        if (next >= last)
             break;
     }
-    free(rows);
 }
 
 const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function_batch *batch, struct sl_arena *arena)
@@ -165,7 +162,7 @@ const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function
     for (size_t i = 0; i < batch->function_count && !m->failed; i++) {
         const struct sl_function *f = &batch->functions[i];
         if (f->size && m->load_address + f->address > 1)
-            emit(m, f, 0, f->address, end_of(f->address, f->size));
+            emit(m, f, 0, f->address, end_of(f->address, f->size), 0);
     }
     struct sl_symbfile_range *copy =
         m->failed ? NULL : sl_arena_alloc(arena, m->count * sizeof *copy + 1, _Alignof(struct sl_symbfile_range));

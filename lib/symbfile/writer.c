@@ -31,6 +31,8 @@ struct record {
     size_t first, count;                /* in `numbers`: pairs of a range's lines, triples of a pad's places */
 };
 
+enum { RECENT = 8192 };
+
 enum role { FUNCTION, FILE_NAME, CALL_FILE, PAD_FUNCTION, PAD_FILE, ROLES }; /* what a text is for */
 
 struct sl_symbfile_writer {
@@ -46,7 +48,8 @@ struct sl_symbfile_writer {
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
     uint32_t last[ROLES]; /* text of the record before: often the same */
     uint64_t string_bytes;
-    struct sl_buf message, nested, packed, out;
+    uint32_t recent[RECENT]; /* texts, by where they lay */
+    struct sl_buf out;
     bool failed; /* out of memory */
 };
 
@@ -69,9 +72,6 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w->texts);
     free(w->records);
     free(w->numbers);
-    sl_buf_free(&w->message);
-    sl_buf_free(&w->nested);
-    sl_buf_free(&w->packed);
     sl_buf_free(&w->out);
     free(w);
 }
@@ -98,7 +98,12 @@ static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, enum rol
 {
     bool by_pad = role >= PAD_FUNCTION;
     size_t last = w->last[role];
+    uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
     bool again = last < w->text_count && sl_str_equal(w->texts[last].str, str);
+    if (!again) {
+        last = *recent;
+        again = last < w->text_count && sl_str_equal(w->texts[last].str, str);
+    }
     uintptr_t index = again ? last + 1 : (uintptr_t)sl_map_get(&w->map, str);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
@@ -115,7 +120,7 @@ static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, enum rol
     struct text *text = &w->texts[index - 1];
     text->uses++;
     text->by_pad |= by_pad;
-    w->last[role] = (uint32_t)index - 1;
+    w->last[role] = *recent = (uint32_t)index - 1;
     return (uint32_t)index - 1;
 }
 
@@ -197,11 +202,11 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *w)
 }
 
 /* ---- messages (Protocol Buffers, "Encoding") ---- */
-enum { WIRE_VARINT = 0, WIRE_BYTES = 2, OUT_STEP = 256 * 1024 };
+enum { WIRE_VARINT = 0, WIRE_BYTES = 2, OUT_STEP = 256 * 1024, MAX_ULEB32 = 5, MAX_ULEB64 = 10 };
 
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)
 {
-    if (w->out.failed || w->message.failed || w->nested.failed)
+    if (w->out.failed)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     enum sl_code code = w->out.size ? w->output(w->arg, sl_buf_bytes(&w->out), error) : SL_OK;
     w->written += w->out.size;
@@ -209,119 +214,149 @@ static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *erro
     return code;
 }
 
-/* The message that was built, behind its size and type. */
-static enum sl_code send_message(struct sl_symbfile_writer *w, unsigned type, struct sl_error *error)
+static inline uint8_t *put_uleb(uint8_t *at, uint64_t value)
 {
-    if (w->message.size > SL_SYMBFILE_MAX_MESSAGE)
-        return sl_fail(error, SL_UNSUPPORTED, "message of size %zu exceeds maximum of %d", w->message.size,
-                       SL_SYMBFILE_MAX_MESSAGE);
-    sl_buf_uleb(&w->out, w->message.size);
-    sl_buf_uleb(&w->out, type);
-    sl_buf_add(&w->out, w->message.data, w->message.size);
-    sl_buf_clear(&w->message);
-    return w->out.size >= OUT_STEP ? send_out(w, error) : SL_OK;
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
 }
 
-/* Most numbers are small. */
-static inline void put_uleb(struct sl_buf *out, uint64_t value)
+static inline uint8_t *put_number(uint8_t *at, unsigned field, uint64_t value)
 {
-    if (value < 0x80)
-        sl_buf_u8(out, (uint8_t)value);
-    else
-        sl_buf_uleb(out, value);
+    *at++ = (uint8_t)(field << 3 | WIRE_VARINT);
+    return put_uleb(at, value);
 }
 
-static void put_number(struct sl_buf *out, unsigned field, uint64_t value)
+/* Most sizes take a byte, which is left free before what is counted; where one takes more, what follows it moves. */
+static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
 {
-    put_uleb(out, field << 3 | WIRE_VARINT);
-    put_uleb(out, value);
+    if (size < 0x80) {
+        *size_at = (uint8_t)size;
+        return end;
+    }
+    uint8_t encoded[MAX_ULEB64];
+    size_t more = (size_t)(put_uleb(encoded, size) - encoded) - 1;
+    memmove(size_at + 1 + more, size_at + 1, (size_t)(end - size_at - 1));
+    memcpy(size_at, encoded, more + 1);
+    return end + more;
 }
 
-static void put_bytes(struct sl_buf *out, unsigned field, struct sl_bytes bytes)
-{
-    put_uleb(out, field << 3 | WIRE_BYTES);
-    put_uleb(out, bytes.size);
-    sl_buf_add(out, bytes.data, bytes.size);
-}
-
-static void put_text(struct sl_symbfile_writer *w, uint32_t id, unsigned inline_field, unsigned ref_field)
+static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at, uint32_t id, unsigned inline_field,
+                                unsigned ref_field)
 {
     if (id == NO_TEXT)
-        return;
+        return at;
     const struct text *text = &w->texts[id];
-    if (text->index == NO_TEXT)
-        put_bytes(&w->message, inline_field, (struct sl_bytes){(const uint8_t *)text->str.data, text->str.size});
-    else
-        put_number(&w->message, ref_field, text->index);
+    if (text->index != NO_TEXT)
+        return put_number(at, ref_field, text->index);
+    *at++ = (uint8_t)(inline_field << 3 | WIRE_BYTES);
+    at = put_uleb(at, text->str.size);
+    memcpy(at, text->str.data, text->str.size);
+    return at + text->str.size;
 }
 
-static void put_va(struct sl_symbfile_writer *w, uint64_t va, unsigned set_field)
+static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_t va, unsigned set_field)
 {
     int64_t delta = (int64_t)(va - w->previous);
     bool fits = w->has_previous && (va >= w->previous) == (delta >= 0);
-    if (fits)
-        put_number(&w->message, 1, (uint64_t)delta << 1 ^ (uint64_t)(delta >> 63));
-    else
-        put_number(&w->message, set_field, va);
     w->previous = va;
     w->has_previous = true;
+    return fits ? put_number(at, 1, (uint64_t)delta << 1 ^ (uint64_t)(delta >> 63)) : put_number(at, set_field, va);
 }
 
 /* Every `step`th of the record's numbers, packed. */
-static void put_column(struct sl_symbfile_writer *w, const struct record *r, struct sl_buf *out, unsigned field,
-                       unsigned first, unsigned step, bool texts)
+static inline uint8_t *put_column(const struct sl_symbfile_writer *w, const struct record *r, uint8_t *at,
+                                  unsigned field, unsigned first, unsigned step, bool texts)
 {
-    sl_buf_clear(&w->packed);
-    for (size_t i = 0; i < r->count; i++) {
-        uint32_t number = w->numbers[r->first + i * step + first];
-        put_uleb(&w->packed, texts ? w->texts[number].index : number);
-    }
-    if (w->packed.failed)
-        w->failed = true;
-    else if (r->count)
-        put_bytes(out, field, sl_buf_bytes(&w->packed));
+    if (!r->count)
+        return at;
+    *at = (uint8_t)(field << 3 | WIRE_BYTES);
+    uint8_t *size_at = at + 1, *end = at + 2;
+    const uint32_t *number = w->numbers + r->first + first;
+    for (size_t i = 0; i < r->count; i++, number += step)
+        end = put_uleb(end, texts ? w->texts[*number].index : *number);
+    return put_size(size_at, (size_t)(end - size_at - 1), end);
 }
 
-static enum sl_code send_range(struct sl_symbfile_writer *w, const struct record *r, struct sl_error *error)
+static uint8_t *put_range(struct sl_symbfile_writer *w, uint8_t *at, const struct record *r)
 {
-    put_va(w, r->va, 12);
+    at = put_va(w, at, r->va, 12);
     if (r->length)
-        put_number(&w->message, 2, r->length);
-    put_text(w, r->function, 3, 9);
-    put_text(w, r->file, 4, 10);
+        at = put_number(at, 2, r->length);
+    at = put_text(w, at, r->function, 3, 9);
+    at = put_text(w, at, r->file, 4, 10);
     if (r->call_line)
-        put_number(&w->message, 5, r->call_line);
-    put_text(w, r->call_file, 6, 11);
+        at = put_number(at, 5, r->call_line);
+    at = put_text(w, at, r->call_file, 6, 11);
     if (r->depth)
-        put_number(&w->message, 7, r->depth);
+        at = put_number(at, 7, r->depth);
     if (r->count) {
-        sl_buf_clear(&w->nested);
-        put_column(w, r, &w->nested, 1, 0, 2, false);
-        put_column(w, r, &w->nested, 2, 1, 2, false);
-        put_bytes(&w->message, 8, sl_buf_bytes(&w->nested));
+        *at = 8 << 3 | WIRE_BYTES;
+        uint8_t *size_at = at + 1, *end = put_column(w, r, at + 2, 1, 0, 2, false);
+        end = put_column(w, r, end, 2, 1, 2, false);
+        at = put_size(size_at, (size_t)(end - size_at - 1), end);
     }
-    return send_message(w, TYPE_RANGE, error);
+    return at;
 }
 
-static enum sl_code send_pad(struct sl_symbfile_writer *w, const struct record *r, struct sl_error *error)
+static uint8_t *put_pad(struct sl_symbfile_writer *w, uint8_t *at, const struct record *r)
 {
-    put_va(w, r->va, 5);
-    put_column(w, r, &w->message, 2, 0, 3, true);
-    put_column(w, r, &w->message, 3, 1, 3, true);
-    put_column(w, r, &w->message, 4, 2, 3, false);
-    return send_message(w, TYPE_PAD, error);
+    at = put_va(w, at, r->va, 5);
+    at = put_column(w, r, at, 2, 0, 3, true);
+    at = put_column(w, r, at, 3, 1, 3, true);
+    return put_column(w, r, at, 4, 2, 3, false);
 }
 
-static enum sl_code send_table(struct sl_symbfile_writer *w, struct sl_error *error)
+static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
 {
     uint32_t next = 0;
     for (size_t i = 0; i < w->text_count; i++) {
         struct text *text = &w->texts[i];
-        text->index = text->uses > 1 || text->by_pad ? next++ : NO_TEXT;
-        if (text->index != NO_TEXT)
-            put_bytes(&w->message, 1, (struct sl_bytes){(const uint8_t *)text->str.data, text->str.size});
+        bool inlined = text->uses == 1 && !text->by_pad;
+        text->index = inlined ? NO_TEXT : next++;
+        if (inlined)
+            continue;
+        *at++ = 1 << 3 | WIRE_BYTES;
+        at = put_uleb(at, text->str.size);
+        memcpy(at, text->str.data, text->str.size);
+        at += text->str.size;
     }
-    return send_message(w, TYPE_TABLE, error);
+    return at;
+}
+
+static size_t text_room(const struct sl_symbfile_writer *w, uint32_t id)
+{
+    return id == NO_TEXT ? 0 : 1 + MAX_ULEB64 + w->texts[id].str.size;
+}
+
+/* As many bytes as the message may take. */
+static size_t room_for(const struct sl_symbfile_writer *w, const struct record *r)
+{
+    enum { NUMBERS = 6, SIZES = 4 }; /* fields besides texts and columns */
+    size_t room = (NUMBERS + SIZES) * (1 + MAX_ULEB64) + 3 * MAX_ULEB32 * r->count;
+    return r->is_pad ? room : room + text_room(w, r->function) + text_room(w, r->file) + text_room(w, r->call_file);
+}
+
+/* A message behind its size and type; `record` NULL: the string table. */
+static enum sl_code send_message(struct sl_symbfile_writer *w, unsigned type, const struct record *record,
+                                 struct sl_error *error)
+{
+    size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
+    if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    uint8_t *start = w->out.data + w->out.size, *body = start + 2, *end;
+    start[1] = (uint8_t)type;
+    if (!record)
+        end = put_table(w, body);
+    else
+        end = record->is_pad ? put_pad(w, body, record) : put_range(w, body, record);
+    if (end - body > SL_SYMBFILE_MAX_MESSAGE)
+        return sl_fail(error, SL_UNSUPPORTED, "message of size %zu exceeds maximum of %d", (size_t)(end - body),
+                       SL_SYMBFILE_MAX_MESSAGE);
+    end = put_size(start, (size_t)(end - body), end);
+    w->out.size = (size_t)(end - w->out.data);
+    return w->out.size >= OUT_STEP ? send_out(w, error) : SL_OK;
 }
 
 static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
@@ -329,13 +364,11 @@ static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
     if (!w->begun)
         sl_buf_add(&w->out, "symbfile\0\1", 10);
     w->begun = true;
-    enum sl_code code = send_table(w, error);
-    for (size_t i = 0; i < w->record_count && code == SL_OK; i++) {
-        const struct record *record = &w->records[i];
-        code = record->is_pad ? send_pad(w, record, error) : send_range(w, record, error);
-    }
+    enum sl_code code = send_message(w, TYPE_TABLE, NULL, error);
+    for (size_t i = 0; i < w->record_count && code == SL_OK; i++)
+        code = send_message(w, w->records[i].is_pad ? TYPE_PAD : TYPE_RANGE, &w->records[i], error);
     if (code == SL_OK)
-        code = w->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : send_out(w, error);
+        code = send_out(w, error);
     sl_map_free(&w->map);
     sl_arena_free(&w->arena);
     w->records_written += w->record_count;

@@ -155,10 +155,13 @@ static bool read_target(const struct options *o, struct push_target *t, char url
 }
 
 /* ---- work ---- */
-static int deliver(const struct options *o, const struct push_target *target, const struct push_job *job)
+static int deliver(const struct options *o, const struct push_target *target, struct push_job *job)
 {
-    if (!option_given(o, "dry-run"))
-        return push_upload(target, job);
+    if (!option_given(o, "dry-run")) {
+        if (push_hash(job))
+            return push_upload(target, job);
+        return report(PUSH_FAILED, "the parts cannot be read again", NULL);
+    }
     const char *directory = option_value(o, "output", NULL);
     return directory ? push_save(job, directory) : PUSH_OK;
 }
