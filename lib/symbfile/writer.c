@@ -23,12 +23,17 @@ struct text {
     bool by_pad;
 };
 
+/* What does not wait for the table is encoded when the record comes, one record behind the other:
+ *
+ *     range:  head | function | file | middle | call file | tail        pad:  head | columns of `count` places */
 struct record {
-    uint64_t va;
+    uint32_t function, file, call_file; /* texts of a range */
+    union {
+        uint32_t tail; /* bytes */
+        uint32_t count;
+    };
+    uint8_t head, middle; /* bytes */
     bool is_pad;
-    uint32_t length, depth, call_line;
-    uint32_t function, file, call_file; /* texts */
-    size_t first, count;                /* in `numbers`: pairs of a range's lines, triples of a pad's places */
 };
 
 enum { RECENT = 8192 };
@@ -44,7 +49,8 @@ struct sl_symbfile_writer {
     struct sl_arena arena;
     struct text *texts;
     struct record *records;
-    uint32_t *numbers;
+    struct sl_buf encoded; /* heads, middles and tails of the records */
+    uint32_t *numbers;     /* of pads: function, file, line */
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
     uint32_t last[ROLES]; /* text of the record before: often the same */
     uint64_t string_bytes;
@@ -71,6 +77,7 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     sl_arena_free(&w->arena);
     free(w->texts);
     free(w->records);
+    sl_buf_free(&w->encoded);
     free(w->numbers);
     sl_buf_free(&w->out);
     free(w);
@@ -91,6 +98,46 @@ static bool grow(struct sl_symbfile_writer *w, void *pointer, size_t *capacity, 
     *array = grown;
     *capacity = size;
     return true;
+}
+
+/* ---- fields (Protocol Buffers, "Encoding") ---- */
+enum { WIRE_VARINT = 0, WIRE_BYTES = 2, MAX_ULEB32 = 5, MAX_ULEB64 = 10 };
+
+static inline uint8_t *put_uleb(uint8_t *at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static inline uint8_t *put_number(uint8_t *at, unsigned field, uint64_t value)
+{
+    *at++ = (uint8_t)(field << 3 | WIRE_VARINT);
+    return put_uleb(at, value);
+}
+
+/* Most sizes take a byte, which is left free before what is counted; where one takes more, what follows it moves. */
+static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
+{
+    if (size < 0x80) {
+        *size_at = (uint8_t)size;
+        return end;
+    }
+    uint8_t encoded[MAX_ULEB64];
+    size_t more = (size_t)(put_uleb(encoded, size) - encoded) - 1;
+    memmove(size_at + 1 + more, size_at + 1, (size_t)(end - size_at - 1));
+    memcpy(size_at, encoded, more + 1);
+    return end + more;
+}
+
+static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_t va, unsigned set_field)
+{
+    int64_t delta = (int64_t)(va - w->previous);
+    bool fits = w->has_previous && (va >= w->previous) == (delta >= 0);
+    w->previous = va;
+    w->has_previous = true;
+    return fits ? put_number(at, 1, (uint64_t)delta << 1 ^ (uint64_t)(delta >> 63)) : put_number(at, set_field, va);
 }
 
 /* ---- collecting ---- */
@@ -129,14 +176,11 @@ static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text 
     return text.str.data ? intern(w, text.str, role) : NO_TEXT;
 }
 
-static struct record *add_record(struct sl_symbfile_writer *w, size_t numbers)
+static struct record *add_record(struct sl_symbfile_writer *w)
 {
-    if (!grow(w, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records) ||
-        !grow(w, &w->numbers, &w->number_capacity, w->number_count + numbers, sizeof *w->numbers))
+    if (!grow(w, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records))
         return NULL;
-    struct record *record = &w->records[w->record_count++];
-    *record = (struct record){.first = w->number_count};
-    return record;
+    return &w->records[w->record_count++];
 }
 
 static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error);
@@ -145,43 +189,71 @@ static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error 
 {
     if (w->failed)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    size_t bytes = w->record_count * sizeof *w->records + w->number_count * sizeof *w->numbers;
+    size_t bytes = w->record_count * sizeof *w->records + w->encoded.size + w->number_count * sizeof *w->numbers;
     return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? flush(w, error) : SL_OK;
+}
+
+static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
+{
+    const struct sl_symbfile_line *lines = range->lines;
+    *at = 8 << 3 | WIRE_BYTES;
+    uint8_t *table = at + 1, *column = at + 3, *end = at + 4;
+    uint32_t previous = 0;
+    at[2] = 1 << 3 | WIRE_BYTES;
+    for (size_t i = 0; i < range->line_count; previous = lines[i++].offset)
+        end = put_uleb(end, lines[i].offset - previous);
+    end = put_size(column, (size_t)(end - column - 1), end);
+    *end = 2 << 3 | WIRE_BYTES;
+    column = end + 1;
+    end += 2;
+    for (size_t i = 0; i < range->line_count; i++)
+        end = put_uleb(end, lines[i].line);
+    end = put_size(column, (size_t)(end - column - 1), end);
+    return put_size(table, (size_t)(end - table - 1), end);
 }
 
 enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct sl_symbfile_range *range,
                                      struct sl_error *error)
 {
+    enum { FIELDS = 4, SIZES = 3 }; /* besides texts and lines */
     for (size_t i = 1; i < range->line_count; i++)
         if (range->lines[i].offset < range->lines[i - 1].offset)
             return sl_fail(error, SL_MALFORMED, "line table is not sorted by offset");
-    struct record *r = add_record(w, 2 * range->line_count);
+    size_t room = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
+    if (room > UINT32_MAX || !sl_buf_reserve(&w->encoded, room))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    uint8_t *start = w->encoded.data + w->encoded.size;
+    uint8_t *head = put_va(w, start, range->va, 12);
+    if (range->length)
+        head = put_number(head, 2, range->length);
+    uint8_t *middle = range->call_line ? put_number(head, 5, range->call_line) : head;
+    uint8_t *tail = range->depth ? put_number(middle, 7, range->depth) : middle;
+    tail = range->line_count ? put_lines(tail, range) : tail;
+    struct record *r = add_record(w);
     if (!r)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    r->va = range->va;
-    r->length = range->length;
-    r->depth = range->depth;
-    r->call_line = range->call_line;
-    r->function = intern(w, range->function.str, FUNCTION);
-    r->file = intern_if(w, range->file, FILE_NAME);
-    r->call_file = intern_if(w, range->call_file, CALL_FILE);
-    r->count = range->line_count;
-    for (size_t i = 0; i < range->line_count; i++) {
-        w->numbers[w->number_count++] = range->lines[i].offset - (i ? range->lines[i - 1].offset : 0);
-        w->numbers[w->number_count++] = range->lines[i].line;
-    }
+    *r = (struct record){
+        .function = intern(w, range->function.str, FUNCTION),
+        .file = intern_if(w, range->file, FILE_NAME),
+        .call_file = intern_if(w, range->call_file, CALL_FILE),
+        .head = (uint8_t)(head - start),
+        .middle = (uint8_t)(middle - head),
+        .tail = (uint32_t)(tail - middle),
+    };
+    w->encoded.size += (size_t)(tail - start);
     return flush_if_full(w, error);
 }
 
 enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl_symbfile_pad *pad,
                                    struct sl_error *error)
 {
-    struct record *r = add_record(w, 3 * pad->count);
-    if (!r)
+    struct record *r = pad->count <= UINT32_MAX ? add_record(w) : NULL;
+    if (!r || !sl_buf_reserve(&w->encoded, 1 + MAX_ULEB64) ||
+        !grow(w, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count, sizeof *w->numbers))
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    r->va = pad->va;
-    r->is_pad = true;
-    r->count = pad->count;
+    uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
+    *r = (struct record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
+    w->encoded.size += r->head;
     for (size_t i = 0; i < pad->count; i++) {
         w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, PAD_FUNCTION);
         w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, PAD_FILE);
@@ -192,8 +264,8 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
 
 uint64_t sl_symbfile_writer_size(const struct sl_symbfile_writer *w)
 {
-    enum { RECORD_COST = 20 };
-    return w->written + w->string_bytes + w->record_count * RECORD_COST + w->number_count * 2;
+    enum { RECORD_COST = 10 }; /* of sizes and references */
+    return w->written + w->string_bytes + w->encoded.size + w->record_count * RECORD_COST + w->number_count * 2;
 }
 
 uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *w)
@@ -201,8 +273,8 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *w)
     return w->records_written + w->record_count;
 }
 
-/* ---- messages (Protocol Buffers, "Encoding") ---- */
-enum { WIRE_VARINT = 0, WIRE_BYTES = 2, OUT_STEP = 256 * 1024, MAX_ULEB32 = 5, MAX_ULEB64 = 10 };
+/* ---- messages ---- */
+enum { OUT_STEP = 256 * 1024 };
 
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)
 {
@@ -212,34 +284,6 @@ static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *erro
     w->written += w->out.size;
     sl_buf_clear(&w->out);
     return code;
-}
-
-static inline uint8_t *put_uleb(uint8_t *at, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7)
-        *at++ = (uint8_t)(value | 0x80);
-    *at++ = (uint8_t)value;
-    return at;
-}
-
-static inline uint8_t *put_number(uint8_t *at, unsigned field, uint64_t value)
-{
-    *at++ = (uint8_t)(field << 3 | WIRE_VARINT);
-    return put_uleb(at, value);
-}
-
-/* Most sizes take a byte, which is left free before what is counted; where one takes more, what follows it moves. */
-static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
-{
-    if (size < 0x80) {
-        *size_at = (uint8_t)size;
-        return end;
-    }
-    uint8_t encoded[MAX_ULEB64];
-    size_t more = (size_t)(put_uleb(encoded, size) - encoded) - 1;
-    memmove(size_at + 1 + more, size_at + 1, (size_t)(end - size_at - 1));
-    memcpy(size_at, encoded, more + 1);
-    return end + more;
 }
 
 static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at, uint32_t id, unsigned inline_field,
@@ -256,56 +300,47 @@ static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at,
     return at + text->str.size;
 }
 
-static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_t va, unsigned set_field)
+/* Every third of the pad's numbers, packed. */
+static inline uint8_t *put_column(const struct sl_symbfile_writer *w, uint8_t *at, unsigned field,
+                                  const uint32_t *number, size_t count, bool texts)
 {
-    int64_t delta = (int64_t)(va - w->previous);
-    bool fits = w->has_previous && (va >= w->previous) == (delta >= 0);
-    w->previous = va;
-    w->has_previous = true;
-    return fits ? put_number(at, 1, (uint64_t)delta << 1 ^ (uint64_t)(delta >> 63)) : put_number(at, set_field, va);
-}
-
-/* Every `step`th of the record's numbers, packed. */
-static inline uint8_t *put_column(const struct sl_symbfile_writer *w, const struct record *r, uint8_t *at,
-                                  unsigned field, unsigned first, unsigned step, bool texts)
-{
-    if (!r->count)
+    if (!count)
         return at;
     *at = (uint8_t)(field << 3 | WIRE_BYTES);
     uint8_t *size_at = at + 1, *end = at + 2;
-    const uint32_t *number = w->numbers + r->first + first;
-    for (size_t i = 0; i < r->count; i++, number += step)
+    for (size_t i = 0; i < count; i++, number += 3)
         end = put_uleb(end, texts ? w->texts[*number].index : *number);
     return put_size(size_at, (size_t)(end - size_at - 1), end);
 }
 
-static uint8_t *put_range(struct sl_symbfile_writer *w, uint8_t *at, const struct record *r)
+static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t size)
 {
-    at = put_va(w, at, r->va, 12);
-    if (r->length)
-        at = put_number(at, 2, r->length);
-    at = put_text(w, at, r->function, 3, 9);
-    at = put_text(w, at, r->file, 4, 10);
-    if (r->call_line)
-        at = put_number(at, 5, r->call_line);
-    at = put_text(w, at, r->call_file, 6, 11);
-    if (r->depth)
-        at = put_number(at, 7, r->depth);
-    if (r->count) {
-        *at = 8 << 3 | WIRE_BYTES;
-        uint8_t *size_at = at + 1, *end = put_column(w, r, at + 2, 1, 0, 2, false);
-        end = put_column(w, r, end, 2, 1, 2, false);
-        at = put_size(size_at, (size_t)(end - size_at - 1), end);
-    }
-    return at;
+    memcpy(at, *encoded, size);
+    *encoded += size;
+    return at + size;
 }
 
-static uint8_t *put_pad(struct sl_symbfile_writer *w, uint8_t *at, const struct record *r)
+/* What the records of a batch are read from, one after the other. */
+struct position {
+    const uint8_t *encoded;
+    const uint32_t *numbers;
+};
+
+static uint8_t *put_record(const struct sl_symbfile_writer *w, uint8_t *at, const struct record *r,
+                           struct position *from)
 {
-    at = put_va(w, at, r->va, 5);
-    at = put_column(w, r, at, 2, 0, 3, true);
-    at = put_column(w, r, at, 3, 1, 3, true);
-    return put_column(w, r, at, 4, 2, 3, false);
+    at = put_encoded(at, &from->encoded, r->head);
+    if (!r->is_pad) {
+        at = put_text(w, at, r->function, 3, 9);
+        at = put_text(w, at, r->file, 4, 10);
+        at = put_encoded(at, &from->encoded, r->middle);
+        at = put_text(w, at, r->call_file, 6, 11);
+        return put_encoded(at, &from->encoded, r->tail);
+    }
+    for (unsigned i = 0; i < 3 && r->count; i++)
+        at = put_column(w, at, 2 + i, from->numbers + i, r->count, i < 2);
+    from->numbers += r->count ? 3 * (size_t)r->count : 0;
+    return at;
 }
 
 static uint8_t *put_table(struct sl_symbfile_writer *w, uint8_t *at)
@@ -333,24 +368,22 @@ static size_t text_room(const struct sl_symbfile_writer *w, uint32_t id)
 /* As many bytes as the message may take. */
 static size_t room_for(const struct sl_symbfile_writer *w, const struct record *r)
 {
-    enum { NUMBERS = 6, SIZES = 4 }; /* fields besides texts and columns */
-    size_t room = (NUMBERS + SIZES) * (1 + MAX_ULEB64) + 3 * MAX_ULEB32 * r->count;
-    return r->is_pad ? room : room + text_room(w, r->function) + text_room(w, r->file) + text_room(w, r->call_file);
+    if (r->is_pad)
+        return r->head + 3 * (1 + MAX_ULEB64 + MAX_ULEB32 * (size_t)r->count);
+    return (size_t)r->head + r->middle + r->tail + text_room(w, r->function) + text_room(w, r->file) +
+           text_room(w, r->call_file);
 }
 
 /* A message behind its size and type; `record` NULL: the string table. */
-static enum sl_code send_message(struct sl_symbfile_writer *w, unsigned type, const struct record *record,
+static enum sl_code send_message(struct sl_symbfile_writer *w, const struct record *record, struct position *from,
                                  struct sl_error *error)
 {
     size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
     if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64))
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    uint8_t *start = w->out.data + w->out.size, *body = start + 2, *end;
-    start[1] = (uint8_t)type;
-    if (!record)
-        end = put_table(w, body);
-    else
-        end = record->is_pad ? put_pad(w, body, record) : put_range(w, body, record);
+    uint8_t *start = w->out.data + w->out.size, *body = start + 2;
+    start[1] = !record ? TYPE_TABLE : record->is_pad ? TYPE_PAD : TYPE_RANGE;
+    uint8_t *end = record ? put_record(w, body, record, from) : put_table(w, body);
     if (end - body > SL_SYMBFILE_MAX_MESSAGE)
         return sl_fail(error, SL_UNSUPPORTED, "message of size %zu exceeds maximum of %d", (size_t)(end - body),
                        SL_SYMBFILE_MAX_MESSAGE);
@@ -364,9 +397,10 @@ static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
     if (!w->begun)
         sl_buf_add(&w->out, "symbfile\0\1", 10);
     w->begun = true;
-    enum sl_code code = send_message(w, TYPE_TABLE, NULL, error);
+    struct position from = {w->encoded.data, w->numbers};
+    enum sl_code code = send_message(w, NULL, NULL, error);
     for (size_t i = 0; i < w->record_count && code == SL_OK; i++)
-        code = send_message(w, w->records[i].is_pad ? TYPE_PAD : TYPE_RANGE, &w->records[i], error);
+        code = send_message(w, &w->records[i], &from, error);
     if (code == SL_OK)
         code = send_out(w, error);
     sl_map_free(&w->map);
@@ -374,6 +408,7 @@ static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
     w->records_written += w->record_count;
     w->text_count = w->record_count = w->number_count = 0;
     w->string_bytes = 0;
+    sl_buf_clear(&w->encoded);
     return code;
 }
 
