@@ -74,7 +74,7 @@ static struct sl_str without_hash_suffix(struct sl_str name)
 }
 
 /* Exactly one underscore stands before the `Z`, except for the blocks of functions, which have two more. */
-static bool demangle_cpp(struct sl_str name, enum demangle_style style, struct sl_buf *out)
+static bool demangle_cpp(struct sl_str name, bool full, struct sl_buf *out)
 {
     char readable[MAX_OUTPUT];
     size_t prefix = itanium_prefix(name);
@@ -82,9 +82,9 @@ static bool demangle_cpp(struct sl_str name, enum demangle_style style, struct s
         return false;
     name = without_hash_suffix(name);
     size_t skip = prefix - 2,
-           size = demangle_itanium(name.data + skip, name.size - skip, style, readable, sizeof readable);
+           size = demangle_itanium(name.data + skip, name.size - skip, full, readable, sizeof readable);
     if (!size && prefix > 3)
-        size = demangle_itanium(name.data, name.size, style, readable, sizeof readable);
+        size = demangle_itanium(name.data, name.size, full, readable, sizeof readable);
     sl_buf_add(out, readable, size);
     return size > 0;
 }
@@ -151,8 +151,7 @@ static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
         return false;
     if (starts(name, "@?"))
         name = (struct sl_str){name.data + 1, name.size - 1};
-    enum demangle_style style = full ? DEMANGLE_FULL : DEMANGLE_SHORT;
-    size_t size = demangle_microsoft(name.data, name.size, style, readable, sizeof readable);
+    size_t size = demangle_microsoft(name.data, name.size, full, readable, sizeof readable);
     add_microsoft((struct sl_str){readable, size}, full, out);
     return size > 0;
 }
@@ -177,15 +176,14 @@ enum sl_language sl_demangle_detect(struct sl_str name)
 
 static bool demangle(struct sl_str name, enum sl_language language, bool full, struct sl_buf *out)
 {
-    enum demangle_style style = full ? DEMANGLE_FULL : DEMANGLE_SHORT;
     switch (language == SL_LANG_UNKNOWN ? sl_demangle_detect(name) : language) {
     case SL_LANG_OBJC: sl_buf_str(out, name); return true;
     case SL_LANG_OBJCPP:
         if (!is_objc(name))
-            return demangle_cpp(name, style, out);
+            return demangle_cpp(name, full, out);
         sl_buf_str(out, name);
         return true;
-    case SL_LANG_CPP: return is_microsoft(name) ? demangle_msvc(name, full, out) : demangle_cpp(name, style, out);
+    case SL_LANG_CPP: return is_microsoft(name) ? demangle_msvc(name, full, out) : demangle_cpp(name, full, out);
     case SL_LANG_RUST: return rust_v0(name, out, MAX_RUST_OUTPUT) || rust_legacy(name, out, MAX_RUST_OUTPUT);
     case SL_LANG_SWIFT: return swift_demangle(name, full, out, MAX_OUTPUT - 1);
     default: return false;
@@ -216,9 +214,4 @@ bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *o
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out)
 {
     return demangle_checked(name, SL_LANG_UNKNOWN, true, out);
-}
-
-bool sl_demangle_bare(struct sl_str name, struct sl_buf *out)
-{
-    return demangle_cpp(name, DEMANGLE_BARE, out);
 }

@@ -141,7 +141,7 @@ class SpacedTemplate final : public NameWithTemplateArgs
     }
 };
 
-// For who drops the arguments: they may be many times longer than the rest.
+// `f<>`: for those who drop the arguments.
 class BareTemplate final : public NameWithTemplateArgs
 {
   public:
@@ -208,8 +208,7 @@ class Arena
     }
 
   public:
-    bool full = false; // LLVM's style, with return types
-    bool bare = false; // without template arguments
+    bool full = false; // LLVM's style, with return types, without template arguments
 
     Arena() = default;
     Arena(const Arena &) = delete;
@@ -258,7 +257,7 @@ class Arena
         else if constexpr (std::is_same_v<T, ObjCProtoName>)
             return full ? place<T>(std::forward<Args>(args)...) : protocol(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, NameWithTemplateArgs>)
-            return bare ? place<BareTemplate>(std::forward<Args>(args)...)
+            return full ? place<BareTemplate>(std::forward<Args>(args)...)
                         : place<SpacedTemplate>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, AbiTagAttr>)
             return place<TaggedName>(std::forward<Args>(args)...);
@@ -368,12 +367,11 @@ struct Output {
 
 } // namespace
 
-size_t demangle_itanium(const char *name, size_t size, enum demangle_style style, char *out, size_t capacity)
+size_t demangle_itanium(const char *name, size_t size, int full, char *out, size_t capacity)
 {
     try {
         Parser parser(name, name + size);
-        parser.ASTAllocator.full = style != DEMANGLE_SHORT;
-        parser.ASTAllocator.bare = style == DEMANGLE_BARE;
+        parser.ASTAllocator.full = full;
         Node *node = parser.parse();
         if (!node)
             return 0;
@@ -385,7 +383,7 @@ size_t demangle_itanium(const char *name, size_t size, enum demangle_style style
     }
 }
 
-size_t demangle_microsoft(const char *name, size_t size, enum demangle_style style, char *out, size_t capacity)
+size_t demangle_microsoft(const char *name, size_t size, int full, char *out, size_t capacity)
 {
     using namespace llvm::ms_demangle;
     try {
@@ -396,7 +394,7 @@ size_t demangle_microsoft(const char *name, size_t size, enum demangle_style sty
             return 0;
         Output output;
         unsigned flags = OF_NoCallingConvention | OF_NoTagSpecifier | OF_NoAccessSpecifier | OF_NoMemberType;
-        if (style == DEMANGLE_SHORT)
+        if (!full)
             flags |= OF_NoReturnType | OF_NoVariableType;
         node->output(output.buffer, static_cast<OutputFlags>(flags));
         return copy_out(output.buffer.getBuffer(), output.buffer.getCurrentPosition(), out, capacity);

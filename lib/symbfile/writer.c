@@ -11,6 +11,7 @@ enum {
     FLUSH_RECORDS = 64 << 20,                /* bytes of collected records */
     STRING_COST = 5,
     NO_TEXT = UINT32_MAX,
+    RECENT = 8192,
     TYPE_RANGE = 2,
     TYPE_PAD = 3,
     TYPE_TABLE = 4,
@@ -36,10 +37,6 @@ struct record {
     bool is_pad;
 };
 
-enum { RECENT = 8192 };
-
-enum role { FUNCTION, FILE_NAME, CALL_FILE, PAD_FUNCTION, PAD_FILE, ROLES }; /* what a text is for */
-
 struct sl_symbfile_writer {
     sl_symbfile_output *output;
     void *arg;
@@ -52,9 +49,8 @@ struct sl_symbfile_writer {
     struct sl_buf encoded; /* heads, middles and tails of the records */
     uint32_t *numbers;     /* of pads: function, file, line */
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
-    uint32_t last[ROLES]; /* text of the record before: often the same */
     uint64_t string_bytes;
-    uint32_t recent[RECENT]; /* texts, by where they lay */
+    uint32_t recent[RECENT]; /* texts, by where they lay when they came */
     struct sl_buf out;
     bool failed; /* out of memory */
 };
@@ -141,17 +137,12 @@ static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_
 }
 
 /* ---- collecting ---- */
-static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, enum role role)
+/* What lay there before may have been another text: only a comparison tells. */
+static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
 {
-    bool by_pad = role >= PAD_FUNCTION;
-    size_t last = w->last[role];
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
-    bool again = last < w->text_count && sl_str_equal(w->texts[last].str, str);
-    if (!again) {
-        last = *recent;
-        again = last < w->text_count && sl_str_equal(w->texts[last].str, str);
-    }
-    uintptr_t index = again ? last + 1 : (uintptr_t)sl_map_get(&w->map, str);
+    bool again = *recent < w->text_count && sl_str_equal(w->texts[*recent].str, str);
+    uintptr_t index = again ? (uintptr_t)*recent + 1 : (uintptr_t)sl_map_get(&w->map, str);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
@@ -167,13 +158,13 @@ static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, enum rol
     struct text *text = &w->texts[index - 1];
     text->uses++;
     text->by_pad |= by_pad;
-    w->last[role] = *recent = (uint32_t)index - 1;
-    return (uint32_t)index - 1;
+    *recent = (uint32_t)index - 1;
+    return *recent;
 }
 
-static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text, enum role role)
+static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
 {
-    return text.str.data ? intern(w, text.str, role) : NO_TEXT;
+    return text.str.data ? intern(w, text.str, false) : NO_TEXT;
 }
 
 static struct record *add_record(struct sl_symbfile_writer *w)
@@ -233,9 +224,9 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     if (!r)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     *r = (struct record){
-        .function = intern(w, range->function.str, FUNCTION),
-        .file = intern_if(w, range->file, FILE_NAME),
-        .call_file = intern_if(w, range->call_file, CALL_FILE),
+        .function = intern(w, range->function.str, false),
+        .file = intern_if(w, range->file),
+        .call_file = intern_if(w, range->call_file),
         .head = (uint8_t)(head - start),
         .middle = (uint8_t)(middle - head),
         .tail = (uint32_t)(tail - middle),
@@ -255,8 +246,8 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
     *r = (struct record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
     for (size_t i = 0; i < pad->count; i++) {
-        w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, PAD_FUNCTION);
-        w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, PAD_FILE);
+        w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, true);
+        w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, true);
         w->numbers[w->number_count++] = pad->places[i].line;
     }
     return flush_if_full(w, error);

@@ -88,11 +88,11 @@ struct hashing {
 
 static void hash_part(void *arg, size_t index, unsigned worker)
 {
+    (void)worker;
     struct hashing *h = arg;
     struct push_part *part = &h->set->parts[index];
     struct sl_mapping mapping;
     unsigned size;
-    (void)worker;
     if (sl_map_fd(part->fd, &mapping, NULL) != SL_OK) {
         h->failed = true;
         return;
@@ -102,30 +102,21 @@ static void hash_part(void *arg, size_t index, unsigned worker)
     sl_unmap(&mapping);
 }
 
-static bool hash_set(struct push_set *set)
+bool push_hash(struct push_set *set)
 {
-    struct hashing hashing = {.set = set};
+    struct hashing h = {.set = set};
+    sl_parallel_run(threads_parallel(0), set->count, hash_part, &h);
     struct sl_buf hashes = {0}, hex = {0};
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
-    sl_parallel_run(threads_parallel(0), set->count, hash_part, &hashing);
     for (size_t i = 0; i < set->count; i++)
         sl_buf_add(&hashes, set->parts[i].sha256, sizeof set->parts[i].sha256);
     EVP_Digest(hashes.data, hashes.size, digest, &size, EVP_sha256(), NULL);
     sl_buf_hex(&hex, digest, size);
     snprintf(set->sha256, sizeof set->sha256, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&hex)));
-    bool complete = !hashing.failed && !hashes.failed && !hex.failed;
     sl_buf_free(&hashes);
     sl_buf_free(&hex);
-    return complete;
-}
-
-bool push_hash(struct push_job *job)
-{
-    bool complete = true;
-    for (int kind = 0; kind < PUSH_KINDS; kind++)
-        complete = hash_set(&job->sets[kind]) && complete;
-    return complete;
+    return !h.failed;
 }
 
 void push_job_free(struct push_job *job)

@@ -158,9 +158,10 @@ static bool read_target(const struct options *o, struct push_target *t, char url
 static int deliver(const struct options *o, const struct push_target *target, struct push_job *job)
 {
     if (!option_given(o, "dry-run")) {
-        if (push_hash(job))
-            return push_upload(target, job);
-        return report(PUSH_FAILED, "the parts cannot be read again", NULL);
+        bool hashed = push_hash(&job->sets[PUSH_RANGES]) && push_hash(&job->sets[PUSH_RETURNPADS]);
+        if (!hashed)
+            fputs("error: a temporary file cannot be read\n", stderr);
+        return hashed ? push_upload(target, job) : PUSH_FAILED;
     }
     const char *directory = option_value(o, "output", NULL);
     return directory ? push_save(job, directory) : PUSH_OK;
