@@ -39,12 +39,10 @@ static void use_file(struct encoder *e, uint32_t file)
 /* Gives ids to everything an entry leads to. Parents come after their children: chains have no cycles by construction. */
 static void number(struct encoder *e, const struct op *ops, size_t count)
 {
-    uint32_t file = SL_NO_FILE;
     for (const struct op *op = ops; op < ops + count; op++) {
-        if (op->kind == OP_HOLE || (op->file == file && e->contexts.id[op->context] != UINT32_MAX))
+        if (op->kind == OP_HOLE)
             continue;
-        file = op->file;
-        use_file(e, file);
+        use_file(e, op->file);
         for (uint32_t c = op->context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX;
              c = e->w->contexts[c].parent) {
             const struct context *context = &e->w->contexts[c];

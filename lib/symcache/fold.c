@@ -103,10 +103,11 @@ static bool find_clusters(struct symcache_folding *f)
 
 /* ---- folding ---- */
 
-/* A hole has neither context nor file nor line. */
+/* A hole has neither context nor file nor line. Any of them may differ: one branch for all is guessed best. */
 static inline bool same_location(const struct op *a, const struct op *b)
 {
-    return a->context == b->context && a->file == b->file && a->line == b->line && a->kind == b->kind;
+    uint32_t lines = (uint32_t)a->line ^ (uint32_t)b->line, kinds = (uint32_t)a->kind ^ (uint32_t)b->kind;
+    return ((a->context ^ b->context) | (a->file ^ b->file) | lines | kinds) == 0;
 }
 
 struct emitter {
