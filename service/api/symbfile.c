@@ -10,15 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/lanes.h"
 #include "core/log.h"
 #include "core/metrics.h"
-#include "core/pool.h"
 #include "symbfile/fileid.h"
 
-enum {
-    MAX_UPLOADS = 64,        /* each may hold a message and a string table in memory */
-    SHARED_PIECE = 64 * 1024 /* bytes that are worth a second thread */
-};
+enum { MAX_UPLOADS = 64 }; /* each may hold a message and a string table in memory */
 
 static size_t uploads;
 
@@ -82,13 +79,13 @@ uint64_t symbfile_body_limit(const struct http_exchange *x)
 struct upload {
     struct upload_head head;
     struct symbfile_failure failure;
+    struct symbfile_failure stored; /* of storing; told unless decoding has failed too */
     struct symbfile_part *part;
     EVP_MD_CTX *hash;
     int fd;
     char path[600];
     bool encoded;               /* the server undoes a Content-Encoding: what arrives is not what was sent */
     uint64_t received, sent_on; /* bytes */
-    struct sl_bytes piece;
 };
 
 static void fail_internal(struct upload *u, const char *cause)
@@ -108,52 +105,37 @@ static void begin_receiving(void *arg)
         fail_internal(u, "out of memory");
 }
 
+/* ---- the lanes of a body; each touches only what is its own of the upload ---- */
 /* What is written is sent on to the disk at once, so that the last part of the file does not wait for all of it. */
-static void store_piece(struct upload *u, struct symbfile_failure *failure)
+static bool store(void *arg, struct sl_bytes bytes)
 {
     enum { SEND_ON = 8 << 20 };
-    if (!sl_write_all(u->fd, u->piece)) {
+    struct upload *u = arg;
+    u->received += bytes.size;
+    if (!u->encoded && u->received > symbfiles_config()->symbfile.max_part_bytes) {
+        symbfile_fail(&u->stored, 413, "1108", "Upload is too large.");
+    } else if (!sl_write_all(u->fd, bytes)) {
         bool full = errno == ENOSPC || errno == EDQUOT;
-        symbfile_fail(failure, full ? 507 : 500, full ? "1402" : "1000", "%s",
+        symbfile_fail(&u->stored, full ? 507 : 500, full ? "1402" : "1000", "%s",
                       full ? "Storage is full." : "Something went wrong on our side.");
-        snprintf(failure->cause, sizeof failure->cause, "cannot write a part: %s", strerror(errno));
-    } else if (EVP_DigestUpdate(u->hash, u->piece.data, u->piece.size) != 1) {
-        symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
-    }
-    if (u->received - u->sent_on >= SEND_ON) {
+        snprintf(u->stored.cause, sizeof u->stored.cause, "cannot write a part: %s", strerror(errno));
+    } else if (u->received - u->sent_on >= SEND_ON) {
         sync_file_range(u->fd, (off_t)u->sent_on, (off_t)(u->received - u->sent_on), SYNC_FILE_RANGE_WRITE);
         u->sent_on = u->received;
     }
+    return u->stored.status == 0;
 }
 
-struct piece_work {
-    struct upload *upload;
-    struct symbfile_failure stored; /* told unless decoding fails too */
-};
-
-static void work_on_piece(void *arg, size_t index, unsigned worker)
-{
-    struct piece_work *w = arg;
-    (void)worker;
-    if (index == 0)
-        symbfile_part_feed(w->upload->part, w->upload->piece, &w->upload->failure);
-    else
-        store_piece(w->upload, &w->stored);
-}
-
-/* Decoding and storing do not wait for each other. */
-static void take_piece(void *arg)
+static bool hash(void *arg, struct sl_bytes bytes)
 {
     struct upload *u = arg;
-    struct piece_work work = {.upload = u};
-    u->received += u->piece.size;
-    if (!u->encoded && u->received > symbfiles_config()->symbfile.max_part_bytes) {
-        symbfile_fail(&u->failure, 413, "1108", "Upload is too large.");
-        return;
-    }
-    sl_parallel_run(u->piece.size >= SHARED_PIECE ? pool_parallel() : NULL, 2, work_on_piece, &work);
-    if (!u->failure.status)
-        u->failure = work.stored;
+    return EVP_DigestUpdate(u->hash, bytes.data, bytes.size) == 1;
+}
+
+static bool decode(void *arg, struct sl_bytes bytes)
+{
+    struct upload *u = arg;
+    return symbfile_part_feed(u->part, bytes, &u->failure);
 }
 
 static void complete(void *arg)
@@ -193,15 +175,18 @@ static void end_receiving(void *arg)
     }
 }
 
-/* False when the pool has no place. */
-static bool step(struct upload *u, enum pool_job job, void (*work)(void *arg))
+static void fail_by(struct upload *u, enum sl_code code, const struct sl_error *error)
 {
-    struct sl_error error;
-    enum sl_code code = pool_run(job, work, u, &error);
     if (code == SL_UNSUPPORTED)
         symbfile_fail(&u->failure, 503, "1401", "Too many uploads in progress.");
     else if (code != SL_OK)
-        fail_internal(u, error.message);
+        fail_internal(u, error->message);
+}
+
+static bool step(struct upload *u, enum pool_job job, void (*work)(void *arg))
+{
+    struct sl_error error;
+    fail_by(u, pool_run(job, work, u, &error), &error);
     return u->failure.status == 0;
 }
 
@@ -210,15 +195,17 @@ static bool receive(struct http_exchange *x, struct upload *u)
 {
     if (!step(u, POOL_IO, begin_receiving))
         return true;
-    for (;;) {
-        if (http_body_read(x, &u->piece) != SL_OK)
-            return false;
-        if (!u->piece.size)
-            break;
-        if (!step(u, POOL_CONVERT, take_piece))
-            return true;
-    }
-    step(u, POOL_CONVERT, complete);
+    struct lane lanes[] = {{POOL_CONVERT, decode, u}, {POOL_CONVERT, hash, u}, {POOL_IO, store, u}};
+    struct sl_error error = {0};
+    enum sl_code code = lanes_run(x, lanes, sizeof lanes / sizeof *lanes, &error);
+    if (code == SL_CANCELLED)
+        return false;
+    if (!u->failure.status)
+        u->failure = u->stored;
+    if (!u->failure.status)
+        fail_by(u, code, &error);
+    if (!u->failure.status)
+        step(u, POOL_CONVERT, complete);
     return true;
 }
 
