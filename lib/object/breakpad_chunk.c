@@ -58,47 +58,19 @@ struct line_record {
     uint64_t address, size, line, file;
 };
 
-/* Field ends of the line in the window, at most `count`, the last is the newline. False unless there are just as many, each
- * field has one to eight characters, and only those in [hex_from, hex_to) have letters. */
-static inline bool find_fields(const struct scan_window *w, unsigned *ends, unsigned count, unsigned hex_from,
-                               unsigned hex_to)
-{
-    uint32_t newline = w->newlines & -w->newlines, line = newline - 1, stops = (w->spaces & line) | newline;
-    unsigned wrong = 0, begin = 0;
-    if (!newline)
-        return false;
-    for (unsigned i = 0; i < count; i++) {
-        if (!stops)
-            return false;
-        ends[i] = (unsigned)__builtin_ctz(stops);
-        wrong |= ends[i] - begin - 1;
-        begin = ends[i] + 1;
-        stops &= stops - 1;
-    }
-    uint32_t from = hex_from ? UINT32_MAX << ends[hex_from - 1] : UINT32_MAX,
-             to = (UINT32_C(1) << ends[hex_to - 1]) - 1;
-    uint32_t good = w->spaces | w->digits | (w->letters & from & to);
-    return wrong < 8 && !stops && (~good & line) == 0;
-}
-
 /* The usual line, as below. */
 static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_record *out)
 {
-    struct scan_window w = scan_window(at);
-    uint32_t newline = w.newlines & -w.newlines, line = newline - 1;
-    uint32_t first = w.spaces & line, second = first & (first - 1), third = second & (second - 1);
-    if (!newline || !third || (third & (third - 1)))
+    unsigned ends[4];
+    if (!scan_fields(at, ends, 4))
         return NULL;
-    unsigned a = (unsigned)__builtin_ctz(first), b = (unsigned)__builtin_ctz(second),
-             c = (unsigned)__builtin_ctz(third), d = (unsigned)__builtin_ctz(newline);
-    uint32_t good = w.spaces | w.digits | (w.letters & ((UINT32_C(1) << b) - 1));
-    if (((a - 1) | (b - a - 2) | (c - b - 2) | (d - c - 2)) >= 8 || (~good & line))
+    struct scan_pair code = scan_hex_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
+    struct scan_pair source =
+        scan_decimal_pair(scan_lane(at, ends[1] + 1, ends[2]), scan_lane(at, ends[2] + 1, ends[3]));
+    if (code.wrong | source.wrong)
         return NULL;
-    out->address = scan_hex_at(at, 0, a);
-    out->size = b - a == 2 ? scan_hex_digit(at[a + 1]) : scan_hex_at(at, a + 1, b);
-    out->line = scan_decimal_at(at, b + 1, c);
-    out->file = scan_decimal_at(at, c + 1, d);
-    return at + d + 1;
+    *out = (struct line_record){code.first, code.second, source.first, source.second};
+    return at + ends[3] + 1;
 }
 
 /* `address size [-]line file`. Returns what follows the newline, NULL when the line is something else. */
@@ -134,8 +106,8 @@ static bool add_inlinee(struct breakpad_chunk *chunk, const struct sl_flat_inlin
     return true;
 }
 
-static struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
-                                         struct breakpad_chunk *chunk, const uint64_t values[4])
+static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                                struct breakpad_chunk *chunk, const uint64_t values[4])
 {
     bool lasts = values[3] < r->origins.count && !r->origins.redefined;
     return (struct sl_flat_inlinee){
@@ -151,16 +123,19 @@ static struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct
 static inline const uint8_t *scan_usual_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                                struct breakpad_chunk *chunk, const uint8_t *at)
 {
-    struct scan_window window = scan_window(at);
-    uint64_t values[4];
     unsigned ends[6];
-    if (!find_fields(&window, ends, 6, 4, 6))
+    if (!scan_fields(at, ends, 6))
         return NULL;
-    for (unsigned i = 0; i < 4; i++)
-        values[i] = scan_decimal_at(at, i ? ends[i - 1] + 1 : 0, ends[i]);
+    struct scan_pair call = scan_decimal_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
+    struct scan_pair names =
+        scan_decimal_pair(scan_lane(at, ends[1] + 1, ends[2]), scan_lane(at, ends[2] + 1, ends[3]));
+    struct scan_pair code = scan_hex_pair(scan_lane(at, ends[3] + 1, ends[4]), scan_lane(at, ends[4] + 1, ends[5]));
+    if (call.wrong | names.wrong | code.wrong)
+        return NULL;
+    const uint64_t values[4] = {call.first, call.second, names.first, names.second};
     struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, values);
-    inlinee.address = scan_hex_at(at, ends[3] + 1, ends[4]);
-    inlinee.size = scan_hex_at(at, ends[4] + 1, ends[5]);
+    inlinee.address = code.first;
+    inlinee.size = code.second;
     return add_inlinee(chunk, &inlinee) ? at + ends[5] + 1 : NULL;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -110,58 +111,87 @@ static inline const uint8_t *scan_decimal(const uint8_t *at, uint64_t *value)
     return at + bits / 8;
 }
 
-/* What the next SCAN_WINDOW bytes are, a bit for each, the first in the lowest: what finds and checks all fields of a usual
- * line at once. */
-struct scan_window {
-    uint32_t spaces, digits, letters, newlines; /* letters: those of hexadecimal numbers */
-};
-
+/* What finds all fields of a usual line at once: a bit for each of the next SCAN_WINDOW bytes, the first in the lowest, that
+ * ends a field, as it is less than a digit or not ASCII. */
 #ifdef __SSE2__
-static inline struct scan_window scan_half(const uint8_t *at)
+static inline uint32_t scan_stops(const uint8_t *at)
 {
-    __m128i bytes = _mm_loadu_si128((const __m128i *)at), lower = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
-    __m128i digits = _mm_sub_epi8(bytes, _mm_set1_epi8('0')), letters = _mm_sub_epi8(lower, _mm_set1_epi8('a'));
-    return (struct scan_window){
-        .spaces = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' '))),
-        .digits = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, _mm_set1_epi8(9)), digits)),
-        .letters = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(letters, _mm_set1_epi8(5)), letters)),
-        .newlines = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'))),
-    };
-}
-
-static inline struct scan_window scan_window(const uint8_t *at)
-{
-    struct scan_window low = scan_half(at), high = scan_half(at + 16);
-    return (struct scan_window){
-        .spaces = low.spaces | high.spaces << 16,
-        .digits = low.digits | high.digits << 16,
-        .letters = low.letters | high.letters << 16,
-        .newlines = low.newlines | high.newlines << 16,
-    };
+    const __m128i digit = _mm_set1_epi8('0');
+    __m128i low = _mm_cmplt_epi8(_mm_loadu_si128((const __m128i *)at), digit);
+    __m128i high = _mm_cmplt_epi8(_mm_loadu_si128((const __m128i *)(at + 16)), digit);
+    return (uint32_t)_mm_movemask_epi8(low) | (uint32_t)_mm_movemask_epi8(high) << 16;
 }
 #else
-static inline struct scan_window scan_window(const uint8_t *at)
+static inline uint32_t scan_stops(const uint8_t *at)
 {
     (void)at;
-    return (struct scan_window){0}; /* nothing is usual: everything is scanned number by number */
+    return 0; /* nothing is usual: everything is scanned number by number */
 }
 #endif
 
-static inline uint64_t scan_hex_digit(uint8_t digit)
+/* Ends of `count` fields of a line. False unless each has one to eight characters. */
+static inline bool scan_fields(const uint8_t *at, unsigned *ends, unsigned count)
 {
-    return (digit & 0x0Fu) + 9u * (digit >> 6);
+    uint32_t stops = scan_stops(at);
+    unsigned wrong = 0, begin = 0;
+    for (unsigned i = 0; i < count; i++) { /* when there are too few, the last ends where the one before does */
+        ends[i] = (unsigned)__builtin_ctz(stops | UINT32_C(1) << (SCAN_WINDOW - 1));
+        wrong |= ends[i] - begin - 1;
+        begin = ends[i] + 1;
+        stops &= stops - 1;
+    }
+    for (unsigned i = 0; i + 1 < count; i++)
+        if (at[ends[i]] != ' ')
+            return false;
+    return wrong < 8 && at[ends[count - 1]] == '\n';
 }
 
-/* Numbers of one to eight digits at [begin, end), which are digits. */
-static inline uint64_t scan_hex_at(const uint8_t *at, unsigned begin, unsigned end)
+/* The one to eight characters at [begin, end), with NULs, which are no digits but count as zeros, before them. */
+static inline uint64_t scan_lane(const uint8_t *at, unsigned begin, unsigned end)
 {
-    return scan_hex_value(scan_load(at + begin) << (64 - 8 * (end - begin)));
+    return scan_load(at + begin) << ((begin - end) * 8 & 63);
 }
 
-static inline uint64_t scan_decimal_at(const uint8_t *at, unsigned begin, unsigned end)
+/* Two numbers at once: a usual line has two of each kind. `wrong`: not 0 if something is no digit. */
+struct scan_pair {
+    uint32_t first, second, wrong;
+};
+
+#ifdef __SSE2__
+static inline struct scan_pair scan_hex_pair(uint64_t first, uint64_t second)
 {
-    return scan_decimal_value(scan_load(at + begin) << (64 - 8 * (end - begin)));
+    __m128i text = _mm_set_epi64x((int64_t)second, (int64_t)first), above = _mm_cmpgt_epi8(text, _mm_set1_epi8('9'));
+    __m128i letters = _mm_sub_epi8(_mm_or_si128(text, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+    __m128i good = _mm_cmpeq_epi8(_mm_min_epu8(letters, _mm_set1_epi8(5)), letters);
+    __m128i digits = _mm_add_epi8(_mm_and_si128(text, _mm_set1_epi8(0x0F)), _mm_and_si128(above, _mm_set1_epi8(9)));
+    __m128i bytes = _mm_or_si128(_mm_slli_epi16(digits, 4), _mm_srli_epi16(digits, 8));
+    bytes = _mm_and_si128(bytes, _mm_set1_epi16(0xFF));
+    uint64_t both = __builtin_bswap64((uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(bytes, bytes)));
+    return (struct scan_pair){(uint32_t)(both >> 32), (uint32_t)both,
+                              (uint32_t)_mm_movemask_epi8(_mm_andnot_si128(good, above))};
 }
+
+static inline struct scan_pair scan_decimal_pair(uint64_t first, uint64_t second)
+{
+    __m128i text = _mm_set_epi64x((int64_t)second, (int64_t)first), digits = _mm_and_si128(text, _mm_set1_epi8(0x0F));
+    __m128i pairs = _mm_srli_epi16(_mm_mullo_epi16(digits, _mm_set1_epi16((10 << 8) + 1)), 8);
+    __m128i fours = _mm_madd_epi16(pairs, _mm_set1_epi32((1 << 16) + 100));
+    __m128i eights = _mm_madd_epi16(_mm_packs_epi32(fours, fours), _mm_set1_epi32((1 << 16) + 10000));
+    uint64_t both = (uint64_t)_mm_cvtsi128_si64(eights);
+    return (struct scan_pair){(uint32_t)both, (uint32_t)(both >> 32),
+                              (uint32_t)_mm_movemask_epi8(_mm_cmpgt_epi8(text, _mm_set1_epi8('9')))};
+}
+#else
+static inline struct scan_pair scan_hex_pair(uint64_t first, uint64_t second)
+{
+    return (struct scan_pair){(uint32_t)scan_hex_value(first), (uint32_t)scan_hex_value(second), 1};
+}
+
+static inline struct scan_pair scan_decimal_pair(uint64_t first, uint64_t second)
+{
+    return (struct scan_pair){(uint32_t)scan_decimal_value(first), (uint32_t)scan_decimal_value(second), 1};
+}
+#endif
 
 /* At least one space or tab. */
 static inline const uint8_t *scan_blanks(const uint8_t *at)

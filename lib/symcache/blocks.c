@@ -24,19 +24,28 @@ static uint8_t *put_uleb(uint8_t *at, uint64_t v)
     return at;
 }
 
+/* The number, if it is `wanted`. A small one is written anyhow, which takes no branch. */
+static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
+{
+    if ((v >= 0x80) & wanted)
+        return put_uleb(at, v);
+    *at = (uint8_t)v;
+    return at + wanted;
+}
+
 static uint8_t *put_location(uint8_t *at, const struct encoder *e, struct state *s, const struct op *op)
 {
     uint32_t context = e->contexts.id[op->context], *slot = &s->lines[context % LINE_SLOTS];
     int64_t line_delta = (int64_t)op->line - *slot, context_delta = (int64_t)context - s->context;
-    bool fresh = s->any && context == s->highest + 1;
+    bool fresh = s->any & (context == s->highest + 1);
     bool other_file = op->file != e->w->contexts[op->context].file;
     bool small = line_delta >= -LINE_BIAS && line_delta < LINE_ESCAPE - LINE_BIAS;
-    unsigned control = s->any && context_delta == 0 ? CONTEXT_SAME : fresh ? CONTEXT_NEW : CONTEXT_DELTA;
+    bool same = s->any & (context_delta == 0), delta = !(fresh | same);
+    unsigned control = CONTEXT_DELTA + fresh - same; /* which it is cannot be guessed: no branches */
     control |= other_file ? CONTROL_FILE : 0;
     control |= (unsigned)(small ? line_delta + LINE_BIAS : LINE_ESCAPE) << LINE_SHIFT;
     *at++ = (uint8_t)control;
-    if ((control & 3) == CONTEXT_DELTA)
-        at = put_uleb(at, zigzag(context_delta));
+    at = put_uleb_if(at, zigzag(context_delta), delta);
     if (other_file)
         at = put_uleb(at, file_plus_one(e, op->file));
     if (!small)

@@ -43,6 +43,12 @@ struct run {
     uint32_t count;
 };
 
+/* What local ids of a run become: contexts are counted from `first_context`. */
+struct run_ids {
+    uint32_t first_context;
+    const uint32_t *files;
+};
+
 struct context {               /* one link of an inline chain */
     uint32_t function, parent; /* parent: NO_CONTEXT = none */
     uint32_t call_file, call_line;
@@ -145,6 +151,16 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
 
 /* ---- fold.c ---- */
 
+static inline uint32_t symcache_global_context(const struct run_ids *ids, uint32_t context)
+{
+    return context == NO_CONTEXT ? NO_CONTEXT : ids->first_context + context;
+}
+
+static inline uint32_t symcache_global_file(const struct run_ids *ids, uint32_t file)
+{
+    return file == SL_NO_FILE ? SL_NO_FILE : ids->files[file];
+}
+
 /* What `next` does to what `now` has left at the same address. */
 static inline void symcache_apply(struct op *now, const struct op *next)
 {
@@ -170,8 +186,8 @@ void symcache_flow_free(struct flow *flow);
 /* Whether the run comes in order. */
 bool symcache_flow_fits(const struct flow *flow, const struct run *run);
 
-/* Hands entries to the encoder. False when out of memory. */
-bool symcache_flow_add(struct flow *flow, const struct run *run, struct encoder *e);
+/* Takes the run, whose ids are local ones, and hands entries to the encoder. False when out of memory. */
+bool symcache_flow_add(struct flow *flow, const struct run *run, const struct run_ids *ids, struct encoder *e);
 bool symcache_flow_end(struct flow *flow, struct encoder *e);
 
 /* ---- pack.c ---- */

@@ -477,6 +477,11 @@ static void add_run(struct collector *c)
 
 /* ---- the rule: in address order ---- */
 
+static inline void put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
+{
+    c->folded[c->folded_count++] = op_at(offset, at, kind);
+}
+
 /* Whether ends of inlined calls are ends at all: when none of them has a line, none is looked at. */
 static bool has_calls(const struct sl_function *f)
 {
@@ -603,6 +608,7 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     }
     c->lasting = batch->lasting;
     c->has_mapped = false;
+    c->file_id_count = batch->file_count;
     if (symcache_room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
             c->file_ids[i] = ID_UNKNOWN;

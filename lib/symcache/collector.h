@@ -58,7 +58,8 @@ struct collector {
     size_t op_count, op_capacity, start_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity,
         run_count, run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
-    size_t function_capacity, file_count, file_capacity, file_id_capacity, numbered_count, numbered_capacity;
+    size_t function_capacity, file_count, file_capacity, file_id_count, file_id_capacity, numbered_count,
+        numbered_capacity;
     struct id_table context_table, function_table, file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
@@ -100,7 +101,7 @@ uint32_t symcache_intern_context(struct collector *c, struct context context);
 
 static inline uint32_t file_id(struct collector *c, uint32_t index)
 {
-    if (index >= c->batch->file_count)
+    if (index >= c->file_id_count)
         return SL_NO_FILE;
     if (c->file_ids[index] == ID_UNKNOWN) /* made when it is first asked for: most are not */
         c->file_ids[index] = symcache_file_id(c, &c->batch->files[index]);
@@ -124,10 +125,9 @@ struct place {
     uint32_t context, file, line;
 };
 
-static inline void put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
+static inline struct short_op op_at(uint32_t offset, const struct place *at, enum op_kind kind)
 {
-    c->folded[c->folded_count++] =
-        (struct short_op){offset, at->context, at->file, at->line > MAX_LINE ? 0 : at->line, kind};
+    return (struct short_op){offset, at->context, at->file, at->line > MAX_LINE ? 0 : at->line, kind};
 }
 
 static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};

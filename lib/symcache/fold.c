@@ -103,11 +103,11 @@ static bool find_clusters(struct symcache_folding *f)
 
 /* ---- folding ---- */
 
-static bool same_location(const struct op *a, const struct op *b)
+/* A hole has neither context nor file nor line. Any of them may differ: one branch for all is guessed best. */
+static inline bool same_location(const struct op *a, const struct op *b)
 {
-    if (a->kind == OP_HOLE || b->kind == OP_HOLE)
-        return a->kind == b->kind;
-    return a->context == b->context && a->file == b->file && a->line == b->line;
+    uint32_t lines = (uint32_t)a->line ^ (uint32_t)b->line, kinds = (uint32_t)a->kind ^ (uint32_t)b->kind;
+    return ((a->context ^ b->context) | (a->file ^ b->file) | lines | kinds) == 0;
 }
 
 struct emitter {
@@ -146,10 +146,17 @@ static void feed_function(struct emitter *e, const struct op *op)
     feed(e, op);
 }
 
-static struct op op_of(const struct run *run, uint32_t i)
+/* `ids`: NULL when those of the run are global ones. */
+static inline struct op op_of(const struct run *run, uint32_t i, const struct run_ids *ids)
 {
     const struct short_op *s = &run->ops[i];
-    return (struct op){run->base + s->offset, s->context, s->file, s->line, s->kind};
+    return (struct op){
+        run->base + s->offset,
+        ids ? symcache_global_context(ids, s->context) : s->context,
+        ids ? symcache_global_file(ids, s->file) : s->file,
+        s->line,
+        s->kind,
+    };
 }
 
 /* The operations in address order, those of one address in sequence; order[i].index tells which. To be freed; NULL when
@@ -171,33 +178,33 @@ static struct sl_ordered *order_ops(const struct op *ops, size_t count)
 }
 
 /* A run that neither overlaps others nor has symbols inside: but for its ends, the operations are the entries. */
-static void feed_alone(struct emitter *e, const struct run *run)
+static inline void feed_alone(struct emitter *e, const struct run *run, const struct run_ids *ids)
 {
-    struct op first = op_of(run, 0);
-    feed_function(e, &first);
+    struct op op = op_of(run, 0, ids);
+    feed_function(e, &op);
     if (run->count == 1)
         return;
     flush(e);
     struct op *last = &e->piece->out[e->piece->count - 1];
     for (uint32_t i = 1; i + 1 < run->count; i++) {
-        struct op op = op_of(run, i);
+        op = op_of(run, i, ids);
         op.kind = op.kind == OP_HOLE ? OP_HOLE : OP_SET;
         if (!same_location(last, &op))
             *++last = op;
     }
     e->piece->count = (size_t)(last + 1 - e->piece->out);
-    e->now = op_of(run, run->count - 1);
+    e->now = op_of(run, run->count - 1, ids);
 }
 
-static void feed_run(struct emitter *e, const struct run *run)
+static inline void feed_run(struct emitter *e, const struct run *run, const struct run_ids *ids)
 {
     uint64_t last = run->base + run->ops[run->count - 1].offset;
     if (last < e->piece->limit && (e->symbol == e->symbols_end || e->symbol->address > last)) {
-        feed_alone(e, run);
+        feed_alone(e, run, ids);
         return;
     }
     for (uint32_t i = 0; i < run->count; i++) {
-        struct op op = op_of(run, i);
+        struct op op = op_of(run, i, ids);
         feed_function(e, &op);
     }
 }
@@ -209,7 +216,7 @@ static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const 
     qsort(runs, cluster->count, sizeof *runs, by_sequence);
     for (size_t i = 0; ops && i < cluster->count; i++)
         for (uint32_t j = 0; j < runs[i].run->count; j++)
-            ops[count++] = op_of(runs[i].run, j);
+            ops[count++] = op_of(runs[i].run, j, NULL);
     struct sl_ordered *order = ops ? order_ops(ops, count) : NULL;
     for (size_t i = 0; order && i < count; i++)
         feed_function(e, &ops[order[i].index]);
@@ -244,7 +251,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
             p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster);
             continue;
         }
-        feed_run(&e, f->runs[cluster->first].run);
+        feed_run(&e, f->runs[cluster->first].run, NULL);
     }
     while (e.symbol < e.symbols_end)
         feed(&e, e.symbol++);
@@ -433,14 +440,14 @@ static bool hand_on(struct flow *f, struct encoder *e, size_t count)
     return true;
 }
 
-bool symcache_flow_add(struct flow *f, const struct run *run, struct encoder *e)
+bool symcache_flow_add(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
 {
     const struct short_op *end = &run->ops[run->count - 1];
     f->last = run->base + end->offset;
     f->last_is_hole = end->kind == OP_HOLE;
     if (!make_room(f, run->count, f->last))
         return false;
-    feed_run(&f->emitter, run);
+    feed_run(&f->emitter, run, ids);
     return f->piece.count < FLOW_ENTRIES || hand_on(f, e, f->piece.count - 1);
 }
 

@@ -5,21 +5,28 @@
 
 enum { MAX_DEPTH = 64, INDEX_BITS = 22, DEPTH_BITS = 10, MOVES_PER_CALL = 32 };
 
-struct frame { /* of an open call; the first: the function itself. Offsets are from its begin */
-    uint64_t at, end;
-    struct context link;   /* made when the first line is met */
-    struct place around;   /* where code is that has no line */
-    uint32_t id;           /* NO_CONTEXT: not made yet */
-    bool calls, has_lines; /* a call ends at `at`; a line was met */
+struct frame {                  /* of an open call; the first: the function itself. Offsets are from its begin */
+    uint64_t at, end, call_end; /* call_end: of the last call in it */
+    struct context link;        /* made when the first line is met */
+    struct place around;        /* where code is that has no line */
+    uint32_t id;                /* NO_CONTEXT: not made yet */
+    bool has_lines;
 };
 
 struct sweep {
     struct collector *c;
     const struct sl_flat_inlinee *calls;
-    struct frame frames[MAX_DEPTH + 1];
+    const uint64_t *start, *starts_end; /* of the calls that are not open yet */
+    struct short_op *out;
     struct frame *top;
     bool call_has_lines; /* one of the function's own calls */
+    struct frame frames[MAX_DEPTH + 1];
 };
+
+static inline void add(struct sweep *s, uint64_t offset, const struct place *at, enum op_kind kind)
+{
+    *s->out++ = op_at((uint32_t)offset, at, kind);
+}
 
 /* Puts numbers of offset, depth and index of the calls into c->starts, ascending. `*count`: those that cover code. False
  * when they are none of the rule's or far out of order. */
@@ -47,17 +54,38 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
 }
 
 /* Code of the frame up to `offset` has no line. */
-static inline bool skip_to(struct sweep *s, struct frame *frame, uint64_t offset)
+static inline bool skip_to(struct sweep *s, const struct frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
         return true;
     if (frame > s->frames)
-        put(s->c, (uint32_t)frame->at, &frame->around, OP_SET);
-    else if (frame->calls && !s->call_has_lines) /* whether a later one has is not known */
+        add(s, frame->at, &frame->around, OP_SET);
+    else if (frame->at == frame->call_end && !s->call_has_lines) /* whether a later one has is not known */
         return false;
-    else if (frame->calls)
-        put(s->c, (uint32_t)frame->at, &nowhere, OP_HOLE);
+    else if (frame->at == frame->call_end)
+        add(s, frame->at, &nowhere, OP_HOLE);
     return true;
+}
+
+/* The innermost call has its first line, or call, at `offset`. */
+static void begin_lines(struct sweep *s, uint64_t offset, uint32_t file)
+{
+    struct frame *frame = s->top;
+    frame->has_lines = true;
+    frame->link.file = file;
+    if (frame > s->frames) {
+        frame->id = symcache_intern_context(s->c, frame->link);
+        s->call_has_lines = s->call_has_lines || frame == s->frames + 1;
+    } else if (offset) {
+        add(s, 0, &(struct place){frame->id, SL_NO_FILE, 0}, OP_ENTRY);
+    }
+}
+
+static inline bool enter(struct sweep *s, uint64_t offset, uint32_t file)
+{
+    if (!s->top->has_lines)
+        begin_lines(s, offset, file);
+    return skip_to(s, s->top, offset);
 }
 
 static inline bool pop_until(struct sweep *s, uint64_t offset)
@@ -68,83 +96,78 @@ static inline bool pop_until(struct sweep *s, uint64_t offset)
     return true;
 }
 
-/* The frame has a line, or a call, at `offset`. */
-static inline bool enter(struct sweep *s, uint64_t offset, struct location location)
+static bool push(struct sweep *s)
 {
-    struct frame *frame = s->top;
-    if (!frame->has_lines) {
-        frame->has_lines = true;
-        frame->link.file = location.file;
-        if (frame == s->frames) {
-            if (offset)
-                put(s->c, 0, &(struct place){frame->id, SL_NO_FILE, 0}, OP_ENTRY);
-        } else {
-            frame->id = symcache_intern_context(s->c, frame->link);
-            s->call_has_lines = s->call_has_lines || frame == s->frames + 1;
-        }
-    }
-    return skip_to(s, frame, offset);
-}
-
-static bool push(struct sweep *s, uint64_t start)
-{
-    const struct sl_flat_inlinee *call = &s->calls[start & ((1u << INDEX_BITS) - 1)];
-    uint64_t offset = start >> 32, end = offset + call->size;
+    const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];
+    uint64_t offset = *s->start++ >> 32, end = offset + call->size;
+    if (!pop_until(s, offset))
+        return false;
     struct frame *caller = s->top;
-    if (s->top != &s->frames[call->depth] || end > caller->end)
+    if (caller != &s->frames[call->depth] || end > caller->end)
         return false;
     struct location location = location_of(s->c, call->call_file, call->call_line);
-    if (!enter(s, offset, location))
+    if (!enter(s, offset, location.file))
         return false;
     uint32_t callee = symcache_inlinee_id(s->c, call->name, call->language, call->number);
     *++s->top = (struct frame){
         .at = offset,
         .end = end,
+        .call_end = UINT64_MAX,
         .link = {callee, caller->id, location.file, location.line, SL_NO_FILE},
         .around = {caller->id, location.file, location.line},
         .id = NO_CONTEXT,
     };
-    caller->at = end;
-    caller->calls = true;
+    caller->at = caller->call_end = end;
     return true;
 }
 
-/* A piece of a line in the innermost call. */
-static inline bool add_line(struct sweep *s, uint64_t offset, uint64_t end, struct location location)
+static inline uint64_t next_start(const struct sweep *s)
 {
-    if (!enter(s, offset, location))
-        return false;
-    put(s->c, (uint32_t)offset, &(struct place){s->top->id, location.file, location.line}, OP_SET);
-    s->top->at = end;
-    s->top->calls = false;
-    return true;
+    return s->start < s->starts_end ? *s->start >> 32 : UINT64_MAX;
+}
+
+/* Where the next call begins or the innermost ends. */
+static inline uint64_t limit_of(const struct sweep *s)
+{
+    uint64_t start = next_start(s);
+    return start < s->top->end ? start : s->top->end;
+}
+
+/* A line in [at, end), piece by piece. */
+static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct location location, uint64_t *limit)
+{
+    for (;;) {
+        while (at >= *limit) {
+            if (!(next_start(s) <= at ? push(s) : pop_until(s, at)))
+                return false;
+            *limit = limit_of(s);
+        }
+        uint64_t stop = end < *limit ? end : *limit;
+        if (!enter(s, at, location.file))
+            return false;
+        add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
+        s->top->at = stop;
+        if (stop == end)
+            return true;
+        at = stop;
+    }
 }
 
 /* The lines and the calls that begin in them. */
-static bool sweep_lines(struct sweep *s, const struct sl_function *f, const uint64_t *start, const uint64_t *starts_end)
+static bool sweep_lines(struct sweep *s, const struct sl_function *f)
 {
-    uint64_t behind = 0;
-    for (const struct sl_line *line = f->lines; line < f->lines + f->line_count; line++) {
-        uint64_t at = line->address - f->address, size = line->size ? line->size : 1, end = at + size;
+    const struct sl_line *lines_end = f->lines + f->line_count;
+    uint64_t behind = 0, limit = limit_of(s);
+    for (const struct sl_line *line = f->lines; line < lines_end; line++) {
+        uint64_t at = line->address - f->address, size = line->size + !line->size;
         if (line->address < f->address || at < behind || at > f->size || size > f->size - at)
             return false;
-        behind = end;
-        struct location location = location_of(s->c, line->file, line->line);
-        do {
-            while (start < starts_end && *start >> 32 <= at)
-                if (!pop_until(s, *start >> 32) || !push(s, *start++))
-                    return false;
-            if (!pop_until(s, at))
-                return false;
-            uint64_t stop = s->top->end < end ? s->top->end : end;
-            stop = start < starts_end && *start >> 32 < stop ? *start >> 32 : stop;
-            if (!add_line(s, at, stop, location))
-                return false;
-            at = stop;
-        } while (at < end);
+        behind = at + size;
+        if (!add_line(s, at, behind, location_of(s->c, line->file, line->line), &limit))
+            return false;
     }
-    for (; start < starts_end; start++)
-        if (!pop_until(s, *start >> 32) || !push(s, *start))
+    while (s->start < s->starts_end)
+        if (!push(s))
             return false;
     return pop_until(s, f->size) && skip_to(s, s->top, f->size);
 }
@@ -152,18 +175,26 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f, const uint
 bool symcache_sweep(struct collector *c, const struct sl_function *f, const struct sl_flat *flat, uint32_t entry,
                     uint32_t *file)
 {
-    struct sweep s = {.c = c, .calls = flat->inlinees};
+    struct sweep s; /* most frames are never used */
     size_t count;
-    s.top = s.frames;
-    *s.top = (struct frame){.end = f->size, .link = {.file = SL_NO_FILE}, .id = entry};
     /* A line is cut at begins and ends of calls; a piece is one operation, and one more for what is before it. */
     if (!order_calls(c, f, flat, &count) ||
         !symcache_room(c, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 3 * count) + 4,
-                       sizeof *c->folded) ||
-        !sweep_lines(&s, f, c->starts, c->starts + count))
+                       sizeof *c->folded))
+        return false;
+    s.c = c;
+    s.calls = flat->inlinees;
+    s.start = c->starts;
+    s.starts_end = c->starts + count;
+    s.out = c->folded;
+    s.top = s.frames;
+    s.call_has_lines = false;
+    *s.top = (struct frame){.end = f->size, .call_end = UINT64_MAX, .link = {.file = SL_NO_FILE}, .id = entry};
+    if (!sweep_lines(&s, f))
         return false;
     if (!s.frames->has_lines)
-        put(c, 0, &(struct place){entry, SL_NO_FILE, 0}, OP_ENTRY);
+        add(&s, 0, &(struct place){entry, SL_NO_FILE, 0}, OP_ENTRY);
+    c->folded_count = (size_t)(s.out - c->folded);
     *file = s.frames->link.file;
     return true;
 }

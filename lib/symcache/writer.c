@@ -184,24 +184,31 @@ static void add_contexts(struct sl_symcache_writer *w, const struct prepared *p,
     }
 }
 
-static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepared *p, struct sl_error *error)
+static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepared *p, const struct run_ids *ids,
+                              struct sl_error *error)
 {
     if (!grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    if (p->run_count)
-        memcpy(w->runs + w->run_count, p->runs, p->run_count * sizeof *w->runs);
-    w->run_count += p->run_count;
+    for (size_t i = 0; i < p->run_count; i++) {
+        const struct run *run = &p->runs[i];
+        for (struct short_op *op = run->ops, *end = op + run->count; op < end; op++) {
+            op->context = symcache_global_context(ids, op->context);
+            op->file = symcache_global_file(ids, op->file);
+        }
+        w->runs[w->run_count++] = *run;
+    }
     return SL_OK;
 }
 
-static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepared *p, struct sl_error *error)
+static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepared *p, const struct run_ids *ids,
+                                struct sl_error *error)
 {
     for (size_t i = 0; i < p->run_count; i++) {
         if (!symcache_flow_fits(w->flow, &p->runs[i])) {
             w->disordered = true;
             return sl_fail(error, SL_UNSUPPORTED, "functions are not in address order");
         }
-        if (!symcache_flow_add(w->flow, &p->runs[i], w->encoder))
+        if (!symcache_flow_add(w->flow, &p->runs[i], ids, w->encoder))
             return sl_fail(error, SL_INTERNAL, "out of memory");
     }
     symcache_forget_operations(w->collectors);
@@ -238,14 +245,8 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     if (w->failed)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     add_contexts(w, p, files, functions);
-    for (size_t i = 0; i < p->run_count; i++) {
-        const struct run *run = &p->runs[i];
-        for (struct short_op *op = run->ops, *end = op + run->count; op < end; op++) {
-            op->context = op->context == NO_CONTEXT ? NO_CONTEXT : base + op->context;
-            op->file = global(files, op->file);
-        }
-    }
-    return w->flow ? encode_runs(w, p, error) : keep_runs(w, p, error);
+    const struct run_ids ids = {base, files};
+    return w->flow ? encode_runs(w, p, &ids, error) : keep_runs(w, p, &ids, error);
 }
 
 /* ---- the writer ---- */

@@ -19,6 +19,7 @@ static const struct option_spec specs[] = {
     {"functions", 0, OPTION_FLAG, false, NULL, "list the functions and what is inlined in them"},
     {"files", 0, OPTION_FLAG, false, NULL, "list the source files"},
     {"sources", 0, OPTION_FLAG, false, NULL, "the same, and whether they are here"},
+    {"cfi", 0, OPTION_FLAG, false, NULL, "list the unwind information, as STACK records"},
     {"recursive", 'r', OPTION_FLAG, true, NULL, "debug files in directories"},
     {"demangle", 'C', OPTION_FLAG, true, NULL, "readable names"},
     {"json", 0, OPTION_FLAG, true, NULL, "one array of objects"},
@@ -95,7 +96,7 @@ static void show(struct inspection *in, const char *path, struct input *input, s
         .json_variants = variants,
         .json = in->json,
         .lists = {option_given(in->o, "sections"), option_given(in->o, "symbols"), option_given(in->o, "functions"),
-                  option_given(in->o, "files"), option_given(in->o, "sources")},
+                  option_given(in->o, "files"), option_given(in->o, "sources"), option_given(in->o, "cfi")},
     };
     findings_make(&f);
     if (in->json)

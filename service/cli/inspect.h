@@ -9,12 +9,12 @@
 #include "core/json.h"
 
 struct finding_lists { /* which ones are wanted */
-    bool sections, symbols, functions, files, sources;
+    bool sections, symbols, functions, files, sources, cfi;
 };
 
 /* What reading everything tells. */
 struct counts {
-    uint64_t files, functions, inlinees, lines, symbols;
+    uint64_t files, functions, inlinees, lines, symbols, cfi;
     size_t skipped; /* units that could not be read */
 };
 
@@ -52,6 +52,9 @@ struct sl_str *findings_sorted(const struct sl_map *map);
 
 /* The URL of a source file by the rules of Source Link, appended; nothing when there is none. */
 void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url);
+
+/* Every STACK record of the object, with its line's end; `write` returns false when it wants no more. Returns their number. */
+uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str line), void *arg);
 
 /* ---- inspect_print.c ---- */
 

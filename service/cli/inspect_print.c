@@ -139,6 +139,15 @@ static void print_sections(struct findings *f, struct sl_buf *out)
     }
 }
 
+static bool print_record(void *arg, struct sl_str line)
+{
+    struct sl_buf *out = arg;
+    sl_buf_cstr(out, "  ");
+    put_safe(out, (struct sl_str){line.data, line.size - 1});
+    sl_buf_u8(out, '\n');
+    return pass_on(out);
+}
+
 static void print_lists(struct findings *f, struct sl_buf *out)
 {
     struct sl_buf scratch = {0};
@@ -170,6 +179,8 @@ static void print_lists(struct findings *f, struct sl_buf *out)
         }
         sl_buf_u8(out, '\n');
     }
+    if (f->lists.cfi)
+        findings_cfi(f, print_record, out);
     free(paths);
     sl_buf_free(&scratch);
 }
@@ -248,9 +259,11 @@ static void print_object(struct findings *f, struct sl_buf *out)
     sl_buf_u8(out, '\n');
     if (f->complete) {
         const struct counts *c = &f->counts;
-        sl_buf_printf(out, "  Counts       %llu files, %llu functions, %llu inlinees, %llu lines, %llu symbols\n",
+        sl_buf_printf(out,
+                      "  Counts       %llu files, %llu functions, %llu inlinees, %llu lines, %llu symbols, "
+                      "%llu CFI entries\n",
                       (unsigned long long)c->files, (unsigned long long)c->functions, (unsigned long long)c->inlinees,
-                      (unsigned long long)c->lines, (unsigned long long)c->symbols);
+                      (unsigned long long)c->lines, (unsigned long long)c->symbols, (unsigned long long)c->cfi);
         print_producers(f, out);
     }
     if (f->note)
@@ -345,8 +358,10 @@ static void json_counts(struct findings *f, struct json_writer *w)
     const struct {
         const char *key;
         uint64_t count;
-    } rows[] = {{"files", f->counts.files}, {"functions", f->counts.functions}, {"inlinees", f->counts.inlinees},
-                {"lines", f->counts.lines}, {"symbols", f->counts.symbols},     {"skipped_units", f->counts.skipped}};
+    } rows[] = {{"files", f->counts.files},          {"functions", f->counts.functions},
+                {"inlinees", f->counts.inlinees},    {"lines", f->counts.lines},
+                {"symbols", f->counts.symbols},      {"cfi_entries", f->counts.cfi},
+                {"skipped_units", f->counts.skipped}};
     json_key(w, "counts");
     if (!f->complete) {
         json_null(w);
@@ -439,6 +454,13 @@ static void json_paths(struct findings *f, struct json_writer *w, bool sources)
     sl_buf_free(&url);
 }
 
+static bool json_record(void *arg, struct sl_str line)
+{
+    struct json_writer *w = arg;
+    json_str(w, (struct sl_str){line.data, line.size - 1});
+    return pass_on(w->out);
+}
+
 static void json_lists(struct findings *f, struct json_writer *w)
 {
     if (f->lists.sections)
@@ -455,6 +477,12 @@ static void json_lists(struct findings *f, struct json_writer *w)
         json_paths(f, w, false);
     if (f->lists.sources)
         json_paths(f, w, true);
+    if (f->lists.cfi) {
+        json_key(w, "cfi");
+        json_array_begin(w);
+        findings_cfi(f, json_record, w);
+        json_array_end(w);
+    }
 }
 
 void findings_json(struct findings *f, struct json_writer *w)

@@ -9,6 +9,7 @@
 #include "dwarf/dwarf.h"
 #include "function/path.h"
 #include "ppdb/ppdb.h"
+#include "unwind/unwind.h"
 
 /* ---- reading all functions ---- */
 
@@ -160,6 +161,29 @@ static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes 
     return ok;
 }
 
+uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str line), void *arg)
+{
+    struct sl_unwind_text text;
+    struct sl_error error = {0};
+    sl_unwind_text_init(&text, f->input->object);
+    text.write = write;
+    text.arg = arg;
+    enum sl_code code = sl_unwind_read(f->input->object, &text.sink, &error);
+    if (!f->complete && (code == SL_MALFORMED || code == SL_INTERNAL))
+        hint(f, "the unwind information cannot be read: %s", error.message);
+    if (!f->complete && text.sink.skipped)
+        hint(f, "%zu entries of the unwind information are damaged or cannot be said", text.sink.skipped);
+    uint64_t records = text.records;
+    sl_unwind_text_free(&text);
+    return records;
+}
+
+static bool pass_over(void *arg, struct sl_str line)
+{
+    (void)arg, (void)line;
+    return true;
+}
+
 static void read_all(struct findings *f)
 {
     struct sl_error error = {0};
@@ -178,6 +202,7 @@ static void read_all(struct findings *f)
     if (code != SL_OK)
         hint(f, "the symbols cannot be read: %s", error.message);
     f->counts.symbols = code == SL_OK ? count : 0;
+    f->counts.cfi = findings_cfi(f, pass_over, NULL);
     f->complete = true;
 }
 
@@ -267,7 +292,7 @@ void findings_make(struct findings *f)
         f->note = "contains hidden symbols (needs BCSymbolMaps)";
     make_hints(f);
     if (option_given(f->options, "verify") || f->lists.symbols || f->lists.functions || f->lists.files ||
-        f->lists.sources) {
+        f->lists.sources || f->lists.cfi) {
         if (info->format == SL_FORMAT_PORTABLEPDB)
             read_ppdb(f);
         else

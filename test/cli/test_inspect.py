@@ -28,10 +28,10 @@ def test_every_format(work, files):
 
 
 def test_json(work, files):
-    item = json.loads(ok("inspect", "--json", "--sections", "--symbols", "--functions", "--files", "--sources", files.get("t")))[0]
+    item = json.loads(ok("inspect", "--json", "--sections", "--symbols", "--functions", "--files", "--sources", "--cfi", files.get("t")))[0]
     equal(list(item), ["path", "size", "type", "object_index", "debug_id", "breakpad_id", "code_id", "file_id", "arch", "kind",
                        "load_address", "debug_file", "features", "counts", "is_usable", "problem", "note", "hints", "variants",
-                       "sections", "symbols", "functions", "files", "sources"])
+                       "sections", "symbols", "functions", "files", "sources", "cfi"])
     equal(item["variants"], [{k: item[k] for k in ("debug_id", "code_id", "arch")}])
     outer = next(f for f in item["functions"] if f["name"] == "outer")
     equal((outer["place"], outer["inlinees"][0]["name"]), ("/src/t.c:5", "mid"))
@@ -39,6 +39,9 @@ def test_json(work, files):
     assert any(s["name"] == "outer" for s in item["symbols"])
     contains("\n".join(item["files"]), "/src/t.c")
     equal(item["sources"][0]["status"], "missing")
+    stack = [l for l in ok("dump-syms", files.get("t")).splitlines() if l.startswith("STACK ")]
+    equal(item["cfi"], stack)
+    equal(item["counts"]["cfi_entries"], len([l for l in stack if l.startswith("STACK CFI INIT ")]))
     none = symloom("inspect", "--json", "/nowhere")
     equal((none.status, none.out), (1, "[]\n"))
 
@@ -47,6 +50,7 @@ def test_lists(work, files):
     text = ok("inspect", "--functions", "-C", "--files", files.get("t"))
     contains(text, "  outer  /src/t.c:5\n", "    mid  /src/t.c:3\n", "app::count(app::box<int> const&, char const*)  /src/u.cc:3\n",
              "\n  /src/t.c\n")
+    contains(ok("inspect", "--cfi", files.get("t")), " CFI entries\n", "\n  STACK CFI INIT ", " .cfa: ")
 
 
 def test_fat_files(work, files):

@@ -8,7 +8,7 @@ import contextlib, http.client, os, shutil, socket, ssl, subprocess, tempfile, t
 from urllib.parse import parse_qsl, quote, urlsplit
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import free_port, serving
+from harness import free_port, npm_path, serving
 
 HOSTS = ["www.googleapis.com", "storage.googleapis.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com",
          "*.s3.eu-west-1.amazonaws.com", "sentry.test", "storage.test"]
@@ -176,22 +176,8 @@ def gate(server):
     return route
 
 
-SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
-
-
 def s3rver_script(work):
-    """Installed once for all tests of a run."""
-    home = os.path.join(os.path.dirname(work), "npm")
-    script = os.path.join(home, "node_modules", ".bin", "s3rver")
-    if not os.path.exists(script):
-        os.makedirs(home, exist_ok=True)
-        command = ["npm", "install", "--prefix", home, "--no-audit", "--no-fund", "--silent"]
-        if os.path.exists(SYSTEM_CERTIFICATES):  # which the registry's, or a proxy's, must be among
-            command += ["--cafile", SYSTEM_CERTIFICATES]
-        done = subprocess.run([*command, "s3rver@3.7.1"], capture_output=True, text=True, timeout=240)
-        if done.returncode != 0:
-            raise AssertionError(f"npm cannot install s3rver: {done.stderr[-1000:]}")
-    return script
+    return npm_path(work, "s3rver@3.7.1", ".bin/s3rver")
 
 
 @contextlib.contextmanager

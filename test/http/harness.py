@@ -23,9 +23,27 @@ def wait_until(what, condition):
 
 
 def from_npm(test):
-    """Marks a test that installs a server from npm's registry: it runs only when that is asked for (run.py --npm)."""
+    """Marks a test that installs programs from npm's registry: it runs only when that is asked for (run.py --npm)."""
     test.from_npm = True
     return test
+
+
+SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+
+
+def npm_path(work, package, path):
+    """A path below node_modules, of a package that is installed once for all tests of a run."""
+    home = os.path.join(os.path.dirname(work), "npm")
+    found = os.path.join(home, "node_modules", path)
+    if not os.path.exists(found):
+        os.makedirs(home, exist_ok=True)
+        command = ["npm", "install", "--prefix", home, "--no-audit", "--no-fund", "--silent", "--ignore-scripts"]
+        if os.path.exists(SYSTEM_CERTIFICATES):  # which the registry's, or a proxy's, must be among
+            command += ["--cafile", SYSTEM_CERTIFICATES]
+        done = subprocess.run([*command, package], capture_output=True, text=True, timeout=240)
+        if done.returncode != 0:
+            raise AssertionError(f"npm cannot install {package}: {done.stderr[-1000:]}")
+    return found
 
 
 def from_corpus(test):

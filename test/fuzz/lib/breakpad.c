@@ -1,5 +1,6 @@
-/* Breakpad symbol files: the functions must be the same whether chunks are read in order or as by several workers, and
- * the conversion must give a symcache that verifies. The input is what follows the MODULE line. */
+/* Breakpad symbol files: the functions and the symcache must be the same whether chunks are read in order or as by several
+ * workers, which keep all functions where one encodes them as they come; and the symcache must verify. The input is what
+ * follows the MODULE line. */
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -48,21 +49,29 @@ static void run(const struct sl_parallel *self, size_t count, void (*work)(void 
         work(arg, i, (unsigned)(i % self->workers));
 }
 
-static void read_object(struct sl_object *object)
+static void read_object(struct sl_object *object, const struct sl_parallel *parallel)
 {
-    const struct sl_parallel parallel = {.workers = 2, .run = run};
     struct digest one = {.sink = {.consume = consume}}, many = one;
-    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch};
-    struct sl_buf out = {0};
-    struct sl_symcache cache;
     enum sl_code code = sl_object_read_functions(object, NULL, NULL, &one.sink, NULL);
-    if (sl_object_read_functions(object, NULL, &parallel, &many.sink, NULL) != code || one.value != many.value ||
+    if (sl_object_read_functions(object, NULL, parallel, &many.sink, NULL) != code || one.value != many.value ||
         one.sink.skipped_units != many.sink.skipped_units)
         abort();
-    if (sl_symcache_convert(object, NULL, &options, NULL, &out, NULL) == SL_OK &&
-        (sl_symcache_open(sl_buf_bytes(&out), &cache, NULL) != SL_OK || sl_symcache_verify(&cache, NULL) != SL_OK))
+}
+
+static void convert_object(struct sl_object *object, const struct sl_parallel *parallel)
+{
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch};
+    struct sl_buf one = {0}, many = {0};
+    struct sl_symcache cache;
+    enum sl_code code = sl_symcache_convert(object, NULL, &options, NULL, &one, NULL);
+    if (sl_symcache_convert(object, NULL, &options, parallel, &many, NULL) != code)
         abort();
-    sl_buf_free(&out);
+    if (code == SL_OK &&
+        (sl_symcache_open(sl_buf_bytes(&one), &cache, NULL) != SL_OK || sl_symcache_verify(&cache, NULL) != SL_OK ||
+         one.size != many.size || memcmp(one.data, many.data, one.size) != 0))
+        abort();
+    sl_buf_free(&one);
+    sl_buf_free(&many);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -77,7 +86,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(text + head, data, size);
     if (sl_object_open((struct sl_bytes){text, head + size}, NULL, &object, NULL) == SL_OK) {
-        read_object(object);
+        const struct sl_parallel parallel = {.workers = 2, .run = run};
+        read_object(object, &parallel);
+        convert_object(object, &parallel);
         sl_object_close(object);
     }
     free(text);
