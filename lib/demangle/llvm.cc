@@ -199,8 +199,10 @@ class Arena
         Chunk *next;
         alignas(16) char data[Block];
     };
+    alignas(16) char first[4 * 1024]; // enough for most names
     Chunk *chunks = nullptr;
-    size_t used = Block, count = 0;
+    char *at = first, *end = first + sizeof first;
+    size_t count = 0;
 
     template <typename T, typename... Args> Node *place(Args &&...args)
     {
@@ -221,7 +223,8 @@ class Arena
             std::free(chunks);
             chunks = next;
         }
-        used = Block;
+        at = first;
+        end = first + sizeof first;
         count = 0;
     }
 
@@ -230,17 +233,18 @@ class Arena
         size = size ? (size + 15) & ~size_t(15) : 16;
         if (size > Block || count > MaxBlocks)
             throw TooLong();
-        if (size > Block - used) {
+        if (size > size_t(end - at)) {
             auto *chunk = static_cast<Chunk *>(std::malloc(sizeof(Chunk)));
             if (!chunk)
                 throw TooLong();
             chunk->next = chunks;
             chunks = chunk;
-            used = 0;
+            at = chunk->data;
+            end = chunk->data + Block;
             count++;
         }
-        void *memory = chunks->data + used;
-        used += size;
+        void *memory = at;
+        at += size;
         return memory;
     }
 

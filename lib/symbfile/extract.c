@@ -217,6 +217,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
         .go = {.tree = go_tree},
         .sink = sink,
         .maker_count = sl_parallel_workers(parallel),
+        .names = {.lasting = image->bytes},
         .load_address = sl_object_info(object)->load_address,
     };
     *out = (struct sl_symbfile_extraction){0};

@@ -2,11 +2,15 @@
 
 #include "demangle/demangle.h"
 
+#include <stdlib.h>
+
 void names_free(struct names *names)
 {
+    free(names->places);
     sl_map_free(&names->map);
     sl_arena_free(&names->arena);
     sl_buf_free(&names->scratch);
+    sl_buf_free(&names->full);
     *names = (struct names){0};
 }
 
@@ -126,55 +130,99 @@ static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
     return !height;
 }
 
-void name_readable(struct sl_str name, struct sl_buf *out)
+void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out)
 {
     name = strip(name);
     if ((sl_str_starts(name, SL_STR("_R")) || is_legacy_rust(name)) && sl_demangle(name, SL_LANG_RUST, out))
         return;
-    struct sl_buf full = {0};
+    sl_buf_clear(full);
     bool itanium = sl_str_starts(name, SL_STR("_Z")) || sl_str_starts(name, SL_STR("___Z"));
-    if (itanium && sl_demangle_full(name, &full)) {
-        if (!drop_template_arguments(sl_buf_view(&full), out))
-            sl_buf_str(out, sl_buf_view(&full));
-    } else {
+    if (!itanium || !sl_demangle_full(name, full))
         sl_buf_str(out, name);
-    }
-    sl_buf_free(&full);
+    else if (!drop_template_arguments(sl_buf_view(full), out))
+        sl_buf_str(out, sl_buf_view(full));
 }
 
 void names_begin(struct names *names)
 {
-    names->now++;
+    memset(names->recent, 0, sizeof names->recent);
 }
 
-static struct sl_str look_up(struct names *names, struct sl_str name)
+/* The readable form in memory of its own; data NULL when out of memory. */
+static struct sl_str make(struct names *names, struct sl_str name)
+{
+    sl_buf_clear(&names->scratch);
+    name_readable(name, &names->full, &names->scratch);
+    struct sl_str made = sl_buf_view(&names->scratch);
+    bool failed = names->scratch.failed || names->full.failed;
+    return (struct sl_str){failed ? NULL : sl_arena_strndup(&names->arena, made.data, made.size), made.size};
+}
+
+/* ---- names that stay where they are ---- */
+static struct names_place *place_of(const struct names *names, const char *name, size_t size)
+{
+    size_t mask = names->place_capacity - 1, at = (size_t)((uintptr_t)name * 0x9E3779B97F4A7C15u >> 32) & mask;
+    while (names->places[at].name && (names->places[at].name != name || names->places[at].size != size))
+        at = (at + 1) & mask;
+    return &names->places[at];
+}
+
+static bool more_places(struct names *names)
+{
+    struct names_place *old = names->places;
+    size_t old_capacity = names->place_capacity, capacity = old_capacity ? old_capacity * 2 : 1024;
+    struct names_place *places = calloc(capacity, sizeof *places);
+    if (!places)
+        return false;
+    names->places = places;
+    names->place_capacity = capacity;
+    for (size_t i = 0; i < old_capacity; i++)
+        if (old[i].name)
+            *place_of(names, old[i].name, old[i].size) = old[i];
+    free(old);
+    return true;
+}
+
+static struct sl_str by_place(struct names *names, struct sl_str name)
+{
+    if (names->place_count * 2 >= names->place_capacity && !more_places(names))
+        return name;
+    struct names_place *place = place_of(names, name.data, name.size);
+    if (!place->name) {
+        struct sl_str readable = make(names, name);
+        if (!readable.data || name.size > UINT32_MAX || readable.size > UINT32_MAX)
+            return name;
+        *place = (struct names_place){name.data, readable.data, (uint32_t)name.size, (uint32_t)readable.size};
+        names->place_count++;
+    }
+    return (struct sl_str){place->readable, place->readable_size};
+}
+
+/* ---- others ---- */
+static struct sl_str by_text(struct names *names, struct sl_str name)
 {
     const struct sl_str *known = sl_map_get(&names->map, name);
     if (known)
         return *known;
-    sl_buf_clear(&names->scratch);
-    name_readable(name, &names->scratch);
-    struct sl_str *value = SL_ARENA_NEW(&names->arena, struct sl_str);
-    char *copy = sl_arena_strndup(&names->arena, (const char *)names->scratch.data, names->scratch.size);
+    struct sl_str readable = make(names, name), *value = SL_ARENA_NEW(&names->arena, struct sl_str);
     char *key = sl_arena_strndup(&names->arena, name.data, name.size);
-    void **slot = value && copy && key ? sl_map_slot(&names->map, (struct sl_str){key, name.size}, NULL) : NULL;
+    void **slot =
+        value && readable.data && key ? sl_map_slot(&names->map, (struct sl_str){key, name.size}, NULL) : NULL;
     if (!slot)
         return name;
-    *value = (struct sl_str){copy, names->scratch.size};
+    *value = readable;
     *slot = value;
-    return *value;
+    return readable;
 }
 
 struct sl_str names_readable(struct names *names, struct sl_str name)
 {
-    size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 13) % NAMES_RECENT;
-    bool lasts = (uintptr_t)name.data - (uintptr_t)names->lasting.data < names->lasting.size;
-    uint64_t time = lasts ? 0 : names->now;
-    if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size ||
-        names->recent[hash].time != time) {
-        names->recent[hash].readable = look_up(names, name);
+    if ((uintptr_t)name.data - (uintptr_t)names->lasting.data < names->lasting.size)
+        return by_place(names, name);
+    size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 9) % NAMES_RECENT;
+    if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size) {
+        names->recent[hash].readable = by_text(names, name);
         names->recent[hash].name = name;
-        names->recent[hash].time = time;
     }
     return names->recent[hash].readable;
 }

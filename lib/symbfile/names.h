@@ -6,18 +6,23 @@
 #include "base/buf.h"
 #include "base/arena.h"
 
-enum { NAMES_RECENT = 8192 };
+enum { NAMES_RECENT = 256 };
 
-struct names { /* those met so far; zeros are an empty set */
-    struct sl_map map;
-    struct sl_arena arena;
-    struct sl_buf scratch;
+struct names_place { /* a name that stays where it is */
+    const char *name, *readable;
+    uint32_t size, readable_size;
+};
+
+struct names {               /* those met so far; zeros are an empty set */
+    struct sl_bytes lasting; /* names in here stay where they are, and are known by that; may be empty */
+    struct names_place *places;
+    size_t place_count, place_capacity; /* a power of two */
+    struct sl_map map;                  /* other names, by their text */
     struct {
         struct sl_str name, readable;
-        uint64_t time;      /* 0 = always */
-    } recent[NAMES_RECENT]; /* by where the name lies */
-    uint64_t now;
-    struct sl_bytes lasting; /* names in here stay where they are; may be empty */
+    } recent[NAMES_RECENT]; /* of those, by where they lie */
+    struct sl_arena arena;
+    struct sl_buf scratch, full;
 };
 
 void names_free(struct names *names);
@@ -25,9 +30,9 @@ void names_free(struct names *names);
 /* From now on other names may lie where those before did, outside of `lasting`. */
 void names_begin(struct names *names);
 
-/* The readable form of a name, which lives as long as `names`; the name itself when out of memory. Needs the stack of a
- * demangler. */
+/* The readable form of a name, which lives as long as `names` and `lasting`; the name itself when out of memory. Needs the
+ * stack of a demangler. */
 struct sl_str names_readable(struct names *names, struct sl_str name);
 
-/* One name, appended. */
-void name_readable(struct sl_str name, struct sl_buf *out);
+/* One name, appended. `full` is scratch. */
+void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out);

@@ -115,11 +115,12 @@ static void test_names(void **state)
         {"", ""},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct sl_buf out = {0};
-        name_readable(sl_str(names[i][0]), &out);
+        struct sl_buf out = {0}, scratch = {0};
+        name_readable(sl_str(names[i][0]), &scratch, &out);
         sl_buf_u8(&out, 0);
         assert_string_equal((char *)out.data, names[i][1]);
         sl_buf_free(&out);
+        sl_buf_free(&scratch);
     }
 }
 
@@ -395,19 +396,20 @@ static void add_element(const struct sl_symcache *cache, const struct sl_locatio
                         bool with_line, struct sl_buf *out)
 {
     struct sl_symcache_function function;
-    struct sl_buf name = {0};
+    struct sl_buf name = {0}, scratch = {0};
     assert_true(sl_symcache_function(cache, location->function, &function));
     sl_symcache_string(cache, function.name, &name);
     if (readable)
         sl_buf_str(out, sl_buf_view(&name));
     else
-        name_readable(sl_buf_view(&name), out);
+        name_readable(sl_buf_view(&name), &scratch, out);
     sl_buf_u8(out, ' ');
     if (with_line) {
         sl_symcache_file(cache, location->file, out);
         sl_buf_printf(out, ":%u", location->line);
     }
     sl_buf_cstr(out, " > ");
+    sl_buf_free(&scratch);
     sl_buf_free(&name);
 }
 
