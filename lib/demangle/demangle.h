@@ -17,5 +17,6 @@ enum sl_language sl_demangle_detect(struct sl_str name);
  * first. A known language is never second-guessed. Names of plain C, D, Go and .NET are never mangled. */
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
 
-/* As above for tools: style of the binutils, with return types where the mangling has them. */
+/* As above for profilers, who drop the arguments of templates: style of the binutils, with return types where the
+ * mangling has them, but `f<>` for `f<int>` in Itanium's C++. */
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out);

@@ -141,6 +141,19 @@ class SpacedTemplate final : public NameWithTemplateArgs
     }
 };
 
+// `f<>`: for those who drop the arguments.
+class BareTemplate final : public NameWithTemplateArgs
+{
+  public:
+    using NameWithTemplateArgs::NameWithTemplateArgs;
+
+    void printLeft(OutputBuffer &out) const override
+    {
+        Name->print(out);
+        out += out.getCurrentPosition() && out.back() == '<' ? " <>" : "<>";
+    }
+};
+
 // The destructor of `failure[abi:cxx11]` is `~failure`.
 class TaggedName final : public AbiTagAttr
 {
@@ -195,7 +208,7 @@ class Arena
     }
 
   public:
-    bool full = false; // LLVM's style, with return types
+    bool full = false; // LLVM's style, with return types, without template arguments
 
     Arena() = default;
     Arena(const Arena &) = delete;
@@ -244,7 +257,8 @@ class Arena
         else if constexpr (std::is_same_v<T, ObjCProtoName>)
             return full ? place<T>(std::forward<Args>(args)...) : protocol(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, NameWithTemplateArgs>)
-            return place<SpacedTemplate>(std::forward<Args>(args)...);
+            return full ? place<BareTemplate>(std::forward<Args>(args)...)
+                        : place<SpacedTemplate>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, AbiTagAttr>)
             return place<TaggedName>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, PrefixExpr>)

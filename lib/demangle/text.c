@@ -10,10 +10,10 @@ int text_hex_digit(char c)
 
 bool text_is_plain(struct sl_str text)
 {
+    unsigned bad = 0; /* collected without a branch: several characters at once */
     for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] <= ' ' || text.data[i] >= 0x7F)
-            return false;
-    return true;
+        bad |= (uint8_t)(text.data[i] - 0x21) > 0x7E - 0x21;
+    return !bad;
 }
 
 void text_add_char(struct sl_buf *out, uint32_t c)

@@ -69,11 +69,22 @@ static bool is_word(char c)
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '$';
 }
 
+/* Whether the word "operator" ends at `at`. */
 static bool is_operator(struct sl_str text, size_t at)
 {
     static const char word[] = "operator";
-    return text.size - at > sizeof word - 1 && memcmp(text.data + at, word, sizeof word - 1) == 0 &&
-           (at == 0 || !is_word(text.data[at - 1]));
+    enum { SIZE = sizeof word - 1 };
+    return at >= SIZE && text.data[at - 1] == 'r' && memcmp(text.data + at - SIZE, word, SIZE) == 0 &&
+           (at == SIZE || !is_word(text.data[at - SIZE - 1]));
+}
+
+/* Where the next bracket or parenthesis is from `at` on. */
+static size_t next_bracket(struct sl_str text, size_t at)
+{
+    static const bool brackets[256] = {['<'] = true, ['>'] = true, ['('] = true, [')'] = true};
+    while (at < text.size && !brackets[(uint8_t)text.data[at]])
+        at++;
+    return at;
 }
 
 /* Appends the text without what stands in angle brackets; false (nothing appended) when they do not match. */
@@ -82,9 +93,13 @@ static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
     enum { MAX_NESTED = 256 };
     uint32_t open[MAX_NESTED], parens = 0;          /* how many parentheses were open at each bracket */
     size_t height = 0, start = out->size, kept = 0; /* from `kept` on nothing was appended yet */
-    for (size_t i = 0; i < text.size; i++) {
+    for (size_t i = next_bracket(text, 0); i < text.size; i = next_bracket(text, i + 1)) {
+        bool sign = text.data[i] == '<' || text.data[i] == '>';
+        if (sign && is_operator(text, i)) {
+            i += operator_sign(text, i) - 1;
+            continue;
+        }
         switch (text.data[i]) {
-        case 'o': i += is_operator(text, i) ? 7 + operator_sign(text, i + 8) : 0; break;
         case '<':
             if (height == MAX_NESTED) {
                 out->size = start;

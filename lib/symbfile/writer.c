@@ -11,6 +11,7 @@ enum {
     FLUSH_RECORDS = 64 << 20,                /* bytes of collected records */
     STRING_COST = 5,
     NO_TEXT = UINT32_MAX,
+    RECENT = 4096,
     TYPE_RANGE = 2,
     TYPE_PAD = 3,
     TYPE_TABLE = 4,
@@ -31,8 +32,6 @@ struct record {
     size_t first, count;                /* in `numbers`: pairs of a range's lines, triples of a pad's places */
 };
 
-enum role { FUNCTION, FILE_NAME, CALL_FILE, PAD_FUNCTION, PAD_FILE, ROLES }; /* what a text is for */
-
 struct sl_symbfile_writer {
     sl_symbfile_output *output;
     void *arg;
@@ -44,7 +43,7 @@ struct sl_symbfile_writer {
     struct record *records;
     uint32_t *numbers;
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
-    uint32_t last[ROLES]; /* text of the record before: often the same */
+    uint32_t recent[RECENT]; /* texts, by where they lay when they came */
     uint64_t string_bytes;
     struct sl_buf message, nested, packed, out;
     bool failed; /* out of memory */
@@ -94,12 +93,12 @@ static bool grow(struct sl_symbfile_writer *w, void *pointer, size_t *capacity, 
 }
 
 /* ---- collecting ---- */
-static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, enum role role)
+/* What lay there before may have been another text: only a comparison tells. */
+static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
 {
-    bool by_pad = role >= PAD_FUNCTION;
-    size_t last = w->last[role];
-    bool again = last < w->text_count && sl_str_equal(w->texts[last].str, str);
-    uintptr_t index = again ? last + 1 : (uintptr_t)sl_map_get(&w->map, str);
+    uint32_t *recent = &w->recent[((uintptr_t)str.data ^ (uintptr_t)str.data >> 12) % RECENT];
+    bool again = *recent < w->text_count && sl_str_equal(w->texts[*recent].str, str);
+    uintptr_t index = again ? (uintptr_t)*recent + 1 : (uintptr_t)sl_map_get(&w->map, str);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
@@ -115,13 +114,13 @@ static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, enum rol
     struct text *text = &w->texts[index - 1];
     text->uses++;
     text->by_pad |= by_pad;
-    w->last[role] = (uint32_t)index - 1;
-    return (uint32_t)index - 1;
+    *recent = (uint32_t)index - 1;
+    return *recent;
 }
 
-static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text, enum role role)
+static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
 {
-    return text.str.data ? intern(w, text.str, role) : NO_TEXT;
+    return text.str.data ? intern(w, text.str, false) : NO_TEXT;
 }
 
 static struct record *add_record(struct sl_symbfile_writer *w, size_t numbers)
@@ -157,9 +156,9 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     r->length = range->length;
     r->depth = range->depth;
     r->call_line = range->call_line;
-    r->function = intern(w, range->function.str, FUNCTION);
-    r->file = intern_if(w, range->file, FILE_NAME);
-    r->call_file = intern_if(w, range->call_file, CALL_FILE);
+    r->function = intern(w, range->function.str, false);
+    r->file = intern_if(w, range->file);
+    r->call_file = intern_if(w, range->call_file);
     r->count = range->line_count;
     for (size_t i = 0; i < range->line_count; i++) {
         w->numbers[w->number_count++] = range->lines[i].offset - (i ? range->lines[i - 1].offset : 0);
@@ -178,8 +177,8 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
     r->is_pad = true;
     r->count = pad->count;
     for (size_t i = 0; i < pad->count; i++) {
-        w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, PAD_FUNCTION);
-        w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, PAD_FILE);
+        w->numbers[w->number_count++] = intern(w, pad->places[i].function.str, true);
+        w->numbers[w->number_count++] = intern(w, pad->places[i].file.str, true);
         w->numbers[w->number_count++] = pad->places[i].line;
     }
     return flush_if_full(w, error);

@@ -15,14 +15,14 @@ enum push_status { PUSH_OK = 0, PUSH_FAILED = 1, PUSH_USAGE = 2, PUSH_NOTHING = 
 struct push_part { /* a symbfile of its own, in an unlinked file */
     int fd;
     uint64_t size, records;
-    uint8_t sha256[32];
+    uint8_t sha256[32]; /* by push_hash */
 };
 
 struct push_set {
     struct push_part *parts;
     size_t count;
     uint64_t records;
-    char sha256[65]; /* over the hashes of the parts */
+    char sha256[65]; /* over the hashes of the parts; by push_hash */
 };
 
 struct push_job { /* one executable */
@@ -48,6 +48,9 @@ int push_extract(const struct push_source *source, struct push_job *job);
 int push_reread(const char *path, enum push_kind kind, struct push_job *job);
 
 void push_job_free(struct push_job *job);
+
+/* Fills in the hashes, which only the sending needs. False when a part cannot be read. */
+bool push_hash(struct push_set *set);
 
 /* Writes `<directory>/<file id>.<kind>.symbfile`. */
 int push_save(const struct push_job *job, const char *directory);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -22,7 +23,6 @@ static int fail(int status, const char *path, const char *why)
 struct part_writer {
     struct push_set *set;
     struct sl_symbfile_writer *writer; /* of the open part; NULL = none */
-    EVP_MD_CTX *hash;
     uint64_t chunk_size;
 };
 
@@ -30,8 +30,6 @@ static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error
 {
     struct part_writer *w = arg;
     struct push_part *part = &w->set->parts[w->set->count - 1];
-    if (EVP_DigestUpdate(w->hash, bytes.data, bytes.size) != 1)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
     part->size += bytes.size;
     return sl_write_all(part->fd, bytes)
                ? SL_OK
@@ -51,7 +49,6 @@ static int temporary_file(void)
 
 static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
 {
-    unsigned size;
     if (!w->writer)
         return SL_OK;
     enum sl_code code = sl_symbfile_writer_finish(w->writer, error);
@@ -60,8 +57,6 @@ static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
     w->set->records += part->records;
     sl_symbfile_writer_free(w->writer);
     w->writer = NULL;
-    if (code == SL_OK && EVP_DigestFinal_ex(w->hash, part->sha256, &size) != 1)
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
     return code;
 }
 
@@ -82,25 +77,35 @@ static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
         return sl_fail(error, SL_INTERNAL, "cannot make a temporary file: %s", strerror(errno));
     w->set->count++;
     w->writer = sl_symbfile_writer_new(write_part, w);
-    return w->writer && EVP_DigestInit_ex(w->hash, EVP_sha256(), NULL) == 1
-               ? SL_OK
-               : sl_fail(error, SL_INTERNAL, "out of memory");
+    return w->writer ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
 }
 
-static bool part_writer_init(struct part_writer *w, struct push_set *set, uint64_t chunk_size)
+/* ---- hashes ---- */
+struct hashing {
+    struct push_set *set;
+    atomic_bool failed;
+};
+
+static void hash_part(void *arg, size_t index, unsigned worker)
 {
-    *w = (struct part_writer){.set = set, .chunk_size = chunk_size, .hash = EVP_MD_CTX_new()};
-    return w->hash != NULL;
+    (void)worker;
+    struct hashing *h = arg;
+    struct push_part *part = &h->set->parts[index];
+    struct sl_mapping mapping;
+    unsigned size;
+    if (sl_map_fd(part->fd, &mapping, NULL) != SL_OK) {
+        h->failed = true;
+        return;
+    }
+    if (EVP_Digest(mapping.bytes.data, mapping.bytes.size, part->sha256, &size, EVP_sha256(), NULL) != 1)
+        h->failed = true;
+    sl_unmap(&mapping);
 }
 
-static void part_writer_free(struct part_writer *w)
+bool push_hash(struct push_set *set)
 {
-    sl_symbfile_writer_free(w->writer);
-    EVP_MD_CTX_free(w->hash);
-}
-
-static void hash_set(struct push_set *set)
-{
+    struct hashing h = {.set = set};
+    sl_parallel_run(threads_parallel(0), set->count, hash_part, &h);
     struct sl_buf hashes = {0}, hex = {0};
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
@@ -111,6 +116,7 @@ static void hash_set(struct push_set *set)
     snprintf(set->sha256, sizeof set->sha256, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&hex)));
     sl_buf_free(&hashes);
     sl_buf_free(&hex);
+    return !h.failed;
 }
 
 void push_job_free(struct push_job *job)
@@ -341,17 +347,14 @@ static int extract_parts(const struct push_source *source, const struct file *ex
         .pads = sl_symbfile_pads_new(executable->image),
         .job = job,
     };
-    bool ready = x.pads != NULL;
     for (int kind = 0; kind < PUSH_KINDS; kind++)
-        ready = part_writer_init(&x.writers[kind], &job->sets[kind], job->chunk_size) && ready;
+        x.writers[kind] = (struct part_writer){.set = &job->sets[kind], .chunk_size = job->chunk_size};
     enum sl_code code =
-        ready ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_INTERNAL, "out of memory");
+        x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_INTERNAL, "out of memory");
     if (code == SL_OK && job->wanted[PUSH_RETURNPADS] && !sl_symbfile_pads_supported(x.pads))
         fprintf(stderr, "warning: %s: unsupported object file architecture: no return pads\n", executable->path);
-    for (int kind = 0; kind < PUSH_KINDS; kind++) {
-        part_writer_free(&x.writers[kind]);
-        hash_set(&job->sets[kind]);
-    }
+    for (int kind = 0; kind < PUSH_KINDS; kind++)
+        sl_symbfile_writer_free(x.writers[kind].writer);
     sl_symbfile_pads_free(x.pads);
     if (code != SL_OK)
         return fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, debug->path, error.message);
@@ -423,22 +426,21 @@ static enum sl_code copy_pad(struct sl_symbfile_sink *sink, const struct sl_symb
 
 int push_reread(const char *path, enum push_kind kind, struct push_job *job)
 {
-    struct rereading r = {.sink = {.range = copy_range, .pad = copy_pad}};
+    struct rereading r = {
+        .sink = {.range = copy_range, .pad = copy_pad},
+        .writer = {.set = &job->sets[kind], .chunk_size = job->chunk_size},
+    };
     struct sl_mapping mapping;
     struct sl_error error = {0};
     enum sl_code code = sl_map_file(path, &mapping, &error);
     if (code != SL_OK)
         return fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
-    if (!part_writer_init(&r.writer, &job->sets[kind], job->chunk_size))
-        code = sl_fail(&error, SL_INTERNAL, "out of memory");
-    if (code == SL_OK)
-        code = sl_symbfile_read(mapping.bytes, &r.sink, &error);
+    code = sl_symbfile_read(mapping.bytes, &r.sink, &error);
     if (code == SL_OK && !r.writer.writer) /* a file without records is a part too */
         code = open_part(&r.writer, &error);
     if (code == SL_OK)
         code = close_part(&r.writer, &error);
-    part_writer_free(&r.writer);
-    hash_set(&job->sets[kind]);
+    sl_symbfile_writer_free(r.writer.writer);
     sl_unmap(&mapping);
     job->wanted[kind] = true;
     return code == SL_OK ? PUSH_OK : fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, path, error.message);

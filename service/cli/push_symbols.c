@@ -155,10 +155,14 @@ static bool read_target(const struct options *o, struct push_target *t, char url
 }
 
 /* ---- work ---- */
-static int deliver(const struct options *o, const struct push_target *target, const struct push_job *job)
+static int deliver(const struct options *o, const struct push_target *target, struct push_job *job)
 {
-    if (!option_given(o, "dry-run"))
-        return push_upload(target, job);
+    if (!option_given(o, "dry-run")) {
+        bool hashed = push_hash(&job->sets[PUSH_RANGES]) && push_hash(&job->sets[PUSH_RETURNPADS]);
+        if (!hashed)
+            fputs("error: a temporary file cannot be read\n", stderr);
+        return hashed ? push_upload(target, job) : PUSH_FAILED;
+    }
     const char *directory = option_value(o, "output", NULL);
     return directory ? push_save(job, directory) : PUSH_OK;
 }

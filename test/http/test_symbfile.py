@@ -314,6 +314,40 @@ def test_a_body_that_stops_coming(work, objects):
         good(s, RANGES)
 
 
+def test_damage_is_told_before_the_body_ends(work, objects):
+    with service(work) as s:
+        with socket.create_connection(("127.0.0.1", s.port)) as c:
+            c.settimeout(30)
+            c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
+                      f"Content-Length: 1000000\r\n\r\n".encode() + b"no symbfile")
+            equal(c.recv(65536).split(b" ", 2)[1], b"400")
+        wait_until("nothing is left", lambda: os.listdir(os.path.join(s.cache, "uploads", "tmp")) == [])
+        good(s, RANGES)
+
+
+def framed(kind, body):
+    """A message: size and type as LEB128, then the body."""
+    out = bytearray()
+    for n in (len(body), kind):
+        while n > 0x7F:
+            out.append(n & 0x7F | 0x80)
+            n >>= 7
+        out.append(n)
+    return bytes(out) + body
+
+
+def test_large_bodies_arrive_whole(work, objects):
+    """Ten times what is kept in memory of a body; passed-over messages of random bytes, told by their hash."""
+    body = RANGES + b"".join(framed(1000, os.urandom(size)) for size in (1, 5_000_000, 65_536, 333_333, 16_000_000))
+    with service(work) as s:
+        for compressed in (False, True):
+            sent = gzip.compress(body, 1) if compressed else body
+            good(s, sent, FileID=f"{compressed:032x}")
+            status, _, told = s.request("GET", f"/api/symbols/{compressed:032x}", None, {"Authorization": KEY})
+            equal((status, json.loads(told)["ranges"]["sha256"]),
+                  (200, hashlib.sha256(hashlib.sha256(sent).digest()).hexdigest()))
+
+
 def test_metrics(work, objects):
     with service(work) as s:
         good(s, RANGES)
