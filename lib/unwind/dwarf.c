@@ -163,13 +163,20 @@ static bool read_cie(const struct frames *f, const struct entry *e, struct cie *
     return program_begin(f, cie, b);
 }
 
+/* The kept one is none: also not for entries that ask for it at the offset that says so. */
+static void forget_cie(struct cie *cie)
+{
+    cie->offset = UINT64_MAX;
+    cie->usable = false;
+}
+
 /* The one at that offset, which is usually that of the FDE before. */
 static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, struct builder *b)
 {
     struct entry e;
     if (b->arena.used > MAX_ARENA) {
         sl_arena_reset(&b->arena);
-        cie->offset = UINT64_MAX;
+        forget_cie(cie);
     }
     if (cie->offset == offset)
         return cie->usable;
@@ -218,7 +225,7 @@ enum sl_code frames_read(const struct frames *f, struct builder *b)
     struct cie *cie = malloc(sizeof *cie);
     if (!cie)
         return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
-    cie->offset = UINT64_MAX;
+    forget_cie(cie);
     while (b->code == SL_OK && offset < f->bytes.size) {
         if (!read_entry(f, offset, &e)) {
             if (f->bytes.size - offset >= 4) /* less is padding */
