@@ -109,7 +109,7 @@ struct sl_symbfile_writer;
 /* Takes the bytes of the file as they come. */
 typedef enum sl_code sl_symbfile_output(void *arg, struct sl_bytes bytes, struct sl_error *error);
 
-/* Equal records give equal bytes. NULL when out of memory. */
+/* Equal records give equal bytes. What is not UTF-8 in a text becomes U+FFFD. NULL when out of memory. */
 struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg);
 void sl_symbfile_writer_free(struct sl_symbfile_writer *writer);
 

@@ -137,12 +137,34 @@ static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_
 }
 
 /* ---- collecting ---- */
+static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad);
+
+/* Debug information has paths in any encoding; one that is not UTF-8 would make readers refuse the file. */
+static uint32_t intern_cleaned(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
+{
+    struct sl_buf clean = {0};
+    for (size_t at = 0; at < str.size;) {
+        size_t bad, size = sl_utf8_sequence(str.data + at, str.size - at, &bad);
+        if (size)
+            sl_buf_add(&clean, str.data + at, size);
+        else
+            sl_buf_cstr(&clean, "\xEF\xBF\xBD"); /* U+FFFD */
+        at += size ? size : bad;
+    }
+    w->failed |= clean.failed;
+    uint32_t index = clean.failed ? 0 : intern(w, sl_buf_view(&clean), by_pad);
+    sl_buf_free(&clean);
+    return index;
+}
+
 /* What lay there before may have been another text: only a comparison tells. */
 static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
 {
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
     bool again = *recent < w->text_count && sl_str_equal(w->texts[*recent].str, str);
     uintptr_t index = again ? (uintptr_t)*recent + 1 : (uintptr_t)sl_map_get(&w->map, str);
+    if (!index && !sl_str_is_utf8(str))
+        return intern_cleaned(w, str, by_pad);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;

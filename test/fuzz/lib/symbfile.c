@@ -2,13 +2,68 @@
 #include "symbfile/extract.h"
 #include "symbfile/fileid.h"
 
+#include <stddef.h>
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- what is read is written, and then read again ---- */
+struct rewriting {
+    struct sl_symbfile_sink sink;
+    struct sl_symbfile_tree_sink trees;
+    struct sl_symbfile_writer *writer; /* NULL: records are only counted */
+    struct sl_buf out;
+    uint64_t records;
+};
+
+static enum sl_code append(void *arg, struct sl_bytes bytes, struct sl_error *error)
+{
+    (void)error;
+    sl_buf_add(arg, bytes.data, bytes.size);
+    return SL_OK;
+}
+
+static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
+                             struct sl_error *error)
+{
+    struct rewriting *r = (struct rewriting *)sink;
+    enum sl_code code = r->writer ? sl_symbfile_write_range(r->writer, range, error) : SL_OK;
+    r->records += code == SL_OK;
+    return code;
+}
+
+static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
+{
+    struct rewriting *r = (struct rewriting *)sink;
+    enum sl_code code = r->writer ? sl_symbfile_write_pad(r->writer, pad, error) : SL_OK;
+    r->records += code == SL_OK;
+    return code;
+}
 
 static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
                             struct sl_error *error)
 {
-    (void)sink, (void)ranges, (void)count, (void)error;
-    return SL_OK;
+    struct rewriting *r = (struct rewriting *)((char *)sink - offsetof(struct rewriting, trees));
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; i < count && code == SL_OK; i++)
+        code = on_range(&r->sink, &ranges[i], error);
+    return code;
+}
+
+static void rewriting_begin(struct rewriting *r)
+{
+    *r = (struct rewriting){.sink = {.range = on_range, .pad = on_pad}, .trees = {on_tree}};
+    r->writer = sl_symbfile_writer_new(append, &r->out);
+}
+
+static void rewriting_end(struct rewriting *r)
+{
+    struct rewriting again = {.sink = r->sink};
+    struct sl_error error;
+    if (sl_symbfile_writer_finish(r->writer, &error) == SL_OK)
+        if (sl_symbfile_read(sl_buf_bytes(&r->out), &again.sink, &error) != SL_OK || again.records != r->records)
+            __builtin_trap();
+    sl_symbfile_writer_free(r->writer);
+    sl_buf_free(&r->out);
 }
 
 static void read_symbfile(const uint8_t *data, size_t size)
@@ -33,6 +88,10 @@ static void read_symbfile(const uint8_t *data, size_t size)
             sl_symbfile_lookup_pad(&index, index.base + i, chain, 16);
         }
     }
+    struct rewriting r;
+    rewriting_begin(&r);
+    sl_symbfile_read((struct sl_bytes){data, size}, &r.sink, NULL);
+    rewriting_end(&r);
     sl_symbfile_builder_free(builder);
     sl_symbfile_reader_free(reader);
     sl_buf_free(&out);
@@ -43,12 +102,14 @@ static void extract(const uint8_t *data, size_t size)
     struct sl_symbfile_image *image;
     struct sl_object *object;
     struct sl_symbfile_extraction extraction;
-    struct sl_symbfile_tree_sink sink = {on_tree};
+    struct rewriting r;
     struct sl_bytes bytes = {data, size};
     if (sl_symbfile_image_open(bytes, &image, NULL) != SL_OK)
         return;
     if (sl_object_open(bytes, NULL, &object, NULL) == SL_OK) {
-        sl_symbfile_extract(object, image, NULL, NULL, &sink, &extraction, NULL);
+        rewriting_begin(&r);
+        sl_symbfile_extract(object, image, NULL, NULL, &r.trees, &extraction, NULL);
+        rewriting_end(&r);
         sl_object_close(object);
     }
     sl_symbfile_image_close(image);

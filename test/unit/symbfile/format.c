@@ -263,6 +263,68 @@ static void test_round_trip(void **state)
     sl_buf_free(&after.text);
 }
 
+/* Lists, tables and messages whose sizes take one byte, two and three. */
+static void test_sizes_of_all_widths(void **state)
+{
+    (void)state;
+    enum { LONGEST = 16400 };
+    static const unsigned counts[] = {0,   1,   60,   61,   62,   63,    64,    124,    127,
+                                      128, 129, 8186, 8190, 8192, 16383, 16384, LONGEST};
+    struct sl_buf out = {0};
+    struct collector before, after;
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_line *lines = calloc(LONGEST, sizeof *lines);
+    struct sl_symbfile_place *places = calloc(LONGEST, sizeof *places);
+    char *name = calloc(1, LONGEST + 1);
+    collector_init(&before);
+    collector_init(&after);
+    for (unsigned i = 0; i < LONGEST; i++) {
+        lines[i] = (struct sl_symbfile_line){i, i & 64 ? 0x10000000 : 1};
+        places[i] = (struct sl_symbfile_place){text("f"), text(i & 1 ? "f.c" : ""), i};
+    }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        memset(name, 'a' + (int)i, counts[i]);
+        struct sl_symbfile_range range = {UINT64_MAX / (i + 1), UINT32_MAX, UINT32_MAX, text(name), text("f.c"),
+                                          text("g.c"),          UINT32_MAX, lines,      counts[i]};
+        struct sl_symbfile_pad pad = {i, places, counts[i]};
+        assert_int_equal(sl_symbfile_write_range(w, &range, NULL), SL_OK);
+        before.sink.range(&before.sink, &range, NULL);
+        assert_int_equal(sl_symbfile_write_pad(w, &pad, NULL), SL_OK);
+        before.sink.pad(&before.sink, &pad, NULL);
+    }
+    assert_int_equal(sl_symbfile_writer_finish(w, NULL), SL_OK);
+    assert_int_equal(sl_symbfile_read(sl_buf_bytes(&out), &after.sink, NULL), SL_OK);
+    assert_string_equal(collector_text(&after), collector_text(&before));
+    sl_symbfile_writer_free(w);
+    sl_buf_free(&out);
+    sl_buf_free(&before.text);
+    sl_buf_free(&after.text);
+    free(places);
+    free(lines);
+    free(name);
+}
+
+/* Latin-1, and a sequence that is cut off. */
+static void test_texts_become_utf8(void **state)
+{
+    (void)state;
+    struct sl_buf out = {0};
+    struct collector after;
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_range range = {
+        .va = 16, .length = 4, .function = text("gr\xFC\xDF"), .file = text("\xE2\x82/a.c")};
+    collector_init(&after);
+    assert_int_equal(sl_symbfile_write_range(w, &range, NULL), SL_OK);
+    assert_int_equal(sl_symbfile_write_range(w, &range, NULL), SL_OK);
+    assert_int_equal(sl_symbfile_writer_finish(w, NULL), SL_OK);
+    assert_int_equal(sl_symbfile_read(sl_buf_bytes(&out), &after.sink, NULL), SL_OK);
+    assert_non_null(strstr(collector_text(&after), "gr\uFFFD\uFFFD"));
+    assert_non_null(strstr(collector_text(&after), "\uFFFD/a.c"));
+    sl_symbfile_writer_free(w);
+    sl_buf_free(&out);
+    sl_buf_free(&after.text);
+}
+
 /* More text than one table holds: several batches, each with a table of its own, one chain of addresses. */
 static void test_many_batches(void **state)
 {
@@ -329,6 +391,8 @@ int main(void)
         cmocka_unit_test(test_golden_pads),
         cmocka_unit_test(test_nothing_written_is_an_empty_file),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_sizes_of_all_widths),
+        cmocka_unit_test(test_texts_become_utf8),
         cmocka_unit_test(test_many_batches),
         cmocka_unit_test(test_hostile_sizes_take_no_memory),
     };
