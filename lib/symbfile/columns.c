@@ -30,7 +30,7 @@ static bool reserve(struct columns *c, size_t size)
     return c->numbers;
 }
 
-/* A number of at most nine bytes. */
+/* A number of at most nine bytes, none of them for nothing. */
 static inline bool take_u64(struct cursor *c, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -39,7 +39,7 @@ static inline bool take_u64(struct cursor *c, uint64_t *value)
         sum |= (uint64_t)(byte & 0x7F) << shift;
         if (byte < 0x80) {
             *value = sum;
-            return true;
+            return byte || !shift;
         }
     }
     return false;

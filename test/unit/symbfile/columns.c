@@ -60,6 +60,8 @@ static void test_unusual_and_broken_messages_are_left_alone(void **state)
         "08",                     /* no value */
         "60ffffffffffffffffff01", /* ten bytes */
         "28ffffffff1f",           /* more than 32 bits */
+        "288000",                 /* a number of more bytes than it needs */
+        "1a808080808000",         /* such a size */
         "6801",                   /* an unknown field */
         "0a0101",                 /* another kind of value */
         "1a05666f6f",             /* a text that ends behind the message */
