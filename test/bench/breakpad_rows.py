@@ -103,4 +103,4 @@ def main(symloom, data, row):
             row(f"Breakpad of {megabytes:.0f} MB, {jobs} thread(s), against wc -l", megabytes / ours, megabytes / theirs, "MB/s",
                 ">= 400 MB/s, or 0.5" if jobs == 1 else "")
             if jobs == 1:
-                pdb_rows.memory_row(symloom, peak, os.path.getsize(path), os.path.join(work, "cache"), row)
+                pdb_rows.memory_row(symloom, peak, os.path.join(work, "cache"), row)

@@ -94,12 +94,12 @@ def measure(command, stdin=None):
 ENTRY = 24  # bytes of a decoded entry: address, context, file, line
 
 
-def memory_row(symloom, peak, mapped, cache, row):
-    """What a conversion took beyond the program itself and the mapped file, against its decoded entries."""
+def memory_row(symloom, peak, cache, row):
+    """What a conversion took beyond the program itself, with what was resident of the mapped file, against its decoded entries."""
     own = measure([symloom, "--version"])[1]
     with open(cache, "rb") as f:
         entries, = struct.unpack_from("<Q", f.read(128), 48)
-    row("  memory, against decoded entries", peak - own - mapped / 2**20, entries * ENTRY / 2**20, "MiB", "<= 3")
+    row("  memory, against decoded entries", peak - own, entries * ENTRY / 2**20, "MiB", "<= 3")
 
 
 def main(symloom, data, row):
