@@ -97,8 +97,7 @@ static inline bool begins_other(const char *at)
         bytes16 here, next;
         memcpy(&here, at + i, sizeof here);
         memcpy(&next, at + i + 1, sizeof next);
-        found |= (bytes16)(here == '\n') &
-                 ((bytes16)(next == 'S') | (bytes16)(next == 'P') | (bytes16)(next == ' ') | (bytes16)(next == '\t'));
+        found |= (bytes16)(here == '\n') & ((bytes16)((next & 0xFC) == 'P') | (bytes16)(next <= ' ')); /* P to S */
     }
     memcpy(halves, &found, sizeof halves);
     return halves[0] | halves[1];
@@ -135,9 +134,10 @@ static void find_records(struct sl_object *object, struct breakpad *b)
             b->records = offset < b->records ? offset : b->records;
             f->has_debug_info = f->has_debug_info || function;
         }
-        if (public && !f->has_symbols) {
+        if (public) {
+            b->first_public = f->has_symbols ? b->first_public : offset;
+            b->publics_end = offset + 1;
             f->has_symbols = true;
-            b->first_public = offset;
         }
         if (starts(at, end, SL_STR("STACK"))) {
             b->end = offset;
@@ -240,12 +240,11 @@ static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *
     const struct breakpad *b = object->impl;
     const char *begin = (const char *)object->bytes.data, *at = begin + b->first_public, *end = begin + b->end;
     size_t capacity = 0;
-    while (at < end) {
+    while (at < begin + b->publics_end) {
         struct sl_symbol symbol;
         bool interesting = *at == 'P' || is_blank(*at);
         if (!interesting) {
-            const char *newline = memchr(at, '\n', (size_t)(end - at));
-            at = newline ? newline + 1 : end;
+            at = next_record(at, end, true);
             continue;
         }
         if (!read_public(breakpad_line(at, end, &at), &symbol))

@@ -288,7 +288,7 @@ static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uin
                    uint32_t line)
 {
     if (address <= max_address && symcache_room(c, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
-        c->ops[c->op_count++] = (struct op){address, context, file, line > MAX_LINE ? 0 : line, kind};
+        c->ops[c->op_count++] = (struct op){address, context, file, op_what(kind, line > MAX_LINE ? 0 : line)};
 }
 
 static int by_start(const void *left, const void *right)
@@ -469,7 +469,7 @@ static void add_run(struct collector *c)
             symcache_apply(&now, &c->ops[order[i++].index]);
         if ((!run || now.address - run->base > UINT32_MAX) && !(run = start_run(c, now.address, out)))
             return;
-        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.line, now.kind};
+        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.what};
         run->count++;
     }
     sl_arena_trim(&c->kept, out);
