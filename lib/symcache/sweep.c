@@ -3,6 +3,8 @@
  * overlap, need no more. The operations are those of the assembled function (walk, in collect.c). */
 #include "symcache/collector.h"
 
+#include <stdlib.h>
+
 enum { MAX_DEPTH = 64, INDEX_BITS = 22, DEPTH_BITS = 10, MOVES_PER_CALL = 32 };
 
 struct frame {                  /* of an open call; the first: the function itself. Offsets are from its begin */
@@ -16,7 +18,9 @@ struct frame {                  /* of an open call; the first: the function itse
 struct sweep {
     struct collector *c;
     const struct sl_flat_inlinee *calls;
-    const uint64_t *start, *starts_end; /* of the calls that are not open yet */
+    uint64_t base;                /* address of the function */
+    uint64_t *start, *starts_end; /* of the calls that are not open yet */
+    size_t put_offs;              /* how often one may still be put off */
     struct short_op *out;
     struct frame *top;
     bool call_has_lines; /* one of the function's own calls */
@@ -28,8 +32,24 @@ static inline void add(struct sweep *s, uint64_t offset, const struct place *at,
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
 
+static int by_number(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Moves the last of `count` numbers to where it belongs; the others ascend. At most `*budget` steps are taken. */
+static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
+{
+    uint64_t number = numbers[count - 1];
+    size_t at = count - 1;
+    for (; at && numbers[at - 1] > number && *budget; at--, --*budget)
+        numbers[at] = numbers[at - 1];
+    numbers[at] = number;
+}
+
 /* Puts numbers of offset, depth and index of the calls into c->starts, ascending. `*count`: those that cover code. False
- * when they are none of the rule's or far out of order. */
+ * when they are none of the rule's. */
 static bool order_calls(struct collector *c, const struct sl_function *f, const struct sl_flat *flat, size_t *count)
 {
     size_t budget = MOVES_PER_CALL * flat->inlinee_count, n = 0;
@@ -43,14 +63,13 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
             continue;
         if (call->address < f->address || offset > f->size || call->size > f->size - offset || call->depth >= MAX_DEPTH)
             return false;
-        uint64_t start = offset << 32 | (uint64_t)call->depth << INDEX_BITS | i;
-        size_t at = n++;
-        for (; at && c->starts[at - 1] > start && budget; at--, budget--)
-            c->starts[at] = c->starts[at - 1];
-        c->starts[at] = start;
+        c->starts[n++] = offset << 32 | (uint64_t)call->depth << INDEX_BITS | i;
+        insert_last(c->starts, n, &budget);
     }
+    if (!budget)
+        qsort(c->starts, n, sizeof *c->starts, by_number);
     *count = n;
-    return budget > 0;
+    return true;
 }
 
 /* Code of the frame up to `offset` has no line. */
@@ -96,15 +115,34 @@ static inline bool pop_until(struct sweep *s, uint64_t offset)
     return true;
 }
 
+/* What is left of the call that was taken last begins at `offset`. */
+static bool put_off(struct sweep *s, uint64_t offset)
+{
+    uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
+    for (; at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++)
+        at[0] = at[1];
+    *at = start;
+    return s->put_offs-- > 0;
+}
+
+/* Opens the next call, if there is code of it left: an earlier sibling and its caller keep what it shares with them, or
+ * goes beyond. */
 static bool push(struct sweep *s)
 {
     const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];
-    uint64_t offset = *s->start++ >> 32, end = offset + call->size;
+    uint64_t offset = *s->start++ >> 32, end = call->address - s->base + call->size;
     if (!pop_until(s, offset))
         return false;
-    struct frame *caller = s->top;
-    if (caller != &s->frames[call->depth] || end > caller->end)
-        return false;
+    struct frame *caller = &s->frames[call->depth];
+    if (s->top < caller) /* which nobody calls */
+        return true;
+    if (s->top > caller)
+        return end <= caller[1].end || put_off(s, caller[1].end);
+    if (end > caller->end) {
+        if (!put_off(s, caller->end))
+            return false;
+        end = caller->end;
+    }
     struct location location = location_of(s->c, call->call_file, call->call_line);
     if (!enter(s, offset, location.file))
         return false;
@@ -177,15 +215,18 @@ bool symcache_sweep(struct collector *c, const struct sl_function *f, const stru
 {
     struct sweep s; /* most frames are never used */
     size_t count;
-    /* A line is cut at begins and ends of calls; a piece is one operation, and one more for what is before it. */
+    /* A line is cut at begins and ends of calls, which may be put off once each; a piece is one operation, and one more for
+     * what is before it. */
     if (!order_calls(c, f, flat, &count) ||
-        !symcache_room(c, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 3 * count) + 4,
+        !symcache_room(c, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
                        sizeof *c->folded))
         return false;
     s.c = c;
     s.calls = flat->inlinees;
+    s.base = f->address;
     s.start = c->starts;
     s.starts_end = c->starts + count;
+    s.put_offs = count;
     s.out = c->folded;
     s.top = s.frames;
     s.call_has_lines = false;
