@@ -36,6 +36,20 @@ static void use(struct renumbering *r, uint32_t old)
     }
 }
 
+static inline uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static void use_function(struct encoder *e, uint32_t function)
+{
+    const struct function_row *f = &e->w->functions[function];
+    if (f->entry != UINT64_MAX && f->entry >= e->max_entry)
+        e->max_entry = f->entry + 1;
+    e->max_language = larger(e->max_language, f->language);
+    use(&e->functions, function);
+}
+
 static void use_file(struct encoder *e, uint32_t file)
 {
     if (file != SL_NO_FILE)
@@ -49,7 +63,8 @@ static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t f
     for (uint32_t c = context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX; c = e->w->contexts[c].parent) {
         const struct context *link = &e->w->contexts[c];
         use(&e->contexts, c);
-        use(&e->functions, link->function);
+        use_function(e, link->function);
+        e->max_call_line = larger(e->max_call_line, link->call_line);
         use_file(e, link->call_file);
         use_file(e, link->file);
     }
@@ -123,7 +138,7 @@ static inline void put_location(struct writing *w, uint32_t old_context, uint32_
     struct block *b = &w->block;
     uint32_t context = w->context_ids[old_context];
     bool other_file = file != w->contexts[old_context].file;
-    if (context == UINT32_MAX || (other_file && file != SL_NO_FILE && w->file_ids[file] == UINT32_MAX)) {
+    if (context == UINT32_MAX) {
         use_location(w->e, file, old_context);
         context = w->context_ids[old_context];
     }
@@ -139,8 +154,10 @@ static inline void put_location(struct writing *w, uint32_t old_context, uint32_
     b->highest = context > b->highest ? context : b->highest;
     *w->at++ = (uint8_t)control;
     w->at = put_uleb_if(w->at, zigzag(context_delta), delta);
-    if (other_file)
+    if (other_file) {
+        use_file(w->e, file);
         w->at = put_uleb(w->at, file == SL_NO_FILE ? 0 : (uint64_t)w->file_ids[file] + 1);
+    }
     if (!small)
         w->at = put_uleb(w->at, zigzag(line_delta));
 }
@@ -181,7 +198,7 @@ bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const st
         if (op_kind(op->what) == OP_HOLE)
             *w.at++ = CONTEXT_HOLE;
         else
-            put_location(&w, symcache_global_context(&local, op->context), symcache_global_file(&local, op->file),
+            put_location(&w, local.first_context + op->context, symcache_global_file(&local, op->file),
                          op_line(op->what));
     }
     return end(&w);

@@ -224,6 +224,7 @@ struct column_source {
     const void *arg;
     uint32_t rows;
     unsigned columns;
+    uint64_t max[MAX_COLUMNS]; /* which no value exceeds: all get the bits that it needs */
 };
 
 /* Appends eight widths and the columns (format.h). */

@@ -61,10 +61,8 @@ static void forget(struct id_table *t)
     t->count = 0;
 }
 
-static bool table_room(struct collector *c, struct id_table *t)
+static bool grow_table(struct collector *c, struct id_table *t)
 {
-    if ((t->count + 1) * 2 <= t->capacity)
-        return true;
     size_t capacity = t->capacity ? t->capacity * 2 : 256;
     struct id_slot *slots = calloc(capacity, sizeof *slots);
     if (!slots) {
@@ -83,6 +81,11 @@ static bool table_room(struct collector *c, struct id_table *t)
     t->slots = slots;
     t->capacity = capacity;
     return true;
+}
+
+static inline bool table_room(struct collector *c, struct id_table *t)
+{
+    return (t->count + 1) * 2 <= t->capacity || grow_table(c, t);
 }
 
 /* The slot of the item that is the same as `key`; one of another generation if there is none. */

@@ -140,11 +140,10 @@ static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_
     }
 }
 
-static bool write_columns(struct encoder *e, uint32_t id, struct column_source source)
+static bool write_columns(struct encoder *e, uint32_t id, const struct column_source *source)
 {
-    source.arg = e;
     begin(e, id);
-    bool ok = symcache_write_columns(e->out, e->w->parallel, &source);
+    bool ok = symcache_write_columns(e->out, e->w->parallel, source);
     end(e);
     return ok;
 }
@@ -248,19 +247,22 @@ static void write_header(struct encoder *e)
 
 static bool write_tables(struct encoder *e)
 {
-    struct column_source contexts = {.fill = fill_contexts, .rows = e->contexts.count, .columns = 5};
-    struct column_source functions = {.fill = fill_functions, .rows = e->functions.count, .columns = 3};
-    struct column_source files = {.fill = fill_files, .rows = e->files.count, .columns = 1};
-    struct column_source origins = {.fill = fill_origins, .rows = e->files.count, .columns = 3};
-    if (!write_columns(e, SECTION_CONTEXTS, contexts) || !write_columns(e, SECTION_FUNCTIONS, functions) ||
-        !write_columns(e, SECTION_FILES, files) || !write_strings(e))
+    uint32_t functions = e->functions.count, files = e->files.count, contexts = e->contexts.count;
+    uint64_t texts = e->text_count;
+    struct column_source context_rows = {
+        fill_contexts, e, contexts, 5, {functions, contexts, files, e->max_call_line, files}};
+    struct column_source function_rows = {fill_functions, e, functions, 3, {texts, e->max_entry, e->max_language}};
+    struct column_source file_rows = {fill_files, e, files, 1, {texts}};
+    struct column_source origin_rows = {fill_origins, e, files, 3, {texts, texts, texts}};
+    if (!write_columns(e, SECTION_CONTEXTS, &context_rows) || !write_columns(e, SECTION_FUNCTIONS, &function_rows) ||
+        !write_columns(e, SECTION_FILES, &file_rows) || !write_strings(e))
         return false;
     if (e->w->options.module_file.size) {
         begin(e, SECTION_MODULE);
         sl_buf_str(e->out, e->w->options.module_file);
         end(e);
     }
-    return !e->origins || write_columns(e, SECTION_ORIGINS, origins);
+    return !e->origins || write_columns(e, SECTION_ORIGINS, &origin_rows);
 }
 
 static bool write_file(struct encoder *e)

@@ -22,10 +22,12 @@ struct encoder {
     struct block block; /* the last one */
     uint32_t lines[LINE_SLOTS];
     struct sl_buf blocks; /* the section to be */
-    uint64_t *starts;  /* first addresses of the blocks */
-    uint32_t *offsets; /* where they begin */
+    uint64_t *starts;     /* first addresses of the blocks */
+    uint32_t *offsets;    /* where they begin */
     size_t block_count, start_capacity, offset_capacity;
     struct renumbering contexts, functions, files;
+    uint64_t max_entry; /* of the functions, plus one */
+    uint32_t max_call_line, max_language;
     struct origin_row *origins; /* by new id of a file; NULL: nothing is known of any */
     uint32_t *text_order, *text_rank;
     size_t text_count;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_DEPTH = 64, INDEX_BITS = 22, DEPTH_BITS = 10, MOVES_PER_CALL = 32 };
+enum { MAX_DEPTH = 64, INDEX_BITS = 22, DEPTH_BITS = 10, MOVES_PER_CALL = 4 };
 
 struct frame {                  /* of an open call; the first: the function itself. Offsets are from its begin */
     uint64_t at, end, call_end; /* call_end: of the last call in it */
@@ -61,7 +61,7 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
         uint64_t offset = call->address - f->address;
         if (!call->size)
             continue;
-        if (call->address < f->address || offset > f->size || call->size > f->size - offset || call->depth >= MAX_DEPTH)
+        if (offset > f->size || call->size > f->size - offset || call->depth >= MAX_DEPTH)
             return false;
         c->starts[n++] = offset << 32 | (uint64_t)call->depth << INDEX_BITS | i;
         insert_last(c->starts, n, &budget);
@@ -195,15 +195,26 @@ static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct l
 static bool sweep_lines(struct sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;
-    uint64_t behind = 0, limit = limit_of(s);
+    uint64_t base = f->address, size = f->size, behind = 0, limit = limit_of(s);
+    struct short_op *out = s->out;
     for (const struct sl_line *line = f->lines; line < lines_end; line++) {
-        uint64_t at = line->address - f->address, size = line->size + !line->size;
-        if (line->address < f->address || at < behind || at > f->size || size > f->size - at)
+        uint64_t at = line->address - base, covered = line->size + !line->size;
+        if (at < behind || at > size || covered > size - at)
             return false;
-        behind = at + size;
-        if (!add_line(s, at, behind, location_of(s->c, line->file, line->line), &limit))
+        behind = at + covered;
+        struct location location = location_of(s->c, line->file, line->line);
+        struct frame *top = s->top;
+        if (behind <= limit && at <= top->at && top->has_lines) { /* nothing but the line */
+            *out++ = op_at((uint32_t)at, &(struct place){top->id, location.file, location.line}, OP_SET);
+            top->at = behind;
+            continue;
+        }
+        s->out = out;
+        if (!add_line(s, at, behind, location, &limit))
             return false;
+        out = s->out;
     }
+    s->out = out;
     while (s->start < s->starts_end)
         if (!push(s))
             return false;
