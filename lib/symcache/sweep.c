@@ -174,6 +174,7 @@ static inline uint64_t limit_of(const struct sweep *s)
 /* A line in [at, end), piece by piece. */
 static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct location location, uint64_t *limit)
 {
+    const struct short_op *piece = NULL; /* behind the last one */
     for (;;) {
         while (at >= *limit) {
             if (!(next_start(s) <= at ? push(s) : pop_until(s, at)))
@@ -183,7 +184,9 @@ static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct l
         uint64_t stop = end < *limit ? end : *limit;
         if (!enter(s, at, location.file))
             return false;
-        add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
+        if (s->out != piece || piece[-1].context != s->top->id) /* else the piece goes on: the call had no code left */
+            add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
+        piece = s->out;
         s->top->at = stop;
         if (stop == end)
             return true;
