@@ -17,12 +17,9 @@ static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const ch
 
 static struct cache_item *get(const struct object_request *request, struct sl_arena *arena)
 {
-    struct cache_key key;
-    struct cache_item *item = NULL;
+    struct cache_item *item;
     struct sl_error error;
-    if (!object_request_key(request, arena, &key))
-        return NULL;
-    enum sl_code code = cache_get(&kind_objects, &key, request, &item, &error);
+    enum sl_code code = kinds_get(&kind_objects, request, arena, &item, &error);
     if (code != SL_OK)
         log_debug("symcaches", "no companion file", LOG_SLSTR("location", request->file->location),
                   LOG_STR("status", sl_code_name(code)));

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "core/pool.h"
 
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
@@ -77,32 +76,29 @@ enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, 
 struct check { /* pool work */
     int fd;
     kinds_checker *check;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
-static void check_file(void *arg)
+static enum sl_code check_file(void *arg, struct sl_error *error)
 {
-    struct check *c = arg;
+    const struct check *c = arg;
     struct sl_mapping mapping;
-    c->code = sl_map_fd(c->fd, &mapping, c->error) == SL_OK ? SL_OK : SL_INTERNAL;
-    if (c->code != SL_OK)
-        return;
-    c->code = c->check(mapping.bytes, c->error);
+    if (sl_map_fd(c->fd, &mapping, error) != SL_OK)
+        return SL_INTERNAL;
+    enum sl_code code = c->check(mapping.bytes, error);
     sl_unmap(&mapping);
+    return code;
 }
 
 enum sl_code kinds_fetch_checked(const struct object_request *request, kinds_checker *check, int fd,
                                  struct sl_error *error)
 {
-    struct check c = {.fd = fd, .check = check, .error = error};
+    struct check c = {.fd = fd, .check = check};
     enum sl_code code = origin_fetch(request->file, fd, error);
     if (code != SL_OK)
         return code;
-    if (pool_run(POOL_CONVERT, check_file, &c, error) != SL_OK)
-        return SL_INTERNAL;
-    if (c.code != SL_OK)
+    code = kinds_on_pool(check_file, &c, error);
+    if (code != SL_OK)
         log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
                   LOG_SLSTR("location", request->file->location), LOG_ERR(error));
-    return c.code;
+    return code;
 }
