@@ -180,10 +180,15 @@ static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
 }
 
+/* 1001 knew fewer lines, and not where files are kept; it serves while a new one is made. */
+static const unsigned older[] = {1001, 0};
+
 const struct cache_kind kind_symcaches = {
     .name = "symcaches",
     .section = CACHE_DERIVED,
-    .version = 1001,
+    .version = 1002,
+    .fallbacks = older,
+    .previous = older,
     .random_access = true,
     .compute = compute,
     .retain = symcache_request_retain,
