@@ -90,7 +90,7 @@ void companions_release(struct companion_items *items)
 static struct sl_object *open_item(struct cache_item *item)
 {
     struct sl_object *object = NULL;
-    if (!item || sl_object_open(item->mapping.bytes, kinds_object_limits(), &object, NULL) != SL_OK)
+    if (!item || kinds_open_object(item->mapping.bytes, &object, NULL) != SL_OK)
         return NULL;
     return object;
 }

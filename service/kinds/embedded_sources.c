@@ -42,7 +42,7 @@ static enum sl_code gather_texts(struct sl_bytes file, int fd, struct sl_error *
     struct gather g = {.size = 0};
     struct sl_object *object;
     struct sl_buf out = {0};
-    enum sl_code code = sl_object_open(file, kinds_object_limits(), &object, error);
+    enum sl_code code = kinds_open_object(file, &object, error);
     if (code != SL_OK)
         return code;
     g.writer = sl_bundle_writer_new(&out);

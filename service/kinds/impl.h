@@ -63,8 +63,12 @@ void open_bundles_put(struct sl_str key, struct cache_item *item);
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object) SL_SUSPENDS;
 
+/* The configuration that counts now; held (config_retain) by whoever suspends while using it. Loop thread. */
 const struct config *kinds_config(void);
-const struct sl_object_limits *kinds_object_limits(void);
+/* Of any thread, as configured. */
+struct sl_object_limits kinds_object_limits(void);
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_object **object, struct sl_error *error);
+uint64_t kinds_max_source_size(void);
 
 /* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
  * another kind of file, another algorithm. Pool. */

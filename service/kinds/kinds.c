@@ -16,17 +16,15 @@ const struct cache_kind *const kinds_all[] = {
     &kind_il2cpp,  &kind_source_index, &kind_symbfile_index, &kind_embedded_sources, &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
-static const struct config *_Atomic configured;
-static struct sl_object_limits limits[2]; /* jobs on the pool may still read those before */
-static const struct sl_object_limits *_Atomic current_limits;
+static const struct config *configured;
+static _Atomic uint64_t max_section_size, max_source_size; /* for the pool */
 
 void kinds_init(const struct config *config)
 {
     configured = config;
     symbfiles_init(config);
-    struct sl_object_limits *next = &limits[current_limits == &limits[0]];
-    *next = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
-    current_limits = next;
+    max_section_size = config->object_max_section_size;
+    max_source_size = config->object_max_source_size;
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
         .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
@@ -45,9 +43,20 @@ const struct config *kinds_config(void)
     return configured;
 }
 
-const struct sl_object_limits *kinds_object_limits(void)
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_object **object, struct sl_error *error)
 {
-    return current_limits;
+    const struct sl_object_limits limits = kinds_object_limits();
+    return sl_object_open(file, &limits, object, error);
+}
+
+struct sl_object_limits kinds_object_limits(void)
+{
+    return (struct sl_object_limits){.max_section_size = max_section_size};
+}
+
+uint64_t kinds_max_source_size(void)
+{
+    return max_source_size;
 }
 
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)

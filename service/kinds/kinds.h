@@ -141,6 +141,6 @@ bool invalidation_sound(const struct invalidation *what);
  * files of a module are to be found and the source is not configured; SL_MALFORMED for a debug id that is none. */
 enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error) SL_SUSPENDS;
 
-/* At start, and when another configuration is to count from now on; they must outlive everything. */
+/* At start, and when another configuration is to count from now on. The last one must outlive everything. */
 void kinds_init(const struct config *config);
 void kinds_close(void); /* before cache_close */

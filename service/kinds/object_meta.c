@@ -49,8 +49,7 @@ static void describe_embedded(const struct sl_object *pe, struct sl_features *fe
     struct sl_arena arena = {0};
     struct sl_bytes bytes;
     struct sl_object *ppdb;
-    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK &&
-        sl_object_open(bytes, kinds_object_limits(), &ppdb, NULL) == SL_OK) {
+    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK && kinds_open_object(bytes, &ppdb, NULL) == SL_OK) {
         *features = sl_object_info(ppdb)->features;
         sl_object_close(ppdb);
     }
@@ -67,7 +66,7 @@ static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes
 static enum sl_code describe(struct sl_bytes file, int fd, struct sl_error *error)
 {
     struct sl_object *object;
-    enum sl_code code = sl_object_open(file, kinds_object_limits(), &object, error);
+    enum sl_code code = kinds_open_object(file, &object, error);
     if (code != SL_OK)
         return code;
     struct sl_buf json = {0};

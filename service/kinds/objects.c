@@ -44,12 +44,13 @@ static enum sl_code check_bytes(struct check *check, struct sl_bytes bytes, stru
 {
     struct sl_object_wanted wanted = {check->wanted->has_debug_id ? &check->wanted->debug_id : NULL,
                                       check->wanted->code_id};
+    const struct sl_object_limits limits = kinds_object_limits();
     struct sl_archive archive;
     struct sl_object *object;
     size_t index = 0;
     enum sl_code code = sl_archive_open(bytes, &archive, error);
     if (code == SL_OK)
-        code = sl_archive_find(&archive, &wanted, kinds_object_limits(), &object, &index, error);
+        code = sl_archive_find(&archive, &wanted, &limits, &object, &index, error);
     if (code != SL_OK)
         return code;
     const struct sl_object_info *info = sl_object_info(object);

@@ -64,7 +64,7 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
         return SL_OK;
     if (sl_format_detect(file) != SL_FORMAT_PE)
         return sl_fail(error, SL_NOT_FOUND, "no Portable PDB");
-    enum sl_code code = sl_object_open(file, kinds_object_limits(), &object, error);
+    enum sl_code code = kinds_open_object(file, &object, error);
     if (code != SL_OK)
         return code;
     code = sl_object_embedded_ppdb(object, arena, ppdb, error);

@@ -14,11 +14,12 @@
 
 enum { SWEEP_MS = 3600 * 1000, ATTEMPTS = 3 }; /* a set may be replaced between finding and reading it */
 
-static const struct config *_Atomic config;
+static const struct config *config;
 
 void symbfiles_init(const struct config *c)
 {
     config = c;
+    symbfile_store_configure(c);
 }
 
 const struct config *symbfiles_config(void)

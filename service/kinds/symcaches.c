@@ -112,7 +112,7 @@ static enum sl_code convert_object(void *arg, struct sl_error *error)
 {
     struct convert *c = arg;
     struct sl_object *object;
-    enum sl_code code = sl_object_open(c->file, kinds_object_limits(), &object, error);
+    enum sl_code code = kinds_open_object(c->file, &object, error);
     if (code != SL_OK)
         return code;
     c->wanting = !c->complete && companions_wanted(object, &c->wants);
