@@ -298,10 +298,8 @@ struct downloads {
 
 static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
 {
-    char *copy = text->failed ? NULL : sl_arena_strndup(arena, (const char *)text->data, text->size);
-    struct sl_str kept = {copy ? copy : "", copy ? text->size : 0};
-    sl_buf_free(text);
-    return kept;
+    struct sl_str kept = sl_buf_keep(text, arena);
+    return kept.data ? kept : SL_STR("");
 }
 
 static void report(struct native_request *request, uint32_t module, struct sl_str url, const struct sl_error *error)

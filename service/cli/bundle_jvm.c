@@ -211,10 +211,8 @@ static struct sl_str url_of(struct walk *w, struct sl_str path)
     sl_buf_cstr(&url, "~/");
     sl_buf_add(&url, rest, (size_t)(dot - rest));
     sl_buf_cstr(&url, ".jvm");
-    char *copy = url.failed ? NULL : sl_arena_strndup(&w->arena, (char *)url.data, url.size);
-    struct sl_str kept = {copy, copy ? url.size : 0};
-    w->failed |= !copy;
-    sl_buf_free(&url);
+    struct sl_str kept = sl_buf_keep(&url, &w->arena);
+    w->failed |= !kept.data;
     return kept;
 }
 

@@ -232,10 +232,8 @@ static struct probe *choose(const struct search *search)
 
 static struct sl_str in_arena(struct sl_arena *arena, struct sl_buf *text)
 {
-    char *copy = text->failed ? NULL : sl_arena_strndup(arena, (const char *)text->data, text->size);
-    struct sl_str result = {copy ? copy : "", copy ? text->size : 0};
-    sl_buf_free(text);
-    return result;
+    struct sl_str kept = sl_buf_keep(text, arena);
+    return kept.data ? kept : SL_STR("");
 }
 
 static struct sl_str error_text(struct sl_arena *arena, const struct sl_error *error)

@@ -93,10 +93,8 @@ enum sl_code kinds_get_source_file(const struct source_request *request, struct 
     *item = NULL;
     sl_buf_printf(&text, "scope: " SL_STR_FMT "\n\nsource: web-scraping\nlocation: " SL_STR_FMT "\n",
                   SL_STR_ARG(request->scope.size ? request->scope : SL_STR("global")), SL_STR_ARG(request->url));
-    char *key = text.failed ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
-    struct cache_key cache_key = {.text = {key, text.size}, .scope = request->scope};
-    sl_buf_free(&text);
-    if (!key)
+    struct cache_key key = {.text = sl_buf_keep(&text, arena), .scope = request->scope};
+    if (!key.text.data)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    return cache_get(&kind_source_files, &cache_key, request, item, error);
+    return cache_get(&kind_source_files, &key, request, item, error);
 }

@@ -33,11 +33,8 @@ static bool make_key(const struct index_request *r, struct sl_arena *arena, stru
         sl_buf_str(&text, root);
         sl_buf_u8(&text, '\n');
     }
-    char *copy =
-        text.failed || (!global && !root.data) ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
-    *key = (struct cache_key){.text = {copy, text.size}, .scope = r->scope};
-    sl_buf_free(&text);
-    return copy != NULL;
+    *key = (struct cache_key){.text = sl_buf_keep(&text, arena), .scope = r->scope};
+    return key->text.data && (global || root.data);
 }
 
 static enum sl_code get(const struct index_request *r, struct sl_arena *arena, struct cache_item **item,
