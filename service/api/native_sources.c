@@ -379,17 +379,10 @@ static void apply_texts(void *arg)
 
 static bool download_all(struct downloads *d)
 {
-    struct fiber_group group;
     size_t helpers = 0;
-    fiber_group_init(&group, fiber_group_current());
     for (const struct native_link *link = d->next->next; link && helpers < MAX_DOWNLOADS_AT_ONCE - 1; link = link->next)
-        if (fiber_start(&group, worker, d))
-            helpers++;
-        else
-            break;
-    worker(d);
-    fiber_group_wait(&group);
-    return !fiber_cancelled();
+        helpers++;
+    return fiber_crew(worker, d, helpers);
 }
 
 enum sl_code native_download_sources(struct native_request *request, struct sl_error *error)

@@ -91,7 +91,7 @@ enum sl_code kinds_make(const struct object_request *request, kinds_maker *make,
 /* Counts a conversion that began at `begin_ns` (clock_mono_ns). */
 void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, uint64_t begin_ns);
 
-/* Runs `run` for all of the items at the same time, in fibers that are cancelled with the caller's; false when it was. */
+/* Runs `run` for all of the items at the same time, as fiber_crew; false when cancelled, and then not for all. */
 bool kinds_for_each(void (*run)(void *item), void **items, size_t count) SL_SUSPENDS;
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */

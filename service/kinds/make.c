@@ -66,15 +66,21 @@ void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, ui
     metric_observe(METRIC_CONVERSION_SECONDS, seconds, kind->name, NULL, NULL);
 }
 
+struct round {
+    void (*run)(void *item);
+    void **items;
+    size_t count, next;
+};
+
+static void take_items(void *arg)
+{
+    struct round *r = arg;
+    while (r->next < r->count && !fiber_cancelled())
+        r->run(r->items[r->next++]);
+}
+
 bool kinds_for_each(void (*run)(void *item), void **items, size_t count)
 {
-    struct fiber_group group;
-    fiber_group_init(&group, fiber_group_current());
-    for (size_t i = 0; i + 1 < count; i++)
-        if (!fiber_start(&group, run, items[i])) /* no fiber to be had: one after the other */
-            run(items[i]);
-    if (count)
-        run(items[count - 1]);
-    fiber_group_wait(&group);
-    return !fiber_cancelled();
+    struct round round = {run, items, count, 0};
+    return fiber_crew(take_items, &round, count ? count - 1 : 0);
 }
