@@ -6,7 +6,7 @@
  *     expiry.c   ages                     cleanup.c  walking the directory
  *     tmp.c      temporary files          evict.c    keeping to the budget
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
- *     shared.h   the layer behind the disk
+ *     space.c    a full disk               shared.h   the layer behind the disk
  *
  * Everything but memory.c and cache.c is free of engine state and may run on any thread. */
 #pragma once

@@ -1,5 +1,5 @@
-/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all of them, and
- * their keys differ only by the kind. */
+/* What the kinds share: one remote file, asked for on behalf of one module, is the context of most of them, and their keys
+ * differ only by the kind. Private to this folder. */
 #pragma once
 
 #include "kinds/kinds.h"

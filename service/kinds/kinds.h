@@ -1,5 +1,17 @@
-/* The kinds of cache entries and the look-ups built on them: objects, their features, look-up tables; and choosing the best
- * object among everything the sources list. */
+/* The kinds of cache entries, and the look-ups built on them.
+ *
+ *     sources ── list.c: what they list, less what an index (source_index.c) does not name
+ *        │          └── find.c: `object_meta` of each candidate; the best one's table, or its source text
+ *        v
+ *     objects ──▶ object_meta                   what it is good for
+ *        ├──────▶ symcaches ◀── auxdifs, il2cpp, companions.c   addresses to functions and lines
+ *        ├──────▶ ppdb_caches                   the same of .NET
+ *        └──────▶ embedded_sources              source texts in DWARF, as a bundle (bundles.c)
+ *     web  ─────▶ sourcefiles                   single source files
+ *     uploads ──▶ symbfile_index                symbfiles.h: the store, and what answers look-ups of it
+ *
+ * An arrow is a computation (make.c): get the entry on the left, run a pure function over its mapping on the pool, write
+ * the one on the right. Request and key of an entry are in request.c. */
 #pragma once
 
 #include "cache/cache.h"
