@@ -125,11 +125,16 @@ struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena)
     char *copy = buf->failed ? NULL : sl_arena_strndup(arena, buf->size ? (const char *)buf->data : "", buf->size);
     if (copy)
         kept = (struct sl_str){copy, buf->size};
+    sl_buf_wipe(buf);
+    return kept;
+}
+
+void sl_buf_wipe(struct sl_buf *buf)
+{
     if (buf->data)
         explicit_bzero(buf->data, buf->capacity);
     sl_buf_free(buf);
     *buf = (struct sl_buf){0};
-    return kept;
 }
 
 void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)

@@ -64,6 +64,9 @@ void sl_buf_hex(struct sl_buf *buf, const void *data, size_t size);
 /* The contents in the arena, terminated; data NULL when out of memory. Wipes and frees the buffer, which is empty then. */
 struct sl_str sl_buf_keep(struct sl_buf *buf, struct sl_arena *arena);
 
+/* Overwrites the contents, which were secret, and frees the buffer, which is empty then. */
+void sl_buf_wipe(struct sl_buf *buf);
+
 /* A number in decimal or lower-case hex digits, and the character `end` behind it. */
 void sl_buf_number(struct sl_buf *buf, uint64_t value, char end);
 void sl_buf_number_hex(struct sl_buf *buf, uint64_t value, char end);

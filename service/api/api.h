@@ -7,13 +7,13 @@
 
 struct service;
 
-/* `config` must outlive the service. After loop_init; NULL when out of memory. */
+/* `config` counts until there is another one. After loop_init; NULL when out of memory. */
 struct service *service_new(const struct config *config);
 
 /* Ends with a NULL method; lives as long as the configuration. NULL when out of memory. */
 const struct http_route *api_routes(struct config *config);
 
-/* Another configuration counts for what begins from now on. Both must outlive the service. */
+/* Another configuration counts for what begins from now on; what runs holds the one it began with. */
 void service_configure(struct service *service, const struct config *config);
 
 /* What an operator's request to read the configuration anew does: true, or false and one problem a line. */

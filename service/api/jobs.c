@@ -82,6 +82,7 @@ struct job *job_new(struct service *service, enum job_task task)
         job->arena.next_chunk = JOB_CHUNK;
     }
     job->service = service;
+    job->config = config_retain(service->config);
     job->task = task;
     job->spilled = -1;
     return job;
@@ -89,6 +90,8 @@ struct job *job_new(struct service *service, enum job_task task)
 
 static void free_work(struct job *job)
 {
+    config_release(job->config);
+    job->config = NULL;
     if (job->arena.used > JOB_CHUNK)
         sl_arena_free(&job->arena);
     else

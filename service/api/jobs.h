@@ -13,6 +13,7 @@ struct job {
     struct sl_arena arena; /* for the work; empty once the job is done */
     struct sl_buf answer;  /* written by `run`: the whole JSON text of the answer */
     struct service *service;
+    const struct config *config; /* that it began with; held until the work is done */
     /* private to jobs.c */
     enum job_task task;
     enum job_outcome outcome;

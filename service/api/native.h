@@ -1,6 +1,6 @@
 /* One native symbolication request as the steps of it see it: what was asked (native_read.c), the modules and their symbol
- * files (native_modules.c), what came out frame by frame (native_frames.c), its names (native_names.c), and the answer
- * (native_write.c). All of it lives in one arena; texts of the request are views of its JSON tree. */
+ * files (native_modules.c, uploads in native_symbfile.c), what came out frame by frame (native_frames.c), its names
+ * (native_names.c), the source around it (native_sources.c), and the answer (native_write.c). All of it lives in one arena; texts of the request are views of its JSON tree. */
 #pragma once
 
 #include "api/schema.h"

@@ -119,8 +119,7 @@ static bool wants_source(const struct native_module *module)
     return module->source_wanted;
 }
 
-/* Does `one` for the modules that `is_wanted` names, many at once. The running fiber's group is the job's: a cancelled job
- * cancels the wait, and that the helpers. False when cancelled. */
+/* Does `one` for the modules that `is_wanted` names, many at once. False when cancelled. */
 static bool for_each_module(struct native_request *request, bool (*is_wanted)(const struct native_module *module),
                             void (*one)(struct native_request *request, struct native_module *module))
 {
@@ -133,18 +132,8 @@ static bool for_each_module(struct native_request *request, bool (*is_wanted)(co
     for (size_t i = 0; i < request->module_count; i++)
         if (is_wanted(&request->modules[i]))
             crew.todo[crew.count++] = (uint32_t)i;
-    if (crew.count < 2) {
-        worker(&crew);
-        return !fiber_cancelled();
-    }
-    struct fiber_group group;
-    fiber_group_init(&group, fiber_group_current());
-    for (size_t i = 1; i < crew.count && i < MAX_LOOKUPS_AT_ONCE; i++)
-        if (!fiber_start(&group, worker, &crew))
-            break;
-    worker(&crew);
-    fiber_group_wait(&group);
-    return !fiber_cancelled();
+    size_t at_once = crew.count < MAX_LOOKUPS_AT_ONCE ? crew.count : MAX_LOOKUPS_AT_ONCE;
+    return fiber_crew(worker, &crew, at_once ? at_once - 1 : 0);
 }
 
 static bool find_upload(struct native_module *module)

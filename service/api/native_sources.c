@@ -298,10 +298,8 @@ struct downloads {
 
 static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
 {
-    char *copy = text->failed ? NULL : sl_arena_strndup(arena, (const char *)text->data, text->size);
-    struct sl_str kept = {copy ? copy : "", copy ? text->size : 0};
-    sl_buf_free(text);
-    return kept;
+    struct sl_str kept = sl_buf_keep(text, arena);
+    return kept.data ? kept : SL_STR("");
 }
 
 static void report(struct native_request *request, uint32_t module, struct sl_str url, const struct sl_error *error)
@@ -381,17 +379,10 @@ static void apply_texts(void *arg)
 
 static bool download_all(struct downloads *d)
 {
-    struct fiber_group group;
     size_t helpers = 0;
-    fiber_group_init(&group, fiber_group_current());
     for (const struct native_link *link = d->next->next; link && helpers < MAX_DOWNLOADS_AT_ONCE - 1; link = link->next)
-        if (fiber_start(&group, worker, d))
-            helpers++;
-        else
-            break;
-    worker(d);
-    fiber_group_wait(&group);
-    return !fiber_cancelled();
+        helpers++;
+    return fiber_crew(worker, d, helpers);
 }
 
 enum sl_code native_download_sources(struct native_request *request, struct sl_error *error)

@@ -2,6 +2,13 @@
 
 #include <stdio.h>
 
+/* Collectors send with either method. */
+#define SYMBFILE_UPLOAD(method_, pattern_)                                                                             \
+    {                                                                                                                  \
+        .method = (method_), .pattern = (pattern_), .handler = symbfile_handle, .family = HTTP_SYMBFILE,               \
+        .takes_work = true, .check = symbfile_check, .body_limit = symbfile_body_limit                                 \
+    }
+
 static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/healthcheck", .handler = health_handle, .health = true},
     {.method = "GET", .pattern = "/live", .handler = live_handle, .health = true},
@@ -15,34 +22,10 @@ static const struct http_route routes[] = {
      .body_limit = json_body_limit},
     {.method = "GET", .pattern = "/requests/{id}", .handler = job_poll},
     {.method = "GET", .pattern = "/proxy/{rest..}", .handler = proxy_handle, .takes_work = true},
-    {.method = "POST",
-     .pattern = "/api/symbols-ranges",
-     .handler = symbfile_handle,
-     .family = HTTP_SYMBFILE,
-     .takes_work = true,
-     .check = symbfile_check,
-     .body_limit = symbfile_body_limit},
-    {.method = "PUT",
-     .pattern = "/api/symbols-ranges",
-     .handler = symbfile_handle,
-     .family = HTTP_SYMBFILE,
-     .takes_work = true,
-     .check = symbfile_check,
-     .body_limit = symbfile_body_limit},
-    {.method = "POST",
-     .pattern = "/api/symbols-returnpads",
-     .handler = symbfile_handle,
-     .family = HTTP_SYMBFILE,
-     .takes_work = true,
-     .check = symbfile_check,
-     .body_limit = symbfile_body_limit},
-    {.method = "PUT",
-     .pattern = "/api/symbols-returnpads",
-     .handler = symbfile_handle,
-     .family = HTTP_SYMBFILE,
-     .takes_work = true,
-     .check = symbfile_check,
-     .body_limit = symbfile_body_limit},
+    SYMBFILE_UPLOAD("POST", "/api/symbols-ranges"),
+    SYMBFILE_UPLOAD("PUT", "/api/symbols-ranges"),
+    SYMBFILE_UPLOAD("POST", "/api/symbols-returnpads"),
+    SYMBFILE_UPLOAD("PUT", "/api/symbols-returnpads"),
     {.method = "GET", .pattern = "/api/symbols/{id}", .handler = symbfile_status_handle, .family = HTTP_SYMBFILE},
     {.method = "DELETE", .pattern = "/api/symbols/{id}", .handler = symbfile_delete_handle, .family = HTTP_SYMBFILE},
     {.method = "GET", .pattern = "/api/symbols/{rest..}", .handler = symbfile_unknown_handle, .family = HTTP_SYMBFILE},

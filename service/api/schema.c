@@ -30,9 +30,8 @@ bool schema_fail(struct schema *s, const struct schema_place *at, const struct v
     sl_buf_cstr(&text, what);
     if (value && value->line)
         sl_buf_printf(&text, " at line %u column %u", value->line, value->column);
-    const char *copy = text.failed ? NULL : sl_arena_strndup(s->arena, (const char *)text.data, text.size);
-    s->problem = copy ? copy : "out of memory";
-    sl_buf_free(&text);
+    const char *problem = sl_buf_keep(&text, s->arena).data;
+    s->problem = problem ? problem : "out of memory";
     return false;
 }
 

@@ -77,6 +77,7 @@ uint64_t symbfile_body_limit(const struct http_exchange *x)
 
 /* ---- receiving ---- */
 struct upload {
+    const struct config *config; /* held */
     struct upload_head head;
     struct symbfile_failure failure;
     struct symbfile_failure stored; /* of storing; told unless decoding has failed too */
@@ -98,8 +99,7 @@ static void begin_receiving(void *arg)
 {
     struct upload *u = arg;
     u->hash = EVP_MD_CTX_new();
-    u->part =
-        symbfile_part_new(u->head.part, u->head.parts, symbfiles_config()->symbfile.max_part_inflated_bytes, NULL);
+    u->part = symbfile_part_new(u->head.part, u->head.parts, u->config->symbfile.max_part_inflated_bytes, NULL);
     u->fd = symbfile_store_receive(u->path, &u->failure);
     if (!u->failure.status && (!u->part || !u->hash || EVP_DigestInit_ex(u->hash, EVP_sha256(), NULL) != 1))
         fail_internal(u, "out of memory");
@@ -112,7 +112,7 @@ static bool store(void *arg, struct sl_bytes bytes)
     enum { SEND_ON = 8 << 20 };
     struct upload *u = arg;
     u->received += bytes.size;
-    if (!u->encoded && u->received > symbfiles_config()->symbfile.max_part_bytes) {
+    if (!u->encoded && u->received > u->config->symbfile.max_part_bytes) {
         symbfile_fail(&u->stored, 413, "1108", "Upload is too large.");
     } else if (!sl_write_all(u->fd, bytes)) {
         bool full = errno == ENOSPC || errno == EDQUOT;
@@ -234,16 +234,8 @@ static void log_part(const struct upload *u)
         log_warn("symbfile", "a range longer than 32 bits was cut", LOG_STR("file_id", id));
 }
 
-void symbfile_handle(struct http_exchange *x)
+static void take(struct http_exchange *x, struct upload *u)
 {
-    struct upload *u = SL_ARENA_NEW(&x->arena, struct upload);
-    struct symbfile_failure failure = {0};
-    if (!u) {
-        symbfile_fail(&failure, 500, "1000", "Something went wrong on our side.");
-        upload_reply_failure(x, &failure);
-        return;
-    }
-    u->fd = -1;
     struct sl_str coding = http_header(x, "Content-Encoding");
     u->encoded = coding.data && !sl_str_equal_nocase(coding, SL_STR("identity"));
     if (!read_head(x, &u->head, &u->failure)) {
@@ -264,6 +256,21 @@ void symbfile_handle(struct http_exchange *x)
     }
     if (u->fd >= 0 || u->part || u->hash)
         pool_run(POOL_IO, end_receiving, u, NULL);
+}
+
+void symbfile_handle(struct http_exchange *x)
+{
+    struct upload *u = SL_ARENA_NEW(&x->arena, struct upload);
+    struct symbfile_failure failure = {0};
+    if (!u) {
+        symbfile_fail(&failure, 500, "1000", "Something went wrong on our side.");
+        upload_reply_failure(x, &failure);
+        return;
+    }
+    u->fd = -1;
+    u->config = config_retain(symbfiles_config());
+    take(x, u);
+    config_release(u->config);
 }
 
 /* ---- status ---- */

@@ -98,7 +98,7 @@ static struct native_request *read_body(struct http_exchange *x, struct job *job
     }
     request->arena = &job->arena;
     request->scope = (struct sl_str){copy, scope.size};
-    struct reading r = {.request = request, .root = &body->root, .config = job->service->config};
+    struct reading r = {.request = request, .root = &body->root, .config = job->config};
     struct sl_error error;
     if (body->text.size <= SMALL_BODY)
         read_request(&r);
@@ -175,7 +175,7 @@ static enum sl_code add_context(struct step *step, struct sl_error *error)
 
 static enum sl_code work(struct job *job, struct native_request *request, struct sl_error *error)
 {
-    struct step step = {request, job->service->config, &job->answer};
+    struct step step = {request, job->config, &job->answer};
     enum sl_code code;
     if (!native_find_symbols(request))
         return SL_CANCELLED;

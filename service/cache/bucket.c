@@ -134,7 +134,7 @@ static enum shared_result get_within(struct bucket_request *request, int fd)
     request->fetch.timeout_ns = BODY_S * SECOND_NS;
     fiber_group_init(&group, fiber_group_current());
     if (!fiber_start(&group, download, &d))
-        return SHARED_ERROR;
+        result = SHARED_ERROR;
     while (!d.done && result == SHARED_HIT) {
         enum fiber_wait woken = fiber_wait_on(&d.finished, timeout);
         if (woken == FIBER_CANCELLED)

@@ -57,7 +57,7 @@ struct refresh {
 
 struct kind_state {
     const struct cache_kind *kind;
-    const struct cache_lifetimes *lifetimes;
+    struct cache_lifetimes lifetimes;
     struct cache_memory memory;
     struct sl_map flights;   /* key -> struct flight */
     struct sl_map refreshes; /* key -> struct refresh */
@@ -83,7 +83,7 @@ static struct {
 
 static void kind_configure(struct kind_state *state, const struct config *config)
 {
-    state->lifetimes = cache_lifetimes_of(config, state->kind->section);
+    state->lifetimes = *cache_lifetimes_of(config, state->kind->section);
     state->memory.capacity = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
 }
 
@@ -108,7 +108,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
         cache_close();
         return sl_fail(error, SL_INTERNAL, "out of memory");
     }
-    engine.disk = (struct cache_disk){engine.dir, cache_start_ns(), config->restart_retries_malformed};
+    engine.disk = (struct cache_disk){engine.dir, cache_start_ns()};
     if (engine.dir)
         cache_tmp_sweep(engine.dir);
     engine.config = config;
@@ -149,7 +149,6 @@ void cache_configure(const struct config *config)
     engine.config = config;
     engine.max_mapped = cache_mapped_limit(config);
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
-    engine.disk.restart_retries_malformed = config->restart_retries_malformed;
     for (size_t i = 0; i < engine.count; i++)
         kind_configure(&engine.kinds[i], config);
     space_configure(config);
@@ -281,10 +280,10 @@ static uint64_t fresh_for(const struct kind_state *state, enum sl_code code, con
     switch (code) {
     case SL_OK: return (uint64_t)CACHE_TOUCH_EVERY_NS;
     case SL_INTERNAL: return (uint64_t)CACHE_INTERNAL_FOR_NS;
-    case SL_MALFORMED: return state->lifetimes->retry_malformed_after;
+    case SL_MALFORMED: return state->lifetimes.retry_malformed_after;
     case SL_CANCELLED: return 0;
-    case SL_DOWNLOAD_ERROR: return error->duration_ns ? error->duration_ns : state->lifetimes->retry_misses_after;
-    default: return state->lifetimes->retry_misses_after;
+    case SL_DOWNLOAD_ERROR: return error->duration_ns ? error->duration_ns : state->lifetimes.retry_misses_after;
+    default: return state->lifetimes.retry_misses_after;
     }
 }
 
@@ -349,6 +348,7 @@ static enum sl_code look_up(struct flight *flight, struct cache_disk_lookup *loo
 {
     struct kind_state *state = flight->state;
     *lookup = (struct cache_disk_lookup){.disk = &engine.disk,
+                                         .restart_retries_malformed = engine.config->restart_retries_malformed,
                                          .kind = state->kind,
                                          .lifetimes = state->lifetimes,
                                          .key = flight->key,
@@ -440,7 +440,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
                                        .scope = flight->scope,
                                        .stamp_ns = flight->stamp_ns,
                                        .start_ns = engine.disk.start_ns,
-                                       .restart_retries_malformed = engine.disk.restart_retries_malformed};
+                                       .restart_retries_malformed = engine.config->restart_retries_malformed};
     if (!shared_get(&question, tmp->fd, finding))
         return false;
     const struct shared_value *value = &finding->value;
@@ -467,7 +467,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
 
 static void to_shared(const struct flight *flight, const struct shared_finding *finding, const struct outcome *outcome)
 {
-    const struct cache_lifetimes *lifetimes = flight->state->lifetimes;
+    const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
     if (outcome->code == SL_OK)
         shared_offer(flight->state->kind, flight->key, outcome->item, SHARED_NEW, finding->stale || flight->renews);
     else
@@ -564,7 +564,7 @@ static struct refresh *refresh_begin(struct flight *flight)
 static void refresh_end(struct flight *flight, struct refresh *refresh, enum sl_code code)
 {
     struct kind_state *state = flight->state;
-    uint64_t wait_ms = DURATION_MS(state->lifetimes->retry_misses_after), now = loop_now_ms();
+    uint64_t wait_ms = DURATION_MS(state->lifetimes.retry_misses_after), now = loop_now_ms();
     ++*state->lazy;
     if (code == SL_OK || wait_ms == 0) {
         sl_map_remove(&state->refreshes, refresh->key);

@@ -67,8 +67,8 @@ struct cache_kind {   /* one static row per kind */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
                         struct sl_error *error);
 
-/* Life times, capacities and limits of another configuration from now on, which must outlive the cache, as the old one must.
- * Directory and shared layer stay. */
+/* Life times, capacities and limits of another configuration from now on; the one of cache_init must outlive the cache all
+ * the same, since directory and shared layer stay as it has them. */
 void cache_configure(const struct config *config);
 
 /* Cancels the running computations and waits for their end, and for what is still to be stored in the shared layer, for

@@ -164,7 +164,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     struct cache_facts facts;
     cache_entry_facts(l->code, mtime_ns(&st), meta, &facts);
     struct cache_verdict verdict =
-        cache_expiry(l->lifetimes, &facts, cache_now_ns(), l->disk->start_ns, l->disk->restart_retries_malformed);
+        cache_expiry(&l->lifetimes, &facts, cache_now_ns(), l->disk->start_ns, l->restart_retries_malformed);
     l->left_ns = verdict.left_ns;
     l->created_s = facts.created_ns / CACHE_SECOND_NS;
     l->touched = verdict.touch && l->code == SL_OK;

@@ -23,14 +23,6 @@ static struct {
     struct fiber_wait_list changed;
 } token;
 
-static void wipe(struct sl_buf *buf)
-{
-    if (buf->data)
-        explicit_bzero(buf->data, buf->capacity);
-    sl_buf_free(buf);
-    *buf = (struct sl_buf){0};
-}
-
 static void ask(void *arg)
 {
     (void)arg;
@@ -43,11 +35,11 @@ static void ask(void *arg)
         code = sl_fail(&error, SL_INTERNAL, "out of memory");
     if (code == SL_OK) {
         life_s = life_s == 0 ? GOOGLE_TOKEN_LIFE_S : life_s > LIFE_MAX_S ? LIFE_MAX_S : life_s;
-        wipe(&token.header);
+        sl_buf_wipe(&token.header);
         token.header = header;
         token.good_until_ms = loop_now_ms() + life_s * 1000;
     } else {
-        wipe(&header);
+        sl_buf_wipe(&header);
         token.not_before_ms = loop_now_ms() + RETRY_MS;
         if (code != SL_CANCELLED)
             log_warn("shared", "no token for the bucket", LOG_ERR(&error));
@@ -86,6 +78,6 @@ void gcs_token_init(const struct google_account *account, struct fiber_group *gr
 
 void gcs_token_close(void)
 {
-    wipe(&token.header);
+    sl_buf_wipe(&token.header);
     token.good_until_ms = 0;
 }

@@ -6,7 +6,7 @@
  *     expiry.c   ages                     cleanup.c  walking the directory
  *     tmp.c      temporary files          evict.c    keeping to the budget
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
- *     shared.h   the layer behind the disk
+ *     space.c    a full disk               shared.h   the layer behind the disk
  *
  * Everything but memory.c and cache.c is free of engine state and may run on any thread. */
 #pragma once
@@ -110,14 +110,14 @@ void cache_tmp_sweep(const char *cache_dir);
 struct cache_disk {  /* of the process; constant after start */
     const char *dir; /* NULL = no disk layer */
     int64_t start_ns;
-    bool restart_retries_malformed;
 };
 
 /* A look-up: in the versions of the kind, the first unexpired entry; or a temporary file to compute into. */
 struct cache_disk_lookup {
     const struct cache_disk *disk;
     const struct cache_kind *kind;
-    const struct cache_lifetimes *lifetimes;
+    struct cache_lifetimes lifetimes;
+    bool restart_retries_malformed;
     struct sl_str key;
     int64_t renew_before_ns; /* misses made before this count as absent; 0 = none */
 

@@ -105,7 +105,7 @@ static bool counts(const struct shared_question *q, const struct shared_value *v
                                 .created_ns = value->created_s * CACHE_SECOND_NS,
                                 .created_in_seconds = true};
     struct cache_verdict verdict =
-        cache_expiry(q->lifetimes, &facts, cache_now_ns(), q->start_ns, q->restart_retries_malformed);
+        cache_expiry(&q->lifetimes, &facts, cache_now_ns(), q->start_ns, q->restart_retries_malformed);
     *left_ns = verdict.left_ns;
     return !verdict.expired;
 }

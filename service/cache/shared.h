@@ -97,7 +97,7 @@ bool shared_active(void);
 
 struct shared_question {
     const struct cache_kind *kind;
-    const struct cache_lifetimes *lifetimes;
+    struct cache_lifetimes lifetimes;
     struct sl_str key, scope;
     int64_t stamp_ns; /* what is older has been replaced at its source; 0 = nothing was */
     int64_t start_ns;

@@ -51,10 +51,11 @@ static void clean(void *arg)
 static void clean_fiber(void *arg)
 {
     (void)arg;
-    struct cleaning c = {.config = space.config};
+    struct cleaning c = {.config = config_retain(space.config)};
     if (pool_run(POOL_IO, clean, &c, NULL) == SL_OK)
         log_warn("cache", "the disk was full", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
+    config_release(c.config);
 }
 
 void space_make(int number)
@@ -67,16 +68,22 @@ void space_make(int number)
     fiber_start(space.group, clean_fiber, NULL);
 }
 
+struct look {
+    const char *dir;
+    bool full;
+};
+
 static void look_for_space(void *arg)
 {
+    struct look *look = arg;
     struct statvfs fs;
-    *(bool *)arg = statvfs(space.config->cache_dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
+    look->full = statvfs(look->dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
 }
 
 void space_suspect(void)
 {
-    bool full = false;
-    if (!space.config->cache_dir || pool_run(POOL_IO, look_for_space, &full, NULL) != SL_OK || !full)
+    struct look look = {.dir = space.config->cache_dir}; /* the same in all configurations */
+    if (!look.dir || pool_run(POOL_IO, look_for_space, &look, NULL) != SL_OK || !look.full)
         return;
     space_make(ENOSPC);
 }

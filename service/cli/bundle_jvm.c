@@ -177,15 +177,17 @@ static void walk(struct walk *w, const char *directory, const struct rule *outer
     while (dir && !w->failed && (entry = readdir(dir))) {
         struct stat st;
         size_t top = strlen(w->top) + 1;
-        if (entry->d_name[0] == '.' || snprintf(path, sizeof path, "%s/%s%s", w->top, directory, entry->d_name) >=
-                                           (int)sizeof path - 1 /* a slash follows */)
+        if (entry->d_name[0] == '.')
+            continue;
+        int size = snprintf(path, sizeof path, "%s/%s%s", w->top, directory, entry->d_name);
+        if (size < 0 || (size_t)size + 1 >= sizeof path) /* a slash follows */
             continue;
         if (lstat(path, &st) != 0 || is_ignored(rules, path + top, S_ISDIR(st.st_mode)))
             continue;
         if (S_ISREG(st.st_mode) && is_source(sl_str(entry->d_name)))
             add_path(w, path + top);
         if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH && !is_passed_over(path + top, entry->d_name)) {
-            strcat(path, "/");
+            memcpy(path + size, "/", 2);
             walk(w, path + top, rules, depth + 1);
         }
     }
@@ -209,10 +211,8 @@ static struct sl_str url_of(struct walk *w, struct sl_str path)
     sl_buf_cstr(&url, "~/");
     sl_buf_add(&url, rest, (size_t)(dot - rest));
     sl_buf_cstr(&url, ".jvm");
-    char *copy = url.failed ? NULL : sl_arena_strndup(&w->arena, (char *)url.data, url.size);
-    struct sl_str kept = {copy, copy ? url.size : 0};
-    w->failed |= !copy;
-    sl_buf_free(&url);
+    struct sl_str kept = sl_buf_keep(&url, &w->arena);
+    w->failed |= !kept.data;
     return kept;
 }
 

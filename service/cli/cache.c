@@ -78,7 +78,7 @@ int command_cache(int argc, char **argv)
             status = run(&i, config);
         }
     }
-    config_free(config);
+    config_release(config);
     options_free(&o);
     return status;
 }

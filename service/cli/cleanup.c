@@ -195,7 +195,7 @@ int command_cleanup(int argc, char **argv)
             status = config->cache_dir ? repeat(&o, config) : server_failed("no cache_dir is configured", NULL);
         }
     }
-    config_free(config);
+    config_release(config);
     options_free(&o);
     return status;
 }

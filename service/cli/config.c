@@ -27,7 +27,7 @@ static int check(const struct options *o, const char *path)
         server_failed("failed loading config", error.message);
     else if (!problems.count)
         puts("configuration OK");
-    config_free(config);
+    config_release(config);
     sl_buf_free(&text);
     sl_arena_free(&arena);
     return status;
@@ -43,7 +43,7 @@ static int show(const struct options *o)
     config_dump(config, &text);
     bool written = !text.failed && fwrite(text.data, 1, text.size, stdout) == text.size && fflush(stdout) == 0;
     sl_buf_free(&text);
-    config_free(config);
+    config_release(config);
     return written ? 0 : server_failed("cannot write output", NULL);
 }
 

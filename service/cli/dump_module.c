@@ -166,12 +166,6 @@ void dump_module_close(struct dump_module *m)
 
 /* ---- the header ---- */
 
-static struct sl_str copy(struct sl_arena *arena, const struct sl_buf *text)
-{
-    char *data = text->failed ? NULL : sl_arena_strndup(arena, (const char *)text->data, text->size);
-    return (struct sl_str){data, data ? text->size : 0};
-}
-
 static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_str text)
 {
     struct sl_str *grown = SL_ARENA_ARRAY(arena, struct sl_str, h->info_count + 1);
@@ -229,9 +223,7 @@ static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, str
     }
     if (info->format == SL_FORMAT_PE)
         sl_buf_printf(&text, " " SL_STR_FMT, SL_STR_ARG(path_file_name(sl_str(m->code_path))));
-    bool ok = add_info(h, arena, copy(arena, &text));
-    sl_buf_free(&text);
-    return ok;
+    return add_info(h, arena, sl_buf_keep(&text, arena));
 }
 
 static struct sl_str os_of(const struct sl_object *object)

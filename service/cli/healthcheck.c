@@ -84,7 +84,7 @@ static int check(const struct options *o)
     if (status)
         return status;
     status = ask(config->bind[0], seconds);
-    config_free(config);
+    config_release(config);
     return status;
 }
 

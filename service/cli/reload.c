@@ -1,4 +1,5 @@
-/* Another configuration while serving. Those before stay: what runs has its pointers into the one it began with. */
+/* Another configuration while serving: what runs holds the one it began with, which goes with the last of it. What needs a
+ * restart points into the first. */
 #include "cli/reload.h"
 
 #include <stdio.h>

@@ -34,11 +34,8 @@ static const struct option_spec specs[] = {
 
 enum { DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000 };
 
-enum { CONFIGS_KEPT = 1000 };
-
 struct run {
-    struct config *config, *configs[CONFIGS_KEPT]; /* in use; and all there were */
-    size_t config_count;
+    struct config *config; /* that counts now; held */
     const struct options *options;
     struct http_server *server;
     struct service *service;
@@ -73,22 +70,19 @@ static bool reload(void *arg, struct sl_buf *problems)
 {
     struct run *run = arg;
     struct http_options options;
-    if (run->config_count == CONFIGS_KEPT) {
-        log_error("config", "not taken: too many before it");
-        sl_buf_cstr(problems, "too many configurations before this one: restart\n");
-        return false;
-    }
-    struct config *fresh = reload_config(run->options, run->config, problems);
+    struct config *before = run->config;
+    struct config *fresh = reload_config(run->options, before, problems);
     if (!fresh)
         return false;
     const char *timeout = option_value(run->options, "shutdown-timeout", NULL);
     if (timeout)
         duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* was checked at start */
-    run->configs[run->config_count++] = run->config = fresh;
+    run->config = fresh;
     fill_http_options(run, &options);
     http_server_configure(run->server, &options);
     service_configure(run->service, fresh);
     fiber_wake_all(&run->configured);
+    config_release(before);
     return true;
 }
 
@@ -221,12 +215,18 @@ static void clean_once(void *arg)
 
 static void clean_now(const struct config *config)
 {
-    struct cleaning c = {.config = config};
+    struct cleaning c = {.config = config_retain(config)};
     if (pool_run(POOL_IO, clean_once, &c, &c.error) != SL_OK || c.code != SL_OK)
         log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
     else
         log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
+    config_release(c.config);
+}
+
+static bool wants_cleaning(const struct config *config)
+{
+    return config->enable_cache_cleanup && config->cache_dir;
 }
 
 /* First at once, then again and again; another configuration begins anew. */
@@ -235,11 +235,11 @@ static void clean_repeatedly(void *arg)
     struct run *run = arg;
     enum fiber_wait woken = FIBER_TIMED_OUT;
     while (woken != FIBER_CANCELLED) {
-        const struct config *config = run->config;
-        bool wanted = config->enable_cache_cleanup && config->cache_dir;
-        if (wanted && woken == FIBER_TIMED_OUT)
-            clean_now(config);
-        woken = fiber_wait_on(&run->configured, wanted ? DURATION_MS(config->cache_cleanup_interval_ns) : UINT64_MAX);
+        if (woken == FIBER_TIMED_OUT && wants_cleaning(run->config))
+            clean_now(run->config);
+        woken = fiber_wait_on(&run->configured, wants_cleaning(run->config)
+                                                    ? DURATION_MS(run->config->cache_cleanup_interval_ns)
+                                                    : UINT64_MAX);
     }
 }
 
@@ -285,13 +285,7 @@ static void serve(void *arg)
     uv_close((uv_handle_t *)&run->signal_poll, NULL);
 }
 
-/* The first configuration is the caller's. */
-static void free_configs(struct run *run)
-{
-    for (size_t i = 0; i < run->config_count; i++)
-        config_free(run->configs[i]);
-}
-
+/* The first configuration lives as long as the process: what is fixed at start lies in it. */
 static int start(struct config *config, const struct options *options)
 {
     static struct run run;
@@ -308,6 +302,7 @@ static int start(struct config *config, const struct options *options)
         log_stop();
         return server_failed("failed to start the server", run.error.message);
     }
+    config_retain(config);
     kinds_init(config);
     server_init_fetch(config);
     run.service = service_new(config);
@@ -320,7 +315,7 @@ static int start(struct config *config, const struct options *options)
     log_stop();
     loop_close();
     close(run.signals);
-    free_configs(&run);
+    config_release(run.config);
     if (!run.server)
         return server_failed("failed to start the server", run.error.message);
     return 0;
@@ -345,7 +340,7 @@ int command_run(int argc, char **argv)
             }
         }
     }
-    config_free(config);
+    config_release(config);
     options_free(&o);
     return status;
 }

@@ -58,7 +58,7 @@ bool server_reload(const struct options *o, struct config **config, struct sl_bu
         sl_buf_printf(problems, "%s\n", error.message);
     sl_arena_free(&arena);
     if (code == SL_OK && override(o, *config) != 0) {
-        config_free(*config);
+        config_release(*config);
         return false;
     }
     return code == SL_OK;
@@ -78,7 +78,7 @@ int server_load(const struct options *o, struct config **config)
         return server_failed("failed loading config", error.message);
     int status = override(o, *config);
     if (status)
-        config_free(*config);
+        config_release(*config);
     return status;
 }
 

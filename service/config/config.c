@@ -33,19 +33,27 @@ static struct config *new_config(const char *path)
     config->origins = SL_ARENA_ARRAY(&config->arena, struct key_origin, config_key_count);
     config->path = path ? sl_arena_strndup(&config->arena, path, strlen(path)) : NULL;
     if (!config->origins || (path && !config->path)) {
-        config_free(config);
+        config_release(config);
         return NULL;
     }
     config_defaults(config);
     return config;
 }
 
-void config_free(struct config *config)
+const struct config *config_retain(const struct config *config)
 {
-    if (!config)
+    if (config)
+        ((struct config *)config)->holds++;
+    return config;
+}
+
+void config_release(const struct config *config)
+{
+    struct config *own = (struct config *)config;
+    if (!own || own->holds-- > 0)
         return;
-    sl_arena_free(&config->arena);
-    free(config);
+    sl_arena_free(&own->arena);
+    free(own);
 }
 
 /* The tree is part of the configuration: its texts are the values. */
@@ -157,7 +165,7 @@ static enum sl_code load(struct sl_str yaml, const char *name, bool exposed, str
     if (code == SL_OK)
         *config = fresh;
     else
-        config_free(fresh);
+        config_release(fresh);
     return code;
 }
 

@@ -51,6 +51,7 @@ struct config_shared { /* the shared cache; a back end is there when its first k
 
 struct config {
     struct sl_arena arena;
+    unsigned holds;   /* beyond the one of who loaded it */
     const char *path; /* of the file, NULL = all defaults */
     const char **bind;
     size_t bind_count;
@@ -142,7 +143,7 @@ struct config {
 /* Loads `path` (NULL = defaults only) with environment references resolved: a value that is exactly ${NAME} is the
  * variable's text, and a secret `x` may be in the file that `x_file` names. On SL_MALFORMED the problems are listed, in
  * the order of the file; warnings may be listed on success too, also that secrets are readable by everybody. The caller
- * sets `problems->arena`; `problems` may be NULL. The config owns everything; config_free ends it. On failure `*config`
+ * sets `problems->arena`; `problems` may be NULL. The config owns everything; config_release ends it. On failure `*config`
  * is NULL and the error is one of
  *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file: ..."
  *   SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
@@ -152,7 +153,11 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
 /* As config_load, from text; `name` is the file's name in messages. For tests and fuzzing. */
 enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
                           struct sl_error *error);
-void config_free(struct config *config);
+
+/* While serving, another configuration may take the place of one: whoever goes on using that one after suspending holds it.
+ * Each hold, and the one that config_load gives, ends with config_release; the last frees it. NULL is allowed. Loop thread. */
+const struct config *config_retain(const struct config *config);
+void config_release(const struct config *config);
 
 /* "<file>:<line>:<column>: error: <path>: <what>\n" for each, 20 errors and 20 warnings at most, then how many more there
  * are. What is not known (place, path) is left out; control bytes are escaped. */

@@ -291,11 +291,8 @@ static bool differs(const struct config *a, const struct config *b, const struct
     value_text(a, key, &texts[0]);
     value_text(b, key, &texts[1]);
     bool same = sl_str_equal(sl_buf_view(&texts[0]), sl_buf_view(&texts[1]));
-    for (int i = 0; i < 2; i++) {
-        if (texts[i].data)
-            explicit_bzero(texts[i].data, texts[i].capacity);
-        sl_buf_free(&texts[i]);
-    }
+    sl_buf_wipe(&texts[0]);
+    sl_buf_wipe(&texts[1]);
     return !same;
 }
 

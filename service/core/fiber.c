@@ -414,6 +414,17 @@ void fiber_group_finish(struct fiber_group *group)
     group->parent = NULL;
 }
 
+bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
+{
+    struct fiber_group group;
+    fiber_group_init(&group, fiber_group_current());
+    while (helpers > 0 && fiber_start(&group, run, arg))
+        helpers--;
+    run(arg);
+    fiber_group_wait(&group);
+    return !fiber_cancelled();
+}
+
 void fiber_group_wait(struct fiber_group *group)
 {
     while (group->count > 0) {

@@ -53,6 +53,11 @@ bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg);
 /* As fiber_start, but a call from a loop callback runs the fiber at once, until it first suspends. */
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
+/* Runs `run(arg)` in the running fiber and in up to `helpers` further ones, fewer when there are no more to be had; they share
+ * a list in `arg`, each taking from it until nothing is left or it is cancelled, which happens to all of them with the
+ * running fiber's group. Returns when all have ended; false when cancelled. */
+bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers) SL_SUSPENDS;
+
 struct fiber *fiber_self(void); /* NULL outside of fibers */
 bool fiber_cancelled(void);     /* of the running fiber's group */
 

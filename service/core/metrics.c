@@ -232,6 +232,12 @@ void metric_series_add(struct metric_series *series, uint64_t n)
         atomic_fetch_add_explicit(&series->value, n, memory_order_relaxed);
 }
 
+void metric_series_set(struct metric_series *series, double value)
+{
+    if (series)
+        atomic_store_explicit(&series->value, to_bits(value), memory_order_relaxed);
+}
+
 void metric_series_observe(struct metric_series *series, double value)
 {
     if (!series)
@@ -258,9 +264,7 @@ void metric_add4(enum metric metric, uint64_t n, const char *a, const char *b, c
 
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c)
 {
-    struct metric_series *series = metric_series(metric, a, b, c);
-    if (series)
-        atomic_store_explicit(&series->value, to_bits(value), memory_order_relaxed);
+    metric_series_set(metric_series(metric, a, b, c), value);
 }
 
 void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c)

@@ -91,10 +91,11 @@ void metric_set(enum metric metric, double value, const char *a, const char *b, 
 void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c);
 
 /* One series looked up once, for hot paths: the same label values always give the same series, which lives for ever.
- * NULL when out of memory, which the two functions accept. */
+ * NULL when out of memory, which the functions accept. */
 struct metric_series;
 struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c);
 void metric_series_add(struct metric_series *series, uint64_t n);       /* a counter */
+void metric_series_set(struct metric_series *series, double value);     /* a gauge */
 void metric_series_observe(struct metric_series *series, double value); /* a histogram */
 
 /* Text format 0.0.4, or OpenMetrics 1.0. Loop thread. */

@@ -168,7 +168,7 @@ enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_
 /* ---- in place ---- */
 static int temporary(void)
 {
-    const char *dir = fetch_state.options.tmp_dir ? fetch_state.options.tmp_dir : "/tmp";
+    const char *configured = fetch_state.tmp_dir, *dir = configured ? configured : "/tmp";
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
@@ -209,8 +209,9 @@ enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
     if (sl_map_fd(fd, &mapping, error) != SL_OK)
         return sl_fail(error, SL_INTERNAL, "cannot map the downloaded file");
     struct decode_sink sink = {.fd = temporary(), .input = mapping.bytes.size, .error = error ? error : &own};
-    sink.max_size = max_size ? max_size : fetch_state.options.max_download_size;
-    sink.max_ratio = fetch_state.options.max_inflate_ratio ? fetch_state.options.max_inflate_ratio : 1000;
+    sink.max_size = max_size ? max_size : fetch_state.max_download_size;
+    uint64_t ratio = fetch_state.max_inflate_ratio;
+    sink.max_ratio = ratio ? ratio : 1000;
     enum sl_code code =
         sink.fd < 0 ? sl_fail(error, SL_INTERNAL, "cannot make a temporary file") : decode(mapping.bytes, arg, &sink);
     sl_unmap(&mapping);

@@ -67,9 +67,7 @@ static bool add_field(struct curl_slist **list, struct sl_str name, struct sl_st
     sl_buf_str(&line, value);
     sl_buf_u8(&line, 0);
     struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
-    if (line.data)
-        explicit_bzero(line.data, line.size);
-    sl_buf_free(&line);
+    sl_buf_wipe(&line);
     if (longer)
         *list = longer;
     return longer != NULL;

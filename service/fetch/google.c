@@ -59,9 +59,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
             code = sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
     }
     json_object_put(object);
-    if (text.data)
-        explicit_bzero(text.data, text.capacity);
-    sl_buf_free(&text);
+    sl_buf_wipe(&text);
     return code;
 }
 
@@ -233,9 +231,7 @@ static enum sl_code ask(struct fetch_request *request, struct sl_buf *token, uin
         code = take(sl_buf_view(&answer), token, life_s, error);
     else if (code != SL_CANCELLED && code != SL_INTERNAL && !(explained && code == SL_DOWNLOAD_ERROR))
         code = no_token(SL_STR(""), error);
-    if (answer.data)
-        explicit_bzero(answer.data, answer.capacity);
-    sl_buf_free(&answer);
+    sl_buf_wipe(&answer);
     return code;
 }
 
@@ -272,9 +268,7 @@ static enum sl_code exchange(const struct google_account *account, const char *s
     request->timeout_ns = EXCHANGE_S * SECOND_NS;
     if (code == SL_OK)
         code = ask(request, token, life_s, error);
-    if (signing.form.data)
-        explicit_bzero(signing.form.data, signing.form.capacity);
-    sl_buf_free(&signing.form);
+    sl_buf_wipe(&signing.form);
     return code;
 }
 

@@ -12,7 +12,9 @@
 #include "fetch/fetch.h"
 
 struct fetch_state {
-    struct fetch_options options;
+    struct fetch_options options; /* for the loop */
+    const char *_Atomic tmp_dir;  /* three of them for the pool */
+    _Atomic uint64_t max_download_size, max_inflate_ratio;
     struct network *allowed; /* allowed_reserved_networks */
     size_t allowed_count;
     const char *ca_file; /* SSL_CERT_FILE of the environment, else NULL */

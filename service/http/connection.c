@@ -10,8 +10,8 @@ enum { LINGER_TOTAL_MS = 30000, RATE_GRACE_MS = 30000 };
 
 void connection_state(struct connection *c, enum state state)
 {
-    c->server->counts[c->state]--;
-    c->server->counts[state]++;
+    server_count(c->server, c->state, -1);
+    server_count(c->server, state, 1);
     c->state = state;
     c->state_since_ms = loop_now_ms();
 }
@@ -354,7 +354,9 @@ static void expired_write(struct connection *c)
         c->unsent = unsent;
         c->write_progress_ms = now;
     }
-    uint64_t sent = c->request ? c->request->bytes_out + (c->answer_size - unsent) : 0;
+    uint64_t sent = c->request ? c->request->bytes_out : 0;
+    if (unsent < c->answer_size) /* else a 100 Continue is still in the way */
+        sent += c->answer_size - unsent;
     bool slow = elapsed > RATE_GRACE_MS && sent / (elapsed / 1000) < options->min_rate;
     if (!slow && now - c->write_progress_ms < options->write_timeout_ms) {
         server_timer(c, TIMEOUT_WRITE);

@@ -2,6 +2,7 @@
  * have ended, the memory goes back for the next request. */
 #include <stdlib.h>
 
+#include "core/log.h"
 #include "core/loop.h"
 #include "http/impl.h"
 
@@ -121,17 +122,30 @@ static void run(void *arg)
     }
 }
 
-void request_start(struct request *r)
+/* No fiber is left: the one answer that is written without. */
+static void refuse_without_fiber(struct request *r)
 {
-    r->started = true;
-    if (fiber_start_now(&r->x.group, run, r))
-        return;
-    /* No fiber is left: the one answer that is written without. */
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
                                "Connection: close\r\n\r\n"
                                "{\"detail\":\"too many requests are in flight\"}";
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text, sizeof text - 1);
-    uv_try_write(&r->connection->uv.stream, &buf, 1);
+    struct http_server *server = r->server;
+    int written = uv_try_write(&r->connection->uv.stream, &buf, 1);
+    r->bytes_out = written > 0 ? (uint64_t)written : 0;
     r->close = true;
+    r->x.status = 503;
+    access_record(r);
+    metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
+    server->refused_without_fiber++;
+    if (server_due(&server->next_fiber_warning_ms))
+        log_warn("http", "requests were refused: all fibers are in use",
+                 LOG_U64("since_start", server->refused_without_fiber));
     request_end(r);
+}
+
+void request_start(struct request *r)
+{
+    r->started = true;
+    if (!fiber_start_now(&r->x.group, run, r))
+        refuse_without_fiber(r);
 }

@@ -30,6 +30,9 @@ enum {
 
 enum state { STATE_IDLE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
 
+/* What of the states operators see. */
+enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_NONE, GAUGES };
+
 enum timeout {
     TIMEOUT_NONE,
     TIMEOUT_HEADER,
@@ -181,10 +184,11 @@ struct http_server {
     size_t route_count;
     struct route_series *series; /* route_count + 1: the last is for no route */
     struct connection *connections;
-    size_t connection_count, active, bodies, counts[STATES];
+    size_t connection_count, active, bodies, counts[GAUGES];
+    struct metric_series *gauges[GAUGES]; /* of `counts` */
     struct timer_queue queues[TIMEOUTS];
     uv_timer_t tick;
-    uint64_t next_gauges_ms, next_accept_warning_ms;
+    uint64_t next_accept_warning_ms, next_fiber_warning_ms, refused_without_fiber;
     struct request *free_requests;
     unsigned free_request_count;
     struct sl_map ips;
@@ -212,9 +216,11 @@ size_t listeners_passed(int fds[LISTENERS_MOST_PASSED]);
 enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error);
 
 /* ---- server.c ---- */
-void server_timer(struct connection *c, enum timeout timeout); /* (re)starts; TIMEOUT_NONE stops */
-void server_remember(struct connection *c);                    /* a new connection */
-void server_forget(struct connection *c);                      /* a connection is closed */
+void server_timer(struct connection *c, enum timeout timeout);               /* (re)starts; TIMEOUT_NONE stops */
+void server_remember(struct connection *c);                                  /* a new connection */
+void server_forget(struct connection *c);                                    /* a connection is closed */
+void server_count(struct http_server *server, enum state state, int change); /* of connections in the state */
+bool server_due(uint64_t *next_ms); /* once a minute, for one kind of line in the log */
 void server_free(struct http_server *server);
 
 /* ---- connection.c ---- */

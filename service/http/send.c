@@ -130,13 +130,19 @@ static bool write_failed(struct request *r)
     return false;
 }
 
+static size_t size_of(const uv_buf_t *bufs, unsigned count)
+{
+    size_t size = 0;
+    for (unsigned i = 0; i < count; i++)
+        size += bufs[i].len;
+    return size;
+}
+
 /* Writes all; false when the connection is gone. */
 static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 {
     struct connection *c = r->connection;
-    uint64_t total = 0;
-    for (unsigned i = 0; i < count; i++)
-        total += bufs[i].len;
+    uint64_t total = size_of(bufs, count);
     if (c->dead)
         return false;
     int written = uv_try_write(&c->uv.stream, bufs, count);
@@ -150,7 +156,8 @@ static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
         r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, on_written);
         if (r->write_status != 0)
             return write_failed(r);
-        c->answer_size = c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+        c->answer_size = size_of(bufs, count);
+        c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
         r->bytes_out += total - c->answer_size;
         c->write_progress_ms = loop_now_ms();
         server_timer(c, TIMEOUT_WRITE);
@@ -241,10 +248,27 @@ void send_answer(struct request *r)
     }
 }
 
+static void on_interim_written(uv_write_t *write, int status)
+{
+    (void)status; /* the answer meets the same failure */
+    free(write);
+}
+
+/* An earlier answer may still fill the socket: what does not fit goes out before anything that is written later. */
 void send_interim(struct request *r)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)interim, sizeof interim - 1);
+    uv_stream_t *stream = &r->connection->uv.stream;
+    uv_buf_t whole = uv_buf_init((char *)(uintptr_t)interim, sizeof interim - 1), *rest = &whole;
+    unsigned count = 1;
     r->interim_due = false;
-    uv_try_write(&r->connection->uv.stream, &buf, 1); /* so few bytes fit, or the client is gone */
+    int written = uv_try_write(stream, &whole, 1);
+    skip(&rest, &count, written > 0 ? (size_t)written : 0);
+    if (count == 0)
+        return;
+    uv_write_t *write = malloc(sizeof *write);
+    if (!write || uv_write(write, stream, rest, count, on_interim_written) != 0) {
+        free(write);
+        write_failed(r);
+    }
 }

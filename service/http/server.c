@@ -9,11 +9,11 @@
 #include "http/impl.h"
 
 enum {
-    GAUGE_PERIOD_MS = 1000,
     EVICT_IDLE_MS = 1000,
     RESERVE_HEADER_MS = 2000,
     DISCARD_MS = 2000,
     LINGER_MS = 5000,
+    WARN_EVERY_MS = 60000,
     ACCEPTS_PER_EVENT = 64
 };
 
@@ -58,14 +58,6 @@ void server_timer(struct connection *c, enum timeout timeout)
     queue->last = c;
 }
 
-static void update_gauges(struct http_server *server)
-{
-    const size_t *counts = server->counts;
-    metric_set(METRIC_HTTP_CONNECTIONS, (double)counts[STATE_IDLE], "idle", NULL, NULL);
-    metric_set(METRIC_HTTP_CONNECTIONS, (double)(counts[STATE_HEAD] + counts[STATE_BODY]), "reading", NULL, NULL);
-    metric_set(METRIC_HTTP_CONNECTIONS, (double)counts[STATE_WORK], "working", NULL, NULL);
-}
-
 static void resume_listeners(struct http_server *server);
 
 static void on_tick(uv_timer_t *timer)
@@ -78,10 +70,6 @@ static void on_tick(uv_timer_t *timer)
     for (int i = TIMEOUT_NONE + 1; i < TIMEOUTS; i++)
         while (server->queues[i].first && server->queues[i].first->due_ms <= now)
             connection_expired(server->queues[i].first);
-    if (now >= server->next_gauges_ms) {
-        update_gauges(server);
-        server->next_gauges_ms = now + GAUGE_PERIOD_MS;
-    }
 }
 
 static uint64_t tick_period(const struct http_server *server)
@@ -100,6 +88,27 @@ static void start_tick(struct http_server *server)
 }
 
 /* ---- connections ---- */
+static const enum gauge gauge_of[STATES] = {
+    [STATE_HEAD] = GAUGE_READING, [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
+    [STATE_LINGER] = GAUGE_NONE,  [STATE_CLOSING] = GAUGE_NONE,
+};
+
+static void gauges_init(struct http_server *server)
+{
+    static const char *const names[GAUGE_NONE] = {"idle", "reading", "working"};
+    for (int i = 0; i < GAUGE_NONE; i++) {
+        server->gauges[i] = metric_series(METRIC_HTTP_CONNECTIONS, names[i], NULL, NULL);
+        metric_series_set(server->gauges[i], 0);
+    }
+}
+
+void server_count(struct http_server *server, enum state state, int change)
+{
+    enum gauge gauge = gauge_of[state];
+    server->counts[gauge] += (size_t)change;
+    metric_series_set(server->gauges[gauge], (double)server->counts[gauge]);
+}
+
 static void wake_stopper(struct http_server *server)
 {
     if (server->stopper)
@@ -121,7 +130,7 @@ void server_remember(struct connection *c)
         c->next->previous = c;
     server->connections = c;
     server->connection_count++;
-    server->counts[STATE_IDLE]++;
+    server_count(server, STATE_IDLE, 1);
 }
 
 void server_forget(struct connection *c)
@@ -131,11 +140,9 @@ void server_forget(struct connection *c)
     if (c->next)
         c->next->previous = c->previous;
     server->connection_count--;
-    server->counts[c->state]--;
-    if (server->connection_count == 0) {
-        update_gauges(server);
+    server_count(server, c->state, -1);
+    if (server->connection_count == 0)
         wake_stopper(server);
-    }
     resume_listeners(server);
 }
 
@@ -173,13 +180,20 @@ static void resume_listeners(struct http_server *server)
     }
 }
 
+bool server_due(uint64_t *next_ms)
+{
+    uint64_t now = loop_now_ms();
+    bool due = *next_ms <= now;
+    if (due)
+        *next_ms = now + WARN_EVERY_MS;
+    return due;
+}
+
 static void note_accept_failure(struct http_server *server, int number)
 {
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
-    if (server->next_accept_warning_ms > loop_now_ms())
-        return;
-    log_error("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
-    server->next_accept_warning_ms = loop_now_ms() + 60000;
+    if (server_due(&server->next_accept_warning_ms))
+        log_error("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
 }
 
 static void on_acceptable(uv_poll_t *poll, int status, int events)
@@ -325,6 +339,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     if (!server)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     parse_init();
+    gauges_init(server);
     server->options = *options;
     if (!server->options.tmp_dir)
         server->options.tmp_dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";

@@ -27,7 +27,7 @@ void source_unload(void *loaded)
 
 static uint64_t max_size(void)
 {
-    uint64_t configured = kinds_config()->object_max_source_size;
+    uint64_t configured = kinds_max_source_size();
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 

@@ -6,23 +6,17 @@
 
 static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const char *suffix)
 {
-    size_t size = text.size + strlen(suffix);
-    char *out = sl_arena_alloc(arena, size + 1, 1);
-    if (!out)
-        return (struct sl_str){NULL, 0};
-    memcpy(out, text.data, text.size);
-    memcpy(out + text.size, suffix, strlen(suffix) + 1);
-    return (struct sl_str){out, size};
+    struct sl_buf out = {0};
+    sl_buf_str(&out, text);
+    sl_buf_cstr(&out, suffix);
+    return sl_buf_keep(&out, arena);
 }
 
 static struct cache_item *get(const struct object_request *request, struct sl_arena *arena)
 {
-    struct cache_key key;
-    struct cache_item *item = NULL;
+    struct cache_item *item;
     struct sl_error error;
-    if (!object_request_key(request, arena, &key))
-        return NULL;
-    enum sl_code code = cache_get(&kind_objects, &key, request, &item, &error);
+    enum sl_code code = kinds_get(&kind_objects, request, arena, &item, &error);
     if (code != SL_OK)
         log_debug("symcaches", "no companion file", LOG_SLSTR("location", request->file->location),
                   LOG_STR("status", sl_code_name(code)));
@@ -49,12 +43,11 @@ static struct cache_item *get_supplementary(const struct object_request *request
     static const enum file_type type = FILE_ELF_DEBUG;
     struct sl_buf hex = {0};
     sl_buf_hex(&hex, wants->dwz_id, wants->dwz_id_size);
-    const char *code_id = hex.failed ? NULL : sl_arena_strndup(arena, (const char *)hex.data, hex.size);
-    struct object_id id = {.type = OBJECT_ELF, .code_id = {code_id, hex.size}};
+    struct object_id id = {.type = OBJECT_ELF, .code_id = sl_buf_keep(&hex, arena)};
     struct listing listing;
     struct cache_item *item = NULL;
-    sl_buf_free(&hex);
-    if (!code_id || list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing) != SL_OK)
+    if (!id.code_id.data ||
+        list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing) != SL_OK)
         return NULL;
     for (size_t i = 0; i < listing.count && !item; i++) {
         struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};
@@ -93,7 +86,7 @@ void companions_release(struct companion_items *items)
 static struct sl_object *open_item(struct cache_item *item)
 {
     struct sl_object *object = NULL;
-    if (!item || sl_object_open(item->mapping.bytes, kinds_object_limits(), &object, NULL) != SL_OK)
+    if (!item || kinds_open_object(item->mapping.bytes, &object, NULL) != SL_OK)
         return NULL;
     return object;
 }

@@ -31,15 +31,9 @@ static const struct wanted pe_types = {OBJECT_PE_DOTNET, TYPES(FILE_PE)};
 
 enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
 
-struct gather { /* the waiting for several look-ups */
-    struct fiber_wait_list finished;
-    size_t running;
-};
-
 struct probe { /* one listed file */
     struct object_request request;
     struct cache_key key;
-    struct gather *gather;
     enum sl_code code;
     struct sl_error error;
     struct sl_features features;
@@ -143,42 +137,12 @@ static void take(struct probe *probe, enum sl_code code, struct cache_item *item
     cache_release(item);
 }
 
-static void ask(struct probe *probe)
+static void ask(void *arg)
 {
+    struct probe *probe = arg;
     struct cache_item *item;
     enum sl_code code = cache_get(&kind_object_meta, &probe->key, &probe->request, &item, &probe->error);
     take(probe, code, item);
-}
-
-static void ask_fiber(void *arg)
-{
-    struct probe *probe = arg;
-    ask(probe);
-    if (--probe->gather->running == 0)
-        fiber_wake_all(&probe->gather->finished);
-}
-
-static bool ask_concurrently(struct search *search, struct probe **probes, size_t count)
-{
-    struct fiber_group group;
-    struct gather gather = {0};
-    bool cancelled = false;
-    fiber_group_init(&group, NULL);
-    for (size_t i = 0; i + 1 < count; i++) {
-        probes[i]->gather = &gather;
-        gather.running++;
-        if (!fiber_start(&group, ask_fiber, probes[i])) { /* no fiber to be had: one after the other */
-            gather.running--;
-            ask(probes[i]);
-        }
-    }
-    ask(probes[count - 1]);
-    while (gather.running && !cancelled)
-        cancelled = fiber_wait_on(&gather.finished, UINT64_MAX) == FIBER_CANCELLED;
-    if (cancelled)
-        fiber_group_cancel(&group);
-    fiber_group_wait(&group);
-    return cancelled || fiber_cancelled() ? fail(search, SL_CANCELLED) : true;
 }
 
 static bool same_directory(struct sl_str a, struct sl_str b)
@@ -203,7 +167,7 @@ static bool of_use(const struct search *search, const struct probe *pointer)
 
 static bool fetch_some(struct search *search, bool pointers)
 {
-    struct probe **pending = SL_ARENA_ARRAY(search->arena, struct probe *, search->count ? search->count : 1);
+    void **pending = SL_ARENA_ARRAY(search->arena, void *, search->count ? search->count : 1);
     size_t count = 0;
     if (!pending)
         return fail(search, SL_INTERNAL);
@@ -218,7 +182,7 @@ static bool fetch_some(struct search *search, bool pointers)
         else
             pending[count++] = probe;
     }
-    return count == 0 || ask_concurrently(search, pending, count);
+    return kinds_for_each(ask, pending, count) || fail(search, SL_CANCELLED);
 }
 
 static bool has_pointers(const struct search *search)
@@ -268,10 +232,8 @@ static struct probe *choose(const struct search *search)
 
 static struct sl_str in_arena(struct sl_arena *arena, struct sl_buf *text)
 {
-    char *copy = text->failed ? NULL : sl_arena_strndup(arena, (const char *)text->data, text->size);
-    struct sl_str result = {copy ? copy : "", copy ? text->size : 0};
-    sl_buf_free(text);
-    return result;
+    struct sl_str kept = sl_buf_keep(text, arena);
+    return kept.data ? kept : SL_STR("");
 }
 
 static struct sl_str error_text(struct sl_arena *arena, const struct sl_error *error)

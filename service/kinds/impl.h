@@ -1,5 +1,5 @@
-/* What the kinds share: one remote file, asked for on behalf of one module, is the context of all of them, and
- * their keys differ only by the kind. */
+/* What the kinds share: one remote file, asked for on behalf of one module, is the context of most of them, and their keys
+ * differ only by the kind. Private to this folder. */
 #pragma once
 
 #include "kinds/kinds.h"
@@ -63,12 +63,36 @@ void open_bundles_put(struct sl_str key, struct cache_item *item);
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object) SL_SUSPENDS;
 
+/* The configuration that counts now; held (config_retain) by whoever suspends while using it. Loop thread. */
 const struct config *kinds_config(void);
-const struct sl_object_limits *kinds_object_limits(void);
+/* Of any thread, as configured. */
+struct sl_object_limits kinds_object_limits(void);
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_object **object, struct sl_error *error);
+uint64_t kinds_max_source_size(void);
 
 /* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
  * another kind of file, another algorithm. Pool. */
 bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
+
+/* ---- make.c: what the computations of the kinds share ---- */
+/* cache_get of the request's file in its own right. */
+enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
+                       struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
+/* Runs the job on the pool: its code and error, SL_INTERNAL when it could not run. */
+typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
+enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
+
+/* Gets the request's object, and has what is made of it written to `fd`, on the pool. */
+typedef enum sl_code kinds_maker(struct sl_bytes object, int fd, struct sl_error *error);
+enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
+                        struct sl_error *error) SL_SUSPENDS;
+
+/* Counts a conversion that began at `begin_ns` (clock_mono_ns). */
+void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, uint64_t begin_ns);
+
+/* Runs `run` for all of the items at the same time, as fiber_crew; false when cancelled, and then not for all. */
+bool kinds_for_each(void (*run)(void *item), void **items, size_t count) SL_SUSPENDS;
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);

@@ -62,9 +62,11 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
         return sl_fail(error, SL_NOT_FOUND, "no such source is configured");
     if (!sl_debug_id_parse(what->debug_id, &id.debug_id))
         return sl_fail(error, SL_MALFORMED, "not a debug id");
+    const struct config *config = config_retain(kinds_config()); /* the source's */
     enum sl_code code = list_module(source, &id, arena, &found, error);
     if (code == SL_OK)
         code = cache_invalidate(found.files, found.count, error);
+    config_release(config);
     free(found.files);
     return code;
 }

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "core/pool.h"
 
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
 static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
@@ -17,17 +16,15 @@ const struct cache_kind *const kinds_all[] = {
     &kind_il2cpp,  &kind_source_index, &kind_symbfile_index, &kind_embedded_sources, &kind_diagnostics};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
-static const struct config *_Atomic configured;
-static struct sl_object_limits limits[2]; /* jobs on the pool may still read those before */
-static const struct sl_object_limits *_Atomic current_limits;
+static const struct config *configured;
+static _Atomic uint64_t max_section_size, max_source_size; /* for the pool */
 
 void kinds_init(const struct config *config)
 {
     configured = config;
     symbfiles_init(config);
-    struct sl_object_limits *next = &limits[current_limits == &limits[0]];
-    *next = (struct sl_object_limits){.max_section_size = config->object_max_section_size};
-    current_limits = next;
+    max_section_size = config->object_max_section_size;
+    max_source_size = config->object_max_source_size;
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
         .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
@@ -46,9 +43,20 @@ const struct config *kinds_config(void)
     return configured;
 }
 
-const struct sl_object_limits *kinds_object_limits(void)
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_object **object, struct sl_error *error)
 {
-    return current_limits;
+    const struct sl_object_limits limits = kinds_object_limits();
+    return sl_object_open(file, &limits, object, error);
+}
+
+struct sl_object_limits kinds_object_limits(void)
+{
+    return (struct sl_object_limits){.max_section_size = max_section_size};
+}
+
+uint64_t kinds_max_source_size(void)
+{
+    return max_source_size;
 }
 
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)
@@ -77,32 +85,29 @@ enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, 
 struct check { /* pool work */
     int fd;
     kinds_checker *check;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
-static void check_file(void *arg)
+static enum sl_code check_file(void *arg, struct sl_error *error)
 {
-    struct check *c = arg;
+    const struct check *c = arg;
     struct sl_mapping mapping;
-    c->code = sl_map_fd(c->fd, &mapping, c->error) == SL_OK ? SL_OK : SL_INTERNAL;
-    if (c->code != SL_OK)
-        return;
-    c->code = c->check(mapping.bytes, c->error);
+    if (sl_map_fd(c->fd, &mapping, error) != SL_OK)
+        return SL_INTERNAL;
+    enum sl_code code = c->check(mapping.bytes, error);
     sl_unmap(&mapping);
+    return code;
 }
 
 enum sl_code kinds_fetch_checked(const struct object_request *request, kinds_checker *check, int fd,
                                  struct sl_error *error)
 {
-    struct check c = {.fd = fd, .check = check, .error = error};
+    struct check c = {.fd = fd, .check = check};
     enum sl_code code = origin_fetch(request->file, fd, error);
     if (code != SL_OK)
         return code;
-    if (pool_run(POOL_CONVERT, check_file, &c, error) != SL_OK)
-        return SL_INTERNAL;
-    if (c.code != SL_OK)
+    code = kinds_on_pool(check_file, &c, error);
+    if (code != SL_OK)
         log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
                   LOG_SLSTR("location", request->file->location), LOG_ERR(error));
-    return c.code;
+    return code;
 }

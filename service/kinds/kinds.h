@@ -1,5 +1,17 @@
-/* The kinds of cache entries and the look-ups built on them: objects, their features, look-up tables; and choosing the best
- * object among everything the sources list. */
+/* The kinds of cache entries, and the look-ups built on them.
+ *
+ *     sources ── list.c: what they list, less what an index (source_index.c) does not name
+ *        │          └── find.c: `object_meta` of each candidate; the best one's table, or its source text
+ *        v
+ *     objects ──▶ object_meta                   what it is good for
+ *        ├──────▶ symcaches ◀── auxdifs, il2cpp, companions.c   addresses to functions and lines
+ *        ├──────▶ ppdb_caches                   the same of .NET
+ *        └──────▶ embedded_sources              source texts in DWARF, as a bundle (bundles.c)
+ *     web  ─────▶ sourcefiles                   single source files
+ *     uploads ──▶ symbfile_index                symbfiles.h: the store, and what answers look-ups of it
+ *
+ * An arrow is a computation (make.c): get the entry on the left, run a pure function over its mapping on the pool, write
+ * the one on the right. Request and key of an entry are in request.c. */
 #pragma once
 
 #include "cache/cache.h"
@@ -141,6 +153,6 @@ bool invalidation_sound(const struct invalidation *what);
  * files of a module are to be found and the source is not configured; SL_MALFORMED for a debug id that is none. */
 enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error) SL_SUSPENDS;
 
-/* At start, and when another configuration is to count from now on; they must outlive everything. */
+/* At start, and when another configuration is to count from now on. The last one must outlive everything. */
 void kinds_init(const struct config *config);
 void kinds_close(void); /* before cache_close */

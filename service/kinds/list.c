@@ -4,11 +4,6 @@
 
 #include "core/log.h"
 
-struct round { /* the waiting for several listings */
-    struct fiber_wait_list finished;
-    size_t running;
-};
-
 struct task {
     struct listing *listing;
     const struct object_id *id;
@@ -16,7 +11,6 @@ struct task {
     const enum file_type *types;
     size_t type_count;
     struct sl_arena *arena;
-    struct round *round;
 };
 
 static bool asks(const struct source *source)
@@ -24,8 +18,9 @@ static bool asks(const struct source *source)
     return source->type == SOURCE_SENTRY || origin_has_index(source);
 }
 
-static void list_one(struct task *t)
+static void list_one(void *arg)
 {
+    struct task *t = arg;
     struct listing *l = t->listing;
     struct sl_error error = {0};
     l->code = origin_list(l->source, t->id, t->types, t->type_count, t->arena, &l->files, &l->count, &error);
@@ -40,55 +35,24 @@ static void list_one(struct task *t)
     l->code = SL_OK;
 }
 
-static void list_fiber(void *arg)
-{
-    struct task *t = arg;
-    list_one(t);
-    if (--t->round->running == 0)
-        fiber_wake_all(&t->round->finished);
-}
-
-static bool list_concurrently(struct task **tasks, size_t count)
-{
-    struct fiber_group group;
-    struct round round = {0};
-    bool cancelled = false;
-    fiber_group_init(&group, fiber_group_current());
-    for (size_t i = 0; i + 1 < count; i++) {
-        tasks[i]->round = &round;
-        round.running++;
-        if (!fiber_start(&group, list_fiber, tasks[i])) { /* no fiber to be had: one after the other */
-            round.running--;
-            list_one(tasks[i]);
-        }
-    }
-    list_one(tasks[count - 1]);
-    while (round.running && !cancelled)
-        cancelled = fiber_wait_on(&round.finished, UINT64_MAX) == FIBER_CANCELLED;
-    if (cancelled)
-        fiber_group_cancel(&group);
-    fiber_group_wait(&group);
-    return !cancelled && !fiber_cancelled();
-}
-
 enum sl_code list_sources(const struct source *sources, size_t source_count, struct sl_str scope,
                           const struct object_id *id, const enum file_type *types, size_t type_count,
                           struct sl_arena *arena, struct listing *listings)
 {
     struct task *tasks = SL_ARENA_ARRAY(arena, struct task, source_count ? source_count : 1);
-    struct task **asking = SL_ARENA_ARRAY(arena, struct task *, source_count ? source_count : 1);
+    void **asking = SL_ARENA_ARRAY(arena, void *, source_count ? source_count : 1);
     size_t count = 0;
     if (!tasks || !asking)
         return SL_INTERNAL;
     for (size_t i = 0; i < source_count; i++) {
         listings[i] = (struct listing){.source = &sources[i]};
-        tasks[i] = (struct task){&listings[i], id, scope, types, type_count, arena, NULL};
+        tasks[i] = (struct task){&listings[i], id, scope, types, type_count, arena};
         if (asks(&sources[i]))
             asking[count++] = &tasks[i];
         else
             list_one(&tasks[i]);
     }
-    if (count && !list_concurrently(asking, count))
+    if (!kinds_for_each(list_one, asking, count))
         return SL_CANCELLED;
     for (size_t i = 0; i < source_count; i++)
         if (listings[i].code == SL_CANCELLED)

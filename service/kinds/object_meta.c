@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "core/json.h"
-#include "core/pool.h"
 #include "dwarf/dwarf.h"
 #include "object/embedded.h"
 
@@ -44,21 +43,13 @@ static void encode(const struct object_meta *meta, struct sl_buf *out)
     json_object_end(&w);
 }
 
-struct describe {
-    struct sl_bytes file;
-    int fd;
-    enum sl_code code;
-    struct sl_error error;
-};
-
 /* One that cannot be read is none: the PE file itself is usable. */
 static void describe_embedded(const struct sl_object *pe, struct sl_features *features)
 {
     struct sl_arena arena = {0};
     struct sl_bytes bytes;
     struct sl_object *ppdb;
-    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK &&
-        sl_object_open(bytes, kinds_object_limits(), &ppdb, NULL) == SL_OK) {
+    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK && kinds_open_object(bytes, &ppdb, NULL) == SL_OK) {
         *features = sl_object_info(ppdb)->features;
         sl_object_close(ppdb);
     }
@@ -72,42 +63,26 @@ static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes
     return false;
 }
 
-static void describe_object(void *arg)
+static enum sl_code describe(struct sl_bytes file, int fd, struct sl_error *error)
 {
-    struct describe *d = arg;
     struct sl_object *object;
-    d->code = sl_object_open(d->file, kinds_object_limits(), &object, &d->error);
-    if (d->code != SL_OK)
-        return;
+    enum sl_code code = kinds_open_object(file, &object, error);
+    if (code != SL_OK)
+        return code;
     struct sl_buf json = {0};
     struct object_meta meta = {.features = sl_object_info(object)->features};
     describe_embedded(object, &meta.embedded);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     encode(&meta, &json);
     sl_object_close(object);
-    d->code = json.failed ? sl_fail(&d->error, SL_INTERNAL, "out of memory")
-                          : kinds_write(d->fd, sl_buf_bytes(&json), &d->error);
+    code = json.failed ? sl_fail(error, SL_INTERNAL, "out of memory") : kinds_write(fd, sl_buf_bytes(&json), error);
     sl_buf_free(&json);
+    return code;
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
-    const struct object_request *request = context;
-    struct cache_key key;
-    struct cache_item *object;
-    if (!object_request_key(request, arena, &key))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
-    enum sl_code code = cache_get(&kind_objects, &key, request, &object, error);
-    if (code != SL_OK)
-        return code;
-    struct describe d = {.file = object->mapping.bytes, .fd = tmp->fd};
-    code = pool_run(POOL_CONVERT, describe_object, &d, error);
-    cache_release(object);
-    if (code != SL_OK)
-        return SL_INTERNAL;
-    if (d.code != SL_OK)
-        *error = d.error;
-    return d.code;
+    return kinds_make(context, describe, tmp->fd, arena, error);
 }
 
 static bool read_bool(struct json_object *object, const char *key, bool required, bool *value)

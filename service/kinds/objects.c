@@ -7,74 +7,69 @@
 
 #include "core/log.h"
 #include "core/metrics.h"
-#include "core/pool.h"
 #include "object/archive.h"
 
 struct check {
     int fd;
     const struct object_id *wanted;
-    enum sl_code code;
-    struct sl_error error;
     bool same_id, same_checksum;
     char found[SL_DEBUG_ID_TEXT];
 };
 
 /* Of a fat file only the object that was asked for is kept. The slice is moved to the front piece by piece, since it may
  * overlap where it goes. */
-static void keep_slice(struct check *check, const struct sl_archive *archive, size_t index)
+static enum sl_code keep_slice(int fd, const struct sl_archive *archive, size_t index, struct sl_error *error)
 {
     enum { PIECE = 1 << 20 };
     struct sl_bytes slice;
-    if (!sl_archive_slice(archive, index, &slice)) {
-        check->code = sl_fail(&check->error, SL_MALFORMED, "invalid MachO file: a slice lies outside of the file");
-        return;
-    }
+    if (!sl_archive_slice(archive, index, &slice))
+        return sl_fail(error, SL_MALFORMED, "invalid MachO file: a slice lies outside of the file");
     uint8_t *piece = malloc(PIECE);
     off_t from = slice.data - archive->bytes.data;
-    check->code = piece ? SL_OK : sl_fail(&check->error, SL_INTERNAL, "out of memory");
-    for (size_t at = 0; check->code == SL_OK && at < slice.size;) {
+    enum sl_code code = piece ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    for (size_t at = 0; code == SL_OK && at < slice.size;) {
         size_t size = slice.size - at < PIECE ? slice.size - at : PIECE;
-        if (pread(check->fd, piece, size, from + (off_t)at) != (ssize_t)size ||
-            pwrite(check->fd, piece, size, (off_t)at) != (ssize_t)size)
-            check->code = sl_fail(&check->error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+        if (pread(fd, piece, size, from + (off_t)at) != (ssize_t)size ||
+            pwrite(fd, piece, size, (off_t)at) != (ssize_t)size)
+            code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
         at += size;
     }
     free(piece);
-    if (check->code == SL_OK && ftruncate(check->fd, (off_t)slice.size) != 0)
-        check->code = sl_fail(&check->error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+    if (code == SL_OK && ftruncate(fd, (off_t)slice.size) != 0)
+        code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+    return code;
 }
 
-static void check_bytes(struct check *check, struct sl_bytes bytes)
+static enum sl_code check_bytes(struct check *check, struct sl_bytes bytes, struct sl_error *error)
 {
     struct sl_object_wanted wanted = {check->wanted->has_debug_id ? &check->wanted->debug_id : NULL,
                                       check->wanted->code_id};
+    const struct sl_object_limits limits = kinds_object_limits();
     struct sl_archive archive;
     struct sl_object *object;
     size_t index = 0;
-    check->code = sl_archive_open(bytes, &archive, &check->error);
-    if (check->code == SL_OK)
-        check->code = sl_archive_find(&archive, &wanted, kinds_object_limits(), &object, &index, &check->error);
-    if (check->code != SL_OK)
-        return;
+    enum sl_code code = sl_archive_open(bytes, &archive, error);
+    if (code == SL_OK)
+        code = sl_archive_find(&archive, &wanted, &limits, &object, &index, error);
+    if (code != SL_OK)
+        return code;
     const struct sl_object_info *info = sl_object_info(object);
     check->same_id = sl_debug_id_is_nil(&info->debug_id) || sl_object_matches(info, &wanted);
     check->same_checksum = kinds_checksum_matches(bytes, check->wanted->debug_checksum);
     sl_debug_id_format(&info->debug_id, check->found);
     sl_object_close(object);
-    if (archive.is_fat)
-        keep_slice(check, &archive, index);
+    return archive.is_fat ? keep_slice(check->fd, &archive, index, error) : SL_OK;
 }
 
-static void check_object(void *arg)
+static enum sl_code check_object(void *arg, struct sl_error *error)
 {
     struct check *check = arg;
     struct sl_mapping mapping;
-    if (sl_map_fd(check->fd, &mapping, &check->error) != SL_OK) {
-        check->code = SL_INTERNAL;
-        return;
-    }
-    check_bytes(check, mapping.bytes);
+    if (sl_map_fd(check->fd, &mapping, error) != SL_OK)
+        return SL_INTERNAL;
+    enum sl_code code = check_bytes(check, mapping.bytes, error);
     sl_unmap(&mapping);
+    return code;
 }
 
 /* Stores with wrong files work for their users today, so the answer stays; somebody may want to know. */
@@ -96,15 +91,10 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     if (code != SL_OK)
         return code;
     struct check check = {.fd = tmp->fd, .wanted = request->id};
-    if (pool_run(POOL_CONVERT, check_object, &check, error) != SL_OK)
-        return SL_INTERNAL;
-    if (check.code != SL_OK) {
-        *error = check.error;
-        return check.code;
-    }
-    if (!check.same_id || !check.same_checksum)
+    code = kinds_on_pool(check_object, &check, error);
+    if (code == SL_OK && (!check.same_id || !check.same_checksum))
         report_mismatch(request, &check);
-    return SL_OK;
+    return code;
 }
 
 /* The reference's own buckets are shared already. */

@@ -5,30 +5,26 @@
 
 #include "core/log.h"
 #include "core/loop.h"
-#include "core/metrics.h"
-#include "core/pool.h"
 #include "object/embedded.h"
 
 struct convert {
     struct sl_bytes file;
     int fd;
     size_t dropped;
-    enum sl_code code;
-    struct sl_error error;
 };
 
 /* What was written is opened and read once more: a writer's mistake must not be kept for a week. */
-static enum sl_code store(struct convert *c, const struct sl_buf *out)
+static enum sl_code store(const struct convert *c, const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_ppdb_table table;
     struct sl_error reason;
     if (sl_ppdb_table_open(sl_buf_bytes(out), &table, &reason) != SL_OK ||
         sl_ppdb_table_verify(&table, &reason) != SL_OK)
-        return sl_fail(&c->error, SL_INTERNAL, "a fresh look-up table cannot be used: %s", reason.message);
-    return kinds_write(c->fd, sl_buf_bytes(out), &c->error);
+        return sl_fail(error, SL_INTERNAL, "a fresh look-up table cannot be used: %s", reason.message);
+    return kinds_write(c->fd, sl_buf_bytes(out), error);
 }
 
-static enum sl_code build(struct convert *c, struct sl_bytes bytes, struct sl_arena *arena)
+static enum sl_code build(struct convert *c, struct sl_bytes bytes, struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_ppdb *ppdb;
     struct sl_ppdb_info info;
@@ -38,24 +34,25 @@ static enum sl_code build(struct convert *c, struct sl_bytes bytes, struct sl_ar
     if (code == SL_OK)
         code = sl_ppdb_table_build(ppdb, &info, &out, &c->dropped, &reason);
     if (code != SL_OK)
-        sl_fail(&c->error, code, "error processing portable pdb file: %s", reason.message);
+        sl_fail(error, code, "error processing portable pdb file: %s", reason.message);
     else
-        code = store(c, &out);
+        code = store(c, &out, error);
     sl_buf_free(&out);
     return code;
 }
 
-static void convert_object(void *arg)
+static enum sl_code convert_object(void *arg, struct sl_error *error)
 {
     struct convert *c = arg;
     struct sl_arena arena = {0};
     struct sl_bytes ppdb;
-    c->code = kinds_portable_pdb(c->file, &arena, &ppdb, &c->error);
-    if (c->code == SL_NOT_FOUND)
-        c->code = sl_fail(&c->error, SL_UNSUPPORTED, "Only portable PDB files can be used for .NET symbolication");
-    else if (c->code == SL_OK)
-        c->code = build(c, ppdb, &arena);
+    enum sl_code code = kinds_portable_pdb(c->file, &arena, &ppdb, error);
+    if (code == SL_NOT_FOUND)
+        code = sl_fail(error, SL_UNSUPPORTED, "Only portable PDB files can be used for .NET symbolication");
+    else if (code == SL_OK)
+        code = build(c, ppdb, &arena, error);
     sl_arena_free(&arena);
+    return code;
 }
 
 enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
@@ -67,7 +64,7 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
         return SL_OK;
     if (sl_format_detect(file) != SL_FORMAT_PE)
         return sl_fail(error, SL_NOT_FOUND, "no Portable PDB");
-    enum sl_code code = sl_object_open(file, kinds_object_limits(), &object, error);
+    enum sl_code code = kinds_open_object(file, &object, error);
     if (code != SL_OK)
         return code;
     code = sl_object_embedded_ppdb(object, arena, ppdb, error);
@@ -78,28 +75,19 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     const struct object_request *request = context;
-    struct cache_key key;
     struct cache_item *object;
-    if (!object_request_key(request, arena, &key))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
-    enum sl_code code = cache_get(&kind_objects, &key, request, &object, error);
+    enum sl_code code = kinds_get(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
     uint64_t begin = clock_mono_ns();
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
-    code = pool_run(POOL_CONVERT, convert_object, &c, &c.error);
+    code = kinds_on_pool(convert_object, &c, error);
     cache_release(object);
-    if (code != SL_OK)
-        c.code = SL_INTERNAL;
-    metric_add(METRIC_CONVERSIONS, 1, kind_ppdb_caches.name, sl_code_name(c.code), NULL);
-    metric_observe(METRIC_CONVERSION_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind_ppdb_caches.name, NULL,
-                   NULL);
-    if (c.code != SL_OK)
-        *error = c.error;
-    else if (c.dropped)
+    kinds_count_conversion(&kind_ppdb_caches, code, begin);
+    if (code == SL_OK && c.dropped)
         log_info("ppdb", "methods or documents could not be read", LOG_U64("count", c.dropped),
                  LOG_SLSTR("location", request->file->location));
-    return c.code;
+    return code;
 }
 
 static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error *error)

@@ -4,42 +4,34 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/pool.h"
 #include "source/text.h"
 
-struct decode {
-    int fd;
-    enum sl_code code;
-    struct sl_error error;
-};
-
 /* What is kept is text: decoded once, and not at every use. */
-static void decode_file(void *arg)
+static enum sl_code decode_file(void *arg, struct sl_error *error)
 {
-    struct decode *d = arg;
+    int fd = *(const int *)arg;
     struct sl_mapping mapping;
     struct sl_buf scratch = {0};
     struct sl_str text;
-    d->code = sl_map_fd(d->fd, &mapping, &d->error);
-    if (d->code != SL_OK) {
-        d->code = SL_INTERNAL;
-        return;
-    }
+    enum sl_code code = SL_OK;
+    if (sl_map_fd(fd, &mapping, error) != SL_OK)
+        return SL_INTERNAL;
     bool is_text = sl_text_decode(mapping.bytes, &scratch, &text);
     if (scratch.failed) {
-        d->code = sl_fail(&d->error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_INTERNAL, "out of memory");
     } else if (!is_text) {
-        d->code = sl_fail(&d->error, SL_MALFORMED, "the file is not text");
+        code = sl_fail(error, SL_MALFORMED, "the file is not text");
     } else if (text.size != mapping.bytes.size || text.data != (const char *)mapping.bytes.data) {
         if (!scratch.size) /* a view of the mapping, which is about to be overwritten */
             sl_buf_str(&scratch, text);
-        d->code = scratch.failed ? sl_fail(&d->error, SL_INTERNAL, "out of memory")
-                                 : kinds_write(d->fd, sl_buf_bytes(&scratch), &d->error);
-        if (d->code == SL_OK && ftruncate(d->fd, (off_t)scratch.size) != 0)
-            d->code = sl_fail(&d->error, SL_INTERNAL, "cannot write a cache file");
+        code = scratch.failed ? sl_fail(error, SL_INTERNAL, "out of memory")
+                              : kinds_write(fd, sl_buf_bytes(&scratch), error);
+        if (code == SL_OK && ftruncate(fd, (off_t)scratch.size) != 0)
+            code = sl_fail(error, SL_INTERNAL, "cannot write a cache file");
     }
     sl_buf_free(&scratch);
     sl_unmap(&mapping);
+    return code;
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
@@ -56,14 +48,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
         .max_size = kinds_config()->max_source_file_size == UINT64_MAX ? 0 : kinds_config()->max_source_file_size,
     };
     enum sl_code code = fetch_get(&fetch, tmp->fd, error);
-    if (code != SL_OK)
-        return code;
-    struct decode d = {.fd = tmp->fd};
-    if (pool_run(POOL_CONVERT, decode_file, &d, error) != SL_OK)
-        return SL_INTERNAL;
-    if (d.code != SL_OK)
-        *error = d.error;
-    return d.code;
+    return code == SL_OK ? kinds_on_pool(decode_file, &tmp->fd, error) : code;
 }
 
 static bool copy(struct sl_arena *arena, struct sl_str *text)
@@ -108,10 +93,8 @@ enum sl_code kinds_get_source_file(const struct source_request *request, struct 
     *item = NULL;
     sl_buf_printf(&text, "scope: " SL_STR_FMT "\n\nsource: web-scraping\nlocation: " SL_STR_FMT "\n",
                   SL_STR_ARG(request->scope.size ? request->scope : SL_STR("global")), SL_STR_ARG(request->url));
-    char *key = text.failed ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
-    struct cache_key cache_key = {.text = {key, text.size}, .scope = request->scope};
-    sl_buf_free(&text);
-    if (!key)
+    struct cache_key key = {.text = sl_buf_keep(&text, arena), .scope = request->scope};
+    if (!key.text.data)
         return sl_fail(error, SL_INTERNAL, "out of memory");
-    return cache_get(&kind_source_files, &cache_key, request, item, error);
+    return cache_get(&kind_source_files, &key, request, item, error);
 }

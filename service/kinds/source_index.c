@@ -4,7 +4,6 @@
 
 #include "base/map.h"
 #include "core/log.h"
-#include "core/pool.h"
 
 enum { INDEX_MAX = 512 << 20 }; /* bytes of lines */
 
@@ -33,11 +32,8 @@ static bool make_key(const struct index_request *r, struct sl_arena *arena, stru
         sl_buf_str(&text, root);
         sl_buf_u8(&text, '\n');
     }
-    char *copy =
-        text.failed || (!global && !root.data) ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
-    *key = (struct cache_key){.text = {copy, text.size}, .scope = r->scope};
-    sl_buf_free(&text);
-    return copy != NULL;
+    *key = (struct cache_key){.text = sl_buf_keep(&text, arena), .scope = r->scope};
+    return key->text.data && (global || root.data);
 }
 
 static enum sl_code get(const struct index_request *r, struct sl_arena *arena, struct cache_item **item,
@@ -52,30 +48,20 @@ static enum sl_code get(const struct index_request *r, struct sl_arena *arena, s
 
 /* ---- making entries ---- */
 
-struct work {
+struct work {                /* on the pool */
     struct sl_bytes segment; /* to be read first; empty = none */
     struct sl_buf *lines;
     int fd;
     size_t strange;
-    enum sl_code code;
-    struct sl_error error;
 };
 
-static void sort_and_write(void *arg)
+static enum sl_code sort_and_write(void *arg, struct sl_error *error)
 {
     struct work *w = arg;
     if (w->segment.size)
         w->strange = origin_index_read(w->segment, w->lines);
-    w->code = origin_index_sort(w->lines) ? kinds_write(w->fd, sl_buf_bytes(w->lines), &w->error)
-                                          : sl_fail(&w->error, SL_INTERNAL, "out of memory");
-}
-
-static enum sl_code write_lines(struct work *w, struct sl_error *error)
-{
-    enum sl_code code = pool_run(POOL_CONVERT, sort_and_write, w, error);
-    if (code == SL_OK && w->code != SL_OK)
-        *error = w->error;
-    return code == SL_OK ? w->code : SL_INTERNAL;
+    return origin_index_sort(w->lines) ? kinds_write(w->fd, sl_buf_bytes(w->lines), error)
+                                       : sl_fail(error, SL_INTERNAL, "out of memory");
 }
 
 static enum sl_code make_segment(const struct index_request *r, struct cache_tmp *tmp, struct sl_arena *arena,
@@ -96,7 +82,7 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
         code = sl_fail(error, SL_INTERNAL, "cannot map a segment");
     else if (code == SL_OK) {
         struct work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
-        code = write_lines(&w, error);
+        code = kinds_on_pool(sort_and_write, &w, error);
         if (w.strange)
             log_debug("find", "lines of an index segment name no file", LOG_SLSTR("source", r->source->id),
                       LOG_U64("segment", r->number), LOG_U64("lines", w.strange));
@@ -157,7 +143,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     enum sl_code code = add_segments(r, from, arena, &lines, error);
     struct work w = {.lines = &lines, .fd = tmp->fd};
     if (code == SL_OK)
-        code = write_lines(&w, error);
+        code = kinds_on_pool(sort_and_write, &w, error);
     sl_buf_free(&lines);
     return code;
 }
@@ -233,32 +219,60 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
     return get(&r, arena, item, error);
 }
 
+/* On the pool: the lines of a large index may not be in memory. */
+struct finding {
+    struct sl_bytes index;
+    const struct remote_file *files;
+    size_t count;
+    struct sl_str *spellings; /* of the files, in the index; data NULL = it does not have the file */
+};
+
+static enum sl_code find_all(void *arg, struct sl_error *error)
+{
+    const struct finding *f = arg;
+    (void)error;
+    for (size_t i = 0; i < f->count; i++)
+        f->spellings[i] = origin_index_find(f->index, f->files[i].path);
+    return SL_OK;
+}
+
+static bool respell(struct remote_file *file, struct sl_str spelling, struct sl_arena *arena)
+{
+    if (sl_str_equal(spelling, file->path))
+        return true;
+    const char *copy = sl_arena_strndup(arena, spelling.data, spelling.size);
+    return copy && origin_move(file, (struct sl_str){copy, spelling.size}, arena);
+}
+
+static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct remote_file *files, size_t *count,
+                           struct sl_error *error)
+{
+    struct finding f = {index, files, *count, SL_ARENA_ARRAY(arena, struct sl_str, *count)};
+    size_t kept = 0;
+    enum sl_code code = f.spellings ? kinds_on_pool(find_all, &f, error) : SL_INTERNAL;
+    for (size_t i = 0; code == SL_OK && i < f.count; i++) {
+        if (!f.spellings[i].data)
+            continue;
+        files[kept] = files[i];
+        code = respell(&files[kept++], f.spellings[i], arena) ? SL_OK : SL_INTERNAL;
+    }
+    *count = code == SL_OK ? kept : 0;
+    return code;
+}
+
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
                                  struct remote_file *files, size_t *count)
 {
     struct cache_item *item = NULL;
     struct sl_error error = {0};
-    size_t kept = 0, all = *count;
     enum sl_code code = current(source, scope, arena, &item, &error);
-    *count = 0;
     if (code != SL_OK) {
+        *count = 0;
         if (code != SL_CANCELLED)
             log_warn("find", "a source's index could not be had", LOG_SLSTR("source", source->id), LOG_ERR(&error));
         return code == SL_CANCELLED ? code : SL_OK;
     }
-    for (size_t i = 0; code == SL_OK && i < all; i++) {
-        struct sl_str spelling = origin_index_find(item->mapping.bytes, files[i].path);
-        if (!spelling.data)
-            continue;
-        files[kept] = files[i];
-        if (!sl_str_equal(spelling, files[i].path)) {
-            const char *copy = sl_arena_strndup(arena, spelling.data, spelling.size);
-            if (!copy || !origin_move(&files[kept], (struct sl_str){copy, spelling.size}, arena))
-                code = SL_INTERNAL;
-        }
-        kept++;
-    }
+    code = filter(item->mapping.bytes, arena, files, count, &error);
     cache_release(item);
-    *count = code == SL_OK ? kept : 0;
     return code;
 }

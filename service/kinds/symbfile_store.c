@@ -21,6 +21,21 @@ const char *const symbfile_kind_names[SYMBFILE_KINDS] = {"ranges", "returnpads"}
 
 enum { SIZE_KNOWN_S = 60, TMP_AGE_S = 24 * 3600 };
 
+/* As configured, for the pool; the directories stay what they were at start. */
+static const char *_Atomic store_dir, *_Atomic cache_dir;
+static _Atomic uint64_t min_free, max_size, max_set_bytes, max_records, staging_ttl_ns;
+
+void symbfile_store_configure(const struct config *config)
+{
+    store_dir = config->symbfile.store_dir;
+    cache_dir = config->cache_dir;
+    min_free = config->symbfile.store_min_free;
+    max_size = config->symbfile.store_max_size;
+    max_set_bytes = config->symbfile.max_set_bytes;
+    max_records = config->symbfile.max_records;
+    staging_ttl_ns = config->symbfile.staging_ttl_ns;
+}
+
 void store_hex(const uint8_t *bytes, size_t size, char *out)
 {
     for (size_t i = 0; i < size; i++)
@@ -29,12 +44,12 @@ void store_hex(const uint8_t *bytes, size_t size, char *out)
 
 bool symbfile_store_dir(char out[512])
 {
-    const struct config *config = symbfiles_config();
+    const char *own = store_dir, *cache = cache_dir;
     int size = -1;
-    if (config && config->symbfile.store_dir)
-        size = snprintf(out, 512, "%s", config->symbfile.store_dir);
-    else if (config && config->cache_dir)
-        size = snprintf(out, 512, "%s/uploads", config->cache_dir);
+    if (own)
+        size = snprintf(out, 512, "%s", own);
+    else if (cache)
+        size = snprintf(out, 512, "%s/uploads", cache);
     return size > 0 && size < 512;
 }
 
@@ -194,20 +209,19 @@ static _Atomic int64_t known_s;
 
 static bool has_room(const char *store)
 {
-    const struct config *config = symbfiles_config();
+    uint64_t reserve = min_free, most = max_size;
     struct statvfs fs;
-    if (config->symbfile.store_min_free && statvfs(store, &fs) == 0 &&
-        (uint64_t)fs.f_bavail * fs.f_frsize < config->symbfile.store_min_free)
+    if (reserve && statvfs(store, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize < reserve)
         return false;
-    if (config->symbfile.store_max_size == UINT64_MAX)
+    if (most == UINT64_MAX)
         return true;
     int64_t now = clock_wall_s();
     if (now - atomic_load(&known_s) >= SIZE_KNOWN_S || now < atomic_load(&known_s) ||
-        atomic_load(&known_bytes) >= config->symbfile.store_max_size) {
+        atomic_load(&known_bytes) >= most) {
         atomic_store(&known_bytes, files_tree_bytes(store));
         atomic_store(&known_s, now);
     }
-    return atomic_load(&known_bytes) < config->symbfile.store_max_size;
+    return atomic_load(&known_bytes) < most;
 }
 
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
@@ -309,7 +323,7 @@ static bool is_split(const struct symbfile_set *set)
 static bool read_set(const char *home, const struct symbfile_set *set, struct sl_symbfile_sink *sink, uint64_t *records,
                      struct symbfile_failure *failure)
 {
-    uint64_t limit = symbfiles_config()->symbfile.max_set_bytes;
+    uint64_t limit = max_set_bytes;
     bool split = is_split(set), ok = true;
     struct symbfile_part *part = NULL;
     *records = 0;
@@ -334,7 +348,6 @@ static bool read_set(const char *home, const struct symbfile_set *set, struct sl
 
 static bool check_set(const char *home, struct symbfile_set *set, struct symbfile_failure *failure)
 {
-    const struct config *config = symbfiles_config();
     uint64_t inflated = 0;
     set->records = 0;
     for (size_t i = 0; i < set->have_count; i++) {
@@ -343,7 +356,7 @@ static bool check_set(const char *home, struct symbfile_set *set, struct symbfil
     }
     if (is_split(set) && !read_set(home, set, NULL, &set->records, failure))
         return false;
-    if (inflated <= config->symbfile.max_set_bytes && set->records <= config->symbfile.max_records)
+    if (inflated <= max_set_bytes && set->records <= max_records)
         return true;
     symbfile_fail(failure, 413, "1108", "Upload is too large.");
     return false;
@@ -571,7 +584,7 @@ static void sweep_tmp(const char *store, int64_t now)
 enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_error *error)
 {
     char store[512], path[STORE_PATH];
-    int64_t now = clock_wall_s(), ttl_s = (int64_t)(symbfiles_config()->symbfile.staging_ttl_ns / 1000000000);
+    int64_t now = clock_wall_s(), ttl_s = (int64_t)(staging_ttl_ns / 1000000000);
     *size = (struct symbfile_store_size){0};
     if (!symbfile_store_dir(store))
         return SL_OK;

@@ -14,11 +14,12 @@
 
 enum { SWEEP_MS = 3600 * 1000, ATTEMPTS = 3 }; /* a set may be replaced between finding and reading it */
 
-static const struct config *_Atomic config;
+static const struct config *config;
 
 void symbfiles_init(const struct config *c)
 {
     config = c;
+    symbfile_store_configure(c);
 }
 
 const struct config *symbfiles_config(void)
@@ -35,27 +36,25 @@ struct index_request {
 struct build {
     const struct index_request *request;
     int fd;
-    enum sl_code code;
-    struct sl_error error;
 };
 
-static void build(void *arg)
+static enum sl_code build(void *arg, struct sl_error *error)
 {
-    struct build *b = arg;
+    const struct build *b = arg;
     char directory[STORE_PATH];
     bool found = store_tmp(directory);
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
     struct sl_buf out = {0};
-    b->code = builder ? SL_OK : sl_fail(&b->error, SL_INTERNAL, "out of memory");
-    if (b->code == SL_OK)
-        b->code =
-            symbfile_store_read(&b->request->file_id, &b->request->set, sl_symbfile_builder_sink(builder), &b->error);
-    if (b->code == SL_OK)
-        b->code = sl_symbfile_builder_finish(builder, &out, &b->error);
-    if (b->code == SL_OK)
-        b->code = kinds_write(b->fd, sl_buf_bytes(&out), &b->error);
+    enum sl_code code = builder ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    if (code == SL_OK)
+        code = symbfile_store_read(&b->request->file_id, &b->request->set, sl_symbfile_builder_sink(builder), error);
+    if (code == SL_OK)
+        code = sl_symbfile_builder_finish(builder, &out, error);
+    if (code == SL_OK)
+        code = kinds_write(b->fd, sl_buf_bytes(&out), error);
     sl_symbfile_builder_free(builder);
     sl_buf_free(&out);
+    return code;
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
@@ -63,14 +62,9 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     (void)arena;
     struct build b = {.request = context, .fd = tmp->fd};
     uint64_t begin = clock_mono_ns();
-    if (pool_run(POOL_CONVERT, build, &b, &b.error) != SL_OK)
-        b.code = SL_INTERNAL;
-    metric_add(METRIC_CONVERSIONS, 1, kind_symbfile_index.name, sl_code_name(b.code), NULL);
-    metric_observe(METRIC_CONVERSION_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind_symbfile_index.name, NULL,
-                   NULL);
-    if (b.code != SL_OK)
-        *error = b.error;
-    return b.code;
+    enum sl_code code = kinds_on_pool(build, &b, error);
+    kinds_count_conversion(&kind_symbfile_index, code, begin);
+    return code;
 }
 
 static void *retain(const void *context, struct sl_arena *arena)

@@ -89,6 +89,9 @@ struct symbfile_store_size { /* bytes on disk */
 /* Makes the directories; removes what was left in tmp/ and staged sets that nobody completed; `*size` is what is left. */
 enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_error *error);
 
+/* What the configuration says of the store, from now on; its strings are kept. The functions here may run on the pool. */
+void symbfile_store_configure(const struct config *config);
+
 /* A file to receive a part in; `path` gets its name. 507 in `failure` when the store is full. */
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure);
 
@@ -130,4 +133,4 @@ enum sl_code symbfile_store_read(const struct sl_file_id *file_id, const struct 
 extern const struct cache_kind kind_symbfile_index; /* loaded: struct sl_symbfile_index */
 
 void symbfiles_init(const struct config *config);
-const struct config *symbfiles_config(void);
+const struct config *symbfiles_config(void); /* as kinds_config of impl.h */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/loop.h"
-#include "core/metrics.h"
 #include "core/pool.h"
 #include "function/path.h"
 #include "object/bcsymbolmap.h"
@@ -24,18 +23,16 @@ struct convert {
     bool wanting;  /* not converted: `wants` is to be got first */
     struct companion_wants wants;
     struct companion_items items;
-    enum sl_code code;
-    struct sl_error error;
 };
 
 /* What was written is opened once more, as a reader will: a writer's mistake must not be kept for a week. */
-static enum sl_code store(struct convert *c, const struct sl_buf *out)
+static enum sl_code store(const struct convert *c, const struct sl_buf *out, struct sl_error *error)
 {
     struct sl_symcache cache;
     struct sl_error reason;
     if (sl_symcache_open(sl_buf_bytes(out), &cache, &reason) != SL_OK)
-        return sl_fail(&c->error, SL_INTERNAL, "a fresh symcache cannot be opened: %s", reason.message);
-    return kinds_write(c->fd, sl_buf_bytes(out), &c->error);
+        return sl_fail(error, SL_INTERNAL, "a fresh symcache cannot be opened: %s", reason.message);
+    return kinds_write(c->fd, sl_buf_bytes(out), error);
 }
 
 static struct sl_str map_name(void *arg, struct sl_str name)
@@ -70,13 +67,14 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
 }
 
 /* Checked when they were fetched: what does not open now makes the symcache malformed. */
-static bool open_rewriting(struct convert *c)
+static enum sl_code open_rewriting(struct convert *c, struct sl_error *error)
 {
+    enum sl_code code = SL_OK;
     if (c->map)
-        c->code = sl_bcsymbolmap_open(c->map->mapping.bytes, &c->rewriting.map, &c->error);
-    if (c->lines && c->code == SL_OK)
-        c->code = sl_il2cpp_open(c->lines->mapping.bytes, &c->rewriting.lines, &c->error);
-    return c->code == SL_OK;
+        code = sl_bcsymbolmap_open(c->map->mapping.bytes, &c->rewriting.map, error);
+    if (c->lines && code == SL_OK)
+        code = sl_il2cpp_open(c->lines->mapping.bytes, &c->rewriting.lines, error);
+    return code;
 }
 
 static void close_rewriting(struct convert *c)
@@ -86,7 +84,7 @@ static void close_rewriting(struct convert *c)
     c->rewriting = (struct rewriting){0};
 }
 
-static void write_symcache(struct convert *c, struct sl_object *object)
+static enum sl_code write_symcache(struct convert *c, struct sl_object *object, struct sl_error *error)
 {
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_symcache_options options = {
@@ -102,37 +100,29 @@ static void write_symcache(struct convert *c, struct sl_object *object)
     struct sl_buf out = {0};
     sl_object_set_bcsymbolmap(object, c->rewriting.map);
     companions_open(&c->items, &companions);
-    c->code = sl_symcache_convert(object, &companions, &options, pool_parallel(), &out, &c->error);
+    enum sl_code code = sl_symcache_convert(object, &companions, &options, pool_parallel(), &out, error);
     companions_close(&companions);
-    if (c->code == SL_OK)
-        c->code = store(c, &out);
+    if (code == SL_OK)
+        code = store(c, &out, error);
     sl_buf_free(&out);
+    return code;
 }
 
-static void convert_object(void *arg)
+static enum sl_code convert_object(void *arg, struct sl_error *error)
 {
     struct convert *c = arg;
     struct sl_object *object;
-    c->code = sl_object_open(c->file, kinds_object_limits(), &object, &c->error);
-    if (c->code != SL_OK)
-        return;
+    enum sl_code code = kinds_open_object(c->file, &object, error);
+    if (code != SL_OK)
+        return code;
     c->wanting = !c->complete && companions_wanted(object, &c->wants);
-    if (!c->wanting && open_rewriting(c))
-        write_symcache(c, object);
+    if (!c->wanting)
+        code = open_rewriting(c, error);
+    if (!c->wanting && code == SL_OK)
+        code = write_symcache(c, object, error);
     sl_object_close(object);
     close_rewriting(c);
-}
-
-static enum sl_code get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
-                        struct cache_item **item, struct sl_error *error)
-{
-    struct cache_key key;
-    *item = NULL;
-    if (!object_request_key(request, arena, &key)) {
-        sl_fail(error, SL_INTERNAL, "out of memory");
-        return SL_INTERNAL;
-    }
-    return cache_get(kind, &key, request, item, error);
+    return code;
 }
 
 /* Both were there when the key was made; without one of them the entry would be another than its key says. */
@@ -141,9 +131,9 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
 {
     enum sl_code code = SL_OK;
     if (request->map)
-        code = get(&kind_auxdifs, request->map, arena, &c->map, error);
+        code = kinds_get(&kind_auxdifs, request->map, arena, &c->map, error);
     if (code == SL_OK && request->lines)
-        code = get(&kind_il2cpp, request->lines, arena, &c->lines, error);
+        code = kinds_get(&kind_il2cpp, request->lines, arena, &c->lines, error);
     return code == SL_OK || code == SL_CANCELLED ? code : sl_fail(error, SL_INTERNAL, "a mapping has vanished");
 }
 
@@ -151,25 +141,22 @@ static enum sl_code convert(const struct symcache_request *request, struct sl_ar
                             struct sl_error *error)
 {
     enum sl_code code = get_rewriting(request, arena, c, error);
-    if (code != SL_OK)
+    if (code == SL_OK)
+        code = kinds_on_pool(convert_object, c, error);
+    if (code != SL_OK || !c->wanting)
         return code;
-    code = pool_run(POOL_CONVERT, convert_object, c, error);
-    if (code == SL_OK && c->wanting) {
-        companions_get(&request->object, &c->wants, arena, &c->items);
-        c->complete = true;
-        code = pool_run(POOL_CONVERT, convert_object, c, error);
-        companions_release(&c->items);
-    }
-    if (code == SL_OK && c->code != SL_OK)
-        *error = c->error;
-    return code == SL_OK ? c->code : SL_INTERNAL;
+    companions_get(&request->object, &c->wants, arena, &c->items);
+    c->complete = true;
+    code = kinds_on_pool(convert_object, c, error);
+    companions_release(&c->items);
+    return code;
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     const struct symcache_request *request = context;
-    struct cache_item *object = NULL;
-    enum sl_code code = get(&kind_objects, &request->object, arena, &object, error);
+    struct cache_item *object;
+    enum sl_code code = kinds_get(&kind_objects, &request->object, arena, &object, error);
     if (code != SL_OK)
         return code;
     uint64_t begin = clock_mono_ns();
@@ -179,8 +166,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         if (used[i])
             cache_release(used[i]);
-    metric_add(METRIC_CONVERSIONS, 1, kind_symcaches.name, sl_code_name(code), NULL);
-    metric_observe(METRIC_CONVERSION_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind_symcaches.name, NULL, NULL);
+    kinds_count_conversion(&kind_symcaches, code, begin);
     return code;
 }
 
@@ -194,10 +180,15 @@ static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
 }
 
+/* 1001 knew fewer lines, and not where files are kept; it serves while a new one is made. */
+static const unsigned older[] = {1001, 0};
+
 const struct cache_kind kind_symcaches = {
     .name = "symcaches",
     .section = CACHE_DERIVED,
-    .version = 1001,
+    .version = 1002,
+    .fallbacks = older,
+    .previous = older,
     .random_access = true,
     .compute = compute,
     .retain = symcache_request_retain,

@@ -74,13 +74,6 @@ static enum sl_code keep_json(struct asking *a, struct sl_str json)
     return code;
 }
 
-static void wipe(struct sl_buf *buf)
-{
-    if (buf->data)
-        explicit_bzero(buf->data, buf->capacity);
-    sl_buf_free(buf);
-}
-
 static enum sl_code ask(struct asking *a, struct fetch_request request, struct sl_str *answer)
 {
     struct sl_buf body = {0};
@@ -92,7 +85,7 @@ static enum sl_code ask(struct asking *a, struct fetch_request request, struct s
     enum sl_code code = fetch_text(&request, &body, a->error);
     const char *copy = code == SL_OK ? sl_arena_strndup(&a->arena, body.size ? (char *)body.data : "", body.size) : "";
     *answer = (struct sl_str){copy, body.size};
-    wipe(&body);
+    sl_buf_wipe(&body);
     return copy ? code : sl_fail(a->error, SL_INTERNAL, "out of memory");
 }
 
@@ -248,7 +241,7 @@ static enum sl_code from_web_identity(struct asking *a)
                                     .header_count = 1,
                                     .refused = sts_refused};
     code = form.failed || !request.url ? sl_fail(a->error, SL_INTERNAL, "out of memory") : ask(a, request, &answer);
-    wipe(&form);
+    sl_buf_wipe(&form);
     return code == SL_OK ? keep_xml(a, answer) : code;
 }
 

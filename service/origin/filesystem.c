@@ -12,17 +12,12 @@
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location)
 {
     struct sl_buf uri = {0};
-    struct sl_str out = {NULL, 0};
     sl_buf_cstr(&uri, "file://");
     sl_buf_str(&uri, source->path);
     if (location.size && !sl_str_ends(source->path, SL_STR("/")))
         sl_buf_u8(&uri, '/');
     sl_buf_str(&uri, location);
-    const char *copy = uri.failed ? NULL : sl_arena_strndup(arena, (const char *)uri.data, uri.size);
-    if (copy)
-        out = (struct sl_str){copy, uri.size};
-    sl_buf_free(&uri);
-    return out;
+    return sl_buf_keep(&uri, arena);
 }
 
 enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file system has its moments */

@@ -80,9 +80,8 @@ struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, stru
 {
     struct base base;
     struct sl_buf url = {0};
-    struct sl_str out = {NULL, 0};
     if (!split(text, &base))
-        return out;
+        return (struct sl_str){NULL, 0};
     add_lower(&url, base.scheme);
     if (secret)
         sl_buf_str(&url, base.user);
@@ -106,11 +105,7 @@ struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, stru
         sl_buf_u8(&url, '/');
     if (secret)
         sl_buf_str(&url, base.query);
-    const char *copy = url.failed ? NULL : sl_arena_strndup(arena, (const char *)url.data, url.size);
-    if (copy)
-        out = (struct sl_str){copy, url.size};
-    sl_buf_free(&url);
-    return out;
+    return sl_buf_keep(&url, arena);
 }
 
 enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl_error *error)

@@ -41,13 +41,6 @@ static bool hash(const struct sl_str *parts, size_t count, uint8_t out[KEY_BYTES
     return ok;
 }
 
-static void wipe(struct sl_buf *text)
-{
-    if (text->data)
-        explicit_bzero(text->data, text->capacity);
-    sl_buf_free(text);
-}
-
 /* ---- the list by use ---- */
 static void unlink_entry(struct memo *memo, struct memo_entry *entry)
 {
@@ -67,7 +60,7 @@ static void drop(struct memo *memo, struct memo_entry *entry)
 {
     unlink_entry(memo, entry);
     sl_map_remove(&memo->map, key_of(entry));
-    wipe(&entry->text);
+    sl_buf_wipe(&entry->text);
     free(entry);
 }
 
@@ -123,13 +116,13 @@ static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, 
     if (memo->name && code != SL_CANCELLED)
         metric_add(METRIC_SOURCE_TOKEN, 1, memo->name, code == SL_OK ? "ok" : "error", NULL);
     if (code == SL_OK) {
-        wipe(&entry->text);
+        sl_buf_wipe(&entry->text);
         entry->text = text;
         entry->has_text = true;
         entry->code = SL_OK;
         entry->deadline_ms = deadline(for_ns);
     } else {
-        wipe(&text);
+        sl_buf_wipe(&text);
         bool keep = code != SL_CANCELLED && memo->error_ns;
         bool renew = keep && entry->has_text;
         entry->code = renew ? SL_OK : code;

@@ -75,7 +75,10 @@ bool pointer_local(struct sl_arena *arena, struct sl_str path, struct sl_str *ro
             r.size--;
         if (path.size <= r.size + 1 || !sl_str_starts(path, r) || path.data[r.size] != '/')
             continue;
-        *root = r.size ? r : SL_STR("/");
+        *root =
+            (struct sl_str){sl_arena_strndup(arena, r.size ? r.data : "/", r.size ? r.size : 1), r.size ? r.size : 1};
+        if (!root->data) /* a copy: another configuration may come while the file is read */
+            return false;
         *relative = (struct sl_str){path.data + r.size, path.size - r.size};
         while (relative->size && relative->data[0] == '/')
             relative->data++, relative->size--;

@@ -67,9 +67,6 @@ bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count)
 
 void xml_texts_free(struct xml_text *wanted, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (wanted[i].text.data)
-            explicit_bzero(wanted[i].text.data, wanted[i].text.capacity);
-        sl_buf_free(&wanted[i].text);
-    }
+    for (size_t i = 0; i < count; i++)
+        sl_buf_wipe(&wanted[i].text);
 }

@@ -97,6 +97,34 @@ def test_running_requests_keep_theirs(work, objects):
         equal(answer["modules"][0]["debug_status"], "found")
 
 
+def test_as_often_as_one_likes(work, objects):
+    """A configuration goes with the last request that began with it; requests are asked in between all the time."""
+    with Upstream(objects.layout()) as up, Service(work, {"sources": [], "auth": AUTH}) as s:
+        stop = threading.Event()
+        bad = []
+
+        def ask():
+            while not stop.is_set():
+                if status(s, objects) not in ("missing", "found"):
+                    bad.append(1)
+
+        askers = [threading.Thread(target=ask) for _ in range(4)]
+        for asker in askers:
+            asker.start()
+        try:
+            for i in range(1050):
+                if i % 10 == 0:
+                    rewrite(s, sources=[http_source(up.url, id=f"source{i}")] if i % 20 else [], max_concurrent_requests=100 + i)
+                equal(s.request("POST", "/admin/reload", headers=BEARER)[0], 200)
+        finally:
+            stop.set()
+            for asker in askers:
+                asker.join()
+        equal(bad, [])
+        equal(gauge(s, "jobs_limit"), 100 + 1040)
+        equal(s.process.poll(), None)
+
+
 def test_sockets_of_the_service_manager(work, objects):
     """What systemd does: the sockets are there before the process and after it."""
     home = tempfile.mkdtemp(dir=work)

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_buf dump = {0}, again = {0}, wanted = {0}, got = {0};
     config_dump(first, &dump);
     if (dump.size > SMALL) {
-        config_free(first);
+        config_release(first);
         sl_buf_free(&dump);
         return 0;
     }
@@ -58,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     values(sl_buf_view(&again), &got);
     if (!sl_str_equal(sl_buf_view(&wanted), sl_buf_view(&got)))
         abort();
-    config_free(first);
-    config_free(second);
+    config_release(first);
+    config_release(second);
     sl_buf_free(&dump);
     sl_buf_free(&again);
     sl_buf_free(&wanted);

@@ -134,7 +134,7 @@ static void put_old_miss(const struct cache_kind *kind)
     cache_relative_path(key.text, kind->version, false, relative);
     snprintf(path, sizeof path, "%s/%s", kind->name, relative);
     put_file(path, "", 7200 * S);
-    strcat(path, ".metadata");
+    snprintf(path, sizeof path, "%s/%s.metadata", kind->name, relative);
     snprintf(text, sizeof text, "{\"scope\":null,\"time_created\":%lld,\"status\":\"not_found\",\"size\":0}",
              (long long)(cache_now_ns() / CACHE_SECOND_NS - 7200));
     put_file(path, text, 7200 * S);

@@ -148,7 +148,7 @@ static void directory_body(void *arg)
     assert_int_equal(runs, 1);
     snprintf(path, sizeof path, "second/%s", name_of(&derived, "a"));
     assert_string_equal(file_text(path), "contents");
-    strcat(path, ".metadata");
+    snprintf(path, sizeof path, "second/%s.metadata", name_of(&derived, "a"));
     assert_non_null(strstr(file_text(path), "\"scope\":\"scope1\""));
     struct plan missing = {.runs = &runs, .code = SL_NOT_FOUND}; /* errors are not shared */
     get_error(&derived, "b", &missing, SL_NOT_FOUND);

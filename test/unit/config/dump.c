@@ -132,7 +132,7 @@ static void all_defaults_can_be_dumped(void **state)
     expect_line(&dump, "sources: [] # default");
     expect_line(&dump, "max_download_size: 15GiB # default");
     expect_line(&dump, "deny_list_never_block_hosts: [] # default");
-    config_free(config);
+    config_release(config);
     outcome_free(&o);
     sl_buf_free(&dump);
     sl_buf_free(&again);

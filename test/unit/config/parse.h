@@ -39,7 +39,7 @@ static inline void parse(struct outcome *o, const char *yaml)
 
 static inline void outcome_free(struct outcome *o)
 {
-    config_free(o->config);
+    config_release(o->config);
     sl_buf_free(&o->text);
     sl_arena_free(&o->arena);
 }

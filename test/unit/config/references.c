@@ -340,7 +340,7 @@ static void files_are_loaded(void **state)
     assert_int_equal(config_load(path, &config, NULL, &error), SL_OK);
     assert_int_equal(config->max_fibers, 5);
     assert_string_equal(config->path, path);
-    config_free(config);
+    config_release(config);
     write_file("config.yml", "max_fibers: x\n", 14, 0644);
     assert_int_equal(config_load(path, &config, NULL, &error), SL_MALFORMED);
     assert_null(config);

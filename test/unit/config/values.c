@@ -466,14 +466,14 @@ static void defaults_without_a_file(void **state)
     assert_true(config->object_max_section_size == UINT64_C(4294967296));
     assert_true(config->index.retry_malformed_after == 10 * MINUTE);
     assert_true(config->diagnostics.retry_misses_after == DURATION_NEVER);
-    config_free(config);
+    config_release(config);
     outcome_free(&o);
     unsetenv("SYMLOOM_CONTAINER");
     parse_good(&o, "{}");
     assert_string_equal(o.config->bind[0], config_in_container() ? "0.0.0.0:3021" : "127.0.0.1:3021");
     assert_int_equal(o.config->cache_dir != NULL, config_in_container());
     outcome_free(&o);
-    config_free(NULL);
+    config_release(NULL);
 }
 
 static void path_prefixes(void **state)

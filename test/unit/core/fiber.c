@@ -266,6 +266,60 @@ static void a_callback_may_run_a_fiber_at_once(void **state)
     assert_false(fiber_cancelled());
 }
 
+struct shared_list {
+    int left, done, at_once, most_at_once;
+    struct fiber_wait_list closed; /* items wait for it when `waits` */
+    bool waits;
+};
+
+static void take_some(void *arg)
+{
+    struct shared_list *list = arg;
+    list->at_once++;
+    if (list->at_once > list->most_at_once)
+        list->most_at_once = list->at_once;
+    while (list->left > 0 && !fiber_cancelled()) {
+        list->left--;
+        list->done += list->waits ? fiber_wait_on(&list->closed, UINT64_MAX) == FIBER_WOKEN : fiber_sleep(1);
+    }
+    list->at_once--;
+}
+
+static bool crew_done;
+
+static void work_as_crew(void *arg)
+{
+    crew_done = fiber_crew(take_some, arg, 3);
+}
+
+static void share_lists(void *arg)
+{
+    (void)arg;
+    struct shared_list many = {.left = 100}, alone = {.left = 5}, cancelled = {.left = 100, .waits = true};
+    assert_true(fiber_crew(take_some, &many, 7));
+    assert_true(many.done == 100 && many.most_at_once == 8);
+    fiber_set_limit(fiber_live() + 1);
+    assert_true(fiber_crew(take_some, &alone, 7));
+    assert_true(alone.done == 5 && alone.most_at_once == 2); /* as many as there were to be had */
+    fiber_set_limit(20000);
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    crew_done = true;
+    assert_true(fiber_start(&group, work_as_crew, &cancelled));
+    while (cancelled.at_once < 4)
+        fiber_sleep(1);
+    fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+    assert_false(crew_done);
+    assert_true(cancelled.left == 96 && cancelled.done == 0 && cancelled.at_once == 0);
+}
+
+static void a_crew_shares_a_list_and_ends_together(void **state)
+{
+    (void)state;
+    run(share_lists, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +329,7 @@ int main(void)
         cmocka_unit_test(wait_lists_wake_in_order_and_lose_nothing),
         cmocka_unit_test(ten_thousand_fibers_at_once),
         cmocka_unit_test(a_callback_may_run_a_fiber_at_once),
+        cmocka_unit_test(a_crew_shares_a_list_and_ends_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

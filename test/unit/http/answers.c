@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "core/metrics.h"
+#include "http/impl.h"
 
 enum { LARGE = 10 << 20, REPEATS = 5000 };
 
@@ -70,6 +71,32 @@ static void silent(struct http_exchange *x)
     (void)x;
 }
 
+/* From now on there is no fiber for another request. */
+static void no_more_fibers(struct http_exchange *x)
+{
+    http_reply(x, 200, "text/plain", SL_STR(""));
+    fiber_set_limit(1);
+}
+
+/* Fills the connection's socket as an answer before would, until a 100 Continue has to wait; says how many were sent. */
+static void jam(struct http_exchange *x)
+{
+    static const char junk[65536];
+    struct request *r = x->connection;
+    uv_os_fd_t fd;
+    int interims = 0;
+    assert_int_equal(uv_fileno(&r->connection->uv.handle, &fd), 0);
+    while (uv_stream_get_write_queue_size(&r->connection->uv.stream) == 0) {
+        while (write(fd, junk, sizeof junk) > 0)
+            ;
+        send_interim(r);
+        interims++;
+    }
+    char text[16];
+    int size = snprintf(text, sizeof text, "%d", interims);
+    http_reply(x, 200, "text/plain", (struct sl_str){text, (size_t)size});
+}
+
 static uint64_t body_limit(const struct http_exchange *x)
 {
     (void)x;
@@ -84,6 +111,8 @@ static const struct http_route routes[] = {
     {"GET", "/file/{name}", file, HTTP_NATIVE, false, false, NULL, NULL},
     {"GET", "/forge", forge, HTTP_NATIVE, false, false, NULL, NULL},
     {"GET", "/numbers", numbers, HTTP_NATIVE, true, false, NULL, NULL},
+    {"GET", "/jam", jam, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/no-more-fibers", no_more_fibers, HTTP_NATIVE, false, false, NULL, NULL},
     {"GET", "/silent", silent, HTTP_NATIVE, false, false, NULL, NULL},
     {"POST", "/large", large_answer, HTTP_NATIVE, false, false, NULL, body_limit},
     {"POST", "/work", health, HTTP_NATIVE, false, true, NULL, NULL},
@@ -472,6 +501,107 @@ static void connections_per_address_are_limited(void **state)
     server_stop(&other);
 }
 
+/* The value of a series, 0 when it is not there. */
+static double metric_of(const char *series)
+{
+    struct sl_buf text = {0};
+    metrics_write(&text, false);
+    sl_buf_u8(&text, 0);
+    const char *found = strstr((char *)text.data, series);
+    double value = found ? strtod(found + strlen(series), NULL) : 0;
+    sl_buf_free(&text);
+    return value;
+}
+
+static void without_fibers_requests_are_refused_and_counted(void **state)
+{
+    (void)state;
+    static const char refused[] = "symloom_http_refused_total{reason=\"slots\"} ";
+    double before = metric_of(refused);
+    char log[64], line[256] = "";
+    snprintf(log, sizeof log, "/tmp/symloom-unit-%d.log", (int)getpid());
+    assert_true(log_set_file(log, NULL));
+    log_set_levels("warn");
+    struct test_server other;
+    struct answer answer = {0};
+    server_start(&other, routes, NULL);
+    assert_int_equal(status_of(&other, "GET /no-more-fibers HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(exchange(&other, "GET /json HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 503);
+        assert_non_null(strstr((char *)answer.raw.data, "{\"detail\":\"too many requests are in flight\"}"));
+        answer_free(&answer);
+    }
+    server_stop(&other);
+    fiber_set_limit(20000);
+    assert_int_equal(metric_of(refused) - before, 3);
+    assert_int_equal(metric_of("symloom_http_requests_total{route=\"/json\",method=\"GET\",status=\"503\"} "), 3);
+    log_set_file(NULL, NULL);
+    log_set_levels("off");
+    FILE *file = fopen(log, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_non_null(strstr(line, "all fibers are in use"));
+    assert_null(fgets(line, sizeof line, file)); /* once a minute */
+    fclose(file);
+    unlink(log);
+}
+
+static void a_continue_waits_for_room(void **state)
+{
+    (void)state;
+    struct test_server other;
+    struct sl_buf in = {0};
+    server_start(&other, routes, NULL);
+    int fd = client_connect(&other), interims = 0;
+    client_text(fd, "GET /jam HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    while (client_read(fd, &in, NULL))
+        ;
+    close(fd);
+    server_stop(&other);
+    const uint8_t *at = in.data, *end = in.data + in.size, *answer = memmem(in.data, in.size, "HTTP/1.1 200", 12);
+    for (; (at = memmem(at, (size_t)(end - at), "HTTP/1.1 100 Continue\r\n\r\n", 25)); at += 25) {
+        assert_true(at < answer);
+        interims++;
+    }
+    assert_true(interims > 0);
+    assert_int_equal(atoi((const char *)memmem(answer, (size_t)(end - answer), "\r\n\r\n", 4) + 4), interims);
+    sl_buf_free(&in);
+}
+
+static void connections_are_counted_as_they_come_and_go(void **state)
+{
+    (void)state;
+    enum { HELD = 3, ASKED = 20 }; /* far less than a second of asking */
+    struct test_server other;
+    struct answer answer = {0};
+    server_start(&other, routes, NULL);
+    int held[HELD], asking = client_connect(&other);
+    for (int i = 0; i < HELD; i++) {
+        held[i] = client_connect(&other);
+        client_text(held[i], "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n");
+        client_answer(held[i], &answer, false);
+        answer_free(&answer);
+    }
+    static const char *const idle[] = {"state=\"idle\"} 3\n", "state=\"idle\"} 0\n"};
+    for (int turn = 0; turn < 2; turn++) {
+        bool seen = false;
+        for (int i = 0; i < ASKED && !seen; i++) {
+            client_text(asking, "GET /numbers HTTP/1.1\r\nHost: x\r\n\r\n");
+            client_answer(asking, &answer, false);
+            sl_buf_u8(&answer.raw, 0);
+            assert_non_null(strstr((char *)answer.raw.data, "symloom_http_connections{state=\"working\"} 1\n"));
+            seen = strstr((char *)answer.raw.data, idle[turn]);
+            answer_free(&answer);
+        }
+        assert_true(seen);
+        for (int i = 0; turn == 0 && i < HELD; i++)
+            close(held[i]);
+    }
+    close(asking);
+    server_stop(&other);
+    assert_int_equal(metric_of("symloom_http_connections{state=\"working\"} "), 0);
+}
+
 static void draining_refuses_work_and_says_close(void **state)
 {
     (void)state;
@@ -525,6 +655,9 @@ int main(void)
         cmocka_unit_test(unix_sockets_and_allowed_hosts),
         cmocka_unit_test(over_the_limit_only_health_is_answered),
         cmocka_unit_test(connections_per_address_are_limited),
+        cmocka_unit_test(without_fibers_requests_are_refused_and_counted),
+        cmocka_unit_test(a_continue_waits_for_room),
+        cmocka_unit_test(connections_are_counted_as_they_come_and_go),
         cmocka_unit_test(draining_refuses_work_and_says_close),
     };
     int failed = cmocka_run_group_tests(tests, setup, teardown);

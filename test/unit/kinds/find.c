@@ -432,7 +432,7 @@ static void keys_body(void *arg)
         assert_non_null(strstr(file_text(path), i == 0 ? "\"scope\":null" : "\"scope\":\"scope1\""));
     }
     char relative[128], path[160];
-    cache_relative_path(sl_str(keys[0]), 1001, false, relative);
+    cache_relative_path(sl_str(keys[0]), 1002, false, relative);
     snprintf(path, sizeof path, "symcaches/%s", relative);
     assert_memory_equal(file_text(path), "SLSC", 4);
 }
@@ -441,6 +441,61 @@ static void keys_name_scope_source_and_place(void **state)
 {
     (void)state;
     run(keys_body);
+}
+
+static void start_again(void)
+{
+    cache_drain();
+    cache_close();
+    assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
+}
+
+static const char *symcache_path(unsigned version)
+{
+    static char paths[2][160];
+    char relative[128], *path = paths[version % 2];
+    cache_relative_path(SL_STR("scope: scope1\n\nsource: s\nlocation: http://s/1\n"), version, false, relative);
+    snprintf(path, sizeof paths[0], "symcaches/%s", relative);
+    return path;
+}
+
+static void old_symcache_body(void *arg)
+{
+    (void)arg;
+    const char *before = symcache_path(1001), *now = symcache_path(1002);
+    USE_SOURCES({.id = SL_STR("s")});
+    USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
+    look_up(&elf);
+    assert_int_equal(found.code, SL_OK);
+    cache_release(found.item);
+    make_parent(in_dir(before));
+    assert_int_equal(rename(in_dir(now), in_dir(before)), 0);
+    assert_int_equal(nftw(in_dir("objects"), remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    used_files[0] = (struct stored){.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .code = SL_NOT_FOUND};
+    start_again();
+    look_up(&elf);
+    assert_int_equal(found.code, SL_OK);
+    cache_release(found.item);
+    start_again();
+    assert_true(exists(before) && !exists(now)); /* there was nothing to make another of */
+    assert_int_equal(nftw(in_dir("objects"), remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    used_files[0] = (struct stored){.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full};
+    look_up(&elf);
+    assert_int_equal(found.code, SL_OK);
+    cache_release(found.item);
+    while (exists(before))
+        assert_true(fiber_sleep(1));
+    assert_memory_equal(file_text(now), "SLSC", 4);
+    look_up(&elf);
+    assert_true(found.code == SL_OK && has_function(found.symcache, "triple_of"));
+    cache_release(found.item);
+    cache_drain();
+}
+
+static void an_older_symcache_serves_until_it_is_made_anew(void **state)
+{
+    (void)state;
+    run(old_symcache_body);
 }
 
 static void old_meta_body(void *arg)
@@ -638,6 +693,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_best_file_is_chosen, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(an_object_may_vanish_before_conversion, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(keys_name_scope_source_and_place, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(an_older_symcache_serves_until_it_is_made_anew, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(features_of_others_are_read, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(equal_requests_fetch_once, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(a_request_may_leave_its_downloads, dir_setup, dir_teardown),

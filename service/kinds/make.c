@@ -1,0 +1,86 @@
+/* What the computations of the kinds share: another entry to start from, a job on the pool, the count of it; and several
+ * look-ups at once. */
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "kinds/impl.h"
+
+enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
+                       struct cache_item **item, struct sl_error *error)
+{
+    struct cache_key key;
+    *item = NULL;
+    if (!object_request_key(request, arena, &key))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    return cache_get(kind, &key, request, item, error);
+}
+
+struct call {
+    kinds_job *job;
+    void *arg;
+    struct sl_error *error;
+    enum sl_code code;
+};
+
+static void run_call(void *arg)
+{
+    struct call *call = arg;
+    call->code = call->job(call->arg, call->error);
+}
+
+enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error)
+{
+    struct call call = {.job = job, .arg = arg, .error = error};
+    return pool_run(POOL_CONVERT, run_call, &call, error) == SL_OK ? call.code : SL_INTERNAL;
+}
+
+struct making {
+    struct sl_bytes object;
+    int fd;
+    kinds_maker *make;
+};
+
+static enum sl_code make_one(void *arg, struct sl_error *error)
+{
+    struct making *m = arg;
+    return m->make(m->object, m->fd, error);
+}
+
+enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
+                        struct sl_error *error)
+{
+    struct cache_item *object;
+    enum sl_code code = kinds_get(&kind_objects, request, arena, &object, error);
+    if (code != SL_OK)
+        return code;
+    struct making making = {object->mapping.bytes, fd, make};
+    code = kinds_on_pool(make_one, &making, error);
+    cache_release(object);
+    return code;
+}
+
+void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, uint64_t begin_ns)
+{
+    double seconds = (double)(clock_mono_ns() - begin_ns) / 1e9;
+    metric_add(METRIC_CONVERSIONS, 1, kind->name, sl_code_name(code), NULL);
+    metric_observe(METRIC_CONVERSION_SECONDS, seconds, kind->name, NULL, NULL);
+}
+
+struct round {
+    void (*run)(void *item);
+    void **items;
+    size_t count, next;
+};
+
+static void take_items(void *arg)
+{
+    struct round *r = arg;
+    while (r->next < r->count && !fiber_cancelled())
+        r->run(r->items[r->next++]);
+}
+
+bool kinds_for_each(void (*run)(void *item), void **items, size_t count)
+{
+    struct round round = {run, items, count, 0};
+    return fiber_crew(take_items, &round, count ? count - 1 : 0);
+}
