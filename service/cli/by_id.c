@@ -1,0 +1,266 @@
+#include "cli/by_id.h"
+
+#include <stdlib.h>
+
+#include "cli/server.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "fetch/fetch.h"
+
+struct held { /* a file that is in use */
+    struct cache_item *item;
+    struct sl_mapping mapping;
+    struct held *next;
+};
+
+struct by_id {
+    const struct options *options;
+    struct sl_arena arena;
+    struct config *layers[2], **files;
+    size_t file_count;
+    struct source_list own;        /* of the options and `symbols` of the configuration, asked first; then the index */
+    struct source_list configured; /* `sources` of the configuration */
+    struct file_index *index;
+    struct held *held;
+    size_t verbose;
+    bool running;
+};
+
+/* ---- what is asked ---- */
+
+static enum sl_code add_all(struct source_list *list, const struct config *config, struct sl_error *error)
+{
+    for (size_t i = 0; i < config->source_count; i++)
+        if (!source_list_add(list, &config->sources[i]))
+            return sl_fail(error, SL_INTERNAL, "out of memory");
+    return SL_OK;
+}
+
+static enum sl_code add_files(struct by_id *b, struct sl_error *error)
+{
+    size_t count;
+    const char *const *paths = option_values(b->options, "source", &count);
+    enum sl_code code = SL_OK;
+    b->files = count ? calloc(count, sizeof(struct config *)) : NULL;
+    if (count && !b->files)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    for (size_t i = 0; i < count && code == SL_OK; i++) {
+        code = by_id_source_file(paths[i], &b->files[b->file_count++], error);
+        if (code == SL_OK)
+            code = add_all(&b->own, b->files[i], error);
+    }
+    return code;
+}
+
+static enum sl_code add_servers(struct by_id *b, const char *servers, struct sl_error *error)
+{
+    const char *path = NULL, *urls = server_environment("DEBUGINFOD_URLS");
+    enum sl_code code = SL_OK;
+    if (option_given(b->options, "nt-symbol-path"))
+        path = option_value(b->options, "nt-symbol-path", "");
+    if (path && !*path)
+        path = server_environment("_NT_SYMBOL_PATH");
+    if (servers)
+        code = source_list_path(&b->own, servers, error);
+    if (code == SL_OK && path)
+        code = source_list_path(&b->own, path, error);
+    if (code == SL_OK && urls && option_given(b->options, "debuginfod"))
+        code = source_list_debuginfod(&b->own, urls, error);
+    return code;
+}
+
+/* Ties go to what the command line says. */
+static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_error *error)
+{
+    size_t count;
+    const char *const *symbols = option_values(b->options, "symbols", &count);
+    bool network = !option_given(b->options, "no-network") && !server_environment("SYMLOOM_NO_NETWORK");
+    enum sl_code code = SL_OK;
+    b->own = b->configured = (struct source_list){.arena = &b->arena, .network = network};
+    for (size_t i = 0; i < count && code == SL_OK; i++)
+        code = source_list_symbols(&b->own, symbols[i], error);
+    for (size_t i = 0; i < 2 && b->layers[i]; i++)
+        for (size_t j = 0; j < b->layers[i]->symbol_count && code == SL_OK; j++)
+            code = source_list_symbols(&b->own, b->layers[i]->symbols[j].data, error);
+    if (code == SL_OK)
+        code = add_servers(b, servers, error);
+    if (code == SL_OK)
+        code = add_files(b, error);
+    for (size_t i = 0; i < 2 && b->layers[i] && code == SL_OK; i++)
+        code = add_all(&b->configured, b->layers[i], error);
+    if (code == SL_OK && b->own.place_count && !(b->index = file_index_new(b->own.places, b->own.place_count)))
+        code = sl_fail(error, SL_INTERNAL, "out of memory");
+    return code;
+}
+
+/* ---- the service's machinery ---- */
+
+/* Only when there is somebody to ask. */
+static enum sl_code start(struct by_id *b, struct sl_error *error)
+{
+    if (server_log(b->options, b->layers[0], b->verbose) != 0)
+        return sl_fail(error, SL_MALFORMED, "the log cannot be set up");
+    loop_init(0);
+    log_start();
+    b->running = true;
+    enum sl_code code = cache_init(b->layers[0], kinds_all, kinds_all_count, error);
+    if (code != SL_OK) {
+        log_stop();
+        loop_close();
+        b->running = false;
+        return code;
+    }
+    kinds_init(b->layers[0]);
+    server_init_fetch(b->layers[0]);
+    return SL_OK;
+}
+
+enum sl_code by_id_open(const struct options *o, const char *servers, size_t verbose, struct by_id **by_id,
+                        struct sl_error *error)
+{
+    struct by_id *b = *by_id = calloc(1, sizeof *b);
+    if (!b)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    b->options = o;
+    b->verbose = verbose;
+    enum sl_code code = by_id_config(o, b->layers, error);
+    if (code == SL_OK)
+        code = add_sources(b, servers, error);
+    if (code != SL_OK) {
+        by_id_close(b);
+        *by_id = NULL;
+    }
+    return code;
+}
+
+static void finish(void *unused)
+{
+    (void)unused;
+    cache_drain();
+}
+
+static void stop(struct by_id *b)
+{
+    for (struct held *at = b->held; at; at = at->next)
+        if (at->item)
+            cache_release(at->item);
+    loop_run_fiber(finish, NULL);
+    fetch_close();
+    kinds_close();
+    cache_close();
+    log_stop();
+    loop_close();
+}
+
+void by_id_close(struct by_id *b)
+{
+    if (!b)
+        return;
+    if (b->running)
+        stop(b);
+    for (struct held *at = b->held, *next; at; at = next) {
+        next = at->next;
+        sl_unmap(&at->mapping);
+        free(at);
+    }
+    file_index_free(b->index);
+    for (size_t i = 0; i < b->file_count; i++)
+        config_free(b->files[i]);
+    free(b->files);
+    config_free(b->layers[0]);
+    config_free(b->layers[1]);
+    sl_arena_free(&b->arena);
+    free(b);
+}
+
+/* ---- getting ---- */
+
+static struct held *hold(struct by_id *b)
+{
+    struct held *held = calloc(1, sizeof *held);
+    if (held) {
+        held->next = b->held;
+        b->held = held;
+    }
+    return held;
+}
+
+struct asking {
+    const struct source_list *list;
+    const struct object_id *id;
+    enum purpose purpose;
+    struct sl_arena arena;
+    struct file_lookup found;
+};
+
+static void find(void *arg)
+{
+    struct asking *a = arg;
+    kinds_find_object(a->list->items, a->list->count, SL_STR("global"), a->id, a->purpose, &a->arena, &a->found);
+}
+
+static enum sl_code ask(struct by_id *b, const struct source_list *list, const struct object_id *id,
+                        enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
+{
+    struct asking asking = {.list = list, .id = id, .purpose = purpose};
+    if (!list->count)
+        return sl_fail(error, SL_NOT_FOUND, "not found");
+    if (!b->running && start(b, error) != SL_OK)
+        return error->code;
+    loop_run_fiber(find, &asking);
+    struct held *held = asking.found.code == SL_OK ? hold(b) : NULL;
+    *error = asking.found.error;
+    error->code = asking.found.code;
+    if (held) {
+        held->item = asking.found.item;
+        *bytes = held->item->mapping.bytes;
+    } else if (asking.found.code == SL_OK) {
+        cache_release(asking.found.item);
+        sl_fail(error, SL_INTERNAL, "out of memory");
+    }
+    sl_arena_free(&asking.arena);
+    return error->code;
+}
+
+static enum sl_code ask_index(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
+                              struct sl_error *error)
+{
+    const char *path = b->index ? file_index_find(b->index, id, purpose) : NULL;
+    struct held *held = path ? hold(b) : NULL;
+    if (!held)
+        return sl_fail(error, path ? SL_INTERNAL : SL_NOT_FOUND, "%s", path ? "out of memory" : "");
+    enum sl_code code = sl_map_file(path, &held->mapping, error);
+    *bytes = held->mapping.bytes;
+    return code;
+}
+
+/* The sentence of answers; with the first failure that is none of a file simply not being there. */
+static enum sl_code tell(enum sl_code code, struct sl_error *error, const struct sl_error *first)
+{
+    struct sl_buf text = {0};
+    if (code == SL_NOT_FOUND && first->code != SL_OK) {
+        *error = *first;
+        code = first->code;
+    }
+    error->code = code;
+    if (code != SL_INTERNAL)
+        cache_error_text(error, &text);
+    if (text.size && !text.failed)
+        sl_fail(error, code, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&text)));
+    sl_buf_free(&text);
+    return code;
+}
+
+enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
+                       struct sl_error *error)
+{
+    struct sl_error first = {0};
+    enum sl_code code = ask(b, &b->own, id, purpose, bytes, error);
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        first = *error;
+    if (code != SL_OK)
+        code = ask_index(b, id, purpose, bytes, error);
+    if (code != SL_OK)
+        code = ask(b, &b->configured, id, purpose, bytes, error);
+    return code == SL_OK ? SL_OK : tell(code, error, &first);
+}
