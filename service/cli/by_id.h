@@ -34,7 +34,7 @@ enum sl_code by_id_open(const struct options *o, const char *servers, size_t ver
                         struct sl_error *error);
 void by_id_close(struct by_id *by_id); /* may be NULL */
 
-/* The best file for a module: PURPOSE_DEBUG or PURPOSE_UNWIND. The bytes live until by_id_close; of several objects in
+/* The best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_FILE. The bytes live until by_id_close; of several objects in
  * them, that of the ids is meant. SL_NOT_FOUND when nobody has it, SL_PERMISSION_DENIED when somebody wants credentials.
  * `error` says it as answers of the service do. */
 enum sl_code by_id_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,

@@ -109,7 +109,8 @@ static void build(struct file_index *index)
 
 static bool serves(const struct sl_features *features, enum purpose purpose)
 {
-    return purpose == PURPOSE_UNWIND ? features->has_unwind_info : features->has_debug_info || features->has_symbols;
+    bool debug = features->has_debug_info || features->has_symbols;
+    return purpose == PURPOSE_FILE || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
 }
 
 static bool is_meant(const struct indexed *object, const struct object_id *id)
@@ -129,7 +130,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
         const struct indexed *object = &index->objects[i];
         if (!is_meant(object, id) || !serves(&object->features, purpose))
             continue;
-        if (purpose == PURPOSE_UNWIND || object->features.has_debug_info)
+        if (purpose != PURPOSE_DEBUG || object->features.has_debug_info)
             return object->path;
         second = second ? second : object->path;
     }

@@ -100,8 +100,8 @@ static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struc
                                struct sl_error *error)
 {
     enum sl_code code = get(by_id, id, PURPOSE_DEBUG, name, &m->main, error);
-    if (code == SL_NOT_FOUND)
-        code = get(by_id, id, PURPOSE_UNWIND, name, &m->main, error);
+    if (code == SL_NOT_FOUND) /* an executable that says where its debug information is, and nothing else */
+        code = get(by_id, id, PURPOSE_FILE, name, &m->main, error);
     if (code != SL_OK)
         return code;
     m->debug = m->code = m->main.object;
