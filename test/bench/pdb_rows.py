@@ -1,5 +1,5 @@
 """PDB: conversion of a file of several megabytes, beside answering one address for each function of it and dumping it."""
-import concurrent.futures, os, re, shutil, struct, subprocess, tempfile, time
+import concurrent.futures, os, re, shutil, struct, subprocess, sys, tempfile
 
 SYMBOLIZER, PDBUTIL, LINK = "llvm-symbolizer-14", "llvm-pdbutil-14", "lld-link-14"
 UNITS, RUNS = 80, 3
@@ -80,15 +80,23 @@ def functions(symloom, pdb):
     return [int(a, 16) for a in re.findall(r"^FUNC (?:m )?([0-9a-f]+) ", text, re.M)]
 
 
+# A process's peak counts from what its parent had when it was started, so a small one starts it.
+LAUNCH = """import os, sys, time
+start = time.monotonic()
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+_, status, usage = os.wait4(child, 0)
+print(status, time.monotonic() - start, usage.ru_maxrss)
+"""
+
+
 def measure(command, stdin=None):
     """(seconds, peak MiB) of one run."""
-    start = time.monotonic()
-    child = subprocess.Popen(command, stdin=open(stdin) if stdin else subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = 0
-    if status:
+    run = subprocess.run([sys.executable, "-ISc", LAUNCH, *command], stdin=open(stdin) if stdin else subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, text=True, check=True)
+    status, seconds, peak = run.stdout.split()
+    if status != "0":
         raise SystemExit(f"failed: {' '.join(command)}")
-    return time.monotonic() - start, usage.ru_maxrss / 1024
+    return float(seconds), int(peak) / 1024
 
 
 ENTRY = 24  # bytes of a decoded entry: address, context, file, line
