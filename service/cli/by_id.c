@@ -264,3 +264,30 @@ enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose
         code = ask(b, &b->configured, id, purpose, bytes, error);
     return code == SL_OK ? SL_OK : tell(code, error, &first);
 }
+
+static void get_supplementary(struct by_id *b, struct input *input)
+{
+    struct sl_bytes link = input_wants_supplementary(input), bytes;
+    struct sl_buf hex = {0};
+    struct sl_error error;
+    sl_buf_hex(&hex, link.data, link.size);
+    struct object_id id = {.code_id = sl_buf_view(&hex)};
+    if (link.size && !hex.failed && by_id_get(b, &id, PURPOSE_DEBUG, &bytes, &error) == SL_OK)
+        input_set_supplementary(input, bytes);
+    sl_buf_free(&hex);
+}
+
+enum sl_code by_id_open_input(struct by_id *b, const struct object_id *id, enum purpose purpose, const char *name,
+                              struct input *input, struct sl_error *error)
+{
+    const struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
+    const struct input_options options = {.wanted = &wanted};
+    struct sl_bytes bytes;
+    enum sl_code code = by_id_get(b, id, purpose, &bytes, error);
+    if (code == SL_OK)
+        code = input_open_bytes(name, bytes, &options, input, error);
+    input->options = NULL;
+    if (code == SL_OK)
+        get_supplementary(b, input);
+    return code;
+}

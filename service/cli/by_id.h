@@ -6,6 +6,7 @@
  *     `sources` and `symbols` of the configuration                                         by_id_config.c */
 #pragma once
 
+#include "cli/cli.h"
 #include "cli/options.h"
 #include "config/config.h"
 #include "kinds/kinds.h"
@@ -39,6 +40,11 @@ void by_id_close(struct by_id *by_id); /* may be NULL */
  * `error` says it as answers of the service do. */
 enum sl_code by_id_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
                        struct sl_error *error);
+
+/* The same as an input, called `name`, with the supplementary file that its debug information needs, if somebody has that;
+ * without options. To be closed before by_id_close. */
+enum sl_code by_id_open_input(struct by_id *by_id, const struct object_id *id, enum purpose purpose, const char *name,
+                              struct input *input, struct sl_error *error);
 
 /* ---- by_id_sources.c ---- */
 

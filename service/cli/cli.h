@@ -108,6 +108,11 @@ enum sl_code input_open_archive(const char *path, struct input *input, struct sl
 /* The object with the debug information: the companion where one was found, else the file itself. */
 struct sl_object *input_debug(const struct input *input);
 
+/* The build id of the supplementary file that the debug information names (DWARF 5, 7.3.6; .gnu_debugaltlink); empty when there
+ * is none. And that file, when it was found; the bytes stay the caller's. */
+struct sl_bytes input_wants_supplementary(const struct input *input);
+void input_set_supplementary(struct input *input, struct sl_bytes bytes);
+
 /* Streams the functions. Beside the file, `<file>.dwp`, the .dwo files and the supplementary file that it names are used
  * where they exist. */
 enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,

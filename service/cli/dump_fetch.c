@@ -43,13 +43,7 @@ static enum sl_code open_sources(const struct options *o, struct by_id **by_id, 
 static enum sl_code get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, const char *name,
                         struct input *input, struct sl_error *error)
 {
-    const struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
-    const struct input_options options = {.wanted = &wanted};
-    struct sl_bytes bytes;
-    enum sl_code code = by_id_get(by_id, id, purpose, &bytes, error);
-    if (code == SL_OK)
-        code = input_open_bytes(name, bytes, &options, input, error);
-    input->options = NULL;
+    enum sl_code code = by_id_open_input(by_id, id, purpose, name, input, error);
     if (code == SL_OK && !input->object)
         code = sl_fail(error, SL_UNSUPPORTED, "a symcache holds no symbol file");
     return code;

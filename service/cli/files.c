@@ -289,11 +289,29 @@ struct sl_object *input_debug(const struct input *input)
 
 /* ---- reading ---- */
 
+struct sl_bytes input_wants_supplementary(const struct input *input)
+{
+    struct sl_bytes link, none = {NULL, 0};
+    if (!input->object || !sl_object_section(input_debug(input), "gnu_debugaltlink", &link, NULL))
+        return none;
+    size_t name = sl_cstr_at(link, 0).size + 1;
+    return name < link.size ? (struct sl_bytes){link.data + name, link.size - name} : none;
+}
+
+void input_set_supplementary(struct input *input, struct sl_bytes bytes)
+{
+    if (!input->companions[COMPANION_DWZ] &&
+        sl_object_open(bytes, NULL, &input->companions[COMPANION_DWZ], NULL) != SL_OK)
+        input->companions[COMPANION_DWZ] = NULL;
+}
+
 /* `name` of .gnu_debugaltlink (a path, relative to the file that names it). */
 static struct sl_object *open_dwz(struct input *input)
 {
     struct sl_bytes link;
     char full[4096];
+    if (input->companions[COMPANION_DWZ])
+        return input->companions[COMPANION_DWZ];
     if (input->options && input->options->supplementary)
         return open_companion(input, COMPANION_DWZ, input->options->supplementary);
     if (!sl_object_section(input_debug(input), "gnu_debugaltlink", &link, NULL))

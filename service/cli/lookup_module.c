@@ -46,20 +46,12 @@ static enum sl_code open_file(struct lookup *l, struct lookup_module *m, const c
 static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct sl_str text)
 {
     struct object_id id = {.code_id = sl_code_id_normalise(&m->arena, text)};
-    struct sl_object_wanted wanted = {NULL, id.code_id};
-    struct input_options options = l->open;
-    struct sl_bytes bytes;
     if (!id.code_id.size || id.code_id.size % 2)
         return sl_fail(&m->error, SL_NOT_FOUND, "no build id: " SL_STR_FMT, SL_STR_ARG(text));
     m->input.alone = true;
     enum sl_code code = l->by_id ? SL_OK : by_id_open(l->options, NULL, 0, &l->by_id, &m->error);
     if (code == SL_OK)
-        code = by_id_get(l->by_id, &id, PURPOSE_DEBUG, &bytes, &m->error);
-    if (code != SL_OK)
-        return code;
-    options.wanted = &wanted;
-    options.arch = NULL;
-    code = input_open_bytes(m->name, bytes, &options, &m->input, &m->error);
+        code = by_id_open_input(l->by_id, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
     m->input.options = &l->open;
     return code == SL_OK ? input_convert(&m->input, l->jobs, &m->error) : code;
 }

@@ -190,6 +190,25 @@ def test_statuses(work, files):
     contains(symloom("dump-syms", "--debug-id", "zz", "x", env=home(work)).err, "error: --debug-id: 'zz' is no id")
 
 
+def test_supplementary_file(work, files):
+    """What several debug files have in common is in one more, which they name by its build id."""
+    root = os.path.join(work, "root")
+    t = shutil.copy(files.get("t"), os.path.join(work, "t"))
+    files.run(f"cd {work} && cp t u && dwz -m common t u && readelf -S t | grep -q debugaltlink")
+    alt = files.run(f"readelf -n {work}/common | awk '/Build ID/{{print $3}}'").strip()
+    place(root, f"{build_id(files)}/debuginfo", t)
+    common = place(root, f"{alt}/debuginfo", os.path.join(work, "common"))
+    os.unlink(os.path.join(work, "common"))
+    with nginx(work, root) as url:
+        args = ["dump-syms", "--inlines", "--code-id", build_id(files), "--symbols", f"debuginfod:{url}", "t"]
+        env = home(work)
+        equal(ok(*args, env=env), ok("dump-syms", "--inlines", files.get("t")))
+        equal(lookup(files, work, "--symbols", f"debuginfod:{url}").out, ANSWER)
+        os.unlink(common)
+        without = symloom(*args, "--cache-dir", "", env=env)
+        assert without.status == 0 and without.out != ok(*args, env=env), without.err
+
+
 def test_dump_syms_of_an_executable_and_its_debug_file(work, files):
     """As of the one file from which both were made."""
     root = os.path.join(work, "root")
