@@ -1,7 +1,9 @@
 #include "cli/by_id.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/progress.h"
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -22,6 +24,7 @@ struct by_id {
     struct source_list configured; /* `sources` of the configuration */
     struct file_index *index;
     struct held *held;
+    struct progress progress;
     size_t verbose;
     bool running;
 };
@@ -123,6 +126,7 @@ enum sl_code by_id_open(const struct options *o, const char *servers, size_t ver
         return sl_fail(error, SL_INTERNAL, "out of memory");
     b->options = o;
     b->verbose = verbose;
+    progress_begin(&b->progress, o, "fetching");
     enum sl_code code = by_id_config(o, b->layers, error);
     if (code == SL_OK)
         code = add_sources(b, servers, error);
@@ -186,28 +190,58 @@ static struct held *hold(struct by_id *b)
 }
 
 struct asking {
+    struct by_id *by_id;
     const struct source_list *list;
     const struct object_id *id;
     enum purpose purpose;
     struct sl_arena arena;
     struct file_lookup found;
+    struct fetch_progress last; /* what was seen of the downloads */
 };
+
+enum { LOOK_MS = 100 };
+
+static void watch(void *arg)
+{
+    struct asking *a = arg;
+    while (fiber_sleep(LOOK_MS))
+        if (fetch_progress(&a->last))
+            progress_show(&a->by_id->progress, clock_mono_ns() / 1000000, a->last.item, a->last.stored);
+}
 
 static void find(void *arg)
 {
     struct asking *a = arg;
+    struct fiber_group watching;
+    fiber_group_init(&watching, NULL);
+    if (a->by_id->progress.mode != PROGRESS_NONE)
+        fiber_start(&watching, watch, a);
     kinds_find_object(a->list->items, a->list->count, SL_STR("global"), a->id, a->purpose, &a->arena, &a->found);
+    fiber_group_cancel(&watching);
+    fiber_group_wait(&watching);
+}
+
+/* A message may follow, so that the line goes. */
+static void show_found(struct by_id *b, const struct asking *a)
+{
+    if (a->found.code == SL_OK)
+        progress_item(&b->progress, clock_mono_ns() / 1000000, a->last.item, a->found.item->mapping.bytes.size);
+    progress_end(&b->progress);
 }
 
 static enum sl_code ask(struct by_id *b, const struct source_list *list, const struct object_id *id,
                         enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
-    struct asking asking = {.list = list, .id = id, .purpose = purpose};
+    struct asking asking = {.by_id = b, .list = list, .id = id, .purpose = purpose};
     if (!list->count)
         return sl_fail(error, SL_NOT_FOUND, "not found");
     if (!b->running && start(b, error) != SL_OK)
         return error->code;
+    struct sl_str name = id->debug_file.size ? id->debug_file : id->code_id;
+    snprintf(asking.last.item, sizeof asking.last.item, SL_STR_FMT, SL_STR_ARG(name));
+    b->progress.total = b->progress.done + 1;
     loop_run_fiber(find, &asking);
+    show_found(b, &asking);
     struct held *held = asking.found.code == SL_OK ? hold(b) : NULL;
     *error = asking.found.error;
     error->code = asking.found.code;

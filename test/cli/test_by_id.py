@@ -1,5 +1,5 @@
 """Debug files by id: the commands fetch them as the service does."""
-import base64, http.server, json, os, shutil, stat, threading
+import contextlib, http.server, json, os, pty, re, shutil, subprocess, threading
 from harness import contains, equal, linked, ok, symloom
 from servers import debuginfod, nginx, wait_until
 
@@ -155,22 +155,36 @@ def test_no_miss_is_remembered(work, files):
         equal(lookup(files, work, "--symbols", url).out, ANSWER)
 
 
-class Refusing(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(403)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+@contextlib.contextmanager
+def answering(answer):
+    """An HTTP server that has `answer(handler)` answer; yields the URL."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            answer(self)
 
-    def log_message(self, *args):
-        pass
+        def log_message(self, *args):
+            pass
 
-
-def test_statuses(work, files):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        url = f"http://user:secret@127.0.0.1:{server.server_port}/?key=secret"
+        yield f"127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def refuse(handler):
+    handler.send_response(403)
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
+def test_statuses(work, files):
+    with answering(refuse) as place:
+        url = f"http://user:secret@{place}?key=secret"
         denied = symloom("lookup", "--output-style", "table", "--build-id", "00112233", "--symbols", url, "0", env=home(work))
         equal((denied.status, denied.out), (4, ""))
         contains(denied.err, "error: cannot use BUILDID:00112233\n  caused by: permission denied")
@@ -178,16 +192,61 @@ def test_statuses(work, files):
         equal((dumped.status, dumped.out), (4, ""))
         contains(dumped.err, "error: failed to fetch x\n  caused by: permission denied")
         assert "secret" not in denied.err + dumped.err, denied.err + dumped.err
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-    refused = symloom("dump-syms", "--code-id", "00112233", "--symbols", f"http://127.0.0.1:{server.server_port}/", "x", env=home(work))
+    refused = symloom("dump-syms", "--code-id", "00112233", "--symbols", f"http://{place}", "x", env=home(work))
     equal((refused.status, refused.out), (1, ""))
     missing = symloom("dump-syms", "--code-id", "00112233", "--symbols", work, "x", env=home(work))
     equal((missing.status, missing.out, missing.err), (1, "", "error: failed to fetch x\n  caused by: not found\n"))
     equal(symloom("dump-syms", "--code-id", "00112233", "x", "y", env=home(work)).status, 2)
     contains(symloom("dump-syms", "--debug-id", "zz", "x", env=home(work)).err, "error: --debug-id: 'zz' is no id")
+
+
+def on_terminal(*args, env, seen):
+    """What the program writes to a terminal that is its stderr; `seen` is set when it has written something."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([linked(env["HOME"], "symloom"), *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=theirs, env={**os.environ, **env})
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # the end, once nobody has the other side
+        while piece := os.read(ours, 65536):
+            text += piece
+            seen.set()
+    os.close(ours)
+    equal(child.wait(), 0, text)
+    return text.decode()
+
+
+def test_progress(work, files):
+    """The rest of a file comes when the beginning has been shown."""
+    path = files.get("t")
+    with open(path, "rb") as f:
+        data = f.read()
+    shown = threading.Event()
+
+    def slow(handler):
+        if not handler.path.endswith(".debug"):
+            handler.send_error(404)
+            return
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data[:3000])
+        handler.wfile.flush()
+        shown.wait(60)
+        handler.wfile.write(data[3000:])
+
+    with answering(slow) as place:
+        args = ["lookup", "--build-id", build_id(files), "--symbols", f"http://{place}", "--cache-dir", "", "0"]
+        text = on_terminal(*args, env=home(work, TERM="xterm"), seen=shown)
+        host, name = place.split(":")[0], f"{build_id(files)[2:]}.debug"
+        contains(text, f"\r\033[Kfetching [--------------------] 0/1 2.9 KiB  {host} {name}"[:79])
+        assert text.endswith("\r\033[K"), text
+        last = json.loads(symloom(*args, "--progress", "json", env=home(work)).err.splitlines()[-1])
+        equal({k: last[k] for k in ("event", "verb", "done", "total", "bytes")},
+              {"event": "progress", "verb": "fetching", "done": 1, "total": 1, "bytes": len(data)})
+        assert re.fullmatch(r"fetching 1/1 [0-9.]+ KiB  .*\n", symloom(*args, "--progress", "plain", env=home(work)).err)
+        for quiet in (["--progress", "none"], ["-q", "--progress", "json"], []):
+            equal(symloom(*args, *quiet, env=home(work)).err, "")
 
 
 def test_supplementary_file(work, files):
