@@ -133,6 +133,7 @@ enum sl_code by_id_open(const struct options *o, const char *servers, size_t ver
     if (code != SL_OK) {
         by_id_close(b);
         *by_id = NULL;
+        code = error->code = SL_INTERNAL;
     }
     return code;
 }

@@ -13,12 +13,9 @@
 
 /* Rows for the tables of such commands; `--config` is theirs, since one has the letter for itself. */
 #define BY_ID_OPTIONS                                                                                                  \
-    {"symbols",                                                                                                        \
-     0,                                                                                                                \
-     OPTION_VALUE,                                                                                                     \
-     true,                                                                                                             \
-     "[LAYOUT:]PATH|URL",                                                                                              \
-     "where files are by id: directory, file, server, srv*[DIR*]URL or @microsoft, @electron, @ubuntu, @mozilla"},     \
+    {"symbols",           0,                                                                                           \
+     OPTION_VALUE,        true,                                                                                        \
+     "[LAYOUT:]PATH|URL", "where files are by id: a directory, file or server; also @microsoft and the like"},         \
         {"source", 0, OPTION_VALUE, true, "FILE", "the same: one source or a list of them, in YAML or JSON"},          \
         {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "the same: srv*[DIR*]URL[;..] ($_NT_SYMBOL_PATH)"},       \
         {"debuginfod", 0, OPTION_FLAG, true, NULL, "the same: the servers of $DEBUGINFOD_URLS"},                       \
@@ -28,16 +25,16 @@
 
 struct by_id;
 
-/* Reads options and configuration; nothing is asked yet. `servers`: words of a symbol path beside those of the options,
- * may be NULL. `verbose`: how far above warnings the log is. The options must outlive it. SL_MALFORMED for options and configurations that
- * cannot be used (problems in files are on stderr). */
+/* Reads options and configuration; nothing is asked yet. `servers`: a symbol path beside those of the options, may be NULL.
+ * `verbose`: how far above warnings the log is. The options must outlive it. SL_INTERNAL for options and configurations
+ * that cannot be used, whatever is wrong with them; problems in files are on stderr. */
 enum sl_code by_id_open(const struct options *o, const char *servers, size_t verbose, struct by_id **by_id,
                         struct sl_error *error);
 void by_id_close(struct by_id *by_id); /* may be NULL */
 
-/* The best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_FILE. The bytes live until by_id_close; of several objects in
- * them, that of the ids is meant. SL_NOT_FOUND when nobody has it, SL_PERMISSION_DENIED when somebody wants credentials.
- * `error` says it as answers of the service do. */
+/* The best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_FILE. The bytes live until by_id_close; of several
+ * objects in them, that of the ids is meant. SL_NOT_FOUND when nobody has it, SL_PERMISSION_DENIED when somebody wants
+ * credentials. `error` says it as answers of the service do. */
 enum sl_code by_id_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
                        struct sl_error *error);
 

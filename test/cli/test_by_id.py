@@ -145,6 +145,23 @@ def test_configurations_that_cannot_be_used(work, files):
     contains(symloom(*at, "--source", "/nowhere", env=home(work), cwd="/").err, "/nowhere")
 
 
+def test_plain_lines(work, files):
+    """The part of TOML that older configuration files are made of; anything else is refused, wherever it stands."""
+    path, at = os.path.join(work, "symbolicli.toml"), ["lookup", "--output-style", "table", "--build-id", "00112233", "0"]
+    good = ["", "# x", "a = 1", "a=-1#x", "a = true", "a = 'x\\y' # z", 'a = "x\\ty" ', "[a]\n[b.c]\nd = 1\n[b]\ne = 2",
+            "[[a]]\nb = 1\n[[a]]\nb = 2\n[a.c]\nd = 1", "a = 1\r\nb = 2\r\n", "[ a . b ]"]
+    bad = ["a", "a =", "= 1", "a = 1 2", "a = x", "a = 1.5", "a = []", "a = {}", 'a = "x', "a = 'x", 'a = "\\q"', 'a = "\\',
+           "a = 1\na = 2", "a b = 1", "[a", "[]", "[a]x", "[[a]", "[a..b]", "[a]\n[[a]]", "a = 1\n[a]", "[" + "a." * 20 + "a]",
+           'a = """x', "a = 2020-01-01", "a" * 9000 + " = 1", "a = 1\0"]
+    for text in good + bad:
+        with open(path, "w", newline="") as f:
+            f.write(text)
+        result = symloom(*at, env=home(work), cwd=work)
+        last = text.count("\n") + 1
+        equal(f"{path}:{last}: not a plain" in result.err, text in bad, (text, result.err))
+        equal(result.status, 1, (text, result.err))
+
+
 def test_no_miss_is_remembered(work, files):
     root = os.path.join(work, "root")
     os.mkdir(root)
