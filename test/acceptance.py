@@ -90,6 +90,76 @@ def test_breakpad():
           [("get_current_thread_id", "/Users/sentry/code/sentry-native/examples/example.c", 46)])
 
 
+def test_breakpad_file_of_a_pe():
+    found = inspect("crash.pdb/*1/*.original")
+    equal((found["debug_id"], found["code_id"], found["arch"], found["debug_file"]),
+          ("3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "5ab380779000", "x86", "crash.pdb"))
+    equal(found["features"], "symtab, debug, unwind")
+
+
+def test_unwind_records_of_a_pdb():
+    records = [line for line in command("dump-syms", file(CRASH)).splitlines() if line.startswith("STACK")]
+    equal(records[0], "STACK WIN 4 1000 114 11 0 8 0 0 0 1 $T0 .raSearch = $eip $T0 ^ = $esp $T0 4 + =")
+
+
+PORTABLE = {  # documents, methods, points; embedded ones and those with a link
+    "integration.pdb/*/*.pdb": ("0c1033f7-8632-492e-91c6-c314b72e1920-e60b819d", 4, 6, 40, 0, 0),
+    "source-links.pdb/37*/*.pdb": ("37e9e8a6-1a8e-404e-b93c-6902e277ff55-a09672e1", 17, 103, 201, 3, 17),
+    "portable-embedded.pdb/*/*.pdb": ("b6919861-510c-4887-9994-943f64f70c37-870b9ef9", 5, 9, 5, 5, 0),
+    "source-links.pdb/0C*/*.pdb": ("0c380a12-8221-4069-8565-bee6b3ac196e-a596286e", 5, 9, 5, 0, 5),
+}
+
+
+def test_portable_pdbs():
+    for pattern, wanted in PORTABLE.items():
+        found = inspect(pattern, "--verify", "--sources")
+        counts, sources = found["counts"], found["sources"]
+        equal((found["debug_id"], counts["files"], counts["functions"], counts["lines"],
+               sum(s["status"] == "embedded" for s in sources), sum(bool(s["url"]) for s in sources)), wanted, pattern)
+        equal((found["kind"], found["arch"], found["code_id"]), ("debug companion", "unknown", None))
+
+
+def test_source_link_of_portable_pdbs():
+    url = "https://raw.githubusercontent.com/dotnet/runtime/d099f075e45d2aa6007a22b71b45a08758559f80/"
+    for source in inspect("source-links.pdb/37*/*.pdb", "--sources")["sources"]:
+        assert source["path"].startswith("/_/"), source
+        equal(source["url"], url + source["path"][3:])
+    links = {s["path"].replace("\\", "/").rsplit("/", 1)[1]: s["url"] for s in inspect("source-links.pdb/0C*/*.pdb", "--sources")["sources"]}
+    equal(links["Program.cs"], "https://raw.githubusercontent.com/getsentry/sentry-dotnet/b31b62192e6934ea04396456461f430e143cf4f9/"
+                               "samples/Sentry.Samples.Console.Basic/Program.cs")
+
+
+def test_embedded_sources_as_context():
+    source = {"id": "local", "type": "filesystem", "path": SYMBOLS, "layout": {"type": "symstore"}}
+    work = tempfile.mkdtemp(prefix="symloom-acceptance-")
+    try:
+        with Service(work, {"sources": [source]}) as s:
+            answer = s.symbolicate({
+                "modules": [{"type": "pe_dotnet", "debug_file": "portable-embedded.pdb",
+                             "debug_id": "b6919861-510c-4887-9994-943f64f70c37-870b9ef9"}],
+                "stacktraces": [{"frames": [{"instruction_addr": 47, "function_id": 5, "addr_mode": "rel:0"}]}]})
+        frame = frames(answer)[0]
+        equal((frame["lineno"], frame["context_line"].strip(), frame["pre_context"][-2:]),
+              (13, 'throw new Exception("test");', ["", "// The following unhandled exception will be captured and sent to Sentry."]))
+        equal((len(frame["pre_context"]), "post_context" in frame, "source_link" in frame), (5, False, False))
+        assert frame["pre_context"][1:3] == ["    o.Debug = true;", "});"], frame["pre_context"]
+    finally:
+        shutil.rmtree(work)
+
+
+def test_source_bundle():
+    path = file("7f/*.src.zip")
+    with open(path, "rb") as f:
+        data = f.read()
+    equal((len(data), data[:8]), (18724, b"SYSB\x02\0\0\0"))
+    found = inspect("7f/*.src.zip", "--sources")
+    equal((found["debug_id"], found["code_id"], found["arch"], found["debug_file"]),
+          ("7f883fcd-c553-36d0-a809-b0150f09500b", "7f883fcdc55336d0a809b0150f09500b", "x86_64", "sentry_example"))
+    equal([s["status"] for s in found["sources"]], ["embedded"] * 4)
+    home = "/Users/swatinem/Coding/sentry-native/"
+    assert {home + "examples/example.c", home + "include/sentry.h"} < {s["path"] for s in found["sources"]}
+
+
 HIDDEN = "2d10c42f-591d-3265-b147-78ba0868073f"
 ORIGINAL = "c8374b6d-6e96-34d8-ae38-efaa5fec424f"
 

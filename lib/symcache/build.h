@@ -146,6 +146,7 @@ struct sl_symcache_writer {
     struct encoder *encoder; /* NULL: not begun */
     struct flow *flow;       /* functions come in address order and are encoded as they come; NULL: they are kept */
     bool disordered;         /* they were expected to, and did not */
+    bool keeps_sources;      /* the path of a mapped file is followed by NUL and the path that it was mapped from */
     bool failed;             /* out of memory */
 };
 

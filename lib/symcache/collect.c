@@ -112,13 +112,19 @@ static bool same_file(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* The id of a file by its full path. */
-static uint32_t intern_file(struct collector *c, const struct sl_file *file)
+/* The id of a file by its full path; `from`: of what it was mapped from, NULL = nothing that is asked for later. */
+static uint32_t intern_file(struct collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
     sl_path_full(&c->path, file->comp_dir, file->directory, file->name);
     if (!c->path.size || !table_room(c, &c->file_table))
         return SL_NO_FILE;
+    if (from) {
+        sl_buf_u8(&c->path, '\0');
+        sl_path_full(&c->path, from->comp_dir, from->directory, from->name);
+        if (c->path.failed)
+            return SL_NO_FILE;
+    }
     struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
     uint32_t hash = (uint32_t)text.hash;
     struct id_slot *slot = find(&c->file_table, hash, c->files, &text, same_file);
@@ -163,18 +169,19 @@ uint32_t symcache_file_id(struct collector *c, const struct sl_file *file)
 {
     uint32_t *slot = numbered(c, &c->numbered_files, file->number);
     if (!slot)
-        return intern_file(c, file);
+        return intern_file(c, file, NULL);
     if (*slot == ID_UNKNOWN)
-        *slot = intern_file(c, file);
+        *slot = intern_file(c, file, NULL);
     return *slot;
 }
 
 /* Lines next to each other are mostly mapped to one file, then under the same pointers. */
-static uint32_t mapped_file(struct collector *c, const struct sl_file *file)
+static uint32_t mapped_file(struct collector *c, const struct sl_file *file, const struct sl_file *from)
 {
-    if (!c->has_mapped || !same_file_text(file, &c->mapped)) {
-        c->mapped_id = intern_file(c, file);
+    if (!c->has_mapped || !same_file_text(file, &c->mapped) || !same_file_text(from, &c->mapped_from)) {
+        c->mapped_id = intern_file(c, file, c->writer->keeps_sources ? from : NULL);
         c->mapped = *file;
+        c->mapped_from = *from;
         c->has_mapped = true;
     }
     return c->mapped_id;
@@ -186,8 +193,9 @@ struct location symcache_mapped_location(struct collector *c, uint32_t index, ui
     const struct sl_symcache_options *o = &c->writer->options;
     struct sl_file file;
     uint32_t number = line;
-    if (index < c->batch->file_count && o->map_line(o->map_arg, &c->batch->files[index], line, &file, &number))
-        return (struct location){mapped_file(c, &file), number};
+    const struct sl_file *from = index < c->batch->file_count ? &c->batch->files[index] : NULL;
+    if (from && o->map_line(o->map_arg, from, line, &file, &number))
+        return (struct location){mapped_file(c, &file, from), number};
     return (struct location){file_id(c, index), line};
 }
 

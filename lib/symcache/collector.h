@@ -63,7 +63,7 @@ struct collector {
     struct id_table context_table, function_table, file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
-    struct sl_file mapped; /* the last one that the options mapped to, and its id */
+    struct sl_file mapped, mapped_from; /* the last one that the options mapped to, and its id */
     uint32_t mapped_id;
     bool has_mapped;
     bool lasting;   /* text of the batch, and that of those before */

@@ -18,6 +18,23 @@ static uint32_t text_of(struct encoder *e, struct sl_str text)
     return text.size ? symcache_intern(e->w, text) + 1 : 0;
 }
 
+/* Of a mapped file, what version control has is that of the file it was mapped from; the text behind a link is another. */
+static bool origin_of(struct encoder *e, uint32_t *file, struct sl_arena *arena, struct sl_file_origin *origin)
+{
+    struct sl_symcache_writer *w = e->w;
+    struct sl_str path = w->texts[*file].str;
+    const char *nul = w->keeps_sources ? memrchr(path.data, '\0', path.size) : NULL;
+    if (nul) {
+        struct sl_str from = {nul + 1, (size_t)(path.data + path.size - nul) - 1};
+        *file = symcache_intern(w, (struct sl_str){path.data, (size_t)(nul - path.data)});
+        path = from;
+    }
+    bool known = sl_object_file_origin(w->options.origins, path, arena, origin);
+    if (known && nul)
+        origin->url = (struct sl_str){NULL, 0};
+    return known && (origin->path.size || origin->revision.size || origin->url.size);
+}
+
 /* Only the files that something refers to are asked for: they are few of those that debug information names. */
 static bool collect_origins(struct encoder *e)
 {
@@ -29,8 +46,7 @@ static bool collect_origins(struct encoder *e)
     e->origins = calloc(e->files.count, sizeof *e->origins);
     for (uint32_t i = 0; e->origins && i < e->files.count; i++) {
         struct sl_file_origin origin;
-        struct sl_str path = w->texts[w->files[e->files.order[i]]].str;
-        if (!sl_object_file_origin(w->options.origins, path, &arena, &origin))
+        if (!origin_of(e, &w->files[e->files.order[i]], &arena, &origin))
             continue;
         e->origins[i] =
             (struct origin_row){text_of(e, origin.path), text_of(e, origin.revision), text_of(e, origin.url)};

@@ -260,6 +260,8 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
     w->options = *options;
     w->parallel = parallel;
     w->sink = (struct sl_function_sink){.prepare = symcache_prepare, .consume = consume, .takes_flat = true};
+    w->keeps_sources =
+        options->map_line && options->origins && sl_object_info(options->origins)->features.srcsrv_vcs.size;
     w->collectors = symcache_collectors_new(sl_parallel_workers(parallel));
     if (!w->collectors) {
         free(w);

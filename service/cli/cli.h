@@ -26,7 +26,10 @@ int command_llvm_addr2line(int argc, char **argv);
 int command_llvm_symbolizer(int argc, char **argv);
 
 /* The statuses of the commands, beside 0, 1 and 2. */
-enum { STATUS_NOTHING = 3 }; /* nothing to work on: unknown format, no such object */
+enum {
+    STATUS_NOTHING = 3, /* nothing to work on: unknown format, no such object */
+    STATUS_DENIED = 4,  /* a server wants other credentials, or any */
+};
 
 /* ---- output.c ---- */
 
@@ -84,6 +87,7 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache;
+    bool alone; /* nothing lies beside it: it was fetched */
     const struct input_options *options;
 };
 
@@ -93,11 +97,21 @@ struct input {
 enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
                         struct sl_error *error);
 
+/* As input_open, for a file that was fetched: `bytes` stay the caller's and must outlive the input; `name` is what messages
+ * and headers call it. */
+enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const struct input_options *options,
+                              struct input *input, struct sl_error *error);
+
 /* Only maps and opens the archive, for looking at each object in turn; `has_cache` for a symcache. */
 enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error);
 
 /* The object with the debug information: the companion where one was found, else the file itself. */
 struct sl_object *input_debug(const struct input *input);
+
+/* The build id of the supplementary file that the debug information names (DWARF 5, 7.3.6; .gnu_debugaltlink); empty when there
+ * is none. And that file, when it was found; the bytes stay the caller's. */
+struct sl_bytes input_wants_supplementary(const struct input *input);
+void input_set_supplementary(struct input *input, struct sl_bytes bytes);
 
 /* Streams the functions. Beside the file, `<file>.dwp`, the .dwo files and the supplementary file that it names are used
  * where they exist. */

@@ -27,6 +27,11 @@ static const struct option_spec specs[] = {
     {"code-file", 0, OPTION_VALUE, false, "PATH", "the executable of a debug file"},
     {"prefer-public", 'x', OPTION_FLAG, true, NULL, "the name of a symbol at a function's start wins"},
     {"preserve-load-address", 0, OPTION_FLAG, false, NULL, "addresses as they are in the file"},
+    {"debug-id", 0, OPTION_VALUE, false, "ID", "fetch FILE, which is a name, by this debug id"},
+    {"code-id", 0, OPTION_VALUE, false, "ID", "fetch FILE by this code id"},
+    {"symbol-server", 0, OPTION_VALUE, false, "SRV", "from srv*[DIR*]URL[;..] (default: ~/.dump_syms/config)"},
+    {"config", 0, OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
+    BY_ID_OPTIONS,
     {"mapping-var", 0, OPTION_VALUE, true, "K=V", "variable for --mapping-dest"},
     {"mapping-src", 0, OPTION_VALUE, true, "RE", "rewrite source paths that match ..."},
     {"mapping-dest", 0, OPTION_VALUE, true, "TEXT", "... to this, with {1}, {variable}, {digest}"},
@@ -49,6 +54,7 @@ struct dump {
     const struct options *o;
     struct path_mapping *mapping;
     struct dump_module *modules;
+    struct by_id *by_id; /* once a module was fetched */
     size_t count;
     struct output_file file;  /* --output */
     struct output_file store; /* of the module at hand */
@@ -280,8 +286,10 @@ static int dump_all(struct dump *d)
     if (!d->modules)
         return report(1, "out of memory", NULL);
     d->count = d->o->argument_count;
+    bool fetch = option_given(d->o, "debug-id") || option_given(d->o, "code-id");
     for (size_t i = 0; i < d->count && status == 0; i++)
-        status = dump_module_open(&d->modules[i], d->o->arguments[i], d->o);
+        status = fetch ? dump_module_fetch(&d->modules[i], d->o->arguments[i], d->o, &d->by_id)
+                       : dump_module_open(&d->modules[i], d->o->arguments[i], d->o);
     for (size_t i = 0; i < d->count && status == 0; i++)
         if (!is_repeated(d, i))
             status = dump_module(d, &d->modules[i]);
@@ -341,6 +349,10 @@ static int run(const struct options *o)
         report(2, "no file given", NULL);
         return options_try_help("dump-syms");
     }
+    if (o->argument_count > 1 && (option_given(o, "debug-id") || option_given(o, "code-id"))) {
+        report(2, "an id is that of one file", NULL);
+        return options_try_help("dump-syms");
+    }
     if (extra && !is_info(extra)) {
         report(2, "--extra-info needs a keyword in capitals and a text", NULL);
         return options_try_help("dump-syms");
@@ -352,6 +364,7 @@ static int run(const struct options *o)
         status = dump_to(&dump);
     for (size_t i = 0; i < dump.count; i++)
         dump_module_close(&dump.modules[i]);
+    by_id_close(dump.by_id);
     free(dump.modules);
     path_mapping_free(dump.mapping);
     return status;

@@ -1,6 +1,7 @@
 /* `symloom dump-syms`: what its files share. */
 #pragma once
 
+#include "cli/by_id.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -31,6 +32,12 @@ struct dump_module {
  * report on stderr; to be closed in any case. */
 int dump_module_open(struct dump_module *module, const char *path, const struct options *o);
 void dump_module_close(struct dump_module *module);
+
+/* ---- dump_fetch.c ---- */
+
+/* The module of the ids that the options give, `name` being that of its file, from where by_id.h has files; `*by_id` is
+ * opened at the first use. Otherwise as dump_module_open. */
+int dump_module_fetch(struct dump_module *module, const char *name, const struct options *o, struct by_id **by_id);
 
 /* The last part of a path of either kind, `\` or `/`. */
 struct sl_str path_file_name(struct sl_str path);

@@ -141,6 +141,12 @@ static enum sl_code read_file(struct input *input, struct sl_error *error)
     return code;
 }
 
+static enum sl_code look_at(struct input *input, struct sl_error *error)
+{
+    input->has_cache = sl_symcache_open(input->mapping.bytes, &input->cache, NULL) == SL_OK;
+    return input->has_cache ? SL_OK : sl_archive_open(input->mapping.bytes, &input->archive, error);
+}
+
 enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error)
 {
     *input = (struct input){0};
@@ -148,10 +154,7 @@ enum sl_code input_open_archive(const char *path, struct input *input, struct sl
     if (!input->path)
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
     enum sl_code code = read_file(input, error);
-    if (code != SL_OK)
-        return code;
-    input->has_cache = sl_symcache_open(input->mapping.bytes, &input->cache, NULL) == SL_OK;
-    return input->has_cache ? SL_OK : sl_archive_open(input->mapping.bytes, &input->archive, error);
+    return code == SL_OK ? look_at(input, error) : code;
 }
 
 static struct sl_object *open_companion(struct input *input, int which, const char *path)
@@ -271,6 +274,14 @@ enum sl_code input_open(const char *path, const struct input_options *options, s
     return code;
 }
 
+enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const struct input_options *options,
+                              struct input *input, struct sl_error *error)
+{
+    *input = (struct input){.path = strdup(name), .mapping = {.bytes = bytes}, .alone = true, .options = options};
+    enum sl_code code = input->path ? look_at(input, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+    return code == SL_OK && !input->has_cache ? open_object(input, error) : code;
+}
+
 struct sl_object *input_debug(const struct input *input)
 {
     return input->companions[COMPANION_DEBUG] ? input->companions[COMPANION_DEBUG] : input->object;
@@ -278,19 +289,38 @@ struct sl_object *input_debug(const struct input *input)
 
 /* ---- reading ---- */
 
+struct sl_bytes input_wants_supplementary(const struct input *input)
+{
+    struct sl_bytes link, none = {NULL, 0};
+    if (!input->object || !sl_object_section(input_debug(input), "gnu_debugaltlink", &link, NULL))
+        return none;
+    size_t name = sl_cstr_at(link, 0).size + 1;
+    return name < link.size ? (struct sl_bytes){link.data + name, link.size - name} : none;
+}
+
+void input_set_supplementary(struct input *input, struct sl_bytes bytes)
+{
+    if (!input->companions[COMPANION_DWZ] &&
+        sl_object_open(bytes, NULL, &input->companions[COMPANION_DWZ], NULL) != SL_OK)
+        input->companions[COMPANION_DWZ] = NULL;
+}
+
 /* `name` of .gnu_debugaltlink (a path, relative to the file that names it). */
 static struct sl_object *open_dwz(struct input *input)
 {
     struct sl_bytes link;
     char full[4096];
+    if (input->companions[COMPANION_DWZ])
+        return input->companions[COMPANION_DWZ];
     if (input->options && input->options->supplementary)
         return open_companion(input, COMPANION_DWZ, input->options->supplementary);
     if (!sl_object_section(input_debug(input), "gnu_debugaltlink", &link, NULL))
         return NULL;
     struct sl_str name = sl_cstr_at(link, 0);
     const char *path = input->debug_path ? input->debug_path : input->path, *slash = strrchr(path, '/');
-    int directory = name.size && name.data[0] == '/' ? 0 : slash ? (int)(slash - path) + 1 : 0;
-    if (!name.size ||
+    bool absolute = name.size && name.data[0] == '/';
+    int directory = absolute ? 0 : slash ? (int)(slash - path) + 1 : 0;
+    if (!name.size || (input->alone && !absolute) ||
         snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(name)) >= (int)sizeof full)
         return NULL;
     return open_companion(input, COMPANION_DWZ, full);
@@ -344,7 +374,7 @@ static void find_split(struct input *input, struct sl_companions *companions)
 {
     char dwp[4096];
     const char *given = input->options ? input->options->dwp : NULL;
-    if (given || snprintf(dwp, sizeof dwp, "%s.dwp", input->path) < (int)sizeof dwp)
+    if (given || (!input->alone && snprintf(dwp, sizeof dwp, "%s.dwp", input->path) < (int)sizeof dwp))
         companions->dwp = open_companion(input, COMPANION_DWP, given ? given : dwp);
     companions->dwz = open_dwz(input);
     companions->open_dwo = open_dwo;

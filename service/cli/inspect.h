@@ -32,11 +32,12 @@ struct findings {
     struct sl_buf hints; /* each ends in '\n' */
     struct sl_arena arena;
     struct sl_symbol *symbols;
-    struct sl_map files;     /* the paths of source files */
-    struct sl_map embedded;  /* those that are in the file themselves */
-    struct sl_buf links;     /* Source Link rules (ppdb/links.h) */
-    struct sl_map producers; /* compilers, to the number of their units */
-    struct sl_buf functions; /* the list, as text or JSON; made while reading */
+    struct sl_map files;      /* the paths of source files */
+    struct sl_map embedded;   /* those that are in the file themselves */
+    struct sl_buf links;      /* Source Link rules (ppdb/links.h) */
+    struct sl_bundle *bundle; /* of a source bundle that was read; else NULL */
+    struct sl_map producers;  /* compilers, to the number of their units */
+    struct sl_buf functions;  /* the list, as text or JSON; made while reading */
     struct json_writer function_writer;
     bool json;
 };

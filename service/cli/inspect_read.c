@@ -9,6 +9,7 @@
 #include "dwarf/dwarf.h"
 #include "function/path.h"
 #include "ppdb/ppdb.h"
+#include "source/bundle.h"
 #include "unwind/unwind.h"
 
 /* ---- reading all functions ---- */
@@ -138,12 +139,40 @@ static void read_ppdb(struct findings *f)
     f->complete = true;
 }
 
+/* A source bundle: its files are all in it. */
+static void read_bundle(struct findings *f)
+{
+    struct sl_error error = {0};
+    bool ok = sl_bundle_open(sl_object_file(f->input->object), &f->bundle, &error) == SL_OK;
+    if (!ok)
+        hint(f, "the bundle cannot be read: %s", error.message);
+    for (size_t i = 0; ok && i < sl_bundle_count(f->bundle); i++) {
+        const struct sl_bundle_file *file = sl_bundle_file(f->bundle, i);
+        struct sl_str path = file->path.size ? file->path : file->url.size ? file->url : file->name;
+        ok = remember(f, &f->files, path, 1) && (!file->entry || remember(f, &f->embedded, path, 1));
+    }
+    f->counts.files = f->files.count;
+    f->complete = true;
+}
+
+/* The file's own URL, else what the links of the bundle make of its path. */
+static void link_of_bundle(const struct findings *f, struct sl_str path, struct sl_buf *url)
+{
+    const struct sl_bundle_file *file = sl_bundle_by_path(f->bundle, path);
+    if (file && file->url.size)
+        sl_buf_str(url, file->url);
+    else
+        sl_bundle_link(f->bundle, path, url);
+}
+
 void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url)
 {
     struct sl_ppdb_links links;
     struct sl_file_origin origin;
     struct sl_arena arena = {0};
-    if (f->links.size && sl_ppdb_links_open(sl_buf_bytes(&f->links), &links))
+    if (f->bundle)
+        link_of_bundle(f, path, url);
+    else if (f->links.size && sl_ppdb_links_open(sl_buf_bytes(&f->links), &links))
         sl_ppdb_links_resolve(&links, path, url);
     else if (f->input->object && sl_object_file_origin(f->input->object, path, &arena, &origin))
         sl_buf_str(url, origin.url);
@@ -295,6 +324,8 @@ void findings_make(struct findings *f)
         f->lists.sources || f->lists.cfi) {
         if (info->format == SL_FORMAT_PORTABLEPDB)
             read_ppdb(f);
+        else if (info->format == SL_FORMAT_SOURCEBUNDLE)
+            read_bundle(f);
         else
             read_all(f);
     }
@@ -308,5 +339,6 @@ void findings_free(struct findings *f)
     sl_map_free(&f->files);
     sl_map_free(&f->embedded);
     sl_map_free(&f->producers);
+    sl_bundle_close(f->bundle);
     sl_arena_free(&f->arena);
 }

@@ -10,7 +10,10 @@
 static const struct option_spec specs[] = {
     {"exe", 'e', OPTION_VALUE, false, "FILE", "debug file or symcache; FILE:ARCH for one object of several"},
     {"obj", 0, OPTION_VALUE, false, "FILE", "the same"},
-    {"build-id", 0, OPTION_VALUE, false, "HEX", "the installed debug file with this build id"},
+    {"build-id", 0, OPTION_VALUE, false, "HEX",
+     "the debug file with this build id: installed, or found by --symbols and the like"},
+    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
+    BY_ID_OPTIONS,
     {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "names of functions (default: linkage)"},
     {"inlines", 'i', OPTION_FLAG, true, NULL, "inlined callers, innermost first (default)"},
     {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "the same, or not"},
@@ -284,7 +287,9 @@ static int unusable(struct lookup *l, const struct lookup_module *m)
     }
     char text[4200];
     snprintf(text, sizeof text, "cannot use %s", m->name);
-    return report(report_status(m->error.code), text, m->error.message);
+    return report(m->error.code == SL_PERMISSION_DENIED && m->input.alone ? STATUS_DENIED
+                                                                          : report_status(m->error.code),
+                  text, m->error.message);
 }
 
 static bool has_section(const struct lookup *l, const struct lookup_module *m)
@@ -363,12 +368,14 @@ static int lookup_as(enum persona persona, int argc, char **argv)
         } else if (read_options(&lookup, &options)) {
             directories = joined_list(&options, "debug-file-directory", "fallback-debug-path");
             hints = joined_list(&options, "dsym-hint", "");
+            lookup.options = &options;
             lookup.open.debug_directories = directories;
             lookup.open.dsym_hints = hints;
             status = run(&lookup, &options);
         }
     }
     lookup_modules_free(&lookup);
+    by_id_close(lookup.by_id);
     sl_buf_free(&lookup.out);
     sl_buf_free(&lookup.scratch);
     sl_buf_free(&lookup.cells);

@@ -3,6 +3,7 @@
  *     line or argument ──lookup_request.c──▶ request ──lookup_module.c──▶ chain ──lookup_print.c──▶ text */
 #pragma once
 
+#include "cli/by_id.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -51,6 +52,8 @@ struct lookup {
     const char *file;       /* -e; NULL: each line names its own */
     struct sl_str build_id; /* --build-id */
     struct input_options open;
+    const struct options *options;
+    struct by_id *by_id; /* when the first file was wanted that is not installed */
     struct lookup_module *modules;
     struct sl_buf out, scratch, cells;
     struct table_row *rows;
@@ -74,7 +77,7 @@ struct request {
 /* ---- lookup_module.c ---- */
 
 /* The module of that name, opened and converted at its first use; never NULL but when out of memory. What went wrong is
- * in its `error`. `BUILDID:hex` is looked for in the debug directories. */
+ * in its `error`. `BUILDID:hex` is looked for in the debug directories and then by_id. */
 struct lookup_module *lookup_module_find(struct lookup *l, struct sl_str name);
 void lookup_modules_free(struct lookup *l);
 

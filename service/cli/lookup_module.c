@@ -42,14 +42,28 @@ static enum sl_code open_file(struct lookup *l, struct lookup_module *m, const c
     return code == SL_OK ? input_convert(&m->input, l->jobs, &m->error) : code;
 }
 
-static bool cache_init(struct text_cache *cache)
+/* A file that is not installed: of any format, since ids of all look alike. */
+static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct sl_str text)
+{
+    struct object_id id = {.code_id = sl_code_id_normalise(&m->arena, text)};
+    if (!id.code_id.size || id.code_id.size % 2)
+        return sl_fail(&m->error, SL_NOT_FOUND, "no build id: " SL_STR_FMT, SL_STR_ARG(text));
+    m->input.alone = true;
+    enum sl_code code = l->by_id ? SL_OK : by_id_open(l->options, NULL, 0, &l->by_id, &m->error);
+    if (code == SL_OK)
+        code = by_id_open_input(l->by_id, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
+    m->input.options = &l->open;
+    return code == SL_OK ? input_convert(&m->input, l->jobs, &m->error) : code;
+}
+
+static bool texts_init(struct text_cache *cache)
 {
     cache->texts = calloc(TEXT_SLOTS, sizeof *cache->texts);
     cache->ids = calloc(TEXT_SLOTS, sizeof *cache->ids);
     return cache->texts && cache->ids;
 }
 
-static void cache_free(struct text_cache *cache)
+static void texts_free(struct text_cache *cache)
 {
     for (size_t i = 0; cache->texts && i < TEXT_SLOTS; i++)
         free((char *)cache->texts[i].data);
@@ -57,13 +71,13 @@ static void cache_free(struct text_cache *cache)
     free(cache->ids);
 }
 
-static const struct sl_str *cache_get(const struct text_cache *cache, uint32_t id)
+static const struct sl_str *texts_get(const struct text_cache *cache, uint32_t id)
 {
     const struct sl_str *text = &cache->texts[id % TEXT_SLOTS];
     return text->data && cache->ids[id % TEXT_SLOTS] == id ? text : NULL;
 }
 
-static struct sl_str cache_put(struct text_cache *cache, uint32_t id, struct sl_str text)
+static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_str text)
 {
     struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
     free((char *)slot->data);
@@ -82,9 +96,9 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     char *found = NULL;
     enum sl_code code;
     if (sl_str_starts(name, prefix)) {
-        found = find_build_id(l, (struct sl_str){name.data + prefix.size, name.size - prefix.size});
-        code = found ? open_file(l, m, found)
-                     : sl_fail(&m->error, SL_NOT_FOUND, "no file with this build id is installed");
+        struct sl_str id = {name.data + prefix.size, name.size - prefix.size};
+        found = find_build_id(l, id);
+        code = found ? open_file(l, m, found) : fetch_file(l, m, id);
     } else {
         code = open_file(l, m, m->name);
     }
@@ -95,7 +109,7 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
     m->load = info && !l->relative ? info->load_address : 0;
     m->is_32bit = info ? !info->is_64bit : sl_cpu_pointer_size(sl_arch_family(m->input.cache.arch)) == 4;
-    if (!cache_init(&m->names) || !cache_init(&m->files))
+    if (!texts_init(&m->names) || !texts_init(&m->files))
         m->error.code = sl_fail(&m->error, SL_INTERNAL, "out of memory");
 }
 
@@ -119,8 +133,8 @@ void lookup_modules_free(struct lookup *l)
 {
     for (struct lookup_module *m = l->modules, *next; m; m = next) {
         next = m->next;
-        cache_free(&m->names);
-        cache_free(&m->files);
+        texts_free(&m->names);
+        texts_free(&m->files);
         free(m->name);
         input_close(&m->input);
         sl_arena_free(&m->arena);
@@ -245,7 +259,7 @@ static struct sl_str name_of_piece(struct lookup_module *m, const struct sl_symc
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
-    const struct sl_str *known = cache_get(&m->names, id);
+    const struct sl_str *known = texts_get(&m->names, id);
     if (known)
         return *known;
     struct sl_buf stored = {0}, readable = {0};
@@ -255,7 +269,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, ui
         name = sl_buf_view(&readable);
     if (l->short_names)
         name = short_name(name);
-    name = cache_put(&m->names, id, name);
+    name = texts_put(&m->names, id, name);
     sl_buf_free(&stored);
     sl_buf_free(&readable);
     return name;
@@ -263,7 +277,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, ui
 
 static struct sl_str file_name(struct lookup *l, struct lookup_module *m, uint32_t id)
 {
-    const struct sl_str *known = cache_get(&m->files, id);
+    const struct sl_str *known = texts_get(&m->files, id);
     struct sl_buf path = {0};
     if (known)
         return *known;
@@ -274,7 +288,7 @@ static struct sl_str file_name(struct lookup *l, struct lookup_module *m, uint32
         at--;
     if (l->basenames)
         name = (struct sl_str){name.data + at, name.size - at};
-    name = cache_put(&m->files, id, name);
+    name = texts_put(&m->files, id, name);
     sl_buf_free(&path);
     return name;
 }

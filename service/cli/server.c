@@ -93,10 +93,9 @@ static const char *bare_level(const char *list)
     return NULL;
 }
 
-static const char *log_levels(const struct options *o, const struct config *config)
+static const char *log_levels(const struct options *o, const struct config *config, size_t count)
 {
     static const char *const verbose[] = {"info", "debug", "trace"};
-    size_t count = option_count(o, "verbose");
     const char *level = option_value(o, "log-level", NULL);
     if (!level && option_given(o, "quiet"))
         level = "error";
@@ -109,10 +108,10 @@ static const char *log_levels(const struct options *o, const struct config *conf
     return level ? level : config->log_level;
 }
 
-int server_log(const struct options *o, const struct config *config)
+int server_log(const struct options *o, const struct config *config, size_t verbose)
 {
     static const char *const formats[] = {"auto", "pretty", "simplified", "json"};
-    const char *levels = log_levels(o, config), *format = option_value(o, "log-format", NULL);
+    const char *levels = log_levels(o, config, verbose), *format = option_value(o, "log-format", NULL);
     size_t chosen = config->log_format;
     struct sl_error error = {0};
     for (chosen = format ? 0 : chosen; format && chosen < 4 && strcmp(format, formats[chosen]) != 0; chosen++)

@@ -25,8 +25,8 @@ int server_load(const struct options *o, struct config **config);
 /* As server_load, but the problems (errors and warnings, a line each) go into `problems`. */
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems);
 
-/* Sets levels, format and destination of the log. 0, or the exit status after a report on stderr. */
-int server_log(const struct options *o, const struct config *config);
+/* Sets levels, format and destination of the log; `verbose`: how often -v was given. 0, or the exit status after a report on stderr. */
+int server_log(const struct options *o, const struct config *config, size_t verbose);
 
 /* Downloads as the configuration has them; after cache_init. */
 void server_init_fetch(const struct config *config);

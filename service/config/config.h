@@ -63,6 +63,8 @@ struct config {
 
     struct source *sources;
     size_t source_count;
+    struct sl_str *symbols; /* of commands: as their option --symbols */
+    size_t symbol_count;
     bool symstore_proxy;
     bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
         allow_internal_sentry_sources_in_requests;

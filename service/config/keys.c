@@ -73,6 +73,7 @@ const struct key config_keys[] = {
     {"logging.access", KEY_ENUM, AT(access_log), .words = access_words},
 
     {"sources", KEY_SOURCES, LIST(sources, source_count)},
+    {"symbols", KEY_TEXTS, LIST(symbols, symbol_count)},
     {"symstore_proxy", KEY_BOOL, AT(symstore_proxy), .value = true},
     {"allow_filesystem_sources_in_requests", KEY_BOOL, AT(allow_filesystem_sources_in_requests)},
     {"allow_ambient_credentials_in_requests", KEY_BOOL, AT(allow_ambient_credentials_in_requests)},

@@ -68,6 +68,13 @@ struct fetch_request {
  * decoded, unwrapped contents. A SL_DOWNLOAD_ERROR by the deny list has `duration_ns`, the rest of the block. */
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error) SL_SUSPENDS;
 
+/* The transfer that has got most so far, of those that run: false when there is none. For people who wait. */
+struct fetch_progress {
+    uint64_t stored; /* bytes */
+    char item[256];  /* host and file name */
+};
+bool fetch_progress(struct fetch_progress *progress);
+
 /* As fetch_get, for small answers: the contents are appended to `body`. `max_size` must be set. */
 enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error) SL_SUSPENDS;
 

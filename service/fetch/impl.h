@@ -75,6 +75,7 @@ struct transfer {
     char *location;                                    /* malloc */
     /* private */
     CURL *easy;
+    struct transfer *next_running, **running_link;
     struct transfer *next_gone, **gone_link; /* gone_link not NULL: in the list of transfer_go_on */
     enum body_action action;
     uint64_t discarded_bytes;

@@ -191,6 +191,43 @@ static void set_options(struct transfer *t)
     }
 }
 
+static struct transfer *running;
+
+static void join_running(struct transfer *t)
+{
+    t->next_running = running;
+    t->running_link = &running;
+    if (running)
+        running->running_link = &t->next_running;
+    running = t;
+}
+
+static void leave_running(struct transfer *t)
+{
+    if (!t->running_link)
+        return;
+    *t->running_link = t->next_running;
+    if (t->next_running)
+        t->next_running->running_link = t->running_link;
+    t->running_link = NULL;
+}
+
+bool fetch_progress(struct fetch_progress *progress)
+{
+    const struct transfer *most = running;
+    struct sl_arena arena = {0};
+    for (const struct transfer *t = running; t; t = t->next_running)
+        most = t->stored > most->stored ? t : most;
+    if (!most)
+        return false;
+    const char *url = fetch_public_url(&arena, most->url), *host = url ? fetch_url_host(&arena, url) : NULL;
+    const char *slash = url ? strrchr(url, '/') : NULL;
+    progress->stored = most->stored;
+    snprintf(progress->item, sizeof progress->item, "%s %s", host ? host : "", slash ? slash + 1 : "");
+    sl_arena_free(&arena);
+    return true;
+}
+
 bool transfer_start(struct transfer *t)
 {
     t->retry_after_s = t->content_length = -1;
@@ -199,8 +236,10 @@ bool transfer_start(struct transfer *t)
     if (!t->easy)
         return false;
     set_options(t);
-    if (driver_add(t->pool, t->easy))
+    if (driver_add(t->pool, t->easy)) {
+        join_running(t);
         return true;
+    }
     curl_easy_cleanup(t->easy);
     t->easy = NULL;
     return false;
@@ -260,6 +299,7 @@ void transfer_go_on(void)
 void transfer_end(struct transfer *t)
 {
     t->done = true;
+    leave_running(t);
     leave_gone(t);
     if (t->easy) {
         driver_remove(t->pool, t->easy);

@@ -488,16 +488,14 @@ static void make_etag(const struct cache_key *key, const struct cache_item *item
     snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
 }
 
-void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
-                     const enum file_type *types, size_t type_count, struct sl_arena *arena, struct file_lookup *result)
+static void get_chosen(struct search *search, const struct source *sources, size_t source_count,
+                       struct file_lookup *result)
 {
-    const struct wanted wanted = {id->type, types, type_count};
-    struct search search = {.id = id, .scope = scope, .purpose = PURPOSE_FILE, .wanted = &wanted, .arena = arena};
     *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
-    struct probe *chosen = find(&search, sources, source_count);
-    if (search.failure.code != SL_OK) {
-        result->error = search.failure;
-        result->code = search.failure.code;
+    struct probe *chosen = find(search, sources, source_count);
+    if (search->failure.code != SL_OK) {
+        result->error = search->failure;
+        result->code = search->failure.code;
         return;
     }
     if (!chosen)
@@ -509,4 +507,20 @@ void kinds_find_file(const struct source *sources, size_t source_count, struct s
         result->code = cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, &result->error);
     if (result->code == SL_OK)
         make_etag(&chosen->key, result->item, result->etag);
+}
+
+void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
+                     const enum file_type *types, size_t type_count, struct sl_arena *arena, struct file_lookup *result)
+{
+    const struct wanted wanted = {id->type, types, type_count};
+    struct search search = {.id = id, .scope = scope, .purpose = PURPOSE_FILE, .wanted = &wanted, .arena = arena};
+    get_chosen(&search, sources, source_count, result);
+}
+
+void kinds_find_object(const struct source *sources, size_t source_count, struct sl_str scope,
+                       const struct object_id *id, enum purpose purpose, struct sl_arena *arena,
+                       struct file_lookup *result)
+{
+    struct search search = {.id = id, .scope = scope, .purpose = purpose, .arena = arena};
+    get_chosen(&search, sources, source_count, result);
 }

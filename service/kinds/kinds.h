@@ -115,6 +115,11 @@ void kinds_find_file(const struct source *sources, size_t source_count, struct s
                      const enum file_type *types, size_t type_count, struct sl_arena *arena,
                      struct file_lookup *result) SL_SUSPENDS;
 
+/* The best object for a purpose, as the sources have it. */
+void kinds_find_object(const struct source *sources, size_t source_count, struct sl_str scope,
+                       const struct object_id *id, enum purpose purpose, struct sl_arena *arena,
+                       struct file_lookup *result) SL_SUSPENDS;
+
 /* The Portable PDB that a file of the kind `objects` is, or that is inside of it if it is a PE file: then it is inflated
  * into the arena. SL_NOT_FOUND when it is neither. Pure: pool. */
 enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,

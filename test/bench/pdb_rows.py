@@ -1,5 +1,5 @@
 """PDB: conversion of a file of several megabytes, beside answering one address for each function of it and dumping it."""
-import concurrent.futures, os, re, shutil, struct, subprocess, tempfile, time
+import concurrent.futures, os, re, shutil, struct, subprocess, sys, tempfile
 
 SYMBOLIZER, PDBUTIL, LINK = "llvm-symbolizer-14", "llvm-pdbutil-14", "lld-link-14"
 UNITS, RUNS = 80, 3
@@ -80,15 +80,23 @@ def functions(symloom, pdb):
     return [int(a, 16) for a in re.findall(r"^FUNC (?:m )?([0-9a-f]+) ", text, re.M)]
 
 
+# A process's peak counts from what its parent had when it was started, so a small one starts it.
+LAUNCH = """import os, sys, time
+start = time.monotonic()
+child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)])
+_, status, usage = os.wait4(child, 0)
+print(status, time.monotonic() - start, usage.ru_maxrss)
+"""
+
+
 def measure(command, stdin=None):
     """(seconds, peak MiB) of one run."""
-    start = time.monotonic()
-    child = subprocess.Popen(command, stdin=open(stdin) if stdin else subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = 0
-    if status:
+    run = subprocess.run([sys.executable, "-ISc", LAUNCH, *command], stdin=open(stdin) if stdin else subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, text=True, check=True)
+    status, seconds, peak = run.stdout.split()
+    if status != "0":
         raise SystemExit(f"failed: {' '.join(command)}")
-    return time.monotonic() - start, usage.ru_maxrss / 1024
+    return float(seconds), int(peak) / 1024
 
 
 ENTRY, CONTEXT = 24, 20  # bytes of a decoded entry - address, context, file, line - and of a context, which inlined calls share
@@ -121,4 +129,5 @@ def main(symloom, data, row):
         size = os.path.getsize(pdb) / 1e6
         row(f"PDB of {size:.0f} MB, {len(addresses)} functions, llvm-symbolizer", ours[0], symbolizer[0], "s", "<= 0.2")
         row("  peak memory", ours[1], symbolizer[1], "MiB", "")
+        memory_row(symloom, ours[1], os.path.join(work, "cache"), row)
         row("  against llvm-pdbutil dump -all", ours[0], dump[0], "s", "")

@@ -1,5 +1,5 @@
 """`symloom inspect`."""
-import json, os, struct, zlib
+import json, os, struct, zipfile, zlib
 from harness import contains, equal, ok, symloom
 
 
@@ -127,6 +127,25 @@ def test_portable_pdb(work, files):
     equal(len(both[0]["variants"]), 2)
     nothing = symloom("dump-syms", alone)
     equal((nothing.status, nothing.out), (3, ""))
+
+
+def test_source_bundle(work, files):
+    """Its files are all in it."""
+    path = os.path.join(work, "x.src.zip")
+    manifest = {"debug_id": "0123456789abcdef0123456789abcdef", "source_links": {"/src/*": "https://example.com/src/*"},
+                "files": {"files/a.c": {"type": "source", "path": "/src/a.c"},
+                          "files/b.c": {"type": "source", "path": "/src/b.c", "url": "https://example.com/b.c"},
+                          "files/gone.c": {"type": "source", "path": "/src/gone.c"}}}
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("files/a.c", "int a;\n")
+        z.writestr("files/b.c", "int b;\n")
+        z.writestr("manifest.json", json.dumps(manifest))
+    found = json.loads(ok("inspect", "--json", "--sources", path))[0]
+    equal((found["type"], found["features"], found["counts"]["files"]), ("sourcebundle", "sources", 3))
+    equal(found["sources"], [{"path": "/src/a.c", "status": "embedded", "url": "https://example.com/src/a.c"},
+                             {"path": "/src/b.c", "status": "embedded", "url": "https://example.com/b.c"},
+                             {"path": "/src/gone.c", "status": "missing", "url": "https://example.com/src/gone.c"}])
+    contains(ok("inspect", "--verify", path), "Counts       3 files")
 
 
 def test_finding_by_id(work, files):

@@ -5,21 +5,12 @@ process id.
 """
 import contextlib, http.client, json, os, re, shutil, signal, socket, subprocess, tempfile, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from servers import DEADLINE, debuginfod, free_port, nginx, serving, wait_until
 
 SYMLOOM = None  # path of the binary, set by run.py
 CORPUS = None   # directory of the conformance corpus, likewise
 os.environ.setdefault("TSAN_OPTIONS",
                       "suppressions=" + os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "tsan.supp"))
-DEADLINE = 60   # seconds after which something that should have happened is a failure
-
-
-def wait_until(what, condition):
-    end = time.monotonic() + DEADLINE
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"waited in vain for {what}")
-        time.sleep(0.005)
-    return value
 
 
 def from_npm(test):
@@ -50,12 +41,6 @@ def from_corpus(test):
     """Marks a test that needs the files of the conformance corpus: it runs only when told where they are (run.py --corpus)."""
     test.from_corpus = True
     return test
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Service:
@@ -186,52 +171,6 @@ class UpstreamHandler(BaseHTTPRequestHandler):
             self.reply(route)
         else:
             self.reply(200, route)
-
-
-@contextlib.contextmanager
-def nginx(work, root):
-    """Serves the files below `root`; yields the URL."""
-    port = free_port()
-    home = tempfile.mkdtemp(dir=work)
-    conf = os.path.join(home, "nginx.conf")
-    with open(conf, "w") as f:
-        f.write(f"""{"user root; " if os.geteuid() == 0 else ""}daemon off; pid {home}/pid; error_log {home}/error.log; worker_processes 1;
-events {{ worker_connections 2048; }}
-http {{
-  access_log off; client_body_temp_path {home}/b; proxy_temp_path {home}/p; fastcgi_temp_path {home}/f;
-  uwsgi_temp_path {home}/u; scgi_temp_path {home}/s;
-  server {{ listen 127.0.0.1:{port}; root {root}; }}
-}}
-""")
-    with serving(["nginx", "-c", conf], port):
-        yield f"http://127.0.0.1:{port}/"
-
-
-@contextlib.contextmanager
-def debuginfod(work, root):
-    """A real debuginfod over the files below `root`; yields the URL."""
-    port = free_port()
-    home = tempfile.mkdtemp(dir=work)
-    with serving(["debuginfod", "-d", f"{home}/db", "-p", str(port), "-F", root, "-t", "0"], port):
-        yield f"http://127.0.0.1:{port}/"
-
-
-@contextlib.contextmanager
-def serving(command, port):
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-
-    def answers():
-        if process.poll() is not None:
-            raise AssertionError(f"{command[0]} ended with {process.returncode}")
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", port)) == 0
-
-    try:
-        wait_until(command[0], answers)
-        yield
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
 
 
 SOURCE = """

@@ -112,3 +112,23 @@ def test_links_of_entries_with_commands_are_not_followed(work, objects):
         with Service(work, {"srcsrv_links": True, "srcsrv_frames": True}) as s:
             equal([context(f) for f in frames(s.symbolicate(p.request(up)))], [(None, None)] * 2)
             assert "/a.c" not in up.hits
+
+
+def test_csharp_files_keep_depot_and_revision(work, objects):
+    """A line mapping leads two files to one; each keeps what version control has, and no link to the text it came from."""
+    build = "c:\\build\\"
+    with Upstream({"/src/a.c": CODE.encode()}) as up:
+        p = Program(work, srcsrv=stream(PERFORCE[1], f"{build}a.c*P4*//depot/a.c*7\n{build}b.c*P4*//depot/b.c*8", PERFORCE[0]),
+                    sourcelink=json.dumps({"documents": {"C:\\build\\*": up.url + "src/*"}}))
+        lines = {f"C:\\build\\{name}": {"C:\\Game\\Game.cs": {"1": number}} for name, number in (("a.c", 42), ("b.c", 43))}
+        lower = {key.lower(): value for key, value in lines.items()}
+        at = p.guid.replace("-", "").lower()
+        mapping = json.dumps({**lines, **lower}).encode()
+        up.routes.update({f"/{at[:2]}/{at[2:]}{'1'}/{what}": data for what, data in (("debuginfo", p.pdb), ("il2cpp", mapping))})
+        body = p.request(up, sources=[{"id": "test", "type": "http", "url": up.url, "layout": {"type": "unified"}}])
+        with Service(work, {"srcsrv_frames": True, "srcsrv_links": True}) as s:
+            a, b = frames(s.symbolicate(body))
+            equal([(f["abs_path"], f["lineno"], f.get("srcsrv_path"), f.get("srcsrv_revision")) for f in (a, b)],
+                  [("C:\\Game\\Game.cs", 42, "depot/a.c", "7"), ("C:\\Game\\Game.cs", 43, "depot/b.c", "8")])
+            equal([context(f) for f in (a, b)], [(None, None)] * 2)
+            assert "/src/a.c" not in up.hits

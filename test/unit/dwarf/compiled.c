@@ -100,6 +100,47 @@ static void languages(void **state)
     }
 }
 
+/* Optimization at link time puts the code of all languages into one unit, which has the language of the first; each function
+ * is that of the unit where it was written. */
+static void languages_after_linking_together(void **state)
+{
+    (void)state;
+    static const char c[] =
+        "int helper(int a) { return a * 3; }\n"
+        "__attribute__((noinline)) int plain(int a) { volatile int b = a; return b + helper(a); }\n";
+    static const char cpp[] = "extern \"C\" int plain(int); extern \"C\" int helper(int);\n"
+                              "extern \"C\" int entry(int a) { volatile int b = plain(a); return b + helper(b); }\n";
+    struct converted converted;
+    struct sl_location chain[4];
+    struct sl_symcache_function f;
+    bool inlined = false;
+    fixture_write("lto.c", c, sizeof c - 1);
+    fixture_write("lto.cc", cpp, sizeof cpp - 1);
+    fixture_run("gcc -g -O2 -flto -fPIC -fno-semantic-interposition -c -o lto.1.o lto.c && g++ -g -O2 -flto -fPIC "
+                "-fno-semantic-interposition -c -o lto.2.o lto.cc && "
+                "g++ -g -O2 -flto -shared -o lto.so lto.1.o lto.2.o && "
+                "readelf --debug-dump=info lto.so | grep -q '<artificial>'");
+    struct sl_bytes bytes = fixture_read("lto.so");
+    struct sl_object *object = open_bytes(bytes);
+    convert(&converted, object);
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t start = symbol_address(object, i ? "entry" : "plain");
+        for (uint64_t at = start;; at++) {
+            size_t count = sl_symcache_lookup(&converted.cache, at, chain, 4);
+            if (!count || !sl_symcache_function(&converted.cache, chain[count - 1].function, &f) || f.entry != start)
+                break;
+            assert_int_equal(f.language, i ? SL_LANG_CPP : SL_LANG_C);
+            assert_true(sl_symcache_function(&converted.cache, chain[0].function, &f));
+            assert_int_equal(f.language, i && count == 1 ? SL_LANG_CPP : SL_LANG_C);
+            inlined = inlined || (i && count == 2);
+        }
+    }
+    assert_true(inlined);
+    sl_buf_free(&converted.file);
+    sl_object_close(object);
+    free((void *)bytes.data);
+}
+
 /* A unit (DWARF 5, 7.5) with a subprogram in which entries of one kind are nested; another subprogram comes first. */
 static const char nested[] = ".text\n.globl entry\n.type entry,@function\nentry: .skip 64,0x90\n.size entry,64\n"
                              "other: .skip 16,0x90\n"
@@ -160,6 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dropped_code_has_no_lines),
         cmocka_unit_test(languages),
+        cmocka_unit_test(languages_after_linking_together),
         cmocka_unit_test(nesting_has_limits),
     };
     return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
