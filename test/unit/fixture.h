@@ -2,8 +2,8 @@
 #pragma once
 
 #include "check.h"
+#include "directory.h"
 
-#include <ftw.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,16 +17,10 @@ static inline int fixture_begin(void **state)
     return mkdtemp(fixture_dir) ? 0 : -1;
 }
 
-static inline int fixture_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
-
 static inline int fixture_end(void **state)
 {
     (void)state;
-    return nftw(fixture_dir, fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
+    return directory_remove(fixture_dir);
 }
 
 /* Runs a command in the directory; it must succeed. */
