@@ -1,22 +1,62 @@
 #include "base/grow.h"
 
+#include "base/arena.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST = 64 };
 
+/* What an array that is too small is to have; false beyond what memory holds. */
+static bool next_capacity(size_t capacity, size_t need, size_t item, size_t *count, size_t *size)
+{
+    *count = capacity ? capacity + capacity / 2 : FIRST;
+    *count = *count < need ? need : *count;
+    return !__builtin_mul_overflow(*count, item, size);
+}
+
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item)
 {
-    size_t count = *capacity ? *capacity + *capacity / 2 : FIRST, size;
+    size_t count, size;
     void *items;
-    count = count < need ? need : count;
-    if (__builtin_mul_overflow(count, item, &size))
+    if (!next_capacity(*capacity, need, item, &count, &size))
         return false;
     memcpy(&items, array, sizeof items);
     items = realloc(items, size);
     if (!items)
         return false;
     memcpy(array, &items, sizeof items);
+    *capacity = count;
+    return true;
+}
+
+bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item)
+{
+    size_t before = *capacity;
+    char *items;
+    if (!sl_grow(array, capacity, need, item))
+        return false;
+    memcpy(&items, array, sizeof items);
+    if (*capacity > before)
+        memset(items + before * item, 0, (*capacity - before) * item);
+    return true;
+}
+
+bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, size_t need, size_t item)
+{
+    size_t count, size;
+    void *items;
+    if (need <= *capacity)
+        return true;
+    if (!next_capacity(*capacity, need, item, &count, &size))
+        return false;
+    void *grown = sl_arena_alloc(arena, size, _Alignof(max_align_t));
+    if (!grown)
+        return false;
+    memcpy(&items, array, sizeof items);
+    if (*capacity)
+        memcpy(grown, items, *capacity * item);
+    memcpy(array, &grown, sizeof grown);
     *capacity = count;
     return true;
 }

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct sl_arena;
+
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
 /* Makes room for `need` items of `item` bytes. `array` is the address of the pointer to them (NULL at first), `*capacity` the
@@ -13,3 +15,9 @@ static inline bool sl_grow(void *array, size_t *capacity, size_t need, size_t it
 {
     return __builtin_expect(need <= *capacity, 1) || sl_grow_array(array, capacity, need, item);
 }
+
+/* The same, with new items all zero. */
+bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item);
+
+/* The same in the arena, which keeps what the array leaves behind: at most twice as much as it holds. */
+bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, size_t need, size_t item);

@@ -293,6 +293,9 @@ static void set_features(struct sl_object *object, struct elf *elf)
         if (!f->has_unwind_info && elf_section_bytes(object, frames[i], &bytes, NULL))
             f->has_unwind_info = has_fde(bytes, object->info.big_endian, i == 0);
     }
+    struct sl_bytes index;
+    if (elf->machine == EM_ARM && elf_section_bytes(object, "ARM.exidx", &index, NULL))
+        f->has_unwind_info |= index.size >= 8; /* EHABI, 6: two words a function */
     f->has_symbols = elf_has_symbols(object);
 }
 

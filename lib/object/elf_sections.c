@@ -1,6 +1,8 @@
 /* ELF sections: finding, decompressing (gABI, "Section Compression"; the older .zdebug form), relocating. */
 #include "object/elf.h"
 
+#include "base/grow.h"
+
 #include <lzma.h>
 #include <stdlib.h>
 #include <zlib.h>
@@ -45,15 +47,9 @@ bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_
 
 bool elf_keep(struct elf *elf, void *memory)
 {
-    if (elf->inflated_count == elf->inflated_capacity) {
-        size_t capacity = elf->inflated_capacity ? elf->inflated_capacity * 2 : 16;
-        void **grown = realloc(elf->inflated, capacity * sizeof *grown);
-        if (!grown) {
-            free(memory);
-            return false;
-        }
-        elf->inflated = grown;
-        elf->inflated_capacity = capacity;
+    if (!sl_grow(&elf->inflated, &elf->inflated_capacity, elf->inflated_count + 1, sizeof *elf->inflated)) {
+        free(memory);
+        return false;
     }
     elf->inflated[elf->inflated_count++] = memory;
     return true;

@@ -1,6 +1,8 @@
 /* Mach-O: header, load commands, identity, features. */
 #include "object/macho.h"
 
+#include "base/grow.h"
+
 #include <inttypes.h>
 
 enum {
@@ -38,23 +40,6 @@ static uint64_t read_word(struct sl_reader *r, bool is_64bit)
     return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
 }
 
-/* Doubles an array of the object's arena; what it leaves behind is at most as large again. */
-static bool grow(struct sl_arena *arena, void *pointer, size_t *capacity, size_t count, size_t item)
-{
-    void **array = pointer;
-    if (count < *capacity)
-        return true;
-    size_t size = *capacity ? *capacity * 2 : 16;
-    void *grown = sl_arena_zalloc(arena, size, item);
-    if (!grown)
-        return false;
-    if (count)
-        memcpy(grown, *array, count * item);
-    *array = grown;
-    *capacity = size;
-    return true;
-}
-
 static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide)
 {
     *s = (struct macho_section){0};
@@ -87,7 +72,7 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
         object->info.partial = true;
         return true;
     }
-    if (!grow(arena, &macho->segments, &macho->segment_capacity, macho->segment_count, sizeof segment))
+    if (!sl_grow_in_arena(arena, &macho->segments, &macho->segment_capacity, macho->segment_count + 1, sizeof segment))
         return false;
     macho->segments[macho->segment_count++] = segment;
     for (uint32_t i = 0; i < sections; i++) {
@@ -97,7 +82,8 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
             return true;
         }
         section.segment = (uint32_t)macho->segment_count - 1;
-        if (!grow(arena, &macho->sections, &macho->section_capacity, macho->section_count, sizeof section))
+        if (!sl_grow_in_arena(arena, &macho->sections, &macho->section_capacity, macho->section_count + 1,
+                              sizeof section))
             return false;
         macho->sections[macho->section_count++] = section;
     }

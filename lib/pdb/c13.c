@@ -6,6 +6,8 @@
  *     inlinees  (0xF6): id u32, file u32, line u32 */
 #include "pdb/impl.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 enum { HIDDEN_LINE = 0xFEEFEE, HIDDEN_LINE_2 = 0xF00F00, LINE_MASK = 0xFFFFFF, HAS_COLUMNS = 1, IGNORE = 0x80000000 };
@@ -153,14 +155,8 @@ static uint32_t file_index(const struct line_table *t, uint32_t offset)
 
 bool raw_add(struct line_table *t, struct raw_line line)
 {
-    if (t->raw_count == t->raw_capacity) {
-        size_t capacity = t->raw_capacity ? t->raw_capacity * 2 : 256;
-        void *grown = realloc(t->raw, capacity * sizeof *t->raw);
-        if (!grown)
-            return false;
-        t->raw = grown;
-        t->raw_capacity = capacity;
-    }
+    if (!sl_grow(&t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
+        return false;
     line.order = (uint32_t)t->raw_count;
     t->raw[t->raw_count++] = line;
     return true;

@@ -12,6 +12,7 @@
  *     S_END */
 #include "pdb/impl.h"
 
+#include "base/grow.h"
 #include "function/assemble.h"
 
 #include <stdlib.h>
@@ -149,14 +150,8 @@ void module_reader_free(struct module_reader *r)
 
 static struct node *node_add(struct module_reader *r)
 {
-    if (r->node_count == r->node_capacity) {
-        size_t capacity = r->node_capacity ? r->node_capacity * 2 : 256;
-        void *grown = realloc(r->nodes, capacity * sizeof *r->nodes);
-        if (!grown)
-            return NULL;
-        r->nodes = grown;
-        r->node_capacity = capacity;
-    }
+    if (!sl_grow(&r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
+        return NULL;
     struct node *node = &r->nodes[r->node_count++];
     *node = (struct node){.parent = NO_NODE};
     return node;

@@ -1,5 +1,6 @@
 #include "source/il2cpp.h"
 
+#include "base/grow.h"
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/json.h"
@@ -25,22 +26,6 @@ struct sl_il2cpp {
     size_t name_count, name_capacity, entry_count, entry_capacity;
 };
 
-static bool grow(struct sl_arena *arena, void *array, size_t count, size_t *capacity, size_t size)
-{
-    void **items = array;
-    if (count < *capacity)
-        return true;
-    size_t larger = *capacity * 2 + 64;
-    void *grown = sl_arena_zalloc(arena, larger, size);
-    if (!grown)
-        return false;
-    if (count)
-        memcpy(grown, *items, count * size);
-    *items = grown;
-    *capacity = larger;
-    return true;
-}
-
 /* The number of a name; UINT32_MAX when out of memory. */
 static uint32_t number_of(struct sl_il2cpp *m, struct sl_str name)
 {
@@ -49,7 +34,7 @@ static uint32_t number_of(struct sl_il2cpp *m, struct sl_str name)
         return UINT32_MAX;
     if (!*slot) {
         if (m->name_count >= UINT32_MAX - 1 ||
-            !grow(&m->arena, &m->names, m->name_count, &m->name_capacity, sizeof *m->names))
+            !sl_grow_in_arena(&m->arena, &m->names, &m->name_capacity, m->name_count + 1, sizeof *m->names))
             return UINT32_MAX;
         m->names[m->name_count++] = name;
         *slot = (void *)(uintptr_t)m->name_count;
@@ -84,7 +69,7 @@ static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, ui
             return;
         }
         entry.csharp_line = (uint32_t)value;
-        if (!grow(&m->arena, &m->entries, m->entry_count, &m->entry_capacity, sizeof *m->entries)) {
+        if (!sl_grow_in_arena(&m->arena, &m->entries, &m->entry_capacity, m->entry_count + 1, sizeof *m->entries)) {
             sl_json_fail(j, "out of memory");
             return;
         }

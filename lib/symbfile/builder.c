@@ -1,28 +1,12 @@
 /* Collecting the records of all parts; then the index. Texts and the index itself are in memory, records are in files. */
 #include "symbfile/builder.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 /* Symcaches hold addresses of at most 56 bits. */
 static const uint64_t widest = (UINT64_C(1) << 56) - 2;
-
-static bool grow(struct sl_symbfile_builder *b, void *pointer, size_t *capacity, size_t need, size_t item)
-{
-    void **array = pointer;
-    if (need <= *capacity)
-        return true;
-    size_t size = *capacity ? *capacity + *capacity / 2 : 1024;
-    size = size < need ? need : size;
-    void *grown = realloc(*array, size * item);
-    if (!grown) {
-        b->failed = true;
-        return false;
-    }
-    memset((char *)grown + *capacity * item, 0, (size - *capacity) * item);
-    *array = grown;
-    *capacity = size;
-    return true;
-}
 
 /* Room for `count` records of `item` bytes; `pointer` is where they are. */
 static bool reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count, size_t item)
@@ -53,7 +37,7 @@ static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
         return (uint32_t)index - 1;
     char *copy = sl_arena_strndup(&b->arena, str.data ? str.data : "", str.size);
     void **slot = copy ? sl_map_slot(&b->map, (struct sl_str){copy, str.size}, NULL) : NULL;
-    if (!slot || !grow(b, &b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
+    if (!slot || !sl_grow(&b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
         b->failed = true;
         return 0;
     }
@@ -67,8 +51,10 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
 {
     if (text->ref == SL_SYMBFILE_INLINE)
         return intern(b, text->str);
-    if (!grow(b, &b->memo, &b->memo_capacity, (size_t)text->ref + 1, sizeof *b->memo))
+    if (!sl_grow_zeroed(&b->memo, &b->memo_capacity, (size_t)text->ref + 1, sizeof *b->memo)) {
+        b->failed = true;
         return 0;
+    }
     if (!b->memo[text->ref])
         b->memo[text->ref] = intern(b, text->str) + 1;
     return b->memo[text->ref] - 1;

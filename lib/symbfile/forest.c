@@ -1,5 +1,7 @@
 #include "symbfile/forest.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
@@ -64,29 +66,23 @@ void forest_free(struct forest *f)
     free(f);
 }
 
-static bool grow(struct forest *f, void *pointer, size_t *capacity, size_t need, size_t item)
+static bool grow(struct forest *f, void *array, size_t *capacity, size_t need, size_t item)
 {
-    void **array = pointer;
-    if (need <= *capacity)
+    if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
-    size_t size = *capacity ? *capacity * 2 : 16;
-    size = size < need ? need : size;
-    void *grown = realloc(*array, size * item);
-    if (!grown) {
-        f->failed = true;
-        return false;
-    }
-    memset((char *)grown + *capacity * item, 0, (size - *capacity) * item);
-    *array = grown;
-    *capacity = size;
-    return true;
+    f->failed = true;
+    return false;
 }
 
 /* The index of a file in the batch. */
 static uint32_t local_file(struct forest *f, uint32_t text)
 {
-    if (text == FOREST_NO_TEXT || !grow(f, &f->local, &f->local_capacity, (size_t)text + 1, sizeof *f->local))
+    if (text == FOREST_NO_TEXT)
         return SL_NO_FILE;
+    if (!sl_grow_zeroed(&f->local, &f->local_capacity, (size_t)text + 1, sizeof *f->local)) {
+        f->failed = true;
+        return SL_NO_FILE;
+    }
     if (f->local[text])
         return f->local[text] - 1;
     if (!grow(f, &f->files, &f->file_capacity, f->file_count + 1, sizeof *f->files) ||

@@ -2,6 +2,8 @@
  * most one is kept, and the rows of the line tables cut the segment further. */
 #include "symbfile/builder.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 
 /* A sane file has as many ranges open at once as its inlining is deep. What costs far more is refused. */
@@ -57,14 +59,8 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
 static bool open_range(struct sweep *s, uint32_t index)
 {
     const struct builder_range *ranges = s->b->ranges;
-    if (s->active_count == s->active_capacity) {
-        size_t capacity = s->active_capacity ? s->active_capacity * 2 : 64;
-        uint32_t *grown = realloc(s->active, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        s->active = grown;
-        s->active_capacity = capacity;
-    }
+    if (!sl_grow(&s->active, &s->active_capacity, s->active_count + 1, sizeof *s->active))
+        return false;
     size_t at = s->active_count++;
     for (; at && ranges[s->active[at - 1]].depth > ranges[index].depth; at--)
         s->active[at] = s->active[at - 1];

@@ -1,5 +1,6 @@
 #include "symbfile/tree.h"
 
+#include "base/grow.h"
 #include "function/path.h"
 
 #include <stdlib.h>
@@ -35,20 +36,12 @@ static struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
     return text;
 }
 
-static bool grow(struct tree_maker *m, void *pointer, size_t *capacity, size_t need, size_t item)
+static bool grow(struct tree_maker *m, void *array, size_t *capacity, size_t need, size_t item)
 {
-    void **array = pointer;
-    if (need <= *capacity)
+    if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
-    size_t size = *capacity ? *capacity * 2 : 64;
-    void *grown = realloc(*array, size * item);
-    if (!grown) {
-        m->failed = true;
-        return false;
-    }
-    *array = grown;
-    *capacity = size;
-    return true;
+    m->failed = true;
+    return false;
 }
 
 static uint64_t end_of(uint64_t start, uint64_t size)

@@ -2,6 +2,7 @@
  * and written a batch at a time: one table, then its records. */
 #include "symbfile/symbfile.h"
 
+#include "base/grow.h"
 #include "base/map.h"
 
 #include <stdlib.h>
@@ -79,21 +80,12 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w);
 }
 
-static bool grow(struct sl_symbfile_writer *w, void *pointer, size_t *capacity, size_t need, size_t item)
+static bool grow(struct sl_symbfile_writer *w, void *array, size_t *capacity, size_t need, size_t item)
 {
-    void **array = pointer;
-    if (need <= *capacity)
+    if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
-    size_t size = *capacity ? *capacity * 2 : 256;
-    size = size < need ? need : size;
-    void *grown = realloc(*array, size * item);
-    if (!grown) {
-        w->failed = true;
-        return false;
-    }
-    *array = grown;
-    *capacity = size;
-    return true;
+    w->failed = true;
+    return false;
 }
 
 /* ---- fields (Protocol Buffers, "Encoding") ---- */

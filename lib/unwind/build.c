@@ -20,6 +20,7 @@ void builder_free(struct builder *b)
     free(b->last);
     free(b->rows);
     free(b->rules);
+    free(b->spans);
     sl_arena_free(&b->arena);
 }
 
@@ -176,8 +177,51 @@ enum sl_code builder_end(struct builder *b, uint64_t end)
     if (b->open && b->code == SL_OK && end > b->start) {
         b->code = b->sink->range(b->sink, &range, b->error);
         b->emitted++;
+        if (b->keeps_spans && room(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
+            b->spans[b->span_count++] = (struct span){b->start, end};
     }
     b->open = false;
     b->row_count = b->rule_count = 0;
     return b->code;
+}
+
+/* ---- spans ---- */
+
+static int by_start(const void *left, const void *right)
+{
+    const struct span *a = left, *b = right;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+/* Sorts them, and makes one of those that overlap or touch. */
+void builder_close_spans(struct builder *b)
+{
+    size_t kept = 0;
+    b->keeps_spans = false;
+    if (b->span_count)
+        qsort(b->spans, b->span_count, sizeof *b->spans, by_start);
+    for (size_t i = 0; i < b->span_count; i++) {
+        struct span *last = kept ? &b->spans[kept - 1] : NULL;
+        if (last && b->spans[i].start <= last->end)
+            last->end = b->spans[i].end > last->end ? b->spans[i].end : last->end;
+        else
+            b->spans[kept++] = b->spans[i];
+    }
+    b->span_count = kept;
+}
+
+bool builder_gap(const struct builder *b, uint64_t start, uint64_t end, struct span *gap)
+{
+    size_t low = 0, high = b->span_count;
+    while (low < high) { /* the first that ends behind `start` */
+        size_t middle = low + (high - low) / 2;
+        if (b->spans[middle].end > start)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low < b->span_count && b->spans[low].start <= start)
+        start = b->spans[low++].end;
+    *gap = (struct span){start, low < b->span_count && b->spans[low].start < end ? b->spans[low].start : end};
+    return start < end;
 }

@@ -19,6 +19,7 @@ enum {
     ARM64_MODE_FRAME = 4,
     X86_EBP = 5,
     X86_ESP = 4,
+    X86_64_RBX = 3,
     X86_64_RBP = 6,
     X86_64_RSP = 7,
     ARM64_FP = 29,
@@ -38,6 +39,8 @@ struct compact {
     uint32_t common_offset, common_count;
     uint64_t at; /* start of the entry before: they ascend */
     uint64_t last_fde;
+    uint64_t sigtramp; /* where it begins, once asked for; UINT64_MAX = not in this file */
+    bool sigtramp_known;
 };
 
 static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
@@ -188,6 +191,43 @@ static void read_fde(struct compact *c, uint32_t offset)
         c->b->sink->skipped++;
 }
 
+/* ---- the trampoline of signal handlers ---- */
+
+static bool is_sigtramp(struct compact *c, uint64_t start)
+{
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count;
+    if (!c->sigtramp_known) {
+        c->sigtramp_known = true;
+        c->sigtramp = UINT64_MAX;
+        if (sl_object_symbols(c->object, &arena, &symbols, &count, NULL) == SL_OK)
+            for (size_t i = 0; i < count; i++)
+                if (sl_str_equal(symbols[i].name, SL_STR("_sigtramp")))
+                    c->sigtramp = symbols[i].address;
+        sl_arena_free(&arena);
+    }
+    return start == c->sigtramp;
+}
+
+/* On x86-64 it keeps the kernel's ucontext_t in rbx, whose machine context (at 48) has the registers of what the signal
+ * interrupted. The system's own FDE says so in a way that few understand. */
+static void sigtramp_rules(struct rules *rules)
+{
+    static const struct {
+        uint16_t reg;
+        struct sl_str program;
+    } saved[] = {
+        {X86_64_RBX, SL_STR("$rbx 48 + ^ 24 + ^")},    {X86_64_RBP, SL_STR("$rbx 48 + ^ 64 + ^")},
+        {12, SL_STR("$rbx 48 + ^ 112 + ^")},           {13, SL_STR("$rbx 48 + ^ 120 + ^")},
+        {14, SL_STR("$rbx 48 + ^ 128 + ^")},           {15, SL_STR("$rbx 48 + ^ 136 + ^")},
+        {SL_UNWIND_CFA, SL_STR("$rbx 48 + ^ 72 + ^")}, {SL_UNWIND_RA, SL_STR("$rbx 48 + ^ 144 + ^")},
+    };
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
+        set(rules,
+            (struct sl_unwind_rule){.reg = saved[i].reg, .kind = SL_UNWIND_PROGRAM, .program = saved[i].program});
+}
+
 static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t encoding)
 {
     struct rules rules;
@@ -200,12 +240,16 @@ static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t 
     c->at = start;
     if (start == end)
         return;
-    if (mode == (is_arm64 ? ARM64_MODE_DWARF : MODE_DWARF)) {
+    bool has_fde = mode == (is_arm64 ? ARM64_MODE_DWARF : MODE_DWARF);
+    bool is_trampoline = has_fde && c->b->family == SL_CPU_X86_64 && is_sigtramp(c, start);
+    if (has_fde && !is_trampoline) {
         read_fde(c, encoding & 0xFFFFFF);
         return;
     }
     rules_clear(&rules);
-    if (is_arm64)
+    if (is_trampoline)
+        sigtramp_rules(&rules);
+    else if (is_arm64)
         arm64_rules(&rules, encoding);
     else
         ok = x86_rules(c, &rules, encoding, start);

@@ -22,6 +22,10 @@ struct rules {
     } slots[MAX_SLOTS];
 };
 
+struct span {
+    uint64_t start, end;
+};
+
 struct builder {
     struct sl_unwind_sink *sink;
     struct sl_error *error;
@@ -35,6 +39,9 @@ struct builder {
     uint64_t budget;    /* instructions and rules that may still come, in proportion to the tables */
     uint64_t start;
     size_t emitted; /* ranges given to the sink */
+    bool keeps_spans;
+    struct span *spans; /* of those ranges, if it keeps them */
+    size_t span_count, span_capacity;
     bool open;
     enum sl_code code; /* first failure, sticky */
 };
@@ -57,6 +64,12 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
 
 /* Ends the range at `end` and gives it to the sink. Returns the builder's code. */
 enum sl_code builder_end(struct builder *b, uint64_t end);
+
+/* What is in the ranges given so far is complete: builder_gap() can be asked. */
+void builder_close_spans(struct builder *b);
+
+/* The first part of [start, end) that is in none of the spans; false when there is none. */
+bool builder_gap(const struct builder *b, uint64_t start, uint64_t end, struct span *gap);
 
 /* Sets the rule of rule->reg. False when there are too many. */
 bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule);
@@ -133,6 +146,7 @@ enum sl_code frames_read_at(const struct frames *frames, uint64_t offset, struct
 /* `frames` has no bytes if there is no __eh_frame. */
 enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const struct frames *frames,
                           struct builder *b);
+enum sl_code ehabi_read(struct sl_object *object, struct builder *b); /* where the builder has no ranges yet */
 enum sl_code pdb_read(const struct sl_object *object, struct builder *b);
 enum sl_code pe_read(struct sl_object *object, struct builder *b);
 enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder *b);

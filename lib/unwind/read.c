@@ -19,21 +19,35 @@ static struct frames frames_of(struct sl_object *object, bool is_eh)
     return frames;
 }
 
-/* An error in .debug_frame is reported after .eh_frame was read. */
+/* A table that is malformed is reported after the others were read. */
+static bool goes_on(struct builder *b, enum sl_code *first)
+{
+    if (b->code != SL_OK && b->code != SL_MALFORMED)
+        return false;
+    *first = *first == SL_OK ? b->code : *first;
+    b->code = SL_OK;
+    return true;
+}
+
 static enum sl_code read_dwarf(struct sl_object *object, struct builder *b)
 {
+    const struct sl_object_info *info = sl_object_info(object);
     struct frames debug = frames_of(object, false), eh = frames_of(object, true);
     struct sl_bytes compact;
     builder_grant(b, debug.bytes.size + eh.bytes.size);
-    enum sl_code first = frames_read(&debug, b);
-    if (first != SL_OK && first != SL_MALFORMED)
-        return first;
-    b->code = SL_OK;
-    if (sl_object_info(object)->format == SL_FORMAT_MACHO && sl_object_info(object)->kind != SL_KIND_REL &&
+    enum sl_code first = SL_OK;
+    bool has_ehabi = info->format == SL_FORMAT_ELF && b->family == SL_CPU_ARM && info->kind != SL_KIND_REL;
+    b->keeps_spans = has_ehabi;
+    frames_read(&debug, b);
+    if (!goes_on(b, &first))
+        return b->code;
+    if (info->format == SL_FORMAT_MACHO && info->kind != SL_KIND_REL &&
         sl_object_section(object, "unwind_info", &compact, NULL))
         compact_read(object, compact, &eh, b);
     else
         frames_read(&eh, b);
+    if (has_ehabi && goes_on(b, &first))
+        ehabi_read(object, b);
     if (b->code == SL_OK)
         b->code = first;
     return b->code;

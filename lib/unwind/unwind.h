@@ -1,6 +1,7 @@
 /* Unwind information: how to find the caller's registers at every place of the code, whatever format says so.
  *
  *     .debug_frame, .eh_frame ┐
+ *     .ARM.exidx, .ARM.extab  │
  *     __unwind_info           ├──read──▶ ranges of rules ──▶ sink (text of a symbol file, a cache, an unwinder)
  *     .pdata, .xdata          │
  *     STACK records           ┘

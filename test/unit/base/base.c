@@ -239,6 +239,30 @@ static void arrays_grow_and_keep_what_they_have(void **state)
     free(items);
 }
 
+static void arrays_grow_by_zeros_and_in_arenas(void **state)
+{
+    (void)state;
+    uint32_t *items = NULL, *kept = NULL;
+    size_t capacity = 0, kept_capacity = 0;
+    struct sl_arena arena = {0};
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(sl_grow_zeroed(&items, &capacity, i + 1, sizeof *items));
+        assert_int_equal(items[i], 0);
+        items[i] = i + 1;
+        assert_true(sl_grow_in_arena(&arena, &kept, &kept_capacity, i + 1, sizeof *kept));
+        kept[i] = i;
+    }
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_int_equal(items[i], i + 1);
+        assert_int_equal(kept[i], i);
+    }
+    assert_false(sl_grow_zeroed(&items, &capacity, SIZE_MAX / 2, sizeof *items));
+    assert_false(sl_grow_in_arena(&arena, &kept, &kept_capacity, SIZE_MAX / 2, sizeof *kept));
+    assert_int_equal(kept[999], 999);
+    free(items);
+    sl_arena_free(&arena);
+}
+
 static void arrays_move_to_files_when_they_are_large(void **state)
 {
     (void)state;
@@ -306,6 +330,7 @@ int main(void)
         cmocka_unit_test(all_is_written_where_it_belongs),
         cmocka_unit_test(buffer_writes_little_endian_and_hex),
         cmocka_unit_test(arrays_grow_and_keep_what_they_have),
+        cmocka_unit_test(arrays_grow_by_zeros_and_in_arenas),
         cmocka_unit_test(sizes_beyond_int_are_printed_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,18 +27,23 @@ static void crowd_fiber(void *arg)
     cache_release(item);
 }
 
+/* Begins `count` look-ups, which wait at the gate. */
+static void crowd_begin(struct crowd *crowd, struct fiber_group *group, int count)
+{
+    *crowd = (struct crowd){.plan = {.write = "together", .runs = &crowd->runs, .gate = &crowd->gate}};
+    fiber_group_init(group, NULL);
+    for (int i = 0; i < count; i++)
+        assert_true(fiber_start(group, crowd_fiber, crowd));
+    while (!crowd->gate.first)
+        assert_true(fiber_sleep(1));
+}
+
 static void crowd_body(void *arg)
 {
     (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
+    struct crowd crowd;
     struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    for (int i = 0; i < CROWD; i++)
-        assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
+    crowd_begin(&crowd, &group, CROWD);
     fiber_wake_all(&crowd.gate);
     fiber_group_wait(&group);
     assert_int_equal(crowd.arrived, CROWD);
@@ -54,15 +59,9 @@ static void equal_lookups_compute_once(void **state)
 static void leaving_body(void *arg)
 {
     (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
+    struct crowd crowd;
     struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    for (int i = 0; i < 3; i++)
-        assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
+    crowd_begin(&crowd, &group, 3);
     fiber_group_cancel(&group);
     fiber_group_wait(&group);
     assert_int_equal(crowd.cancelled, 3);
@@ -80,14 +79,9 @@ static void callers_may_leave(void **state)
 static void drain_body(void *arg)
 {
     (void)arg;
-    struct crowd crowd = {.plan = {.write = "together"}};
-    crowd.plan.runs = &crowd.runs;
-    crowd.plan.gate = &crowd.gate;
+    struct crowd crowd;
     struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    assert_true(fiber_start(&group, crowd_fiber, &crowd));
-    while (!crowd.gate.first)
-        assert_true(fiber_sleep(1));
+    crowd_begin(&crowd, &group, 1);
     cache_drain();
     fiber_group_wait(&group);
     assert_int_equal(crowd.cancelled, 1);

@@ -175,22 +175,33 @@ static void racer(void *arg)
     race->got++;
 }
 
+/* Begins to compute the old contents, which is held at the gate. */
+static void race_begin(struct race *race, struct fiber_group *group, unsigned *runs)
+{
+    *race = (struct race){.plan = {.runs = runs, .write = "old", .gate = &race->gate}};
+    fiber_group_init(group, NULL);
+    assert_true(fiber_start(group, racer, race));
+    while (!race->gate.first)
+        assert_true(fiber_sleep(1));
+}
+
+static void race_end(struct race *race, struct fiber_group *group)
+{
+    fiber_wake_all(&race->gate);
+    fiber_group_wait(group);
+}
+
 static void race_body(void *arg)
 {
     (void)arg;
     unsigned runs = 0;
-    struct race race = {.plan = {.runs = &runs, .write = "old"}};
+    struct race race;
     struct plan new = {.runs = &runs, .write = "new"};
     struct fiber_group group;
-    race.plan.gate = &race.gate;
-    fiber_group_init(&group, NULL);
-    assert_true(fiber_start(&group, racer, &race));
-    while (!race.gate.first)
-        assert_true(fiber_sleep(1));
+    race_begin(&race, &group, &runs);
     invalidate("s", "file://one");
     get(&kind, "scope: a\n\n" ONE, &new, "new"); /* does not wait for the old one */
-    fiber_wake_all(&race.gate);
-    fiber_group_wait(&group);
+    race_end(&race, &group);
     assert_int_equal(race.got, 1);
     get(&kind, "scope: a\n\n" ONE, &new, "new");
     reopen_cache();
@@ -209,18 +220,13 @@ static void foreign_race_body(void *arg)
 {
     (void)arg;
     unsigned runs = 0;
-    struct race race = {.plan = {.runs = &runs, .write = "old"}};
+    struct race race;
     struct plan new = {.runs = &runs, .write = "new"};
     struct cache_file changed = file("s", "file://one");
     struct fiber_group group;
-    race.plan.gate = &race.gate;
-    fiber_group_init(&group, NULL);
-    assert_true(fiber_start(&group, racer, &race));
-    while (!race.gate.first)
-        assert_true(fiber_sleep(1));
+    race_begin(&race, &group, &runs);
     assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), NULL), SL_OK);
-    fiber_wake_all(&race.gate);
-    fiber_group_wait(&group);
+    race_end(&race, &group);
     assert_false(exists(path_in(&kind, "scope: a\n\n" ONE, 3)));
     get(&kind, "scope: a\n\n" ONE, &new, "new");
     assert_int_equal(runs, 2);

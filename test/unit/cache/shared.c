@@ -236,6 +236,12 @@ static void a_useless_directory_costs_nothing(void **state)
 }
 
 /* ---- Redis ---- */
+static void use_redis(void)
+{
+    redis_start(&server, 0, NULL, NULL);
+    test_config.shared.redis_url = server.url;
+}
+
 static void redis_body(void *arg)
 {
     (void)arg;
@@ -277,8 +283,7 @@ static void redis_body(void *arg)
 static void contents_and_errors_are_shared_in_redis(void **state)
 {
     (void)state;
-    redis_start(&server, 0, NULL, NULL);
-    test_config.shared.redis_url = server.url;
+    use_redis();
     run(redis_body);
 }
 
@@ -319,8 +324,7 @@ static void old_errors_body(void *arg)
 static void contents_replace_old_errors(void **state)
 {
     (void)state;
-    redis_start(&server, 0, NULL, NULL);
-    test_config.shared.redis_url = server.url;
+    use_redis();
     test_config.restart_retries_malformed = false;
     run(old_errors_body);
 }
@@ -341,8 +345,7 @@ static void positive_body(void *arg)
 static void errors_stay_away_when_not_wanted(void **state)
 {
     (void)state;
-    redis_start(&server, 0, NULL, NULL);
-    test_config.shared.redis_url = server.url;
+    use_redis();
     test_config.shared.redis_negative = false;
     run(positive_body);
 }
@@ -364,8 +367,7 @@ static void limits_body(void *arg)
 static void large_values_stay_out_of_redis(void **state)
 {
     (void)state;
-    redis_start(&server, 0, NULL, NULL);
-    test_config.shared.redis_url = server.url;
+    use_redis();
     test_config.shared.redis_max_value_size = 32 << 10;
     run(limits_body);
 }
@@ -401,8 +403,7 @@ static void garbage_body(void *arg)
 static void garbage_in_redis_is_a_miss(void **state)
 {
     (void)state;
-    redis_start(&server, 0, NULL, NULL);
-    test_config.shared.redis_url = server.url;
+    use_redis();
     run(garbage_body);
 }
 
@@ -427,8 +428,7 @@ static void both_body(void *arg)
 static void redis_is_in_front_of_the_bucket(void **state)
 {
     (void)state;
-    redis_start(&server, 0, NULL, NULL);
-    test_config.shared.redis_url = server.url;
+    use_redis();
     test_config.shared.filesystem_path = bucket_dir;
     test_config.shared.route[0] = SHARED_BUCKET_ONLY;
     run(both_body);
@@ -535,8 +535,7 @@ static void paused_body(void *arg)
 static void a_paused_redis_costs_its_limit_once(void **state)
 {
     (void)state;
-    redis_start(&server, 0, NULL, NULL);
-    test_config.shared.redis_url = server.url;
+    use_redis();
     run(paused_body);
 }
 

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "../directory.h"
 #include "cache/impl.h"
 #include "core/duration.h"
 
@@ -27,12 +27,6 @@
 
 static char test_dir[64];
 static struct config test_config;
-
-static inline int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
 
 /* Default life times; the directory is new. */
 static inline int dir_setup(void **state)
@@ -71,7 +65,7 @@ static inline int dir_setup(void **state)
 static inline int dir_teardown(void **state)
 {
     (void)state;
-    return nftw(test_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return directory_remove(test_dir);
 }
 
 static inline const char *in_dir(const char *name)

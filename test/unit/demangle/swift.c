@@ -1,30 +1,10 @@
 /* Swift names in the style of crash reports. The pairs are those of the Swift documentation and the public tests of its
  * mangling, the readable side simplified: no modules, no private discriminators, no results. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
-
-#include "demangle/demangle.h"
-
-struct pair {
-    const char *mangled, *readable;
-};
+#include "pairs.h"
 
 static void expect(const struct pair *pairs, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct sl_buf out = {0};
-        bool good = sl_demangle(sl_str(pairs[i].mangled), SL_LANG_SWIFT, &out);
-        sl_buf_u8(&out, 0);
-        if (!good)
-            print_error("not understood: %s\n", pairs[i].mangled);
-        assert_true(good);
-        assert_string_equal((char *)out.data, pairs[i].readable);
-        sl_buf_free(&out);
-    }
+    expect_pairs(pairs, count, SL_LANG_SWIFT);
 }
 
 /* Functions, their labels and types. */

@@ -361,11 +361,6 @@ static void run(void (*fn)(void *arg), uint64_t max_size)
     server_stop(server);
 }
 
-#define TEST(name, max_size)                                                                                           \
-    static void test_##name(void **state)                                                                              \
-    {                                                                                                                  \
-        run(name, max_size);                                                                                           \
-    }
 TEST(a_large_file_comes_in_parts, 0)
 TEST(parts_that_are_not_as_asked_fail, 0)
 TEST(ranges_ignored_or_misunderstood, 0)

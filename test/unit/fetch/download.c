@@ -372,11 +372,6 @@ static void whole_5s(struct fetch_options *o)
     o->max_download_timeout_ns = 5 * S_NS;
 }
 
-#define TEST(name, adjust)                                                                                             \
-    static void test_##name(void **state)                                                                              \
-    {                                                                                                                  \
-        run(name, adjust);                                                                                             \
-    }
 TEST(statuses, NULL)
 TEST(answers_that_are_none, NULL)
 TEST(nobody_listens, NULL)

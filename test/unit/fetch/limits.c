@@ -491,11 +491,6 @@ static void two_per_host(struct fetch_options *o)
     o->max_downloads_per_host = 2;
 }
 
-#define TEST(name, adjust)                                                                                             \
-    static void test_##name(void **state)                                                                              \
-    {                                                                                                                  \
-        run(name, adjust);                                                                                             \
-    }
 TEST(failing_hosts_are_left_alone, short_times)
 TEST(failures_are_forgotten_after_the_window, short_windows)
 TEST(some_hosts_are_never_blocked, never_block)

@@ -1,7 +1,7 @@
 /* Downloads from a real web server: large files in parts, compressed answers, TLS, kept connections. */
+#include "../directory.h"
 #include "support.h"
 
-#include <ftw.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -104,12 +104,6 @@ static int start(void **state)
     return nginx > 0 ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
 static int stop(void **state)
 {
     if (nginx > 0) {
@@ -117,7 +111,7 @@ static int stop(void **state)
         waitpid(nginx, NULL, 0);
     }
     free(large);
-    return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return directory_remove(dir);
 }
 
 static struct got *get_from(const char *scheme, uint16_t port, const char *path, bool accept_invalid_certs)

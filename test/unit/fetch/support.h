@@ -334,3 +334,10 @@ static inline void with_fetch(const struct fetch_options *options, void (*fn)(vo
     fetch_close();
     loop_close();
 }
+
+/* A test that calls the file's own run() with a function for a fiber, and what that run is to do differently. */
+#define TEST(name, change)                                                                                             \
+    static void test_##name(void **state)                                                                              \
+    {                                                                                                                  \
+        run(name, change);                                                                                             \
+    }

@@ -141,7 +141,7 @@ static int drop_fixtures(void **state)
 {
     (void)state;
     loop_close();
-    return nftw(fixtures, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return directory_remove(fixtures);
 }
 
 /* ---- running ---- */
@@ -391,8 +391,8 @@ static void vanished_body(void *arg)
     cache_release(found.item);
     cache_drain();
     cache_close();
-    assert_int_equal(nftw(in_dir("objects"), remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-    assert_int_equal(nftw(in_dir("symcaches"), remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(directory_remove(in_dir("objects")), 0);
+    assert_int_equal(directory_remove(in_dir("symcaches")), 0);
     used_files[0].path = NULL;
     used_files[0].code = SL_NOT_FOUND;
     assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);

@@ -1,71 +1,11 @@
-/* What the tests of debug files share: fixtures made by compilers in a temporary directory, and looking addresses up. */
+/* What the tests of debug files share: opening them, and looking addresses up. */
 #pragma once
 
-#include "../check.h"
+#include "../fixture.h"
 #include "../symcache/chain.h"
 
-#include <ftw.h>
-#include <unistd.h>
-
-#include "base/file.h"
 #include "object/object.h"
 #include "symcache/symcache.h"
-
-static char fixture_dir[64];
-
-static inline int fixture_begin(void **state)
-{
-    (void)state;
-    snprintf(fixture_dir, sizeof fixture_dir, "/tmp/symloom-fixture-XXXXXX");
-    return mkdtemp(fixture_dir) ? 0 : -1;
-}
-
-static inline int fixture_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st, (void)type, (void)ftw;
-    return remove(path);
-}
-
-static inline int fixture_end(void **state)
-{
-    (void)state;
-    return nftw(fixture_dir, fixture_remove, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Runs a command in the directory; it must succeed. */
-static inline void fixture_run(const char *command)
-{
-    char line[2048];
-    snprintf(line, sizeof line, "cd %s && { %s; } >log 2>&1 || { cat log; false; }", fixture_dir, command);
-    if (system(line) != 0)
-        fail_msg("%s", command);
-}
-
-static inline void fixture_write(const char *name, const void *data, size_t size)
-{
-    char path[160];
-    struct sl_error error = {0};
-    snprintf(path, sizeof path, "%s/%s", fixture_dir, name);
-    if (sl_write_file(path, (struct sl_bytes){data, size}, &error) != SL_OK)
-        fail_msg("%s", error.message);
-}
-
-/* The file's contents in memory of their own, so that reading past the end is noticed. Free `data`. */
-static inline struct sl_bytes fixture_read(const char *name)
-{
-    char path[160];
-    struct sl_mapping mapping;
-    struct sl_error error = {0};
-    snprintf(path, sizeof path, "%s/%s", fixture_dir, name);
-    if (sl_map_file(path, &mapping, &error) != SL_OK)
-        fail_msg("%s: %s", path, error.message);
-    uint8_t *copy = malloc(mapping.bytes.size);
-    assert_non_null(copy);
-    memcpy(copy, mapping.bytes.data, mapping.bytes.size);
-    struct sl_bytes bytes = {copy, mapping.bytes.size};
-    sl_unmap(&mapping);
-    return bytes;
-}
 
 static inline struct sl_object *open_bytes(struct sl_bytes bytes)
 {

@@ -1,5 +1,6 @@
 /* PE files: written by hand, one rule at a time, and those of MinGW with DWARF in them. */
 #include "../check.h"
+#include "../directory.h"
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -498,8 +499,7 @@ static int build(void **state)
 static int clean(void **state)
 {
     (void)state;
-    run("rm -rf %s", directory);
-    return 0;
+    return directory_remove(directory);
 }
 
 static struct sl_object *open_built(const char *name, struct sl_mapping *mapping)

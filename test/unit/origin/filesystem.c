@@ -1,7 +1,7 @@
 /* Sources that are directories, and sources behind HTTP: getting one file. */
+#include "../directory.h"
 #include "../fetch/support.h"
 
-#include <ftw.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -52,15 +52,9 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st, (void)flag, (void)ftw;
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
-    return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return directory_remove(dir);
 }
 
 /* In a fiber. */

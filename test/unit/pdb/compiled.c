@@ -2,6 +2,7 @@
 #include "dump.h"
 
 #include "../check.h"
+#include "../directory.h"
 #include "base/file.h"
 #include "symcache/symcache.h"
 
@@ -47,8 +48,7 @@ static int build(void **state)
 static int clean(void **state)
 {
     (void)state;
-    run("rm -rf %s", directory);
-    return 0;
+    return directory_remove(directory);
 }
 
 static struct sl_mapping map(const char *name, const char *target, const char *suffix)

@@ -1,5 +1,6 @@
 /* Symbols of executables: names, coverage, instructions, and what comes out of compiled programs. */
 #include "../check.h"
+#include "../directory.h"
 #include "records.h"
 
 #include "base/file.h"
@@ -335,9 +336,7 @@ static void make_dir(struct compiled *c, const char *source)
 
 static void remove_dir(const struct compiled *c)
 {
-    char line[128];
-    snprintf(line, sizeof line, "rm -r %s", c->dir);
-    assert_int_equal(system(line), 0);
+    assert_int_equal(directory_remove(c->dir), 0);
 }
 
 struct pipe { /* extracted trees into two files */

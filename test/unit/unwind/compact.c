@@ -41,14 +41,20 @@ static struct sl_buf compressed(const uint32_t encodings[3], const struct entry 
     return b;
 }
 
-static struct sl_buf image(uint32_t cpu, struct sl_buf info, struct sl_bytes text, struct sl_bytes eh_frame)
+static struct sl_buf image_with(uint32_t cpu, struct sl_buf info, struct sl_bytes text, struct sl_bytes eh_frame,
+                                const char *symbol)
 {
     const struct image_section sections[] = {{"__text", load + 0x1000, text},
                                              {"__unwind_info", load + 0x3000, buf_bytes(&info)},
                                              {"__eh_frame", load + 0x4000, eh_frame}};
-    struct sl_buf file = macho_image(cpu, cpu == CPU_X86_64 ? 3 : 0, load, sections, eh_frame.size ? 3 : 2);
+    struct sl_buf file = macho_image(cpu, cpu == CPU_X86_64 ? 3 : 0, load, sections, eh_frame.size ? 3 : 2, symbol);
     sl_buf_free(&info);
     return file;
+}
+
+static struct sl_buf image(uint32_t cpu, struct sl_buf info, struct sl_bytes text, struct sl_bytes eh_frame)
+{
+    return image_with(cpu, info, text, eh_frame, NULL);
 }
 
 static const struct sl_bytes no_text = {(const uint8_t *)"\x90", 1}, none = {NULL, 0};
@@ -164,6 +170,22 @@ static void entries_of_eh_frame(void **state)
     sl_buf_free(&file);
 }
 
+/* Instead of its FDE; only of x86-64. */
+static void the_trampoline_of_signals(void **state)
+{
+    (void)state;
+    const struct entry x86_64[] = {{0x1000, 0x04000014}, {0x1010, 0}}, arm64[] = {{0x1000, 0x03000014}, {0x1010, 0}};
+    expect(image_with(CPU_X86_64, regular(x86_64, 2), no_text, none, "__sigtramp"),
+           "STACK CFI INIT 1000 10 .cfa: $rbx 48 + ^ 72 + ^ $rbx: $rbx 48 + ^ 24 + ^ $rbp: $rbx 48 + ^ 64 + ^ "
+           "$r12: $rbx 48 + ^ 112 + ^ $r13: $rbx 48 + ^ 120 + ^ $r14: $rbx 48 + ^ 128 + ^ "
+           "$r15: $rbx 48 + ^ 136 + ^ .ra: $rbx 48 + ^ 144 + ^\n"
+           "STACK CFI INIT 1010 ff0 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n");
+    expect(image_with(CPU_X86_64, regular(x86_64, 2), no_text, none, "_sigtramp"),
+           "STACK CFI INIT 1010 ff0 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n");
+    expect(image_with(CPU_ARM64, regular(arm64, 2), no_text, none, "__sigtramp"),
+           "STACK CFI INIT 1010 ff0 .cfa: sp .ra: x30\n");
+}
+
 static void bad_tables(void **state)
 {
     (void)state;
@@ -200,9 +222,13 @@ static void bad_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(x86_64_encodings),         cmocka_unit_test(x86_64_permutations),
-        cmocka_unit_test(a_stack_size_in_the_code), cmocka_unit_test(arm64_encodings_in_a_compressed_page),
-        cmocka_unit_test(entries_of_eh_frame),      cmocka_unit_test(bad_tables),
+        cmocka_unit_test(x86_64_encodings),
+        cmocka_unit_test(x86_64_permutations),
+        cmocka_unit_test(a_stack_size_in_the_code),
+        cmocka_unit_test(arm64_encodings_in_a_compressed_page),
+        cmocka_unit_test(entries_of_eh_frame),
+        cmocka_unit_test(the_trampoline_of_signals),
+        cmocka_unit_test(bad_tables),
     };
     return cmocka_run_group_tests_name("unwind/compact", tests, NULL, NULL);
 }

@@ -74,15 +74,16 @@ static inline struct sl_buf elf_image(unsigned machine, unsigned address_size, b
     return b;
 }
 
-/* A Mach-O library of 64 bits whose segment __TEXT is at `load`; section addresses are absolute. */
+/* A Mach-O library of 64 bits whose segment __TEXT is at `load`; section addresses are absolute. `symbol`, if
+ * there is one, is where the first section begins. */
 static inline struct sl_buf macho_image(uint32_t cpu, uint32_t subtype, uint64_t load,
-                                        const struct image_section *sections, size_t count)
+                                        const struct image_section *sections, size_t count, const char *symbol)
 {
     struct sl_buf b = {0};
-    uint64_t end = 32 + 72 + 80 * count, total = end;
+    uint64_t commands = 72 + 80 * count + (symbol ? 24 : 0), end = 32 + commands, total = end;
     for (size_t i = 0; i < count; i++)
         total += sections[i].bytes.size;
-    const uint32_t header[] = {0xFEEDFACF, cpu, subtype, 6, 1, (uint32_t)(72 + 80 * count), 0, 0};
+    const uint32_t header[] = {0xFEEDFACF, cpu, subtype, 6, symbol ? 2 : 1, (uint32_t)commands, 0, 0};
     for (size_t i = 0; i < 8; i++)
         sl_buf_u32(&b, header[i]);
     sl_buf_u32(&b, 0x19); /* LC_SEGMENT_64 */
@@ -105,8 +106,20 @@ static inline struct sl_buf macho_image(uint32_t cpu, uint32_t subtype, uint64_t
         sl_buf_fill(&b, 0, 28);
         end += sections[i].bytes.size;
     }
+    if (symbol) { /* LC_SYMTAB: the symbol, then the names, of which the first is empty */
+        const uint32_t table[] = {2, 24, (uint32_t)total, 1, (uint32_t)total + 16, (uint32_t)strlen(symbol) + 2};
+        for (size_t i = 0; i < 6; i++)
+            sl_buf_u32(&b, table[i]);
+    }
     for (size_t i = 0; i < count; i++)
         sl_buf_add(&b, sections[i].bytes.data, sections[i].bytes.size);
+    if (symbol) {
+        sl_buf_u32(&b, 1);
+        sl_buf_add(&b, "\x0F\1\0", 4); /* N_SECT | N_EXT, section 1 */
+        sl_buf_u64(&b, sections[0].address);
+        sl_buf_u8(&b, 0);
+        sl_buf_add(&b, symbol, strlen(symbol) + 1);
+    }
     return b;
 }
 

@@ -1,0 +1,325 @@
+/* Unwind tables of 32-bit ARM (Exception Handling ABI for the Arm Architecture, sections 6 and 10).
+ *
+ *     .ARM.exidx   function, content    a pair of words each, by address; a function reaches to the next one
+ *                             content = 1: cannot be unwound; or bit 31 and three instructions; or a place in
+ *     .ARM.extab   [place of a personality routine]  instructions, as its first word says; what the routine needs
+ *
+ * Places are signed distances of 31 bits. Instructions are bytes that undo the prologue on a virtual stack pointer; they are
+ * packed into words, the highest byte first. What they say is true at calls, so that a function has one row. */
+#include "unwind/impl.h"
+
+enum {
+    CANNOT_UNWIND = 1,
+    FINISH = 0xB0,
+    NONE = -1, /* no more instructions */
+    ARM_SP = 13,
+    ARM_LR = 14,
+    ARM_PC = 15,
+    ARM_WCGR0 = 104, /* DWARF for the Arm Architecture, "DWARF register names" */
+    ARM_WR0 = 112,
+    ARM_D0 = 256,
+    NO_BASE =
+        0xFFFF, /* the stack pointer itself was on the stack: it has a value, but what is behind it is not known */
+};
+
+struct instructions {
+    struct sl_reader words;
+    unsigned words_left;
+    uint32_t word; /* at the top what comes next */
+    unsigned bytes_left;
+};
+
+struct machine {
+    struct instructions in;
+    struct rules *rules;
+    uint16_t base; /* the virtual stack pointer is base + offset */
+    int64_t offset;
+};
+
+/* ---- instructions ---- */
+
+static int next(struct instructions *in)
+{
+    if (!in->bytes_left) {
+        if (!in->words_left)
+            return NONE;
+        in->word = sl_read_u32(&in->words);
+        in->words_left--;
+        in->bytes_left = 4;
+    }
+    int byte = (int)(in->word >> 24);
+    in->word <<= 8;
+    in->bytes_left--;
+    return in->words.failed ? NONE : byte;
+}
+
+/* `count` registers from `reg` on, `size` bytes each. */
+static bool pop(struct machine *m, unsigned reg, unsigned count, unsigned size)
+{
+    if (m->base == NO_BASE)
+        return false;
+    for (unsigned i = 0; i < count; i++, m->offset += size) {
+        const struct sl_unwind_rule rule = rule_memory(reg + i, m->base, m->offset);
+        if (!rules_set(m->rules, &rule))
+            return false;
+    }
+    return true;
+}
+
+/* Bit i of the mask is register `reg` + i. */
+static bool pop_mask(struct machine *m, unsigned reg, unsigned mask)
+{
+    for (unsigned i = 0; mask >> i; i++)
+        if ((mask >> i & 1) && !pop(m, reg + i, 1, 4))
+            return false;
+    return true;
+}
+
+static bool pop_core(struct machine *m, unsigned mask)
+{
+    if (!mask) /* "refuse to unwind" */
+        return false;
+    int64_t sp_offset = m->offset + 4 * __builtin_popcount(mask & ((1 << (ARM_SP - 4)) - 1));
+    uint16_t base = m->base;
+    if (!pop_mask(m, 4, mask))
+        return false;
+    if (mask >> (ARM_SP - 4) & 1) {
+        m->rules->cfa = rule_memory(SL_UNWIND_CFA, base, sp_offset);
+        m->rules->cfa_known = true;
+        m->base = NO_BASE;
+    }
+    return true;
+}
+
+/* What the register had at the call: of one that was popped that is not at hand. */
+static bool set_from_register(struct machine *m, unsigned reg)
+{
+    for (size_t i = 0; i < m->rules->count; i++)
+        if (m->rules->slots[i].rule.reg == reg)
+            return false;
+    m->base = (uint16_t)reg;
+    m->offset = 0;
+    return reg != ARM_SP && reg != ARM_PC;
+}
+
+static bool add_large(struct machine *m)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 35; shift += 7) {
+        int byte = next(&m->in);
+        if (byte == NONE)
+            return false;
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        if (!(byte & 0x80)) {
+            m->offset += 0x204 + (int64_t)(value << 2);
+            return value <= UINT32_MAX >> 2;
+        }
+    }
+    return false;
+}
+
+/* `first` and `count` - 1 are halves of the operand. Those that FSTMX saved have a word behind them. */
+static bool pop_vector(struct machine *m, unsigned reg, int operand, unsigned limit, unsigned behind)
+{
+    unsigned first = (unsigned)operand >> 4, count = ((unsigned)operand & 15) + 1;
+    bool ok = operand != NONE && first + count <= limit && pop(m, reg + first, count, 8);
+    m->offset += behind;
+    return ok;
+}
+
+static bool execute_b(struct machine *m, int op)
+{
+    int operand;
+    switch (op) {
+    case 0xB1: operand = next(&m->in); return operand > 0 && operand < 16 && pop_mask(m, 0, (unsigned)operand);
+    case 0xB2: return add_large(m);
+    case 0xB3: return pop_vector(m, ARM_D0, next(&m->in), 16, 4);
+    case 0xB4: m->offset += 4; return true; /* the code that authenticates the return address */
+    case 0xB5: return true;                 /* and that it was made of the stack pointer here */
+    case 0xB6:
+    case 0xB7: return false;
+    default: return pop_vector(m, ARM_D0, 8 << 4 | (op & 7), 16, 4);
+    }
+}
+
+static bool execute_c(struct machine *m, int op)
+{
+    int operand;
+    switch (op) {
+    case 0xC6: return pop_vector(m, ARM_WR0, next(&m->in), 16, 0);
+    case 0xC7: operand = next(&m->in); return operand > 0 && operand < 16 && pop_mask(m, ARM_WCGR0, (unsigned)operand);
+    case 0xC8: return pop_vector(m, ARM_D0 + 16, next(&m->in), 16, 0);
+    case 0xC9: return pop_vector(m, ARM_D0, next(&m->in), 16, 0);
+    default: return op < 0xC6 && pop_vector(m, ARM_WR0, 10 << 4 | (op & 7), 16, 0);
+    }
+}
+
+/* One instruction; false for those that are reserved, or make a frame that cannot be said. */
+static bool execute(struct machine *m, int op)
+{
+    int more;
+    switch (op >> 4) {
+    case 0x0:
+    case 0x1:
+    case 0x2:
+    case 0x3: m->offset += ((op & 0x3F) << 2) + 4; return true;
+    case 0x4:
+    case 0x5:
+    case 0x6:
+    case 0x7: m->offset -= ((op & 0x3F) << 2) + 4; return true;
+    case 0x8: more = next(&m->in); return more != NONE && pop_core(m, (unsigned)((op & 15) << 8 | more));
+    case 0x9: return set_from_register(m, (unsigned)op & 15);
+    case 0xA: return pop(m, 4, (unsigned)(op & 7) + 1, 4) && (!(op & 8) || pop(m, ARM_LR, 1, 4));
+    case 0xB: return execute_b(m, op);
+    case 0xC: return execute_c(m, op);
+    case 0xD: return op < 0xD8 && pop_vector(m, ARM_D0, 8 << 4 | (op & 7), 16, 0);
+    default: return false;
+    }
+}
+
+/* ---- functions ---- */
+
+/* What was popped lies around the CFA, which is what the stack pointer has become; the caller goes on at pc, which is lr
+ * where only that was saved. */
+static void finish(struct machine *m)
+{
+    struct rules *rules = m->rules;
+    struct slot *ra = NULL;
+    if (m->base != NO_BASE) {
+        rules->cfa = rule_offset(SL_UNWIND_CFA, m->base, m->offset);
+        rules->cfa_known = true;
+    }
+    for (size_t i = 0; i < rules->count; i++) {
+        struct sl_unwind_rule *rule = &rules->slots[i].rule;
+        if (rule->base == m->base) {
+            rule->base = SL_UNWIND_CFA;
+            rule->offset -= m->offset;
+        }
+        if (rule->reg == ARM_PC || (rule->reg == ARM_LR && !ra))
+            ra = &rules->slots[i];
+        rules->slots[i].set = rule->reg != ARM_SP;
+    }
+    if (ra)
+        ra->rule.reg = SL_UNWIND_RA;
+}
+
+struct tables {
+    struct sl_bytes index, table;
+    uint64_t index_at, table_at;
+    bool big_endian;
+};
+
+/* Where the distance in `word`, which is at `place`, leads. */
+static uint64_t target(uint64_t place, uint32_t word)
+{
+    return place + (uint64_t)((int64_t)((uint64_t)word << 33) >> 33);
+}
+
+/* Code is at even addresses: the lowest bit only says that it is Thumb code. */
+static uint64_t function_at(uint64_t place, struct sl_reader *r)
+{
+    return target(place, sl_read_u32(r)) & ~UINT64_C(1);
+}
+
+/* Finds the instructions of one function. */
+static bool find_instructions(const struct tables *t, uint64_t place, uint32_t content, struct instructions *in)
+{
+    bool is_inline = content >> 31;
+    uint32_t word = content;
+    *in = (struct instructions){.words = sl_reader(t->table, t->big_endian)};
+    if (!is_inline) {
+        uint64_t at = target(place, content);
+        if (at < t->table_at)
+            return false;
+        sl_reader_seek(&in->words, at - t->table_at);
+        word = sl_read_u32(&in->words);
+    }
+    unsigned personality = word >> 24 & 15;
+    if (!(word >> 31)) { /* a language's own routine: those of C++ and all that follow it begin with a count of words */
+        in->word = sl_read_u32(&in->words);
+        in->words_left = in->word >> 24;
+        in->word <<= 8;
+        in->bytes_left = 3;
+        return !in->words.failed;
+    }
+    in->words_left = personality == 0 ? 0 : word >> 16 & 0xFF;
+    in->bytes_left = personality == 0 ? 3 : 2;
+    in->word = word << (personality == 0 ? 8 : 16);
+    return !in->words.failed && (word >> 28 & 7) == 0 && personality <= (is_inline ? 0 : 2);
+}
+
+static bool run(struct machine *m, struct builder *b)
+{
+    int op;
+    while ((op = next(&m->in)) != NONE && op != FINISH)
+        if (!builder_spend(b, 1) || !execute(m, op))
+            return false;
+    finish(m);
+    return !m->in.words.failed;
+}
+
+/* The parts of [start, end) for which no other table had rules. */
+static void give(struct builder *b, uint64_t start, uint64_t end, const struct rules *rules)
+{
+    struct span gap;
+    while (b->code == SL_OK && builder_gap(b, start, end, &gap)) {
+        builder_row(b, gap.start, rules);
+        builder_end(b, gap.end);
+        start = gap.end;
+    }
+}
+
+/* Where the code ends that has `address`; itself if that is not known. */
+static uint64_t section_end(struct sl_object *object, uint64_t address)
+{
+    struct sl_section_info s;
+    uint64_t load_address = sl_object_info(object)->load_address;
+    for (size_t i = 0; sl_object_section_info(object, i, &s); i++) {
+        uint64_t start = s.address - load_address;
+        if (s.address >= load_address && s.address && address >= start && address - start < s.size)
+            return start + s.size;
+    }
+    return address;
+}
+
+static void read_function(const struct tables *t, uint64_t at, uint64_t start, uint64_t end, uint32_t content,
+                          struct builder *b, struct rules *rules)
+{
+    struct machine m = {.rules = rules, .base = ARM_SP};
+    if (content == CANNOT_UNWIND)
+        return;
+    rules_clear(rules);
+    if (start < end && find_instructions(t, at + 4, content, &m.in) && run(&m, b))
+        give(b, start, end, rules);
+    else
+        b->sink->skipped++;
+}
+
+enum sl_code ehabi_read(struct sl_object *object, struct builder *b)
+{
+    struct rules rules;
+    struct tables t = {.big_endian = sl_object_info(object)->big_endian};
+    if (!sl_object_section(object, "ARM.exidx", &t.index, &t.index_at))
+        return b->code;
+    sl_object_section(object, "ARM.extab", &t.table, &t.table_at);
+    builder_grant(b, t.index.size + t.table.size);
+    builder_close_spans(b);
+    b->ra = ARM_LR;
+    struct sl_reader r = sl_reader(t.index, t.big_endian);
+    uint64_t at = t.index_at, start = function_at(at, &r);
+    while (b->code == SL_OK && sl_reader_left(&r) >= 4) {
+        uint32_t content = sl_read_u32(&r);
+        bool is_last = sl_reader_left(&r) < 8;
+        uint64_t next_start = is_last ? section_end(object, start) : function_at(at + 8, &r);
+        builder_spend(b, 1);
+        if (next_start <= UINT32_MAX)
+            read_function(&t, at, start, next_start, content, b, &rules);
+        else
+            b->sink->skipped++;
+        start = next_start;
+        at += 8;
+        if (is_last)
+            break;
+    }
+    return b->code;
+}
