@@ -16,20 +16,24 @@ void tree_maker_free(struct tree_maker *m)
     free(m->rows);
 }
 
-static struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
+static void make_path(struct tree_maker *m, uint32_t file)
+{
+    const struct sl_file *f = &m->batch->files[file];
+    struct sl_buf path = {0};
+    sl_path_full(&path, f->comp_dir, f->directory, f->name);
+    char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
+    m->failed |= !copy;
+    m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
+    sl_buf_free(&path);
+}
+
+static inline struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
 {
     struct sl_symbfile_text text = {.ref = SL_SYMBFILE_INLINE};
     if (file >= m->batch->file_count)
         return text;
-    if (!m->paths[file].data) {
-        const struct sl_file *f = &m->batch->files[file];
-        struct sl_buf path = {0};
-        sl_path_full(&path, f->comp_dir, f->directory, f->name);
-        char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
-        m->failed |= !copy;
-        m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
-        sl_buf_free(&path);
-    }
+    if (!m->paths[file].data)
+        make_path(m, file);
     if (m->paths[file].size)
         text.str = m->paths[file];
     return text;
