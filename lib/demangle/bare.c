@@ -15,7 +15,7 @@ bool bare_add_list(struct bare *p, const struct piece *pieces, size_t count)
 
 bool bare_close_template(struct bare *p, struct piece *whole)
 {
-    if (whole->kind == SPECIAL)
+    if (whole->kind < NOTHING)
         whole->kind = PLAIN;
     bool sign = whole->size && whole->kind < NOTHING && p->text[whole->at + whole->size - 1] == '<';
     return !sign || append(p, whole, " ", 1); /* operator< */

@@ -6,7 +6,12 @@ static bool literal(struct bare *p)
     struct piece ignored;
     char c = look(p, 1);
     p->at++;
-    if (c && strchr("wbcahstijlmxyno", c))
+    if (c == 'b') {
+        char value = look(p, 1);
+        p->at += value == '0' || value == '1' ? 2 : 0;
+        return consume(p, 'E');
+    }
+    if (c && strchr("wcahstijlmxyno", c))
         p->at++;
     else if ((c != 'N' && c != 'S' && !is_digit(c)) || !bare_type(p, &ignored))
         return false;
@@ -23,6 +28,8 @@ static bool expression(struct bare *p)
     struct sl_str ignored;
     bool scoped = look(p, 1) == 's' && look(p, 2) == 'r';
     p->at += scoped ? 3 : 1;
+    if (!scoped && look(p, 0) == '0')
+        return false;
     for (bool last = !scoped;;) {
         if (!source_name(p, &ignored) || (look(p, 0) == 'I' && !bare_arguments(p, false)))
             return false;
@@ -213,10 +220,16 @@ static bool unshown_type(struct bare *p, struct piece *out)
     }
 }
 
+/* Which is no type that something could point to. */
+static inline bool is_expansion(const struct bare *p)
+{
+    return look(p, 0) == 'D' && look(p, 1) == 'p';
+}
+
 static bool pointer_type(struct bare *p, struct piece *out)
 {
     char sign = *p->at++;
-    if (!bare_type(p, out))
+    if (is_expansion(p) || !bare_type(p, out))
         return false;
     if (out->kind >= NOTHING)
         return true;
@@ -242,7 +255,7 @@ static bool qualified_type(struct bare *p, struct piece *out)
         return false;
     if (look(p, 0) == 'F')
         return unshown_type(p, out);
-    if (!bare_type(p, out))
+    if (is_expansion(p) || !bare_type(p, out))
         return false;
     if (out->kind < NOTHING)
         out->kind = PLAIN;
@@ -285,7 +298,7 @@ static bool any_type(struct bare *p, struct piece *out)
     case 'F':
     case 'A':
     case 'M': good = unshown_type(p, out); break;
-    case 'D': good = next == 'p' && expansion(p, out); break;
+    case 'D': good = is_expansion(p) && expansion(p, out); break;
     case 'T': good = (next == '_' || is_digit(next)) && known_type(p, out, &known); break;
     case 'S': good = next == 't' ? bare_name(p, NULL, out) : known_type(p, out, &known); break;
     default: good = (c == 'N' || c == 'Z' || is_digit(c)) && bare_name(p, NULL, out); break;
