@@ -17,20 +17,24 @@ void tree_maker_free(struct tree_maker *m)
     free(m->rows);
 }
 
-static struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
+static void make_path(struct tree_maker *m, uint32_t file)
+{
+    const struct sl_file *f = &m->batch->files[file];
+    struct sl_buf path = {0};
+    sl_path_full(&path, f->comp_dir, f->directory, f->name);
+    char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
+    m->failed |= !copy;
+    m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
+    sl_buf_free(&path);
+}
+
+static inline struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t file)
 {
     struct sl_symbfile_text text = {.ref = SL_SYMBFILE_INLINE};
     if (file >= m->batch->file_count)
         return text;
-    if (!m->paths[file].data) {
-        const struct sl_file *f = &m->batch->files[file];
-        struct sl_buf path = {0};
-        sl_path_full(&path, f->comp_dir, f->directory, f->name);
-        char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
-        m->failed |= !copy;
-        m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
-        sl_buf_free(&path);
-    }
+    if (!m->paths[file].data)
+        make_path(m, file);
     if (m->paths[file].size)
         text.str = m->paths[file];
     return text;
@@ -60,35 +64,44 @@ static inline void add_row(struct tree_maker *m, size_t first, size_t *count, ui
         m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
 }
 
+/* The rows of a line's share [at, end) of a function; `child` is the first inlined call that may be in it. */
+static void add_gaps(struct tree_maker *m, const struct sl_function *f, const struct sl_line *line, uint64_t at,
+                     uint64_t end, uint32_t child, size_t first, size_t *count)
+{
+    for (uint32_t c = child; at < end; c++) {
+        bool inlined = c < f->inlinee_count && f->inlinees[c].address < end;
+        if (!inlined || f->inlinees[c].address > at)
+            add_row(m, first, count, at, line);
+        if (!inlined)
+            break;
+        at = end_of(f->inlinees[c].address, f->inlinees[c].size);
+    }
+}
+
+static inline uint64_t line_end(const struct sl_line *line)
+{
+    return end_of(line->address, line->size ? line->size : 1);
+}
+
 /* The rows of [low, high), in m->rows from index `first` on; their number. */
 static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high, size_t first)
 {
     size_t count = first;
     uint32_t child = 0;
-    for (uint32_t i = 0; i < f->line_count; i++) {
-        uint64_t at = f->lines[i].address, end = end_of(at, f->lines[i].size ? f->lines[i].size : 1);
+    for (const struct sl_line *line = f->lines, *last = line + f->line_count; line < last; line++) {
+        uint64_t at = line->address, end = line_end(line);
         at = at < low ? low : at;
         end = end > high ? high : end;
+        if (!f->inlinee_count) { /* most have none */
+            if (at < end)
+                add_row(m, first, &count, at, line);
+            continue;
+        }
         while (child < f->inlinee_count && end_of(f->inlinees[child].address, f->inlinees[child].size) <= at)
             child++;
-        for (uint32_t c = child; at < end; c++) {
-            bool inlined = c < f->inlinee_count && f->inlinees[c].address < end;
-            if (!inlined || f->inlinees[c].address > at)
-                add_row(m, first, &count, at, &f->lines[i]);
-            if (!inlined)
-                break;
-            at = end_of(f->inlinees[c].address, f->inlinees[c].size);
-        }
+        add_gaps(m, f, line, at, end, child, first, &count);
     }
     return count - first;
-}
-
-static bool inlined_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high, size_t first)
-{
-    for (uint32_t i = 0; i < f->inlinee_count; i++)
-        if (own_rows(m, &f->inlinees[i], low, high, first) || inlined_rows(m, &f->inlinees[i], low, high, first))
-            return true;
-    return false;
 }
 
 /* ---- records ---- */
@@ -118,17 +131,17 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
     };
 }
 
-/* The function's rows lie in m->rows from `first` on, those of what is inlined in it behind them. */
-static void emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
+/* The function's rows lie in m->rows from `first` on, those of what is inlined in it behind them. False, and nothing is
+ * added, when there are none at all. */
+static bool emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
                  size_t first)
 {
     uint64_t start = f->address < low ? low : f->address, end = end_of(f->address, f->size);
     end = end > high ? high : end;
     if (start >= end || m->failed || depth > SL_SYMBFILE_MAX_DEPTH)
-        return;
-    size_t last = first + own_rows(m, f, start, end, first), inner = last;
-    if (first == last && !inlined_rows(m, f, start, end, first))
-        return;
+        return false;
+    size_t last = first + own_rows(m, f, start, end, first), inner = last, before = m->count;
+    bool has_rows = first < last;
     for (size_t next; first <= last; first = next) {
         for (next = first + 1; next < last && m->rows[next].file == m->rows[first].file; next++)
             continue;
@@ -136,11 +149,14 @@ static void emit(struct tree_maker *m, const struct sl_function *f, uint32_t dep
         if (f->name.size)
             add_range(m, f, depth, start, part_end, first, first < last ? next - first : 0);
         for (uint32_t i = 0; i < f->inlinee_count; i++)
-            emit(m, &f->inlinees[i], depth + 1, start, part_end, inner);
+            has_rows |= emit(m, &f->inlinees[i], depth + 1, start, part_end, inner);
         start = part_end;
         if (next >= last)
             break;
     }
+    if (!has_rows)
+        m->count = before;
+    return has_rows;
 }
 
 const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function_batch *batch, struct sl_arena *arena)

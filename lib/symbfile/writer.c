@@ -129,10 +129,10 @@ static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_
 }
 
 /* ---- collecting ---- */
-static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad);
+static uint32_t find(struct sl_symbfile_writer *w, struct sl_str str);
 
 /* Debug information has paths in any encoding; one that is not UTF-8 would make readers refuse the file. */
-static uint32_t intern_cleaned(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
+static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
 {
     struct sl_buf clean = {0};
     for (size_t at = 0; at < str.size;) {
@@ -144,36 +144,46 @@ static uint32_t intern_cleaned(struct sl_symbfile_writer *w, struct sl_str str, 
         at += size ? size : bad;
     }
     w->failed |= clean.failed;
-    uint32_t index = clean.failed ? 0 : intern(w, sl_buf_view(&clean), by_pad);
+    uint32_t index = clean.failed ? NO_TEXT : find(w, sl_buf_view(&clean));
     sl_buf_free(&clean);
     return index;
 }
 
-/* What lay there before may have been another text: only a comparison tells. */
-static uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
+/* The index of a text, which is added if it is new; NO_TEXT when out of memory. */
+static uint32_t find(struct sl_symbfile_writer *w, struct sl_str str)
 {
-    uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
-    bool again = *recent < w->text_count && sl_str_equal(w->texts[*recent].str, str);
-    uintptr_t index = again ? (uintptr_t)*recent + 1 : (uintptr_t)sl_map_get(&w->map, str);
+    uintptr_t index = (uintptr_t)sl_map_get(&w->map, str);
     if (!index && !sl_str_is_utf8(str))
-        return intern_cleaned(w, str, by_pad);
+        return find_cleaned(w, str);
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
         if (!slot || !grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
             w->failed = true;
-            return 0;
+            return NO_TEXT;
         }
         w->texts[w->text_count] = (struct text){.str = {copy, str.size}};
         index = ++w->text_count;
         *slot = (void *)index;
         w->string_bytes += STRING_COST + str.size;
     }
-    struct text *text = &w->texts[index - 1];
-    text->uses++;
-    text->by_pad |= by_pad;
-    *recent = (uint32_t)index - 1;
-    return *recent;
+    return (uint32_t)index - 1;
+}
+
+/* What lay there before may have been another text: only a comparison tells. */
+static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
+{
+    uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
+    uint32_t index = *recent;
+    if (index >= w->text_count || !sl_str_equal(w->texts[index].str, str)) {
+        index = find(w, str);
+        if (index == NO_TEXT)
+            return index;
+        *recent = index;
+    }
+    w->texts[index].uses++;
+    w->texts[index].by_pad |= by_pad;
+    return index;
 }
 
 static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text text)
@@ -279,7 +289,7 @@ uint64_t sl_symbfile_writer_records(const struct sl_symbfile_writer *w)
 }
 
 /* ---- messages ---- */
-enum { OUT_STEP = 256 * 1024 };
+enum { OUT_STEP = 256 * 1024, BLOCK = 16 };
 
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)
 {
@@ -318,9 +328,12 @@ static inline uint8_t *put_column(const struct sl_symbfile_writer *w, uint8_t *a
     return put_size(size_at, (size_t)(end - size_at - 1), end);
 }
 
+/* There is room for BLOCK bytes more on both sides: short ones are copied with what is behind them. */
 static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t size)
 {
-    memcpy(at, *encoded, size);
+    memcpy(at, *encoded, BLOCK);
+    if (size > BLOCK)
+        memcpy(at + BLOCK, *encoded + BLOCK, size - BLOCK);
     *encoded += size;
     return at + size;
 }
@@ -384,7 +397,7 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct reco
                                  struct sl_error *error)
 {
     size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
-    if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64))
+    if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64 + BLOCK))
         return sl_fail(error, SL_INTERNAL, "out of memory");
     uint8_t *start = w->out.data + w->out.size, *body = start + 2;
     start[1] = !record ? TYPE_TABLE : record->is_pad ? TYPE_PAD : TYPE_RANGE;
@@ -402,6 +415,8 @@ static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
     if (!w->begun)
         sl_buf_add(&w->out, "symbfile\0\1", 10);
     w->begun = true;
+    if (!sl_buf_reserve(&w->encoded, BLOCK))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
     struct position from = {w->encoded.data, w->numbers};
     enum sl_code code = send_message(w, NULL, NULL, error);
     for (size_t i = 0; i < w->record_count && code == SL_OK; i++)

@@ -14,7 +14,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!good && out.size)
             abort();
         size_t before = out.size;
-        if (!sl_demangle_full(name, &out) && out.size != before)
+        bool full = sl_demangle_full(name, &out);
+        if (!full && out.size != before)
+            abort();
+        before = out.size;
+        bool bare = sl_demangle_bare(name, &out); /* knows fewer names */
+        if (bare ? !full : out.size != before)
             abort();
     }
     sl_buf_free(&out);
