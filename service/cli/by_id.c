@@ -170,10 +170,10 @@ void by_id_close(struct by_id *b)
     }
     file_index_free(b->index);
     for (size_t i = 0; i < b->file_count; i++)
-        config_free(b->files[i]);
+        config_release(b->files[i]);
     free(b->files);
-    config_free(b->layers[0]);
-    config_free(b->layers[1]);
+    config_release(b->layers[0]);
+    config_release(b->layers[1]);
     sl_arena_free(&b->arena);
     free(b);
 }

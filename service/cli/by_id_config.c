@@ -200,7 +200,7 @@ static void choose_cache(const struct options *o, struct config *layers[2])
     else if (!chosen && user_path("XDG_CACHE_HOME", ".cache", "symloom", path))
         chosen = path;
     config->cache_dir = chosen ? sl_arena_strndup(&config->arena, chosen, strlen(chosen)) : NULL;
-    config_free(fresh);
+    config_release(fresh);
 }
 
 /* Who sits at a terminal may connect to any address, and has just put the file there that was missing. */
