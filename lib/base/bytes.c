@@ -22,6 +22,15 @@ bool sl_str_equal_nocase(struct sl_str a, struct sl_str b)
     return true;
 }
 
+struct sl_str sl_str_trimmed(struct sl_str text)
+{
+    while (text.size && sl_is_blank(text.data[0]))
+        text = (struct sl_str){text.data + 1, text.size - 1};
+    while (text.size && sl_is_blank(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
 bool sl_str_starts(struct sl_str text, struct sl_str prefix)
 {
     return text.size >= prefix.size && (prefix.size == 0 || memcmp(text.data, prefix.data, prefix.size) == 0);

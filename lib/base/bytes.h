@@ -49,6 +49,15 @@ bool sl_str_equal_nocase(struct sl_str a, struct sl_str b);
 bool sl_str_starts(struct sl_str text, struct sl_str prefix);
 bool sl_str_ends(struct sl_str text, struct sl_str suffix);
 
+/* White space of ASCII, as C's isspace() has it whatever the locale. */
+static inline bool sl_is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Without white space at its ends. */
+struct sl_str sl_str_trimmed(struct sl_str text);
+
 /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool sl_str_is_utf8(struct sl_str text);
 

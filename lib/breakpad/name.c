@@ -2,19 +2,9 @@
 #include "breakpad/impl.h"
 #include "function/undecorate.h"
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 void breakpad_render_text(struct sl_buf *out, struct sl_str text)
 {
-    while (text.size && is_blank(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size && is_blank(text.data[text.size - 1]))
-        text.size--;
+    text = sl_str_trimmed(text);
     for (size_t i = 0; i < text.size;) {
         size_t plain = i;
         while (plain < text.size && (uint8_t)text.data[plain] >= 0x20 && (uint8_t)text.data[plain] < 0x7F)

@@ -1,5 +1,14 @@
-/* DWARF 2 to 5: compilation units, line programs, ranges, subprograms and inlined calls, split DWARF and supplementary
- * files, read into the stream of functions (DWARF Debugging Information Format, version 5, and its GNU extensions). */
+/* DWARF 2 to 5, read into the stream of functions (DWARF Debugging Information Format, version 5, and its GNU
+ * extensions).
+ *
+ *     .debug_info ──▶ units ┬─ entries: subprograms, inlined calls, their names and ranges ─┐
+ *     package, .dwo ────────┘  (.debug_abbrev says what each entry has)                      ├──▶ batch of functions, one
+ *     supplementary file ─────▶ names that several files share                               │    a unit, in file order
+ *     .debug_line ────────────▶ a line program a unit: addresses to lines ──────────────────┘
+ *
+ * A skeleton unit stands for the one in a package or .dwo file. What an entry refers to may be in another unit, and is read
+ * there without the rest of that unit. Units do not depend on each other otherwise: they are read in parallel, and what is
+ * bad in one is lost with it alone. */
 #pragma once
 
 #include "function/function.h"

@@ -233,14 +233,9 @@ static void set_ids(struct sl_object *object, const struct elf *elf)
     struct sl_bytes id = build_id(object, elf);
     uint8_t hash[16] = {0};
     if (id.size) {
-        char *hex = sl_arena_alloc(&object->arena, id.size * 2, 1);
-        if (!hex)
+        object->info.code_id = object_hex(object, id);
+        if (!object->info.code_id.size)
             return;
-        for (size_t i = 0; i < id.size; i++) {
-            hex[2 * i] = "0123456789abcdef"[id.data[i] >> 4];
-            hex[2 * i + 1] = "0123456789abcdef"[id.data[i] & 15];
-        }
-        object->info.code_id = (struct sl_str){hex, id.size * 2};
     } else {
         struct elf_section *section = elf_find(object, ".text");
         struct sl_bytes text;

@@ -41,3 +41,6 @@ extern const struct object_format sl_object_bundle;
 
 /* pe.c: what PE headers and PDB files call the machine (PE Format, "Machine Types"). */
 enum sl_arch object_machine_arch(uint16_t machine);
+
+/* object.c: an id as lower-case hex text, in the object's arena; empty when out of memory. */
+struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes);

@@ -93,14 +93,10 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
 static void set_uuid(struct sl_object *object, struct sl_reader *r)
 {
     struct sl_bytes uuid = sl_read_bytes(r, 16);
-    char *hex = uuid.size ? sl_arena_alloc(&object->arena, 32, 1) : NULL;
-    if (!hex)
+    struct sl_str hex = object_hex(object, uuid);
+    if (!hex.size)
         return;
-    for (size_t i = 0; i < 16; i++) {
-        hex[2 * i] = "0123456789abcdef"[uuid.data[i] >> 4];
-        hex[2 * i + 1] = "0123456789abcdef"[uuid.data[i] & 15];
-    }
-    object->info.code_id = (struct sl_str){hex, 32};
+    object->info.code_id = hex;
     memcpy(object->info.debug_id.uuid, uuid.data, 16);
 }
 

@@ -1,6 +1,8 @@
 /* Detection, and dispatch to the formats. */
 #include "object/impl.h"
 
+#include "base/buf.h"
+
 #include <stdlib.h>
 
 enum { MIN_FILE = 16 };
@@ -136,4 +138,11 @@ bool sl_object_file_origin(struct sl_object *object, struct sl_str path, struct 
                            struct sl_file_origin *origin)
 {
     return object->format->file_origin && object->format->file_origin(object, path, arena, origin);
+}
+
+struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes)
+{
+    struct sl_buf hex = {0};
+    sl_buf_hex(&hex, bytes.data, bytes.size);
+    return sl_buf_keep(&hex, &object->arena);
 }

@@ -158,18 +158,6 @@ static void count_imports(struct sl_object *object, struct wasm *wasm)
     object->info.partial = object->info.partial || r.failed;
 }
 
-static struct sl_str hex_of(struct sl_object *object, struct sl_bytes bytes)
-{
-    char *hex = bytes.size <= SIZE_MAX / 2 ? sl_arena_alloc(&object->arena, bytes.size * 2, 1) : NULL;
-    if (!hex)
-        return (struct sl_str){NULL, 0};
-    for (size_t i = 0; i < bytes.size; i++) {
-        hex[2 * i] = "0123456789abcdef"[bytes.data[i] >> 4];
-        hex[2 * i + 1] = "0123456789abcdef"[bytes.data[i] & 15];
-    }
-    return (struct sl_str){hex, bytes.size * 2};
-}
-
 /* Linkers put the id's length before it, other tools do not: with a fitting length the id is what follows, and the whole
  * is kept as the form that some clients send. */
 static void set_ids(struct sl_object *object, const struct wasm *wasm)
@@ -181,10 +169,10 @@ static void set_ids(struct sl_object *object, const struct wasm *wasm)
     struct sl_reader r = sl_reader(id, false);
     uint64_t length = sl_read_uleb(&r);
     if (!r.failed && length && length == sl_reader_left(&r)) {
-        object->info.raw_code_id = hex_of(object, id);
+        object->info.raw_code_id = object_hex(object, id);
         id = rest(&r);
     }
-    object->info.code_id = hex_of(object, id);
+    object->info.code_id = object_hex(object, id);
     if (id.size >= 16)
         memcpy(object->info.debug_id.uuid, id.data, 16);
 }

@@ -196,19 +196,10 @@ bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t 
 
 /* ---- marks ---- */
 
-static struct sl_str trimmed(struct sl_str line)
-{
-    while (line.size && (unsigned char)line.data[0] <= ' ')
-        line = (struct sl_str){line.data + 1, line.size - 1};
-    while (line.size && (unsigned char)line.data[line.size - 1] <= ' ')
-        line.size--;
-    return line;
-}
-
 bool sl_il2cpp_mark(struct sl_str line, struct sl_str *file, uint32_t *number)
 {
     static const char begin[] = "//<source_info:";
-    line = trimmed(line);
+    line = sl_str_trimmed(line);
     if (!sl_str_starts(line, sl_str(begin)) || line.data[line.size - 1] != '>')
         return false;
     struct sl_str inside = {line.data + sizeof begin - 1, line.size - sizeof begin};
@@ -237,7 +228,7 @@ void sl_il2cpp_scan(struct sl_str text, void (*found)(void *arg, uint32_t line, 
             file = new_file;
             number = new_number;
             pending = true;
-        } else if (pending && !sl_str_starts(trimmed(row), SL_STR("//"))) {
+        } else if (pending && !sl_str_starts(sl_str_trimmed(row), SL_STR("//"))) {
             found(arg, line, file, number);
             pending = false;
         }

@@ -133,7 +133,7 @@ static bool win_record(struct stack *s, struct sl_str rest)
     win.locals = (uint32_t)value[4];
     win.max_stack = (uint32_t)value[5];
     win.has_program = has_program;
-    win.program = trimmed(rest);
+    win.program = sl_str_trimmed(rest);
     end_range(s);
     if (s->b->code == SL_OK && win.program.size) {
         s->b->code = s->b->sink->win(s->b->sink, &win, s->b->error);

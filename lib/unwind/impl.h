@@ -105,9 +105,6 @@ bool has_return_register(enum sl_cpu_family family);
 /* The next field of a line, separated by blanks, which is taken off `*rest`; empty at the end. */
 struct sl_str next_field(struct sl_str *rest);
 
-/* Without blanks at its ends. */
-struct sl_str trimmed(struct sl_str text);
-
 /* Blanks and printable characters: the text goes to terminals and other tools. */
 bool is_text(struct sl_str line);
 

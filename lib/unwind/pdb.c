@@ -17,7 +17,7 @@ static bool add(void *arg, const struct sl_pdb_frame *f)
         .locals = f->locals,
         .max_stack = f->max_stack,
         .has_program = f->type == 4,
-        .program = f->type == 4           ? trimmed(f->program)
+        .program = f->type == 4           ? sl_str_trimmed(f->program)
                    : f->uses_base_pointer ? SL_STR("1")
                                           : SL_STR("0"),
     };

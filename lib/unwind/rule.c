@@ -1,18 +1,13 @@
 /* Rules as postfix text (Breakpad, docs/symbol_files.md, "STACK CFI"), and back. */
 #include "unwind/impl.h"
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 struct sl_str next_field(struct sl_str *rest)
 {
     size_t begin = 0;
-    while (begin < rest->size && is_blank(rest->data[begin]))
+    while (begin < rest->size && sl_is_blank(rest->data[begin]))
         begin++;
     size_t end = begin;
-    while (end < rest->size && !is_blank(rest->data[end]))
+    while (end < rest->size && !sl_is_blank(rest->data[end]))
         end++;
     struct sl_str field = {rest->data + begin, end - begin};
     *rest = (struct sl_str){rest->data + end, rest->size - end};
@@ -27,15 +22,6 @@ bool is_text(struct sl_str line)
             return false;
     }
     return sl_str_is_utf8(line);
-}
-
-struct sl_str trimmed(struct sl_str text)
-{
-    while (text.size && is_blank(text.data[0]))
-        text = (struct sl_str){text.data + 1, text.size - 1};
-    while (text.size && is_blank(text.data[text.size - 1]))
-        text.size--;
-    return text;
 }
 
 /* A signed decimal; false for anything else and what 64 bits do not hold. */

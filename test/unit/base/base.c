@@ -219,6 +219,15 @@ static void buffer_writes_little_endian_and_hex(void **state)
     sl_buf_free(&buf);
 }
 
+static void white_space_is_trimmed(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"", ""}, {" \t\r\n\v\f", ""}, {"a", "a"}, {"\ta b \n", "a b"}, {"\x01 a", "\x01 a"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_true(sl_str_equal(sl_str_trimmed(sl_str(rows[i][0])), sl_str(rows[i][1])));
+}
+
 static void arrays_grow_and_keep_what_they_have(void **state)
 {
     (void)state;
@@ -329,6 +338,7 @@ int main(void)
         cmocka_unit_test(arrays_move_to_files_when_they_are_large),
         cmocka_unit_test(all_is_written_where_it_belongs),
         cmocka_unit_test(buffer_writes_little_endian_and_hex),
+        cmocka_unit_test(white_space_is_trimmed),
         cmocka_unit_test(arrays_grow_and_keep_what_they_have),
         cmocka_unit_test(arrays_grow_by_zeros_and_in_arenas),
         cmocka_unit_test(sizes_beyond_int_are_printed_cut),

@@ -486,12 +486,13 @@ static int build(void **state)
     snprintf(path, sizeof path, "%s/lib.c", directory);
     if (sl_write_file(path, (struct sl_bytes){(const uint8_t *)source, sizeof source - 1}, &error) != SL_OK)
         return -1;
+    /* --preserve-dates: else the headers of what is made later get a time stamp, and with it a code id, of their own */
     for (size_t i = 0; i < 2; i++) {
         const char *t = targets[i];
         run("cd %s && %s-w64-mingw32-gcc -g -O1 -shared -nostdlib -Wl,-e,0 -Wl,--build-id lib.c -o %s.dll", directory,
             t, t);
-        run("cd %s && %s-w64-mingw32-objcopy --only-keep-debug %s.dll %s.debug", directory, t, t, t);
-        run("cd %s && %s-w64-mingw32-strip --strip-debug %s.dll -o %s.stripped", directory, t, t, t);
+        run("cd %s && %s-w64-mingw32-objcopy --preserve-dates --only-keep-debug %s.dll %s.debug", directory, t, t, t);
+        run("cd %s && %s-w64-mingw32-strip --preserve-dates --strip-debug %s.dll -o %s.stripped", directory, t, t, t);
     }
     return 0;
 }

@@ -210,6 +210,44 @@ static void work_is_bounded_by_the_size_of_the_file(void **state)
     sl_buf_free(&table);
 }
 
+/* Whatever they say, nothing outside of the file is read, and no range is empty or upside down. */
+static void damaged_tables(void **state)
+{
+    (void)state;
+    enum { FUNCTIONS = 8 };
+    struct function functions[FUNCTIONS];
+    struct sl_buf table = {0};
+    uint32_t seed = 1;
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        static const uint8_t code[] = {0x9B, 0x41, 0x84, 0x81, 0xB2, 0xE1, 0x08,
+                                       0xC9, 0x81, 0xB1, 0x05, 0xB0, 0xB0, 0xB0};
+        struct sl_buf words = long_form(code, sizeof code, false);
+        functions[i] = (struct function){0x1000 + 16 * i, (uint32_t)table.size, true};
+        sl_buf_add(&table, words.data, words.size);
+        sl_buf_free(&words);
+    }
+    struct sl_buf file = image(functions, FUNCTIONS, buf_bytes(&table), false);
+    uint8_t *copy = malloc(file.size);
+    const size_t begin = 52 + 0x800, size = 8 * FUNCTIONS + table.size; /* behind the header and the code */
+    for (unsigned round = 0; round < 4000; round++) {
+        memcpy(copy, file.data, file.size);
+        for (unsigned i = 0; i < 1 + round % 4; i++) {
+            seed = seed * 1664525 + 1013904223;
+            copy[begin + (seed >> 8) % size] = (uint8_t)(seed >> 24);
+        }
+        struct records r = records_of((struct sl_bytes){copy, file.size});
+        unsigned long long at, length;
+        for (const char *line = (char *)r.text.data; (line = strstr(line, "INIT ")); line++) {
+            assert_int_equal(sscanf(line, "INIT %llx %llx", &at, &length), 2);
+            assert_true(length > 0 && at + length <= (1ull << 32));
+        }
+        sl_buf_free(&r.text);
+    }
+    free(copy);
+    sl_buf_free(&file);
+    sl_buf_free(&table);
+}
+
 /* ---- what a compiler makes ---- */
 
 static const char source[] =
@@ -330,6 +368,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_said_is_left_out),
         cmocka_unit_test(the_index),
         cmocka_unit_test(other_tables_come_first),
+        cmocka_unit_test(damaged_tables),
         cmocka_unit_test(work_is_bounded_by_the_size_of_the_file),
         cmocka_unit_test(compiled_tables_say_what_call_frames_say),
     };
