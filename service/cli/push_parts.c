@@ -451,8 +451,9 @@ int push_reread(const char *path, enum push_kind kind, struct push_job *job)
 int push_save(const struct push_job *job, const char *directory)
 {
     char id[SL_FILE_ID_HEX], path[4096];
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return fail(PUSH_FAILED, directory, strerror(errno));
+    struct stat st;
+    if (mkdir(directory, 0777) != 0 && (errno != EEXIST || stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return fail(PUSH_FAILED, directory, strerror(errno == EEXIST ? ENOTDIR : errno));
     sl_file_id_format_hex(&job->file_id, id);
     for (int kind = 0; kind < PUSH_KINDS; kind++) {
         struct sl_mapping mapping;
