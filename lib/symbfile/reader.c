@@ -79,7 +79,7 @@ static enum sl_code fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem 
         [SL_SYMBFILE_BAD_TYPE] = "message type value is invalid",
         [SL_SYMBFILE_BAD_SIZE] = "message exceeds the maximum of 16777216 bytes",
         [SL_SYMBFILE_BAD_VARINT] = "variable-length integer is too big",
-        [SL_SYMBFILE_BAD_MESSAGE] = "decoding error",
+        [SL_SYMBFILE_BAD_MESSAGE] = "message is no valid protobuf, or has text that is not UTF-8",
         [SL_SYMBFILE_BAD_COLUMNS] = "not all parallel lists have the same length",
         [SL_SYMBFILE_BAD_DELTA] = "relative address without an absolute one before it",
         [SL_SYMBFILE_BAD_FIELD] = "message is missing a required field",

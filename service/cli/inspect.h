@@ -59,6 +59,9 @@ uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str
 
 /* ---- inspect_print.c ---- */
 
+/* "17.0 KiB" */
+void inspect_put_size(struct sl_buf *out, uint64_t size);
+
 void findings_print(struct findings *f, struct sl_buf *out);
 void findings_json(struct findings *f, struct json_writer *w);
 /* Of a function while reading: a line of the list, indented by its depth. */

@@ -1,7 +1,7 @@
 /* `symloom inspect`: telling. */
 #include "cli/inspect.h"
+#include "symbfile/fileid.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static void put_features(struct sl_buf *out, const struct sl_features *f)
         sl_buf_cstr(out, "none");
 }
 
-static void put_size(struct sl_buf *out, uint64_t size)
+void inspect_put_size(struct sl_buf *out, uint64_t size)
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
     double value = (double)size;
@@ -37,23 +37,10 @@ static void put_size(struct sl_buf *out, uint64_t size)
     sl_buf_printf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
-/* SHA-256 of the file's beginning, end and size, cut to 128 bits. */
 static void put_file_id(struct sl_buf *out, struct sl_bytes file)
 {
-    enum { BLOCK = 4096 };
-    uint8_t digest[EVP_MAX_MD_SIZE], size[8];
-    unsigned length = 0;
-    size_t block = file.size < BLOCK ? file.size : BLOCK;
-    for (unsigned i = 0; i < 8; i++)
-        size[i] = (uint8_t)((uint64_t)file.size >> (56 - 8 * i));
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
-              EVP_DigestUpdate(context, file.data, block) == 1 &&
-              EVP_DigestUpdate(context, file.data + file.size - block, block) == 1 &&
-              EVP_DigestUpdate(context, size, sizeof size) == 1 && EVP_DigestFinal_ex(context, digest, &length) == 1;
-    EVP_MD_CTX_free(context);
-    if (ok)
-        sl_buf_hex(out, digest, 16);
+    struct sl_file_id id = sl_file_id_compute(file);
+    sl_buf_hex(out, id.bytes, sizeof id.bytes);
 }
 
 /* ---- lists ---- */
@@ -203,7 +190,7 @@ static void print_identity(struct findings *f, struct sl_buf *out)
     sl_debug_id_format(&info->debug_id, id);
     sl_debug_id_format_breakpad(&info->debug_id, breakpad);
     sl_buf_printf(out, "  Format       %s (%s), ", sl_format_name(info->format), sl_object_kind_name(info->kind));
-    put_size(out, sl_object_file(f->input->object).size);
+    inspect_put_size(out, sl_object_file(f->input->object).size);
     sl_buf_printf(out, ", object %zu of %zu\n", f->index + 1, f->count);
     if (!sl_debug_id_is_nil(&info->debug_id))
         sl_buf_printf(out, "  Debug ID     %s\n  Breakpad ID  %s\n", id, breakpad);
@@ -283,7 +270,7 @@ static void print_symcache(struct findings *f, struct sl_buf *out)
     if (option_given(f->options, "verify") && sl_symcache_verify(c, &error) != SL_OK)
         f->problem = "damaged contents";
     sl_buf_cstr(out, "  Format       symcache, ");
-    put_size(out, c->bytes.size);
+    inspect_put_size(out, c->bytes.size);
     sl_buf_printf(out, "\n  Debug ID     %s\n  Arch         %s\n", id, sl_arch_name(c->arch));
     print_line(out, "Module file", sl_symcache_module_file(c));
     sl_buf_printf(out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries, %llu strings\n",

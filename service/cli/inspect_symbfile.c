@@ -102,11 +102,13 @@ bool inspect_symbfile(const char *path, const struct options *options, struct js
         sl_buf_printf(out, "Usable: %s  %s%s%s\n", problem ? "no" : "yes", path, problem ? ": " : "",
                       problem ? problem : "");
     } else {
+        sl_buf_printf(out, "%s\n  Format       symbfile, ", path);
+        inspect_put_size(out, mapping.bytes.size);
         sl_buf_printf(out,
-                      "%s\n  Format       symbfile, %zu bytes\n  Counts       %llu ranges (%llu inlined), %llu return "
-                      "pads, %llu lines, %llu string tables\n  Usable       %s%s%s\n",
-                      path, mapping.bytes.size, (unsigned long long)s.ranges, (unsigned long long)s.inlined,
-                      (unsigned long long)s.pads, (unsigned long long)s.lines, (unsigned long long)s.tables,
+                      "\n  Counts       %llu ranges (%llu inlined), %llu return pads, %llu lines, %llu string table%s\n"
+                      "  Usable       %s%s%s\n",
+                      (unsigned long long)s.ranges, (unsigned long long)s.inlined, (unsigned long long)s.pads,
+                      (unsigned long long)s.lines, (unsigned long long)s.tables, s.tables == 1 ? "" : "s",
                       problem ? "no (" : "yes", problem ? problem : "", problem ? ")" : "");
         sl_buf_str(out, sl_buf_view(&s.out));
     }

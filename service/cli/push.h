@@ -52,7 +52,7 @@ void push_job_free(struct push_job *job);
 /* Fills in the hashes, which only the sending needs. False when a part cannot be read. */
 bool push_hash(struct push_set *set);
 
-/* Writes `<directory>/<file id>.<kind>.symbfile`. */
+/* Writes `<directory>/<file id>.<kind>.symbfile`; makes the directory, not its parents. */
 int push_save(const struct push_job *job, const char *directory);
 
 /* ---- push_upload.c ---- */

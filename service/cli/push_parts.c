@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const push_kind_names[PUSH_KINDS] = {"ranges", "returnpads"};
@@ -450,6 +451,9 @@ int push_reread(const char *path, enum push_kind kind, struct push_job *job)
 int push_save(const struct push_job *job, const char *directory)
 {
     char id[SL_FILE_ID_HEX], path[4096];
+    struct stat st;
+    if (mkdir(directory, 0777) != 0 && (errno != EEXIST || stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return fail(PUSH_FAILED, directory, strerror(errno == EEXIST ? ENOTDIR : errno));
     sl_file_id_format_hex(&job->file_id, id);
     for (int kind = 0; kind < PUSH_KINDS; kind++) {
         struct sl_mapping mapping;
@@ -462,7 +466,7 @@ int push_save(const struct push_job *job, const char *directory)
         enum sl_code code = sl_write_file(path, mapping.bytes, &error);
         sl_unmap(&mapping);
         if (code != SL_OK)
-            return fail(PUSH_FAILED, path, error.message);
+            return fail(PUSH_FAILED, NULL, error.message);
         printf("%s\n", path);
     }
     return PUSH_OK;

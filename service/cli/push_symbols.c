@@ -229,11 +229,11 @@ static int push(const struct options *o)
     struct push_target target;
     char url[1024], key[MAX_KEY];
     uint64_t chunk_size;
-    if (!read_target(o, &target, url, key) || !number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
-        return PUSH_USAGE;
     const char *mode = o->argument_count == 1 ? o->arguments[0] : "";
     if (strcmp(mode, "executable") != 0 && strcmp(mode, "symbfile") != 0)
         return usage("one mode is needed: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
+    if (!read_target(o, &target, url, key) || !number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
+        return PUSH_USAGE;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int status =
         strcmp(mode, "executable") == 0 ? push_executables(o, &target, chunk_size) : push_files(o, &target, chunk_size);

@@ -298,7 +298,7 @@ static void finish(struct sending *s, struct transfer *t, CURLcode code)
         tell(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
     } else {
         if (code != CURLE_OK)
-            fprintf(stderr, "error: %s part %zu: %s\n", push_kind_names[s->kind], t->part + 1,
+            fprintf(stderr, "error: %s: %s part %zu: %s\n", s->target->url, push_kind_names[s->kind], t->part + 1,
                     curl_easy_strerror(code));
         else
             report_refusal(s, t, http, answer);

@@ -595,10 +595,10 @@ def test_push_in_parts(work, objects):
 
 
 def test_push_symbfiles_and_dry_runs(work, objects):
-    out = os.path.join(work, "out")
-    os.mkdir(out)
+    out = os.path.join(work, "out")  # made
     path = os.path.join(objects.dir, "full")
-    equal(push("executable", "-e", path, "--dry-run", "--output", out).returncode, 0)
+    for _ in range(2):
+        equal(push("executable", "-e", path, "--dry-run", "--output", out).returncode, 0)
     name = file_id(objects.full)
     equal(sorted(os.listdir(out)), [name + ".ranges.symbfile", name + ".returnpads.symbfile"])
     ready = os.path.join(work, "ready")
@@ -612,6 +612,8 @@ def test_push_symbfiles_and_dry_runs(work, objects):
 def test_push_failures(work, objects):
     path = os.path.join(objects.dir, "full")
     push("executable", expect=2)
+    assert "one mode is needed" in push("executables", "-e", path, expect=2).stderr
+    assert path + ": " in push("executable", "-e", path, "--dry-run", "--output", path, expect=1).stderr
     push("-e", path, "-u", "http://127.0.0.1:1", expect=2)
     push("executable", "-e", path, "-u", "http://x", "--chunk-size", "1", expect=2)
     push("executable", "-e", os.path.join(objects.dir, "shapes.cc"), "-u", "http://x", expect=3)
