@@ -129,5 +129,5 @@ def main(symloom, data, row):
         size = os.path.getsize(pdb) / 1e6
         row(f"PDB of {size:.0f} MB, {len(addresses)} functions, llvm-symbolizer", ours[0], symbolizer[0], "s", "<= 0.2")
         row("  peak memory", ours[1], symbolizer[1], "MiB", "")
-        memory_row(symloom, ours[1], os.path.join(work, "cache"), row)
+        memory_row(symloom, pdb, ours[1], os.path.join(work, "cache"), row)
         row("  against llvm-pdbutil dump -all", ours[0], dump[0], "s", "")

@@ -99,6 +99,10 @@ def test_source_server(work, objects):
         equal((frame["srcsrv_path"], frame["srcsrv_revision"], frame["abs_path"]),
               ("depot/breakpad/src/client/windows/crash_generation/crash_generation_client.cc", "12345",
                "c:\\projects\\breakpad-tools\\deps\\breakpad\\src\\client\\windows\\crash_generation\\crash_generation_client.cc"))
+        known = {(f["srcsrv_path"], f["srcsrv_revision"])
+                 for f in frames(ask(more, up, module, [{"instruction_addr": a} for a in range(0x1000, 0x4000, 8)],
+                                     layout={"type": "symstore"})) if "srcsrv_path" in f}
+        assert ("depot/breakpad/src/common/scoped_ptr.h", "12346") in known, known
 
 
 @from_corpus

@@ -53,12 +53,19 @@ static void breakpad_form_is_strict(void **state)
 static void build_ids(void **state)
 {
     (void)state;
+    static const char *const rows[][2] = {
+        {"b931c4fbd186e551bb617b3807d594b9064f5cac", "fbc431b9-86d1-51e5-bb61-7b3807d594b9"},
+        {"f1c3bcc0279865fe3058404b2831d9e64135386c", "c0bcc3f1-9827-fe65-3058-404b2831d9e6"},
+    };
+    struct sl_debug_id id;
     uint8_t bytes[20];
     char out[SL_DEBUG_ID_TEXT];
-    assert_true(sl_hex_decode(SL_STR("f1c3bcc0279865fe3058404b2831d9e64135386c"), bytes, sizeof bytes, NULL));
-    struct sl_debug_id id = sl_debug_id_from_build_id((struct sl_bytes){bytes, 20}, false);
-    sl_debug_id_format(&id, out);
-    assert_string_equal(out, "c0bcc3f1-9827-fe65-3058-404b2831d9e6");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(sl_hex_decode(sl_str(rows[i][0]), bytes, sizeof bytes, NULL));
+        id = sl_debug_id_from_build_id((struct sl_bytes){bytes, 20}, false);
+        sl_debug_id_format(&id, out);
+        assert_string_equal(out, rows[i][1]);
+    }
     id = sl_debug_id_from_build_id((struct sl_bytes){bytes, 4}, true);
     sl_debug_id_format(&id, out);
     assert_string_equal(out, "f1c3bcc0-0000-0000-0000-000000000000");
