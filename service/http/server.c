@@ -8,14 +8,7 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
-enum {
-    EVICT_IDLE_MS = 1000,
-    RESERVE_HEADER_MS = 2000,
-    DISCARD_MS = 2000,
-    LINGER_MS = 5000,
-    WARN_EVERY_MS = 60000,
-    ACCEPTS_PER_EVENT = 64
-};
+enum { EVICT_IDLE_MS = 1000, RESERVE_HEADER_MS = 2000, DISCARD_MS = 2000, LINGER_MS = 5000, ACCEPTS_PER_EVENT = 64 };
 
 void http_options_default(struct http_options *options)
 {
@@ -180,19 +173,10 @@ static void resume_listeners(struct http_server *server)
     }
 }
 
-bool server_due(uint64_t *next_ms)
-{
-    uint64_t now = loop_now_ms();
-    bool due = *next_ms <= now;
-    if (due)
-        *next_ms = now + WARN_EVERY_MS;
-    return due;
-}
-
 static void note_accept_failure(struct http_server *server, int number)
 {
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
-    if (server_due(&server->next_accept_warning_ms))
+    if (loop_minutely(&server->next_accept_warning_ms))
         log_error("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
 }
 
