@@ -285,6 +285,7 @@ void server_free(struct http_server *server)
         server->free_requests = next;
     }
     sl_map_free(&server->ips);
+    free(server->proxies);
     sl_arena_free(&server->arena);
     free(server);
 }
@@ -331,7 +332,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         server->route_count++;
     server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count + LISTENERS_MOST_PASSED);
     server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
-    server->proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
+    server->proxies = calloc(options->trusted_proxy_count + 1, sizeof *server->proxies);
     uv_timer_init(loop_get(), &server->tick);
     server->tick.data = server;
     server->open_handles = 1;
@@ -353,7 +354,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
 void http_server_configure(struct http_server *server, const struct http_options *options)
 {
     struct http_options before = server->options;
-    struct network *proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
+    struct network *proxies = calloc(options->trusted_proxy_count + 1, sizeof *proxies);
     server->options = *options;
     server->options.bind = before.bind;
     server->options.bind_count = before.bind_count;
@@ -362,6 +363,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options.tmp_dir = before.tmp_dir;
     if (!proxies)
         server->options.trusted_proxy_count = 0; /* nobody is believed rather than anybody */
+    free(server->proxies);
     server->proxies = proxies;
     set_proxies(server, NULL);
     set_timeouts(server);
