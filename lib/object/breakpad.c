@@ -1,6 +1,10 @@
 /* Breakpad symbol files: identity, features, public symbols. */
 #include "object/breakpad.h"
 
+#include "base/grow.h"
+
+#include <stdlib.h>
+
 enum { MAX_MODULE_LINE = 320 };
 
 static bool is_blank(char c)
@@ -97,8 +101,7 @@ static inline bool begins_other(const char *at)
         bytes16 here, next;
         memcpy(&here, at + i, sizeof here);
         memcpy(&next, at + i + 1, sizeof next);
-        found |= (bytes16)(here == '\n') &
-                 ((bytes16)(next == 'S') | (bytes16)(next == 'P') | (bytes16)(next == ' ') | (bytes16)(next == '\t'));
+        found |= (bytes16)(here == '\n') & ((bytes16)((next & 0xFC) == 'P') | (bytes16)(next <= ' ')); /* P to S */
     }
     memcpy(halves, &found, sizeof halves);
     return halves[0] | halves[1];
@@ -120,12 +123,12 @@ static const char *next_record(const char *at, const char *end, bool functions)
     return end;
 }
 
-/* One pass over the first letters of the lines, up to the first STACK. */
-static void find_records(struct sl_object *object, struct breakpad *b)
+/* One pass over the first letters of the lines, up to the first STACK. False when out of memory. */
+static bool find_records(struct sl_object *object, struct breakpad *b)
 {
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size;
     struct sl_features *f = &object->info.features;
-    b->records = b->first_public = b->end = object->bytes.size;
+    b->records = b->end = object->bytes.size;
     for (const char *at = begin; at < end; at = next_record(at, end, f->has_debug_info)) {
         size_t offset = (size_t)(at - begin);
         while (at < end && (*at == ' ' || *at == '\t'))
@@ -135,9 +138,11 @@ static void find_records(struct sl_object *object, struct breakpad *b)
             b->records = offset < b->records ? offset : b->records;
             f->has_debug_info = f->has_debug_info || function;
         }
-        if (public && !f->has_symbols) {
+        if (public) {
+            if (!sl_grow(&b->publics, &b->public_capacity, b->public_count + 1, sizeof *b->publics))
+                return false;
+            b->publics[b->public_count++] = offset;
             f->has_symbols = true;
-            b->first_public = offset;
         }
         if (starts(at, end, SL_STR("STACK"))) {
             b->end = offset;
@@ -145,7 +150,7 @@ static void find_records(struct sl_object *object, struct breakpad *b)
         }
     }
     b->records = b->records < b->end ? b->records : b->end;
-    b->first_public = b->first_public < b->end ? b->first_public : b->end;
+    return true;
 }
 
 /* STACK CFI INIT and STACK WIN describe frames; other records do not stand alone. */
@@ -210,7 +215,8 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     enum sl_code code = read_module(object, breakpad_line(begin, cut, &next), error);
     if (code != SL_OK)
         return code;
-    find_records(object, b);
+    if (!find_records(object, b))
+        return sl_fail(error, SL_INTERNAL, "out of memory");
     breakpad_line(begin, end, &next);
     if (next < begin + b->records)
         read_code_id(object, next, begin + b->records);
@@ -238,36 +244,26 @@ static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *
                                      size_t *count, struct sl_error *error)
 {
     const struct breakpad *b = object->impl;
-    const char *begin = (const char *)object->bytes.data, *at = begin + b->first_public, *end = begin + b->end;
-    size_t capacity = 0;
-    while (at < end) {
-        struct sl_symbol symbol;
-        bool interesting = *at == 'P' || is_blank(*at);
-        if (!interesting) {
-            const char *newline = memchr(at, '\n', (size_t)(end - at));
-            at = newline ? newline + 1 : end;
-            continue;
-        }
-        if (!read_public(breakpad_line(at, end, &at), &symbol))
-            continue;
-        if (*count == capacity) {
-            size_t doubled = capacity ? capacity * 2 : 256;
-            struct sl_symbol *grown = sl_arena_alloc(arena, doubled * sizeof *grown, _Alignof(struct sl_symbol));
-            if (!grown)
-                return sl_fail(error, SL_INTERNAL, "out of memory");
-            if (*count)
-                memcpy(grown, *symbols, *count * sizeof *grown);
-            *symbols = grown;
-            capacity = doubled;
-        }
-        (*symbols)[(*count)++] = symbol;
-    }
+    const char *begin = (const char *)object->bytes.data, *next;
+    if (!b->public_count)
+        return SL_OK;
+    *symbols = sl_arena_alloc(arena, b->public_count * sizeof **symbols, _Alignof(struct sl_symbol));
+    if (!*symbols)
+        return sl_fail(error, SL_INTERNAL, "out of memory");
+    for (size_t i = 0; i < b->public_count; i++)
+        *count += read_public(breakpad_line(begin + b->publics[i], begin + b->end, &next), &(*symbols)[*count]);
     return SL_OK;
+}
+
+static void breakpad_close(struct sl_object *object)
+{
+    free(((struct breakpad *)object->impl)->publics);
 }
 
 const struct object_format sl_object_breakpad = {
     .format = SL_FORMAT_BREAKPAD,
     .open = breakpad_open,
+    .close = breakpad_close,
     .symbols = breakpad_symbols,
     .read_functions = breakpad_read_functions,
 };

@@ -9,9 +9,10 @@
 #include "object/impl.h"
 
 struct breakpad {
-    size_t records;      /* offset of the first FUNC or PUBLIC line */
-    size_t first_public; /* offset of the first PUBLIC line, or `end` */
-    size_t end;          /* offset of the first STACK line, or the size of the file */
+    size_t records;  /* offset of the first FUNC or PUBLIC line */
+    size_t end;      /* offset of the first STACK line, or the size of the file */
+    size_t *publics; /* offsets of the PUBLIC lines */
+    size_t public_count, public_capacity;
 };
 
 /* The fields of one line, separated by runs of blanks. */

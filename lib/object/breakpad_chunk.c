@@ -62,7 +62,7 @@ struct line_record {
 static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_record *out)
 {
     unsigned ends[4];
-    if (!scan_fields(at, ends, 4))
+    if (!scan_fields(at, ends, 4) || at[ends[3]] != '\n')
         return NULL;
     struct scan_pair code = scan_hex_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
     struct scan_pair source =
@@ -88,55 +88,76 @@ static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *ou
     return scan_line_end(at);
 }
 
-static const uint8_t *scan_decimals(const uint8_t *at, uint64_t *values, size_t count)
+static bool inlinee_room(struct breakpad_chunk *chunk)
 {
-    for (size_t i = 0; i < count; i++)
-        if (!(at = scan_decimal(at, &values[i])) || !(at = scan_blanks(at)))
-            return NULL;
-    return at;
+    if (chunk->inlinee_count < chunk->inlinee_capacity ||
+        sl_grow(&chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1, sizeof *chunk->inlinees))
+        return true;
+    chunk->failed = true;
+    return false;
 }
 
-static bool add_inlinee(struct breakpad_chunk *chunk, const struct sl_flat_inlinee *inlinee)
-{
-    if (!sl_grow(&chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1, sizeof *inlinee)) {
-        chunk->failed = true;
-        return false;
-    }
-    chunk->inlinees[chunk->inlinee_count++] = *inlinee;
-    return true;
-}
+/* What an INLINE record says before its ranges. */
+struct inline_head {
+    uint64_t depth, call_line, call_file, origin;
+};
 
-static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
-                                                struct breakpad_chunk *chunk, const uint64_t values[4])
+static inline const uint8_t *scan_usual_head(const uint8_t *at, struct inline_head *out)
 {
-    bool lasts = values[3] < r->origins.count && !r->origins.redefined;
-    return (struct sl_flat_inlinee){
-        .name = breakpad_names_get(&r->origins, values[3], NULL),
-        .number = lasts ? (uint32_t)values[3] + 1 : 0,
-        .depth = values[0] > UINT32_MAX ? UINT32_MAX : (uint32_t)values[0],
-        .call_file = file_index(r, w, chunk, values[2]),
-        .call_line = clamp_line(values[1]),
-    };
-}
-
-/* The usual INLINE record, with one range, as below. */
-static inline const uint8_t *scan_usual_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
-                                               struct breakpad_chunk *chunk, const uint8_t *at)
-{
-    unsigned ends[6];
-    if (!scan_fields(at, ends, 6))
+    unsigned ends[4];
+    if (!scan_fields(at, ends, 4) || at[ends[3]] != ' ')
         return NULL;
     struct scan_pair call = scan_decimal_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
     struct scan_pair names =
         scan_decimal_pair(scan_lane(at, ends[1] + 1, ends[2]), scan_lane(at, ends[2] + 1, ends[3]));
-    struct scan_pair code = scan_hex_pair(scan_lane(at, ends[3] + 1, ends[4]), scan_lane(at, ends[4] + 1, ends[5]));
-    if (call.wrong | names.wrong | code.wrong)
+    *out = (struct inline_head){call.first, call.second, names.first, names.second};
+    return call.wrong | names.wrong ? NULL : at + ends[3] + 1;
+}
+
+static const uint8_t *scan_head(const uint8_t *at, struct inline_head *out)
+{
+    uint64_t *const values[] = {&out->depth, &out->call_line, &out->call_file, &out->origin};
+    for (size_t i = 0; i < 4; i++)
+        if (!(at = scan_decimal(at, values[i])) || !(at = scan_blanks(at)))
+            return NULL;
+    return at;
+}
+
+/* A range, and the space, with the next range behind it, or newline that follows. */
+static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_inlinee *out)
+{
+    unsigned ends[2];
+    if (!scan_fields(at, ends, 2))
         return NULL;
-    const uint64_t values[4] = {call.first, call.second, names.first, names.second};
-    struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, values);
-    inlinee.address = code.first;
-    inlinee.size = code.second;
-    return add_inlinee(chunk, &inlinee) ? at + ends[5] + 1 : NULL;
+    const uint8_t *behind = at + ends[1];
+    if (*behind != '\n' && (*behind != ' ' || behind[1] <= ' '))
+        return NULL;
+    struct scan_pair code = scan_hex_pair(scan_lane(at, 0, ends[0]), scan_lane(at, ends[0] + 1, ends[1]));
+    out->address = code.first;
+    out->size = code.second;
+    return code.wrong ? NULL : behind + 1;
+}
+
+/* A range, and the blanks or the line's end behind it. */
+static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
+{
+    const uint8_t *next;
+    if (!(at = scan_hex(at, &out->address)) || !(at = scan_blanks(at)) || !(at = scan_hex(at, &out->size)))
+        return NULL;
+    return (next = scan_line_end(at)) ? next : scan_blanks(at);
+}
+
+static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                                struct breakpad_chunk *chunk, const struct inline_head *head)
+{
+    bool dense = head->origin < r->origins.count;
+    return (struct sl_flat_inlinee){
+        .name = dense ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL),
+        .number = dense && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0,
+        .depth = head->depth > UINT32_MAX ? UINT32_MAX : (uint32_t)head->depth,
+        .call_file = file_index(r, w, chunk, head->call_file),
+        .call_line = clamp_line(head->call_line),
+    };
 }
 
 /* `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns what follows the newline, NULL
@@ -144,24 +165,20 @@ static inline const uint8_t *scan_usual_inline(const struct breakpad_reader *r, 
 static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, const uint8_t *at)
 {
-    uint64_t values[4];
-    const uint8_t *next = NULL;
+    struct inline_head head;
+    const uint8_t *next = scan_usual_head(at, &head);
     size_t first = chunk->inlinee_count;
-    if ((next = scan_usual_inline(r, w, chunk, at)))
-        return next;
-    if (!(at = scan_decimals(at, values, 4)))
+    if (!next && !(next = scan_head(at, &head)))
         return NULL;
-    struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, values);
-    while (!next) {
-        const uint8_t *size = scan_hex(at, &inlinee.address);
-        if (!size || !(size = scan_blanks(size)) || !(at = scan_hex(size, &inlinee.size)) ||
-            (!(next = scan_line_end(at)) && !(at = scan_blanks(at)))) {
+    struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, &head);
+    do {
+        at = next;
+        if ((!(next = scan_usual_range(at, &inlinee)) && !(next = scan_range(at, &inlinee))) || !inlinee_room(chunk)) {
             chunk->inlinee_count = first;
             return NULL;
         }
-        if (!add_inlinee(chunk, &inlinee))
-            return NULL;
-    }
+        chunk->inlinees[chunk->inlinee_count++] = inlinee;
+    } while (next[-1] != '\n');
     return next;
 }
 
@@ -372,13 +389,13 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     while (at < chunk->behind && !chunk->defines_origin && !chunk->failed) {
         while (*at == ' ' || *at == '\t')
             at++;
-        if (open.open && (next = read_usual_lines(r, w, chunk, &open, at)) > at) {
+        if (open.open && is_inline(at) && (next = scan_inline(r, w, chunk, scan_blanks(at + 6)))) {
+            at = next;
+        } else if (open.open && (next = read_usual_lines(r, w, chunk, &open, at)) > at) {
             at = next;
         } else if ((next = scan_line(at, &record))) {
             if (record.size && open.open)
                 add_line(r, w, chunk, &open, &record);
-            at = next;
-        } else if (open.open && is_inline(at) && (next = scan_inline(r, w, chunk, scan_blanks(at + 6)))) {
             at = next;
         } else if ((next = open_usual_func(r, w, chunk, at, &open))) {
             at = next;

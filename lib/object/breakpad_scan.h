@@ -129,7 +129,8 @@ static inline uint32_t scan_stops(const uint8_t *at)
 }
 #endif
 
-/* Ends of `count` fields of a line. False unless each has one to eight characters. */
+/* Ends of `count` fields that single spaces part; what ends the last one, the caller looks at. False unless each has one to
+ * eight characters. */
 static inline bool scan_fields(const uint8_t *at, unsigned *ends, unsigned count)
 {
     uint32_t stops = scan_stops(at);
@@ -143,7 +144,7 @@ static inline bool scan_fields(const uint8_t *at, unsigned *ends, unsigned count
     for (unsigned i = 0; i + 1 < count; i++)
         if (at[ends[i]] != ' ')
             return false;
-    return wrong < 8 && at[ends[count - 1]] == '\n';
+    return wrong < 8;
 }
 
 /* The one to eight characters at [begin, end), with NULs, which are no digits but count as zeros, before them. */

@@ -1,22 +1,15 @@
-/* The blocks of the address map: their entries, delta-coded. */
+/* The blocks of the address map: entries are delta-coded as they come, and what they lead to gets its id when it is first met. */
 #include "symcache/encoder.h"
 
 /* Four numbers of up to ten, five, five and five bytes, and the control byte. */
 enum { MAX_ENTRY = 26 };
-
-struct state { /* of one block; format.h */
-    uint64_t address;
-    uint32_t context, highest;
-    bool any; /* a context was seen: `highest` counts */
-    uint32_t lines[LINE_SLOTS];
-};
 
 static uint64_t zigzag(int64_t v)
 {
     return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
 }
 
-static uint8_t *put_uleb(uint8_t *at, uint64_t v)
+static inline uint8_t *put_uleb(uint8_t *at, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7)
         *at++ = (uint8_t)v | 0x80;
@@ -33,48 +26,180 @@ static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
     return at + wanted;
 }
 
-static uint8_t *put_location(uint8_t *at, const struct encoder *e, struct state *s, const struct op *op)
+/* ---- ids by first use ---- */
+
+static void use(struct renumbering *r, uint32_t old)
 {
-    uint32_t context = e->contexts.id[op->context], *slot = &s->lines[context % LINE_SLOTS];
-    int64_t line_delta = (int64_t)op->line - *slot, context_delta = (int64_t)context - s->context;
-    bool fresh = s->any & (context == s->highest + 1);
-    bool other_file = op->file != e->w->contexts[op->context].file;
+    if (r->id[old] == UINT32_MAX) {
+        r->id[old] = r->count;
+        r->order[r->count++] = old;
+    }
+}
+
+static inline uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+static void use_function(struct encoder *e, uint32_t function)
+{
+    const struct function_row *f = &e->w->functions[function];
+    if (f->entry != UINT64_MAX && f->entry >= e->max_entry)
+        e->max_entry = f->entry + 1;
+    e->max_language = larger(e->max_language, f->language);
+    use(&e->functions, function);
+}
+
+static void use_file(struct encoder *e, uint32_t file)
+{
+    if (file != SL_NO_FILE)
+        use(&e->files, file);
+}
+
+/* Gives ids to a file and everything a context leads to. Parents come after their children: chains have no cycles by construction. */
+static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t file, uint32_t context)
+{
+    use_file(e, file);
+    for (uint32_t c = context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX; c = e->w->contexts[c].parent) {
+        const struct context *link = &e->w->contexts[c];
+        use(&e->contexts, c);
+        use_function(e, link->function);
+        e->max_call_line = larger(e->max_call_line, link->call_line);
+        use_file(e, link->call_file);
+        use_file(e, link->file);
+    }
+}
+
+static bool renumbering_room(struct renumbering *r, size_t count)
+{
+    size_t known = r->id_capacity;
+    if (!sl_grow(&r->id, &r->id_capacity, count, sizeof *r->id) ||
+        !sl_grow(&r->order, &r->order_capacity, count, sizeof *r->order))
+        return false;
+    if (r->id_capacity > known)
+        memset(r->id + known, 0xFF, (r->id_capacity - known) * sizeof *r->id);
+    return true;
+}
+
+/* ---- entries ---- */
+
+/* Entries being written. What is read for each is at hand: bytes written in between could change anything in memory for all
+ * the compiler knows. */
+struct writing {
+    struct encoder *e;
+    uint8_t *at;
+    const uint32_t *context_ids, *file_ids;
+    const struct context *contexts;
+    uint32_t *lines; /* apart from the rest, which the processor's registers hold */
+    struct block block;
+};
+
+/* Room for `count` entries. */
+static bool begin(struct encoder *e, size_t count, struct writing *out)
+{
+    const struct sl_symcache_writer *w = e->w;
+    size_t blocks = count / BLOCK_ENTRIES + 1;
+    if (!renumbering_room(&e->contexts, w->context_count) || !renumbering_room(&e->functions, w->function_count) ||
+        !renumbering_room(&e->files, w->file_count) ||
+        !sl_grow(&e->starts, &e->start_capacity, e->block_count + blocks, sizeof *e->starts) ||
+        !sl_grow(&e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
+        !sl_buf_reserve(&e->blocks, count * MAX_ENTRY))
+        return false;
+    *out = (struct writing){
+        e, e->blocks.data + e->blocks.size, e->contexts.id, e->files.id, w->contexts, e->lines, e->block,
+    };
+    return true;
+}
+
+static bool end(const struct writing *w)
+{
+    struct encoder *e = w->e;
+    e->blocks.size = (size_t)(w->at - e->blocks.data);
+    e->block = w->block;
+    return e->blocks.size <= UINT32_MAX;
+}
+
+static inline void put_address(struct writing *w, uint64_t address)
+{
+    struct encoder *e = w->e;
+    if (w->block.count++ % BLOCK_ENTRIES) {
+        w->at = put_uleb(w->at, address - w->block.address);
+    } else {
+        e->starts[e->block_count] = address;
+        e->offsets[e->block_count++] = (uint32_t)(w->at - e->blocks.data);
+        w->block = (struct block){.count = 1};
+        memset(w->lines, 0, LINE_SLOTS * sizeof *w->lines);
+    }
+    w->block.address = address;
+}
+
+static inline void put_location(struct writing *w, uint32_t old_context, uint32_t file, uint32_t line)
+{
+    struct block *b = &w->block;
+    uint32_t context = w->context_ids[old_context];
+    bool other_file = file != w->contexts[old_context].file;
+    if (context == UINT32_MAX) {
+        use_location(w->e, file, old_context);
+        context = w->context_ids[old_context];
+    }
+    uint32_t *slot = &w->lines[context % LINE_SLOTS];
+    int64_t line_delta = (int64_t)line - *slot, context_delta = (int64_t)context - b->context;
     bool small = line_delta >= -LINE_BIAS && line_delta < LINE_ESCAPE - LINE_BIAS;
-    bool same = s->any & (context_delta == 0), delta = !(fresh | same);
+    bool fresh = context == b->highest + 1, same = context_delta == 0, delta = !(fresh | same);
     unsigned control = CONTEXT_DELTA + fresh - same; /* which it is cannot be guessed: no branches */
     control |= other_file ? CONTROL_FILE : 0;
     control |= (unsigned)(small ? line_delta + LINE_BIAS : LINE_ESCAPE) << LINE_SHIFT;
-    *at++ = (uint8_t)control;
-    at = put_uleb_if(at, zigzag(context_delta), delta);
-    if (other_file)
-        at = put_uleb(at, file_plus_one(e, op->file));
+    *slot = line;
+    b->context = context;
+    b->highest = context > b->highest ? context : b->highest;
+    *w->at++ = (uint8_t)control;
+    w->at = put_uleb_if(w->at, zigzag(context_delta), delta);
+    if (other_file) {
+        use_file(w->e, file);
+        w->at = put_uleb(w->at, file == SL_NO_FILE ? 0 : (uint64_t)w->file_ids[file] + 1);
+    }
     if (!small)
-        at = put_uleb(at, zigzag(line_delta));
-    *slot = op->line;
-    s->context = context;
-    s->highest = !s->any || context > s->highest ? context : s->highest;
-    s->any = true;
-    return at;
+        w->at = put_uleb(w->at, zigzag(line_delta));
 }
 
-void symcache_write_block(const void *arg, size_t block, struct sl_buf *out)
+bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
 {
-    const struct encoder *e = arg;
-    size_t first = block * BLOCK_ENTRIES,
-           end = first + BLOCK_ENTRIES < e->op_count ? first + BLOCK_ENTRIES : e->op_count;
-    struct state state = {0};
-    if (!sl_buf_reserve(out, BLOCK_ENTRIES * MAX_ENTRY))
-        return;
-    uint8_t *at = out->data + out->size;
-    for (size_t i = first; i < end; i++) {
-        const struct op *op = &e->ops[i];
-        if (i > first)
-            at = put_uleb(at, op->address - state.address);
-        state.address = op->address;
-        if (op->kind == OP_HOLE)
-            *at++ = CONTEXT_HOLE;
+    struct writing w;
+    if (!begin(e, count, &w))
+        return false;
+    for (const struct op *op = ops; op < ops + count; op++) {
+        put_address(&w, op->address);
+        if (op_kind(op->what) == OP_HOLE)
+            *w.at++ = CONTEXT_HOLE;
         else
-            at = put_location(at, e, &state, op);
+            put_location(&w, op->context, op->file, op_line(op->what));
     }
-    out->size = (size_t)(at - out->data);
+    return end(&w);
+}
+
+/* Whether the operation leaves everything as the one before it has: both set a location, or neither. */
+static inline bool goes_on(const struct short_op *before, const struct short_op *op)
+{
+    return ((before->context ^ op->context) | (before->file ^ op->file) | op_entry(before->what ^ op->what)) == 0;
+}
+
+bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const struct run_ids *ids)
+{
+    struct writing w;
+    const struct short_op *last = run->ops + run->count - 1;
+    const struct run_ids local = *ids;
+    uint64_t base = run->base;
+    if (!begin(e, run->count, &w))
+        return false;
+    for (const struct short_op *op = run->ops + 1; op < last; op++) {
+        if (goes_on(op - 1, op))
+            continue;
+        put_address(&w, base + op->offset);
+        if (op_kind(op->what) == OP_HOLE)
+            *w.at++ = CONTEXT_HOLE;
+        else
+            put_location(&w, local.first_context + op->context, symcache_global_file(&local, op->file),
+                         op_line(op->what));
+    }
+    return end(&w);
 }

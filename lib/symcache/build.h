@@ -4,7 +4,8 @@
  *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
  *     fold.c     all runs and symbols ──▶ entries, window by window                                 (parallel)
  *                    or, where functions come in address order, each run as it comes
- *     encode.c   ids in order of first use, blocks as entries come, other sections; strings.c: the texts sorted (parallel)
+ *     blocks.c   ids in order of first use, blocks as entries come
+ *     encode.c   the other sections; strings.c: the texts sorted                                    (parallel)
  *
  * The semantics of the map are those of a sequence of writes "at address A, do X". As X looks only at A itself, the
  * operations of one address can be folded in parts: first those of a function, then those of all. */
@@ -20,21 +21,44 @@ static const uint64_t max_address = (UINT64_C(1) << 56) - 2;
 enum { NO_CONTEXT = UINT32_MAX, MAX_LINE = (1 << 30) - 1 };
 
 enum op_kind {
-    OP_SET,   /* this location, whatever was there */
-    OP_ENTRY, /* this location if vacant or a hole */
-    OP_HOLE,  /* a hole if vacant */
+    OP_SET = 0,   /* this location, whatever was there */
+    OP_ENTRY = 1, /* this location if vacant or a hole */
+    OP_HOLE = 2,  /* a hole if vacant */
 };
 
 struct op {
     uint64_t address;
     uint32_t context, file;
-    uint32_t line : 30, kind : 2;
+    uint32_t what; /* kind and line */
 };
 
 struct short_op { /* of a run */
     uint32_t offset, context, file;
-    uint32_t line : 30, kind : 2;
+    uint32_t what;
 };
+
+enum { LINE_BITS = 30 };
+
+static inline uint32_t op_what(enum op_kind kind, uint32_t line)
+{
+    return (uint32_t)kind << LINE_BITS | line;
+}
+
+static inline enum op_kind op_kind(uint32_t what)
+{
+    return (enum op_kind)(what >> LINE_BITS);
+}
+
+static inline uint32_t op_line(uint32_t what)
+{
+    return what & MAX_LINE;
+}
+
+/* What is there when nothing was before: of a location, that it is set. */
+static inline uint32_t op_entry(uint32_t what)
+{
+    return what & ~op_what(OP_ENTRY, 0);
+}
 
 /* Folded operations of one function, by address; those of an address are one. */
 struct run {
@@ -164,7 +188,7 @@ static inline uint32_t symcache_global_file(const struct run_ids *ids, uint32_t 
 /* What `next` does to what `now` has left at the same address. */
 static inline void symcache_apply(struct op *now, const struct op *next)
 {
-    if (next->kind == OP_SET || (next->kind == OP_ENTRY && now->kind == OP_HOLE))
+    if (op_kind(next->what) == OP_SET || (op_kind(next->what) == OP_ENTRY && op_kind(now->what) == OP_HOLE))
         *now = *next;
 }
 
@@ -200,6 +224,7 @@ struct column_source {
     const void *arg;
     uint32_t rows;
     unsigned columns;
+    uint64_t max[MAX_COLUMNS]; /* which no value exceeds: all get the bits that it needs */
 };
 
 /* Appends eight widths and the columns (format.h). */
@@ -216,13 +241,18 @@ struct unit_source {
 bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offsets, const struct sl_parallel *parallel,
                           const struct unit_source *source);
 
+/* ---- blocks.c ---- */
+
+/* The next entries. False when out of memory. */
+bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
+
+/* The entries that the operations of a run between its first and its last become, the first being an entry that was added. */
+bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const struct run_ids *ids);
+
 /* ---- encode.c, strings.c ---- */
 
 struct encoder *symcache_encoder_new(struct sl_symcache_writer *w);
 void symcache_encoder_free(struct encoder *e);
-
-/* The next entries. False when out of memory. */
-bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
 
 /* Renumbers contexts, functions and files by first use and writes the file. */
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error);

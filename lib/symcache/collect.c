@@ -61,10 +61,8 @@ static void forget(struct id_table *t)
     t->count = 0;
 }
 
-static bool table_room(struct collector *c, struct id_table *t)
+static bool grow_table(struct collector *c, struct id_table *t)
 {
-    if ((t->count + 1) * 2 <= t->capacity)
-        return true;
     size_t capacity = t->capacity ? t->capacity * 2 : 256;
     struct id_slot *slots = calloc(capacity, sizeof *slots);
     if (!slots) {
@@ -83,6 +81,11 @@ static bool table_room(struct collector *c, struct id_table *t)
     t->slots = slots;
     t->capacity = capacity;
     return true;
+}
+
+static inline bool table_room(struct collector *c, struct id_table *t)
+{
+    return (t->count + 1) * 2 <= t->capacity || grow_table(c, t);
 }
 
 /* The slot of the item that is the same as `key`; one of another generation if there is none. */
@@ -288,7 +291,7 @@ static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uin
                    uint32_t line)
 {
     if (address <= max_address && symcache_room(c, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
-        c->ops[c->op_count++] = (struct op){address, context, file, line > MAX_LINE ? 0 : line, kind};
+        c->ops[c->op_count++] = (struct op){address, context, file, op_what(kind, line > MAX_LINE ? 0 : line)};
 }
 
 static int by_start(const void *left, const void *right)
@@ -469,7 +472,7 @@ static void add_run(struct collector *c)
             symcache_apply(&now, &c->ops[order[i++].index]);
         if ((!run || now.address - run->base > UINT32_MAX) && !(run = start_run(c, now.address, out)))
             return;
-        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.line, now.kind};
+        *out++ = (struct short_op){(uint32_t)(now.address - run->base), now.context, now.file, now.what};
         run->count++;
     }
     sl_arena_trim(&c->kept, out);

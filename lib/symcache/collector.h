@@ -127,7 +127,7 @@ struct place {
 
 static inline struct short_op op_at(uint32_t offset, const struct place *at, enum op_kind kind)
 {
-    return (struct short_op){offset, at->context, at->file, at->line > MAX_LINE ? 0 : at->line, kind};
+    return (struct short_op){offset, at->context, at->file, op_what(kind, at->line > MAX_LINE ? 0 : at->line)};
 }
 
 static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};

@@ -5,53 +5,10 @@
 
 #include <stdlib.h>
 
-static bool renumbering_room(struct renumbering *r, size_t count)
-{
-    size_t known = r->id_capacity;
-    if (!sl_grow(&r->id, &r->id_capacity, count, sizeof *r->id) ||
-        !sl_grow(&r->order, &r->order_capacity, count, sizeof *r->order))
-        return false;
-    if (r->id_capacity > known)
-        memset(r->id + known, 0xFF, (r->id_capacity - known) * sizeof *r->id);
-    return true;
-}
-
 static void renumbering_free(struct renumbering *r)
 {
     free(r->id);
     free(r->order);
-}
-
-static void use(struct renumbering *r, uint32_t old)
-{
-    if (r->id[old] == UINT32_MAX) {
-        r->id[old] = r->count;
-        r->order[r->count++] = old;
-    }
-}
-
-static void use_file(struct encoder *e, uint32_t file)
-{
-    if (file != SL_NO_FILE)
-        use(&e->files, file);
-}
-
-/* Gives ids to everything an entry leads to. Parents come after their children: chains have no cycles by construction. */
-static void number(struct encoder *e, const struct op *ops, size_t count)
-{
-    for (const struct op *op = ops; op < ops + count; op++) {
-        if (op->kind == OP_HOLE)
-            continue;
-        use_file(e, op->file);
-        for (uint32_t c = op->context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX;
-             c = e->w->contexts[c].parent) {
-            const struct context *context = &e->w->contexts[c];
-            use(&e->contexts, c);
-            use(&e->functions, context->function);
-            use_file(e, context->call_file);
-            use_file(e, context->file);
-        }
-    }
 }
 
 /* ---- where files are kept ---- */
@@ -183,11 +140,10 @@ static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_
     }
 }
 
-static bool write_columns(struct encoder *e, uint32_t id, struct column_source source)
+static bool write_columns(struct encoder *e, uint32_t id, const struct column_source *source)
 {
-    source.arg = e;
     begin(e, id);
-    bool ok = symcache_write_columns(e->out, e->w->parallel, &source);
+    bool ok = symcache_write_columns(e->out, e->w->parallel, source);
     end(e);
     return ok;
 }
@@ -207,53 +163,6 @@ static bool write_units(struct encoder *e, uint32_t id, uint32_t offsets_id, con
     ok = ok && !offsets.failed;
     sl_buf_free(&offsets);
     return ok;
-}
-
-static bool write_blocks(struct encoder *e, const struct op *ops, size_t count)
-{
-    struct unit_source source = {symcache_write_block, e, (count + BLOCK_ENTRIES - 1) / BLOCK_ENTRIES, 64};
-    e->ops = ops;
-    e->op_count = count;
-    if (!sl_grow(&e->starts, &e->start_capacity, e->block_count + source.count, sizeof *e->starts))
-        return false;
-    for (size_t i = 0; i < source.count; i++)
-        e->starts[e->block_count++] = ops[i * BLOCK_ENTRIES].address;
-    return symcache_write_units(&e->blocks, 0, &e->offsets, e->w->parallel, &source);
-}
-
-/* Moves entries to those that wait, at most until they fill a block; returns how many. */
-static size_t let_wait(struct encoder *e, const struct op *ops, size_t count)
-{
-    size_t room = BLOCK_ENTRIES - e->waiting_count;
-    count = count < room ? count : room;
-    if (count)
-        memcpy(e->waiting + e->waiting_count, ops, count * sizeof *ops);
-    e->waiting_count += count;
-    return count;
-}
-
-bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
-{
-    const struct sl_symcache_writer *w = e->w;
-    if (!count)
-        return true;
-    if (!renumbering_room(&e->contexts, w->context_count) || !renumbering_room(&e->functions, w->function_count) ||
-        !renumbering_room(&e->files, w->file_count))
-        return false;
-    number(e, ops, count);
-    e->entry_count += count;
-    e->last_address = ops[count - 1].address;
-    size_t done = e->waiting_count ? let_wait(e, ops, count) : 0;
-    if (e->waiting_count == BLOCK_ENTRIES) {
-        e->waiting_count = 0;
-        if (!write_blocks(e, e->waiting, BLOCK_ENTRIES))
-            return false;
-    }
-    size_t whole = (count - done) / BLOCK_ENTRIES * BLOCK_ENTRIES;
-    if (whole && !write_blocks(e, ops + done, whole))
-        return false;
-    let_wait(e, ops + done + whole, count - done - whole);
-    return true;
 }
 
 /* Folds the operations; the entries become blocks as they come. */
@@ -281,10 +190,15 @@ static void write_directory(struct encoder *e)
     end(e);
 }
 
-static void write_section(struct encoder *e, uint32_t id, const struct sl_buf *contents)
+static void write_blocks(struct encoder *e)
 {
-    begin(e, id);
-    sl_buf_add(e->out, contents->data, contents->size);
+    begin(e, SECTION_BLOCKS);
+    sl_buf_add(e->out, e->blocks.data, e->blocks.size);
+    end(e);
+    begin(e, SECTION_OFFSETS);
+    for (size_t i = 0; i < e->block_count; i++)
+        sl_buf_u32(e->out, e->offsets[i]);
+    sl_buf_u32(e->out, (uint32_t)e->blocks.size);
     end(e);
 }
 
@@ -316,7 +230,7 @@ static void write_header(struct encoder *e)
     put(h + AT_AGE, o->debug_id.age, 4);
     memcpy(h + AT_UUID, o->debug_id.uuid, 16);
     put(h + AT_IMAGE_SIZE, o->image_size, 8);
-    put(h + AT_ENTRIES, e->entry_count, 8);
+    put(h + AT_ENTRIES, e->block_count ? (e->block_count - 1) * BLOCK_ENTRIES + e->block.count : 0, 8);
     put(h + AT_CONTEXTS, e->contexts.count, 8);
     put(h + AT_FUNCTIONS, e->functions.count, 8);
     put(h + AT_FILES, e->files.count, 8);
@@ -333,19 +247,22 @@ static void write_header(struct encoder *e)
 
 static bool write_tables(struct encoder *e)
 {
-    struct column_source contexts = {.fill = fill_contexts, .rows = e->contexts.count, .columns = 5};
-    struct column_source functions = {.fill = fill_functions, .rows = e->functions.count, .columns = 3};
-    struct column_source files = {.fill = fill_files, .rows = e->files.count, .columns = 1};
-    struct column_source origins = {.fill = fill_origins, .rows = e->files.count, .columns = 3};
-    if (!write_columns(e, SECTION_CONTEXTS, contexts) || !write_columns(e, SECTION_FUNCTIONS, functions) ||
-        !write_columns(e, SECTION_FILES, files) || !write_strings(e))
+    uint32_t functions = e->functions.count, files = e->files.count, contexts = e->contexts.count;
+    uint64_t texts = e->text_count;
+    struct column_source context_rows = {
+        fill_contexts, e, contexts, 5, {functions, contexts, files, e->max_call_line, files}};
+    struct column_source function_rows = {fill_functions, e, functions, 3, {texts, e->max_entry, e->max_language}};
+    struct column_source file_rows = {fill_files, e, files, 1, {texts}};
+    struct column_source origin_rows = {fill_origins, e, files, 3, {texts, texts, texts}};
+    if (!write_columns(e, SECTION_CONTEXTS, &context_rows) || !write_columns(e, SECTION_FUNCTIONS, &function_rows) ||
+        !write_columns(e, SECTION_FILES, &file_rows) || !write_strings(e))
         return false;
     if (e->w->options.module_file.size) {
         begin(e, SECTION_MODULE);
         sl_buf_str(e->out, e->w->options.module_file);
         end(e);
     }
-    return !e->origins || write_columns(e, SECTION_ORIGINS, origins);
+    return !e->origins || write_columns(e, SECTION_ORIGINS, &origin_rows);
 }
 
 static bool write_file(struct encoder *e)
@@ -356,8 +273,7 @@ static bool write_file(struct encoder *e)
     e->start = e->out->size;
     sl_buf_fill(e->out, 0, HEADER_SIZE + (SECTIONS + module + (e->origins != NULL)) * SECTION_ENTRY);
     write_directory(e);
-    write_section(e, SECTION_BLOCKS, &e->blocks);
-    write_section(e, SECTION_OFFSETS, &e->offsets);
+    write_blocks(e);
     bool ok = write_tables(e);
     sl_buf_align(e->out, 8);
     if (!ok || e->out->failed)
@@ -379,7 +295,7 @@ void symcache_encoder_free(struct encoder *e)
     if (!e)
         return;
     sl_buf_free(&e->blocks);
-    sl_buf_free(&e->offsets);
+    free(e->offsets);
     free(e->starts);
     renumbering_free(&e->contexts);
     renumbering_free(&e->functions);
@@ -397,11 +313,9 @@ static bool encode(struct encoder *e)
     bool ok = w->flow ? symcache_flow_end(w->flow, e) : fold_all(e);
     symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* with the operations */
     w->collectors = NULL;
-    ok = ok && (!e->waiting_count || write_blocks(e, e->waiting, e->waiting_count));
-    sl_buf_u32(&e->offsets, (uint32_t)e->blocks.size);
-    e->flags |= e->last_address > UINT32_MAX ? FLAG_WIDE : 0;
+    e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;
     e->flags |= w->sink.skipped_units ? FLAG_PARTIAL : 0;
-    return ok && !e->offsets.failed && collect_origins(e) && sort_texts(e) && write_file(e);
+    return ok && collect_origins(e) && sort_texts(e) && write_file(e);
 }
 
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)

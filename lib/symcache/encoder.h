@@ -10,17 +10,24 @@ struct renumbering {
     uint32_t count;
 };
 
+/* What the entries of a block are coded by (format.h). */
+struct block {
+    uint64_t address;
+    uint32_t context, highest;
+    uint32_t count; /* of entries */
+};
+
 struct encoder {
     struct sl_symcache_writer *w;
-    struct op waiting[BLOCK_ENTRIES]; /* entries that do not fill a block yet */
-    size_t waiting_count;
-    const struct op *ops; /* entries that blocks are being made of */
-    size_t op_count;
-    struct sl_buf blocks, offsets; /* sections to be */
-    uint64_t entry_count, last_address;
-    uint64_t *starts; /* first addresses of the blocks */
-    size_t block_count, start_capacity;
+    struct block block; /* the last one */
+    uint32_t lines[LINE_SLOTS];
+    struct sl_buf blocks; /* the section to be */
+    uint64_t *starts;     /* first addresses of the blocks */
+    uint32_t *offsets;    /* where they begin */
+    size_t block_count, start_capacity, offset_capacity;
     struct renumbering contexts, functions, files;
+    uint64_t max_entry; /* of the functions, plus one */
+    uint32_t max_call_line, max_language;
     struct origin_row *origins; /* by new id of a file; NULL: nothing is known of any */
     uint32_t *text_order, *text_rank;
     size_t text_count;
@@ -39,6 +46,5 @@ static inline uint64_t file_plus_one(const struct encoder *e, uint32_t file)
     return file == SL_NO_FILE ? 0 : (uint64_t)e->files.id[file] + 1;
 }
 
-/* unit_source.write of the address map and the texts; the encoder is the argument. */
-void symcache_write_block(const void *arg, size_t block, struct sl_buf *out);
+/* unit_source.write of the texts; the encoder is the argument. */
 void symcache_write_group(const void *arg, size_t group, struct sl_buf *out);

@@ -28,7 +28,8 @@ struct piece { /* clusters [first, end), addresses [low, limit) */
     uint64_t low, limit;
     struct op *out;
     size_t room, count; /* of `out`: operations that may come, entries */
-    bool failed;
+    struct op last;     /* entry, if there is any */
+    bool any, failed;
 };
 
 struct symcache_folding {
@@ -90,9 +91,9 @@ static bool find_clusters(struct symcache_folding *f)
             cluster = &f->clusters[f->cluster_count++];
             *cluster = (struct cluster){.first = i, .base = run->base};
             last = run_last;
-            last_is_hole = end->kind == OP_HOLE;
+            last_is_hole = op_kind(end->what) == OP_HOLE;
         } else if (run_last >= last) {
-            last_is_hole = end->kind == OP_HOLE && (run_last > last || last_is_hole);
+            last_is_hole = op_kind(end->what) == OP_HOLE && (run_last > last || last_is_hole);
             last = run_last;
         }
         cluster->count++;
@@ -106,8 +107,7 @@ static bool find_clusters(struct symcache_folding *f)
 /* A hole has neither context nor file nor line. Any of them may differ: one branch for all is guessed best. */
 static inline bool same_location(const struct op *a, const struct op *b)
 {
-    uint32_t lines = (uint32_t)a->line ^ (uint32_t)b->line, kinds = (uint32_t)a->kind ^ (uint32_t)b->kind;
-    return ((a->context ^ b->context) | (a->file ^ b->file) | lines | kinds) == 0;
+    return ((a->context ^ b->context) | (a->file ^ b->file) | (a->what ^ b->what)) == 0;
 }
 
 struct emitter {
@@ -120,9 +120,11 @@ struct emitter {
 static void flush(struct emitter *e)
 {
     struct piece *p = e->piece;
-    e->now.kind = e->now.kind == OP_HOLE ? OP_HOLE : OP_SET;
-    if (e->any && !(p->count && same_location(&p->out[p->count - 1], &e->now)))
-        p->out[p->count++] = e->now;
+    e->now.what = op_entry(e->now.what);
+    if (!e->any || (p->any && same_location(&p->last, &e->now)))
+        return;
+    p->out[p->count++] = p->last = e->now;
+    p->any = true;
 }
 
 static void feed(struct emitter *e, const struct op *op)
@@ -154,8 +156,7 @@ static inline struct op op_of(const struct run *run, uint32_t i, const struct ru
         run->base + s->offset,
         ids ? symcache_global_context(ids, s->context) : s->context,
         ids ? symcache_global_file(ids, s->file) : s->file,
-        s->line,
-        s->kind,
+        s->what,
     };
 }
 
@@ -178,31 +179,34 @@ static struct sl_ordered *order_ops(const struct op *ops, size_t count)
 }
 
 /* A run that neither overlaps others nor has symbols inside: but for its ends, the operations are the entries. */
-static inline void feed_alone(struct emitter *e, const struct run *run, const struct run_ids *ids)
+static void feed_alone(struct emitter *e, const struct run *run)
 {
-    struct op op = op_of(run, 0, ids);
+    struct op op = op_of(run, 0, NULL);
     feed_function(e, &op);
     if (run->count == 1)
         return;
     flush(e);
     struct op *last = &e->piece->out[e->piece->count - 1];
     for (uint32_t i = 1; i + 1 < run->count; i++) {
-        op = op_of(run, i, ids);
-        op.kind = op.kind == OP_HOLE ? OP_HOLE : OP_SET;
+        op = op_of(run, i, NULL);
+        op.what = op_entry(op.what);
         if (!same_location(last, &op))
             *++last = op;
     }
     e->piece->count = (size_t)(last + 1 - e->piece->out);
-    e->now = op_of(run, run->count - 1, ids);
+    e->piece->last = *last;
+    e->now = op_of(run, run->count - 1, NULL);
 }
 
-static inline void feed_run(struct emitter *e, const struct run *run, const struct run_ids *ids)
+/* Whether no symbol is inside the run, and nothing of it in the next piece. */
+static bool stands_alone(const struct emitter *e, const struct run *run)
 {
     uint64_t last = run->base + run->ops[run->count - 1].offset;
-    if (last < e->piece->limit && (e->symbol == e->symbols_end || e->symbol->address > last)) {
-        feed_alone(e, run, ids);
-        return;
-    }
+    return last < e->piece->limit && (e->symbol == e->symbols_end || e->symbol->address > last);
+}
+
+static void feed_all(struct emitter *e, const struct run *run, const struct run_ids *ids)
+{
     for (uint32_t i = 0; i < run->count; i++) {
         struct op op = op_of(run, i, ids);
         feed_function(e, &op);
@@ -244,14 +248,18 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     (void)worker;
     struct symcache_folding *f = arg;
     struct piece *p = &f->pieces[f->next_piece + index];
-    struct emitter e = {p, first_symbol(f, p->low), first_symbol(f, p->limit), {0}, false};
+    struct emitter e = {.piece = p, .symbol = first_symbol(f, p->low), .symbols_end = first_symbol(f, p->limit)};
     for (size_t i = p->first; i < p->end; i++) {
         const struct cluster *cluster = &f->clusters[i];
         if (cluster->count > 1) {
             p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster);
             continue;
         }
-        feed_run(&e, f->runs[cluster->first].run, NULL);
+        const struct run *run = f->runs[cluster->first].run;
+        if (stands_alone(&e, run))
+            feed_alone(&e, run);
+        else
+            feed_all(&e, run, NULL);
     }
     while (e.symbol < e.symbols_end)
         feed(&e, e.symbol++);
@@ -289,7 +297,7 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
             return false;
         if (!p->count)
             continue;
-        size_t skip = f->any ? same_location(&f->last, p->out) : p->out->kind == OP_HOLE;
+        size_t skip = f->any ? same_location(&f->last, p->out) : op_kind(p->out->what) == OP_HOLE;
         memmove(f->out + total, p->out + skip, (p->count - skip) * sizeof *f->out);
         total += p->count - skip;
         if (total) {
@@ -382,10 +390,8 @@ void symcache_folding_free(struct symcache_folding *f)
 
 /* ---- runs in order ---- */
 
-enum { FLOW_ENTRIES = 4096 }; /* that are handed on together: they fit the processor's cache */
-
 struct flow {
-    struct piece piece; /* all there is; its last entry is compared with the next */
+    struct piece piece; /* entries that were not handed on */
     struct emitter emitter;
     uint64_t last; /* address of the last operation */
     bool last_is_hole;
@@ -424,31 +430,44 @@ static bool make_room(struct flow *f, size_t count, uint64_t last)
     const struct op *symbol = f->emitter.symbol;
     while (symbol < f->emitter.symbols_end && symbol->address <= last)
         symbol++;
-    return sl_grow(&p->out, &p->room, p->count + count + (size_t)(symbol - f->emitter.symbol) + 1, sizeof *p->out);
+    return sl_grow(&p->out, &p->room, count + (size_t)(symbol - f->emitter.symbol) + 1, sizeof *p->out);
 }
 
-static bool hand_on(struct flow *f, struct encoder *e, size_t count)
+static bool hand_on(struct flow *f, struct encoder *e)
 {
     struct piece *p = &f->piece;
-    size_t skip = count && !f->any && p->out->kind == OP_HOLE;
-    if (!symcache_encoder_add(e, p->out + skip, count - skip))
-        return false;
+    size_t count = p->count, skip = count && !f->any && op_kind(p->out->what) == OP_HOLE;
     f->any = f->any || count > skip;
-    p->count -= count;
-    if (count && p->count)
-        memmove(p->out, p->out + count, p->count * sizeof *p->out);
+    p->count = 0;
+    return symcache_encoder_add(e, p->out + skip, count - skip);
+}
+
+/* As feed_alone, but what is between the first operation and the last goes from the run into the file. */
+static bool hand_on_alone(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
+{
+    struct op op = op_of(run, 0, ids);
+    feed_function(&f->emitter, &op);
+    flush(&f->emitter);
+    if (!hand_on(f, e) || !symcache_encoder_add_run(e, run, ids))
+        return false;
+    f->piece.last = op_of(run, run->count - 2, ids);
+    f->piece.last.what = op_entry(f->piece.last.what);
+    f->emitter.now = op_of(run, run->count - 1, ids);
     return true;
 }
 
 bool symcache_flow_add(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
 {
     const struct short_op *end = &run->ops[run->count - 1];
+    bool alone = run->count > 2 && stands_alone(&f->emitter, run);
     f->last = run->base + end->offset;
-    f->last_is_hole = end->kind == OP_HOLE;
-    if (!make_room(f, run->count, f->last))
+    f->last_is_hole = op_kind(end->what) == OP_HOLE;
+    if (!make_room(f, alone ? 1 : run->count, f->last))
         return false;
-    feed_run(&f->emitter, run, ids);
-    return f->piece.count < FLOW_ENTRIES || hand_on(f, e, f->piece.count - 1);
+    if (alone)
+        return hand_on_alone(f, run, ids, e);
+    feed_all(&f->emitter, run, ids);
+    return hand_on(f, e);
 }
 
 bool symcache_flow_end(struct flow *f, struct encoder *e)
@@ -458,5 +477,5 @@ bool symcache_flow_end(struct flow *f, struct encoder *e)
     while (f->emitter.symbol < f->emitter.symbols_end)
         feed(&f->emitter, f->emitter.symbol++);
     flush(&f->emitter);
-    return hand_on(f, e, f->piece.count);
+    return hand_on(f, e);
 }

@@ -9,7 +9,6 @@ enum { CHUNK_ROWS = 8192, STEP_ROWS = 512 };
 
 struct packing {
     const struct column_source *source;
-    uint64_t (*bits)[MAX_COLUMNS]; /* by chunk: all values of a column or-ed */
     unsigned widths[MAX_COLUMNS];
     uint8_t *data[MAX_COLUMNS];
 };
@@ -38,47 +37,32 @@ static void pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned w
         *at++ = (uint8_t)word;
 }
 
-/* First without `data`, to learn the widths; then to pack. */
-static void handle_chunk(void *arg, size_t chunk, unsigned worker)
+static void pack_chunk(void *arg, size_t chunk, unsigned worker)
 {
     (void)worker;
-    struct packing *p = arg;
+    const struct packing *p = arg;
     uint64_t storage[MAX_COLUMNS][STEP_ROWS], *values[MAX_COLUMNS];
     uint32_t from = (uint32_t)(chunk * CHUNK_ROWS), rows = p->source->rows - from;
-    unsigned columns = p->source->columns;
     for (unsigned c = 0; c < MAX_COLUMNS; c++)
         values[c] = storage[c];
     rows = rows < CHUNK_ROWS ? rows : CHUNK_ROWS;
     for (uint32_t done = 0; done < rows; done += STEP_ROWS) {
         uint32_t count = rows - done < STEP_ROWS ? rows - done : STEP_ROWS;
         p->source->fill(p->source->arg, from + done, count, values);
-        for (unsigned c = 0; c < columns; c++) {
-            if (p->data[c]) {
-                pack(p->data[c] + (size_t)(from + done) * p->widths[c] / 8, values[c], count, p->widths[c]);
-                continue;
-            }
-            for (uint32_t i = 0; i < count; i++)
-                p->bits[chunk][c] |= values[c][i];
-        }
+        for (unsigned c = 0; c < p->source->columns; c++)
+            pack(p->data[c] + (size_t)(from + done) * p->widths[c] / 8, values[c], count, p->widths[c]);
     }
 }
 
 bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, const struct column_source *source)
 {
     size_t chunks = ((size_t)source->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, at[MAX_COLUMNS];
-    struct packing p = {.source = source, .bits = calloc(chunks + 1, sizeof *p.bits)};
+    struct packing p = {.source = source};
     uint8_t widths[8] = {0};
-    if (!p.bits)
-        return false;
-    sl_parallel_run(parallel, chunks, handle_chunk, &p);
     for (unsigned c = 0; c < source->columns; c++) {
-        uint64_t all = 0;
-        for (size_t chunk = 0; chunk < chunks; chunk++)
-            all |= p.bits[chunk][c];
-        p.widths[c] = all ? 64 - (unsigned)__builtin_clzll(all) : 0;
+        p.widths[c] = source->max[c] ? 64 - (unsigned)__builtin_clzll(source->max[c]) : 0;
         widths[c] = (uint8_t)p.widths[c];
     }
-    free(p.bits);
     sl_buf_add(out, widths, sizeof widths);
     for (unsigned c = 0; c < source->columns; c++) {
         size_t size = ((size_t)source->rows * p.widths[c] + 7) / 8;
@@ -91,7 +75,7 @@ bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parall
     }
     for (unsigned c = 0; c < source->columns; c++)
         p.data[c] = out->data + at[c];
-    sl_parallel_run(parallel, chunks, handle_chunk, &p);
+    sl_parallel_run(parallel, chunks, pack_chunk, &p);
     return true;
 }
 

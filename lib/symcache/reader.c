@@ -119,7 +119,7 @@ struct decoder {
     const uint8_t *at, *end;
     uint64_t address;
     uint32_t context, highest;
-    bool any, failed;
+    bool failed;
     uint32_t lines[LINE_SLOTS];
 };
 
@@ -179,9 +179,8 @@ static inline void read_entry(struct decoder *d, struct entry *e)
         d->context = (uint32_t)((int64_t)d->context + unzigzag(read_uleb(d)));
     else if (how == CONTEXT_NEW)
         d->context = d->highest + 1;
-    if (!d->any || d->context > d->highest)
+    if (d->context > d->highest)
         d->highest = d->context;
-    d->any = true;
     e->file = control & CONTROL_FILE ? (uint32_t)read_uleb(d) : UINT32_MAX;
     uint32_t *slot = &d->lines[d->context % LINE_SLOTS];
     unsigned code = control >> LINE_SHIFT;

@@ -3,7 +3,9 @@
  * overlap, need no more. The operations are those of the assembled function (walk, in collect.c). */
 #include "symcache/collector.h"
 
-enum { MAX_DEPTH = 64, INDEX_BITS = 22, DEPTH_BITS = 10, MOVES_PER_CALL = 32 };
+#include <stdlib.h>
+
+enum { MAX_DEPTH = 64, INDEX_BITS = 22, DEPTH_BITS = 10, MOVES_PER_CALL = 4 };
 
 struct frame {                  /* of an open call; the first: the function itself. Offsets are from its begin */
     uint64_t at, end, call_end; /* call_end: of the last call in it */
@@ -16,7 +18,9 @@ struct frame {                  /* of an open call; the first: the function itse
 struct sweep {
     struct collector *c;
     const struct sl_flat_inlinee *calls;
-    const uint64_t *start, *starts_end; /* of the calls that are not open yet */
+    uint64_t base;                /* address of the function */
+    uint64_t *start, *starts_end; /* of the calls that are not open yet */
+    size_t put_offs;              /* how often one may still be put off */
     struct short_op *out;
     struct frame *top;
     bool call_has_lines; /* one of the function's own calls */
@@ -28,8 +32,24 @@ static inline void add(struct sweep *s, uint64_t offset, const struct place *at,
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
 
+static int by_number(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Moves the last of `count` numbers to where it belongs; the others ascend. At most `*budget` steps are taken. */
+static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
+{
+    uint64_t number = numbers[count - 1];
+    size_t at = count - 1;
+    for (; at && numbers[at - 1] > number && *budget; at--, --*budget)
+        numbers[at] = numbers[at - 1];
+    numbers[at] = number;
+}
+
 /* Puts numbers of offset, depth and index of the calls into c->starts, ascending. `*count`: those that cover code. False
- * when they are none of the rule's or far out of order. */
+ * when they are none of the rule's. */
 static bool order_calls(struct collector *c, const struct sl_function *f, const struct sl_flat *flat, size_t *count)
 {
     size_t budget = MOVES_PER_CALL * flat->inlinee_count, n = 0;
@@ -41,16 +61,15 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
         uint64_t offset = call->address - f->address;
         if (!call->size)
             continue;
-        if (call->address < f->address || offset > f->size || call->size > f->size - offset || call->depth >= MAX_DEPTH)
+        if (offset > f->size || call->size > f->size - offset || call->depth >= MAX_DEPTH)
             return false;
-        uint64_t start = offset << 32 | (uint64_t)call->depth << INDEX_BITS | i;
-        size_t at = n++;
-        for (; at && c->starts[at - 1] > start && budget; at--, budget--)
-            c->starts[at] = c->starts[at - 1];
-        c->starts[at] = start;
+        c->starts[n++] = offset << 32 | (uint64_t)call->depth << INDEX_BITS | i;
+        insert_last(c->starts, n, &budget);
     }
+    if (!budget)
+        qsort(c->starts, n, sizeof *c->starts, by_number);
     *count = n;
-    return budget > 0;
+    return true;
 }
 
 /* Code of the frame up to `offset` has no line. */
@@ -96,15 +115,34 @@ static inline bool pop_until(struct sweep *s, uint64_t offset)
     return true;
 }
 
+/* What is left of the call that was taken last begins at `offset`. */
+static bool put_off(struct sweep *s, uint64_t offset)
+{
+    uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
+    for (; at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++)
+        at[0] = at[1];
+    *at = start;
+    return s->put_offs-- > 0;
+}
+
+/* Opens the next call, if there is code of it left: an earlier sibling and its caller keep what it shares with them, or
+ * goes beyond. */
 static bool push(struct sweep *s)
 {
     const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];
-    uint64_t offset = *s->start++ >> 32, end = offset + call->size;
+    uint64_t offset = *s->start++ >> 32, end = call->address - s->base + call->size;
     if (!pop_until(s, offset))
         return false;
-    struct frame *caller = s->top;
-    if (caller != &s->frames[call->depth] || end > caller->end)
-        return false;
+    struct frame *caller = &s->frames[call->depth];
+    if (s->top < caller) /* which nobody calls */
+        return true;
+    if (s->top > caller)
+        return end <= caller[1].end || put_off(s, caller[1].end);
+    if (end > caller->end) {
+        if (!put_off(s, caller->end))
+            return false;
+        end = caller->end;
+    }
     struct location location = location_of(s->c, call->call_file, call->call_line);
     if (!enter(s, offset, location.file))
         return false;
@@ -136,6 +174,7 @@ static inline uint64_t limit_of(const struct sweep *s)
 /* A line in [at, end), piece by piece. */
 static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct location location, uint64_t *limit)
 {
+    const struct short_op *piece = NULL; /* behind the last one */
     for (;;) {
         while (at >= *limit) {
             if (!(next_start(s) <= at ? push(s) : pop_until(s, at)))
@@ -145,7 +184,9 @@ static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct l
         uint64_t stop = end < *limit ? end : *limit;
         if (!enter(s, at, location.file))
             return false;
-        add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
+        if (s->out != piece || piece[-1].context != s->top->id) /* else the piece goes on: the call had no code left */
+            add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
+        piece = s->out;
         s->top->at = stop;
         if (stop == end)
             return true;
@@ -157,15 +198,26 @@ static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct l
 static bool sweep_lines(struct sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;
-    uint64_t behind = 0, limit = limit_of(s);
+    uint64_t base = f->address, size = f->size, behind = 0, limit = limit_of(s);
+    struct short_op *out = s->out;
     for (const struct sl_line *line = f->lines; line < lines_end; line++) {
-        uint64_t at = line->address - f->address, size = line->size + !line->size;
-        if (line->address < f->address || at < behind || at > f->size || size > f->size - at)
+        uint64_t at = line->address - base, covered = line->size + !line->size;
+        if (at < behind || at > size || covered > size - at)
             return false;
-        behind = at + size;
-        if (!add_line(s, at, behind, location_of(s->c, line->file, line->line), &limit))
+        behind = at + covered;
+        struct location location = location_of(s->c, line->file, line->line);
+        struct frame *top = s->top;
+        if (behind <= limit && at <= top->at && top->has_lines) { /* nothing but the line */
+            *out++ = op_at((uint32_t)at, &(struct place){top->id, location.file, location.line}, OP_SET);
+            top->at = behind;
+            continue;
+        }
+        s->out = out;
+        if (!add_line(s, at, behind, location, &limit))
             return false;
+        out = s->out;
     }
+    s->out = out;
     while (s->start < s->starts_end)
         if (!push(s))
             return false;
@@ -177,15 +229,18 @@ bool symcache_sweep(struct collector *c, const struct sl_function *f, const stru
 {
     struct sweep s; /* most frames are never used */
     size_t count;
-    /* A line is cut at begins and ends of calls; a piece is one operation, and one more for what is before it. */
+    /* A line is cut at begins and ends of calls, which may be put off once each; a piece is one operation, and one more for
+     * what is before it. */
     if (!order_calls(c, f, flat, &count) ||
-        !symcache_room(c, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 3 * count) + 4,
+        !symcache_room(c, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
                        sizeof *c->folded))
         return false;
     s.c = c;
     s.calls = flat->inlinees;
+    s.base = f->address;
     s.start = c->starts;
     s.starts_end = c->starts + count;
+    s.put_offs = count;
     s.out = c->folded;
     s.top = s.frames;
     s.call_has_lines = false;

@@ -323,9 +323,9 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
     uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN);
     if (w->failed)
         return;
-    w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, 0, OP_ENTRY};
+    w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, op_what(OP_ENTRY, 0)};
     if (size && size <= max_address - address)
-        w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, 0, OP_HOLE};
+        w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, op_what(OP_HOLE, 0)};
 }
 
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)

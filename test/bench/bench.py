@@ -54,7 +54,7 @@ def main():
     if not os.path.exists(elf):
         print("==> building the benchmark program (some minutes, once)", flush=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "test/bench/generate.py"), DATA, "300"], check=True)
-    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup", "test/bench/bench_symbfile"], check=True)
+    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup", "test/bench/bench_symbfile", "test/bench/bench_convert"], check=True)
     work = tempfile.mkdtemp(prefix="symloom-bench-")
     cache, gsym, list_file = (os.path.join(work, n) for n in ("bench.symcache", "bench.gsym", "addresses"))
     print(f"{elf}: {os.path.getsize(elf) / 1e6:.0f} MB, {os.cpu_count()} cores\n")
@@ -77,7 +77,7 @@ def main():
     a, b = measure([SYMLOOM, "lookup", "-e", elf, "--no-demangle"], few), measure([SYMBOLIZER, "--obj=" + elf, "--no-demangle"], few)
     row("20,000 look-ups from the ELF, llvm-symbolizer", a[0], b[0], "s", "")
     inside = subprocess.run([os.path.join(ROOT, "build/test/bench/bench_lookup"), cache, list_file], capture_output=True, text=True)
-    breakpad_rows.main(SYMLOOM, DATA, row)
+    breakpad_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_convert"), DATA, row)
     pdb_rows.main(SYMLOOM, DATA, row)
     http_rows.main(SYMLOOM, row)
     symbfile_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf, row)

@@ -1,10 +1,12 @@
-"""Breakpad symbol files: converting 50 MB of FUNC, INLINE, line and PUBLIC records on one thread, beside counting its lines."""
-import os, random, subprocess, tempfile
+"""Breakpad symbol files of about 50 MB, beside counting their lines: what dump-syms writes of the benchmark program, without
+and with INLINE records, and a made-up one that has many INLINE records, many lines and nothing else."""
+import os, random, re, subprocess, tempfile
 
 import pdb_rows
 
 SIZE = 50e6
 RUNS = 7
+COPIES = 3  # of the dump without INLINE records, one behind the other
 FILES, NAMES, UNIT = 4000, 9000, 64  # functions of a unit
 WORDS = ("frame layer buffer document element style cache thread message channel surface image font script value object "
          "wrapper holder manager service request response stream table index entry iterator visitor builder").split()
@@ -88,19 +90,61 @@ def write(path, size):
         f.write("".join(publics))
 
 
-def main(symloom, data, row):
-    """`data`: the directory where the symbol file is kept."""
-    path = os.path.join(data, "bench.sym")
-    if not os.path.exists(path):
-        write(path + ".new", SIZE)
-        os.rename(path + ".new", path)
-    megabytes = os.path.getsize(path) / 1e6
-    with tempfile.TemporaryDirectory(prefix="symloom-bench-") as work:
-        for jobs in (1, os.cpu_count()):
-            convert = [symloom, "lookup", "-e", path, "--symcache-out", os.path.join(work, "cache"), "--jobs", str(jobs)]
-            runs = [(pdb_rows.measure(convert), pdb_rows.measure(["wc", "-l", path])) for _ in range(RUNS)]
-            (ours, peak), theirs = min(r[0] for r in runs), min(r[1][0] for r in runs)
-            row(f"Breakpad of {megabytes:.0f} MB, {jobs} thread(s), against wc -l", megabytes / ours, megabytes / theirs, "MB/s",
-                ">= 400 MB/s, or 0.5" if jobs == 1 else "")
-            if jobs == 1:
-                pdb_rows.memory_row(symloom, peak, os.path.join(work, "cache"), row)
+def dump(symloom, elf, path, options):
+    with open(path + ".new", "w") as f:
+        subprocess.run([symloom, "dump-syms", *options, elf], stdout=f, check=True)
+    os.rename(path + ".new", path)
+
+
+def repeat(source, path):
+    """The records of `source` COPIES times, at other addresses and with other names; a STACK CFI INIT has the address of the
+    code that it covers, what follows it not that of an earlier record."""
+    lines = open(source).read().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(("FUNC", "PUBLIC")))
+    stacks = next((i for i, line in enumerate(lines) if line.startswith("STACK")), len(lines))
+    address = re.compile(r"^((?:FUNC|PUBLIC)(?: m)? |STACK CFI (?:INIT )?|)([0-9a-f]+)")
+
+    def moved(line, copy):
+        line = address.sub(lambda m: f"{m[1]}{int(m[2], 16) + (copy << 25):x}", line)
+        return f"{line} [{copy}]" if line[0] in "FP" else line
+
+    with open(path + ".new", "w") as f:
+        f.writelines(line + "\n" for line in lines[:first])
+        for part in (lines[first:stacks], lines[stacks:]):
+            f.writelines(moved(line, copy) + "\n" for copy in range(COPIES) for line in part)
+    os.rename(path + ".new", path)
+
+
+def paths(data):
+    return [os.path.join(data, name) for name in ("bench-dump.sym", "bench-inlines.sym", "bench.sym")]
+
+
+def make(symloom, data):
+    """Makes the files that are missing."""
+    elf = os.path.join(data, "bench.elf")
+    plain, inlines, dense = paths(data)
+    if not os.path.exists(inlines):
+        dump(symloom, elf, inlines, ["--inlines"])
+    if not os.path.exists(plain):
+        dump(symloom, elf, plain + ".one", [])
+        repeat(plain + ".one", plain)
+        os.remove(plain + ".one")
+    if not os.path.exists(dense):
+        write(dense + ".new", SIZE)
+        os.rename(dense + ".new", dense)
+
+
+def main(symloom, converter, data, row):
+    """`converter`: bench_convert; `data`: the directory where bench.elf and the symbol files are kept."""
+    make(symloom, data)
+    for what, path in zip(("of dump-syms", "of dump-syms --inlines", "dense"), paths(data)):
+        megabytes = os.path.getsize(path) / 1e6
+        printed = subprocess.run([converter, path, str(RUNS)], capture_output=True, text=True, check=True).stdout
+        lines = min(pdb_rows.measure(["wc", "-l", path])[0] for _ in range(RUNS))
+        must = ">= 400 MB/s, or 0.5" if what == "of dump-syms" else ""
+        row(f"Breakpad {what}, {megabytes:.0f} MB, against wc -l", megabytes / min(map(float, printed.split())),
+            megabytes / lines, "MB/s", must)
+        with tempfile.TemporaryDirectory(prefix="symloom-bench-") as work:
+            cache = os.path.join(work, "cache")
+            convert = [symloom, "lookup", "-e", path, "--symcache-out", cache, "--jobs", "1"]
+            pdb_rows.memory_row(symloom, path, pdb_rows.measure(convert)[1], cache, row)

@@ -91,15 +91,15 @@ def measure(command, stdin=None):
     return time.monotonic() - start, usage.ru_maxrss / 1024
 
 
-ENTRY = 24  # bytes of a decoded entry: address, context, file, line
+ENTRY, CONTEXT = 24, 20  # bytes of a decoded entry - address, context, file, line - and of a context, which inlined calls share
 
 
-def memory_row(symloom, peak, cache, row):
-    """What a conversion took beyond the program itself, with what was resident of the mapped file, against its decoded entries."""
-    own = measure([symloom, "--version"])[1]
+def memory_row(symloom, path, peak, cache, row):
+    """What the conversion of `path` took beyond the program and the mapped file itself, against its decoded entries."""
+    own = measure([symloom, "--version"])[1] + os.path.getsize(path) / 2**20
     with open(cache, "rb") as f:
-        entries, = struct.unpack_from("<Q", f.read(128), 48)
-    row("  memory, against decoded entries", peak - own, entries * ENTRY / 2**20, "MiB", "<= 3")
+        entries, contexts = struct.unpack_from("<QQ", f.read(128), 48)
+    row("  memory, against decoded entries", peak - own, (entries * ENTRY + contexts * CONTEXT) / 2**20, "MiB", "<= 3")
 
 
 def main(symloom, data, row):
