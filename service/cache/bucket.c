@@ -9,7 +9,7 @@
 #include "core/pool.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-enum { HEAD_MS = 500, BODY_S = 60, ANSWER_MAX = 64 << 10, LOG_EVERY_MS = 60000 };
+enum { HEAD_MS = 500, BODY_S = 60, ANSWER_MAX = 64 << 10 };
 
 static const struct bucket *bucket;
 static struct {
@@ -64,10 +64,8 @@ static void end(struct bucket_request *request)
 static void tell(const char *what, const struct sl_error *error)
 {
     static uint64_t next_ms;
-    if (loop_now_ms() < next_ms)
-        return;
-    next_ms = loop_now_ms() + LOG_EVERY_MS;
-    log_warn("shared", what, LOG_STR("backend", bucket->name), LOG_ERR(error));
+    if (loop_minutely(&next_ms))
+        log_warn("shared", what, LOG_STR("backend", bucket->name), LOG_ERR(error));
 }
 
 static enum shared_result failure(const struct bucket_request *request, enum sl_code code, const char *what,

@@ -12,7 +12,6 @@ enum {
     GENERATION_MS = 1000,
     REFRESHES_REMEMBERED = 1024
 }; /* per kind; when passed, those that may be tried again are forgotten */
-#define LOG_EVERY_NS 60000000000ull
 
 /* One computation, or look-up on disk, that any number of callers wait for. Its fiber and each waiting caller hold a
  * reference. */
@@ -73,7 +72,7 @@ static struct {
     unsigned redownloads, recomputations;
     struct renewing *renewing;
     uint64_t max_mapped, renew_after_ns;
-    uint64_t last_log_ns;
+    uint64_t next_log_ms;
     const struct config *config;
     int64_t generation;         /* of the stamps, as last seen */
     uint64_t generation_due_ms; /* when it is looked at again */
@@ -330,11 +329,9 @@ static struct flight *flight_new(struct kind_state *state, const struct cache_ke
 /* A directory that does not work is an ordinary sight for an operator; once a minute is enough. */
 static void log_io(const char *what, int number)
 {
-    uint64_t now = clock_mono_ns();
-    if (!number || (engine.last_log_ns && now - engine.last_log_ns < LOG_EVERY_NS))
-        return;
-    engine.last_log_ns = now;
-    log_error("cache", what, LOG_STR("cache_dir", engine.dir ? engine.dir : ""), LOG_STR("error", strerror(number)));
+    if (number && loop_minutely(&engine.next_log_ms))
+        log_error("cache", what, LOG_STR("cache_dir", engine.dir ? engine.dir : ""),
+                  LOG_STR("error", strerror(number)));
 }
 
 /* Misses made before this are to be asked for again by a renewal. */

@@ -6,9 +6,10 @@
  *     expiry.c   ages                     cleanup.c  walking the directory
  *     tmp.c      temporary files          evict.c    keeping to the budget
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
- *     space.c    a full disk               shared.h   the layer behind the disk
+ *     space.c    a full disk              shared.h   the layer behind the disk
  *
- * Everything but memory.c and cache.c is free of engine state and may run on any thread. */
+ * cache.c, memory.c, space.c and invalidate.c belong to the loop; all else is free of engine state and may run on any
+ * thread. */
 #pragma once
 
 #include "base/map.h"

@@ -159,6 +159,16 @@ uint64_t loop_now_ms(void)
 {
     return uv_now(&the_loop);
 }
+
+bool loop_minutely(uint64_t *next_ms)
+{
+    uint64_t now = loop_now_ms();
+    bool due = *next_ms <= now;
+    if (due)
+        *next_ms = now + 60000;
+    return due;
+}
+
 uint64_t clock_mono_ns(void)
 {
     return uv_hrtime();

@@ -23,7 +23,9 @@ void loop_run_fiber(void (*run)(void *arg), void *arg);
 void loop_stop(void);
 void loop_close(void); /* after loop_run: closes what core opened */
 
-uint64_t loop_now_ms(void);   /* monotonic, as of this loop turn */
+uint64_t loop_now_ms(void); /* monotonic, as of this loop turn */
+/* True at most once a minute for one `*next_ms` (0 at first): for lines of the log about a state that lasts. */
+bool loop_minutely(uint64_t *next_ms);
 uint64_t clock_mono_ns(void); /* monotonic, now */
 int64_t clock_wall_s(void);   /* seconds since the epoch, now */
 uint64_t clock_wall_us(void);

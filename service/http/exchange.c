@@ -137,7 +137,7 @@ static void refuse_without_fiber(struct request *r)
     access_record(r);
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
     server->refused_without_fiber++;
-    if (server_due(&server->next_fiber_warning_ms))
+    if (loop_minutely(&server->next_fiber_warning_ms))
         log_warn("http", "requests were refused: all fibers are in use",
                  LOG_U64("since_start", server->refused_without_fiber));
     request_end(r);

@@ -220,7 +220,6 @@ void server_timer(struct connection *c, enum timeout timeout);               /* 
 void server_remember(struct connection *c);                                  /* a new connection */
 void server_forget(struct connection *c);                                    /* a connection is closed */
 void server_count(struct http_server *server, enum state state, int change); /* of connections in the state */
-bool server_due(uint64_t *next_ms); /* once a minute, for one kind of line in the log */
 void server_free(struct http_server *server);
 
 /* ---- connection.c ---- */

@@ -8,14 +8,7 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
-enum {
-    EVICT_IDLE_MS = 1000,
-    RESERVE_HEADER_MS = 2000,
-    DISCARD_MS = 2000,
-    LINGER_MS = 5000,
-    WARN_EVERY_MS = 60000,
-    ACCEPTS_PER_EVENT = 64
-};
+enum { EVICT_IDLE_MS = 1000, RESERVE_HEADER_MS = 2000, DISCARD_MS = 2000, LINGER_MS = 5000, ACCEPTS_PER_EVENT = 64 };
 
 void http_options_default(struct http_options *options)
 {
@@ -180,19 +173,10 @@ static void resume_listeners(struct http_server *server)
     }
 }
 
-bool server_due(uint64_t *next_ms)
-{
-    uint64_t now = loop_now_ms();
-    bool due = *next_ms <= now;
-    if (due)
-        *next_ms = now + WARN_EVERY_MS;
-    return due;
-}
-
 static void note_accept_failure(struct http_server *server, int number)
 {
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, "emfile", NULL, NULL);
-    if (server_due(&server->next_accept_warning_ms))
+    if (loop_minutely(&server->next_accept_warning_ms))
         log_error("http", "connections cannot be accepted", LOG_STR("error", strerror(number)));
 }
 
@@ -301,6 +285,7 @@ void server_free(struct http_server *server)
         server->free_requests = next;
     }
     sl_map_free(&server->ips);
+    free(server->proxies);
     sl_arena_free(&server->arena);
     free(server);
 }
@@ -347,7 +332,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         server->route_count++;
     server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count + LISTENERS_MOST_PASSED);
     server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
-    server->proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
+    server->proxies = calloc(options->trusted_proxy_count + 1, sizeof *server->proxies);
     uv_timer_init(loop_get(), &server->tick);
     server->tick.data = server;
     server->open_handles = 1;
@@ -369,7 +354,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
 void http_server_configure(struct http_server *server, const struct http_options *options)
 {
     struct http_options before = server->options;
-    struct network *proxies = SL_ARENA_ARRAY(&server->arena, struct network, options->trusted_proxy_count);
+    struct network *proxies = calloc(options->trusted_proxy_count + 1, sizeof *proxies);
     server->options = *options;
     server->options.bind = before.bind;
     server->options.bind_count = before.bind_count;
@@ -378,6 +363,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options.tmp_dir = before.tmp_dir;
     if (!proxies)
         server->options.trusted_proxy_count = 0; /* nobody is believed rather than anybody */
+    free(server->proxies);
     server->proxies = proxies;
     set_proxies(server, NULL);
     set_timeouts(server);

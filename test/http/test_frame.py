@@ -206,7 +206,7 @@ def test_drain_finishes_jobs(work, objects):
         answers = []
         poll = threading.Thread(target=lambda: answers.append(s.request("GET", f"/requests/{request_id}")))
         poll.start()  # it has to be there when the job ends, since the service ends with it
-        wait_until("the poll", lambda: b'http_connections{state="working"} 1' in s.request("GET", "/metrics")[2])
+        wait_until("the poll", lambda: b'http_connections{state="working"} 2' in s.request("GET", "/metrics")[2])  # and this
         gate.set()
         poll.join()
         equal(json.loads(answers[0][2])["status"], "completed")
