@@ -92,6 +92,7 @@ struct writing {
     const struct context *contexts;
     uint32_t *lines; /* apart from the rest, which the processor's registers hold */
     struct block block;
+    uint32_t old_context, default_file; /* of the last location in the block; NO_CONTEXT: look at `block` */
 };
 
 /* Room for `count` entries. */
@@ -106,7 +107,15 @@ static bool begin(struct encoder *e, size_t count, struct writing *out)
         !sl_buf_reserve(&e->blocks, count * MAX_ENTRY))
         return false;
     *out = (struct writing){
-        e, e->blocks.data + e->blocks.size, e->contexts.id, e->files.id, w->contexts, e->lines, e->block,
+        e,
+        e->blocks.data + e->blocks.size,
+        e->contexts.id,
+        e->files.id,
+        w->contexts,
+        e->lines,
+        e->block,
+        NO_CONTEXT,
+        SL_NO_FILE,
     };
     return true;
 }
@@ -128,32 +137,51 @@ static inline void put_address(struct writing *w, uint64_t address)
         e->starts[e->block_count] = address;
         e->offsets[e->block_count++] = (uint32_t)(w->at - e->blocks.data);
         w->block = (struct block){.count = 1};
+        w->old_context = NO_CONTEXT;
         memset(w->lines, 0, LINE_SLOTS * sizeof *w->lines);
     }
     w->block.address = address;
 }
 
-static inline void put_location(struct writing *w, uint32_t old_context, uint32_t file, uint32_t line)
+/* How the context is told, and the number to put for it if that is CONTEXT_DELTA. */
+struct telling {
+    unsigned how;
+    uint64_t delta;
+};
+
+/* The last location of the block had another context. */
+static inline struct telling change_context(struct writing *w, uint32_t old_context, uint32_t file)
 {
     struct block *b = &w->block;
     uint32_t context = w->context_ids[old_context];
-    bool other_file = file != w->contexts[old_context].file;
     if (context == UINT32_MAX) {
         use_location(w->e, file, old_context);
         context = w->context_ids[old_context];
     }
-    uint32_t *slot = &w->lines[context % LINE_SLOTS];
-    int64_t line_delta = (int64_t)line - *slot, context_delta = (int64_t)context - b->context;
-    bool small = line_delta >= -LINE_BIAS && line_delta < LINE_ESCAPE - LINE_BIAS;
-    bool fresh = context == b->highest + 1, same = context_delta == 0, delta = !(fresh | same);
-    unsigned control = CONTEXT_DELTA + fresh - same; /* which it is cannot be guessed: no branches */
-    control |= other_file ? CONTROL_FILE : 0;
-    control |= (unsigned)(small ? line_delta + LINE_BIAS : LINE_ESCAPE) << LINE_SHIFT;
-    *slot = line;
+    int64_t delta = (int64_t)context - b->context;
+    bool fresh = context == b->highest + 1, same = delta == 0; /* which it is cannot be guessed: no branches */
     b->context = context;
     b->highest = context > b->highest ? context : b->highest;
-    *w->at++ = (uint8_t)control;
-    w->at = put_uleb_if(w->at, zigzag(context_delta), delta);
+    w->old_context = old_context;
+    w->default_file = w->contexts[old_context].file;
+    return (struct telling){CONTEXT_DELTA + fresh - same, zigzag(delta)};
+}
+
+static inline void put_location(struct writing *w, uint32_t old_context, uint32_t file, uint32_t line)
+{
+    bool change = old_context != w->old_context;
+    struct telling context = {CONTEXT_SAME, 0};
+    if (change)
+        context = change_context(w, old_context, file);
+    uint32_t *slot = &w->lines[w->block.context % LINE_SLOTS];
+    int64_t line_delta = (int64_t)line - *slot;
+    bool small = line_delta >= -LINE_BIAS && line_delta < LINE_ESCAPE - LINE_BIAS;
+    bool other_file = file != w->default_file;
+    *slot = line;
+    *w->at++ = (uint8_t)(context.how | (other_file ? CONTROL_FILE : 0) |
+                         (unsigned)(small ? line_delta + LINE_BIAS : LINE_ESCAPE) << LINE_SHIFT);
+    if (change)
+        w->at = put_uleb_if(w->at, context.delta, context.how == CONTEXT_DELTA);
     if (other_file) {
         use_file(w->e, file);
         w->at = put_uleb(w->at, file == SL_NO_FILE ? 0 : (uint64_t)w->file_ids[file] + 1);

@@ -554,6 +554,8 @@ static bool walk_tree(struct collector *c, const struct sl_function *f, uint32_t
     return walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry, NULL);
 }
 
+static const struct sl_flat no_calls = {NULL, 0};
+
 /* An outermost function in one pass; `flat`: its inlined calls, NULL when it is assembled. False when it is none of the
  * rule's; nothing was done then. */
 static bool walk_function(struct collector *c, const struct sl_function *f, const struct sl_flat *flat)
@@ -568,6 +570,8 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
         forget(&c->context_table);
     c->folded_count = 0;
     c->context_count++;
+    if (!flat && !f->inlinee_count)
+        flat = &no_calls;
     if (!(flat ? symcache_sweep(c, f, flat, entry, &file) : walk_tree(c, f, entry, &file))) {
         c->context_count = entry;
         return false;

@@ -199,13 +199,18 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;
     uint64_t base = f->address, size = f->size, behind = 0, limit = limit_of(s);
+    const uint32_t *file_ids = s->c->file_ids;
+    const size_t file_count = s->c->file_id_count;
+    const bool mapped = s->c->writer->options.map_line;
     struct short_op *out = s->out;
     for (const struct sl_line *line = f->lines; line < lines_end; line++) {
         uint64_t at = line->address - base, covered = line->size + !line->size;
         if (at < behind || at > size || covered > size - at)
             return false;
         behind = at + covered;
-        struct location location = location_of(s->c, line->file, line->line);
+        struct location location = {line->file < file_count ? file_ids[line->file] : SL_NO_FILE, line->line};
+        if (mapped || location.file == ID_UNKNOWN)
+            location = location_of(s->c, line->file, line->line);
         struct frame *top = s->top;
         if (behind <= limit && at <= top->at && top->has_lines) { /* nothing but the line */
             *out++ = op_at((uint32_t)at, &(struct place){top->id, location.file, location.line}, OP_SET);
