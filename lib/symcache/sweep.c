@@ -66,7 +66,7 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
         c->starts[n++] = offset << 32 | (uint64_t)call->depth << INDEX_BITS | i;
         insert_last(c->starts, n, &budget);
     }
-    if (!budget)
+    if (!budget && n)
         qsort(c->starts, n, sizeof *c->starts, by_number);
     *count = n;
     return true;
