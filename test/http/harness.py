@@ -5,6 +5,7 @@ process id.
 """
 import contextlib, http.client, json, os, re, shutil, signal, socket, subprocess, tempfile, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from servers import DEADLINE, debuginfod, free_port, nginx, serving, wait_until
 
 SYMLOOM = None  # path of the binary, set by run.py
