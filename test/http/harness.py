@@ -3,7 +3,7 @@
 Everything listens on loopback, on ports the system chooses, works below one temporary directory and is ended by its own
 process id.
 """
-import contextlib, http.client, json, os, re, shutil, signal, socket, subprocess, tempfile, threading, time
+import contextlib, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from servers import DEADLINE, debuginfod, free_port, nginx, serving, wait_until
