@@ -5,7 +5,7 @@ import os, random, re, subprocess, tempfile
 import pdb_rows
 
 SIZE = 50e6
-RUNS = 7
+RUNS = 15
 COPIES = 3  # of the dump without INLINE records, one behind the other
 FILES, NAMES, UNIT = 4000, 9000, 64  # functions of a unit
 WORDS = ("frame layer buffer document element style cache thread message channel surface image font script value object "
@@ -139,12 +139,12 @@ def main(symloom, converter, data, row):
     make(symloom, data)
     for what, path in zip(("of dump-syms", "of dump-syms --inlines", "dense"), paths(data)):
         megabytes = os.path.getsize(path) / 1e6
-        printed = subprocess.run([converter, path, str(RUNS)], capture_output=True, text=True, check=True).stdout
+        seconds, decoded = pdb_rows.conversions(converter, path, RUNS)
         lines = min(pdb_rows.measure(["wc", "-l", path])[0] for _ in range(RUNS))
         must = ">= 400 MB/s, or 0.5" if what == "of dump-syms" else ""
-        row(f"Breakpad {what}, {megabytes:.0f} MB, against wc -l", megabytes / min(map(float, printed.split())),
+        row(f"Breakpad {what}, {megabytes:.0f} MB, against wc -l", megabytes / seconds,
             megabytes / lines, "MB/s", must)
         with tempfile.TemporaryDirectory(prefix="symloom-bench-") as work:
             cache = os.path.join(work, "cache")
             convert = [symloom, "lookup", "-e", path, "--symcache-out", cache, "--jobs", "1"]
-            pdb_rows.memory_row(symloom, path, pdb_rows.measure(convert)[1], cache, row)
+            pdb_rows.memory_row(symloom, path, pdb_rows.measure(convert)[1], decoded, row)

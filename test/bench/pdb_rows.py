@@ -1,5 +1,5 @@
 """PDB: conversion of a file of several megabytes, beside answering one address for each function of it and dumping it."""
-import concurrent.futures, os, re, shutil, struct, subprocess, sys, tempfile
+import concurrent.futures, os, re, shutil, subprocess, sys, tempfile
 
 SYMBOLIZER, PDBUTIL, LINK = "llvm-symbolizer-14", "llvm-pdbutil-14", "lld-link-14"
 UNITS, RUNS = 80, 3
@@ -99,19 +99,20 @@ def measure(command, stdin=None):
     return float(seconds), int(peak) / 1024
 
 
-ENTRY, CONTEXT = 24, 20  # bytes of a decoded entry - address, context, file, line - and of a context, which inlined calls share
+def conversions(converter, path, runs):
+    """(seconds of the fastest, bytes of what the symcache says) of converting in process."""
+    printed = subprocess.run([converter, path, str(runs)], capture_output=True, text=True, check=True).stdout.split()
+    return min(map(float, printed[1:])), int(printed[0])
 
 
-def memory_row(symloom, path, peak, cache, row):
-    """What the conversion of `path` took beyond the program and the mapped file itself, against its decoded entries."""
+def memory_row(symloom, path, peak, decoded, row):
+    """What the conversion of `path` took beyond the program and the mapped file itself, against what it decoded."""
     own = measure([symloom, "--version"])[1] + os.path.getsize(path) / 2**20
-    with open(cache, "rb") as f:
-        entries, contexts = struct.unpack_from("<QQ", f.read(128), 48)
-    row("  memory, against decoded entries", peak - own, (entries * ENTRY + contexts * CONTEXT) / 2**20, "MiB", "<= 3")
+    row("  memory, against decoded entries", peak - own, decoded / 2**20, "MiB", "<= 3")
 
 
-def main(symloom, data, row):
-    """`data`: the directory where the program is kept."""
+def main(symloom, converter, data, row):
+    """`converter`: bench_convert; `data`: the directory where the program is kept."""
     directory = os.path.join(data, "pdb")
     pdb, exe = os.path.join(directory, "bench.pdb"), os.path.join(directory, "bench.exe")
     if not os.path.exists(pdb):
@@ -129,5 +130,5 @@ def main(symloom, data, row):
         size = os.path.getsize(pdb) / 1e6
         row(f"PDB of {size:.0f} MB, {len(addresses)} functions, llvm-symbolizer", ours[0], symbolizer[0], "s", "<= 0.2")
         row("  peak memory", ours[1], symbolizer[1], "MiB", "")
-        memory_row(symloom, pdb, ours[1], os.path.join(work, "cache"), row)
+        memory_row(symloom, pdb, ours[1], conversions(converter, pdb, 1)[1], row)
         row("  against llvm-pdbutil dump -all", ours[0], dump[0], "s", "")
