@@ -16,6 +16,3 @@ void sl_file_id_format_base64(const struct sl_file_id *id, char out[SL_FILE_ID_B
 /* Either form as people write it: base64 of both alphabets with or without padding; hex in any case, with dashes, with
  * 0x before it. */
 bool sl_file_id_parse_any(struct sl_str text, struct sl_file_id *id);
-
-/* Base64 of either alphabet, padding optional; unused bits must be zero. False also when `capacity` is too small. */
-bool sl_base64_decode(struct sl_str text, uint8_t *out, size_t capacity, size_t *size);

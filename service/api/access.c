@@ -3,8 +3,8 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include "base/base64.h"
 #include "core/loop.h"
-#include "symbfile/fileid.h"
 
 enum { MAX_DECODED = 1024 };
 

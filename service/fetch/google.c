@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "core/json.h"
 #include "core/loop.h"
 #include "core/pool.h"
@@ -109,17 +110,10 @@ static EVP_PKEY *read_key(struct sl_str text)
     return key;
 }
 
-/* RFC 4648, section 5, without padding. */
 static void add_base64url(struct sl_buf *out, const void *data, size_t size)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    const uint8_t *bytes = data;
-    for (size_t i = 0; i < size; i += 3) {
-        size_t n = size - i < 3 ? size - i : 3;
-        uint32_t v = (uint32_t)bytes[i] << 16 | (n > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) | (n > 2 ? bytes[i + 2] : 0);
-        for (size_t c = 0; c <= n; c++)
-            sl_buf_u8(out, (uint8_t)letters[v >> (18 - 6 * c) & 63]);
-    }
+    if (sl_buf_reserve(out, SL_BASE64_SIZE(size)))
+        out->size += sl_base64url_encode((struct sl_bytes){data, size}, (char *)out->data + out->size);
 }
 
 static struct sl_str token_url(const struct google_account *account)

@@ -1,0 +1,52 @@
+#include "base/base64.h"
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+size_t sl_base64url_encode(struct sl_bytes bytes, char *out)
+{
+    char *at = out;
+    uint32_t bits = 0;
+    unsigned held = 0;
+    for (size_t i = 0; i < bytes.size; i++) {
+        bits = bits << 8 | bytes.data[i];
+        for (held += 8; held >= 6; held -= 6)
+            *at++ = alphabet[bits >> (held - 6) & 63];
+    }
+    if (held)
+        *at++ = alphabet[bits << (6 - held) & 63];
+    return (size_t)(at - out);
+}
+
+static int digit(char c)
+{
+    if (c == '+' || c == '/')
+        return c == '+' ? 62 : 63;
+    const char *at = c ? strchr(alphabet, c) : NULL;
+    return at ? (int)(at - alphabet) : -1;
+}
+
+bool sl_base64_decode(struct sl_str text, uint8_t *out, size_t capacity, size_t *size)
+{
+    uint32_t bits = 0;
+    unsigned held = 0;
+    size_t digits = text.size;
+    *size = 0;
+    while (digits && text.data[digits - 1] == '=')
+        digits--;
+    if (digits % 4 == 1 || (digits < text.size && (text.size % 4 || text.size - digits > 2)))
+        return false;
+    for (size_t i = 0; i < digits; i++) {
+        int value = digit(text.data[i]);
+        if (value < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)value;
+        held += 6;
+        if (held >= 8) {
+            held -= 8;
+            if (*size == capacity)
+                return false;
+            out[(*size)++] = (uint8_t)(bits >> held);
+        }
+    }
+    return (bits & ((1u << held) - 1)) == 0;
+}
