@@ -38,6 +38,9 @@ static inline void sl_buf_str(struct sl_buf *buf, struct sl_str s)
 {
     sl_buf_add(buf, s.data, s.size);
 }
+
+/* Text in any encoding as UTF-8: what is none becomes U+FFFD, as sl_utf8_mended() has it. */
+void sl_buf_utf8(struct sl_buf *buf, struct sl_str text);
 void sl_buf_cstr(struct sl_buf *buf, const char *text);
 void sl_buf_printf(struct sl_buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sl_buf_fill(struct sl_buf *buf, uint8_t byte, size_t count);

@@ -71,6 +71,11 @@ size_t sl_utf8_encode(uint32_t code, char *out);
 /* The code point that begins at `*at`, moving `*at` behind it; U+FFFD for what is not UTF-8. `*at` is before the end. */
 uint32_t sl_utf8_next(struct sl_str text, size_t *at);
 
+/* The character that begins at `*at` as well-formed UTF-8, moving `*at` behind it: U+FFFD for bytes that are none, one for
+ * each maximal part of a sequence (The Unicode Standard, 3.9, "U+FFFD Substitution of Maximal Subparts"). `*at` is before
+ * the end. */
+struct sl_str sl_utf8_mended(struct sl_str text, size_t *at);
+
 /* The part [offset, offset + size) of `bytes`; empty (data NULL) with `*ok` false when it is not inside. `ok` may be
  * NULL. */
 struct sl_bytes sl_bytes_slice(struct sl_bytes bytes, uint64_t offset, uint64_t size, bool *ok);

@@ -1,4 +1,4 @@
-#include "base/bytes.h"
+#include "base/buf.h"
 
 size_t sl_utf8_sequence(const char *text, size_t left, size_t *bad)
 {
@@ -54,6 +54,20 @@ uint32_t sl_utf8_next(struct sl_str text, size_t *at)
     case 4: return (s[0] & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu);
     default: return 0xFFFD;
     }
+}
+
+struct sl_str sl_utf8_mended(struct sl_str text, size_t *at)
+{
+    size_t bad, size = sl_utf8_sequence(text.data + *at, text.size - *at, &bad);
+    struct sl_str character = size ? (struct sl_str){text.data + *at, size} : SL_STR("\xEF\xBF\xBD");
+    *at += size ? size : bad;
+    return character;
+}
+
+void sl_buf_utf8(struct sl_buf *buf, struct sl_str text)
+{
+    for (size_t at = 0; at < text.size && !buf->failed;)
+        sl_buf_str(buf, sl_utf8_mended(text, &at));
 }
 
 bool sl_str_is_utf8(struct sl_str text)

@@ -25,18 +25,6 @@ static void decode_utf16(struct sl_bytes bytes, bool big_endian, struct sl_buf *
         add_code(out, 0xFFFD);
 }
 
-static void replace_malformed(struct sl_str text, struct sl_buf *out)
-{
-    for (size_t at = 0; at < text.size && !out->failed;) {
-        size_t bad, size = sl_utf8_sequence(text.data + at, text.size - at, &bad);
-        if (size)
-            sl_buf_add(out, text.data + at, size);
-        else
-            add_code(out, 0xFFFD);
-        at += size ? size : bad;
-    }
-}
-
 bool sl_text_decode(struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
 {
     struct sl_str plain = {(const char *)bytes.data, bytes.size};
@@ -49,7 +37,7 @@ bool sl_text_decode(struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str
         decode_utf16((struct sl_bytes){bytes.data + 2, bytes.size - 2}, big, scratch);
         *text = sl_buf_view(scratch);
     } else if (!sl_str_is_utf8(plain)) {
-        replace_malformed(plain, scratch);
+        sl_buf_utf8(scratch, plain);
         *text = sl_buf_view(scratch);
     }
     return !scratch->failed && (!text->size || !memchr(text->data, '\0', text->size));

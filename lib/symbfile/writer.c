@@ -135,14 +135,7 @@ static uint32_t find(struct sl_symbfile_writer *w, struct sl_str str);
 static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
 {
     struct sl_buf clean = {0};
-    for (size_t at = 0; at < str.size;) {
-        size_t bad, size = sl_utf8_sequence(str.data + at, str.size - at, &bad);
-        if (size)
-            sl_buf_add(&clean, str.data + at, size);
-        else
-            sl_buf_cstr(&clean, "\xEF\xBF\xBD"); /* U+FFFD */
-        at += size ? size : bad;
-    }
+    sl_buf_utf8(&clean, str);
     w->failed |= clean.failed;
     uint32_t index = clean.failed ? NO_TEXT : find(w, sl_buf_view(&clean));
     sl_buf_free(&clean);

@@ -36,42 +36,17 @@ void cache_error_encode(const struct sl_error *error, struct sl_buf *out)
         sl_buf_cstr(out, error->message);
 }
 
-/* Length of the UTF-8 sequence at `s` (RFC 3629, section 4), or 0 when it is none; `*skip` is then what a decoder drops
- * for one replacement character. */
-static size_t utf8_length(const uint8_t *s, size_t size, size_t *skip)
-{
-    uint8_t first = s[0];
-    size_t length = first < 0x80                    ? 1
-                    : first >= 0xC2 && first < 0xE0 ? 2
-                    : (first & 0xF0) == 0xE0        ? 3
-                    : first >= 0xF0 && first < 0xF5 ? 4
-                                                    : 0;
-    uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-    uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-    *skip = 1;
-    for (size_t i = 1; i < length; i++) {
-        if (i >= size || s[i] < low || s[i] > high)
-            return 0;
-        *skip = i + 1;
-        low = 0x80;
-        high = 0xBF;
-    }
-    return length;
-}
-
 /* Copies text, bad bytes becoming U+FFFD, as much as fits with whole characters. */
 static void copy_lossy(struct sl_bytes from, char *to, size_t capacity)
 {
-    size_t at = 0, used = 0;
-    while (at < from.size && from.data[at]) {
-        size_t skip, length = utf8_length(from.data + at, from.size - at, &skip);
-        const void *piece = length ? (const void *)(from.data + at) : "\xEF\xBF\xBD";
-        size_t size = length ? length : 3;
-        if (used + size >= capacity)
+    struct sl_str text = {(const char *)from.data, from.size};
+    size_t used = 0;
+    for (size_t at = 0; at < text.size && text.data[at];) {
+        struct sl_str character = sl_utf8_mended(text, &at);
+        if (used + character.size >= capacity)
             break;
-        memcpy(to + used, piece, size);
-        used += size;
-        at += length ? length : skip;
+        memcpy(to + used, character.data, character.size);
+        used += character.size;
     }
     to[used] = '\0';
 }

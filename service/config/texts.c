@@ -137,23 +137,6 @@ void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *re
     *rest = (struct sl_str){text.data + host, end - host};
 }
 
-/* The character at `at` and its length; 0 when the bytes are not UTF-8 (RFC 3629, section 4). */
-static size_t decode(struct sl_str text, size_t at, uint32_t *code)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const uint8_t *c = (const uint8_t *)text.data + at;
-    size_t size = c[0] < 0x80 ? 1 : c[0] < 0xC0 ? 0 : c[0] < 0xE0 ? 2 : c[0] < 0xF0 ? 3 : c[0] < 0xF8 ? 4 : 0;
-    if (size == 0 || size > text.size - at)
-        return 0;
-    *code = size == 1 ? c[0] : c[0] & (0x7Fu >> size);
-    for (size_t i = 1; i < size; i++) {
-        if ((c[i] & 0xC0) != 0x80)
-            return 0;
-        *code = *code << 6 | (c[i] & 0x3F);
-    }
-    return *code < least[size] || *code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000) ? 0 : size;
-}
-
 /* Control characters, line separators, byte order marks and no characters. */
 static bool unprintable(uint32_t code)
 {
@@ -163,17 +146,17 @@ static bool unprintable(uint32_t code)
 
 void text_escape(struct sl_buf *out, struct sl_str text, bool quotes)
 {
-    for (size_t at = 0, size; at < text.size; at += size) {
-        uint32_t code = (uint8_t)text.data[at];
-        size = decode(text, at, &code);
-        if (size == 0 || unprintable(code)) {
-            code = size ? code : (uint8_t)text.data[at];
+    for (size_t at = 0; at < text.size;) {
+        size_t next = at;
+        bool good = sl_utf8_sequence(text.data + at, text.size - at, NULL) > 0;
+        uint32_t code = good ? sl_utf8_next(text, &next) : (uint8_t)text.data[next++];
+        if (!good || unprintable(code)) {
             sl_buf_printf(out, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
-            size += size == 0;
-            continue;
+        } else {
+            if (quotes && (code == '"' || code == '\\'))
+                sl_buf_u8(out, '\\');
+            sl_buf_add(out, text.data + at, next - at);
         }
-        if (quotes && (code == '"' || code == '\\'))
-            sl_buf_u8(out, '\\');
-        sl_buf_add(out, text.data + at, size);
+        at = next;
     }
 }

@@ -104,26 +104,21 @@ static void escape_byte(struct sl_buf *out, uint8_t c)
 
 static void add_quoted(struct sl_buf *out, struct sl_str text)
 {
-    const uint8_t *at = (const uint8_t *)text.data, *end = at + text.size;
+    const uint8_t *end = (const uint8_t *)text.data + text.size;
     if (!sl_buf_reserve(out, text.size + 2))
         return;
     sl_buf_u8(out, '"');
-    while (at < end) {
-        size_t run = plain_run(at, end);
-        sl_buf_add(out, at, run);
+    for (size_t at = 0; at < text.size;) {
+        const uint8_t *rest = (const uint8_t *)text.data + at;
+        size_t run = plain_run(rest, end);
+        sl_buf_add(out, rest, run);
         at += run;
-        if (at == end)
+        if (at == text.size)
             break;
-        if (*at < 0x80) {
-            escape_byte(out, *at++);
-            continue;
-        }
-        size_t size = sl_utf8_sequence((const char *)at, (size_t)(end - at), NULL);
-        if (size)
-            sl_buf_add(out, at, size);
+        if (rest[run] < 0x80)
+            escape_byte(out, (uint8_t)text.data[at++]);
         else
-            sl_buf_add(out, "\xEF\xBF\xBD", 3);
-        at += size ? size : 1;
+            sl_buf_str(out, sl_utf8_mended(text, &at));
     }
     sl_buf_u8(out, '"');
 }
