@@ -7,19 +7,14 @@
 
 enum { MAX_MODULE_LINE = 320 };
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 struct breakpad_fields breakpad_line(const char *at, const char *end, const char **next)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     struct breakpad_fields fields = {at, newline ? newline : end};
     *next = newline ? newline + 1 : end;
-    while (fields.at < fields.end && is_blank(*fields.at))
+    while (fields.at < fields.end && sl_is_blank(*fields.at))
         fields.at++;
-    while (fields.end > fields.at && is_blank(fields.end[-1]))
+    while (fields.end > fields.at && sl_is_blank(fields.end[-1]))
         fields.end--;
     return fields;
 }
@@ -27,10 +22,10 @@ struct breakpad_fields breakpad_line(const char *at, const char *end, const char
 struct sl_str breakpad_field(struct breakpad_fields *f)
 {
     const char *start = f->at;
-    while (f->at < f->end && !is_blank(*f->at))
+    while (f->at < f->end && !sl_is_blank(*f->at))
         f->at++;
     struct sl_str field = {start, (size_t)(f->at - start)};
-    while (f->at < f->end && is_blank(*f->at))
+    while (f->at < f->end && sl_is_blank(*f->at))
         f->at++;
     return field;
 }

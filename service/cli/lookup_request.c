@@ -28,22 +28,6 @@ static size_t scan_number(struct sl_str text, int base, uint64_t *value)
     return at;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct sl_str trimmed(struct sl_str text)
-{
-    while (text.size && is_blank(text.data[0])) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size && is_blank(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 static struct sl_str tail(struct sl_str text, size_t from)
 {
     return (struct sl_str){text.data + from, text.size - from};
@@ -73,10 +57,10 @@ static bool parse_symbol(struct lookup_module *m, struct sl_str text, uint64_t *
 
 static void parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
 {
-    struct sl_str text = trimmed(line);
+    struct sl_str text = sl_str_trimmed(line);
     r->module = given_module(l);
     size_t digits = scan_number(text, 16, &r->address);
-    bool number = digits == text.size || (digits && (text.data[0] == '0' || is_blank(text.data[digits])));
+    bool number = digits == text.size || (digits && (text.data[0] == '0' || sl_is_blank(text.data[digits])));
     uint64_t address;
     if (!number && text.size && r->module && parse_symbol(r->module, text, &address))
         r->address = address;
@@ -86,9 +70,9 @@ static void parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
 
 static bool take_word(struct sl_str *text, struct sl_str word)
 {
-    if (!sl_str_starts(*text, word) || text->size == word.size || !is_blank(text->data[word.size]))
+    if (!sl_str_starts(*text, word) || text->size == word.size || !sl_is_blank(text->data[word.size]))
         return false;
-    *text = trimmed(tail(*text, word.size));
+    *text = sl_str_trimmed(tail(*text, word.size));
     return true;
 }
 
@@ -100,18 +84,18 @@ static bool take_file(struct sl_str *text, struct sl_str *name)
         *text = tail(*text, prefix.size);
     bool quoted = text->size && (text->data[0] == '"' || text->data[0] == '\'');
     size_t end = quoted;
-    while (end < text->size && (quoted ? text->data[end] != text->data[0] : !is_blank(text->data[end])))
+    while (end < text->size && (quoted ? text->data[end] != text->data[0] : !sl_is_blank(text->data[end])))
         end++;
     if (end == text->size || end == (size_t)quoted)
         return false;
     *name = (struct sl_str){text->data + quoted, end - quoted};
-    *text = trimmed(tail(*text, end + quoted));
+    *text = sl_str_trimmed(tail(*text, end + quoted));
     return true;
 }
 
 static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct request *r)
 {
-    struct sl_str text = trimmed(line), file;
+    struct sl_str text = sl_str_trimmed(line), file;
     r->kind = REQUEST_CODE;
     if (take_word(&text, SL_STR("DATA")))
         r->kind = REQUEST_DATA;

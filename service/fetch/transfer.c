@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "fetch/impl.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -28,15 +27,6 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 }
 
 /* ---- the head ---- */
-static struct sl_str trimmed(struct sl_str s)
-{
-    while (s.size && isspace((unsigned char)s.data[0]))
-        s.data++, s.size--;
-    while (s.size && isspace((unsigned char)s.data[s.size - 1]))
-        s.size--;
-    return s;
-}
-
 static void keep(char *to, size_t room, struct sl_str value)
 {
     size_t size = value.size < room - 1 ? value.size : room - 1;
@@ -98,7 +88,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
     t->last_progress_ms = loop_now_ms();
     if (t->head_complete)
         return size; /* trailers */
-    struct sl_str line = trimmed((struct sl_str){data, size});
+    struct sl_str line = sl_str_trimmed((struct sl_str){data, size});
     if (sl_str_starts(line, SL_STR("HTTP/"))) {
         forget_head(t); /* of an interim answer or the proxy's */
         return size;
@@ -118,7 +108,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
     const char *colon = memchr(line.data, ':', line.size);
     if (colon) {
         struct sl_str name = {line.data, (size_t)(colon - line.data)};
-        read_field(t, name, trimmed((struct sl_str){colon + 1, line.size - name.size - 1}));
+        read_field(t, name, sl_str_trimmed((struct sl_str){colon + 1, line.size - name.size - 1}));
     }
     return size;
 }

@@ -35,10 +35,7 @@ static enum sl_code parse_last(struct sl_str text, uint32_t *last, struct sl_err
     uint64_t n = 0;
     if (text.size > LAST_TEXT_MAX)
         return sl_fail(error, SL_MALFORMED, "Invalid Symstore Id (too big)");
-    while (text.size && strchr(" \t\r\n\v\f", text.data[0]))
-        text.data++, text.size--;
-    while (text.size && strchr(" \t\r\n\v\f", text.data[text.size - 1]))
-        text.size--;
+    text = sl_str_trimmed(text);
     if (text.size == 0)
         return sl_fail(error, SL_MALFORMED, "Invalid Symstore Id: no number");
     for (size_t i = 0; i < text.size; i++) {
