@@ -2,6 +2,7 @@
  * everything else is walked over. */
 #include "ppdb/impl.h"
 
+#include "base/grow.h"
 #include "base/json.h"
 
 struct rules {
@@ -12,16 +13,9 @@ struct rules {
 
 static bool add(struct rules *rules, struct sl_ppdb_link link)
 {
-    if (rules->count == rules->capacity) {
-        size_t capacity = rules->capacity ? rules->capacity * 2 : 16;
-        struct sl_ppdb_link *grown = SL_ARENA_ARRAY(rules->arena, struct sl_ppdb_link, capacity);
-        if (!grown || rules->count >= SL_PPDB_MAX_LINKS)
-            return false;
-        if (rules->count)
-            memcpy(grown, rules->items, rules->count * sizeof *grown);
-        rules->items = grown;
-        rules->capacity = capacity;
-    }
+    if (rules->count == SL_PPDB_MAX_LINKS ||
+        !sl_grow_in_arena(rules->arena, &rules->items, &rules->capacity, rules->count + 1, sizeof *rules->items))
+        return false;
     rules->items[rules->count++] = link;
     return true;
 }

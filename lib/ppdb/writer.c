@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/map.h"
 
 /* Rows may share blobs, so a small file can ask for much work and much memory: both are bounded by its size. */
@@ -126,16 +127,8 @@ static bool add_entry(struct writer *w, struct entry entry)
 {
     if (w->entry_count && w->entries[w->entry_count - 1].il_offset == entry.il_offset)
         w->entry_count--; /* the later one counts */
-    if (w->entry_count == w->entry_capacity) {
-        size_t capacity = w->entry_capacity ? w->entry_capacity * 2 : 256;
-        struct entry *grown = SL_ARENA_ARRAY(&w->arena, struct entry, capacity);
-        if (!grown)
-            return false;
-        if (w->entry_count)
-            memcpy(grown, w->entries, w->entry_count * sizeof *grown);
-        w->entries = grown;
-        w->entry_capacity = capacity;
-    }
+    if (!sl_grow_in_arena(&w->arena, &w->entries, &w->entry_capacity, w->entry_count + 1, sizeof *w->entries))
+        return false;
     w->entries[w->entry_count++] = entry;
     return true;
 }

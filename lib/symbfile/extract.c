@@ -1,5 +1,6 @@
 /* The sources of an executable's symbols, one after the other, through the filter that keeps each piece of code for the
  * first of them. */
+#include "base/grow.h"
 #include "symbfile/coverage.h"
 #include "symbfile/extract.h"
 #include "symbfile/pclntab.h"
@@ -29,13 +30,9 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
                                 struct sl_error *error)
 {
     size_t kept = 0;
-    if (count > e->accepted_capacity) {
-        void *grown = realloc(e->accepted, count * 2 * sizeof *e->accepted);
-        e->sink_failed |= !grown;
-        if (!grown)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
-        e->accepted = grown;
-        e->accepted_capacity = count * 2;
+    if (!sl_grow(&e->accepted, &e->accepted_capacity, count, sizeof *e->accepted)) {
+        e->sink_failed = true;
+        return sl_fail(error, SL_INTERNAL, "out of memory");
     }
     const struct sl_symbfile_range *accepted = ranges; /* copied only when something is left out */
     for (size_t i = 0; i < count; i++) {

@@ -1,6 +1,8 @@
 /* Return pads: for every call in the code of a function the chain of functions that it is in. */
 #include "symbfile/pads.h"
 
+#include "base/grow.h"
+
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
 
@@ -8,7 +10,7 @@ struct sl_symbfile_pads {
     const struct sl_symbfile_image *image;
     const struct sl_symbfile_range **open; /* ranges that hold the call, by depth */
     struct sl_symbfile_place *places;
-    size_t capacity;
+    size_t open_capacity, place_capacity;
 };
 
 struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image)
@@ -98,18 +100,11 @@ static uint32_t line_at(const struct sl_symbfile_range *range, uint64_t va)
     return line;
 }
 
+/* Room for all of a tree to be open at once. */
 static bool reserve(struct sl_symbfile_pads *p, size_t count)
 {
-    if (count <= p->capacity)
-        return true;
-    void *open = realloc(p->open, 2 * count * sizeof *p->open);
-    p->open = open ? open : p->open;
-    void *places = realloc(p->places, 2 * count * sizeof *p->places);
-    p->places = places ? places : p->places;
-    if (!open || !places)
-        return false;
-    p->capacity = 2 * count;
-    return true;
+    return sl_grow(&p->open, &p->open_capacity, count, sizeof *p->open) &&
+           sl_grow(&p->places, &p->place_capacity, count, sizeof *p->places);
 }
 
 static enum sl_code emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
