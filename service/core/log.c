@@ -19,7 +19,7 @@ enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUS
 
 /* ---- levels ---- */
 struct levels {
-    enum log_level base, highest;
+    enum log_level base;
     size_t count;
     struct {
         char module[24];
@@ -27,9 +27,9 @@ struct levels {
     } modules[MAX_MODULES];
 };
 
-/* Two sets, so that a reader on another thread keeps a whole one while the next is filled. */
-static struct levels level_sets[2] = {{LOG_INFO, LOG_INFO, 0, {{"", 0}}}};
-static _Atomic(struct levels *) levels_now = &level_sets[0];
+static struct levels levels = {.base = LOG_INFO};
+static pthread_rwlock_t levels_lock = PTHREAD_RWLOCK_INITIALIZER;
+static atomic_int highest_level = LOG_INFO; /* of any module: most lines that are not wanted cost one load */
 
 static bool parse_level(struct sl_str name, enum log_level *level)
 {
@@ -58,34 +58,42 @@ static bool parse_levels_item(struct levels *set, struct sl_str item)
 
 bool log_set_levels(const char *text)
 {
-    struct levels *now = atomic_load(&levels_now);
-    struct levels *set = now == &level_sets[0] ? &level_sets[1] : &level_sets[0];
-    *set = (struct levels){.base = LOG_INFO};
+    struct levels set = {.base = LOG_INFO};
     for (const char *at = text;; at++) {
         size_t size = strcspn(at, ",");
-        if (!parse_levels_item(set, (struct sl_str){at, size}))
+        if (!parse_levels_item(&set, (struct sl_str){at, size}))
             return false;
         at += size;
         if (!*at)
             break;
     }
-    set->highest = set->base;
-    for (size_t i = 0; i < set->count; i++)
-        if (set->modules[i].level > set->highest)
-            set->highest = set->modules[i].level;
-    atomic_store(&levels_now, set);
+    enum log_level highest = set.base;
+    for (size_t i = 0; i < set.count; i++)
+        if (set.modules[i].level > highest)
+            highest = set.modules[i].level;
+    pthread_rwlock_wrlock(&levels_lock);
+    levels = set;
+    atomic_store(&highest_level, (int)highest);
+    pthread_rwlock_unlock(&levels_lock);
     return true;
+}
+
+static enum log_level level_of(const char *module)
+{
+    for (size_t i = 0; i < levels.count; i++)
+        if (strcmp(levels.modules[i].module, module) == 0)
+            return levels.modules[i].level;
+    return levels.base;
 }
 
 bool log_enabled(enum log_level level, const char *module)
 {
-    const struct levels *set = atomic_load_explicit(&levels_now, memory_order_acquire);
-    if (level > set->highest)
+    if ((int)level > atomic_load_explicit(&highest_level, memory_order_relaxed))
         return false;
-    for (size_t i = 0; i < set->count; i++)
-        if (strcmp(set->modules[i].module, module) == 0)
-            return level <= set->modules[i].level;
-    return level <= set->base;
+    pthread_rwlock_rdlock(&levels_lock);
+    bool enabled = level <= level_of(module);
+    pthread_rwlock_unlock(&levels_lock);
+    return enabled;
 }
 
 /* ---- destination ---- */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,6 +75,36 @@ static void levels_hold_for_all_or_for_one_module(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(log_set_levels(bad[i]));
     assert_false(log_enabled(LOG_ERROR, "http")); /* a bad text changes nothing */
+    assert_true(log_set_levels("trace"));
+}
+
+static atomic_bool levels_stay;
+
+/* Whatever set is in force: errors of `fetch` are wanted, information of others is not. */
+static void *ask_for_levels(void *arg)
+{
+    size_t *wrong = arg;
+    while (!atomic_load(&levels_stay))
+        *wrong += !log_enabled(LOG_ERROR, "fetch") + log_enabled(LOG_INFO, "http") + log_enabled(LOG_TRACE, "fetch");
+    return NULL;
+}
+
+static void levels_change_under_readers(void **state)
+{
+    (void)state;
+    pthread_t threads[3];
+    size_t wrong[3] = {0};
+    assert_true(log_set_levels("warn"));
+    atomic_store(&levels_stay, false);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_for_levels, &wrong[i]), 0);
+    for (size_t i = 0; i < 20000; i++)
+        assert_true(log_set_levels(i % 2 ? "error,cache=off,fetch=debug" : "warn,fetch=error"));
+    atomic_store(&levels_stay, true);
+    for (size_t i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(wrong[i], 0);
     assert_true(log_set_levels("trace"));
 }
 
@@ -289,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_hold_for_all_or_for_one_module),
+        cmocka_unit_test(levels_change_under_readers),
         cmocka_unit_test(a_plain_line),
         cmocka_unit_test(a_json_line_has_its_keys_in_order),
         cmocka_unit_test(nobody_can_forge_a_line_or_a_terminal_sequence),
