@@ -97,7 +97,7 @@ bool sl_demangle_bare(struct sl_str name, struct sl_buf *out)
     memset(p.name + name.size, 0, sizeof p.name - MAX_NAME);
     p.at = p.name + 2;
     p.end = p.name + name.size;
-    p.depth = 0;
+    p.depth = p.steps = 0;
     p.visible = p.no_parameters = p.no_arguments = p.in_lambda = false;
     p.element = p.pack_size = -1;
     p.used = p.substitution_count = p.argument_count = p.element_count = 0;

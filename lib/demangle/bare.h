@@ -13,6 +13,7 @@ enum {
     MAX_ELEMENTS = 16, /* of a pack */
     MAX_PARAMETERS = 24,
     MAX_DEPTH = 48,
+    MAX_STEPS = 16 * 1024, /* types read: expansions of packs within each other read one again and again */
     MAX_NAME = 4096,
     /* LLVM's text has up to two brackets more for every character, and must stay below 4096 bytes. */
     MAX_SHOWN = 1300,
@@ -43,7 +44,7 @@ struct state { /* what the name of a function tells of the rest */
 
 struct bare {             /* a name that is being read */
     const char *at, *end; /* of `name`, behind which zeros stand */
-    unsigned depth;
+    unsigned depth, steps;
     bool visible;       /* template parameters are those of `arguments` */
     bool no_parameters; /* they come later: in conversion operators */
     bool no_arguments;  /* an `I` belongs to what is around the type */

@@ -308,7 +308,7 @@ static bool any_type(struct bare *p, struct piece *out)
 
 bool bare_type(struct bare *p, struct piece *out)
 {
-    if (p->depth == MAX_DEPTH)
+    if (p->depth == MAX_DEPTH || p->steps++ == MAX_STEPS)
         return false;
     p->depth++;
     bool good = any_type(p, out);

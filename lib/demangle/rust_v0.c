@@ -134,10 +134,8 @@ static void show_number(struct v0 *v, uint64_t value)
 
 static void show_char(struct v0 *v, uint32_t c)
 {
-    struct sl_buf text = {0};
-    text_add_char(&text, c);
-    show(v, sl_buf_view(&text));
-    sl_buf_free(&text);
+    char text[4];
+    show(v, (struct sl_str){text, sl_utf8_encode(c, text)});
 }
 
 /* As in Rust source, between `quote`s. */
@@ -591,29 +589,19 @@ static void character(struct v0 *v)
 static void string(struct v0 *v)
 {
     struct sl_str digits = hex_digits(v);
+    struct sl_buf bytes = {0};
     if (digits.size % 2)
         fail(v);
+    for (size_t i = 0; i + 1 < digits.size; i += 2)
+        sl_buf_u8(&bytes, (uint8_t)(text_hex_digit(digits.data[i]) << 4 | text_hex_digit(digits.data[i + 1])));
+    struct sl_str text = sl_buf_view(&bytes);
+    if (bytes.failed || !sl_str_is_utf8(text))
+        fail(v);
     say(v, "\"");
-    for (size_t i = 0; i + 1 < digits.size && !v->failed;) {
-        uint32_t c = 0;
-        unsigned rest = 0;
-        do {
-            uint32_t byte = (uint32_t)(text_hex_digit(digits.data[i]) << 4 | text_hex_digit(digits.data[i + 1]));
-            i += 2;
-            if (rest) {
-                c = c << 6 | (byte & 63);
-                rest = (byte & 0xC0) == 0x80 ? rest - 1 : 4;
-            } else {
-                rest = byte < 0x80 ? 0 : byte >> 5 == 6 ? 1 : byte >> 4 == 14 ? 2 : byte >> 3 == 30 ? 3 : 4;
-                c = rest ? byte & (0x3Fu >> rest) : byte;
-            }
-        } while (rest && rest < 4 && i + 1 < digits.size);
-        if (rest)
-            fail(v);
-        else
-            show_escaped(v, c, '"');
-    }
+    for (size_t at = 0; at < text.size && !v->failed;)
+        show_escaped(v, sl_utf8_next(text, &at), '"');
     say(v, "\"");
+    sl_buf_free(&bytes);
 }
 
 static void element(struct v0 *v)

@@ -18,18 +18,8 @@ bool text_is_plain(struct sl_str text)
 
 void text_add_char(struct sl_buf *out, uint32_t c)
 {
-    if (c < 0x80) {
-        sl_buf_u8(out, (uint8_t)c);
-    } else if (c < 0x800) {
-        sl_buf_u8(out, (uint8_t)(0xC0 | c >> 6));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c & 63)));
-    } else {
-        if (c >= 0x10000)
-            sl_buf_u8(out, (uint8_t)(0xF0 | c >> 18));
-        sl_buf_u8(out, (uint8_t)(c >= 0x10000 ? 0x80 | (c >> 12 & 63) : 0xE0 | c >> 12));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c >> 6 & 63)));
-        sl_buf_u8(out, (uint8_t)(0x80 | (c & 63)));
-    }
+    char text[4];
+    sl_buf_add(out, text, sl_utf8_encode(c, text));
 }
 
 enum { BASE = 36, T_MIN = 1, T_MAX = 26, SKEW = 38, DAMP = 700 };

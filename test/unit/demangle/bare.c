@@ -198,6 +198,25 @@ static void deep_and_long_names(void **state)
     }
 }
 
+/* Each level reads the one below as often as the pack has elements: without a limit the last of these takes years. */
+static void expansions_within_expansions_end(void **state)
+{
+    (void)state;
+    for (unsigned levels = 1; levels <= 14; levels++) {
+        struct sl_buf name = {0}, readable = {0};
+        sl_buf_cstr(&name, "_Z1fIJLi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1ELi1EEEvS_I");
+        for (unsigned i = 0; i < levels; i++)
+            sl_buf_cstr(&name, "DpFS_S_I");
+        sl_buf_cstr(&name, "DpT_");
+        for (unsigned i = 0; i < levels; i++)
+            sl_buf_cstr(&name, "EE");
+        sl_buf_cstr(&name, "E");
+        assert_int_equal(sl_demangle_bare(sl_buf_view(&name), &readable), levels < 3);
+        sl_buf_free(&name);
+        sl_buf_free(&readable);
+    }
+}
+
 /* Every symbol of the C++ library: real names of all kinds. */
 static void names_of_a_library(void **state)
 {
@@ -228,6 +247,7 @@ int main(void)
         cmocka_unit_test(all_as_the_demangler),
         cmocka_unit_test(broken_names),
         cmocka_unit_test(deep_and_long_names),
+        cmocka_unit_test(expansions_within_expansions_end),
         cmocka_unit_test(names_of_a_library),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,9 @@ static void not_understood(void **state)
         "_RIC0Kcd800_E",
         "_RIC0KRee_E",
         "_RIC0KRef0_E",
+        "_RIC0KReeda080_E",   /* a surrogate, */
+        "_RIC0KRec0af_E",     /* an overlong form, */
+        "_RIC0KRef7bfbfbf_E", /* beyond the last code point */
         "_RIC0L1_E",
         "_R",
         "_RegisterClass",
