@@ -299,8 +299,14 @@ bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset
             high = middle;
     }
     size_t last = first;
-    while (last < s->line_count && s->lines[last].address < end)
-        last++;
+    high = s->line_count;
+    while (last < high) { /* the first one that begins beyond the end: searched for, as functions may share lines */
+        size_t middle = last + (high - last) / 2;
+        if (s->lines[middle].address < end)
+            last = middle + 1;
+        else
+            high = middle;
+    }
     t->copied += last - first;
     if (last == first || t->copied > t->copy_limit)
         return true;

@@ -29,7 +29,8 @@ enum { NO_STREAM = 0xFFFF, STREAM_INFO = 1, STREAM_TPI = 2, STREAM_DBI = 3, STRE
 
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error);
 
-/* False (and an empty stream) when it is absent or one of its pages is outside of the file. */
+/* False (and an empty stream) when it is absent or one of its pages is outside of the file. Stream 0, whose size nothing
+ * bounds, is absent to all. */
 bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *stream);
 
 /* The bytes [offset, offset + size) of the stream: in place when their pages lie together, else copied into `arena`.
@@ -206,8 +207,12 @@ enum { MAX_IMPORTED_MODULES = 2048 }; /* an index has eleven bits for them */
 
 struct imports {
     const struct sl_pdb *pdb;
-    struct sl_bytes subsection;             /* of the module being read: per imported module its name, count, indexes */
-    uint32_t offsets[MAX_IMPORTED_MODULES]; /* of each imported module in it */
+    struct sl_bytes subsection; /* of the module being read: per imported module its name, count, indexes */
+    struct imported {           /* a module in it */
+        uint32_t offset;
+        bool looked_up;                 /* so that its name, which may be long, is read once */
+        struct module_exports *exports; /* NULL = there is no such module */
+    } imported[MAX_IMPORTED_MODULES];
     size_t count;
     struct sl_arena arena;          /* of what follows, kept from module to module */
     struct module_exports *exports; /* per module of the file */

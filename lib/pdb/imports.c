@@ -77,45 +77,44 @@ void imports_begin_module(struct imports *im, struct sl_bytes subsection)
     im->subsection = subsection;
     im->count = 0;
     while (im->count < MAX_IMPORTED_MODULES && sl_reader_left(&r) >= 8) {
-        im->offsets[im->count++] = (uint32_t)sl_reader_offset(&r);
+        im->imported[im->count++] = (struct imported){.offset = (uint32_t)sl_reader_offset(&r)};
         sl_read_u32(&r);
         sl_reader_skip(&r, (uint64_t)sl_read_u32(&r) * 4);
     }
 }
 
-static bool find_import(const struct imports *im, uint32_t module, uint32_t import, struct sl_str *name,
-                        uint32_t *local)
+static void look_up(struct imports *im, struct imported *imported, struct sl_str name)
 {
-    struct sl_reader r = sl_reader(im->subsection, false);
-    if (module >= im->count)
-        return false;
-    sl_reader_seek(&r, im->offsets[module]);
-    uint64_t budget = UINT64_MAX; /* each look-up counts as a step of the namer */
-    *name = pdb_name(im->pdb, sl_read_u32(&r), &budget);
-    if (import >= sl_read_u32(&r))
-        return false;
-    sl_reader_skip(&r, (uint64_t)import * 4);
-    *local = sl_read_u32(&r);
-    return !r.failed;
+    struct sl_arena scratch = {0};
+    imported->looked_up = true;
+    const struct pdb_module *module = sl_map_get(&im->modules, lower(&scratch, name));
+    sl_arena_free(&scratch);
+    if (!module)
+        return;
+    imported->exports = &im->exports[module - im->pdb->modules];
+    if (!imported->exports->tried)
+        read_exports(im, module, imported->exports);
 }
 
 bool imports_resolve(struct imports *im, uint32_t index, uint32_t *global)
 {
-    struct sl_str name;
-    uint32_t local;
-    struct sl_arena scratch = {0};
-    if (!find_import(im, index >> 20 & 0x7FF, index & 0xFFFFF, &name, &local) || !prepare(im))
+    uint32_t module = index >> 20 & 0x7FF, import = index & 0xFFFFF;
+    struct sl_reader r = sl_reader(im->subsection, false);
+    if (module >= im->count || !prepare(im))
         return false;
-    const struct pdb_module *module = sl_map_get(&im->modules, lower(&scratch, name));
-    sl_arena_free(&scratch);
-    if (!module)
+    struct imported *imported = &im->imported[module];
+    sl_reader_seek(&r, imported->offset);
+    uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
+    uint64_t budget = UINT64_MAX; /* once an imported module */
+    if (!imported->looked_up)
+        look_up(im, imported, pdb_name(im->pdb, name, &budget));
+    sl_reader_skip(&r, (uint64_t)import * 4);
+    uint32_t local = sl_read_u32(&r);
+    const struct module_exports *e = imported->exports;
+    if (import >= count || r.failed || !e || !e->count)
         return false;
-    struct module_exports *e = &im->exports[module - im->pdb->modules];
-    if (!e->tried)
-        read_exports(im, module, e);
-    const uint32_t *pair = e->count ? bsearch(&local, e->pairs, e->count, 8, by_local) : NULL;
-    if (!pair)
-        return false;
-    *global = pair[1];
-    return true;
+    const uint32_t *pair = bsearch(&local, e->pairs, e->count, 8, by_local);
+    if (pair)
+        *global = pair[1];
+    return pair != NULL;
 }

@@ -40,7 +40,7 @@ static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t siz
 bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *s)
 {
     *s = (struct msf_stream){.msf = msf};
-    if (index == NO_STREAM || index >= msf->stream_count || msf->sizes[index] == (uint32_t)NO_STREAM_SIZE)
+    if (index == 0 || index == NO_STREAM || index >= msf->stream_count || msf->sizes[index] == (uint32_t)NO_STREAM_SIZE)
         return false;
     if (set_pages(msf, msf->pages + msf->first[index], msf->sizes[index], s))
         return true;

@@ -231,7 +231,7 @@ static bool arguments(struct namer *n, uint32_t index, bool first)
     for (uint32_t i = 0; i < count; i++, first = false) {
         if (!first)
             put(n, ", ");
-        if (!type_name(n, sl_read_u32(&t.data)))
+        if (n->out.size > MAX_TEXT || !type_name(n, sl_read_u32(&t.data)))
             return false;
     }
     return true;

@@ -71,7 +71,7 @@ static void add_rules(struct rules *rules, const struct sl_ppdb_link *more, size
     rules->count += count;
 }
 
-/* Hostile maps name one stream a million times. */
+/* Hostile maps name one stream a million times; honest ones name streams that lie side by side in the file. */
 enum { MAX_LINK_STREAMS = 64 };
 
 static void read_rules(const struct sl_pdb *pdb, struct rules *rules)
@@ -79,6 +79,7 @@ static void read_rules(const struct sl_pdb *pdb, struct rules *rules)
     struct names names = open_names(pdb->info);
     struct sl_str name;
     uint32_t index;
+    uint64_t left = pdb->msf.file.size;
     for (unsigned streams = 0; streams < MAX_LINK_STREAMS && next_name(&names, &name, &index);) {
         struct msf_stream stream;
         struct sl_bytes json;
@@ -87,7 +88,10 @@ static void read_rules(const struct sl_pdb *pdb, struct rules *rules)
         if (!sl_str_equal(name, SL_STR("sourcelink")) && !sl_str_starts(name, SL_STR("sourcelink$")))
             continue;
         streams++;
-        if (msf_stream(&pdb->msf, index, &stream) && msf_all(&stream, &rules->arena, &json) &&
+        if (!msf_stream(&pdb->msf, index, &stream) || stream.size > left)
+            continue;
+        left -= stream.size;
+        if (msf_all(&stream, &rules->arena, &json) &&
             sl_ppdb_links_parse((struct sl_str){(const char *)json.data, json.size}, &rules->arena, &more, &count,
                                 NULL) == SL_OK)
             add_rules(rules, more, count);

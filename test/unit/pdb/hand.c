@@ -4,6 +4,7 @@
 
 #include "symcache/symcache.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { S_END = 0x0006, S_SEPCODE = 0x1132, S_INLINESITE_END = 0x114E, S_BLOCK32 = 0x1103, S_PUB32 = 0x110E };
@@ -252,6 +253,33 @@ static void names_that_share_text(void **state)
     image_free(&image);
 }
 
+/* Every function has all the lines behind it: looking for where they end must not mean to walk over them. */
+static void functions_that_share_lines(void **state)
+{
+    (void)state;
+    enum { COUNT = 60000 };
+    struct image image = {.page_size = 4096};
+    struct sl_buf file = {0};
+    struct dump dump;
+    uint32_t(*lines)[2] = malloc(COUNT * sizeof *lines);
+    assert_non_null(lines);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        lines[i][0] = i;
+        lines[i][1] = i + 1;
+        image_procedure(&image, 0, "f", i, COUNT - i, 0);
+        image_end(&image, 0, S_END);
+    }
+    image_lines(&image, 0, 0, COUNT, image_file(&image, 0, "c:\\a.c"), (const uint32_t(*)[2])lines, COUNT);
+    image_write(&image, &file);
+    dump_init(&dump);
+    assert_int_equal(dump_file(&dump, sl_buf_bytes(&file), NULL), SL_OK);
+    assert_int_equal(dump.functions, COUNT);
+    dump_free(&dump);
+    free(lines);
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
 static void rearranged_code(void **state)
 {
     (void)state;
@@ -358,6 +386,26 @@ static void circles_of_types(void **state)
         image_end(&image, 0, S_END);
     }
     expect(&image, "f 1000+10 []\nf 1010+10 []\nf 1020+10 []\nf 1030+10 []\n");
+    image_free(&image);
+}
+
+/* Nobody reads so many arguments: the name stands alone. */
+static void long_lists_of_arguments(void **state)
+{
+    (void)state;
+    enum { COUNT = 16000 };
+    struct image image = {0};
+    struct sl_buf *types = &image.types;
+    uint32_t list = image_type(&image, 0x1201, "w", COUNT);
+    uint16_t size = 2 + 4 + 4 * COUNT;
+    assert_true(types->size >= 8);
+    memcpy(types->data + types->size - 8, &size, 2);
+    for (size_t i = 0; i < COUNT; i++)
+        sl_buf_u32(types, T_INT4);
+    uint32_t function = image_type(&image, 0x1008, "wbbhw", T_VOID, 0, 0, 0, list);
+    image_procedure(&image, 0, "f", 0, 16, function);
+    image_end(&image, 0, S_END);
+    expect(&image, "f 1000+10 []\n");
     image_free(&image);
 }
 
@@ -661,6 +709,31 @@ static void bad_containers(void **state)
     image_free(&image);
 }
 
+/* The first stream is an old directory, of any size: what refers to it refers to nothing. */
+static void nothing_is_read_of_the_first_stream(void **state)
+{
+    (void)state;
+    static const char text[] = "SRCSRV: ini ----\nVERSION=1\nVERCTRL=perforce\nSRCSRV: variables ---\nSRCSRVTRG=x\n"
+                               "SRCSRV: source files ---\n";
+    struct sl_object *object;
+    struct image image = {.has_srcsrv = true};
+    struct sl_buf file = {0};
+    sl_buf_cstr(&image.streams[0], text);
+    sl_buf_cstr(&image.streams[IMAGE_SRCSRV], text);
+    for (unsigned i = 0; i < 2; i++) {
+        static const uint8_t named[] = {7, 0, 0, 0, IMAGE_SRCSRV, 0, 0, 0};
+        image_write(&image, &file);
+        uint8_t *at = memmem(file.data, file.size, named, sizeof named);
+        assert_non_null(at);
+        at[4] = i ? 0 : IMAGE_SRCSRV;
+        assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+        assert_int_equal(sl_object_info(object)->features.srcsrv_vcs.size, i ? 0 : strlen("perforce"));
+        sl_object_close(object);
+    }
+    sl_buf_free(&file);
+    image_free(&image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -672,10 +745,13 @@ int main(void)
         cmocka_unit_test(separated_code),
         cmocka_unit_test(nested_procedures),
         cmocka_unit_test(names_that_share_text),
+        cmocka_unit_test(functions_that_share_lines),
         cmocka_unit_test(rearranged_code),
         cmocka_unit_test(names_with_types),
         cmocka_unit_test(circles_of_types),
+        cmocka_unit_test(long_lists_of_arguments),
         cmocka_unit_test(cross_module_references),
+        cmocka_unit_test(nothing_is_read_of_the_first_stream),
         cmocka_unit_test(deep_inlining),
         cmocka_unit_test(source_server),
         cmocka_unit_test(symcaches_keep_where_files_are),
