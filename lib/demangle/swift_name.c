@@ -1,7 +1,7 @@
 /* Names of the current Swift mangling: identifiers and what follows them, and the references to what came before. */
 #include "demangle/swift_tree.h"
 
-enum { MAX_REPEAT = 2048 };
+enum { MAX_REPEAT = 2048, MAX_IDENTIFIER = 64 << 10 };
 
 static bool is_upper(char c)
 {
@@ -39,8 +39,8 @@ static bool read_words(struct reader *r, struct sl_buf *text, bool *more)
         char c = reader_next(r);
         unsigned word = (unsigned)(is_lower(c) ? c - 'a' : c - 'A');
         *more = is_lower(c);
-        if (word >= r->word_count)
-            return false;
+        if (word >= r->word_count || text->size + r->words[word].size > MAX_IDENTIFIER)
+            return false; /* a letter may stand for most of the name */
         sl_buf_str(text, r->words[word]);
     }
     return true;

@@ -2,6 +2,8 @@
  * mangling, the readable side simplified: no modules, no private discriminators, no results. */
 #include "pairs.h"
 
+#include <sys/resource.h>
+
 static void expect(const struct pair *pairs, size_t count)
 {
     expect_pairs(pairs, count, SL_LANG_SWIFT);
@@ -517,6 +519,23 @@ static void bombs(void **state)
     try(&name);
 }
 
+/* A word of 30000 letters, and 30000 letters that stand for it. */
+static void words_of_words(void **state)
+{
+    struct sl_buf name = {0};
+    struct rusage before, after;
+    (void)state;
+    sl_buf_cstr(&name, "$s30000");
+    repeat(&name, "a", 30000);
+    sl_buf_cstr(&name, "0");
+    repeat(&name, "a", 30000);
+    sl_buf_cstr(&name, "A0");
+    getrusage(RUSAGE_SELF, &before);
+    try(&name);
+    getrusage(RUSAGE_SELF, &after);
+    assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 64 << 10); /* KiB */
+}
+
 /* Names of many constructs, cut short or with a character that does not belong there. */
 static void damaged(void **state)
 {
@@ -570,10 +589,11 @@ static void limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions),      cmocka_unit_test(entities), cmocka_unit_test(types),
-        cmocka_unit_test(symbols),        cmocka_unit_test(thunks),   cmocka_unit_test(labels_in_types),
-        cmocka_unit_test(before_swift_4), cmocka_unit_test(results),  cmocka_unit_test(not_understood),
-        cmocka_unit_test(bombs),          cmocka_unit_test(damaged),  cmocka_unit_test(limit),
+        cmocka_unit_test(words_of_words),  cmocka_unit_test(functions),      cmocka_unit_test(entities),
+        cmocka_unit_test(types),           cmocka_unit_test(symbols),        cmocka_unit_test(thunks),
+        cmocka_unit_test(labels_in_types), cmocka_unit_test(before_swift_4), cmocka_unit_test(results),
+        cmocka_unit_test(not_understood),  cmocka_unit_test(bombs),          cmocka_unit_test(damaged),
+        cmocka_unit_test(limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
