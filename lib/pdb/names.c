@@ -237,6 +237,14 @@ static bool arguments(struct namer *n, uint32_t index, bool first)
     return true;
 }
 
+static bool parameters(struct namer *n, uint32_t list)
+{
+    put(n, "(");
+    bool ok = arguments(n, list, true);
+    put(n, ")");
+    return ok;
+}
+
 struct method {
     uint32_t result, class, this, arguments;
     uint8_t options;
@@ -319,52 +327,61 @@ static void print_sigils(struct namer *n, const struct sigil *sigils, unsigned c
     }
 }
 
-/* Follows pointers and modifiers down to what is pointed to, then prints that and the sigils from the inside out. */
-static bool pointer(struct namer *n, struct type_record t, bool constant)
+/* Follows pointers and modifiers down to the type that is pointed to, `*index`. */
+static bool read_sigils(struct namer *n, struct type_record t, bool constant, struct sigil sigils[MAX_DEPTH],
+                        unsigned *count, uint32_t *index)
 {
-    struct sigil sigils[MAX_DEPTH];
-    unsigned count = 0;
-    uint32_t index = 0;
-    for (unsigned steps = 0;; steps++) {
-        if (count == MAX_DEPTH || steps == 2 * MAX_DEPTH)
-            return false;
-        index = sl_read_u32(&t.data);
+    *count = 0;
+    for (unsigned steps = 0; *count < MAX_DEPTH && steps < 2 * MAX_DEPTH; steps++) {
+        *index = sl_read_u32(&t.data);
         if (t.leaf == LF_POINTER) {
             uint32_t attributes = sl_read_u32(&t.data);
-            sigils[count++] = (struct sigil){attributes >> 5 & 7, attributes & POINTER_CONST || constant, false};
+            sigils[(*count)++] = (struct sigil){attributes >> 5 & 7, attributes & POINTER_CONST || constant, false};
             constant = false;
         } else { /* a modifier below a pointer */
-            sigils[count - 1].pointee_constant |= sl_read_u16(&t.data) & MODIFIER_CONST;
+            sigils[*count - 1].pointee_constant |= sl_read_u16(&t.data) & MODIFIER_CONST;
         }
         if (t.data.failed)
             return false;
-        if (is_simple(n, index) || !get_type(n, index, &t) || (t.leaf != LF_POINTER && t.leaf != LF_MODIFIER))
-            break;
+        if (is_simple(n, *index) || !get_type(n, *index, &t) || (t.leaf != LF_POINTER && t.leaf != LF_MODIFIER))
+            return true;
     }
-    if (!is_simple(n, index) && get_type(n, index, &t)) {
-        if (t.leaf == LF_PROCEDURE) {
-            struct procedure p = read_procedure(&t.data);
-            if (!result(n, p.result, p.options))
-                return false;
-            put(n, "(");
-            print_sigils(n, sigils, count, false);
-            put(n, ")(");
-            bool ok = arguments(n, p.arguments, true);
-            put(n, ")");
-            return ok && !t.data.failed;
-        }
-        if (t.leaf == LF_MFUNCTION) {
-            struct method m = read_method(&t.data);
-            if (!result(n, m.result, m.options))
-                return false;
-            put(n, "(");
-            if (!type_name(n, m.class))
-                return false;
-            print_sigils(n, sigils, count, false);
-            put(n, ")");
-            return method_arguments(n, &m, false) && !t.data.failed;
-        }
+    return false;
+}
+
+/* `int (*)(char)`, `int (C::*)(char) const`. */
+static bool pointer_to_function(struct namer *n, struct type_record t, const struct sigil *sigils, unsigned count)
+{
+    if (t.leaf == LF_PROCEDURE) {
+        struct procedure p = read_procedure(&t.data);
+        if (!result(n, p.result, p.options))
+            return false;
+        put(n, "(");
+        print_sigils(n, sigils, count, false);
+        put(n, ")");
+        return parameters(n, p.arguments) && !t.data.failed;
     }
+    struct method m = read_method(&t.data);
+    if (!result(n, m.result, m.options))
+        return false;
+    put(n, "(");
+    if (!type_name(n, m.class))
+        return false;
+    print_sigils(n, sigils, count, false);
+    put(n, ")");
+    return method_arguments(n, &m, false) && !t.data.failed;
+}
+
+/* What is pointed to, then the sigils from the inside out. */
+static bool pointer(struct namer *n, struct type_record t, bool constant)
+{
+    struct sigil sigils[MAX_DEPTH];
+    unsigned count;
+    uint32_t index;
+    if (!read_sigils(n, t, constant, sigils, &count, &index))
+        return false;
+    if (!is_simple(n, index) && get_type(n, index, &t) && (t.leaf == LF_PROCEDURE || t.leaf == LF_MFUNCTION))
+        return pointer_to_function(n, t, sigils, count);
     if (!type_name(n, index))
         return false;
     print_sigils(n, sigils, count, true);
@@ -434,12 +451,7 @@ static bool print_record(struct namer *n, struct type_record t)
     case LF_ENUM_ST: sl_reader_skip(&t.data, 12); return record_name(n, &t.data, t.leaf == LF_ENUM_ST);
     case LF_PROCEDURE: {
         struct procedure p = read_procedure(&t.data);
-        if (!result(n, p.result, p.options))
-            return false;
-        put(n, "(");
-        bool ok = arguments(n, p.arguments, true);
-        put(n, ")");
-        return ok && !t.data.failed;
+        return result(n, p.result, p.options) && parameters(n, p.arguments) && !t.data.failed;
     }
     case LF_MFUNCTION: {
         struct method m = read_method(&t.data);
@@ -479,10 +491,7 @@ static bool function(struct namer *n, struct sl_str name, uint32_t type)
         return true;
     if (t.leaf == LF_PROCEDURE) {
         struct procedure p = read_procedure(&t.data);
-        put(n, "(");
-        bool ok = arguments(n, p.arguments, true);
-        put(n, ")");
-        return ok && !t.data.failed;
+        return parameters(n, p.arguments) && !t.data.failed;
     }
     if (t.leaf == LF_MFUNCTION) {
         struct method m = read_method(&t.data);
