@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "http/blank.h"
 #include "http/impl.h"
 
 static bool trusted(const struct http_server *server, struct sl_str address)
@@ -38,12 +39,8 @@ static bool take_last(struct forwarded *list, struct sl_str *entry)
     }
     const char *comma = memrchr(list->left.data, ',', list->left.size);
     const char *start = comma ? comma + 1 : list->left.data;
-    *entry = (struct sl_str){start, list->left.size - (size_t)(start - list->left.data)};
+    *entry = http_trimmed((struct sl_str){start, list->left.size - (size_t)(start - list->left.data)});
     list->left.size = comma ? (size_t)(comma - list->left.data) : 0;
-    while (entry->size && (entry->data[0] == ' ' || entry->data[0] == '\t'))
-        entry->data++, entry->size--;
-    while (entry->size && (entry->data[entry->size - 1] == ' ' || entry->data[entry->size - 1] == '\t'))
-        entry->size--;
     return true;
 }
 

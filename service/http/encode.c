@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include "core/pool.h"
+#include "http/blank.h"
 #include "http/impl.h"
 
 enum { COMPRESS_ON_LOOP = 64 * 1024 };
@@ -32,10 +33,10 @@ enum content_coding encode_choose(struct sl_str accept)
     for (size_t at = 0; at < accept.size;) {
         const char *comma = memchr(accept.data + at, ',', accept.size - at);
         size_t end = comma ? (size_t)(comma - accept.data) : accept.size;
-        while (at < end && (accept.data[at] == ' ' || accept.data[at] == '\t'))
+        while (at < end && http_is_blank(accept.data[at]))
             at++;
         size_t name_end = at;
-        while (name_end < end && accept.data[name_end] != ';' && accept.data[name_end] != ' ')
+        while (name_end < end && accept.data[name_end] != ';' && !http_is_blank(accept.data[name_end]))
             name_end++;
         struct sl_str name = {accept.data + at, name_end - at};
         int weight = (int)weight_of((struct sl_str){accept.data + name_end, end - name_end});

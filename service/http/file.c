@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "http/blank.h"
 #include "http/impl.h"
 
 static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -62,15 +63,13 @@ static struct sl_str strip_weak(struct sl_str tag)
 static bool list_matches(struct sl_str list, struct sl_str tag)
 {
     for (size_t at = 0; at < list.size;) {
-        while (at < list.size && (list.data[at] == ' ' || list.data[at] == '\t' || list.data[at] == ','))
+        while (at < list.size && (http_is_blank(list.data[at]) || list.data[at] == ','))
             at++;
         size_t start = at;
         bool quoted = false;
         for (; at < list.size && (quoted || list.data[at] != ','); at++)
             quoted ^= list.data[at] == '"';
-        struct sl_str item = {list.data + start, at - start};
-        while (item.size && (item.data[item.size - 1] == ' ' || item.data[item.size - 1] == '\t'))
-            item.size--;
+        struct sl_str item = http_trimmed((struct sl_str){list.data + start, at - start});
         if (sl_str_equal(item, SL_STR("*")) || (item.size && sl_str_equal(strip_weak(item), strip_weak(tag))))
             return true;
     }

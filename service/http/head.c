@@ -1,6 +1,7 @@
 /* The filter before llhttp: cuts the bytes into lines, so that a head is parsed in one piece, and refuses the two line
  * forms that llhttp lets through: continuation lines (obs-fold, RFC 9112, 5.2) and line feeds without a carriage return
  * (2.2). */
+#include "http/blank.h"
 #include "http/impl.h"
 
 enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const struct http_options *limits,
@@ -15,8 +16,7 @@ enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const s
             return HEAD_LINE_TOO_LONG;
         if (end - scan->start > limits->max_head_bytes)
             return HEAD_TOO_LARGE;
-        if (scan->lines > 0 && scan->line_start < data.size &&
-            (data.data[scan->line_start] == ' ' || data.data[scan->line_start] == '\t'))
+        if (scan->lines > 0 && scan->line_start < data.size && http_is_blank((char)data.data[scan->line_start]))
             return HEAD_BAD;
         if (!feed) {
             scan->offset = data.size;

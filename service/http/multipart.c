@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "http/blank.h"
+
 enum { MAX_BOUNDARY = 70, MAX_PARTS = 64, MAX_HEADERS = 16 * 1024, MAX_DELIMITER = MAX_BOUNDARY + 4 };
 
 enum where { PREAMBLE, AFTER_DELIMITER, HEADERS, DATA, EPILOGUE };
@@ -25,39 +27,30 @@ struct multipart {
 };
 
 /* ---- parameters of header values (RFC 9110, 5.6.6) ---- */
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
 /* The next `; name=value` at `*at`; a quoted value without its quotes. 0 at the end, -1 when malformed. */
 static int next_parameter(struct sl_str text, size_t *at, struct sl_str *name, struct sl_str *value, bool *quoted)
 {
-    while (*at < text.size && (is_blank(text.data[*at]) || text.data[*at] == ';'))
+    while (*at < text.size && (http_is_blank(text.data[*at]) || text.data[*at] == ';'))
         (*at)++;
     if (*at == text.size)
         return 0;
     size_t start = *at;
     while (*at < text.size && text.data[*at] != '=' && text.data[*at] != ';')
         (*at)++;
-    *name = (struct sl_str){text.data + start, *at - start};
-    while (name->size && is_blank(name->data[name->size - 1]))
-        name->size--;
+    *name = http_trimmed((struct sl_str){text.data + start, *at - start});
     *value = (struct sl_str){text.data + *at, 0};
     *quoted = false;
     if (*at == text.size || text.data[*at] == ';')
         return 1;
     (*at)++;
-    while (*at < text.size && is_blank(text.data[*at]))
+    while (*at < text.size && http_is_blank(text.data[*at]))
         (*at)++;
     *quoted = *at < text.size && text.data[*at] == '"';
     if (!*quoted) {
         start = *at;
         while (*at < text.size && text.data[*at] != ';')
             (*at)++;
-        *value = (struct sl_str){text.data + start, *at - start};
-        while (value->size && is_blank(value->data[value->size - 1]))
-            value->size--;
+        *value = http_trimmed((struct sl_str){text.data + start, *at - start});
         return 1;
     }
     start = ++*at;
@@ -81,7 +74,7 @@ bool multipart_boundary(struct sl_str content_type, struct sl_str *boundary)
     size_t at = type.size;
     if (content_type.size < at || !sl_str_equal_nocase((struct sl_str){content_type.data, at}, type))
         return false;
-    if (at < content_type.size && content_type.data[at] != ';' && !is_blank(content_type.data[at]))
+    if (at < content_type.size && content_type.data[at] != ';' && !http_is_blank(content_type.data[at]))
         return false;
     struct sl_str name, value;
     bool quoted;
@@ -138,7 +131,7 @@ static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
         const char *end = memmem(headers.data + at, headers.size - at, "\r\n", 2);
         size_t size = end ? (size_t)(end - headers.data) - at : headers.size - at;
         struct sl_str line = {headers.data + at, size};
-        if (size > 0 && (!memchr(line.data, ':', size) || is_blank(line.data[0])))
+        if (size > 0 && (!memchr(line.data, ':', size) || http_is_blank(line.data[0])))
             return sl_fail(error, SL_MALFORMED, "malformed header of a part");
         if (!part_name(m, line, &name))
             return sl_fail(error, SL_MALFORMED, "malformed Content-Disposition of a part");
@@ -232,7 +225,7 @@ static enum sl_code take_tail(struct multipart *m, struct sl_bytes *in, struct s
     uint8_t c = *in->data;
     in->data++;
     in->size--;
-    if (m->tail_size == 0 && is_blank((char)c))
+    if (m->tail_size == 0 && http_is_blank((char)c))
         return SL_OK;
     m->tail[m->tail_size++] = (char)c;
     if (m->tail_size < 2)

@@ -8,6 +8,7 @@
  *   chunk framing out of proportion to the body                     400
  *
  * Trailers come through the callbacks of headers: once the head is done, fields are only counted. */
+#include "http/blank.h"
 #include "http/impl.h"
 
 static llhttp_settings_t settings;
@@ -57,12 +58,6 @@ static int on_value(llhttp_t *parser, const char *at, size_t size)
     return 0;
 }
 
-static void trim(struct sl_str *text)
-{
-    while (text->size && (text->data[text->size - 1] == ' ' || text->data[text->size - 1] == '\t'))
-        text->size--;
-}
-
 static int on_value_complete(llhttp_t *parser)
 {
     struct request *r = request_of(parser);
@@ -71,7 +66,7 @@ static int on_value_complete(llhttp_t *parser)
     struct http_header *header = &r->x.headers[r->x.header_count];
     if (!header->value.data)
         header->value.data = "";
-    trim(&header->value);
+    header->value = http_trimmed(header->value);
     char *name = (char *)(uintptr_t)header->name.data; /* in the request's own copy of the head */
     for (size_t i = 0; i < header->name.size; i++)
         if (name[i] >= 'A' && name[i] <= 'Z')
@@ -432,7 +427,7 @@ static bool check_trailers(struct body *body, struct sl_bytes data)
     for (size_t i = 0; i < data.size && !body->trailers_end; i++) {
         uint8_t c = data.data[i];
         bool line_end = c == '\n';
-        if (line_end ? body->trailer_last != '\r' : body->trailer_line == 0 && (c == ' ' || c == '\t'))
+        if (line_end ? body->trailer_last != '\r' : body->trailer_line == 0 && (http_is_blank(c)))
             return false;
         body->trailers_end = line_end && body->trailer_line == 1;
         body->trailer_line = line_end ? 0 : body->trailer_line + 1;

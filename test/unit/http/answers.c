@@ -166,6 +166,7 @@ static void answers_are_compressed_as_asked(void **state)
         {"Accept-Encoding: gzip\r\n", "gzip"},
         {"Accept-Encoding: gzip, deflate, br, zstd\r\n", "zstd"},
         {"Accept-Encoding: gzip;q=1.0, zstd;q=0.5\r\n", "gzip"},
+        {"Accept-Encoding: gzip\t;q=1, zstd;q=0.5\r\n", "gzip"},
         {"Accept-Encoding: gzip;q=0\r\n", NULL},
         {"Accept-Encoding: *\r\n", "zstd"},
         {"Accept-Encoding: *;q=0.1, zstd;q=0\r\n", "gzip"},
