@@ -71,37 +71,62 @@ int report_status(enum sl_code code)
 
 /* ---- files ---- */
 
-/* The temporary file that a signal has to remove. One is open at a time. */
-static char doomed[4096];
+/* The temporary files that a signal has to remove; "" is a free place. Handlers stay until the last one is gone. */
+enum { MAX_DOOMED = 4 };
+static char doomed[MAX_DOOMED][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void remove_and_die(int number)
 {
-    unlink(doomed);
+    for (size_t i = 0; i < MAX_DOOMED; i++)
+        if (doomed[i][0])
+            unlink(doomed[i]);
     signal(number, SIG_DFL);
     raise(number);
 }
 
-static void guard(const char *path)
+/* The place that holds the path; "": a free one. NULL when there is none. */
+static char *find_doomed(const char *path)
 {
-    snprintf(doomed, sizeof doomed, "%s", path);
-    struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND}, old;
+    for (size_t i = 0; i < MAX_DOOMED; i++)
+        if (strcmp(doomed[i], path) == 0)
+            return doomed[i];
+    return NULL;
+}
+
+static bool any_doomed(void)
+{
+    bool any = false;
+    for (size_t i = 0; i < MAX_DOOMED; i++)
+        any = any || doomed[i][0];
+    return any;
+}
+
+static void handle_signals(bool remove)
+{
+    struct sigaction action = {.sa_handler = remove ? remove_and_die : SIG_DFL, .sa_flags = (int)SA_RESETHAND}, old;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         sigaction(signals[i], NULL, &old);
-        if (old.sa_handler != SIG_IGN)
+        if (remove ? old.sa_handler != SIG_IGN : old.sa_handler == remove_and_die)
             sigaction(signals[i], &action, NULL);
     }
 }
 
-static void unguard(void)
+static void guard(const char *path)
 {
-    struct sigaction old;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        sigaction(signals[i], NULL, &old);
-        if (old.sa_handler == remove_and_die)
-            signal(signals[i], SIG_DFL);
-    }
-    doomed[0] = '\0';
+    char *place = find_doomed("");
+    if (place)
+        strcpy(place, path);
+    handle_signals(true);
+}
+
+static void unguard(const char *path)
+{
+    char *place = find_doomed(path);
+    if (place)
+        place[0] = '\0';
+    if (!any_doomed())
+        handle_signals(false);
 }
 
 static enum sl_code fail_path(struct sl_error *error, const char *path)
@@ -159,7 +184,7 @@ enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_er
     if (temporary && (!ok || !keep))
         unlink(file->temporary);
     if (temporary)
-        unguard();
+        unguard(file->temporary);
     sl_buf_free(&file->pending);
     file->fd = -1;
     return code;

@@ -96,3 +96,25 @@ def test_an_ended_run_leaves_nothing(work, files):
         process.stderr.close()
         os.close(reader)
     equal([f for d, _, found in os.walk(store) for f in found], [])
+
+
+def test_an_ended_run_leaves_none_of_several_files(work, files):
+    """The first module's file of the store is complete; that of the second one is a FIFO, which waits for its reader."""
+    from harness import SYMLOOM
+    from servers import wait_until
+    store, first, second = os.path.join(work, "store"), files.get("t"), files.get("t.static")
+    ok("dump-syms", "-s", store, first, second)
+    written = {f: os.path.join(d, f) for d, _, found in os.walk(store) for f in found}
+    equal(sorted(written), ["t.static.sym", "t.sym"])
+    for path in written.values():
+        os.unlink(path)
+    os.mkfifo(written["t.static.sym"])
+    process = subprocess.Popen([SYMLOOM, "dump-syms", "-o", os.path.join(work, "out"), "-s", store, first, second],
+                               stderr=subprocess.DEVNULL)
+    try:
+        wait_until("the first file", lambda: os.path.exists(written["t.sym"]))
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(DEADLINE), -signal.SIGTERM)
+    finally:
+        process.kill()
+    equal([name for name in os.listdir(work) if name.startswith("out")], [])
