@@ -79,8 +79,8 @@ static void serve_line(struct lookup *l, const char *line, size_t size)
         sl_buf_u8(&l->out, '\n');
 }
 
-/* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. */
-static bool serve_input(struct lookup *l)
+/* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. The status. */
+static int serve_input(struct lookup *l)
 {
     char buffer[64 * 1024];
     size_t filled = 0;
@@ -88,10 +88,12 @@ static bool serve_input(struct lookup *l)
         ssize_t n = read(STDIN_FILENO, buffer + filled, sizeof buffer - 1 - filled);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0 && !filled)
-            return flush(l);
-        filled += n > 0 ? (size_t)n : 0;
-        if (n <= 0)
+        if (n < 0)
+            return report(1, "cannot read standard input", strerror(errno));
+        if (n == 0 && !filled)
+            break;
+        filled += (size_t)n;
+        if (n == 0)
             buffer[filled++] = '\n';
         size_t at = 0;
         for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at)); at = (size_t)(end - buffer) + 1)
@@ -100,11 +102,11 @@ static bool serve_input(struct lookup *l)
             at = filled; /* a line nobody means */
         memmove(buffer, buffer + at, filled - at);
         filled -= at;
-        if ((l->out.size > sizeof buffer || n <= 0 || !input_waits()) && !flush(l))
-            return false;
-        if (n <= 0)
-            return true;
+        if (n == 0 || ((l->out.size > sizeof buffer || !input_waits()) && !flush(l)))
+            break;
     }
+    flush(l);
+    return 0;
 }
 
 static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
@@ -317,7 +319,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     else if (o->argument_count && strcmp(o->arguments[0], "-") != 0)
         serve_arguments(l, o->arguments, o->argument_count);
     else if (!(out && isatty(STDIN_FILENO)))
-        serve_input(l);
+        return serve_input(l);
     return 0; /* a closed output is reported at the end */
 }
 
