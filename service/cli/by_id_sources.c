@@ -70,6 +70,16 @@ static bool is_url(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
+/* What may be secret in it is not shown: user info and query. */
+static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
+{
+    const char *question = memchr(url.data, '?', url.size);
+    size_t end = question ? (size_t)(question - url.data) : url.size;
+    const char *at = memrchr(url.data, '@', end);
+    size_t begin = at ? (size_t)(at + 1 - url.data) : 0;
+    return sl_fail(error, SL_MALFORMED, "no URL that can be used: %.*s", (int)(end - begin), url.data + begin);
+}
+
 /* The URL is the id, but for what may be secret in it. */
 static enum sl_code add_server(struct source_list *list, struct sl_str url, enum layout_type layout, uint32_t filetypes,
                                struct sl_error *error)
@@ -81,7 +91,7 @@ static enum sl_code add_server(struct source_list *list, struct sl_str url, enum
                             .configured = true};
     const char *host = source.url.data ? fetch_url_host(list->arena, source.url.data) : NULL;
     if (!host || !fetch_url_valid(source.url.data))
-        return sl_fail(error, SL_MALFORMED, "no URL that can be used: %s", source.url.data ? source.url.data : "");
+        return bad_url(url, error);
     source.id = kept(list, host, strlen(host));
     return added(list, &source, error);
 }

@@ -117,8 +117,11 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
     for (; o->specs[count].name && count < OPTION_MAX; count++)
         names[count] = o->specs[count].name;
     names[count] = NULL;
-    const char *near = options_nearest(word, names);
-    fprintf(stderr, "error: unknown option %s%s%s\n", argv[*at], near ? ", did you mean --" : "", near ? near : "");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)length, word); /* the value may be a secret */
+    const char *near = options_nearest(name, names);
+    fprintf(stderr, "error: unknown option --%.*s%s%s\n", (int)length, word, near ? ", did you mean --" : "",
+            near ? near : "");
     options_try_help(command);
     return false;
 }
@@ -206,6 +209,14 @@ const char *option_value(const struct options *o, const char *name, const char *
 {
     size_t i = find(o, name);
     return o->counts[i] ? o->values[i][o->counts[i] - 1] : fallback;
+}
+
+void option_hide(const struct options *o, const char *name)
+{
+    size_t i = find(o, name);
+    for (size_t j = 0; j < o->counts[i]; j++)
+        memset((char *)o->values[i][j], '*',
+               strlen(o->values[i][j])); /* main's words may be written to: C17, 5.1.2.2.1 */
 }
 
 bool option_number(const struct options *o, const char *name, const char *command, uint64_t *value)

@@ -62,6 +62,10 @@ const char *const *option_values(const struct options *options, const char *name
 /* The last value given, or `fallback`. An OPTION_OPTIONAL without value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
 
+/* Overwrites the option's values where they stand, so that lists of processes do not show a secret; whoever needs it has
+ * copied it before. */
+void option_hide(const struct options *options, const char *name);
+
 /* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
 bool option_number(const struct options *options, const char *name, const char *command, uint64_t *value);
 
