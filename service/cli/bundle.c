@@ -300,8 +300,11 @@ static int bundle_all(struct bundling *b)
 {
     const char *output = option_value(b->o, "output", NULL);
     int status = 0;
-    if (into_directory(b, output) && !is_directory(output) && mkdir(output, 0777) != 0)
-        return report(1, "the output is no directory", output);
+    if (into_directory(b, output) && !is_directory(output) && mkdir(output, 0777) != 0) {
+        char text[4200];
+        snprintf(text, sizeof text, "cannot make the directory %s", output);
+        return report(1, text, strerror(errno == EEXIST ? ENOTDIR : errno));
+    }
     b->w = json_writer(&b->out);
     if (b->json)
         json_array_begin(&b->w);
@@ -387,19 +390,6 @@ static int run(const struct options *o)
 
 int command_bundle(int argc, char **argv)
 {
-    struct options options;
-    int status = 2;
-    if (options_parse(&options, specs, "bundle", argc, argv)) {
-        if (options.help) {
-            options_help(specs, "bundle [OPTION..] FILE..", "The sources that a debug file names, as a source bundle.");
-            status = 0;
-        } else if (options.version) {
-            puts("symloom " SYMLOOM_VERSION);
-            status = 0;
-        } else {
-            status = run(&options);
-        }
-    }
-    options_free(&options);
-    return status;
+    return options_command(specs, "bundle [OPTION..] FILE..",
+                           "The sources that a debug file names, as a source bundle.", run, argc, argv);
 }
