@@ -75,7 +75,7 @@ int command_cache(int argc, char **argv)
         } else if (!known || !invalidation_sound(&i.what)) {
             status = usage();
         } else if ((status = server_load(&o, &config)) == 0 &&
-                   (status = server_log(&o, config, option_count(&o, "verbose"))) == 0) {
+                   (status = server_log(&o, config, server_verbosity(&o))) == 0) {
             status = run(&i, config);
         }
     }

@@ -192,7 +192,7 @@ int command_cleanup(int argc, char **argv)
                          "Removes what has expired from the disk cache, also while a service uses it.");
             status = 0;
         } else if ((status = server_load(&o, &config)) == 0 &&
-                   (status = server_log(&o, config, option_count(&o, "verbose"))) == 0) {
+                   (status = server_log(&o, config, server_verbosity(&o))) == 0) {
             status = config->cache_dir ? repeat(&o, config) : server_failed("no cache_dir is configured", NULL);
         }
     }

@@ -332,7 +332,7 @@ int command_run(int argc, char **argv)
             options_help(specs, "run [OPTION..]", "Serves the HTTP API until SIGTERM.");
             status = 0;
         } else if ((status = server_load(&o, &config)) == 0 &&
-                   (status = server_log(&o, config, option_count(&o, "verbose"))) == 0) {
+                   (status = server_log(&o, config, server_verbosity(&o))) == 0) {
             if (timeout && !duration_parse(sl_str(timeout), &config->shutdown_timeout_ns)) {
                 fprintf(stderr, "error: --shutdown-timeout: '%s' is no duration\n", timeout);
                 status = 2;
