@@ -189,8 +189,7 @@ static bool read_style(struct lookup *l, const char *name)
             l->style = (enum style)i;
             return true;
         }
-    fprintf(stderr, "error: unknown output style '%s' (gnu, llvm, json, table)\n", name);
-    options_try_help("lookup");
+    options_wrong("lookup", "unknown output style '%s' (gnu, llvm, json, table)", name);
     return false;
 }
 
@@ -220,11 +219,11 @@ static bool read_address(const struct options *o, const char *name, uint64_t *va
 {
     const char *text = option_value(o, name, "0");
     char *end;
+    errno = 0;
     *value = strtoull(text, &end, 16);
-    if (*text && !*end)
+    if (*text && !*end && errno == 0)
         return true;
-    fprintf(stderr, "error: --%s: '%s' is no address\n", name, text);
-    options_try_help("lookup");
+    options_wrong("lookup", "--%s: '%s' is no address", name, text);
     return false;
 }
 
@@ -309,7 +308,8 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     const char *out = option_value(o, "symcache-out", NULL);
     struct sl_error error;
     if ((all || names || out) && (!m || m->error.code != SL_OK))
-        return report(m ? report_status(m->error.code) : 2, m ? m->error.message : "no file given (-e)", NULL);
+        return m ? report(report_status(m->error.code), m->error.message, NULL)
+                 : options_wrong("lookup", "no file given (-e)");
     if (out && sl_write_file(out, m->input.cache.bytes, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (all)
@@ -334,10 +334,8 @@ static int run(struct lookup *l, const struct options *o)
     }
     if (!l->file && l->style == STYLE_GNU)
         l->file = "a.out";
-    if (!l->file && l->style == STYLE_TABLE) {
-        report(2, "no file given (-e)", NULL);
-        return options_try_help("lookup");
-    }
+    if (!l->file && l->style == STYLE_TABLE)
+        return options_wrong("lookup", "no file given (-e)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
         return report(1, "out of memory", NULL);
     if (m && m->error.code != SL_OK) {

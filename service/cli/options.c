@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,10 +63,28 @@ int options_try_help(const char *command)
     return 2;
 }
 
+int options_wrong(const char *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("error: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return options_try_help(command);
+}
+
+bool options_arguments(const struct options *o, size_t count, const char *command)
+{
+    if (o->argument_count <= count)
+        return true;
+    options_wrong(command, "argument not expected: '%s'", o->arguments[count]);
+    return false;
+}
+
 static bool usage_error(const char *command, const char *what, const char *word)
 {
-    fprintf(stderr, "error: %s%s\n", what, word);
-    options_try_help(command);
+    options_wrong(command, "%s%s", what, word);
     return false;
 }
 
@@ -120,9 +139,8 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)length, word); /* the value may be a secret */
     const char *near = options_nearest(name, names);
-    fprintf(stderr, "error: unknown option --%.*s%s%s\n", (int)length, word, near ? ", did you mean --" : "",
-            near ? near : "");
-    options_try_help(command);
+    options_wrong(command, "unknown option --%.*s%s%s", (int)length, word, near ? ", did you mean --" : "",
+                  near ? near : "");
     return false;
 }
 
@@ -227,8 +245,7 @@ bool option_number(const struct options *o, const char *name, const char *comman
     *value = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && errno == 0)
         return true;
-    fprintf(stderr, "error: --%s: '%s' is no number\n", name, text);
-    options_try_help(command);
+    options_wrong(command, "--%s: '%s' is no number", name, text);
     return false;
 }
 

@@ -26,6 +26,46 @@ def test_usage_errors(work, files):
     equal(symloom("dump-syms", "-j", "many", "x").err.splitlines()[0], "error: --jobs: 'many' is no number")
 
 
+def test_wrong_words(work, files):
+    """What a command has no use for is a usage error, and says where help is."""
+    t = files.get("t")
+    for words, sentence in (
+            (["run", "more", "--bind", "127.0.0.1:0", "--cache-dir", ""], "argument not expected: 'more'"),
+            (["run", "--shutdown-timeout", "soon"], "--shutdown-timeout: 'soon' is no duration"),
+            (["healthcheck", "more"], "argument not expected: 'more'"),
+            (["healthcheck", "--timeout", "x"], "--timeout: 'x' is no number of seconds"),
+            (["cleanup", "more", "--cache-dir", work], "argument not expected: 'more'"),
+            (["cleanup", "--repeat=x", "--cache-dir", work], "--repeat: 'x' is no duration"),
+            (["config", "show", "more"], "argument not expected: 'more'"),
+            (["config", "check", "a", "b"], "argument not expected: 'b'"),
+            (["lookup", "--names", "main"], "no file given (-e)"),
+            (["lookup", "-e", t, "--adjust-vma", "1" + "0" * 16, "0"], f"--adjust-vma: '1{'0' * 16}' is no address"),
+            (["dump-syms", "--mapping-src", "x", t], "--mapping-src and --mapping-dest come in pairs"),
+            (["dump-syms", "--mapping-src", "(", "--mapping-dest", "x", t], "'(' is no regular expression"),
+            (["version", "more"], "not expected: 'more'"), (["version", "--more"], "not expected: '--more'")):
+        result = symloom(*words)
+        equal((result.status, result.out, result.err),
+              (2, "", f"error: {sentence}\nTry 'symloom {words[0]} --help'.\n"))
+
+
+def test_version_of_each_command(work, files):
+    for command in ("run", "cleanup", "cache", "healthcheck", "config", "lookup", "inspect", "dump-syms", "bundle", "push-symbols"):
+        equal(ok(command, "--version"), ok("version"), command)
+        equal(ok("-q", command, "-V"), ok("version"), command)
+    equal(ok("-v", "--version"), ok("version"))
+    equal(ok("--color", "never", "-h"), ok("--help"))
+
+
+def test_cleanup_table(work, files):
+    lines = ok("cleanup", "--cache-dir", work).splitlines()
+    equal(lines[0].split(), ["Kind", "Files", "Size", "Removed", "Freed"])
+    equal(lines[-1].split(), ["total", "0", "0", "B", "0", "0", "B"])
+    equal({len(line) for line in lines}, {len(lines[0])})  # right-aligned
+    assert all(line[0] == " " and line[1] != " " and line == line.rstrip() for line in lines), lines
+    failed = symloom("cleanup", "--json", "--cache-dir", "/dev/null/x")
+    equal((failed.status, failed.out), (1, ""), failed.err)
+
+
 def test_help(work, files):
     for command in ("lookup", "inspect", "dump-syms"):
         text = ok(command, "--help")
@@ -62,7 +102,8 @@ def ends(arguments, stdout):
 def test_a_reader_that_went_away(work, files):
     from harness import SYMLOOM
     for arguments in (["inspect", "--symbols", SYMLOOM], ["dump-syms", "-d", SYMLOOM], ["lookup", "-e", SYMLOOM, "--all"],
-                      ["--help"], ["inspect", "--json", "--functions", SYMLOOM]):
+                      ["--help"], ["config", "show"], ["cleanup", "--cache-dir", work],
+                      ["inspect", "--json", "--functions", SYMLOOM]):
         reading, writing = os.pipe()
         os.close(reading)
         equal(ends(arguments, writing), (0, ""), str(arguments))
@@ -72,7 +113,7 @@ def test_a_reader_that_went_away(work, files):
 def test_a_full_disk(work, files):
     t = files.get("t")
     for arguments in (["inspect", t], ["dump-syms", t], ["dump-syms", "-o", "/dev/full", t], ["lookup", "-e", t, "--all"],
-                      ["--help"], ["version"]):
+                      ["--help"], ["version"], ["config", "show"], ["cleanup", "--cache-dir", work]):
         with open("/dev/full", "w") as full:
             status, err = ends(arguments, full)
             equal(status, 1, str(arguments))
