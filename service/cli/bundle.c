@@ -218,7 +218,7 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
         enum sl_code code = finish(p->writer, input->path, info, &error);
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
-            status = report(1, output ? error.message : "out of memory", path);
+            status = output ? report_file(path, code, &error) : report(1, "out of memory", NULL);
         else
             status = publish(output, sl_buf_view(bytes));
     }
@@ -236,7 +236,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
     struct sl_error error = {0};
     struct sl_buf bytes = {0};
     enum sl_code code = source_paths_read(input, &paths, &error);
-    int status = code == SL_OK ? 0 : report(report_status(code), error.message, path);
+    int status = code == SL_OK ? 0 : report_file(path, code, &error);
     struct packing p = {
         .roots = b->roots,
         .root_count = b->root_count,
@@ -279,11 +279,11 @@ static int bundle_file(struct bundling *b, const char *path)
     if (code == SL_OK && input.has_cache)
         code = sl_fail(&error, SL_MALFORMED, "a symcache has no sources");
     if (code != SL_OK)
-        status = report(report_status(code), path, error.message);
+        status = report_file(path, code, &error);
     for (size_t i = 0; status == 0 && i < input.archive.count; i++) {
         code = sl_archive_object(&input.archive, i, NULL, &input.object, &error);
         if (code != SL_OK) {
-            status = report(report_status(code), path, error.message);
+            status = report_file(path, code, &error);
         } else if (is_wanted(b, sl_object_info(input.object))) {
             b->seen++;
             status = bundle_object(b, path, &input, i);

@@ -61,6 +61,8 @@ enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_er
 int report(int status, const char *message, const char *cause);
 /* The status for a file that could not be opened or read. */
 int report_status(enum sl_code code);
+/* Reports that a file could not be processed, and why. Returns the status. */
+int report_file(const char *path, enum sl_code code, const struct sl_error *error);
 
 /* ---- files.c ---- */
 

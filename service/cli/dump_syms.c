@@ -112,8 +112,11 @@ static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
     if (!plain || snprintf(path, sizeof path, "%s/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT ".sym", store,
                            SL_STR_ARG(name), SL_STR_ARG(id), SL_STR_ARG(without_pdb(name))) >= (int)sizeof path)
         return report(1, "the module's name is no file name", NULL);
-    if (!make_directories(path))
-        return report(1, "cannot make the directory of the symbol file", strerror(errno));
+    if (!make_directories(path)) {
+        char text[4200];
+        snprintf(text, sizeof text, "cannot make the directory of %s", path);
+        return report(1, text, strerror(errno));
+    }
     if (output_file_open(&d->store, path, &error) != SL_OK)
         return report(1, error.message, NULL);
     d->to_store = true;
@@ -231,9 +234,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     }
     if (code == SL_OK || code == SL_CANCELLED) /* a closed output is reported at the end */
         return status;
-    char text[4200];
-    snprintf(text, sizeof text, "failed to process file %s", first->main.path);
-    return report(report_status(code), text, error.message);
+    return report_file(first->main.path, code, &error);
 }
 
 static int dump_module(struct dump *d, struct dump_module *first)
@@ -333,7 +334,7 @@ static int list_archs(const struct options *o)
         sl_buf_free(&names);
         input_close(&input);
         if (code != SL_OK)
-            return report(report_status(code), error.message, NULL);
+            return report_file(o->arguments[i], code, &error);
     }
     return 0;
 }

@@ -225,7 +225,8 @@ static int inspect_all(struct inspection *in)
         json_array_end(&in->w);
         sl_buf_u8(&in->out, '\n');
     }
-    pass_on(in);
+    if (in->shown || !in->status) /* a failure leaves no empty list behind */
+        pass_on(in);
     sl_buf_free(&in->out);
     if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))
         return report(STATUS_NOTHING, "no such object", NULL);

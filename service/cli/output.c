@@ -69,6 +69,13 @@ int report_status(enum sl_code code)
     return code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1;
 }
 
+int report_file(const char *path, enum sl_code code, const struct sl_error *error)
+{
+    char text[4200];
+    snprintf(text, sizeof text, "failed to process file %s", path);
+    return report(report_status(code), text, error->message);
+}
+
 /* ---- files ---- */
 
 /* The temporary files that a signal has to remove; "" is a free place. Handlers stay until the last one is gone. */

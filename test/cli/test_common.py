@@ -159,3 +159,18 @@ def test_an_ended_run_leaves_none_of_several_files(work, files):
     finally:
         process.kill()
     equal([name for name in os.listdir(work) if name.startswith("out")], [])
+
+
+def test_files_that_cannot_be_used(work, files):
+    empty, missing = os.path.join(work, "empty"), os.path.join(work, "missing")
+    open(empty, "w").close()
+    for command in (["dump-syms"], ["dump-syms", "--list-arch"], ["bundle"], ["bundle", "--json"]):
+        for path, status, cause in ((empty, 3, "unsupported object file format"), (work, 1, f"{work} is a directory"),
+                                    (missing, 1, f"cannot open {missing}: No such file or directory")):
+            result = symloom(*command, path)
+            equal((result.status, result.out, result.err), (status, "", f"error: failed to process file {path}\n  caused by: {cause}\n"))
+    equal((symloom("inspect", "--json", empty).status, symloom("inspect", "--json", empty).out), (3, ""))
+    contains(symloom("inspect", "--json", empty, files.get("t")).out, '[{"path":', "}]\n")
+    result = symloom("dump-syms", "-s", empty, files.get("t"))
+    equal(result.status, 1)
+    contains(result.err, f"error: cannot make the directory of {empty}/t/", "  caused by: Not a directory\n")

@@ -43,7 +43,7 @@ def test_json(work, files):
     equal(item["cfi"], stack)
     equal(item["counts"]["cfi_entries"], len([l for l in stack if l.startswith("STACK CFI INIT ")]))
     none = symloom("inspect", "--json", "/nowhere")
-    equal((none.status, none.out), (1, "[]\n"))
+    equal((none.status, none.out), (1, ""))
 
 
 def test_lists(work, files):
@@ -181,8 +181,8 @@ def test_hostile_files(work, files):
             with open(path, "wb") as f:
                 f.write(damaged)
             result = symloom("inspect", "--json", "--verify", "--sections", "--functions", path)
-            json.loads(result.out)
             assert result.status in (0, 1, 3), result.status
+            assert json.loads(result.out) if result.out else result.status, result.status
             assert symloom("dump-syms", "-d", path).status in (0, 1, 3)
 
 
