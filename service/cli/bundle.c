@@ -125,10 +125,8 @@ static int publish(const char *path, struct sl_str bytes)
     struct sl_error error;
     if (output_file_open(&file, path, &error) != SL_OK)
         return report(1, error.message, NULL);
-    bool ok = output_file_write(&file, bytes);
-    if (output_file_close(&file, ok, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    return ok ? 0 : report(1, "out of memory", NULL);
+    output_file_write(&file, bytes);
+    return output_file_close(&file, true, &error) == SL_OK ? 0 : report(1, error.message, NULL);
 }
 
 static void report_object(struct bundling *b, const char *input, const char *output, const struct packing *p,

@@ -228,8 +228,10 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
             write_stack(d, first);
-        if (d->to_store && output_file_close(&d->store, code == SL_OK, &error) != SL_OK)
-            status = report(1, error.message, NULL);
+        bool keep = code == SL_OK || d->store.failed; /* a write that failed is told by the close */
+        struct sl_error unwritten;
+        if (d->to_store && output_file_close(&d->store, keep, &unwritten) != SL_OK)
+            status = report(1, unwritten.message, NULL);
         d->to_store = false;
     }
     if (code == SL_OK || code == SL_CANCELLED) /* a closed output is reported at the end */

@@ -163,7 +163,9 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
 
 static bool write_out(struct output_file *file)
 {
-    file->failed = file->failed || !sl_write_all(file->fd, sl_buf_bytes(&file->pending));
+    errno = EIO;
+    if (!file->failed && !sl_write_all(file->fd, sl_buf_bytes(&file->pending)))
+        file->failed = errno;
     sl_buf_clear(&file->pending);
     return !file->failed;
 }
@@ -171,7 +173,8 @@ static bool write_out(struct output_file *file)
 bool output_file_write(struct output_file *file, struct sl_str text)
 {
     sl_buf_str(&file->pending, text);
-    file->failed = file->failed || file->pending.failed;
+    if (!file->failed && file->pending.failed)
+        file->failed = ENOMEM;
     return file->pending.size < 64 * 1024 ? !file->failed : write_out(file);
 }
 
@@ -186,6 +189,8 @@ enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_er
     bool ok = !keep || (write_out(file) && (!temporary || fchmod(file->fd, 0666 & ~mask) == 0));
     ok = close(file->fd) == 0 && ok;
     ok = ok && (!keep || !temporary || rename(file->temporary, file->path) == 0);
+    if (!ok && file->failed)
+        errno = file->failed;
     if (!ok)
         code = fail_path(error, file->path);
     if (temporary && (!ok || !keep))

@@ -1,5 +1,5 @@
 """What all commands share: statuses, errors, help, names, closed outputs."""
-import os, signal, subprocess
+import os, resource, signal, subprocess
 from harness import DEADLINE, contains, equal, linked, ok, symloom
 
 
@@ -174,3 +174,25 @@ def test_files_that_cannot_be_used(work, files):
     result = symloom("dump-syms", "-s", empty, files.get("t"))
     equal(result.status, 1)
     contains(result.err, f"error: cannot make the directory of {empty}/t/", "  caused by: Not a directory\n")
+
+
+def test_files_that_cannot_be_written_whole(work, files):
+    """The disk is full behind a few bytes: the command fails, says why, and leaves nothing."""
+    from harness import SYMLOOM
+    project, into = os.path.join(work, "project"), os.path.join(work, "into")
+    os.makedirs(os.path.join(project, "src/main/java"))
+    os.mkdir(into)
+    with open(os.path.join(project, "src/main/java/A.java"), "wb") as f:
+        f.write(os.urandom(100000).hex().encode())
+    jvm = ["bundle", "--jvm", project, "--debug-id", "00112233-4455-6677-8899-aabbccddeeff", "-o"]
+    for arguments in (["dump-syms", SYMLOOM, "-o", os.path.join(into, "x")], ["dump-syms", "-i", SYMLOOM, "-s", into],
+                      ["dump-syms", SYMLOOM, "-s", into], [*jvm, into],
+                      ["lookup", "-e", files.get("t"), "0", "--symcache-out", os.path.join(into, "x")]):
+        limit = 10 if "-i" in arguments else 500
+        run = subprocess.run([SYMLOOM, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE,
+                             restore_signals=False,  # that of the limit stays ignored
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        equal(run.returncode, 1, str(arguments) + run.stderr)
+        contains(run.stderr, f"error: cannot write {into}/", ": File too large\n")
+        equal(len(run.stderr.splitlines()), 1, run.stderr)
+        equal([name for _, _, found in os.walk(into) for name in found], [], str(arguments))
