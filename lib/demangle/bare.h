@@ -105,7 +105,7 @@ static inline bool source_name(struct bare *p, struct sl_str *out)
     p->at += size;
     if (size >= sizeof anonymous - 1 && out->data[0] == '_' && memcmp(out->data, anonymous, sizeof anonymous - 1) == 0)
         *out = SL_STR("(anonymous namespace)");
-    return out->data[size - 1] != 'r' || !sl_str_ends(*out, SL_STR("operator"));
+    return out->data[out->size - 1] != 'r' || !sl_str_ends(*out, SL_STR("operator"));
 }
 
 /* ---- the scratch text ---- */

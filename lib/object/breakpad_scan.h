@@ -60,18 +60,20 @@ static inline uint64_t scan_decimal_value(uint64_t word)
            32;
 }
 
-/* At most 16 digits. */
-static inline const uint8_t *scan_hex(const uint8_t *at, uint64_t *value)
+/* A number of at most 16 digits. `hex` is known where this is inlined, which it must be. */
+static inline __attribute__((always_inline)) const uint8_t *scan_number(const uint8_t *at, uint64_t *value, bool hex)
 {
-    uint64_t word = scan_load(at), stop = scan_no_hex(word), high = 0;
+    static const uint32_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    uint64_t word = scan_load(at), stop = hex ? scan_no_hex(word) : scan_no_decimal(word), high = 0;
     if (!stop) {
-        high = scan_hex_value(word);
+        high = hex ? scan_hex_value(word) : scan_decimal_value(word);
         at += 8;
         word = scan_load(at);
-        stop = scan_no_hex(word);
+        stop = hex ? scan_no_hex(word) : scan_no_decimal(word);
         if (!stop) {
-            *value = high << 32 | scan_hex_value(word);
-            return scan_no_hex(scan_load(at + 8)) & 0x80 ? at + 8 : NULL;
+            uint64_t behind = scan_load(at + 8);
+            *value = hex ? high << 32 | scan_hex_value(word) : high * 100000000 + scan_decimal_value(word);
+            return (hex ? scan_no_hex(behind) : scan_no_decimal(behind)) & 0x80 ? at + 8 : NULL;
         }
         if (stop & 0x80) {
             *value = high;
@@ -81,34 +83,19 @@ static inline const uint8_t *scan_hex(const uint8_t *at, uint64_t *value)
     unsigned bits = (unsigned)__builtin_ctzll(stop) & ~7u;
     if (!bits)
         return NULL;
-    *value = high << (bits / 2) | scan_hex_value(word << (64 - bits));
+    word <<= 64 - bits;
+    *value = hex ? high << (bits / 2) | scan_hex_value(word) : high * powers[bits / 8] + scan_decimal_value(word);
     return at + bits / 8;
 }
 
-/* At most 16 digits. */
+static inline const uint8_t *scan_hex(const uint8_t *at, uint64_t *value)
+{
+    return scan_number(at, value, true);
+}
+
 static inline const uint8_t *scan_decimal(const uint8_t *at, uint64_t *value)
 {
-    static const uint32_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    uint64_t word = scan_load(at), stop = scan_no_decimal(word), high = 0;
-    if (!stop) {
-        high = scan_decimal_value(word);
-        at += 8;
-        word = scan_load(at);
-        stop = scan_no_decimal(word);
-        if (!stop) {
-            *value = high * 100000000 + scan_decimal_value(word);
-            return scan_no_decimal(scan_load(at + 8)) & 0x80 ? at + 8 : NULL;
-        }
-        if (stop & 0x80) {
-            *value = high;
-            return at;
-        }
-    }
-    unsigned bits = (unsigned)__builtin_ctzll(stop) & ~7u;
-    if (!bits)
-        return NULL;
-    *value = high * powers[bits / 8] + scan_decimal_value(word << (64 - bits));
-    return at + bits / 8;
+    return scan_number(at, value, false);
 }
 
 /* What finds all fields of a usual line at once: a bit for each of the next SCAN_WINDOW bytes, the first in the lowest, that

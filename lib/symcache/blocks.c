@@ -104,11 +104,11 @@ static bool begin(struct encoder *e, size_t count, struct writing *out)
         !renumbering_room(&e->files, w->file_count) ||
         !sl_grow(&e->starts, &e->start_capacity, e->block_count + blocks, sizeof *e->starts) ||
         !sl_grow(&e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
-        !sl_buf_reserve(&e->blocks, count * MAX_ENTRY))
+        !sl_buf_reserve(&e->file, count * MAX_ENTRY))
         return false;
     *out = (struct writing){
         e,
-        e->blocks.data + e->blocks.size,
+        e->file.data + e->file.size,
         e->contexts.id,
         e->files.id,
         w->contexts,
@@ -123,9 +123,9 @@ static bool begin(struct encoder *e, size_t count, struct writing *out)
 static bool end(const struct writing *w)
 {
     struct encoder *e = w->e;
-    e->blocks.size = (size_t)(w->at - e->blocks.data);
+    e->file.size = (size_t)(w->at - e->file.data);
     e->block = w->block;
-    return e->blocks.size <= UINT32_MAX;
+    return e->file.size <= UINT32_MAX;
 }
 
 static inline void put_address(struct writing *w, uint64_t address)
@@ -135,7 +135,7 @@ static inline void put_address(struct writing *w, uint64_t address)
         w->at = put_uleb(w->at, address - w->block.address);
     } else {
         e->starts[e->block_count] = address;
-        e->offsets[e->block_count++] = (uint32_t)(w->at - e->blocks.data);
+        e->offsets[e->block_count++] = (uint32_t)(w->at - e->file.data - HEAD_SIZE);
         w->block = (struct block){.count = 1};
         w->old_context = NO_CONTEXT;
         memset(w->lines, 0, LINE_SLOTS * sizeof *w->lines);

@@ -206,15 +206,26 @@ static void write_directory(struct encoder *e)
     end(e);
 }
 
-static void write_blocks(struct encoder *e)
+/* The blocks stay where they are if nothing else is in `out`. */
+static void begin_file(struct encoder *e)
 {
-    begin(e, SECTION_BLOCKS);
-    sl_buf_add(e->out, e->blocks.data, e->blocks.size);
-    end(e);
+    size_t size = e->file.size - HEAD_SIZE;
+    sl_buf_align(e->out, 8);
+    e->start = e->out->size;
+    if (e->start) {
+        sl_buf_add(e->out, e->file.data, e->file.size);
+    } else {
+        sl_buf_free(e->out);
+        *e->out = e->file;
+        e->file = (struct sl_buf){0};
+    }
+    e->sections[e->section_count].id = SECTION_BLOCKS;
+    e->sections[e->section_count].offset = HEAD_SIZE;
+    e->sections[e->section_count++].size = size;
     begin(e, SECTION_OFFSETS);
     for (size_t i = 0; i < e->block_count; i++)
         sl_buf_u32(e->out, e->offsets[i]);
-    sl_buf_u32(e->out, (uint32_t)e->blocks.size);
+    sl_buf_u32(e->out, (uint32_t)size);
     end(e);
 }
 
@@ -283,13 +294,8 @@ static bool write_tables(struct encoder *e)
 
 static bool write_file(struct encoder *e)
 {
-    enum { SECTIONS = 8 };
-    bool module = e->w->options.module_file.size > 0;
-    sl_buf_align(e->out, 8);
-    e->start = e->out->size;
-    sl_buf_fill(e->out, 0, HEADER_SIZE + (SECTIONS + module + (e->origins != NULL)) * SECTION_ENTRY);
+    begin_file(e);
     write_directory(e);
-    write_blocks(e);
     bool ok = write_tables(e);
     sl_buf_align(e->out, 8);
     if (!ok || e->out->failed)
@@ -301,8 +307,14 @@ static bool write_file(struct encoder *e)
 struct encoder *symcache_encoder_new(struct sl_symcache_writer *w)
 {
     struct encoder *e = calloc(1, sizeof *e);
-    if (e)
-        e->w = w;
+    if (!e)
+        return NULL;
+    e->w = w;
+    sl_buf_fill(&e->file, 0, HEAD_SIZE);
+    if (e->file.failed) {
+        free(e);
+        return NULL;
+    }
     return e;
 }
 
@@ -310,7 +322,7 @@ void symcache_encoder_free(struct encoder *e)
 {
     if (!e)
         return;
-    sl_buf_free(&e->blocks);
+    sl_buf_free(&e->file);
     free(e->offsets);
     free(e->starts);
     renumbering_free(&e->contexts);

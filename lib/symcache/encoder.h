@@ -21,9 +21,9 @@ struct encoder {
     struct sl_symcache_writer *w;
     struct block block; /* the last one */
     uint32_t lines[LINE_SLOTS];
-    struct sl_buf blocks; /* the section to be */
-    uint64_t *starts;     /* first addresses of the blocks */
-    uint32_t *offsets;    /* where they begin */
+    struct sl_buf file; /* room for the head, then the blocks */
+    uint64_t *starts;   /* first addresses of the blocks */
+    uint32_t *offsets;  /* where they begin */
     size_t block_count, start_capacity, offset_capacity;
     struct renumbering contexts, functions, files;
     uint64_t max_entry; /* of the functions, plus one */

@@ -58,7 +58,11 @@ enum section_id {
     SECTION_GROUPS,
     SECTION_MODULE,
     SECTION_ORIGINS,
+    SECTION_ID_END,
 };
+
+/* What the writer leaves in front of the sections. */
+enum { HEAD_SIZE = HEADER_SIZE + (SECTION_ID_END - 1) * SECTION_ENTRY };
 
 enum column {
     COLUMN_CONTEXT_FUNCTION,

@@ -144,6 +144,7 @@ static void texts(void **state)
     text_of("_ZZN1A1fEiENKUliPKcE0_clEiS1_",
             "A::f(int)::{lambda(int, char const*)#2}::operator()(int, char const*) const");
     text_of("_ZN1AltIiEEbT_", "bool A::operator< (int)");
+    text_of("_ZN28_GLOBAL__N_with_longer_nameX3runEv", "(anonymous namespace)::run()");
 }
 
 /* Others are not for the fast reader, which says nothing then. */
