@@ -20,19 +20,6 @@ static const struct preset {
     {"mozilla", "https://symbols.mozilla.org/", LAYOUT_NATIVE, BIT(FILE_BREAKPAD)},
 };
 
-static const struct {
-    const char *name;
-    enum layout_type layout;
-} layouts[] = {
-    {"native", LAYOUT_NATIVE},
-    {"symstore", LAYOUT_SYMSTORE},
-    {"symstore_index2", LAYOUT_SYMSTORE_INDEX2},
-    {"ssqp", LAYOUT_SSQP},
-    {"debuginfod", LAYOUT_DEBUGINFOD},
-    {"unified", LAYOUT_UNIFIED},
-    {"slashsymbols", LAYOUT_SLASHSYMBOLS},
-};
-
 bool source_list_add(struct source_list *list, const struct source *source)
 {
     if (!list->network && source->type != SOURCE_FILESYSTEM)
@@ -184,17 +171,16 @@ enum sl_code source_list_symbols(struct source_list *list, const char *text, str
 {
     size_t word = strcspn(text, ":");
     bool any = strncmp(text, "auto:", 5) == 0;
+    enum layout_type layout;
     if (*text == '@')
         return add_preset(list, text + 1, error);
     if (strncasecmp(text, "srv*", 4) == 0)
         return add_srv(list, text + 4, error);
-    for (size_t i = 0; text[word] && i < sizeof layouts / sizeof *layouts; i++) {
-        if (strlen(layouts[i].name) != word || memcmp(layouts[i].name, text, word) != 0)
-            continue;
+    if (text[word] && layout_type_parse((struct sl_str){text, word}, &layout)) {
         text += word + 1;
         list->local += !is_url(text);
-        return is_url(text) ? add_server(list, sl_str(text), layouts[i].layout, 0, error)
-                            : add_directory(list, text, layouts[i].layout, error);
+        return is_url(text) ? add_server(list, sl_str(text), layout, 0, error)
+                            : add_directory(list, text, layout, error);
     }
     text += any ? 5 : 0;
     if (is_url(text))
