@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -58,9 +59,9 @@ bool output_colour(const char *choice)
 
 int report(int status, const char *message, const char *cause)
 {
-    fprintf(stderr, "error: %s\n", message);
-    if (cause && *cause)
-        fprintf(stderr, "  caused by: %s\n", cause);
+    bool caused = cause && *cause;
+    fprintf(stderr, "error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
+            caused ? "\n" : ""); /* at once: the log has lines of its own */
     return status;
 }
 
@@ -122,8 +123,11 @@ static void handle_signals(bool remove)
 static void guard(const char *path)
 {
     char *place = find_doomed("");
-    if (place)
-        strcpy(place, path);
+    if (place && *path) { /* the first byte last: a signal must not meet part of a path */
+        memcpy(place + 1, path + 1, strlen(path));
+        atomic_signal_fence(memory_order_release);
+        place[0] = path[0];
+    }
     handle_signals(true);
 }
 
