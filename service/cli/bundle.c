@@ -125,10 +125,8 @@ static int publish(const char *path, struct sl_str bytes)
     struct sl_error error;
     if (output_file_open(&file, path, &error) != SL_OK)
         return report(1, error.message, NULL);
-    bool ok = output_file_write(&file, bytes);
-    if (output_file_close(&file, ok, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    return ok ? 0 : report(1, "out of memory", NULL);
+    output_file_write(&file, bytes);
+    return output_file_close(&file, true, &error) == SL_OK ? 0 : report(1, error.message, NULL);
 }
 
 static void report_object(struct bundling *b, const char *input, const char *output, const struct packing *p,
@@ -218,7 +216,7 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
         enum sl_code code = finish(p->writer, input->path, info, &error);
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
-            status = report(1, output ? error.message : "out of memory", path);
+            status = output ? report_file(path, code, &error) : report(1, "out of memory", NULL);
         else
             status = publish(output, sl_buf_view(bytes));
     }
@@ -236,7 +234,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
     struct sl_error error = {0};
     struct sl_buf bytes = {0};
     enum sl_code code = source_paths_read(input, &paths, &error);
-    int status = code == SL_OK ? 0 : report(report_status(code), error.message, path);
+    int status = code == SL_OK ? 0 : report_file(path, code, &error);
     struct packing p = {
         .roots = b->roots,
         .root_count = b->root_count,
@@ -279,11 +277,11 @@ static int bundle_file(struct bundling *b, const char *path)
     if (code == SL_OK && input.has_cache)
         code = sl_fail(&error, SL_MALFORMED, "a symcache has no sources");
     if (code != SL_OK)
-        status = report(report_status(code), path, error.message);
+        status = report_file(path, code, &error);
     for (size_t i = 0; status == 0 && i < input.archive.count; i++) {
         code = sl_archive_object(&input.archive, i, NULL, &input.object, &error);
         if (code != SL_OK) {
-            status = report(report_status(code), path, error.message);
+            status = report_file(path, code, &error);
         } else if (is_wanted(b, sl_object_info(input.object))) {
             b->seen++;
             status = bundle_object(b, path, &input, i);
@@ -300,8 +298,11 @@ static int bundle_all(struct bundling *b)
 {
     const char *output = option_value(b->o, "output", NULL);
     int status = 0;
-    if (into_directory(b, output) && !is_directory(output) && mkdir(output, 0777) != 0)
-        return report(1, "the output is no directory", output);
+    if (into_directory(b, output) && !is_directory(output) && mkdir(output, 0777) != 0) {
+        char text[4200];
+        snprintf(text, sizeof text, "cannot make the directory %s", output);
+        return report(1, text, strerror(errno == EEXIST ? ENOTDIR : errno));
+    }
     b->w = json_writer(&b->out);
     if (b->json)
         json_array_begin(&b->w);
@@ -387,19 +388,6 @@ static int run(const struct options *o)
 
 int command_bundle(int argc, char **argv)
 {
-    struct options options;
-    int status = 2;
-    if (options_parse(&options, specs, "bundle", argc, argv)) {
-        if (options.help) {
-            options_help(specs, "bundle [OPTION..] FILE..", "The sources that a debug file names, as a source bundle.");
-            status = 0;
-        } else if (options.version) {
-            puts("symloom " SYMLOOM_VERSION);
-            status = 0;
-        } else {
-            status = run(&options);
-        }
-    }
-    options_free(&options);
-    return status;
+    return options_command(specs, "bundle [OPTION..] FILE..",
+                           "The sources that a debug file names, as a source bundle.", run, argc, argv);
 }

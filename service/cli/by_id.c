@@ -25,7 +25,7 @@ struct by_id {
     struct file_index *index;
     struct held *held;
     struct progress progress;
-    size_t verbose;
+    const char *verbosity;
     bool running;
 };
 
@@ -101,7 +101,7 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
 /* Only when there is somebody to ask. */
 static enum sl_code start(struct by_id *b, struct sl_error *error)
 {
-    if (server_log(b->options, b->layers[0], b->verbose) != 0)
+    if (server_log(b->options, b->layers[0], b->verbosity) != 0)
         return sl_fail(error, SL_MALFORMED, "the log cannot be set up");
     loop_init(0);
     log_start();
@@ -118,14 +118,14 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
     return SL_OK;
 }
 
-enum sl_code by_id_open(const struct options *o, const char *servers, size_t verbose, struct by_id **by_id,
+enum sl_code by_id_open(const struct options *o, const char *servers, const char *verbosity, struct by_id **by_id,
                         struct sl_error *error)
 {
     struct by_id *b = *by_id = calloc(1, sizeof *b);
     if (!b)
         return sl_fail(error, SL_INTERNAL, "out of memory");
     b->options = o;
-    b->verbose = verbose;
+    b->verbosity = verbosity;
     progress_begin(&b->progress, o, "fetching");
     enum sl_code code = by_id_config(o, b->layers, error);
     if (code == SL_OK)

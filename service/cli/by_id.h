@@ -26,9 +26,9 @@
 struct by_id;
 
 /* Reads options and configuration; nothing is asked yet. `servers`: a symbol path beside those of the options, may be NULL.
- * `verbose`: how far above warnings the log is. The options must outlive it. SL_INTERNAL for options and configurations
+ * `verbosity`: the level of the log, NULL for warnings. The options must outlive it. SL_INTERNAL for options and configurations
  * that cannot be used, whatever is wrong with them; problems in files are on stderr. */
-enum sl_code by_id_open(const struct options *o, const char *servers, size_t verbose, struct by_id **by_id,
+enum sl_code by_id_open(const struct options *o, const char *servers, const char *verbosity, struct by_id **by_id,
                         struct sl_error *error);
 void by_id_close(struct by_id *by_id); /* may be NULL */
 

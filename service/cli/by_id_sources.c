@@ -20,19 +20,6 @@ static const struct preset {
     {"mozilla", "https://symbols.mozilla.org/", LAYOUT_NATIVE, BIT(FILE_BREAKPAD)},
 };
 
-static const struct {
-    const char *name;
-    enum layout_type layout;
-} layouts[] = {
-    {"native", LAYOUT_NATIVE},
-    {"symstore", LAYOUT_SYMSTORE},
-    {"symstore_index2", LAYOUT_SYMSTORE_INDEX2},
-    {"ssqp", LAYOUT_SSQP},
-    {"debuginfod", LAYOUT_DEBUGINFOD},
-    {"unified", LAYOUT_UNIFIED},
-    {"slashsymbols", LAYOUT_SLASHSYMBOLS},
-};
-
 bool source_list_add(struct source_list *list, const struct source *source)
 {
     if (!list->network && source->type != SOURCE_FILESYSTEM)
@@ -70,6 +57,16 @@ static bool is_url(const char *text)
     return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
 }
 
+/* What may be secret in it is not shown: user info and query. */
+static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
+{
+    const char *question = memchr(url.data, '?', url.size);
+    size_t end = question ? (size_t)(question - url.data) : url.size;
+    const char *at = memrchr(url.data, '@', end);
+    size_t begin = at ? (size_t)(at + 1 - url.data) : 0;
+    return sl_fail(error, SL_MALFORMED, "no URL that can be used: %.*s", (int)(end - begin), url.data + begin);
+}
+
 /* The URL is the id, but for what may be secret in it. */
 static enum sl_code add_server(struct source_list *list, struct sl_str url, enum layout_type layout, uint32_t filetypes,
                                struct sl_error *error)
@@ -81,7 +78,7 @@ static enum sl_code add_server(struct source_list *list, struct sl_str url, enum
                             .configured = true};
     const char *host = source.url.data ? fetch_url_host(list->arena, source.url.data) : NULL;
     if (!host || !fetch_url_valid(source.url.data))
-        return sl_fail(error, SL_MALFORMED, "no URL that can be used: %s", source.url.data ? source.url.data : "");
+        return bad_url(url, error);
     source.id = kept(list, host, strlen(host));
     return added(list, &source, error);
 }
@@ -174,17 +171,16 @@ enum sl_code source_list_symbols(struct source_list *list, const char *text, str
 {
     size_t word = strcspn(text, ":");
     bool any = strncmp(text, "auto:", 5) == 0;
+    enum layout_type layout;
     if (*text == '@')
         return add_preset(list, text + 1, error);
     if (strncasecmp(text, "srv*", 4) == 0)
         return add_srv(list, text + 4, error);
-    for (size_t i = 0; text[word] && i < sizeof layouts / sizeof *layouts; i++) {
-        if (strlen(layouts[i].name) != word || memcmp(layouts[i].name, text, word) != 0)
-            continue;
+    if (text[word] && layout_type_parse((struct sl_str){text, word}, &layout)) {
         text += word + 1;
         list->local += !is_url(text);
-        return is_url(text) ? add_server(list, sl_str(text), layouts[i].layout, 0, error)
-                            : add_directory(list, text, layouts[i].layout, error);
+        return is_url(text) ? add_server(list, sl_str(text), layout, 0, error)
+                            : add_directory(list, text, layout, error);
     }
     text += any ? 5 : 0;
     if (is_url(text))

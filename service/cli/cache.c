@@ -50,36 +50,28 @@ static int run(struct invalidating *i, const struct config *config)
     return i->code == SL_OK ? 0 : server_failed("invalidating failed", i->error.message);
 }
 
-static int usage(void)
+static int load_and_run(const struct options *o)
 {
-    fputs("error: say 'cache invalidate --source ID', and --location, or --debug-file with --debug-id, or neither\n"
-          "Try 'symloom cache --help'.\n",
-          stderr);
-    return 2;
+    struct config *config = NULL;
+    struct invalidating i = {.what = {sl_str(option_value(o, "source", "")), sl_str(option_value(o, "location", "")),
+                                      sl_str(option_value(o, "debug-file", "")),
+                                      sl_str(option_value(o, "debug-id", ""))}};
+    bool known = o->argument_count == 1 && strcmp(o->arguments[0], "invalidate") == 0;
+    if (!known || !invalidation_sound(&i.what))
+        return options_wrong("cache", "say 'cache invalidate --source ID', and --location, or --debug-file with "
+                                      "--debug-id, or neither");
+    int status = server_load(o, &config);
+    if (status == 0)
+        status = server_log(o, config, server_verbosity(o));
+    if (status == 0)
+        status = run(&i, config);
+    config_release(config);
+    return status;
 }
 
 int command_cache(int argc, char **argv)
 {
-    struct options o;
-    struct config *config = NULL;
-    int status = 2;
-    if (options_parse(&o, specs, "cache", argc, argv)) {
-        struct invalidating i = {
-            .what = {sl_str(option_value(&o, "source", "")), sl_str(option_value(&o, "location", "")),
-                     sl_str(option_value(&o, "debug-file", "")), sl_str(option_value(&o, "debug-id", ""))}};
-        bool known = o.argument_count == 1 && strcmp(o.arguments[0], "invalidate") == 0;
-        if (o.help) {
-            options_help(specs, "cache invalidate --source ID [OPTION..]",
-                         "Makes cached files of a source absent, also while a service uses them.");
-            status = 0;
-        } else if (!known || !invalidation_sound(&i.what)) {
-            status = usage();
-        } else if ((status = server_load(&o, &config)) == 0 &&
-                   (status = server_log(&o, config, option_count(&o, "verbose"))) == 0) {
-            status = run(&i, config);
-        }
-    }
-    config_release(config);
-    options_free(&o);
-    return status;
+    return options_command(specs, "cache invalidate --source ID [OPTION..]",
+                           "Makes cached files of a source absent, also while a service uses them.", load_and_run, argc,
+                           argv);
 }

@@ -26,29 +26,31 @@ struct row {
     struct cleanup_totals totals;
 };
 
-static void print_size(uint64_t bytes)
+enum { SIZE_TEXT = 16 };
+
+static const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double size = (double)bytes;
     size_t unit = 0;
     for (; size >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
         size /= 1024;
-    printf(unit ? " %9.1f %-3s" : " %9.0f %-3s", size, units[unit]);
+    snprintf(text, SIZE_TEXT, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+    return text;
 }
 
 static void print_row(const struct row *row)
 {
-    printf("%-16s %10llu", row->kind, (unsigned long long)row->totals.files);
-    print_size(row->totals.bytes);
-    printf(" %10llu", (unsigned long long)row->totals.removed_files);
-    print_size(row->totals.removed_bytes);
-    putchar('\n');
+    char size[SIZE_TEXT], freed[SIZE_TEXT];
+    const struct cleanup_totals *t = &row->totals;
+    printf(" %-16s  %10llu  %12s  %10llu  %12s\n", row->kind, (unsigned long long)t->files, size_text(t->bytes, size),
+           (unsigned long long)t->removed_files, size_text(t->removed_bytes, freed));
 }
 
 static void print_table(const struct row *rows, size_t count)
 {
     struct row total = {.kind = "total"};
-    printf("%-16s %10s %13s %10s %13s\n", "Kind", "Files", "Size", "Removed", "Freed");
+    printf(" %-16s  %10s  %12s  %10s  %12s\n", "Kind", "Files", "Size", "Removed", "Freed");
     for (size_t i = 0; i < count; i++) {
         print_row(&rows[i]);
         total.totals.files += rows[i].totals.files;
@@ -112,7 +114,7 @@ static bool is_kind(const char *name, size_t size)
 static bool known_kinds(const char *list)
 {
     if (list && !*list) {
-        fprintf(stderr, "error: --only: no kind is given\n");
+        options_wrong("cleanup", "--only: no kind is given");
         return false;
     }
     for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
@@ -121,6 +123,7 @@ static bool known_kinds(const char *list)
             for (size_t i = 0; i < kinds_all_count; i++)
                 fprintf(stderr, " %s", kinds_all[i]->name);
             fputc('\n', stderr);
+            options_try_help("cleanup");
             return false;
         }
     return true;
@@ -154,49 +157,51 @@ static int clean(const struct options *o, const struct config *config)
     for (size_t i = 0; by_kind && rows && i < kinds_all_count; i++)
         if (options.only_count == 0 || names_kind(option_value(o, "only", NULL), kinds_all[i]->name))
             rows[count++] = (struct row){kinds_all[i]->name, by_kind[i]};
-    if (option_given(o, "json"))
+    if (status == 0 && option_given(o, "json"))
         print_json(rows, count, options.dry_run);
-    else
+    else if (status == 0)
         print_table(rows, count);
     free(rows);
     free(by_kind);
     free(names);
-    return fflush(stdout) == 0 ? status : server_failed("cannot write output", NULL);
+    return status;
 }
 
-static int repeat(const struct options *o, const struct config *config)
+static void repeat(const struct options *o, const struct config *config, uint64_t ns)
 {
-    uint64_t ns = config->cache_cleanup_interval_ns;
-    const char *text = option_value(o, "repeat", "");
-    if (*text && (!duration_parse(sl_str(text), &ns) || ns == 0)) {
-        fprintf(stderr, "error: --repeat: '%s' is no duration\n", text);
-        return 2;
-    }
-    if (!option_given(o, "repeat"))
-        return clean(o, config);
+    const struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     for (;;) {
         clean(o, config);
-        struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+        fflush(stdout);
         nanosleep(&pause, NULL);
     }
 }
 
+static int run(const struct options *o)
+{
+    struct config *config = NULL;
+    uint64_t ns = 0;
+    const char *text = option_value(o, "repeat", "");
+    if (!options_arguments(o, 0, "cleanup") || !known_kinds(option_value(o, "only", NULL)))
+        return 2;
+    if (*text && (!duration_parse(sl_str(text), &ns) || ns == 0))
+        return options_wrong("cleanup", "--repeat: '%s' is no duration", text);
+    int status = server_load(o, &config);
+    if (status == 0)
+        status = server_log(o, config, server_verbosity(o));
+    if (status == 0 && !config->cache_dir)
+        status = server_failed("no cache_dir is configured", NULL);
+    else if (status == 0 && option_given(o, "repeat"))
+        repeat(o, config, ns ? ns : config->cache_cleanup_interval_ns);
+    else if (status == 0)
+        status = clean(o, config);
+    config_release(config);
+    return status;
+}
+
 int command_cleanup(int argc, char **argv)
 {
-    struct options o;
-    struct config *config = NULL;
-    int status = 2;
-    if (options_parse(&o, specs, "cleanup", argc, argv) && known_kinds(option_value(&o, "only", NULL))) {
-        if (o.help) {
-            options_help(specs, "cleanup [OPTION..]",
-                         "Removes what has expired from the disk cache, also while a service uses it.");
-            status = 0;
-        } else if ((status = server_load(&o, &config)) == 0 &&
-                   (status = server_log(&o, config, option_count(&o, "verbose"))) == 0) {
-            status = config->cache_dir ? repeat(&o, config) : server_failed("no cache_dir is configured", NULL);
-        }
-    }
-    config_release(config);
-    options_free(&o);
-    return status;
+    return options_command(specs, "cleanup [OPTION..]",
+                           "Removes what has expired from the disk cache, also while a service uses it.", run, argc,
+                           argv);
 }

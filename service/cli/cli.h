@@ -50,17 +50,20 @@ struct output_file {
     int fd;
     char path[4096], temporary[4096]; /* temporary empty: written in place */
     struct sl_buf pending;
-    bool failed;
+    int failed; /* errno of the first write that failed */
 };
 enum sl_code output_file_open(struct output_file *file, const char *path, struct sl_error *error);
 bool output_file_write(struct output_file *file, struct sl_str text);
-/* Publishes the file, or (`keep` false) removes it. */
+/* Publishes the file, or (`keep` false) removes it. A file to keep of which a write failed is removed, and that is the
+ * error. */
 enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_error *error);
 
 /* "error: <message>", and "  caused by: <cause>" (may be NULL), on stderr. Returns `status`. */
 int report(int status, const char *message, const char *cause);
 /* The status for a file that could not be opened or read. */
 int report_status(enum sl_code code);
+/* Reports that a file could not be processed, and why. Returns the status. */
+int report_file(const char *path, enum sl_code code, const struct sl_error *error);
 
 /* ---- files.c ---- */
 

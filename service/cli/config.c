@@ -41,32 +41,29 @@ static int show(const struct options *o)
     if (status)
         return status;
     config_dump(config, &text);
-    bool written = !text.failed && fwrite(text.data, 1, text.size, stdout) == text.size && fflush(stdout) == 0;
+    if (text.failed)
+        status = server_failed("out of memory", NULL);
+    else
+        output_write(sl_buf_view(&text));
     sl_buf_free(&text);
     config_release(config);
-    return written ? 0 : server_failed("cannot write output", NULL);
+    return status;
+}
+
+static int run(const struct options *o)
+{
+    const char *verb = o->argument_count ? o->arguments[0] : "";
+    bool checks = strcmp(verb, "check") == 0;
+    if (!checks && strcmp(verb, "show") != 0)
+        return options_wrong("config", "say 'config check' or 'config show'");
+    if (!options_arguments(o, checks ? 2 : 1, "config"))
+        return 2;
+    const char *usual = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+    return checks ? check(o, o->argument_count > 1 ? o->arguments[1] : usual) : show(o);
 }
 
 int command_config(int argc, char **argv)
 {
-    struct options o;
-    int status = 2;
-    if (options_parse(&o, specs, "config", argc, argv)) {
-        const char *verb = o.argument_count ? o.arguments[0] : "";
-        const char *path =
-            o.argument_count > 1 ? o.arguments[1] : option_value(&o, "config", server_environment("SYMLOOM_CONFIG"));
-        if (o.help) {
-            options_help(specs, "config check [FILE] | config show",
-                         "Checks a configuration, or shows the effective one.");
-            status = 0;
-        } else if (strcmp(verb, "check") == 0) {
-            status = check(&o, path);
-        } else if (strcmp(verb, "show") == 0) {
-            status = show(&o);
-        } else {
-            fputs("error: say 'config check' or 'config show'\nTry 'symloom config --help'.\n", stderr);
-        }
-    }
-    options_free(&o);
-    return status;
+    return options_command(specs, "config check [FILE] | config show",
+                           "Checks a configuration, or shows the effective one.", run, argc, argv);
 }

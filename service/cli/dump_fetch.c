@@ -1,5 +1,6 @@
 /* `symloom dump-syms`: a module by its id. */
 #include "cli/dump_syms.h"
+#include "cli/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static enum sl_code open_sources(const struct options *o, struct by_id **by_id, 
 {
     const char *given = option_value(o, "symbol-server", NULL);
     char *own = given ? NULL : servers_of_user();
-    enum sl_code code = by_id_open(o, given ? given : own, option_given(o, "verbose"), by_id, error);
+    enum sl_code code = by_id_open(o, given ? given : own, server_verbosity(o), by_id, error);
     free(own);
     return code;
 }

@@ -64,7 +64,7 @@ static int usage(const char *message, const char *what)
 {
     char text[600];
     snprintf(text, sizeof text, message, what);
-    return report(2, text, NULL);
+    return options_wrong("dump-syms", "%s", text);
 }
 
 static bool parse_action(const struct path_mapping *m, struct sl_str name, struct piece *piece)
@@ -187,7 +187,7 @@ static int read_rules(struct path_mapping *m, const struct options *o, struct js
     const char *const *destination = option_values(o, "mapping-dest", &destinations);
     int status = read_variables(m, o, file);
     if (sources != destinations)
-        return report(2, "--mapping-src and --mapping-dest come in pairs", NULL);
+        return options_wrong("dump-syms", "--mapping-src and --mapping-dest come in pairs");
     if (file && json_object_object_get_ex(file, "mappings", &list) && json_object_is_type(list, json_type_array))
         for (size_t i = 0; i < json_object_array_length(list) && status == 0; i++)
             status = read_rule(m, json_object_array_get_idx(list, i));

@@ -19,13 +19,6 @@ static bool same_id(const struct sl_object *a, const struct sl_object *b)
     return !sl_debug_id_is_nil(id) && sl_debug_id_equal(id, &sl_object_info(b)->debug_id);
 }
 
-static int failed(const char *path, enum sl_code code, const struct sl_error *error)
-{
-    char text[4200];
-    snprintf(text, sizeof text, "failed to process file %s", path);
-    return report(report_status(code), text, error->message);
-}
-
 /* ---- partners ---- */
 
 static void difference(const char *what, const struct dump_module *m, const char *a, const char *b)
@@ -55,7 +48,7 @@ static int open_given(struct dump_module *m, const char *path)
     enum sl_code code = input_open(path, &same_arch, &m->partner, &error);
     m->has_partner = true;
     if (code != SL_OK || !m->partner.object)
-        return failed(path, code == SL_OK ? SL_UNSUPPORTED : code, &error);
+        return report_file(path, code == SL_OK ? SL_UNSUPPORTED : code, &error);
     m->partner.options = NULL;
     return same_id(m->main.object, m->partner.object) && info->arch == sl_object_info(m->partner.object)->arch
                ? 0
@@ -152,7 +145,7 @@ int dump_module_open(struct dump_module *m, const char *path, const struct optio
     if (code == SL_OK && !m->main.object)
         code = sl_fail(&error, SL_UNSUPPORTED, "a symcache holds no symbol file");
     if (code != SL_OK)
-        return failed(path, code, &error);
+        return report_file(path, code, &error);
     int status = find_partner(m, o);
     m->id = sl_object_info(m->main.object)->debug_id;
     return status;

@@ -27,7 +27,7 @@ bool dump_stack(const struct dump_module *m, const struct options *o, bool (*wri
 {
     struct sl_object *objects[MAX_OBJECTS];
     size_t count = objects_of(m, objects), records = 0;
-    bool warn = option_given(o, "verbose") || option_given(o, "warnings");
+    bool warn = dump_warns(o);
     for (size_t i = 0; i < count && !records; i++) {
         struct sl_unwind_text text;
         struct sl_error error = {0};

@@ -1,5 +1,6 @@
 /* `symloom dump-syms`: any debug file to a Breakpad symbol file. */
 #include "cli/dump_syms.h"
+#include "cli/server.h"
 
 #include "breakpad/breakpad.h"
 
@@ -43,7 +44,8 @@ static const struct option_spec specs[] = {
     {"recursive", 'r', OPTION_FLAG, true, NULL, NULL},
     {"warnings", 'w', OPTION_FLAG, true, NULL, NULL},
     {"type", 't', OPTION_VALUE, false, "TYPE", NULL},
-    {"verbose", 'v', OPTION_OPTIONAL, true, "off|error|warn|info|debug|trace", "print warnings"},
+    {"verbose", 'v', OPTION_OPTIONAL, true, "off|error|warn|info|debug|trace",
+     "print warnings; the level of the log (-v info, -vv debug, ..)"},
     QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
@@ -61,6 +63,13 @@ struct dump {
     bool to_stdout, to_file, to_store;
     unsigned jobs;
 };
+
+bool dump_warns(const struct options *o)
+{
+    const char *level = server_verbosity(o);
+    bool silent = !level || strcmp(level, "off") == 0 || strcmp(level, "error") == 0;
+    return !silent || option_given(o, "warnings");
+}
 
 static bool write_text(void *arg, struct sl_str text)
 {
@@ -103,8 +112,11 @@ static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
     if (!plain || snprintf(path, sizeof path, "%s/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT ".sym", store,
                            SL_STR_ARG(name), SL_STR_ARG(id), SL_STR_ARG(without_pdb(name))) >= (int)sizeof path)
         return report(1, "the module's name is no file name", NULL);
-    if (!make_directories(path))
-        return report(1, "cannot make the directory of the symbol file", strerror(errno));
+    if (!make_directories(path)) {
+        char text[4200];
+        snprintf(text, sizeof text, "cannot make the directory of %s", path);
+        return report(1, text, strerror(errno));
+    }
     if (output_file_open(&d->store, path, &error) != SL_OK)
         return report(1, error.message, NULL);
     d->to_store = true;
@@ -207,8 +219,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))
             code = add_module(w, m, d->jobs, arena, &error);
-    if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units &&
-        (option_given(d->o, "verbose") || option_given(d->o, "warnings")))
+    if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units && dump_warns(d->o))
         fprintf(stderr, "warning: %s: %zu units could not be read\n", first->main.path,
                 sl_breakpad_writer_sink(w)->skipped_units);
     int status = code == SL_OK ? open_store(d, name, id) : 0;
@@ -217,15 +228,15 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
             write_stack(d, first);
-        if (d->to_store && output_file_close(&d->store, code == SL_OK, &error) != SL_OK)
-            status = report(1, error.message, NULL);
+        bool keep = code == SL_OK || d->store.failed; /* a write that failed is told by the close */
+        struct sl_error unwritten;
+        if (d->to_store && output_file_close(&d->store, keep, &unwritten) != SL_OK)
+            status = report(1, unwritten.message, NULL);
         d->to_store = false;
     }
     if (code == SL_OK || code == SL_CANCELLED) /* a closed output is reported at the end */
         return status;
-    char text[4200];
-    snprintf(text, sizeof text, "failed to process file %s", first->main.path);
-    return report(report_status(code), text, error.message);
+    return report_file(first->main.path, code, &error);
 }
 
 static int dump_module(struct dump *d, struct dump_module *first)
@@ -325,7 +336,7 @@ static int list_archs(const struct options *o)
         sl_buf_free(&names);
         input_close(&input);
         if (code != SL_OK)
-            return report(report_status(code), error.message, NULL);
+            return report_file(o->arguments[i], code, &error);
     }
     return 0;
 }
@@ -351,6 +362,10 @@ static int run(const struct options *o)
     }
     if (o->argument_count > 1 && (option_given(o, "debug-id") || option_given(o, "code-id"))) {
         report(2, "an id is that of one file", NULL);
+        return options_try_help("dump-syms");
+    }
+    if (option_given(o, "verbose") && !server_verbosity(o)) {
+        report(2, "--verbose: its value is no level of the log", option_value(o, "verbose", NULL));
         return options_try_help("dump-syms");
     }
     if (extra && !is_info(extra)) {

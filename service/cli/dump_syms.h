@@ -5,6 +5,10 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
+/* ---- dump_syms.c ---- */
+
+bool dump_warns(const struct options *o); /* whether warnings are wanted: -v with a level that has them, -w */
+
 /* ---- dump_mapping.c: rewriting the paths of source files ---- */
 
 struct path_mapping;

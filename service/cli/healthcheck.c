@@ -73,10 +73,10 @@ static int check(const struct options *o)
     char *end;
     const char *text = option_value(o, "timeout", "30"), *address = option_value(o, "addr", NULL);
     long seconds = strtol(text, &end, 10);
-    if (*end || seconds <= 0 || seconds > 86400) {
-        fprintf(stderr, "error: --timeout: '%s' is no number of seconds\n", text);
+    if (!options_arguments(o, 0, "healthcheck"))
         return 2;
-    }
+    if (*end || seconds <= 0 || seconds > 86400)
+        return options_wrong("healthcheck", "--timeout: '%s' is no number of seconds", text);
     if (address)
         return ask(address, seconds);
     struct config *config = NULL;
@@ -90,16 +90,7 @@ static int check(const struct options *o)
 
 int command_healthcheck(int argc, char **argv)
 {
-    struct options o;
-    int status = 2;
-    if (options_parse(&o, specs, "healthcheck", argc, argv)) {
-        status = 0;
-        if (o.help)
-            options_help(specs, "healthcheck [OPTION..]",
-                         "Asks a running service whether it is healthy: OK, or ERROR and status 1.");
-        else
-            status = check(&o);
-    }
-    options_free(&o);
-    return status;
+    return options_command(specs, "healthcheck [OPTION..]",
+                           "Asks a running service whether it is healthy: OK, or ERROR and status 1.", check, argc,
+                           argv);
 }

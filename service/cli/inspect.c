@@ -170,8 +170,8 @@ static void inspect_file(struct inspection *in, const char *path)
     bool usable;
     if (is_type(in, "symbfile") && !option_given(in->o, "id") && !option_given(in->o, "arch") &&
         inspect_symbfile(path, in->o, in->json ? &in->w : NULL, &in->out, &usable)) {
-        in->shown = true;
-        in->unusable |= !usable;
+        in->shown++;
+        in->unusable += !usable;
         return;
     }
     enum sl_code code = input_open_archive(path, &input, &error);
@@ -191,15 +191,20 @@ static int by_name(const FTSENT **left, const FTSENT **right)
     return strcmp((*left)->fts_name, (*right)->fts_name);
 }
 
+/* Below what was named, files of other kinds are passed over; what was named itself, and directories, must be readable. */
 static void inspect_directory(struct inspection *in, char *path)
 {
     char *const paths[] = {path, NULL};
-    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
-    in->walking = true;
-    for (FTSENT *entry; fts && (entry = fts_read(fts));)
+    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+    for (FTSENT *entry; fts && (entry = fts_read(fts));) {
+        bool named = entry->fts_level == FTS_ROOTLEVEL, unreadable = entry->fts_info == FTS_DNR;
+        if (unreadable || (named && (entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR)))
+            fail(in, entry->fts_path, 1, strerror(entry->fts_errno));
+        in->walking = !named;
         if (entry->fts_info == FTS_F)
             inspect_file(in, entry->fts_path);
-    in->walking = false;
+        in->walking = false;
+    }
     if (fts)
         fts_close(fts);
 }
@@ -220,7 +225,8 @@ static int inspect_all(struct inspection *in)
         json_array_end(&in->w);
         sl_buf_u8(&in->out, '\n');
     }
-    pass_on(in);
+    if (in->shown || !in->status) /* a failure leaves no empty list behind */
+        pass_on(in);
     sl_buf_free(&in->out);
     if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))
         return report(STATUS_NOTHING, "no such object", NULL);

@@ -79,8 +79,8 @@ static void serve_line(struct lookup *l, const char *line, size_t size)
         sl_buf_u8(&l->out, '\n');
 }
 
-/* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. */
-static bool serve_input(struct lookup *l)
+/* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. The status. */
+static int serve_input(struct lookup *l)
 {
     char buffer[64 * 1024];
     size_t filled = 0;
@@ -88,10 +88,12 @@ static bool serve_input(struct lookup *l)
         ssize_t n = read(STDIN_FILENO, buffer + filled, sizeof buffer - 1 - filled);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0 && !filled)
-            return flush(l);
-        filled += n > 0 ? (size_t)n : 0;
-        if (n <= 0)
+        if (n < 0)
+            return report(1, "cannot read standard input", strerror(errno));
+        if (n == 0 && !filled)
+            break;
+        filled += (size_t)n;
+        if (n == 0)
             buffer[filled++] = '\n';
         size_t at = 0;
         for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at)); at = (size_t)(end - buffer) + 1)
@@ -100,11 +102,11 @@ static bool serve_input(struct lookup *l)
             at = filled; /* a line nobody means */
         memmove(buffer, buffer + at, filled - at);
         filled -= at;
-        if ((l->out.size > sizeof buffer || n <= 0 || !input_waits()) && !flush(l))
-            return false;
-        if (n <= 0)
-            return true;
+        if (n == 0 || ((l->out.size > sizeof buffer || !input_waits()) && !flush(l)))
+            break;
     }
+    flush(l);
+    return 0;
 }
 
 static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
@@ -187,8 +189,7 @@ static bool read_style(struct lookup *l, const char *name)
             l->style = (enum style)i;
             return true;
         }
-    fprintf(stderr, "error: unknown output style '%s' (gnu, llvm, json, table)\n", name);
-    options_try_help("lookup");
+    options_wrong("lookup", "unknown output style '%s' (gnu, llvm, json, table)", name);
     return false;
 }
 
@@ -218,11 +219,11 @@ static bool read_address(const struct options *o, const char *name, uint64_t *va
 {
     const char *text = option_value(o, name, "0");
     char *end;
+    errno = 0;
     *value = strtoull(text, &end, 16);
-    if (*text && !*end)
+    if (*text && !*end && errno == 0)
         return true;
-    fprintf(stderr, "error: --%s: '%s' is no address\n", name, text);
-    options_try_help("lookup");
+    options_wrong("lookup", "--%s: '%s' is no address", name, text);
     return false;
 }
 
@@ -307,7 +308,8 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     const char *out = option_value(o, "symcache-out", NULL);
     struct sl_error error;
     if ((all || names || out) && (!m || m->error.code != SL_OK))
-        return report(m ? report_status(m->error.code) : 2, m ? m->error.message : "no file given (-e)", NULL);
+        return m ? report(report_status(m->error.code), m->error.message, NULL)
+                 : options_wrong("lookup", "no file given (-e)");
     if (out && sl_write_file(out, m->input.cache.bytes, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (all)
@@ -317,7 +319,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     else if (o->argument_count && strcmp(o->arguments[0], "-") != 0)
         serve_arguments(l, o->arguments, o->argument_count);
     else if (!(out && isatty(STDIN_FILENO)))
-        serve_input(l);
+        return serve_input(l);
     return 0; /* a closed output is reported at the end */
 }
 
@@ -332,10 +334,8 @@ static int run(struct lookup *l, const struct options *o)
     }
     if (!l->file && l->style == STYLE_GNU)
         l->file = "a.out";
-    if (!l->file && l->style == STYLE_TABLE) {
-        report(2, "no file given (-e)", NULL);
-        return options_try_help("lookup");
-    }
+    if (!l->file && l->style == STYLE_TABLE)
+        return options_wrong("lookup", "no file given (-e)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
         return report(1, "out of memory", NULL);
     if (m && m->error.code != SL_OK) {

@@ -49,7 +49,7 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
     if (!id.code_id.size || id.code_id.size % 2)
         return sl_fail(&m->error, SL_NOT_FOUND, "no build id: " SL_STR_FMT, SL_STR_ARG(text));
     m->input.alone = true;
-    enum sl_code code = l->by_id ? SL_OK : by_id_open(l->options, NULL, 0, &l->by_id, &m->error);
+    enum sl_code code = l->by_id ? SL_OK : by_id_open(l->options, NULL, NULL, &l->by_id, &m->error);
     if (code == SL_OK)
         code = by_id_open_input(l->by_id, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
     m->input.options = &l->open;

@@ -56,30 +56,34 @@ static void print_gnu(struct lookup *l, const struct request *r, const struct el
 
 /* ---- llvm ---- */
 
-/* Source lines around the element's: `<n> >: <text>` for the line itself, `<n>  : <text>` for others. */
+/* Source lines around the element's: `<n> >: <text>` for the line itself, `<n>  : <text>` for others. The path is what the
+ * debug information says: of what is no regular file nothing is read. */
 static void print_context(struct lookup *l, const struct element *e)
 {
-    enum { MAX_LINE_LENGTH = 4096 };
-    char path[4096], text[MAX_LINE_LENGTH], number[16];
+    enum { MAX_LINE_LENGTH = 4095 };
+    char path[4096], number[16];
+    struct sl_mapping mapping;
     if (!l->context_lines || !e->line || e->file.size >= sizeof path)
         return;
     snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(e->file));
-    FILE *file = fopen(path, "re");
-    if (!file)
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return;
     uint32_t first = e->line > l->context_lines / 2 ? e->line - l->context_lines / 2 : 1;
     uint64_t last = (uint64_t)first + l->context_lines - 1, at = 1;
     int width = snprintf(number, sizeof number, "%llu", (unsigned long long)last);
-    for (bool begins = true; at <= last && fgets(text, sizeof text, file);) {
-        size_t length = strcspn(text, "\r\n");
-        bool ends = text[length] != '\0';
-        if (at >= first && begins)
-            sl_buf_printf(&l->out, "%-*llu %s: %.*s\n", width, (unsigned long long)at, at == e->line ? ">" : " ",
-                          (int)length, text);
-        begins = ends; /* what is left of an overlong line is passed over */
-        at += ends;
+    const char *text = (const char *)mapping.bytes.data, *end = text + mapping.bytes.size;
+    for (const char *next; text < end && at <= last; text = next, at++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        size_t size = (size_t)((newline ? newline : end) - text);
+        next = newline ? newline + 1 : end;
+        if (at < first)
+            continue;
+        size -= size && text[size - 1] == '\r';
+        sl_buf_printf(&l->out, "%-*llu %s: ", width, (unsigned long long)at, at == e->line ? ">" : " ");
+        sl_buf_add(&l->out, text, size < MAX_LINE_LENGTH ? size : MAX_LINE_LENGTH);
+        sl_buf_u8(&l->out, '\n');
     }
-    fclose(file);
+    sl_unmap(&mapping);
 }
 
 static void print_verbose(struct lookup *l, const struct element *e)

@@ -73,7 +73,8 @@ static int unknown(const char *name)
 
 static int command_version(int argc, char **argv)
 {
-    (void)argc, (void)argv;
+    if (argc)
+        return options_wrong("version", "not expected: '%s'", argv[0]);
     puts("symloom " SYMLOOM_VERSION);
     return 0;
 }
@@ -95,6 +96,11 @@ static int command_help(int argc, char **argv)
     return command->run(1, words);
 }
 
+static bool is_word(const char *text, const char *name, const char *letter)
+{
+    return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
+}
+
 /* Options may stand before the command; those with a value are few. A command may use their letters for something else,
  * so it gets the long form. */
 static int first_word(int argc, char **argv)
@@ -107,6 +113,8 @@ static int first_word(int argc, char **argv)
     static const char *const valued[] = {"--cache-dir", "--log-level", "--log-format", "--color", "--progress"};
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
+        if (is_word(argv[at], "--version", "-V") || is_word(argv[at], "--help", "-h"))
+            break;
         bool value = false;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             if (strcmp(argv[at], known[i].letter) == 0 || strcmp(argv[at], known[i].name) == 0) {
@@ -151,15 +159,15 @@ static int run_command(int argc, char **argv)
         summary(stderr);
         return 2;
     }
-    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
-        return command_version(0, NULL);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return command_help(0, NULL);
     int at = first_word(argc, argv);
     if (at == argc) {
         summary(stderr);
         return 2;
     }
+    if (is_word(argv[at], "--version", "-V"))
+        return command_version(0, NULL);
+    if (is_word(argv[at], "--help", "-h"))
+        return command_help(0, NULL);
     const struct command *command = find(argv[at]);
     if (!command)
         return unknown(argv[at]);

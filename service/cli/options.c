@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,10 +63,28 @@ int options_try_help(const char *command)
     return 2;
 }
 
+int options_wrong(const char *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("error: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    return options_try_help(command);
+}
+
+bool options_arguments(const struct options *o, size_t count, const char *command)
+{
+    if (o->argument_count <= count)
+        return true;
+    options_wrong(command, "argument not expected: '%s'", o->arguments[count]);
+    return false;
+}
+
 static bool usage_error(const char *command, const char *what, const char *word)
 {
-    fprintf(stderr, "error: %s%s\n", what, word);
-    options_try_help(command);
+    options_wrong(command, "%s%s", what, word);
     return false;
 }
 
@@ -117,9 +136,11 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
     for (; o->specs[count].name && count < OPTION_MAX; count++)
         names[count] = o->specs[count].name;
     names[count] = NULL;
-    const char *near = options_nearest(word, names);
-    fprintf(stderr, "error: unknown option %s%s%s\n", argv[*at], near ? ", did you mean --" : "", near ? near : "");
-    options_try_help(command);
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)length, word); /* the value may be a secret */
+    const char *near = options_nearest(name, names);
+    options_wrong(command, "unknown option --%.*s%s%s", (int)length, word, near ? ", did you mean --" : "",
+                  near ? near : "");
     return false;
 }
 
@@ -208,6 +229,14 @@ const char *option_value(const struct options *o, const char *name, const char *
     return o->counts[i] ? o->values[i][o->counts[i] - 1] : fallback;
 }
 
+void option_hide(const struct options *o, const char *name)
+{
+    size_t i = find(o, name);
+    for (size_t j = 0; j < o->counts[i]; j++)
+        memset((char *)o->values[i][j], '*',
+               strlen(o->values[i][j])); /* main's words may be written to: C17, 5.1.2.2.1 */
+}
+
 bool option_number(const struct options *o, const char *name, const char *command, uint64_t *value)
 {
     const char *text = option_value(o, name, "0");
@@ -216,8 +245,7 @@ bool option_number(const struct options *o, const char *name, const char *comman
     *value = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && errno == 0)
         return true;
-    fprintf(stderr, "error: --%s: '%s' is no number\n", name, text);
-    options_try_help(command);
+    options_wrong(command, "--%s: '%s' is no number", name, text);
     return false;
 }
 

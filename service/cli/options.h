@@ -49,6 +49,9 @@ const char *options_program_name(void);
 /* "Try '<program> [<command>] --help'." on stderr; returns the status of a usage error. */
 int options_try_help(const char *command);
 
+/* "error: <what>" and where to find help, on stderr; returns the status of a usage error. */
+int options_wrong(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Parses the words behind the command. A usage error is reported on stderr (`error: ...` and where to find help) and
  * false returned: the program then ends with status 2. */
 bool options_parse(struct options *options, const struct option_spec *specs, const char *command, int argc,
@@ -57,10 +60,16 @@ void options_free(struct options *options);
 
 bool option_given(const struct options *options, const char *name);
 size_t option_count(const struct options *options, const char *name); /* how often it was given */
+/* For commands without arguments, or with `count` at most: false after a report of the first one that is too many. */
+bool options_arguments(const struct options *options, size_t count, const char *command);
 /* All values, in order; `count` of them. */
 const char *const *option_values(const struct options *options, const char *name, size_t *count);
 /* The last value given, or `fallback`. An OPTION_OPTIONAL without value yields "". */
 const char *option_value(const struct options *options, const char *name, const char *fallback);
+
+/* Overwrites the option's values where they stand, so that lists of processes do not show a secret; whoever needs it has
+ * copied it before. */
+void option_hide(const struct options *options, const char *name);
 
 /* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
 bool option_number(const struct options *options, const char *name, const char *command, uint64_t *value);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -58,9 +59,9 @@ bool output_colour(const char *choice)
 
 int report(int status, const char *message, const char *cause)
 {
-    fprintf(stderr, "error: %s\n", message);
-    if (cause && *cause)
-        fprintf(stderr, "  caused by: %s\n", cause);
+    bool caused = cause && *cause;
+    fprintf(stderr, "error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
+            caused ? "\n" : ""); /* at once: the log has lines of its own */
     return status;
 }
 
@@ -69,39 +70,74 @@ int report_status(enum sl_code code)
     return code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1;
 }
 
+int report_file(const char *path, enum sl_code code, const struct sl_error *error)
+{
+    char text[4200];
+    snprintf(text, sizeof text, "failed to process file %s", path);
+    return report(report_status(code), text, error->message);
+}
+
 /* ---- files ---- */
 
-/* The temporary file that a signal has to remove. One is open at a time. */
-static char doomed[4096];
+/* The temporary files that a signal has to remove; "" is a free place. Handlers stay until the last one is gone. */
+enum { MAX_DOOMED = 4 };
+static char doomed[MAX_DOOMED][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void remove_and_die(int number)
 {
-    unlink(doomed);
+    for (size_t i = 0; i < MAX_DOOMED; i++)
+        if (doomed[i][0])
+            unlink(doomed[i]);
     signal(number, SIG_DFL);
     raise(number);
 }
 
-static void guard(const char *path)
+/* The place that holds the path; "": a free one. NULL when there is none. */
+static char *find_doomed(const char *path)
 {
-    snprintf(doomed, sizeof doomed, "%s", path);
-    struct sigaction action = {.sa_handler = remove_and_die, .sa_flags = (int)SA_RESETHAND}, old;
+    for (size_t i = 0; i < MAX_DOOMED; i++)
+        if (strcmp(doomed[i], path) == 0)
+            return doomed[i];
+    return NULL;
+}
+
+static bool any_doomed(void)
+{
+    bool any = false;
+    for (size_t i = 0; i < MAX_DOOMED; i++)
+        any = any || doomed[i][0];
+    return any;
+}
+
+static void handle_signals(bool remove)
+{
+    struct sigaction action = {.sa_handler = remove ? remove_and_die : SIG_DFL, .sa_flags = (int)SA_RESETHAND}, old;
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         sigaction(signals[i], NULL, &old);
-        if (old.sa_handler != SIG_IGN)
+        if (remove ? old.sa_handler != SIG_IGN : old.sa_handler == remove_and_die)
             sigaction(signals[i], &action, NULL);
     }
 }
 
-static void unguard(void)
+static void guard(const char *path)
 {
-    struct sigaction old;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        sigaction(signals[i], NULL, &old);
-        if (old.sa_handler == remove_and_die)
-            signal(signals[i], SIG_DFL);
+    char *place = find_doomed("");
+    if (place && *path) { /* the first byte last: a signal must not meet part of a path */
+        memcpy(place + 1, path + 1, strlen(path));
+        atomic_signal_fence(memory_order_release);
+        place[0] = path[0];
     }
-    doomed[0] = '\0';
+    handle_signals(true);
+}
+
+static void unguard(const char *path)
+{
+    char *place = find_doomed(path);
+    if (place)
+        place[0] = '\0';
+    if (!any_doomed())
+        handle_signals(false);
 }
 
 static enum sl_code fail_path(struct sl_error *error, const char *path)
@@ -131,7 +167,9 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
 
 static bool write_out(struct output_file *file)
 {
-    file->failed = file->failed || !sl_write_all(file->fd, sl_buf_bytes(&file->pending));
+    errno = EIO;
+    if (!file->failed && !sl_write_all(file->fd, sl_buf_bytes(&file->pending)))
+        file->failed = errno;
     sl_buf_clear(&file->pending);
     return !file->failed;
 }
@@ -139,7 +177,8 @@ static bool write_out(struct output_file *file)
 bool output_file_write(struct output_file *file, struct sl_str text)
 {
     sl_buf_str(&file->pending, text);
-    file->failed = file->failed || file->pending.failed;
+    if (!file->failed && file->pending.failed)
+        file->failed = ENOMEM;
     return file->pending.size < 64 * 1024 ? !file->failed : write_out(file);
 }
 
@@ -154,12 +193,14 @@ enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_er
     bool ok = !keep || (write_out(file) && (!temporary || fchmod(file->fd, 0666 & ~mask) == 0));
     ok = close(file->fd) == 0 && ok;
     ok = ok && (!keep || !temporary || rename(file->temporary, file->path) == 0);
+    if (!ok && file->failed)
+        errno = file->failed;
     if (!ok)
         code = fail_path(error, file->path);
     if (temporary && (!ok || !keep))
         unlink(file->temporary);
     if (temporary)
-        unguard();
+        unguard(file->temporary);
     sl_buf_free(&file->pending);
     file->fd = -1;
     return code;

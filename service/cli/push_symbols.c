@@ -2,6 +2,7 @@
 #include "cli/push.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,28 +88,40 @@ static void encode(const char *text, char out[MAX_KEY])
     out[at] = '\0';
 }
 
+static bool read_first_line(const char *path, char *line, size_t size)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "re");
+    bool read = file && fgets(line, (int)size, file);
+    int number = errno;
+    if (file && !standard)
+        fclose(file);
+    if (read) {
+        line[strcspn(line, "\r\n")] = '\0';
+        return true;
+    }
+    report(PUSH_USAGE, "--api-key-file: no key can be read", number ? strerror(number) : "the file is empty");
+    options_try_help("push-symbols");
+    return false;
+}
+
 /* The key as it is sent; empty when there is none. */
 static bool read_key(const struct options *o, char out[MAX_KEY])
 {
     char line[MAX_KEY / 2] = "";
     const char *path = option_value(o, "api-key-file", NULL), *from_environment = getenv("SYMLOOM_API_KEY");
     const char *key = option_value(o, "api-key", from_environment ? from_environment : "");
-    if (path) {
-        FILE *file = fopen(path, "r");
-        bool read = file && fgets(line, sizeof line, file);
-        if (file)
-            fclose(file);
-        if (!read)
-            return usage("--api-key-file: the file cannot be read");
-        line[strcspn(line, "\r\n")] = '\0';
-        key = line;
-    }
+    errno = 0;
+    if (path && !read_first_line(path, line, sizeof line))
+        return false;
+    key = path ? line : key;
     if (strlen(key) >= sizeof line)
         return usage("the key is too long");
     if (strchr(key, ':'))
         encode(key, out);
     else
         snprintf(out, MAX_KEY, "%s", key);
+    option_hide(o, "api-key");
     return true;
 }
 
@@ -243,16 +256,6 @@ static int push(const struct options *o)
 
 int command_push_symbols(int argc, char **argv)
 {
-    struct options o;
-    int status = PUSH_USAGE;
-    if (options_parse(&o, specs, "push-symbols", argc, argv)) {
-        status = PUSH_OK;
-        if (o.help)
-            options_help(specs, "push-symbols executable|symbfile [OPTION..]",
-                         "Sends the symbols of executables, or ready symbfiles, to a service.");
-        else
-            status = push(&o);
-    }
-    options_free(&o);
-    return status;
+    return options_command(specs, "push-symbols executable|symbfile [OPTION..]",
+                           "Sends the symbols of executables, or ready symbfiles, to a service.", push, argc, argv);
 }

@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "core/json.h"
+#include "fetch/fetch.h"
 
 enum { MAX_ANSWER = 1 << 20, MAX_PAUSE_S = 30 };
 
@@ -249,6 +250,14 @@ static void report_refusal(const struct sending *s, const struct transfer *t, lo
     fputc('\n', stderr);
 }
 
+static void report_broken(const struct sending *s, const struct transfer *t, const char *why)
+{
+    struct sl_arena arena = {0};
+    const char *url = fetch_public_url(&arena, s->target->url);
+    fprintf(stderr, "error: %s: %s part %zu: %s\n", url ? url : "no URL", push_kind_names[s->kind], t->part + 1, why);
+    sl_arena_free(&arena);
+}
+
 static bool may_pass(CURLcode code, long http)
 {
     static const long statuses[] = {408, 429, 500, 502, 503, 504};
@@ -298,8 +307,7 @@ static void finish(struct sending *s, struct transfer *t, CURLcode code)
         tell(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
     } else {
         if (code != CURLE_OK)
-            fprintf(stderr, "error: %s: %s part %zu: %s\n", s->target->url, push_kind_names[s->kind], t->part + 1,
-                    curl_easy_strerror(code));
+            report_broken(s, t, curl_easy_strerror(code));
         else
             report_refusal(s, t, http, answer);
         s->status = code == CURLE_OK && (http == 401 || http == 403) ? PUSH_DENIED : PUSH_FAILED;

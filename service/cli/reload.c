@@ -63,7 +63,7 @@ struct config *reload_config(const struct options *options, const struct config 
     metric_set(METRIC_RELOAD_SUCCESSFUL, ok ? 1 : 0, NULL, NULL, NULL);
     if (ok) {
         keep_fixed(before, fresh);
-        server_log(options, fresh, option_count(options, "verbose"));
+        server_log(options, fresh, server_verbosity(options));
         pool_set_limit(fresh->pool_max_queued);
         fiber_set_limit(fresh->max_fibers);
         cache_configure(fresh);

@@ -321,27 +321,27 @@ static int start(struct config *config, const struct options *options)
     return 0;
 }
 
+static int load_and_start(const struct options *o)
+{
+    struct config *config = NULL;
+    const char *timeout = option_value(o, "shutdown-timeout", NULL);
+    uint64_t ns;
+    if (!options_arguments(o, 0, "run"))
+        return 2;
+    if (timeout && !duration_parse(sl_str(timeout), &ns))
+        return options_wrong("run", "--shutdown-timeout: '%s' is no duration", timeout);
+    int status = server_load(o, &config);
+    if (status == 0 && timeout)
+        config->shutdown_timeout_ns = ns;
+    if (status == 0)
+        status = server_log(o, config, server_verbosity(o));
+    if (status == 0)
+        status = start(config, o);
+    config_release(config);
+    return status;
+}
+
 int command_run(int argc, char **argv)
 {
-    struct options o;
-    struct config *config = NULL;
-    int status = 2;
-    if (options_parse(&o, specs, "run", argc, argv)) {
-        const char *timeout = option_value(&o, "shutdown-timeout", NULL);
-        if (o.help) {
-            options_help(specs, "run [OPTION..]", "Serves the HTTP API until SIGTERM.");
-            status = 0;
-        } else if ((status = server_load(&o, &config)) == 0 &&
-                   (status = server_log(&o, config, option_count(&o, "verbose"))) == 0) {
-            if (timeout && !duration_parse(sl_str(timeout), &config->shutdown_timeout_ns)) {
-                fprintf(stderr, "error: --shutdown-timeout: '%s' is no duration\n", timeout);
-                status = 2;
-            } else {
-                status = start(config, &o);
-            }
-        }
-    }
-    config_release(config);
-    options_free(&o);
-    return status;
+    return options_command(specs, "run [OPTION..]", "Serves the HTTP API until SIGTERM.", load_and_start, argc, argv);
 }

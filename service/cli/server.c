@@ -93,14 +93,24 @@ static const char *bare_level(const char *list)
     return NULL;
 }
 
-static const char *log_levels(const struct options *o, const struct config *config, size_t count)
+const char *server_verbosity(const struct options *o)
 {
-    static const char *const verbose[] = {"info", "debug", "trace"};
+    static const char *const by_count[] = {"info", "debug", "trace"};
+    size_t count;
+    const char *const *values = option_values(o, "verbose", &count);
+    for (size_t i = count; i-- > 0;)
+        if (values[i][0])
+            return strchr(values[i], ',') ? NULL : bare_level(values[i]);
+    return count ? by_count[count < 3 ? count - 1 : 2] : NULL;
+}
+
+static const char *log_levels(const struct options *o, const struct config *config, const char *verbosity)
+{
     const char *level = option_value(o, "log-level", NULL);
     if (!level && option_given(o, "quiet"))
         level = "error";
-    if (!level && count)
-        level = verbose[count < 3 ? count - 1 : 2];
+    if (!level)
+        level = verbosity;
     if (!level)
         level = server_environment("SYMLOOM_LOG");
     if (!level)
@@ -108,10 +118,10 @@ static const char *log_levels(const struct options *o, const struct config *conf
     return level ? level : config->log_level;
 }
 
-int server_log(const struct options *o, const struct config *config, size_t verbose)
+int server_log(const struct options *o, const struct config *config, const char *verbosity)
 {
     static const char *const formats[] = {"auto", "pretty", "simplified", "json"};
-    const char *levels = log_levels(o, config, verbose), *format = option_value(o, "log-format", NULL);
+    const char *levels = log_levels(o, config, verbosity), *format = option_value(o, "log-format", NULL);
     size_t chosen = config->log_format;
     struct sl_error error = {0};
     for (chosen = format ? 0 : chosen; format && chosen < 4 && strcmp(format, formats[chosen]) != 0; chosen++)

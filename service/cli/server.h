@@ -25,8 +25,13 @@ int server_load(const struct options *o, struct config **config);
 /* As server_load, but the problems (errors and warnings, a line each) go into `problems`. */
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems);
 
-/* Sets levels, format and destination of the log; `verbose`: how often -v was given. 0, or the exit status after a report on stderr. */
-int server_log(const struct options *o, const struct config *config, size_t verbose);
+/* Sets levels, format and destination of the log; `verbosity`: the level that -v stands for, NULL
+ * for none. 0, or the exit status after a report on stderr. */
+int server_log(const struct options *o, const struct config *config, const char *verbosity);
+
+/* The level that -v stands for: its value's, else info, debug or trace by how often it was given. NULL when it was not
+ * given, or its value is no level. */
+const char *server_verbosity(const struct options *o);
 
 /* Downloads as the configuration has them; after cache_init. */
 void server_init_fetch(const struct config *config);

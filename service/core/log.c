@@ -106,9 +106,20 @@ void log_set_format(enum log_format format)
     atomic_store(&format_now, (int)format);
 }
 
+/* Opened anew, the process's own outputs would have a position of their own, so that lines overwrite each other in a file,
+ * and would not open at all if they are sockets. */
+static int open_path(const char *path)
+{
+    if (strcmp(path, "/dev/stderr") == 0)
+        return fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (strcmp(path, "/dev/stdout") == 0)
+        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+}
+
 static bool open_file(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    int fd = open_path(path);
     if (fd < 0)
         return false;
     int old = atomic_load(&file_fd);

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/pool.h"
 #include "origin/impl.h"
 
@@ -84,7 +85,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
             in_kernel = false; /* another file system, or a kernel that will not */
             continue;
         }
-        if (n < 0 || (!in_kernel && n > 0 && write(to, piece, (size_t)n) != n))
+        if (n < 0 || (!in_kernel && !sl_write_all(to, (struct sl_bytes){(const uint8_t *)piece, (size_t)n})))
             return sl_fail(error, SL_INTERNAL, "cannot copy the file: %s", strerror(errno));
         copied += (uint64_t)n;
         if (n == 0)

@@ -48,3 +48,22 @@ enum object_type object_type_parse(struct sl_str name)
             return (enum object_type)i;
     return OBJECT_UNKNOWN;
 }
+
+bool layout_type_parse(struct sl_str name, enum layout_type *type)
+{
+    static const char *const names[] = {
+        [LAYOUT_NATIVE] = "native",
+        [LAYOUT_SYMSTORE] = "symstore",
+        [LAYOUT_SYMSTORE_INDEX2] = "symstore_index2",
+        [LAYOUT_SSQP] = "ssqp",
+        [LAYOUT_DEBUGINFOD] = "debuginfod",
+        [LAYOUT_UNIFIED] = "unified",
+        [LAYOUT_SLASHSYMBOLS] = "slashsymbols",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (sl_str_equal(name, sl_str(names[i]))) {
+            *type = (enum layout_type)i;
+            return true;
+        }
+    return false;
+}

@@ -78,6 +78,7 @@ enum layout_type {
     LAYOUT_UNIFIED,
     LAYOUT_SLASHSYMBOLS
 };
+bool layout_type_parse(struct sl_str name, enum layout_type *type); /* "native" and so on, as configurations have it */
 enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE };
 
 struct source {

@@ -144,14 +144,6 @@ static void read_filters(struct reader *outer, struct source *source)
 
 static void read_layout(struct reader *outer, struct source *source)
 {
-    static const struct name types[] = {{"native", LAYOUT_NATIVE},
-                                        {"symstore", LAYOUT_SYMSTORE},
-                                        {"symstore_index2", LAYOUT_SYMSTORE_INDEX2},
-                                        {"ssqp", LAYOUT_SSQP},
-                                        {"debuginfod", LAYOUT_DEBUGINFOD},
-                                        {"unified", LAYOUT_UNIFIED},
-                                        {"slashsymbols", LAYOUT_SLASHSYMBOLS},
-                                        {NULL, 0}};
     static const struct name casings[] = {
         {"default", CASING_DEFAULT}, {"lowercase", CASING_LOWERCASE}, {"uppercase", CASING_UPPERCASE}, {NULL, 0}};
     const struct value *map = read_typed(outer, "layout", VALUE_MAP, "an object");
@@ -161,8 +153,9 @@ static void read_layout(struct reader *outer, struct source *source)
     r.path = join(outer, "layout");
     r.map = map;
     int choice;
-    if (read_choice(&r, "type", types, &choice))
-        source->layout = (enum layout_type)choice;
+    struct sl_str type;
+    if (read_string(&r, "type", false, &type) && !layout_type_parse(type, &source->layout))
+        BAD(&r, value_get(map, "type"), "type", "unknown value `" SL_STR_FMT "`", SL_STR_ARG(type));
     if (read_choice(&r, "casing", casings, &choice))
         source->casing = (enum layout_casing)choice;
 }

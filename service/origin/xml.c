@@ -53,8 +53,8 @@ static void XMLCALL doctype(void *arg, const XML_Char *name, const XML_Char *sys
 
 bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count)
 {
-    struct reading r = {.parser = XML_ParserCreate(NULL), .wanted = wanted, .count = count};
-    if (!r.parser || xml.size > INT32_MAX)
+    struct reading r = {.wanted = wanted, .count = count};
+    if (xml.size > INT32_MAX || !(r.parser = XML_ParserCreate(NULL)))
         return false;
     XML_SetUserData(r.parser, &r);
     XML_SetElementHandler(r.parser, begin, end);

@@ -1,7 +1,8 @@
 """Debug files by id: the commands fetch them as the service does."""
 import contextlib, http.server, json, os, pty, re, shutil, subprocess, threading
+import harness
 from harness import contains, equal, linked, ok, symloom
-from servers import debuginfod, nginx, wait_until
+from servers import debuginfod, free_port, nginx, wait_until
 
 ANSWER = "outer\n/src/t.c:5:0\n\n"
 
@@ -325,3 +326,34 @@ def test_dump_syms_of_a_pe_and_its_pdb(work, files):
         os.unlink(os.path.join(work, ".dump_syms/config"))
         equal(ok("dump-syms", "--debug-id", debug, f"--nt-symbol-path={srv};{work}/more", "t.pdb", env=home(work)), alone)
         equal(ok("dump-syms", "--debug-id", debug, "--nt-symbol-path", "t.pdb", env=env), alone)
+
+
+def test_verbosity(work, files):
+    """-v and its level are those of the log, and --log-level wins."""
+    args = ["dump-syms", "--code-id", build_id(files), "--symbols", f"native:http://127.0.0.1:{free_port()}", "--cache-dir", ""]
+
+    def levels(*more, **variables):
+        result = symloom(*args, *more, "--log-format", "json", "t", env=home(work, **variables))
+        equal(result.status, 1, result.err)
+        return {json.loads(line)["level"].lower() for line in result.err.splitlines() if line.startswith("{")}
+    equal(levels(), set())
+    for more in (["--verbose", "warn"], ["--verbose=off"], ["-vvv", "--log-level", "error"], ["-vvv", "-q"]):
+        equal(levels(*more), set(), more)
+    for more in (["-v"], ["--verbose=info"]):
+        equal(levels(*more), {"info"}, more)
+    for more in (["-vv"], ["--verbose", "debug"], ["--verbose=trace"], ["-v", "--log-level", "debug"]):
+        assert levels(*more) >= {"info", "debug"}, more
+    equal(levels("--verbose=error", SYMLOOM_LOG="trace"), set())
+    log = os.path.join(work, "log")
+    with open(log, "w") as f:
+        f.write("before\n")
+        f.flush()
+        subprocess.run([harness.SYMLOOM, *args, "-v", "t"], stderr=f, env={**os.environ, **home(work)}, timeout=60)
+    with open(log) as f:
+        lines = f.read().splitlines()
+    equal(lines[0], "before")
+    assert "error: failed to fetch t" in lines, lines
+    assert all(re.match(r"\d{4}-\d\d-\d\dT.* INFO |error: |  caused by: ", line) for line in lines[1:]), lines
+    result = symloom("dump-syms", "--verbose=loud", files.get("t"))
+    equal((result.status, result.out, result.err.splitlines()[:2]),
+          (2, "", ["error: --verbose: its value is no level of the log", "  caused by: loud"]))

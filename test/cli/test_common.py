@@ -1,5 +1,5 @@
 """What all commands share: statuses, errors, help, names, closed outputs."""
-import os, signal, subprocess
+import os, resource, signal, subprocess
 from harness import DEADLINE, contains, equal, linked, ok, symloom
 
 
@@ -24,6 +24,46 @@ def test_usage_errors(work, files):
     equal(symloom("lookup", "--output-style", "xml").status, 2)
     equal(symloom("lookup", "--adjust-vma", "zz").status, 2)
     equal(symloom("dump-syms", "-j", "many", "x").err.splitlines()[0], "error: --jobs: 'many' is no number")
+
+
+def test_wrong_words(work, files):
+    """What a command has no use for is a usage error, and says where help is."""
+    t = files.get("t")
+    for words, sentence in (
+            (["run", "more", "--bind", "127.0.0.1:0", "--cache-dir", ""], "argument not expected: 'more'"),
+            (["run", "--shutdown-timeout", "soon"], "--shutdown-timeout: 'soon' is no duration"),
+            (["healthcheck", "more"], "argument not expected: 'more'"),
+            (["healthcheck", "--timeout", "x"], "--timeout: 'x' is no number of seconds"),
+            (["cleanup", "more", "--cache-dir", work], "argument not expected: 'more'"),
+            (["cleanup", "--repeat=x", "--cache-dir", work], "--repeat: 'x' is no duration"),
+            (["config", "show", "more"], "argument not expected: 'more'"),
+            (["config", "check", "a", "b"], "argument not expected: 'b'"),
+            (["lookup", "--names", "main"], "no file given (-e)"),
+            (["lookup", "-e", t, "--adjust-vma", "1" + "0" * 16, "0"], f"--adjust-vma: '1{'0' * 16}' is no address"),
+            (["dump-syms", "--mapping-src", "x", t], "--mapping-src and --mapping-dest come in pairs"),
+            (["dump-syms", "--mapping-src", "(", "--mapping-dest", "x", t], "'(' is no regular expression"),
+            (["version", "more"], "not expected: 'more'"), (["version", "--more"], "not expected: '--more'")):
+        result = symloom(*words)
+        equal((result.status, result.out, result.err),
+              (2, "", f"error: {sentence}\nTry 'symloom {words[0]} --help'.\n"))
+
+
+def test_version_of_each_command(work, files):
+    for command in ("run", "cleanup", "cache", "healthcheck", "config", "lookup", "inspect", "dump-syms", "bundle", "push-symbols"):
+        equal(ok(command, "--version"), ok("version"), command)
+        equal(ok("-q", command, "-V"), ok("version"), command)
+    equal(ok("-v", "--version"), ok("version"))
+    equal(ok("--color", "never", "-h"), ok("--help"))
+
+
+def test_cleanup_table(work, files):
+    lines = ok("cleanup", "--cache-dir", work).splitlines()
+    equal(lines[0].split(), ["Kind", "Files", "Size", "Removed", "Freed"])
+    equal(lines[-1].split(), ["total", "0", "0", "B", "0", "0", "B"])
+    equal({len(line) for line in lines}, {len(lines[0])})  # right-aligned
+    assert all(line[0] == " " and line[1] != " " and line == line.rstrip() for line in lines), lines
+    failed = symloom("cleanup", "--json", "--cache-dir", "/dev/null/x")
+    equal((failed.status, failed.out), (1, ""), failed.err)
 
 
 def test_help(work, files):
@@ -62,7 +102,8 @@ def ends(arguments, stdout):
 def test_a_reader_that_went_away(work, files):
     from harness import SYMLOOM
     for arguments in (["inspect", "--symbols", SYMLOOM], ["dump-syms", "-d", SYMLOOM], ["lookup", "-e", SYMLOOM, "--all"],
-                      ["--help"], ["inspect", "--json", "--functions", SYMLOOM]):
+                      ["--help"], ["config", "show"], ["cleanup", "--cache-dir", work],
+                      ["inspect", "--json", "--functions", SYMLOOM]):
         reading, writing = os.pipe()
         os.close(reading)
         equal(ends(arguments, writing), (0, ""), str(arguments))
@@ -72,7 +113,7 @@ def test_a_reader_that_went_away(work, files):
 def test_a_full_disk(work, files):
     t = files.get("t")
     for arguments in (["inspect", t], ["dump-syms", t], ["dump-syms", "-o", "/dev/full", t], ["lookup", "-e", t, "--all"],
-                      ["--help"], ["version"]):
+                      ["--help"], ["version"], ["config", "show"], ["cleanup", "--cache-dir", work]):
         with open("/dev/full", "w") as full:
             status, err = ends(arguments, full)
             equal(status, 1, str(arguments))
@@ -96,3 +137,62 @@ def test_an_ended_run_leaves_nothing(work, files):
         process.stderr.close()
         os.close(reader)
     equal([f for d, _, found in os.walk(store) for f in found], [])
+
+
+def test_an_ended_run_leaves_none_of_several_files(work, files):
+    """The first module's file of the store is complete; that of the second one is a FIFO, which waits for its reader."""
+    from harness import SYMLOOM
+    from servers import wait_until
+    store, first, second = os.path.join(work, "store"), files.get("t"), files.get("t.static")
+    ok("dump-syms", "-s", store, first, second)
+    written = {f: os.path.join(d, f) for d, _, found in os.walk(store) for f in found}
+    equal(sorted(written), ["t.static.sym", "t.sym"])
+    for path in written.values():
+        os.unlink(path)
+    os.mkfifo(written["t.static.sym"])
+    process = subprocess.Popen([SYMLOOM, "dump-syms", "-o", os.path.join(work, "out"), "-s", store, first, second],
+                               stderr=subprocess.DEVNULL)
+    try:
+        wait_until("the first file", lambda: os.path.exists(written["t.sym"]))
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(DEADLINE), -signal.SIGTERM)
+    finally:
+        process.kill()
+    equal([name for name in os.listdir(work) if name.startswith("out")], [])
+
+
+def test_files_that_cannot_be_used(work, files):
+    empty, missing = os.path.join(work, "empty"), os.path.join(work, "missing")
+    open(empty, "w").close()
+    for command in (["dump-syms"], ["dump-syms", "--list-arch"], ["bundle"], ["bundle", "--json"]):
+        for path, status, cause in ((empty, 3, "unsupported object file format"), (work, 1, f"{work} is a directory"),
+                                    (missing, 1, f"cannot open {missing}: No such file or directory")):
+            result = symloom(*command, path)
+            equal((result.status, result.out, result.err), (status, "", f"error: failed to process file {path}\n  caused by: {cause}\n"))
+    equal((symloom("inspect", "--json", empty).status, symloom("inspect", "--json", empty).out), (3, ""))
+    contains(symloom("inspect", "--json", empty, files.get("t")).out, '[{"path":', "}]\n")
+    result = symloom("dump-syms", "-s", empty, files.get("t"))
+    equal(result.status, 1)
+    contains(result.err, f"error: cannot make the directory of {empty}/t/", "  caused by: Not a directory\n")
+
+
+def test_files_that_cannot_be_written_whole(work, files):
+    """The disk is full behind a few bytes: the command fails, says why, and leaves nothing."""
+    from harness import SYMLOOM
+    project, into = os.path.join(work, "project"), os.path.join(work, "into")
+    os.makedirs(os.path.join(project, "src/main/java"))
+    os.mkdir(into)
+    with open(os.path.join(project, "src/main/java/A.java"), "wb") as f:
+        f.write(os.urandom(100000).hex().encode())
+    jvm = ["bundle", "--jvm", project, "--debug-id", "00112233-4455-6677-8899-aabbccddeeff", "-o"]
+    for arguments in (["dump-syms", SYMLOOM, "-o", os.path.join(into, "x")], ["dump-syms", "-i", SYMLOOM, "-s", into],
+                      ["dump-syms", SYMLOOM, "-s", into], [*jvm, into],
+                      ["lookup", "-e", files.get("t"), "0", "--symcache-out", os.path.join(into, "x")]):
+        limit = 10 if "-i" in arguments else 500
+        run = subprocess.run([SYMLOOM, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE,
+                             restore_signals=False,  # that of the limit stays ignored
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        equal(run.returncode, 1, str(arguments) + run.stderr)
+        contains(run.stderr, f"error: cannot write {into}/", ": File too large\n")
+        equal(len(run.stderr.splitlines()), 1, run.stderr)
+        equal([name for _, _, found in os.walk(into) for name in found], [], str(arguments))

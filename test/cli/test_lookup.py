@@ -205,7 +205,19 @@ def test_source_context(work, files):
     files.run(f"gcc -g -O2 -include sink.h -shared -fPIC -o {work}/here.so {path} sink.c")
     out = ok("lookup", "-e", f"{work}/here.so", "--no-inlines", "--output-style", "llvm", "--print-source-context-lines", "3", "outer")
     lines = SOURCE.splitlines()
-    equal(out, f"outer\n{path}:5:0\n4  : {lines[3]}\n5 >: {lines[4]}\n6  : {lines[5]}\n\n")
+    wanted = f"outer\n{path}:5:0\n4  : {lines[3]}\n5 >: {lines[4]}\n6  : {lines[5]}\n\n"
+    equal(out, wanted)
+    args = ["lookup", "-e", f"{work}/here.so", "--no-inlines", "--output-style", "llvm", "--print-source-context-lines", "3",
+            "outer"]
+    with open(path, "w") as f:
+        f.write("\0\n" + SOURCE.split("\n", 1)[1])  # no line ends but at its newline
+    equal(ok(*args), wanted)
+    os.unlink(path)
+    os.symlink("/dev/zero", path)  # what the debug information names may be anything
+    equal(ok(*args), f"outer\n{path}:5:0\n\n")
+    os.unlink(path)
+    os.mkfifo(path)
+    equal(ok(*args), f"outer\n{path}:5:0\n\n")
 
 
 def test_debug_companions(work, files):
@@ -241,3 +253,15 @@ def test_one_line_one_answer(work, files):
     finally:
         process.kill()
         process.stdout.close()
+
+
+def test_input_that_cannot_be_read(work, files):
+    from harness import SYMLOOM
+    for style in ("gnu", "llvm", "json"):
+        with open(os.devnull, "w") as out:
+            where = os.open(work, os.O_RDONLY)
+            run = subprocess.run([SYMLOOM, "lookup", "-e", files.get("t"), "--output-style", style], stdin=where, stdout=out,
+                                 stderr=subprocess.PIPE, text=True, timeout=60)
+            os.close(where)
+        equal((run.returncode, run.stderr),
+              (1, "error: cannot read standard input\n  caused by: Is a directory\n"))
