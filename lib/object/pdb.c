@@ -2,6 +2,7 @@
 #include "object/embedded.h"
 #include "object/impl.h"
 
+#include "base/grow.h"
 #include "pdb/pdb.h"
 
 struct symbol_list {
@@ -56,16 +57,8 @@ const struct sl_pdb *sl_object_as_pdb(const struct sl_object *object)
 static bool add_symbol(void *arg, uint64_t address, struct sl_str name)
 {
     struct symbol_list *list = arg;
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 256;
-        struct sl_symbol *grown = SL_ARENA_ARRAY(list->arena, struct sl_symbol, capacity);
-        if (!grown)
-            return false;
-        if (list->count)
-            memcpy(grown, list->symbols, list->count * sizeof *grown);
-        list->symbols = grown;
-        list->capacity = capacity;
-    }
+    if (!sl_grow_in_arena(list->arena, &list->symbols, &list->capacity, list->count + 1, sizeof *list->symbols))
+        return false;
     list->symbols[list->count++] = (struct sl_symbol){.address = address, .name = name};
     return true;
 }

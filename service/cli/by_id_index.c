@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/grow.h"
 #include "object/archive.h"
 
 enum { MAX_FILES = 200000 };
@@ -54,14 +55,8 @@ static void add_object(struct file_index *index, const char *path, const struct 
 {
     if (sl_debug_id_is_nil(&info->debug_id) && !info->code_id.size)
         return;
-    if (index->count == index->capacity) {
-        size_t capacity = index->capacity ? index->capacity * 2 : 64;
-        struct indexed *grown = realloc(index->objects, capacity * sizeof *grown);
-        if (!grown)
-            return;
-        index->objects = grown;
-        index->capacity = capacity;
-    }
+    if (!sl_grow(&index->objects, &index->capacity, index->count + 1, sizeof *index->objects))
+        return;
     index->objects[index->count++] = (struct indexed){.path = path,
                                                       .code_id = kept(index, info->code_id),
                                                       .raw_code_id = kept(index, info->raw_code_id),

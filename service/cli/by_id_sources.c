@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/grow.h"
+
 #define BIT(type) (1u << (type))
 
 /* Public symbol servers. */
@@ -24,16 +26,8 @@ bool source_list_add(struct source_list *list, const struct source *source)
 {
     if (!list->network && source->type != SOURCE_FILESYSTEM)
         return true;
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 16;
-        struct source *grown = SL_ARENA_ARRAY(list->arena, struct source, capacity);
-        if (!grown)
-            return false;
-        if (list->count)
-            memcpy(grown, list->items, list->count * sizeof *grown);
-        list->items = grown;
-        list->capacity = capacity;
-    }
+    if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
+        return false;
     list->items[list->count++] = *source;
     return true;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "demangle/demangle.h"
 
 static void text_or(struct sl_buf *out, struct sl_str text, const char *unknown)
@@ -240,14 +241,8 @@ static void answer_json(struct lookup *l, struct json_writer *w, const struct re
 static void add_row(struct lookup *l, const char *address, struct sl_str function, const char *offset,
                     struct sl_str place)
 {
-    if (l->row_count == l->row_capacity) {
-        size_t capacity = l->row_capacity ? l->row_capacity * 2 : 64;
-        struct table_row *grown = realloc(l->rows, capacity * sizeof *grown);
-        if (!grown)
-            return;
-        l->rows = grown;
-        l->row_capacity = capacity;
-    }
+    if (!sl_grow(&l->rows, &l->row_capacity, l->row_count + 1, sizeof *l->rows))
+        return;
     struct table_row *row = &l->rows[l->row_count++];
     const struct sl_str cells[] = {sl_str(address), function, sl_str(offset), place};
     for (size_t i = 0; i < 4; i++) {

@@ -55,9 +55,12 @@ static size_t decoded_size(const struct sl_buf *file)
 int main(int argc, char **argv)
 {
     struct sl_error error = {0};
-    if (argc != 3)
+    unsigned long runs = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+    if (!runs) {
+        fprintf(stderr, "usage: convert FILE RUNS\n");
         return 2;
-    for (int i = 0, runs = atoi(argv[2]); i < runs; i++) {
+    }
+    for (unsigned long i = 0; i < runs; i++) {
         struct sl_buf out = {0};
         double start = seconds();
         if (convert(argv[1], &out, &error) != SL_OK) {

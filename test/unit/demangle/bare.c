@@ -227,8 +227,7 @@ static void names_of_a_library(void **state)
     struct sl_symbol *symbols;
     struct sl_arena arena = {0};
     size_t count = 0, mangled = 0, ours = 0;
-    if (sl_map_file("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", &mapping, NULL) != SL_OK)
-        skip();
+    assert_int_equal(sl_map_file("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", &mapping, NULL), SL_OK);
     assert_int_equal(sl_object_open(mapping.bytes, NULL, &object, NULL), SL_OK);
     assert_int_equal(sl_object_symbols(object, &arena, &symbols, &count, NULL), SL_OK);
     for (size_t i = 0; i < count; i++) {
