@@ -15,10 +15,11 @@ void sl_arena_init(struct sl_arena *arena, size_t limit)
     *arena = (struct sl_arena){.limit = limit};
 }
 
-static void free_chunks(struct sl_arena_chunk *chunk)
+static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chunk)
 {
     while (chunk) {
         struct sl_arena_chunk *older = chunk->older;
+        sl_budget_return(arena->budget, chunk->size);
         free(chunk);
         chunk = older;
     }
@@ -26,8 +27,8 @@ static void free_chunks(struct sl_arena_chunk *chunk)
 
 void sl_arena_free(struct sl_arena *arena)
 {
-    free_chunks(arena->chunks);
-    *arena = (struct sl_arena){.limit = arena->limit};
+    free_chunks(arena, arena->chunks);
+    *arena = (struct sl_arena){.limit = arena->limit, .budget = arena->budget};
 }
 
 void sl_arena_reset(struct sl_arena *arena)
@@ -35,7 +36,7 @@ void sl_arena_reset(struct sl_arena *arena)
     struct sl_arena_chunk *newest = arena->chunks;
     if (!newest)
         return;
-    free_chunks(newest->older);
+    free_chunks(arena, newest->older);
     newest->older = NULL;
     arena->used = newest->size;
     arena->at = (uint8_t *)(newest + 1);
@@ -52,9 +53,13 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
         chunk_size = need;
     if (arena->limit && (chunk_size > arena->limit || arena->used > arena->limit - chunk_size))
         return NULL;
-    struct sl_arena_chunk *chunk = malloc(chunk_size);
-    if (!chunk)
+    if (!sl_budget_take(arena->budget, chunk_size))
         return NULL;
+    struct sl_arena_chunk *chunk = malloc(chunk_size);
+    if (!chunk) {
+        sl_budget_return(arena->budget, chunk_size);
+        return NULL;
+    }
     *chunk = (struct sl_arena_chunk){.older = arena->chunks, .size = chunk_size};
     arena->chunks = chunk;
     arena->used += chunk_size;

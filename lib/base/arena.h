@@ -1,13 +1,15 @@
 /* Arena: memory that is taken piece by piece and given back all at once.
  *
  * A request, a conversion or a parsed file owns one; everything built for it lives there and dies with it. Not thread
- * safe: one thread at a time. Running out of memory, or over `limit`, makes allocations return NULL; the `sl_arena_*`
- * helpers below pass that on. */
+ * safe: one thread at a time. Running out of memory, over `limit`, or of the budget's memory makes allocations return NULL;
+ * the `sl_arena_*` helpers below pass that on. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/budget.h"
 
 struct sl_arena_chunk;
 
@@ -17,6 +19,7 @@ struct sl_arena {
     size_t next_chunk;             /* size of the next chunk, doubling up to 1 MiB */
     size_t used;                   /* bytes taken from malloc */
     size_t limit;                  /* of `used`; 0 = none */
+    struct sl_budget *budget;      /* what chunks are taken from and given back to; NULL = none. Set while empty */
 };
 
 /* An arena of all zeros is valid and empty; this sets a limit as well (bytes, 0 = none). */

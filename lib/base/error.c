@@ -36,6 +36,7 @@ const char *sl_code_name(enum sl_code code)
         [SL_UNSUPPORTED] = "unsupported",
         [SL_INTERNAL] = "internal",
         [SL_CANCELLED] = "cancelled",
+        [SL_BUSY] = "busy",
     };
     return (size_t)code < sizeof names / sizeof *names ? names[code] : "internal";
 }

@@ -2,7 +2,9 @@
  *
  * Functions that can fail return an `enum sl_code` and fill the `struct sl_error` they are given (it may be NULL when the
  * caller only wants the code). Nothing is printed in lib/. The codes are those that cache entries keep on disk
- * (not found ... unsupported); SL_INTERNAL is never kept, SL_CANCELLED never leaves the request that was cancelled. */
+ * (not found ... unsupported); SL_INTERNAL is never kept on disk, SL_CANCELLED never leaves the request that was cancelled.
+ * SL_BUSY says that this process is short of something (memory, descriptors, a place in a queue). It is never a statement
+ * about a file: nobody keeps it, in no layer, and whoever may wait does so instead. */
 #pragma once
 
 #include <stdarg.h>
@@ -18,6 +20,7 @@ enum sl_code {
     SL_UNSUPPORTED,
     SL_INTERNAL,
     SL_CANCELLED, /* the fiber's group was cancelled; service only */
+    SL_BUSY,      /* message: what is scarce, e.g. "out of memory" */
 };
 
 struct sl_error {
@@ -32,5 +35,5 @@ enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *form
     __attribute__((format(printf, 3, 4)));
 
 /* The code's name in metrics and metadata: "ok", "not_found", "permission_denied", "timeout", "download_error",
- * "malformed", "unsupported", "internal", "cancelled". */
+ * "malformed", "unsupported", "internal", "cancelled", "busy". */
 const char *sl_code_name(enum sl_code code);

@@ -228,7 +228,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     struct sl_breakpad_writer *w = (struct sl_breakpad_writer *)sink;
     struct prepared *p = batch->prepared;
     if (!p)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     w->failed = w->failed || p->failed ||
                 !sl_grow(&w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
     if (!w->failed) {
@@ -242,7 +242,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         for (size_t i = 0; i < p->function_count && !w->failed; i++)
             add_record(w, p, i, &numbers);
     }
-    return w->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return w->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 /* ---- the writer ---- */

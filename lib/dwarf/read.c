@@ -275,7 +275,7 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
         .error = error,
     };
     if (!window.workers || !window.memories || !window.slots)
-        window.code = sl_fail(error, SL_INTERNAL, "out of memory");
+        window.code = sl_fail(error, SL_BUSY, "out of memory");
     while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;
         window.count = left < slots ? left : slots;
@@ -321,7 +321,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     }
     enum sl_code code = SL_OK;
     if (!dwarf_index_units(&reader.main, &arena, &sink->skipped_units))
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK) {
         build_symbol_index(&reader, &arena);
         code = read_all(&reader, parallel, sink, error);

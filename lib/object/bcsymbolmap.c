@@ -38,7 +38,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_bcsymbolmap **
         count++;
     struct sl_bcsymbolmap *map = malloc(sizeof *map + (count + 1) * sizeof *map->ends);
     if (!map)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     map->text = text.data;
     map->count = count;
     map->ends[0] = (size_t)(first - text.data);

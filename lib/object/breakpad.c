@@ -200,7 +200,7 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
 {
     struct breakpad *b = SL_ARENA_NEW(&object->arena, struct breakpad);
     if (!b)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = b;
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size, *next;
     const char *cut = end;
@@ -211,7 +211,7 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     if (code != SL_OK)
         return code;
     if (!find_records(object, b))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     breakpad_line(begin, end, &next);
     if (next < begin + b->records)
         read_code_id(object, next, begin + b->records);
@@ -244,7 +244,7 @@ static enum sl_code breakpad_symbols(struct sl_object *object, struct sl_arena *
         return SL_OK;
     *symbols = sl_arena_alloc(arena, b->public_count * sizeof **symbols, _Alignof(struct sl_symbol));
     if (!*symbols)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < b->public_count; i++)
         *count += read_public(breakpad_line(begin + b->publics[i], begin + b->end, &next), &(*symbols)[*count]);
     return SL_OK;

@@ -66,7 +66,7 @@ static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_pa
     for (size_t i = 0; i < count && code == SL_OK; i++) {
         struct breakpad_chunk *chunk = &r->chunks[i];
         if (chunk->failed)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
         r->skipped += chunk->skipped;
         r->functions += chunk->function_count;
         if (chunk->function_count)
@@ -83,7 +83,7 @@ static enum sl_code read_all(struct breakpad_reader *r, const struct sl_parallel
     while (at < end && code == SL_OK) {
         size_t count = read_window(r, parallel, plan_window(r, at, end));
         at = count ? r->chunks[count - 1].end : at;
-        code = r->origins.failed ? sl_fail(error, SL_INTERNAL, "out of memory")
+        code = r->origins.failed ? sl_fail(error, SL_BUSY, "out of memory")
                                  : consume_window(r, parallel, count, error);
         for (size_t i = 0; i < r->chunk_count; i++)
             sl_arena_reset(&r->chunks[i].arena);
@@ -156,7 +156,7 @@ enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_p
     unsigned workers = sl_parallel_workers(parallel);
     struct breakpad_reader r = {.object = object, .sink = sink};
     enum sl_code code =
-        reader_init(&r, workers) ? read_all(&r, parallel, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+        reader_init(&r, workers) ? read_all(&r, parallel, error) : sl_fail(error, SL_BUSY, "out of memory");
     sink->skipped_units += r.skipped;
     if (code == SL_OK && !r.functions && !object->info.features.has_symbols)
         code = sl_fail(error, SL_MALFORMED, "bad debug file: parsing error");

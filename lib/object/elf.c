@@ -358,7 +358,7 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
     struct elf_header header = {0};
     uint64_t segments;
     if (!elf)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = elf;
     if (!read_header(object, elf, &header))
         return invalid(error, "bad file header", 0);

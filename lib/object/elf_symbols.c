@@ -175,7 +175,7 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
     size_t count = table->symbols.size / entry_size(object);
     struct sl_reader r = sl_reader(table->symbols, object->info.big_endian);
     if (!reserve(c, count))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     /* Thumb and microMIPS functions carry their mode in bit 0. */
     bool mode_bit = elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
     for (size_t i = 0; i < count; i++) {

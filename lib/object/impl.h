@@ -25,6 +25,7 @@ struct sl_object {
     struct sl_object_info info;
     struct sl_bytes bytes;
     uint64_t max_section_size;
+    struct sl_budget *budget, own_budget; /* `budget` is the caller's or points to the other */
     struct sl_arena arena;
     const struct object_format *format;
     void *impl;

@@ -140,7 +140,7 @@ static enum sl_code read_commands(struct sl_object *object, struct macho *macho,
         if (r->failed)
             return invalid(error, "load command outside of the list", offset);
         if (!read_command(object, macho, type, command))
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
     }
     return SL_OK;
 }
@@ -236,7 +236,7 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
 {
     struct macho *macho = SL_ARENA_NEW(&object->arena, struct macho);
     if (!macho)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = macho;
     if (memcmp(object->bytes.data, fat_magic, sizeof fat_magic) == 0)
         return invalid(error, "a fat file is an archive of objects", 0);

@@ -71,7 +71,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
     struct macho_symtab table = macho_symtab(object);
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
     if (!*symbols)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
         if (is_function(object, &symbol))

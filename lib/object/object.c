@@ -71,11 +71,13 @@ enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits
         return sl_fail(error, SL_MALFORMED, "unsupported object file format");
     struct sl_object *object = calloc(1, sizeof *object);
     if (!object)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     object->bytes = bytes;
     object->format = ops;
     object->info.format = format;
     object->max_section_size = limits && limits->max_section_size ? limits->max_section_size : default_max_section;
+    sl_budget_init(&object->own_budget, bytes.size);
+    object->budget = limits && limits->budget ? limits->budget : &object->own_budget;
     enum sl_code code = ops->open(object, error);
     if (code != SL_OK) {
         sl_object_close(object);
@@ -98,6 +100,10 @@ void sl_object_close(struct sl_object *object)
 const struct sl_object_info *sl_object_info(const struct sl_object *object)
 {
     return &object->info;
+}
+struct sl_budget *sl_object_budget(struct sl_object *object)
+{
+    return object->budget;
 }
 struct sl_bytes sl_object_file(const struct sl_object *object)
 {

@@ -9,6 +9,7 @@
  * `sl_object_section`: call that from one thread, or before threads start. */
 #pragma once
 
+#include "base/budget.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "id/id.h"
@@ -124,6 +125,7 @@ struct sl_symbol {
 
 struct sl_object_limits {
     uint64_t max_section_size; /* inflated debug section, bytes; 0 = 4 GiB */
+    struct sl_budget *budget;  /* the caller's, which outlives the object; NULL: one of its own, by the file's size */
 };
 
 struct sl_object;
@@ -142,6 +144,9 @@ void sl_object_close(struct sl_object *object);
 
 const struct sl_object_info *sl_object_info(const struct sl_object *object);
 struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it was opened on */
+
+/* What everything that is read of, or made from, the object is to cost together. */
+struct sl_budget *sl_object_budget(struct sl_object *object);
 
 /* The named DWARF or other section without its leading dot or underscores ("debug_info", "eh_frame", "text"),
  * decompressed (also from .zdebug_*); `*address` (may be NULL) is its address relative to the load address.

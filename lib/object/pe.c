@@ -271,7 +271,7 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     struct headers h = {0};
     struct pe *pe = SL_ARENA_NEW(&object->arena, struct pe);
     if (!pe)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = pe;
     if (!read_file_header(object->bytes, &h))
         return invalid(error, "bad file header", h.offset);

@@ -135,7 +135,7 @@ enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct
     uint64_t *sorted = malloc((capacity + 1) * sizeof *sorted);
     if (!symbols || !sorted) {
         free(sorted);
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     }
     for (size_t i = 0; i < e.count; i++)
         *count += export_at(object, &e, i, &symbols[*count], &budget);

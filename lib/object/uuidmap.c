@@ -92,7 +92,7 @@ static enum sl_code parse_xml(struct sl_bytes bytes, struct sl_debug_id *origina
 {
     struct plist p = {.parser = XML_ParserCreate(NULL)};
     if (!p.parser)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     XML_SetUserData(p.parser, &p);
     XML_SetElementHandler(p.parser, start_element, end_element);
     XML_SetCharacterDataHandler(p.parser, character_data);

@@ -81,7 +81,7 @@ static enum sl_code read_sections(struct sl_object *object, struct wasm *wasm, s
         }
         struct wasm_section *section = add_section(object, wasm);
         if (!section)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
         *section = (struct wasm_section){.name = name, .id = id};
         section->contents = rest(&in);
         section->offset = sl_reader_offset(&r) - section->contents.size;
@@ -200,7 +200,7 @@ static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
 {
     struct wasm *wasm = SL_ARENA_NEW(&object->arena, struct wasm);
     if (!wasm)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = wasm;
     enum sl_code code = read_sections(object, wasm, error);
     if (code != SL_OK)
@@ -300,7 +300,7 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     size_t capacity = bodies < sl_reader_left(&r) ? bodies : sl_reader_left(&r); /* a body takes at least a byte */
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity ? capacity : 1);
     if (!*symbols)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (code)
         *count = read_bodies(object, code, *symbols, capacity);
     read_names(wasm, *symbols, *count);

@@ -176,7 +176,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     *info = (struct sl_pdb_info){0};
     struct sl_pdb *pdb = SL_ARENA_NEW(arena, struct sl_pdb);
     if (!pdb)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     pdb->arena = arena;
     enum sl_code code = msf_open(file, arena, &pdb->msf, error);
     if (code != SL_OK)
@@ -198,7 +198,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (pdb_named(bytes, "srcsrv", &index))
         read_srcsrv(pdb, index, info);
     if (!read_modules(pdb, list))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     *out = pdb;
     return SL_OK;
 }
@@ -305,7 +305,7 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
         if (r.failed || address == NOT_MAPPED || !pdb->sections[section - 1].executable)
             continue;
         if (!add(arg, address, name))
-            code = sl_fail(error, SL_INTERNAL, "out of memory");
+            code = sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_arena_free(&scratch);
     return code;

@@ -58,7 +58,7 @@ static enum sl_code read_all(const struct sl_pdb *pdb, const struct sl_parallel 
     };
     enum sl_code code = SL_OK;
     if (!window.readers || !window.slots)
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     for (unsigned i = 0; code == SL_OK && i < workers; i++)
         module_reader_init(&window.readers[i], pdb);
     while (code == SL_OK && window.first < pdb->module_count) {
@@ -83,7 +83,7 @@ enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel 
 {
     if (!pdb->types_tried && (!type_table_open(&pdb->msf, STREAM_TPI, pdb->arena, &pdb->types) ||
                               !type_table_open(&pdb->msf, STREAM_IPI, pdb->arena, &pdb->ids)))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     pdb->types_tried = true;
     return read_all(pdb, parallel, sink, error);
 }

@@ -81,7 +81,7 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
     z_stream z = {.next_in = (Bytef *)stored.data, .avail_in = (uInt)stored.size, .next_out = out};
     z.avail_out = (uInt)size + 1; /* one more: too much is noticed */
     if (!out || inflateInit2(&z, -MAX_WBITS) != Z_OK)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     int status = inflate(&z, Z_FINISH);
     inflateEnd(&z);
     if (status != Z_STREAM_END && status != Z_BUF_ERROR && status != Z_OK)

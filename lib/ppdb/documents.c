@@ -69,7 +69,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
             sl_buf_add(name, separator.data, separator.size);
         sl_buf_add(name, part.data, part.size);
     }
-    return name->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return name->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 static enum sl_language language_of(const uint8_t *guid)

@@ -117,7 +117,7 @@ enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count,
     }
     sl_buf_free(&scratch);
     sl_arena_free(&arena);
-    return ok && !out->failed ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    return ok && !out->failed ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 /* ---- using ---- */

@@ -125,7 +125,7 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
         return sl_fail(error, SL_MALFORMED, "file does not contain a #~ stream");
     struct sl_ppdb *ppdb = SL_ARENA_NEW(arena, struct sl_ppdb);
     if (!ppdb)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     ppdb->bytes = bytes;
     ppdb->guids = streams.guids;
     ppdb->blobs = streams.blobs;

@@ -89,7 +89,7 @@ static enum sl_code read_documents(struct writer *w, struct sl_error *error)
         if (!work(w, d->name_size + 1) || w->names.size > names_floor + NAMES_PER_BYTE * w->info->file_size)
             return sl_fail(error, SL_MALFORMED, "too much repetition in documents");
     }
-    return w->names.failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return w->names.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 /* Sorts, and gives what is the same file (name and language) one id. */
@@ -114,7 +114,7 @@ static enum sl_code collect_documents(struct writer *w, struct sl_error *error)
     w->documents = SL_ARENA_ARRAY(&w->arena, struct document, (size_t)w->info->document_count + 1);
     w->ids = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->document_count + 1);
     if (!w->documents || !w->ids)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_documents(w, error);
     if (code == SL_OK)
         number_documents(w);
@@ -152,7 +152,7 @@ static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_
             break;
         }
         if (!add_entry(w, (struct entry){point.il_offset, id, point.line}))
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
     }
     w->dropped += points.failed;
     return SL_OK;
@@ -200,7 +200,7 @@ static enum sl_code collect_methods(struct writer *w, struct sl_error *error)
 {
     w->directory = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->method_count + 1);
     if (!w->directory)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     sl_buf_u8(&w->points, 0);
     for (uint32_t m = 1; m <= w->info->method_count; m++) {
         enum sl_code code = collect_points(w, m, error);
@@ -235,7 +235,7 @@ static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
         count++;
     w->sources = SL_ARENA_ARRAY(&w->arena, struct sl_ppdb_source, count + 1);
     if (!w->sources)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     count = 0;
     for (uint32_t cursor = 0; sl_ppdb_next_source(w->ppdb, &cursor, &source);) {
         source.document = w->ids[source.document - 1];
@@ -356,7 +356,7 @@ static enum sl_code put_table(struct writer *w, struct sl_buf *out, struct sl_er
     sl_buf_free(&groups);
     if (large)
         return sl_fail(error, SL_MALFORMED, "too large for a look-up table");
-    return failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,

@@ -235,7 +235,7 @@ static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
     if (code == SL_OK) {
         char *text = sl_arena_strndup(&b->arena, (const char *)raw.data, raw.size);
         code = text ? parse_manifest(b, (struct sl_str){text, raw.size}, error)
-                    : sl_fail(error, SL_INTERNAL, "out of memory");
+                    : sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_buf_free(&raw);
     return code == SL_UNSUPPORTED ? sl_fail(error, SL_MALFORMED, "the manifest of the source bundle is too large")
@@ -383,12 +383,12 @@ static bool sort_files(struct sl_bundle *b)
 static enum sl_code make_indexes(struct sl_bundle *b, struct sl_error *error)
 {
     if (!sort_files(b))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     b->by_path = make_index(b, has_path, compare_path, &b->path_count);
     b->by_url = make_index(b, has_url, compare_url, &b->url_count);
     b->by_id = make_index(b, has_id, compare_id, &b->id_count);
     if (!b->by_path || !b->by_url || !b->by_id || !find_entries(b) || !fold_windows_paths(b))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return SL_OK;
 }
 
@@ -398,7 +398,7 @@ enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_bundle **out, struc
     bool header = sl_str_starts((struct sl_str){(const char *)bytes.data, bytes.size}, SL_STR("SYSB"));
     *out = NULL;
     if (!b)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = sl_zip_open(bytes, header ? HEADER_SIZE : 0, &b->arena, &b->zip, error);
     if (code == SL_OK)
         code = read_manifest(b, error);

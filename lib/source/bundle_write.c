@@ -232,5 +232,5 @@ enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_b
     sl_zip_add(&writer->zip, SL_STR("manifest.json"), sl_buf_bytes(&json));
     sl_buf_free(&json);
     enum sl_code code = sl_zip_finish(&writer->zip, error);
-    return code == SL_OK && failed ? sl_fail(error, SL_INTERNAL, "out of memory") : code;
+    return code == SL_OK && failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }

@@ -145,7 +145,7 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_il2cpp **map, struc
     struct sl_il2cpp *m = calloc(1, sizeof *m);
     *map = NULL;
     if (!m)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_json j = sl_json(text, &m->arena, false);
     if (!sl_str_is_utf8(text))
         sl_json_fail(&j, "it is not UTF-8");
@@ -155,7 +155,7 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_il2cpp **map, struc
     if (!sl_json_end(&j))
         code = sl_fail(error, SL_MALFORMED, "Failed to parse il2cpp: %s at offset %zu", j.problem, j.at);
     else if (!sort(m))
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         *map = m;
     else

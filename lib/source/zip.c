@@ -127,7 +127,7 @@ static enum sl_code read_directory(struct sl_bytes bytes, const struct directory
                        (unsigned long long)d->count, (unsigned long long)d->at);
     struct sl_zip found = {.bytes = bytes, .entries = SL_ARENA_ARRAY(arena, struct sl_zip_entry, d->count)};
     if (d->count && !found.entries)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     for (; found.count < d->count; found.count++) {
         size_t at = sl_reader_offset(&r);
         if (!read_entry(&r, &found.entries[found.count]))
@@ -218,7 +218,7 @@ enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *en
     if (entry->size / MAX_FACTOR > packed.size || (entry->method == METHOD_STORED && packed.size != entry->size))
         return bad_entry(entry, "has not the size it says", error);
     if (!sl_buf_reserve(out, entry->size + 1)) /* so that there is a place even for nothing */
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *to = out->data + out->size;
     if (entry->method == METHOD_DEFLATED && !inflate_to(packed, to, entry->size))
         return bad_entry(entry, "does not inflate to the size it says", error);
@@ -273,7 +273,7 @@ void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_byte
         return;
     }
     if (!deflate_bytes(contents, &packed) || !packed.data) {
-        sl_fail(&writer->error, SL_INTERNAL, "out of memory");
+        sl_fail(&writer->error, SL_BUSY, "out of memory");
         sl_buf_free(&packed);
         return;
     }
@@ -308,7 +308,7 @@ enum sl_code sl_zip_finish(struct sl_zip_writer *writer, struct sl_error *error)
     sl_buf_u32(out, (uint32_t)at);
     sl_buf_u16(out, 0); /* comment */
     if (writer->error.code == SL_OK && (out->failed || writer->directory.failed))
-        sl_fail(&writer->error, SL_INTERNAL, "out of memory");
+        sl_fail(&writer->error, SL_BUSY, "out of memory");
     sl_buf_free(&writer->directory);
     if (writer->error.code != SL_OK && error)
         *error = writer->error;

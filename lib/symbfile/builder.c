@@ -79,7 +79,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
         return SL_OK;
     if (!reserve(b, &b->range_memory, &b->ranges, b->range_count + 1, sizeof *b->ranges) ||
         !reserve(b, &b->line_memory, &b->lines, b->line_count + r->line_count, sizeof *b->lines))
-        return sl_fail(error, SL_INTERNAL, "no room for the records");
+        return sl_fail(error, SL_BUSY, "no room for the records");
     builder_step(b, b->range_count);
     struct builder_range *out = &b->ranges[b->range_count++];
     *out = (struct builder_range){
@@ -98,7 +98,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     b->has_lines |= out->line_count > 0;
     b->has_functions |= r->depth == 0;
     b->lowest = r->va < b->lowest ? r->va : b->lowest;
-    return b->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return b->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
@@ -108,14 +108,14 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
         return SL_OK;
     if (!reserve(b, &b->pad_memory, &b->pads, b->pad_count + 1, sizeof *b->pads) ||
         !reserve(b, &b->place_memory, &b->places, b->place_count + p->count, sizeof *b->places))
-        return sl_fail(error, SL_INTERNAL, "no room for the records");
+        return sl_fail(error, SL_BUSY, "no room for the records");
     builder_step(b, b->pad_count);
     b->pads[b->pad_count++] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count};
     for (size_t i = 0; i < p->count; i++)
         b->places[b->place_count++] = (struct link){text_id(b, &p->places[i].function),
                                                     file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
     b->lowest = p->va < b->lowest ? p->va : b->lowest;
-    return b->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return b->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
@@ -164,7 +164,7 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
                              struct sl_error *error)
 {
     uint32_t *order = b->pad_count < UINT32_MAX ? builder_order(b, b->pad_count, pad_before) : NULL;
-    enum sl_code code = order ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = order ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < b->pad_count && code == SL_OK; i++) {
         const struct builder_pad *pad = &b->pads[order[i]];
         uint64_t at = pad->va - base;
@@ -189,7 +189,7 @@ static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base,
     struct sl_symcache_options options = {0};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
     struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads) : NULL;
-    enum sl_code code = forest ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = pads ? add_pads(b, base, forest, error) : builder_sweep(b, base, forest, error);
     if (code == SL_OK)
@@ -205,7 +205,7 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
 {
     uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
     if (b->failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = write_symcache(b, base, false, out, error);
     if (code != SL_OK)
         return code;
@@ -222,7 +222,7 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
     sl_buf_u64(out, base);
     sl_buf_u32(out, (b->has_lines ? FLAG_LINES : 0) | (b->has_functions ? FLAG_FUNCTIONS : 0));
     sl_buf_add(out, "SLSX", 4);
-    return out->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return out->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_index *index, struct sl_error *error)

@@ -26,7 +26,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct coverage
     if (c)
         c->segments = calloc(image->segment_count + 1, sizeof *c->segments);
     if (!c || !c->segments)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     c->shift = image->machine == IMAGE_AARCH64 ? 2 : 0;
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct image_segment *s = &image->segments[i];
@@ -39,7 +39,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct coverage
         *segment = (struct covered_segment){s->address, s->address + s->memory_size, NULL};
         segment->bits = calloc((size_t)((s->memory_size >> c->shift) / 64 + 2), sizeof *segment->bits);
         if (!segment->bits)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
     }
     return SL_OK;
 }

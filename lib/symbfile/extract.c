@@ -32,7 +32,7 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
     size_t kept = 0;
     if (!sl_grow(&e->accepted, &e->accepted_capacity, count, sizeof *e->accepted)) {
         e->sink_failed = true;
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     }
     const struct sl_symbfile_range *accepted = ranges; /* copied only when something is left out */
     for (size_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     if (list)
         return filter_all(e, list->ranges, list->count, error);
     e->sink_failed = true;
-    return sl_fail(error, SL_INTERNAL, "out of memory");
+    return sl_fail(error, SL_BUSY, "out of memory");
 }
 
 static enum sl_code go_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
@@ -130,7 +130,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
                                          const struct sl_symbol *symbols, size_t count, struct sl_error *error)
 {
     uint64_t *starts = malloc((count + 1) * sizeof *starts);
-    enum sl_code code = starts ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = starts ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; starts && i < count; i++)
         starts[i] = symbols[i].address;
     if (starts && count)
@@ -222,7 +222,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
     for (unsigned i = 0; e.makers && i < e.maker_count; i++)
         e.makers[i] = (struct tree_maker){.load_address = e.load_address, .names = {.lasting = image->bytes}};
     enum sl_code code =
-        e.makers ? coverage_new(image, &e.coverage, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+        e.makers ? coverage_new(image, &e.coverage, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = read_sources(&e, object, image, companions, parallel, out, error);
     if (code == SL_OK) {

@@ -168,7 +168,7 @@ static enum sl_code flush(struct forest *f, struct sl_error *error)
         .function_count = f->under_root ? f->roots.child_count > 0 : f->roots.child_count,
     };
     if (f->failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (batch.function_count) {
         f->sink->prepare(f->sink, &batch, &f->arena, 0);
         code = f->sink->consume(f->sink, &batch, error);
@@ -213,7 +213,7 @@ enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const st
         add_line(f, &f->levels[i], (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
     }
     f->end = end;
-    return f->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return f->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 size_t forest_nodes(const struct forest *f)

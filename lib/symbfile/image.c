@@ -20,7 +20,7 @@ static enum sl_code read_segments(struct sl_symbfile_image *image, uint64_t offs
                        (unsigned long long)offset);
     image->segments = calloc((size_t)count + 1, sizeof *image->segments);
     if (!image->segments)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     for (uint16_t i = 0; i < count; i++) {
         struct sl_reader r = sl_reader((struct sl_bytes){table.data + (size_t)i * size, size}, false);
         struct image_segment s = {0};
@@ -60,7 +60,7 @@ enum sl_code sl_symbfile_image_open(struct sl_bytes bytes, struct sl_symbfile_im
     struct sl_reader r = sl_reader(bytes, false);
     struct sl_symbfile_image *image = calloc(1, sizeof *image);
     if (!image)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     image->bytes = bytes;
     sl_reader_seek(&r, 18);
     image->machine = sl_read_u16(&r);

@@ -148,7 +148,7 @@ enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct s
     if (!count || !sl_symbfile_pads_supported(p))
         return SL_OK;
     if (!reserve(p, count))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = emit_goexit(p, &ranges[0], sink, error);
     struct sl_bytes text = image_code(p->image, ranges[0].va, ranges[0].length);
     uint64_t at = ranges[0].va;

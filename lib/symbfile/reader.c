@@ -395,7 +395,7 @@ enum sl_code sl_symbfile_reader_feed(struct sl_symbfile_reader *r, struct sl_byt
     }
     size_t done = r->pending.failed ? SIZE_MAX : read_messages(r, bytes);
     if (r->pending.failed)
-        sl_fail(&r->error, SL_INTERNAL, "out of memory");
+        sl_fail(&r->error, SL_BUSY, "out of memory");
     if (done == SIZE_MAX)
         return failed(r, error);
     size_t left = bytes.size - done;
@@ -423,7 +423,7 @@ enum sl_code sl_symbfile_read(struct sl_bytes file, struct sl_symbfile_sink *sin
 {
     struct sl_symbfile_reader *r = sl_symbfile_reader_new(sink);
     if (!r)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = sl_symbfile_reader_feed(r, file, error);
     if (code == SL_OK)
         code = sl_symbfile_reader_finish(r, error);

@@ -186,14 +186,14 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
     s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + AT_LEAST;
     s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + AT_LEAST;
     s.order = b->range_count < UINT32_MAX ? builder_order(b, b->range_count, range_before) : NULL;
-    enum sl_code code = s.order ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = s.order ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     uint64_t at = base;
     for (size_t i = 0; code == SL_OK && (i < b->range_count || s.active_count);) {
         uint64_t next = close_ranges(&s, at);
         for (; i < b->range_count && b->ranges[s.order[i]].start <= at && code == SL_OK; i++) {
             builder_step(b, i);
             code =
-                open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+                open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_fail(error, SL_BUSY, "out of memory");
             next = b->ranges[s.order[i]].end < next ? b->ranges[s.order[i]].end : next;
         }
         if (i < b->range_count && b->ranges[s.order[i]].start < next)

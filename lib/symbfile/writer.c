@@ -196,7 +196,7 @@ static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error);
 static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     size_t bytes = w->record_count * sizeof *w->records + w->encoded.size + w->number_count * sizeof *w->numbers;
     return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? flush(w, error) : SL_OK;
 }
@@ -229,7 +229,7 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
             return sl_fail(error, SL_MALFORMED, "line table is not sorted by offset");
     size_t room = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
     if (room > UINT32_MAX || !sl_buf_reserve(&w->encoded, room))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *start = w->encoded.data + w->encoded.size;
     uint8_t *head = put_va(w, start, range->va, 12);
     if (range->length)
@@ -239,7 +239,7 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     tail = range->line_count ? put_lines(tail, range) : tail;
     struct record *r = add_record(w);
     if (!r)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     *r = (struct record){
         .function = intern(w, range->function.str, false),
         .file = intern_if(w, range->file),
@@ -258,7 +258,7 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
     struct record *r = pad->count <= UINT32_MAX ? add_record(w) : NULL;
     if (!r || !sl_buf_reserve(&w->encoded, 1 + MAX_ULEB64) ||
         !grow(w, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count, sizeof *w->numbers))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
     *r = (struct record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
@@ -287,7 +287,7 @@ enum { OUT_STEP = 256 * 1024, BLOCK = 16 };
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->out.failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = w->out.size ? w->output(w->arg, sl_buf_bytes(&w->out), error) : SL_OK;
     w->written += w->out.size;
     sl_buf_clear(&w->out);
@@ -391,7 +391,7 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct reco
 {
     size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
     if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64 + BLOCK))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *start = w->out.data + w->out.size, *body = start + 2;
     start[1] = !record ? TYPE_TABLE : record->is_pad ? TYPE_PAD : TYPE_RANGE;
     uint8_t *end = record ? put_record(w, body, record, from) : put_table(w, body);
@@ -409,7 +409,7 @@ static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
         sl_buf_add(&w->out, "symbfile\0\1", 10);
     w->begun = true;
     if (!sl_buf_reserve(&w->encoded, BLOCK))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     struct position from = {w->encoded.data, w->numbers};
     enum sl_code code = send_message(w, NULL, NULL, error);
     for (size_t i = 0; i < w->record_count && code == SL_OK; i++)
@@ -428,6 +428,6 @@ static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
 enum sl_code sl_symbfile_writer_finish(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return w->record_count || !w->begun ? flush(w, error) : SL_OK;
 }

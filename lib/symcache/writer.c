@@ -188,7 +188,7 @@ static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepare
                               struct sl_error *error)
 {
     if (!grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < p->run_count; i++) {
         const struct run *run = &p->runs[i];
         for (struct short_op *op = run->ops, *end = op + run->count; op < end; op++) {
@@ -209,7 +209,7 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepa
             return sl_fail(error, SL_UNSUPPORTED, "functions are not in address order");
         }
         if (!symcache_flow_add(w->flow, &p->runs[i], ids, w->encoder))
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
     }
     symcache_forget_operations(w->collectors);
     return SL_OK;
@@ -222,7 +222,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     struct sl_symcache_writer *w = (struct sl_symcache_writer *)sink;
     struct prepared *p = batch->prepared;
     if (!p || p->failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (p->context_count >= NO_CONTEXT - w->context_count)
         return sl_fail(error, SL_UNSUPPORTED, "more than 2^32 inlined calls");
     uint32_t base = (uint32_t)w->context_count;
@@ -231,7 +231,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         !grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
               sizeof *function_ids->ids) ||
         !grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count, sizeof *w->contexts))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     uint32_t *files = file_ids->ids, *functions = function_ids->ids;
     for (size_t i = 0; i < p->file_count; i++)
         files[p->first_file + i] = intern_file(w, &p->files[i]);
@@ -243,7 +243,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         functions[p->first_function + i] = intern_function(w, name, f->entry, f->language);
     }
     if (w->failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     add_contexts(w, p, files, functions);
     const struct run_ids ids = {base, files};
     return w->flow ? encode_runs(w, p, &ids, error) : keep_runs(w, p, &ids, error);
@@ -349,7 +349,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     if (w->failed)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return symcache_encode(w, out, error);
 }
 
@@ -385,7 +385,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
     struct sl_symbol *symbols;
     size_t count;
     if (!w)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = *in_order ? SL_OK : add_functions(w, object, companions, error);
     if (code == SL_OK)
         code = sl_object_symbols(object, &arena, &symbols, &count, error);

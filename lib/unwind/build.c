@@ -77,7 +77,7 @@ static bool room(struct builder *b, void *array, size_t count, size_t *capacity,
 {
     if (sl_grow(array, capacity, count + 1, item))
         return true;
-    b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+    b->code = sl_fail(b->error, SL_BUSY, "out of memory");
     return false;
 }
 

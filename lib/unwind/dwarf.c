@@ -224,7 +224,7 @@ enum sl_code frames_read(const struct frames *f, struct builder *b)
     uint64_t offset = 0;
     struct cie *cie = malloc(sizeof *cie);
     if (!cie)
-        return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+        return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
     forget_cie(cie);
     while (b->code == SL_OK && offset < f->bytes.size) {
         if (!read_entry(f, offset, &e)) {
@@ -247,7 +247,7 @@ enum sl_code frames_read_at(const struct frames *f, uint64_t offset, struct buil
     struct entry e;
     struct cie *cie = malloc(sizeof *cie);
     if (!cie)
-        return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+        return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
     cie->offset = UINT64_MAX;
     if (offset >= f->bytes.size || !read_entry(f, offset, &e) || e.is_end || e.is_cie || !read_fde(f, &e, cie, b))
         b->sink->skipped++;

@@ -39,7 +39,7 @@ enum sl_code pe_read(struct sl_object *object, struct builder *b)
         return SL_OK;
     struct pe_tables *t = malloc(sizeof *t);
     if (!t)
-        return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+        return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
     t->object = object;
     for (t->section_count = 0; t->section_count < PE_MAX_SECTIONS; t->section_count++)
         if (!sl_object_section_info(object, t->section_count, &t->sections[t->section_count]))

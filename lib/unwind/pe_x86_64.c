@@ -239,7 +239,7 @@ enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct builder *b)
     struct sl_reader r = sl_reader(tables->directory, false);
     struct part_reader *pe = malloc(sizeof *pe);
     if (!pe)
-        return b->code = sl_fail(b->error, SL_INTERNAL, "out of memory");
+        return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
     pe->tables = tables;
     pe->b = b;
     while (sl_reader_left(&r) >= 12 && b->code == SL_OK) {

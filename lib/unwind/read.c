@@ -74,7 +74,7 @@ enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sin
     struct builder b;
     const struct sl_object_info *info = sl_object_info(object);
     if (!builder_init(&b, sink, sl_arch_family(info->arch), error))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_tables(object, &b);
     if (code == SL_OK && !b.emitted)
         code = sl_fail(error, SL_NOT_FOUND, "no unwind information");

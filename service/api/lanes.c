@@ -131,7 +131,7 @@ enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t
     struct traffic t = {.x = x, .count = count, .size = ring_size(x)};
     t.ring = malloc(t.size);
     if (!t.ring)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     fiber_group_init(&t.group, fiber_group_current());
     bool started = fiber_start(&t.group, read_body, &t);
     for (size_t i = 0; i < count; i++) {

@@ -218,7 +218,8 @@ const char *native_module_status(const struct native_module *module)
     case SL_TIMEOUT: return "timeout";
     case SL_UNSUPPORTED: return "unsupported";
     case SL_INTERNAL:
-    case SL_CANCELLED: break;
+    case SL_CANCELLED:
+    case SL_BUSY: break;
     }
     return "other";
 }

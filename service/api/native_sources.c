@@ -391,7 +391,7 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
     if (!d.next)
         return SL_OK;
     if (!read_headers(&d))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = download_all(&d) ? pool_run(POOL_SYMBOLICATE, apply_texts, request, error) : SL_CANCELLED;
     for (struct native_link *link = request->links; link; link = link->next)
         if (link->item)

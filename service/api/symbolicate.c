@@ -186,7 +186,7 @@ static enum sl_code work(struct job *job, struct native_request *request, struct
     if (request->options.apply_source_context != BOOL_FALSE && (code = add_context(&step, error)) != SL_OK)
         return code;
     if (request->out_of_memory)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return do_step(write_answer, &step, request->result_count, error);
 }
 

@@ -105,7 +105,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.kinds = calloc(count, sizeof *engine.kinds);
     if (!engine.kinds || (config->cache_dir && !engine.dir)) {
         cache_close();
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     }
     engine.disk = (struct cache_disk){engine.dir, cache_start_ns()};
     if (engine.dir)
@@ -280,7 +280,8 @@ static uint64_t fresh_for(const struct kind_state *state, enum sl_code code, con
     case SL_OK: return (uint64_t)CACHE_TOUCH_EVERY_NS;
     case SL_INTERNAL: return (uint64_t)CACHE_INTERNAL_FOR_NS;
     case SL_MALFORMED: return state->lifetimes.retry_malformed_after;
-    case SL_CANCELLED: return 0;
+    case SL_CANCELLED:
+    case SL_BUSY: return 0;
     case SL_DOWNLOAD_ERROR: return error->duration_ns ? error->duration_ns : state->lifetimes.retry_misses_after;
     default: return state->lifetimes.retry_misses_after;
     }
@@ -668,7 +669,7 @@ static enum sl_code start(struct kind_state *state, const struct cache_key *key,
     if (!slot) {
         if (flight)
             flight_release(flight);
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     }
     *slot = flight;
     if (!fiber_start(&engine.group, fly, flight)) {

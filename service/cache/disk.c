@@ -88,7 +88,7 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
 {
     struct cache_item *item = calloc(1, sizeof *item);
     if (!item)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     *item = (struct cache_item){.references = 1, .kind = kind, .time_created = created_s};
     enum sl_code code = map_contents(fd, size, kind, &item->mapping, error);
     if (code == SL_OK && kind->load && kind->load(item->mapping.bytes, &item->loaded, &item->weight, error) != SL_OK) {

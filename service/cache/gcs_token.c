@@ -32,7 +32,7 @@ static void ask(void *arg)
     sl_buf_cstr(&header, "Bearer ");
     enum sl_code code = google_token(&token.account, SCOPE, "shared_cache", &header, &life_s, &error);
     if (code == SL_OK && header.failed)
-        code = sl_fail(&error, SL_INTERNAL, "out of memory");
+        code = sl_fail(&error, SL_BUSY, "out of memory");
     if (code == SL_OK) {
         life_s = life_s == 0 ? GOOGLE_TOKEN_LIFE_S : life_s > LIFE_MAX_S ? LIFE_MAX_S : life_s;
         sl_buf_wipe(&token.header);

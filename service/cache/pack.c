@@ -53,7 +53,7 @@ void pack_run(void *arg)
     ZSTD_CCtx *context = ZSTD_createCCtx();
     uint8_t *chunk = malloc(CHUNK);
     if (!context || !chunk)
-        sl_fail(&p->error, SL_INTERNAL, "out of memory");
+        sl_fail(&p->error, SL_BUSY, "out of memory");
     else if (compress(p, context, chunk, tmp.fd) != SL_OK)
         p->packed = (struct sl_mapping){0};
     free(chunk);
@@ -87,7 +87,7 @@ void unpack_run(void *arg)
     struct unpack *u = arg;
     ZSTD_DCtx *context = ZSTD_createDCtx();
     uint8_t *chunk = malloc(CHUNK);
-    u->code = context && chunk ? decompress(u, context, chunk) : sl_fail(&u->error, SL_INTERNAL, "out of memory");
+    u->code = context && chunk ? decompress(u, context, chunk) : sl_fail(&u->error, SL_BUSY, "out of memory");
     free(chunk);
     ZSTD_freeDCtx(context);
 }

@@ -49,7 +49,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     struct collector *c = (struct collector *)sink;
     for (size_t i = 0; i < batch->file_count && !c->paths->failed; i++)
         add_file(c, &batch->files[i]);
-    return c->paths->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return c->paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text)
@@ -123,7 +123,7 @@ enum sl_code source_paths_read(struct input *input, struct source_paths *paths, 
         read_documents(paths, ppdb);
     sort(paths);
     sl_buf_free(&c.path);
-    return code == SL_OK && paths->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : code;
+    return code == SL_OK && paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
 void source_paths_free(struct source_paths *paths)

@@ -35,7 +35,7 @@ static enum sl_code add_all(struct source_list *list, const struct config *confi
 {
     for (size_t i = 0; i < config->source_count; i++)
         if (!source_list_add(list, &config->sources[i]))
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
     return SL_OK;
 }
 
@@ -46,7 +46,7 @@ static enum sl_code add_files(struct by_id *b, struct sl_error *error)
     enum sl_code code = SL_OK;
     b->files = count ? calloc(count, sizeof(struct config *)) : NULL;
     if (count && !b->files)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < count && code == SL_OK; i++) {
         code = by_id_source_file(paths[i], &b->files[b->file_count++], error);
         if (code == SL_OK)
@@ -92,7 +92,7 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
     for (size_t i = 0; i < 2 && b->layers[i] && code == SL_OK; i++)
         code = add_all(&b->configured, b->layers[i], error);
     if (code == SL_OK && b->own.place_count && !(b->index = file_index_new(b->own.places, b->own.place_count)))
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     return code;
 }
 
@@ -123,7 +123,7 @@ enum sl_code by_id_open(const struct options *o, const char *servers, const char
 {
     struct by_id *b = *by_id = calloc(1, sizeof *b);
     if (!b)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     b->options = o;
     b->verbosity = verbosity;
     progress_begin(&b->progress, o, "fetching");
@@ -251,7 +251,7 @@ static enum sl_code ask(struct by_id *b, const struct source_list *list, const s
         *bytes = held->item->mapping.bytes;
     } else if (asking.found.code == SL_OK) {
         cache_release(asking.found.item);
-        sl_fail(error, SL_INTERNAL, "out of memory");
+        sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_arena_free(&asking.arena);
     return error->code;

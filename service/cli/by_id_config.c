@@ -102,7 +102,7 @@ enum sl_code by_id_source_file(const char *path, struct config **config, struct 
     struct sl_str text = {copy.failed ? "" : (const char *)copy.data, copy.failed ? 0 : copy.size - 1};
     bool whole = has_key(text, "sources") || is_object_with_sources(text);
     unsigned before = whole ? 0 : wrap(text, &yaml);
-    code = yaml.failed || copy.failed ? sl_fail(error, SL_INTERNAL, "out of memory")
+    code = yaml.failed || copy.failed ? sl_fail(error, SL_BUSY, "out of memory")
                                       : parse(whole ? text : sl_buf_view(&yaml), path, before, config, error);
     sl_buf_free(&copy);
     sl_buf_free(&yaml);

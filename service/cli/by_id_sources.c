@@ -41,7 +41,7 @@ static struct sl_str kept(struct source_list *list, const char *data, size_t siz
 static enum sl_code added(struct source_list *list, const struct source *source, struct sl_error *error)
 {
     bool complete = source->id.data && (source->type == SOURCE_FILESYSTEM ? source->path.data : source->url.data);
-    return complete && source_list_add(list, source) ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    return complete && source_list_add(list, source) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 /* ---- servers ---- */
@@ -130,7 +130,7 @@ static enum sl_code add_any_layout(struct source_list *list, const char *path, s
     char inner[4096];
     const char **places = SL_ARENA_ARRAY(list->arena, const char *, list->place_count + 1);
     if (!places)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (list->place_count)
         memcpy(places, list->places, list->place_count * sizeof *places);
     places[list->place_count++] = kept(list, path, strlen(path)).data;
@@ -150,7 +150,7 @@ static enum sl_code add_srv(struct source_list *list, const char *text, struct s
         size_t size = strcspn(at, "*");
         char *part = sl_arena_strndup(list->arena, at, size);
         if (!part)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
         if (!size)
             continue;
         list->local += !is_url(part);
@@ -190,7 +190,7 @@ enum sl_code source_list_path(struct source_list *list, const char *text, struct
         size_t size = strcspn(at, ";\r\n");
         char *part = sl_arena_strndup(list->arena, at, size);
         if (!part)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
         if (size)
             code = source_list_symbols(list, part, error);
     }

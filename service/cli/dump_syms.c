@@ -132,7 +132,7 @@ static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *
     size_t count;
     enum sl_code code = sl_object_symbols(object, arena, &symbols, &count, error);
     if (code == SL_OK && !sl_breakpad_writer_symbols(w, symbols, count))
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     return code;
 }
 
@@ -170,7 +170,7 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
     if (code == SL_OK && m->main.object != m->debug && m->main.object != m->code)
         code = add_symbols(w, m->main.object, arena, error);
     if (code == SL_OK && !add_plts(w, m->code, m->code_path, arena))
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     return code;
 }
 

@@ -111,7 +111,7 @@ static enum sl_code read_stream(struct input *input, int fd, struct sl_error *er
 {
     for (;;) {
         if (!sl_buf_reserve(&input->read, 1 << 20))
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
         ssize_t n = read(fd, input->read.data + input->read.size, 1 << 20);
         if (n < 0 && errno == EINTR)
             continue;
@@ -278,7 +278,7 @@ enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const str
                               struct input *input, struct sl_error *error)
 {
     *input = (struct input){.path = strdup(name), .mapping = {.bytes = bytes}, .alone = true, .options = options};
-    enum sl_code code = input->path ? look_at(input, error) : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = input->path ? look_at(input, error) : sl_fail(error, SL_BUSY, "out of memory");
     return code == SL_OK && !input->has_cache ? open_object(input, error) : code;
 }
 

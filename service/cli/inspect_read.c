@@ -83,7 +83,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         count_function(c, batch, &batch->functions[i], 0);
     sl_buf_free(&path);
     sl_arena_free(&arena);
-    return ok ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    return ok ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 static void hint(struct findings *f, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -110,7 +110,7 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     m->load = info && !l->relative ? info->load_address : 0;
     m->is_32bit = info ? !info->is_64bit : sl_cpu_pointer_size(sl_arch_family(m->input.cache.arch)) == 4;
     if (!texts_init(&m->names) || !texts_init(&m->files))
-        m->error.code = sl_fail(&m->error, SL_INTERNAL, "out of memory");
+        m->error.code = sl_fail(&m->error, SL_BUSY, "out of memory");
 }
 
 struct lookup_module *lookup_module_find(struct lookup *l, struct sl_str name)

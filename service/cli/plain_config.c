@@ -215,7 +215,7 @@ enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_
     if (code == SL_OK)
         write_node(&p.root, yaml);
     if (code == SL_OK && yaml->failed)
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     sl_arena_free(&p.arena);
     sl_unmap(&mapping);
     return code;

@@ -71,14 +71,14 @@ static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
         return code;
     struct push_part *grown = realloc(w->set->parts, (w->set->count + 1) * sizeof *grown);
     if (!grown)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     w->set->parts = grown;
     grown[w->set->count] = (struct push_part){.fd = temporary_file()};
     if (grown[w->set->count].fd < 0)
         return sl_fail(error, SL_INTERNAL, "cannot make a temporary file: %s", strerror(errno));
     w->set->count++;
     w->writer = sl_symbfile_writer_new(write_part, w);
-    return w->writer ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    return w->writer ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 /* ---- hashes ---- */
@@ -351,7 +351,7 @@ static int extract_parts(const struct push_source *source, const struct file *ex
     for (int kind = 0; kind < PUSH_KINDS; kind++)
         x.writers[kind] = (struct part_writer){.set = &job->sets[kind], .chunk_size = job->chunk_size};
     enum sl_code code =
-        x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_INTERNAL, "out of memory");
+        x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_BUSY, "out of memory");
     if (code == SL_OK && job->wanted[PUSH_RETURNPADS] && !sl_symbfile_pads_supported(x.pads))
         fprintf(stderr, "warning: %s: unsupported object file architecture: no return pads\n", executable->path);
     for (int kind = 0; kind < PUSH_KINDS; kind++)

@@ -179,7 +179,7 @@ static bool start_server(struct run *run)
     struct http_options options;
     fill_http_options(run, &options);
     if (!options.routes) {
-        sl_fail(&run->error, SL_INTERNAL, "out of memory");
+        sl_fail(&run->error, SL_BUSY, "out of memory");
         return false;
     }
     if (http_server_start(&options, &run->server, &run->error) != SL_OK)

@@ -122,7 +122,7 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
     bool empty = false;
     *written = NULL;
     if (!root)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (yaml.size > CONFIG_MAX_BYTES) {
         value_problem(problems, NULL, false, "", "the file is larger than %d bytes", CONFIG_MAX_BYTES);
         return sl_fail(error, SL_MALFORMED, broken);
@@ -155,7 +155,7 @@ static enum sl_code load(struct sl_str yaml, const char *name, bool exposed, str
     *config = NULL;
     struct config *fresh = new_config(name);
     if (!fresh)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (!problems)
         problems = &own;
     enum sl_code code = parse(fresh, yaml, problems, &written, error);
@@ -208,7 +208,7 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     *config = NULL;
     if (!path) {
         *config = new_config(NULL);
-        return *config ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+        return *config ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     }
     struct sl_buf text = {0};
     struct stat st = {0};

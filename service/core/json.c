@@ -282,7 +282,7 @@ enum sl_code json_parse(struct sl_str text, struct json_object **object, struct 
         return code;
     struct json_tokener *tokener = json_tokener_new_ex(MAX_LEVELS + 2);
     if (!tokener)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     *object = json_tokener_parse_ex(tokener, text.data, (int)text.size);
     if (json_tokener_get_error(tokener) == json_tokener_continue) /* a bare number ends where a byte follows */
         *object = json_tokener_parse_ex(tokener, " ", 1);

@@ -314,7 +314,7 @@ enum sl_code value_read_json(struct sl_arena *arena, struct sl_str text, struct 
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     if (!copy)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     struct parser p = {
         .arena = arena, .begin = copy, .at = copy, .end = copy + text.size, .line_start = copy, .line = 1};
     bool good = read_value(&p, root, 0);

@@ -50,7 +50,7 @@ static enum sl_code inflate_all(struct sl_bytes in, bool gzip, uint8_t *out, str
     z_stream z = {.next_in = (Bytef *)in.data};
     size_t left = in.size;
     if (inflateInit2(&z, gzip ? 16 + MAX_WBITS : MAX_WBITS) != Z_OK)
-        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
     enum sl_code code = SL_OK;
     for (int status = Z_OK; code == SL_OK;) {
         if (z.avail_in == 0 && left) {
@@ -81,7 +81,7 @@ static enum sl_code decode_zstd(struct sl_bytes in, uint8_t *out, struct decode_
 {
     ZSTD_DStream *z = ZSTD_createDStream();
     if (!z)
-        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
     ZSTD_inBuffer from = {in.data, in.size, 0};
     enum sl_code code = SL_OK;
     for (size_t hint = 1; code == SL_OK && (from.pos < from.size || hint != 0);) {
@@ -103,7 +103,7 @@ static enum sl_code decode_brotli(struct sl_bytes in, uint8_t *out, struct decod
 {
     BrotliDecoderState *b = BrotliDecoderCreateInstance(NULL, NULL, NULL);
     if (!b)
-        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
     size_t left = in.size;
     const uint8_t *at = in.data;
     enum sl_code code = SL_OK;
@@ -128,7 +128,7 @@ static enum sl_code decode_xz(struct sl_bytes in, uint8_t *out, struct decode_si
     enum { XZ_MEMORY = 256 << 20 };
     lzma_stream z = LZMA_STREAM_INIT;
     if (lzma_stream_decoder(&z, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK)
-        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
     z.next_in = in.data;
     z.avail_in = in.size;
     enum sl_code code = SL_OK;
@@ -151,7 +151,7 @@ enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_
 {
     uint8_t *out = malloc(PIECE);
     if (!out)
-        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
     enum sl_code code = SL_OK;
     switch (coding) {
     case CODING_IDENTITY: code = decode_write(sink, in.data, in.size) ? SL_OK : sink_code(sink); break;

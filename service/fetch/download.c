@@ -106,7 +106,7 @@ static struct curl_slist *request_headers(const struct download *d, const struct
     if (ok)
         return list;
     curl_slist_free_all(list);
-    sl_fail(error, SL_INTERNAL, "out of memory");
+    sl_fail(error, SL_BUSY, "out of memory");
     return NULL;
 }
 
@@ -250,7 +250,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     t->headers = request_headers(d, e->hop, referer, range, if_range, error);
     if (!t->headers)
         return error->code;
-    return transfer_start(t) ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    return transfer_start(t) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 void exchange_end(struct exchange *e)
@@ -355,7 +355,7 @@ static enum sl_code attempt(struct download *d, struct sl_error *error)
     if (request->sign) {
         const char *url = request->sign(request->arg, d->arena);
         if (!url)
-            return sl_fail(error, SL_INTERNAL, "out of memory");
+            return sl_fail(error, SL_BUSY, "out of memory");
         if (hop_parse(d->arena, url, &hops.now, error) != SL_OK)
             return error->code;
     }
@@ -475,5 +475,5 @@ enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body
         sl_buf_add(body, piece, (size_t)n);
     explicit_bzero(piece, sizeof piece);
     close(fd);
-    return code == SL_OK && body->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : code;
+    return code == SL_OK && body->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }

@@ -293,7 +293,7 @@ enum sl_code google_token(const struct google_account *account, const char *scop
 {
     struct sl_arena arena = {0};
     struct fetch_request request = {.url = url_of(account, &arena).data, .source = label};
-    enum sl_code code = !request.url                ? sl_fail(error, SL_INTERNAL, "out of memory")
+    enum sl_code code = !request.url                ? sl_fail(error, SL_BUSY, "out of memory")
                         : account->private_key.data ? exchange(account, scope, &request, token, life_s, error)
                                                     : ask_machine(&request, token, life_s, error);
     sl_arena_free(&arena);

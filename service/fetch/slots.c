@@ -92,7 +92,7 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
 {
     struct slot_host *host = host_of(name);
     if (!host)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     slot->host = host;
     if (has_room(host) && host->waiting == 0) {
         occupy(host);

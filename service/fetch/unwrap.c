@@ -16,7 +16,7 @@ static enum sl_code read_member(zip_file_t *member, struct decode_sink *sink)
 {
     uint8_t *piece = malloc(PIECE);
     if (!piece)
-        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
     enum sl_code code = SL_OK;
     for (zip_int64_t n; code == SL_OK && (n = zip_fread(member, piece, PIECE)) != 0;) {
         if (n < 0)
@@ -107,7 +107,7 @@ static enum sl_code unwrap_cab(struct sl_bytes in, struct decode_sink *sink)
 {
     struct archive *a = archive_read_new();
     if (!a)
-        return sl_fail(sink->error, SL_INTERNAL, "out of memory");
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
     enum sl_code code = read_cab(a, in, sink);
     archive_read_free(a);
     return code;

@@ -58,7 +58,7 @@ static enum sl_code parse(struct sl_arena *arena, const char *base, const char *
     *hop = (struct hop){0};
     CURLU *url = curl_url();
     if (!url)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     unsigned flags = CURLU_NON_SUPPORT_SCHEME | (base ? CURLU_URLENCODE : 0);
     CURLUcode bad = base ? curl_url_set(url, CURLUPART_URL, base, 0) : CURLUE_OK;
     if (bad == CURLUE_OK)

@@ -138,7 +138,7 @@ static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
         at += size + 2;
     }
     if (!name.data)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return m->callbacks.begin ? m->callbacks.begin(m->callbacks.arg, name, error) : SL_OK;
 }
 

@@ -322,7 +322,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
 {
     struct http_server *server = calloc(1, sizeof *server);
     if (!server)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     parse_init();
     gauges_init(server);
     server->options = *options;
@@ -338,7 +338,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     server->open_handles = 1;
     enum sl_code code = server->listeners && server->series && server->proxies
                             ? set_proxies(server, error)
-                            : sl_fail(error, SL_INTERNAL, "out of memory");
+                            : sl_fail(error, SL_BUSY, "out of memory");
     set_timeouts(server);
     for (size_t i = 0; code == SL_OK && i < options->bind_count; i++)
         code = listen_on(server, options->bind[i], error);

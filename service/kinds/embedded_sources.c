@@ -50,7 +50,7 @@ static enum sl_code gather_texts(struct sl_bytes file, int fd, struct sl_error *
         sl_dwarf_sources(object, add, &g);
         code = sl_bundle_finish(g.writer, NULL, 0, error);
     } else {
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     }
     if (code == SL_OK)
         code = kinds_write(fd, sl_buf_bytes(&out), error);

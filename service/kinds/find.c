@@ -352,7 +352,7 @@ static enum sl_code get_symcache(struct search *search, const struct source *sou
     if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
         request.scope = search->scope;
     if (!symcache_request_key(&request, search->arena, &key))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return cache_get(&kind_symcaches, &key, &request, item, error);
 }
 

@@ -50,7 +50,7 @@ static enum sl_code list_module(const struct source *source, struct object_id *i
         for (size_t i = 0; i < count; i++)
             add(found, &files[i]);
     }
-    return found->failed ? sl_fail(error, SL_INTERNAL, "out of memory") : SL_OK;
+    return found->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 static enum sl_code invalidate_module(const struct invalidation *what, struct sl_arena *arena, struct sl_error *error)

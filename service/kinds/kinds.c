@@ -71,7 +71,7 @@ enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, 
 {
     void *table = calloc(1, size);
     if (!table)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = open(bytes, table, error);
     if (code != SL_OK) {
         free(table);

@@ -11,7 +11,7 @@ enum sl_code kinds_get(const struct cache_kind *kind, const struct object_reques
     struct cache_key key;
     *item = NULL;
     if (!object_request_key(request, arena, &key))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return cache_get(kind, &key, request, item, error);
 }
 

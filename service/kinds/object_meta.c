@@ -75,7 +75,7 @@ static enum sl_code describe(struct sl_bytes file, int fd, struct sl_error *erro
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     encode(&meta, &json);
     sl_object_close(object);
-    code = json.failed ? sl_fail(error, SL_INTERNAL, "out of memory") : kinds_write(fd, sl_buf_bytes(&json), error);
+    code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : kinds_write(fd, sl_buf_bytes(&json), error);
     sl_buf_free(&json);
     return code;
 }

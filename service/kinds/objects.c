@@ -26,7 +26,7 @@ static enum sl_code keep_slice(int fd, const struct sl_archive *archive, size_t 
         return sl_fail(error, SL_MALFORMED, "invalid MachO file: a slice lies outside of the file");
     uint8_t *piece = malloc(PIECE);
     off_t from = slice.data - archive->bytes.data;
-    enum sl_code code = piece ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = piece ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (size_t at = 0; code == SL_OK && at < slice.size;) {
         size_t size = slice.size - at < PIECE ? slice.size - at : PIECE;
         if (pread(fd, piece, size, from + (off_t)at) != (ssize_t)size ||

@@ -18,13 +18,13 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
         return SL_INTERNAL;
     bool is_text = sl_text_decode(mapping.bytes, &scratch, &text);
     if (scratch.failed) {
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     } else if (!is_text) {
         code = sl_fail(error, SL_MALFORMED, "the file is not text");
     } else if (text.size != mapping.bytes.size || text.data != (const char *)mapping.bytes.data) {
         if (!scratch.size) /* a view of the mapping, which is about to be overwritten */
             sl_buf_str(&scratch, text);
-        code = scratch.failed ? sl_fail(error, SL_INTERNAL, "out of memory")
+        code = scratch.failed ? sl_fail(error, SL_BUSY, "out of memory")
                               : kinds_write(fd, sl_buf_bytes(&scratch), error);
         if (code == SL_OK && ftruncate(fd, (off_t)scratch.size) != 0)
             code = sl_fail(error, SL_INTERNAL, "cannot write a cache file");
@@ -95,6 +95,6 @@ enum sl_code kinds_get_source_file(const struct source_request *request, struct 
                   SL_STR_ARG(request->scope.size ? request->scope : SL_STR("global")), SL_STR_ARG(request->url));
     struct cache_key key = {.text = sl_buf_keep(&text, arena), .scope = request->scope};
     if (!key.text.data)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return cache_get(&kind_source_files, &key, request, item, error);
 }

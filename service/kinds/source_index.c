@@ -42,7 +42,7 @@ static enum sl_code get(const struct index_request *r, struct sl_arena *arena, s
     struct cache_key key;
     *item = NULL;
     if (!make_key(r, arena, &key))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return cache_get(&kind_source_index, &key, r, item, error);
 }
 
@@ -61,7 +61,7 @@ static enum sl_code sort_and_write(void *arg, struct sl_error *error)
     if (w->segment.size)
         w->strange = origin_index_read(w->segment, w->lines);
     return origin_index_sort(w->lines) ? kinds_write(w->fd, sl_buf_bytes(w->lines), error)
-                                       : sl_fail(error, SL_INTERNAL, "out of memory");
+                                       : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 static enum sl_code make_segment(const struct index_request *r, struct cache_tmp *tmp, struct sl_arena *arena,
@@ -72,7 +72,7 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
     struct sl_mapping mapping;
     struct sl_buf lines = {0};
     if (!origin_index_segment(r->source, r->number, arena, &file))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = cache_tmp_create(&raw, true, error);
     if (code != SL_OK)
         return code;

@@ -45,7 +45,7 @@ static enum sl_code build(void *arg, struct sl_error *error)
     bool found = store_tmp(directory);
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
     struct sl_buf out = {0};
-    enum sl_code code = builder ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = builder ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = symbfile_store_read(&b->request->file_id, &b->request->set, sl_symbfile_builder_sink(builder), error);
     if (code == SL_OK)

@@ -86,7 +86,7 @@ static enum sl_code ask(struct asking *a, struct fetch_request request, struct s
     const char *copy = code == SL_OK ? sl_arena_strndup(&a->arena, body.size ? (char *)body.data : "", body.size) : "";
     *answer = (struct sl_str){copy, body.size};
     sl_buf_wipe(&body);
-    return copy ? code : sl_fail(a->error, SL_INTERNAL, "out of memory");
+    return copy ? code : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
 /* A file of a few hundred bytes that the container's runtime keeps in memory. */
@@ -105,7 +105,7 @@ static enum sl_code read_token(struct asking *a, const char *path, struct sl_str
     token->data = sl_arena_strndup(&a->arena, text, (size_t)size);
     token->size = (size_t)size;
     explicit_bzero(text, sizeof text);
-    return token->data ? SL_OK : sl_fail(a->error, SL_INTERNAL, "out of memory");
+    return token->data ? SL_OK : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
 static const char *joined(struct asking *a, const char *base, const char *path)
@@ -169,7 +169,7 @@ static enum sl_code from_instance(struct asking *a)
     request.url = path.failed ? NULL : joined(a, base, (char *)path.data);
     sl_buf_free(&path);
     if (!request.url)
-        return sl_fail(a->error, SL_INTERNAL, "out of memory");
+        return sl_fail(a->error, SL_BUSY, "out of memory");
     code = ask(a, request, &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
@@ -240,7 +240,7 @@ static enum sl_code from_web_identity(struct asking *a)
                                     .headers = &type,
                                     .header_count = 1,
                                     .refused = sts_refused};
-    code = form.failed || !request.url ? sl_fail(a->error, SL_INTERNAL, "out of memory") : ask(a, request, &answer);
+    code = form.failed || !request.url ? sl_fail(a->error, SL_BUSY, "out of memory") : ask(a, request, &answer);
     sl_buf_wipe(&form);
     return code == SL_OK ? keep_xml(a, answer) : code;
 }

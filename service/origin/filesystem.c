@@ -117,7 +117,7 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
                      .fd = fd,
                      .max_size = file->max_size ? file->max_size : fetch_max_size(),
                      .error = error};
-    enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (int i = 1; code == SL_OK; i++) {
         code = pool_run(POOL_IO, copy_work, &c, error);
         if (code != SL_OK || c.code != SL_INTERNAL || i == ATTEMPTS)

@@ -54,7 +54,7 @@ static enum sl_code fetch(struct sl_arena *arena, const struct remote_file *file
                                     .source = asking.label,
                                     .max_size = file->max_size};
     if (!request.url || !request.source || !header.value.hidden.data)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return fetch_get(&request, fd, error);
 }
 

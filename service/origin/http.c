@@ -120,7 +120,7 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
     if (!url.data) {
         code = sl_fail(error, SL_NOT_FOUND, "%s", "");
     } else if (!headers || !label) {
-        code = sl_fail(error, SL_INTERNAL, "out of memory");
+        code = sl_fail(error, SL_BUSY, "out of memory");
     } else {
         for (size_t i = 0; i < source->header_count; i++)
             headers[i] = source->headers[i];

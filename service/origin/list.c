@@ -72,7 +72,7 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
         return SL_OK;
     *files = sl_arena_alloc(arena, type_count * (LAYOUT_MAX_PATHS + 1) * sizeof **files, _Alignof(struct remote_file));
     if (!*files)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < type_count; i++)
         if (!source->filetypes || source->filetypes & 1u << types[i])
             list_type(source, id, types[i], arena, *files, count);

@@ -110,7 +110,7 @@ static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, 
     entry->asking = true;
     enum sl_code code = ask(context, &text, &for_ns, &error);
     if (code == SL_OK && text.failed)
-        code = sl_fail(&error, SL_INTERNAL, "out of memory");
+        code = sl_fail(&error, SL_BUSY, "out of memory");
     entry->asking = false;
     entry->round++;
     if (memo->name && code != SL_CANCELLED)
@@ -143,7 +143,7 @@ static enum sl_code take(const struct memo_entry *entry, struct sl_arena *arena,
     const char *copy =
         sl_arena_strndup(arena, entry->text.size ? (const char *)entry->text.data : "", entry->text.size);
     *text = (struct sl_str){copy, entry->text.size};
-    return copy ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    return copy ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 /* Until there is an answer that is good now, or was made while this fiber waited for it. */
@@ -174,7 +174,7 @@ enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_pa
     uint8_t digest[KEY_BYTES];
     struct memo_entry *entry = hash(key, key_parts, digest) ? entry_of(memo, digest) : NULL;
     if (!entry)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     entry->users++;
     enum sl_code code = settle(memo, entry, ask, context, error);
     if (code == SL_OK)

@@ -70,7 +70,7 @@ static enum sl_code fetch(struct sl_arena *arena, const struct remote_file *file
                                     .arg = &signing};
     request.url = sign(&signing, arena);
     if (!request.url || !request.source)
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     return fetch_get(&request, fd, error);
 }
 

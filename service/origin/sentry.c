@@ -207,7 +207,7 @@ static enum sl_code take_files(struct sl_str index, const struct source *source,
         index.size -= (size_t)(end + 1 - index.data);
         index.data = end + 1;
     }
-    return *files ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory");
+    return *files ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 enum sl_code sentry_list(const struct source *source, const struct object_id *id, const enum file_type *types,
@@ -229,7 +229,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
     struct sl_str url = sentry_url(arena, source->url, pairs, pair_count), index;
     struct looking looking = {source, url.data, &header, origin_label(arena, source)};
     if (!url.data || !looking.label || !credentials(arena, source, &header))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
     enum sl_code code = memo_get(&indexes, key, 4, ask_index, &looking, arena, &index, error);
     return code == SL_OK ? take_files(index, source, types, type_count, arena, files, count, error) : code;
@@ -250,7 +250,7 @@ enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_erro
                                     .max_size = file->max_size};
     enum sl_code code = request.url && request.source && credentials(&arena, source, &header)
                             ? fetch_get(&request, fd, error)
-                            : sl_fail(error, SL_INTERNAL, "out of memory");
+                            : sl_fail(error, SL_BUSY, "out of memory");
     sl_arena_free(&arena);
     return code;
 }

@@ -57,7 +57,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     struct remote_file file;
     char contents[LAST_FILE_MAX];
     if (!locate(arena, source, FILE_PE, SL_STR("000Admin/lastid.txt"), &file))
-        return sl_fail(error, SL_INTERNAL, "out of memory");
+        return sl_fail(error, SL_BUSY, "out of memory");
     int fd = memfd_create("lastid", MFD_CLOEXEC);
     if (fd < 0)
         return sl_fail(error, SL_INTERNAL, "cannot make a file in memory");

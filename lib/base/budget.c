@@ -1,0 +1,108 @@
+#include "base/budget.h"
+
+/* A conversion of well-made files takes 1 to 4 steps a byte; tiny files may have large tables of their own. */
+enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 8 << 20, PURSE = 4096 };
+
+void sl_budget_init(struct sl_budget *budget, uint64_t file_size)
+{
+    atomic_init(&budget->steps, STEPS_AT_LEAST);
+    atomic_init(&budget->memory, INT64_MAX);
+    atomic_init(&budget->end, SL_BUDGET_LEFT);
+    atomic_init(&budget->file_size, 0);
+    budget->memory_limit = 0;
+    budget->expired = NULL;
+    budget->arg = NULL;
+    sl_budget_grow(budget, file_size);
+}
+
+void sl_budget_grow(struct sl_budget *budget, uint64_t size)
+{
+    const uint64_t most = INT64_MAX / 4 / STEPS_PER_BYTE; /* so that sums stay far from an overflow */
+    if (!budget)
+        return;
+    size = size < most ? size : most;
+    atomic_fetch_add_explicit(&budget->file_size, size, memory_order_relaxed);
+    if (atomic_load_explicit(&budget->steps, memory_order_relaxed) < INT64_MAX / 2)
+        atomic_fetch_add_explicit(&budget->steps, (int64_t)(size * STEPS_PER_BYTE), memory_order_relaxed);
+}
+
+void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(void *arg), void *arg)
+{
+    budget->memory_limit = memory;
+    atomic_store(&budget->memory, memory && memory < INT64_MAX ? (int64_t)memory : INT64_MAX);
+    budget->expired = expired;
+    budget->arg = arg;
+}
+
+static bool end(struct sl_budget *budget, enum sl_budget_end what)
+{
+    int left = SL_BUDGET_LEFT;
+    atomic_compare_exchange_strong(&budget->end, &left, what);
+    return false;
+}
+
+bool sl_budget_used_up(const struct sl_budget *budget)
+{
+    return budget && atomic_load_explicit(&budget->end, memory_order_relaxed) != SL_BUDGET_LEFT;
+}
+
+bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
+{
+    if (!budget)
+        return true;
+    if (sl_budget_used_up(budget))
+        return false;
+    if (budget->expired && budget->expired(budget->arg))
+        return end(budget, SL_BUDGET_TIME);
+    if (steps > INT64_MAX / 4 ||
+        atomic_fetch_sub_explicit(&budget->steps, (int64_t)steps, memory_order_relaxed) < (int64_t)steps)
+        return end(budget, SL_BUDGET_WORK);
+    return true;
+}
+
+bool sl_budget_take(struct sl_budget *budget, uint64_t bytes)
+{
+    if (!budget)
+        return true;
+    if (bytes <= INT64_MAX / 4 &&
+        atomic_fetch_sub_explicit(&budget->memory, (int64_t)bytes, memory_order_relaxed) >= (int64_t)bytes)
+        return true;
+    if (bytes <= INT64_MAX / 4)
+        sl_budget_return(budget, bytes);
+    return end(budget, SL_BUDGET_MEMORY);
+}
+
+void sl_budget_return(struct sl_budget *budget, uint64_t bytes)
+{
+    if (budget)
+        atomic_fetch_add_explicit(&budget->memory, (int64_t)bytes, memory_order_relaxed);
+}
+
+enum sl_code sl_budget_fail(const struct sl_budget *budget, struct sl_error *error)
+{
+    switch (budget ? atomic_load(&budget->end) : SL_BUDGET_LEFT) {
+    case SL_BUDGET_WORK:
+        return sl_fail(error, SL_MALFORMED, "takes more work than a file of %llu bytes may",
+                       (unsigned long long)atomic_load(&budget->file_size));
+    case SL_BUDGET_MEMORY:
+        return sl_fail(error, SL_UNSUPPORTED, "needs more than %llu MiB of memory",
+                       (unsigned long long)(budget->memory_limit >> 20));
+    case SL_BUDGET_TIME: return sl_fail(error, SL_UNSUPPORTED, "needs more time than a conversion may take");
+    default: return sl_fail(error, SL_BUSY, "out of memory");
+    }
+}
+
+bool sl_purse_refill(struct sl_purse *purse)
+{
+    if (!purse->budget) {
+        purse->left = INT64_MAX;
+        return true;
+    }
+    uint64_t wanted = PURSE + (uint64_t)(purse->left < 0 ? -purse->left : 0);
+    if (!sl_budget_spend(purse->budget, wanted)) {
+        purse->left = 0;
+        return false;
+    }
+    purse->left += (int64_t)wanted;
+    return true;
+}
