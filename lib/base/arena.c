@@ -43,6 +43,13 @@ void sl_arena_reset(struct sl_arena *arena)
     arena->end = (uint8_t *)newest + newest->size;
 }
 
+static bool over_limit(struct sl_arena *arena, size_t size)
+{
+    bool over = arena->limit && (size > arena->limit || arena->used > arena->limit - size);
+    arena->over_limit |= over;
+    return over;
+}
+
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
 {
     size_t need;
@@ -51,9 +58,7 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
     size_t chunk_size = arena->next_chunk ? arena->next_chunk : FIRST_CHUNK;
     if (chunk_size < need)
         chunk_size = need;
-    if (arena->limit && (chunk_size > arena->limit || arena->used > arena->limit - chunk_size))
-        return NULL;
-    if (!sl_budget_take(arena->budget, chunk_size))
+    if (over_limit(arena, chunk_size) || !sl_budget_take(arena->budget, chunk_size))
         return NULL;
     struct sl_arena_chunk *chunk = malloc(chunk_size);
     if (!chunk) {
@@ -68,6 +73,84 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
     arena->at = (uint8_t *)at + size;
     arena->end = (uint8_t *)chunk + chunk_size;
     return (void *)at;
+}
+
+/* ---- arrays ---- */
+
+enum { FIRST_ITEMS = 8, OWN_CHUNK = 64 * 1024 }; /* bytes; smaller arrays are copied to where other things lie */
+
+/* Gives the array's chunk another size: 0 frees it. False when out of memory or over the limit. */
+static bool resize(struct sl_arena_array *array, size_t size)
+{
+    struct sl_arena *arena = array->arena;
+    size_t before = array->chunk ? array->chunk->size : 0;
+    if (size > before && (over_limit(arena, size - before) || !sl_budget_take(arena->budget, size - before)))
+        return false;
+    struct sl_arena_chunk *chunk = size ? realloc(array->chunk, size) : NULL;
+    if (size && !chunk) {
+        if (size > before)
+            sl_budget_return(arena->budget, size - before);
+        return size < before; /* then it just stays as it is */
+    }
+    if (!size)
+        free(array->chunk);
+    else
+        chunk->size = size;
+    if (size < before)
+        sl_budget_return(arena->budget, before - size);
+    arena->used += size - before;
+    array->chunk = chunk;
+    return true;
+}
+
+static bool chunk_size(const struct sl_arena_array *array, size_t items, size_t *size)
+{
+    return !__builtin_mul_overflow(items, array->item, size) &&
+           !__builtin_add_overflow(*size, sizeof(struct sl_arena_chunk), size);
+}
+
+void *sl_arena_array_add(struct sl_arena_array *array)
+{
+    if (array->count == array->capacity) {
+        size_t size, capacity = array->capacity ? array->capacity + array->capacity / 2 : FIRST_ITEMS;
+        if (!chunk_size(array, capacity, &size) || !resize(array, size))
+            return NULL;
+        array->capacity = capacity;
+    }
+    void *item = (uint8_t *)(array->chunk + 1) + array->count++ * array->item;
+    memset(item, 0, array->item);
+    return item;
+}
+
+/* The chunk joins the arena's, behind the one that things are taken from. */
+static void join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
+{
+    struct sl_arena_chunk **place = arena->chunks ? &arena->chunks->older : &arena->chunks;
+    chunk->older = *place;
+    *place = chunk;
+}
+
+void *sl_arena_array_keep(struct sl_arena_array *array)
+{
+    size_t size = array->count * array->item;
+    void *items;
+    if (size >= OWN_CHUNK && resize(array, size + sizeof(struct sl_arena_chunk))) {
+        items = array->chunk + 1;
+        join(array->arena, array->chunk);
+        array->chunk = NULL;
+    } else {
+        items = sl_arena_alloc(array->arena, size, _Alignof(max_align_t));
+        if (items && size)
+            memcpy(items, array->chunk + 1, size);
+    }
+    sl_arena_array_drop(array);
+    return items;
+}
+
+void sl_arena_array_drop(struct sl_arena_array *array)
+{
+    resize(array, 0);
+    array->count = array->capacity = 0;
 }
 
 void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size)

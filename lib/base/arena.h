@@ -19,6 +19,7 @@ struct sl_arena {
     size_t next_chunk;             /* size of the next chunk, doubling up to 1 MiB */
     size_t used;                   /* bytes taken from malloc */
     size_t limit;                  /* of `used`; 0 = none */
+    bool over_limit;               /* an allocation was refused for it */
     struct sl_budget *budget;      /* what chunks are taken from and given back to; NULL = none. Set while empty */
 };
 
@@ -59,3 +60,28 @@ void *sl_arena_zalloc(struct sl_arena *arena, size_t count, size_t size);
 
 /* A terminated copy of `size` bytes. */
 char *sl_arena_strndup(struct sl_arena *arena, const char *data, size_t size);
+
+/* An array whose length is not known before it is complete. While it grows it has memory of its own, so that other things
+ * can be taken from the arena meanwhile; in the end it lies there and takes what it holds and no more. It counts as `used`
+ * all the time; while it grows it has room for half as much again.
+ *
+ *     struct sl_arena_array array = {.arena = arena, .item = sizeof *item};
+ *     while (...)
+ *         if (!(item = sl_arena_array_add(&array))) ... sl_arena_array_drop(&array) ...
+ *     items = sl_arena_array_keep(&array) */
+struct sl_arena_array {
+    struct sl_arena *arena;
+    size_t item; /* bytes of each */
+    size_t count;
+    /* private */
+    struct sl_arena_chunk *chunk;
+    size_t capacity;
+};
+
+/* Another item, zeroed; it moves when the next one is added. NULL when out of memory or over the limit. */
+void *sl_arena_array_add(struct sl_arena_array *array);
+
+/* The items, in the arena; NULL when out of memory or over the limit, not when there are none. The array is empty then. */
+void *sl_arena_array_keep(struct sl_arena_array *array);
+
+void sl_arena_array_drop(struct sl_arena_array *array);

@@ -1,11 +1,24 @@
 #include "base/json.h"
 
+#include <endian.h>
+
 bool sl_json_fail(struct sl_json *j, const char *problem)
 {
     if (!j->failed)
         j->problem = problem;
     j->failed = true;
     return false;
+}
+
+bool sl_json_no_memory(struct sl_json *j)
+{
+    j->busy = j->busy || !j->failed;
+    return sl_json_fail(j, "out of memory");
+}
+
+enum sl_code sl_json_code(const struct sl_json *j)
+{
+    return !j->failed ? SL_OK : j->busy ? SL_BUSY : SL_MALFORMED;
 }
 
 struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed)
@@ -16,7 +29,7 @@ struct sl_json sl_json(struct sl_str text, struct sl_arena *arena, bool relaxed)
     return j;
 }
 
-static int at(const struct sl_json *j, size_t ahead)
+static inline int at(const struct sl_json *j, size_t ahead)
 {
     return j->text.size - j->at > ahead ? (unsigned char)j->text.data[j->at + ahead] : -1;
 }
@@ -34,10 +47,12 @@ static void skip_comment(struct sl_json *j)
 }
 
 /* The next byte that is not white space, -1 at the end. */
-static int token(struct sl_json *j)
+static inline int token(struct sl_json *j)
 {
     while (!j->failed) {
         int c = at(j, 0);
+        if (c > ' ' && c != '/')
+            return c;
         if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
             j->at++;
         else if (j->relaxed && c == '/' && (at(j, 1) == '/' || at(j, 1) == '*'))
@@ -46,6 +61,17 @@ static int token(struct sl_json *j)
             return c;
     }
     return -1;
+}
+
+/* What is wrong when something else was expected. */
+static bool unexpected(struct sl_json *j, const char *problem)
+{
+    return sl_json_fail(j, j->at < j->text.size ? problem : "the document ends too early");
+}
+
+static bool no_value(struct sl_json *j)
+{
+    return sl_json_fail(j, j->at < j->text.size ? "expected a value" : "expected a value but the document ends");
 }
 
 enum sl_json_type sl_json_peek(struct sl_json *j)
@@ -63,17 +89,190 @@ enum sl_json_type sl_json_peek(struct sl_json *j)
     }
 }
 
-bool sl_json_enter(struct sl_json *j)
+/* ---- text ---- */
+
+static bool hex4(const char *text, uint32_t *out)
 {
-    enum sl_json_type type = sl_json_peek(j);
-    if (type != SL_JSON_OBJECT && type != SL_JSON_ARRAY)
-        return sl_json_fail(j, "expected an object or an array");
+    *out = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = text[i], low = (char)(c | 0x20);
+        if (c >= '0' && c <= '9')
+            *out = *out << 4 | (uint32_t)(c - '0');
+        else if (low >= 'a' && low <= 'f')
+            *out = *out << 4 | (uint32_t)(low - 'a' + 10);
+        else
+            return false;
+    }
+    return true;
+}
+
+/* What stands behind the backslash of an escape of two bytes; 0 = none. */
+static char short_escape(char c)
+{
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/': return c;
+    case 'b': return '\b';
+    case 'f': return '\f';
+    case 'n': return '\n';
+    case 'r': return '\r';
+    case 't': return '\t';
+    default: return 0;
+    }
+}
+
+/* Bytes of the escape at the beginning of `rest`; 0 when it is none. */
+static size_t escape_size(struct sl_str rest)
+{
+    uint32_t code;
+    if (rest.size >= 2 && short_escape(rest.data[1]))
+        return 2;
+    return rest.size >= 6 && rest.data[1] == 'u' && hex4(rest.data + 2, &code) ? 6 : 0;
+}
+
+/* At `\u`; returns what lies behind it. */
+static const char *unescape_unit(const char *from, const char *end, uint32_t *code)
+{
+    uint32_t low;
+    hex4(from + 2, code);
+    from += 6;
+    if (*code >= 0xD800 && *code < 0xDC00 && end - from >= 6 && from[0] == '\\' && from[1] == 'u' &&
+        hex4(from + 2, &low) && low >= 0xDC00 && low < 0xE000) {
+        *code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
+        return from + 6;
+    }
+    if (*code >= 0xD800 && *code < 0xE000)
+        *code = 0xFFFD;
+    return from;
+}
+
+size_t sl_json_unescape(struct sl_str raw, char *out)
+{
+    const char *from = raw.data, *end = from + raw.size;
+    size_t size = 0;
+    while (from < end) {
+        const char *escape = memchr(from, '\\', (size_t)(end - from));
+        size_t plain = (size_t)((escape ? escape : end) - from);
+        memcpy(out + size, from, plain);
+        size += plain;
+        from += plain;
+        if (!escape)
+            break;
+        if (escape[1] == 'u') {
+            uint32_t code;
+            from = unescape_unit(escape, end, &code);
+            size += sl_utf8_encode(code, out + size);
+        } else {
+            out[size++] = short_escape(escape[1]);
+            from = escape + 2;
+        }
+    }
+    return size;
+}
+
+#define ONES  0x0101010101010101ull
+#define HIGHS 0x8080808080808080ull
+
+/* The offset of the first byte from `i` on that does not just stand for itself: a quote, a backslash, a control byte, eight
+ * bytes at a time; the text's size without one. `*seen` collects the bits of all bytes: ASCII needs no further look. */
+static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
+{
+    for (; text.size - i >= 8; i += 8) {
+        uint64_t word;
+        memcpy(&word, text.data + i, 8);
+        word = le64toh(word);
+        uint64_t quote = word ^ (ONES * '"'), slash = word ^ (ONES * '\\');
+        uint64_t stop = ((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash);
+        *seen |= word;
+        if (stop & HIGHS) /* the lowest is exact: a borrow only reaches the bytes above it */
+            return i + (size_t)__builtin_ctzll(stop & HIGHS) / 8;
+    }
+    for (; i < text.size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        *seen |= c;
+        if (c < 0x20 || c == '"' || c == '\\')
+            break;
+    }
+    return i;
+}
+
+/* At the opening quote; moves behind the closing one. */
+static bool scan_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
+{
+    struct sl_str text = j->text;
+    uint64_t seen = 0;
+    size_t begin = j->at + 1, i = plain_end(text, begin, &seen);
+    *escaped = false;
+    while (i < text.size && text.data[i] == '\\') {
+        size_t size = escape_size((struct sl_str){text.data + i, text.size - i});
+        j->at = i;
+        *escaped = true;
+        if (!size)
+            return sl_json_fail(j, "invalid escape");
+        i = plain_end(text, i + size, &seen);
+    }
+    if (i == text.size || text.data[i] != '"') {
+        j->at = i;
+        return unexpected(j, "control character in a string");
+    }
+    *raw = (struct sl_str){text.data + begin, i - begin};
+    if ((seen & HIGHS) && !j->relaxed && !sl_str_is_utf8(*raw))
+        return sl_json_fail(j, "invalid UTF-8");
+    j->at = i + 1;
+    return true;
+}
+
+/* What an escape stands for is never longer than the escape. */
+static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
+{
+    char *copy = j->arena ? sl_arena_alloc(j->arena, raw.size + 1, 1) : NULL;
+    *out = (struct sl_str){NULL, 0};
+    if (!copy)
+        return sl_json_no_memory(j);
+    size_t size = sl_json_unescape(raw, copy);
+    copy[size] = '\0';
+    sl_arena_trim(j->arena, copy + size + 1);
+    *out = (struct sl_str){copy, size};
+    return true;
+}
+
+bool sl_json_raw_string(struct sl_json *j, struct sl_str *raw, bool *escaped)
+{
+    *raw = (struct sl_str){NULL, 0};
+    *escaped = false;
+    return token(j) == '"' ? scan_string(j, raw, escaped) : unexpected(j, "expected a string");
+}
+
+bool sl_json_string(struct sl_json *j, struct sl_str *out)
+{
+    bool escaped;
+    return sl_json_raw_string(j, out, &escaped) && (!escaped || unescape(j, *out, out));
+}
+
+/* ---- objects and arrays ---- */
+
+static inline bool in_object(const struct sl_json *j)
+{
+    return j->objects[(j->depth - 1) / 64] >> (j->depth - 1) % 64 & 1;
+}
+
+static bool enter(struct sl_json *j, bool object)
+{
     if (j->depth == SL_JSON_MAX_DEPTH)
-        return sl_json_fail(j, "nested too deeply");
+        return sl_json_fail(j, "recursion limit exceeded");
+    uint64_t *word = &j->objects[j->depth / 64], bit = UINT64_C(1) << j->depth % 64;
+    *word = object ? *word | bit : *word & ~bit;
     j->at++;
-    j->closing[j->depth++] = type == SL_JSON_OBJECT ? '}' : ']';
+    j->depth++;
     j->fresh = true;
     return true;
+}
+
+bool sl_json_enter(struct sl_json *j)
+{
+    int c = token(j);
+    return c == '{' || c == '[' ? enter(j, c == '{') : unexpected(j, "expected an object or an array");
 }
 
 static bool leave(struct sl_json *j)
@@ -84,224 +283,245 @@ static bool leave(struct sl_json *j)
     return false;
 }
 
-bool sl_json_next(struct sl_json *j, struct sl_str *key)
+static bool key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
+{
+    if (token(j) != '"')
+        return unexpected(j, "expected a key");
+    if (!scan_string(j, key, escaped))
+        return false;
+    if (token(j) != ':')
+        return unexpected(j, "expected a colon");
+    j->at++;
+    return true;
+}
+
+/* Moves to the next member, whose key is raw. */
+static bool next(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     int c = token(j);
     *key = (struct sl_str){NULL, 0};
+    *escaped = false;
     if (j->failed || !j->depth)
         return sl_json_fail(j, "no object or array is open");
-    char closing = j->closing[j->depth - 1];
+    bool object = in_object(j);
+    char closing = object ? '}' : ']';
     if (c == closing)
         return leave(j);
     if (!j->fresh) {
         if (c != ',')
-            return sl_json_fail(j, "expected a comma or the end of the list");
+            return unexpected(j, "expected a comma or the end of the list");
         j->at++;
-        c = token(j);
-        if (j->relaxed && c == closing)
+        if (j->relaxed && token(j) == closing)
             return leave(j);
     }
     j->fresh = false;
-    if (closing == ']')
-        return true;
-    if (!sl_json_string(j, key))
-        return sl_json_fail(j, "expected a key");
-    if (token(j) != ':')
-        return sl_json_fail(j, "expected a colon");
-    j->at++;
-    return true;
+    return !object || key_of(j, key, escaped);
 }
 
-/* ---- text ---- */
-
-static bool hex4(struct sl_json *j, uint32_t *out)
-{
-    *out = 0;
-    for (int i = 0; i < 4; i++, j->at++) {
-        int c = at(j, 0), low = c | 0x20;
-        if (c >= '0' && c <= '9')
-            *out = *out << 4 | (uint32_t)(c - '0');
-        else if (low >= 'a' && low <= 'f')
-            *out = *out << 4 | (uint32_t)(low - 'a' + 10);
-        else
-            return sl_json_fail(j, "invalid escape");
-    }
-    return true;
-}
-
-/* Behind `\u`. */
-static bool unicode_escape(struct sl_json *j, uint32_t *out)
-{
-    uint32_t low;
-    if (!hex4(j, out))
-        return false;
-    if (*out >= 0xD800 && *out < 0xDC00 && at(j, 0) == '\\' && at(j, 1) == 'u') {
-        size_t back = j->at;
-        j->at += 2;
-        if (!hex4(j, &low))
-            return false;
-        if (low >= 0xDC00 && low < 0xE000)
-            *out = 0x10000 + ((*out - 0xD800) << 10) + (low - 0xDC00);
-        else
-            j->at = back;
-    }
-    if (*out >= 0xD800 && *out < 0xE000)
-        *out = 0xFFFD;
-    return true;
-}
-
-static bool escape(struct sl_json *j, char *out, size_t *size)
-{
-    static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
-    int c = at(j, 1);
-    const char *found = c > 0 ? strchr(letters, c) : NULL;
-    uint32_t code;
-    j->at += 2;
-    if (found) {
-        out[(*size)++] = bytes[found - letters];
-        return true;
-    }
-    if (c != 'u')
-        return sl_json_fail(j, "invalid escape");
-    if (!unicode_escape(j, &code))
-        return false;
-    *size += sl_utf8_encode(code, out + *size);
-    return true;
-}
-
-/* What an escape stands for is never longer than the escape. */
-static bool unescape(struct sl_json *j, size_t end, struct sl_str *out)
-{
-    char *copy = sl_arena_alloc(j->arena, end - j->at + 1, 1);
-    size_t size = 0;
-    if (!copy)
-        return sl_json_fail(j, "out of memory");
-    while (j->at < end)
-        if (at(j, 0) != '\\')
-            copy[size++] = j->text.data[j->at++];
-        else if (!escape(j, copy, &size))
-            return false;
-    copy[size] = '\0';
-    *out = (struct sl_str){copy, size};
-    return true;
-}
-
-/* The offset of the closing quote, SIZE_MAX without one. */
-static size_t find_quote(struct sl_json *j, bool *escaped)
-{
-    *escaped = false;
-    for (size_t i = j->at; i < j->text.size; i++) {
-        unsigned char c = (unsigned char)j->text.data[i];
-        if (c == '"')
-            return i;
-        if (c < 0x20)
-            break;
-        *escaped = *escaped || c == '\\';
-        i += c == '\\';
-    }
-    return SIZE_MAX;
-}
-
-bool sl_json_string(struct sl_json *j, struct sl_str *out)
+bool sl_json_next(struct sl_json *j, struct sl_str *key)
 {
     bool escaped;
-    *out = (struct sl_str){NULL, 0};
-    if (token(j) != '"')
-        return sl_json_fail(j, "expected a string");
-    j->at++;
-    size_t end = find_quote(j, &escaped);
-    if (end == SIZE_MAX)
-        return sl_json_fail(j, "unterminated string or control character in it");
-    *out = (struct sl_str){j->text.data + j->at, end - j->at};
-    if (escaped && !unescape(j, end, out))
-        return false;
-    j->at = end + 1;
-    return true;
+    return next(j, key, &escaped) && (!escaped || unescape(j, *key, key));
 }
 
-/* ---- other values ---- */
+/* ---- numbers ---- */
 
-static size_t digits(struct sl_json *j)
+static bool digits(struct sl_json *j)
 {
-    size_t count = 0;
-    for (; at(j, 0) >= '0' && at(j, 0) <= '9'; j->at++)
-        count++;
-    return count;
+    size_t begin = j->at;
+    while (at(j, 0) >= '0' && at(j, 0) <= '9')
+        j->at++;
+    return j->at > begin;
 }
 
 static bool skip_number(struct sl_json *j)
 {
     j->at += at(j, 0) == '-';
-    bool zero = at(j, 0) == '0';
-    size_t count = digits(j);
-    bool good = count && (!zero || count == 1);
-    if (at(j, 0) == '.') {
+    size_t begin = j->at;
+    bool good = digits(j) && (j->text.data[begin] != '0' || j->at == begin + 1);
+    if (good && at(j, 0) == '.') {
         j->at++;
-        good = digits(j) && good;
+        good = digits(j);
     }
-    if (at(j, 0) == 'e' || at(j, 0) == 'E') {
+    if (good && (at(j, 0) == 'e' || at(j, 0) == 'E')) {
         j->at++;
         j->at += at(j, 0) == '+' || at(j, 0) == '-';
-        good = digits(j) && good;
+        good = digits(j);
     }
     return good || sl_json_fail(j, "invalid number");
 }
 
+bool sl_json_number(struct sl_json *j, struct sl_str *out)
+{
+    *out = (struct sl_str){NULL, 0};
+    if (sl_json_peek(j) != SL_JSON_NUMBER)
+        return unexpected(j, "expected a number");
+    size_t begin = j->at;
+    if (!skip_number(j))
+        return false;
+    *out = (struct sl_str){j->text.data + begin, j->at - begin};
+    return true;
+}
+
+bool sl_json_integer(struct sl_str number, bool *negative, uint64_t *magnitude)
+{
+    uint64_t v = 0;
+    size_t i = *negative = number.size && number.data[0] == '-';
+    for (; i < number.size; i++) {
+        unsigned digit = (unsigned)(number.data[i] - '0');
+        if (digit > 9 || __builtin_mul_overflow(v, (uint64_t)10, &v) || __builtin_add_overflow(v, digit, &v))
+            return false;
+    }
+    *negative = *negative && v > 0;
+    *magnitude = v;
+    return !*negative || v <= UINT64_C(1) << 63;
+}
+
+/* The integer that comes next; any other value is skipped. */
+static bool integer(struct sl_json *j, bool *negative, uint64_t *magnitude)
+{
+    struct sl_str text;
+    if (sl_json_peek(j) == SL_JSON_NUMBER)
+        return sl_json_number(j, &text) && sl_json_integer(text, negative, magnitude);
+    sl_json_skip(j);
+    return false;
+}
+
 bool sl_json_u64(struct sl_json *j, uint64_t *out)
 {
-    bool number = sl_json_peek(j) == SL_JSON_NUMBER;
-    size_t begin = j->at;
-    *out = 0;
+    bool negative;
+    uint64_t magnitude;
+    bool good = integer(j, &negative, &magnitude) && !negative;
+    *out = good ? magnitude : 0;
+    return good;
+}
+
+bool sl_json_i64(struct sl_json *j, int64_t *out)
+{
+    bool negative;
+    uint64_t magnitude;
+    bool good = integer(j, &negative, &magnitude) && (negative || magnitude <= INT64_MAX);
+    *out = !good ? 0 : negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    return good;
+}
+
+/* ---- other values ---- */
+
+static bool skip_word(struct sl_json *j)
+{
+    static const struct sl_str words[] = {SL_STR("true"), SL_STR("false"), SL_STR("null")};
+    struct sl_str rest = {j->text.data + j->at, j->text.size - j->at};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (sl_str_starts(rest, words[i])) {
+            j->at += words[i].size;
+            return true;
+        }
+    return no_value(j);
+}
+
+bool sl_json_bool(struct sl_json *j, bool *out)
+{
+    bool is = sl_json_peek(j) == SL_JSON_BOOL;
+    *out = is && at(j, 0) == 't';
     sl_json_skip(j);
-    if (!number || j->failed)
+    return is && !j->failed;
+}
+
+bool sl_json_text(struct sl_json *j, struct sl_str *out)
+{
+    if (sl_json_peek(j) == SL_JSON_STRING)
+        return sl_json_string(j, out);
+    *out = (struct sl_str){NULL, 0};
+    sl_json_skip(j);
+    return false;
+}
+
+bool sl_json_texts(struct sl_json *j, const struct sl_str *names, struct sl_str *texts, size_t count)
+{
+    struct sl_str key;
+    if (!sl_json_object(j))
         return false;
-    for (size_t i = begin; i < j->at; i++) {
-        unsigned digit = (unsigned)(j->text.data[i] - '0');
-        if (digit > 9 || __builtin_mul_overflow(*out, 10u, out) || __builtin_add_overflow(*out, digit, out))
-            return false;
+    while (sl_json_next(j, &key)) {
+        size_t i = 0;
+        while (i < count && !sl_str_equal(names[i], key))
+            i++;
+        if (i < count)
+            sl_json_text(j, &texts[i]);
+        else
+            sl_json_skip(j);
     }
     return true;
 }
 
-static void skip_scalar(struct sl_json *j, enum sl_json_type type)
+static bool open_or_skip(struct sl_json *j, enum sl_json_type type)
 {
-    static const struct sl_str words[] = {SL_STR("true"), SL_STR("false"), SL_STR("null")};
-    struct sl_str text, rest = {j->text.data + j->at, j->text.size - j->at};
-    if (type == SL_JSON_STRING) {
-        sl_json_string(j, &text);
-        return;
+    if (sl_json_peek(j) == type)
+        return enter(j, type == SL_JSON_OBJECT);
+    sl_json_skip(j);
+    return false;
+}
+
+bool sl_json_object(struct sl_json *j)
+{
+    return open_or_skip(j, SL_JSON_OBJECT);
+}
+
+bool sl_json_array(struct sl_json *j)
+{
+    return open_or_skip(j, SL_JSON_ARRAY);
+}
+
+/* Skips a value, of an object or array only the opening bracket. */
+static void step(struct sl_json *j)
+{
+    struct sl_str raw;
+    bool escaped;
+    switch (sl_json_peek(j)) {
+    case SL_JSON_OBJECT: enter(j, true); break;
+    case SL_JSON_ARRAY: enter(j, false); break;
+    case SL_JSON_STRING: scan_string(j, &raw, &escaped); break;
+    case SL_JSON_NUMBER: skip_number(j); break;
+    case SL_JSON_BOOL:
+    case SL_JSON_NULL: skip_word(j); break;
+    case SL_JSON_NONE: no_value(j); break;
     }
-    if (type == SL_JSON_NUMBER) {
-        skip_number(j);
-        return;
-    }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (sl_str_starts(rest, words[i])) {
-            j->at += words[i].size;
-            return;
-        }
-    sl_json_fail(j, "expected a value");
 }
 
 void sl_json_skip(struct sl_json *j)
 {
     unsigned outside = j->depth;
     struct sl_str key;
+    bool escaped;
     do {
-        enum sl_json_type type = sl_json_peek(j);
-        if (type == SL_JSON_OBJECT || type == SL_JSON_ARRAY)
-            sl_json_enter(j);
-        else
-            skip_scalar(j, type);
-        while (!j->failed && j->depth > outside && !sl_json_next(j, &key))
+        step(j);
+        while (!j->failed && j->depth > outside && !next(j, &key, &escaped))
             continue;
     } while (!j->failed && j->depth > outside);
+}
+
+bool sl_json_value(struct sl_json *j, struct sl_str *out)
+{
+    token(j);
+    size_t begin = j->at;
+    sl_json_skip(j);
+    *out = j->failed ? (struct sl_str){NULL, 0} : (struct sl_str){j->text.data + begin, j->at - begin};
+    return !j->failed;
 }
 
 bool sl_json_end(struct sl_json *j)
 {
     int c = token(j);
     if (!j->failed && (c >= 0 || j->depth))
-        sl_json_fail(j, "something follows the document");
+        unexpected(j, "trailing characters");
     return !j->failed;
+}
+
+struct sl_json_place sl_json_place(struct sl_str text, size_t at)
+{
+    struct sl_json_place place = {1, 1};
+    const char *line = text.data, *end = line + (at < text.size ? at : text.size);
+    for (const char *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1)
+        place.line++;
+    place.column += (size_t)(end - line);
+    return place;
 }

@@ -11,11 +11,12 @@ struct rules {
     size_t count, capacity;
 };
 
-static bool add(struct rules *rules, struct sl_ppdb_link link)
+static bool add(struct sl_json *j, struct rules *rules, struct sl_ppdb_link link)
 {
-    if (rules->count == SL_PPDB_MAX_LINKS ||
-        !sl_grow_in_arena(rules->arena, &rules->items, &rules->capacity, rules->count + 1, sizeof *rules->items))
-        return false;
+    if (rules->count == SL_PPDB_MAX_LINKS)
+        return sl_json_fail(j, "too many rules");
+    if (!sl_grow_in_arena(rules->arena, &rules->items, &rules->capacity, rules->count + 1, sizeof *rules->items))
+        return sl_json_no_memory(j);
     rules->items[rules->count++] = link;
     return true;
 }
@@ -28,12 +29,9 @@ static void read_documents(struct sl_json *j, struct rules *rules)
         sl_json_fail(j, "documents is no object");
     else
         sl_json_enter(j);
-    while (!j->failed && sl_json_next(j, &link.pattern)) {
-        if (sl_json_peek(j) != SL_JSON_STRING)
-            sl_json_skip(j);
-        else if (sl_json_string(j, &link.url) && !add(rules, link))
-            sl_json_fail(j, "too many rules");
-    }
+    while (!j->failed && sl_json_next(j, &link.pattern))
+        if (sl_json_text(j, &link.url))
+            add(j, rules, link);
 }
 
 enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_ppdb_link **links, size_t *count,
@@ -58,7 +56,8 @@ enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, str
             sl_json_skip(&j);
     }
     if (!sl_json_end(&j) || !found)
-        return sl_fail(error, SL_MALFORMED, "invalid source link JSON");
+        return j.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                      : sl_fail(error, SL_MALFORMED, "invalid source link JSON");
     *links = rules.items;
     *count = rules.count;
     return SL_OK;

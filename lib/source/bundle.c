@@ -58,11 +58,8 @@ static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
 
 static struct sl_str text_or_skip(struct sl_json *j)
 {
-    struct sl_str text = {NULL, 0};
-    if (sl_json_peek(j) == SL_JSON_STRING)
-        sl_json_string(j, &text);
-    else
-        sl_json_skip(j);
+    struct sl_str text;
+    sl_json_text(j, &text);
     return text;
 }
 
@@ -77,7 +74,7 @@ static void read_headers(struct sl_bundle *b, struct sl_json *j, struct sl_bundl
         if (file->header_count == capacity) {
             struct sl_bundle_header *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_header, capacity * 2 + 4);
             if (!grown) {
-                sl_json_fail(j, "out of memory");
+                sl_json_no_memory(j);
                 return;
             }
             if (capacity)
@@ -134,7 +131,7 @@ static void read_files(struct sl_bundle *b, struct sl_json *j)
         if (b->count == capacity) {
             struct sl_bundle_file *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_file, capacity * 2 + 16);
             if (!grown || capacity > MAX_FILES) {
-                sl_json_fail(j, grown ? "too many files" : "out of memory");
+                grown ? sl_json_fail(j, "too many files") : sl_json_no_memory(j);
                 return;
             }
             if (capacity)
@@ -169,7 +166,7 @@ static void read_links(struct sl_bundle *b, struct sl_json *j)
         if (count == capacity) {
             struct sl_ppdb_link *grown = SL_ARENA_ARRAY(&b->arena, struct sl_ppdb_link, capacity * 2 + 8);
             if (!grown || count > SL_PPDB_MAX_LINKS) {
-                sl_json_fail(j, grown ? "too many source links" : "out of memory");
+                grown ? sl_json_fail(j, "too many source links") : sl_json_no_memory(j);
                 return;
             }
             if (count)
@@ -202,8 +199,6 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
 {
     struct sl_json j = sl_json(text, &b->arena, false);
     struct sl_str key;
-    if (!sl_str_is_utf8(text))
-        return sl_fail(error, SL_MALFORMED, "failed to read source bundle manifest: it is not UTF-8");
     if (sl_json_peek(&j) == SL_JSON_OBJECT)
         sl_json_enter(&j);
     else
@@ -218,7 +213,7 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
             read_attribute(b, &j, key);
     }
     return sl_json_end(&j) ? SL_OK
-                           : sl_fail(error, SL_MALFORMED, "failed to read source bundle manifest: %s at offset %zu",
+                           : sl_fail(error, sl_json_code(&j), "failed to read source bundle manifest: %s at offset %zu",
                                      j.problem, j.at);
 }
 
@@ -234,8 +229,8 @@ static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
     enum sl_code code = sl_zip_read(&b->zip, entry, MAX_MANIFEST, &raw, error);
     if (code == SL_OK) {
         char *text = sl_arena_strndup(&b->arena, (const char *)raw.data, raw.size);
-        code = text ? parse_manifest(b, (struct sl_str){text, raw.size}, error)
-                    : sl_fail(error, SL_BUSY, "out of memory");
+        code =
+            text ? parse_manifest(b, (struct sl_str){text, raw.size}, error) : sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_buf_free(&raw);
     return code == SL_UNSUPPORTED ? sl_fail(error, SL_MALFORMED, "the manifest of the source bundle is too large")

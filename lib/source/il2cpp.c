@@ -70,7 +70,7 @@ static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, ui
         }
         entry.csharp_line = (uint32_t)value;
         if (!sl_grow_in_arena(&m->arena, &m->entries, &m->entry_capacity, m->entry_count + 1, sizeof *m->entries)) {
-            sl_json_fail(j, "out of memory");
+            sl_json_no_memory(j);
             return;
         }
         m->entries[m->entry_count++] = entry;
@@ -84,7 +84,7 @@ static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t f
     while (sl_json_next(j, &key)) {
         uint32_t csharp_file = number_of(m, key);
         if (csharp_file == UINT32_MAX)
-            sl_json_fail(j, "out of memory");
+            sl_json_no_memory(j);
         else if (sl_json_peek(j) == SL_JSON_OBJECT)
             read_lines(m, j, file, csharp_file);
         else
@@ -104,7 +104,7 @@ static void read_all(struct sl_il2cpp *m, struct sl_json *j)
         bool wanted = sl_json_peek(j) == SL_JSON_OBJECT && !sl_str_equal(key, SL_STR("__debug-id__"));
         uint32_t file = wanted ? number_of(m, key) : 0;
         if (file == UINT32_MAX)
-            sl_json_fail(j, "out of memory");
+            sl_json_no_memory(j);
         else if (wanted)
             read_csharp_files(m, j, file);
         else
@@ -147,13 +147,10 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_il2cpp **map, struc
     if (!m)
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_json j = sl_json(text, &m->arena, false);
-    if (!sl_str_is_utf8(text))
-        sl_json_fail(&j, "it is not UTF-8");
-    else
-        read_all(m, &j);
+    read_all(m, &j);
     enum sl_code code = SL_OK;
     if (!sl_json_end(&j))
-        code = sl_fail(error, SL_MALFORMED, "Failed to parse il2cpp: %s at offset %zu", j.problem, j.at);
+        code = sl_fail(error, sl_json_code(&j), "Failed to parse il2cpp: %s at offset %zu", j.problem, j.at);
     else if (!sort(m))
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)

@@ -1,6 +1,7 @@
 /* One native symbolication request as the steps of it see it: what was asked (native_read.c), the modules and their symbol
  * files (native_modules.c, uploads in native_symbfile.c), what came out frame by frame (native_frames.c), its names
- * (native_names.c), the source around it (native_sources.c), and the answer (native_write.c). All of it lives in one arena; texts of the request are views of its JSON tree. */
+ * (native_names.c), the source around it (native_sources.c), and the answer (native_write.c). All of it lives in one arena; texts of the request are views of its body, which lies there too, and
+ * have no NUL. */
 #pragma once
 
 #include "api/schema.h"
@@ -11,19 +12,58 @@
 
 #define NATIVE_NO_MODULE UINT32_MAX
 
-struct native_frame { /* as sent; texts with data NULL are absent */
-    struct opt_u64 address;
-    uint32_t module; /* of "rel:<N>"; NATIVE_NO_MODULE: the address is absolute */
-    enum opt_bool adjust, in_app;
-    struct opt_u64 function_id, symbol_address, line;
-    struct sl_str platform, package, language, symbol, function, filename, abs_path, context_line, source_link;
-    const char *trust;                                     /* NULL = none */
-    const struct value *vars, *pre_context, *post_context; /* NULL = absent */
+/* Texts of a frame that may have been sent. Those of the last three are JSON as it was written. */
+enum native_text {
+    SENT_PLATFORM,
+    SENT_PACKAGE,
+    SENT_LANGUAGE,
+    SENT_SYMBOL,
+    SENT_FUNCTION,
+    SENT_FILENAME,
+    SENT_ABS_PATH,
+    SENT_CONTEXT_LINE,
+    SENT_SOURCE_LINK,
+    SENT_VARS,
+    SENT_PRE_CONTEXT,
+    SENT_POST_CONTEXT,
+    SENT_TEXTS
+};
+
+enum native_trust {
+    TRUST_NONE,
+    TRUST_SCAN,
+    TRUST_CFI_SCAN,
+    TRUST_FP,
+    TRUST_CFI,
+    TRUST_PREWALKED,
+    TRUST_CONTEXT,
+    TRUSTS,
+};
+
+/* As sent. There may be a million of them, so it is small: of the texts only those are there that were sent. */
+struct native_frame {
+    uint64_t address;
+    uint64_t symbol_address, function_id; /* when set */
+    const struct sl_str *texts;           /* of those in `has_text`, in its order */
+    uint32_t module;                      /* of "rel:<N>"; NATIVE_NO_MODULE: the address is absolute */
+    uint32_t line;                        /* when set */
+    uint16_t has_text;                    /* a bit for each enum native_text */
+    uint8_t trust;                        /* enum native_trust */
+    bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
+    bool
+        undefined : 1; /* set by native_match: the module has no address of its own, so that there is none inside of it */
+    uint8_t adjust : 2, in_app : 2; /* enum opt_bool */
     /* set by native_match */
     uint32_t module_index; /* in the order of the request; NATIVE_NO_MODULE: none holds the address */
-    bool undefined;        /* the module has no address of its own, so that there is none inside of it */
     uint64_t relative;     /* the address inside of the module */
 };
+
+/* A text of the frame; data NULL when it was not sent. */
+static inline struct sl_str native_text(const struct native_frame *frame, enum native_text text)
+{
+    unsigned before = frame->has_text & ((1u << text) - 1);
+    return frame->has_text >> text & 1 ? frame->texts[__builtin_popcount(before)] : (struct sl_str){NULL, 0};
+}
 
 struct native_register {
     struct sl_str name;
@@ -31,13 +71,13 @@ struct native_register {
 };
 
 struct native_trace {
-    struct opt_u64 thread_id;
+    uint64_t thread_id; /* when set */
     struct sl_str thread_name;
-    enum opt_bool is_requesting;
     struct native_register *registers; /* sorted by name */
-    size_t register_count;
-    struct native_frame *frames; /* callee first */
-    size_t frame_count;
+    struct native_frame *frames;       /* callee first */
+    uint32_t register_count, frame_count;
+    uint8_t is_requesting; /* enum opt_bool */
+    bool has_thread_id;
 };
 
 struct native_module {
@@ -67,7 +107,8 @@ struct native_scraping {
     enum opt_bool enabled, verify_ssl;
     const struct sl_str *allowed_origins;
     size_t allowed_origin_count;
-    const struct value *headers;
+    const struct fetch_header *headers;
+    size_t header_count;
 };
 
 enum native_status {
@@ -132,8 +173,8 @@ struct native_request {
     bool srcsrv_frames, srcsrv_links; /* as configured */
     struct native_scraping scraping;
     struct native_trace *traces;
-    size_t trace_count, frame_count;
-    struct native_module *modules; /* in the order of the request */
+    size_t trace_count, frame_count; /* frames of all of them */
+    struct native_module *modules;   /* in the order of the request */
     size_t module_count;
     uint32_t *by_address; /* their indices, by image address */
     /* filled by the steps */
@@ -146,8 +187,10 @@ struct native_request {
 
 /* ---- native_read.c ---- */
 
-/* `root` must outlive the request. False: `*status` (422 or 413) and `*problem`, in the arena. */
-bool native_read(struct native_request *request, const struct value *root, const struct config *config, int *status,
+/* Reads the body, which must outlive the request, in one pass. What it takes of the arena is in proportion to the body: at
+ * most three times its size, and for each frame and module that is kept their structs. False: `*problem`, in the arena, and
+ * `*status`: 400 it is no JSON, 422 it is no request, 413 it is too much, 503 out of memory. */
+bool native_read(struct native_request *request, struct sl_str body, const struct config *config, int *status,
                  const char **problem);
 
 /* ---- native_modules.c ---- */
@@ -184,6 +227,7 @@ void native_symbolicate(struct native_request *request, uint64_t max_frames);
 void native_finish(struct native_request *request);
 
 const char *native_frame_status(enum native_status status);
+const char *native_trust_name(enum native_trust trust);
 
 /* ---- native_symbfile.c ---- */
 

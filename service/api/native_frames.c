@@ -18,6 +18,12 @@ const char *native_frame_status(enum native_status status)
     return names[status];
 }
 
+const char *native_trust_name(enum native_trust trust)
+{
+    static const char *const names[TRUSTS] = {"none", "scan", "cfiscan", "fp", "cfi", "prewalked", "context"};
+    return names[trust];
+}
+
 static struct native_result_frame *add(struct trace_walk *walk)
 {
     if (walk->count == walk->capacity) {
@@ -141,8 +147,7 @@ static bool expand_upload(struct trace_walk *walk, size_t index, struct native_r
 
 static bool is_dropped(const struct native_frame *frame, enum native_status status)
 {
-    return frame->trust && strcmp(frame->trust, "scan") == 0 &&
-           (status == FRAME_MISSING_SYMBOL || status == FRAME_UNKNOWN_IMAGE);
+    return frame->trust == TRUST_SCAN && (status == FRAME_MISSING_SYMBOL || status == FRAME_UNKNOWN_IMAGE);
 }
 
 static void add_failed(struct trace_walk *walk, struct native_result_frame frame, enum native_status status)
@@ -159,11 +164,11 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
     enum { TOKEN_METHOD_DEF = 0x06, TOKEN_TABLE_SHIFT = 24, TOKEN_ROW = 0xFFFFFF };
     struct sl_ppdb_location location;
     struct sl_ppdb_table_document document;
-    uint32_t method = (uint32_t)frame.sent->function_id.value;
+    uint32_t method = (uint32_t)frame.sent->function_id;
     if (method >> TOKEN_TABLE_SHIFT == TOKEN_METHOD_DEF)
         method &= TOKEN_ROW;
-    if (!frame.sent->function_id.set ||
-        !sl_ppdb_table_lookup(table, method, (uint32_t)frame.sent->address.value, &location)) {
+    if (!frame.sent->has_function_id ||
+        !sl_ppdb_table_lookup(table, method, (uint32_t)frame.sent->address, &location)) {
         add_failed(walk, frame, FRAME_MISSING_SYMBOL);
         return;
     }
@@ -182,7 +187,7 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     struct native_request *request = walk->request;
     const struct native_frame *sent = &walk->trace->frames[index];
     struct native_result_frame frame = {
-        .sent = sent, .address = sent->address.value, .index = (uint32_t)index, .module = sent->module_index};
+        .sent = sent, .address = sent->address, .index = (uint32_t)index, .module = sent->module_index};
     uint64_t relative = sent->relative, address;
     if (frame.module == NATIVE_NO_MODULE) {
         add_failed(walk, frame, FRAME_UNKNOWN_IMAGE);
@@ -250,7 +255,7 @@ static bool ends_behind_start(const struct native_trace *sent, const struct nati
     if (trace->count < 2)
         return false;
     const struct native_result_frame *last = &trace->frames[trace->count - 1], *before = last - 1;
-    struct sl_str function = before->names ? before->names->function : before->sent->function;
+    struct sl_str function = before->names ? before->names->function : native_text(before->sent, SENT_FUNCTION);
     return last->status == FRAME_UNKNOWN_IMAGE && last->index + 1 == sent->frame_count &&
            sl_str_equal(function, SL_STR("_start"));
 }

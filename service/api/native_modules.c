@@ -70,11 +70,11 @@ static size_t module_at(const struct native_request *request, uint64_t address)
 
 static void match(const struct native_request *request, struct native_frame *frame)
 {
-    frame->relative = frame->address.value;
+    frame->relative = frame->address;
     frame->module_index = frame->module < request->module_count ? frame->module : NATIVE_NO_MODULE;
     if (frame->module != NATIVE_NO_MODULE)
         return;
-    size_t place = module_at(request, frame->address.value);
+    size_t place = module_at(request, frame->address);
     if (place == 0)
         return;
     frame->module_index = request->by_address[place - 1];

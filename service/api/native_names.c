@@ -169,10 +169,10 @@ static void name_symbolicated(struct naming *n, struct native_result_frame *fram
 /* Names that came with a frame: one of the two is made readable. */
 static void name_failed(struct naming *n, struct native_result_frame *frame)
 {
-    bool symbol = frame->sent->symbol.data != NULL, function = frame->sent->function.data != NULL;
-    if (symbol == function)
+    struct sl_str symbol = native_text(frame->sent, SENT_SYMBOL), function = native_text(frame->sent, SENT_FUNCTION);
+    if (!symbol.data == !function.data)
         return;
-    struct native_names *names = new_names(n, symbol ? frame->sent->symbol : frame->sent->function);
+    struct native_names *names = new_names(n, symbol.data ? symbol : function);
     if (names)
         make_readable(n, names, SL_LANG_UNKNOWN);
     frame->names = names;

@@ -5,41 +5,61 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define TEXT(type, member, key)                                                                                        \
+#define FIELD(kind, type, member, key)                                                                                 \
     {                                                                                                                  \
-        key, FIELD_TEXT, false, offsetof(struct type, member), NULL                                                    \
-    }
-#define HEX(type, member, key)                                                                                         \
-    {                                                                                                                  \
-        key, FIELD_HEX, false, offsetof(struct type, member), NULL                                                     \
-    }
-#define U32(type, member, key)                                                                                         \
-    {                                                                                                                  \
-        key, FIELD_U32, false, offsetof(struct type, member), NULL                                                     \
-    }
-#define U64(type, member, key)                                                                                         \
-    {                                                                                                                  \
-        key, FIELD_U64, false, offsetof(struct type, member), NULL                                                     \
-    }
-#define BOOL(type, member, key)                                                                                        \
-    {                                                                                                                  \
-        key, FIELD_BOOL, false, offsetof(struct type, member), NULL                                                    \
+        SL_STR(key), FIELD_##kind, false, offsetof(struct type, member), NULL                                          \
     }
 #define CUSTOM(type, member, key, read)                                                                                \
     {                                                                                                                  \
-        key, FIELD_CUSTOM, false, offsetof(struct type, member), read                                                  \
+        SL_STR(key), FIELD_CUSTOM, false, offsetof(struct type, member), read                                          \
     }
 #define END                                                                                                            \
     {                                                                                                                  \
-        NULL, FIELD_TEXT, false, 0, NULL                                                                               \
+        {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
     }
 
+struct reading {
+    struct native_request *request;
+    const struct config *config;
+    const char *too_much; /* which count was passed */
+    /* Read when all else is: where they begin. */
+    struct sl_json sources, threads;
+    bool has_sources, has_threads, has_traces;
+};
+
+/* Another frame or module of `size` bytes: memory beyond what the body's size allows. False when there are too many. */
+static bool admit(struct schema *s, size_t count, uint64_t limit, size_t size, const char *too_much)
+{
+    struct reading *r = s->context;
+    if (count > limit) {
+        r->too_much = too_much;
+        return sl_json_fail(s->json, too_much);
+    }
+    s->json->arena->limit += size + size / 2; /* as an array that grows has room for half as much again */
+    return true;
+}
+
+/* A text that stands for a value nobody else reads. */
+static struct sl_str shortened(struct sl_str text)
+{
+    return (struct sl_str){text.data, text.size < 40 ? text.size : 40};
+}
+
 /* ---- frames ---- */
-static bool read_address_mode(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+struct frame { /* while it is read */
+    struct opt_u64 address, symbol_address, function_id, line;
+    uint32_t module;
+    enum opt_bool adjust, in_app;
+    enum native_trust trust;
+    struct sl_str texts[SENT_TEXTS];
+};
+
+static bool read_address_mode(struct schema *s, const struct schema_place *at, void *out)
 {
     struct sl_str text;
     uint32_t *module = out;
-    if (!schema_text(s, at, value, &text))
+    size_t where = s->json->at;
+    if (!schema_text(s, at, &text))
         return false;
     if (sl_str_equal(text, SL_STR("abs"))) {
         *module = NATIVE_NO_MODULE;
@@ -52,226 +72,295 @@ static bool read_address_mode(struct schema *s, const struct schema_place *at, c
         index = index * 10 + (uint64_t)(text.data[i] - '0');
     }
     if (!good)
-        return schema_fail(s, at, value, "invalid address mode");
+        return schema_fail(s, at, where, "invalid address mode");
     *module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1; /* no request has as many */
     return true;
 }
 
-static bool read_trust(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_trust(struct schema *s, const struct schema_place *at, void *out)
 {
-    static const char *const words[] = {"none", "scan", "cfiscan", "fp", "cfi", "prewalked", "context"};
     struct sl_str text;
-    if (!schema_text(s, at, value, &text))
+    size_t where = s->json->at;
+    if (!schema_text(s, at, &text))
         return false;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (sl_str_equal(text, sl_str(words[i]))) {
-            *(const char **)out = i ? words[i] : NULL;
+    for (int i = 0; i < TRUSTS; i++)
+        if (sl_str_equal(text, sl_str(native_trust_name((enum native_trust)i)))) {
+            *(enum native_trust *)out = (enum native_trust)i;
             return true;
         }
-    return schema_fail(s, at, value,
-                       "unknown variant `%.40s`, expected none, scan, cfiscan, fp, cfi, prewalked or context",
-                       text.data);
+    return schema_fail(s, at, where,
+                       "unknown variant `" SL_STR_FMT "`, expected none, scan, cfiscan, fp, cfi, prewalked or context",
+                       SL_STR_ARG(shortened(text)));
 }
 
-static bool read_language(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_language(struct schema *s, const struct schema_place *at, void *out)
 {
     enum sl_language language;
-    if (!schema_text(s, at, value, out))
+    size_t where = s->json->at;
+    if (!schema_text(s, at, out))
         return false;
     return sl_language_parse(*(struct sl_str *)out, &language) ||
-           schema_fail(s, at, value, "unknown variant, expected the name of a language");
+           schema_fail(s, at, where, "unknown variant, expected the name of a language");
 }
 
-static bool read_text(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_text(struct schema *s, const struct schema_place *at, void *out)
 {
-    return schema_text(s, at, value, out);
+    return schema_text(s, at, out);
 }
 
-static bool read_lines(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+/* What is echoed is kept as it is written, here an array of texts. */
+static bool read_lines(struct schema *s, const struct schema_place *at, void *out)
 {
-    void *items;
-    size_t count;
-    if (!schema_array(s, at, value, sizeof(struct sl_str), read_text, &items, &count))
+    struct sl_str key, text, *lines = out;
+    struct schema_place place = {.up = at};
+    bool escaped;
+    size_t begin = s->json->at;
+    if (!schema_open(s, at, SL_JSON_ARRAY, "a sequence"))
         return false;
-    *(const struct value **)out = count ? value : NULL;
-    return true;
+    for (; sl_json_next(s->json, &key); place.index++)
+        if (sl_json_peek(s->json) != SL_JSON_STRING)
+            return schema_text(s, &place, &text);
+        else
+            sl_json_raw_string(s->json, &text, &escaped);
+    if (place.index)
+        *lines = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
+    return !s->json->failed;
 }
 
-static bool read_map(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_vars(struct schema *s, const struct schema_place *at, void *out)
 {
-    if (value->type != VALUE_MAP)
-        return schema_mismatch(s, at, value, "a map");
-    *(const struct value **)out = value;
-    return true;
+    if (sl_json_peek(s->json) == SL_JSON_OBJECT)
+        return sl_json_value(s->json, out);
+    return schema_open(s, at, SL_JSON_OBJECT, "a map");
 }
 
+#define FRAME_TEXT(text, key) FIELD(TEXT, frame, texts[text], key)
 static const struct field frame_fields[] = {
-    {"instruction_addr", FIELD_HEX, true, offsetof(struct native_frame, address), NULL},
-    CUSTOM(native_frame, module, "addr_mode", read_address_mode),
-    CUSTOM(native_frame, trust, "trust", read_trust),
-    TEXT(native_frame, package, "package"),
-    TEXT(native_frame, function, "function"),
-    TEXT(native_frame, symbol, "symbol"),
-    HEX(native_frame, symbol_address, "sym_addr"),
-    BOOL(native_frame, in_app, "in_app"),
-    BOOL(native_frame, adjust, "adjust_instruction_addr"),
-    HEX(native_frame, function_id, "function_id"),
-    TEXT(native_frame, platform, "platform"),
-    CUSTOM(native_frame, language, "lang", read_language),
-    TEXT(native_frame, filename, "filename"),
-    TEXT(native_frame, abs_path, "abs_path"),
-    U32(native_frame, line, "lineno"),
-    TEXT(native_frame, context_line, "context_line"),
-    CUSTOM(native_frame, pre_context, "pre_context", read_lines),
-    CUSTOM(native_frame, post_context, "post_context", read_lines),
-    TEXT(native_frame, source_link, "source_link"),
-    CUSTOM(native_frame, vars, "vars", read_map),
+    {SL_STR("instruction_addr"), FIELD_HEX, true, offsetof(struct frame, address), NULL},
+    CUSTOM(frame, module, "addr_mode", read_address_mode),
+    CUSTOM(frame, trust, "trust", read_trust),
+    FRAME_TEXT(SENT_PACKAGE, "package"),
+    FRAME_TEXT(SENT_FUNCTION, "function"),
+    FRAME_TEXT(SENT_SYMBOL, "symbol"),
+    FIELD(HEX, frame, symbol_address, "sym_addr"),
+    FIELD(BOOL, frame, in_app, "in_app"),
+    FIELD(BOOL, frame, adjust, "adjust_instruction_addr"),
+    FIELD(HEX, frame, function_id, "function_id"),
+    FRAME_TEXT(SENT_PLATFORM, "platform"),
+    CUSTOM(frame, texts[SENT_LANGUAGE], "lang", read_language),
+    FRAME_TEXT(SENT_FILENAME, "filename"),
+    FRAME_TEXT(SENT_ABS_PATH, "abs_path"),
+    FIELD(U32, frame, line, "lineno"),
+    FRAME_TEXT(SENT_CONTEXT_LINE, "context_line"),
+    CUSTOM(frame, texts[SENT_PRE_CONTEXT], "pre_context", read_lines),
+    CUSTOM(frame, texts[SENT_POST_CONTEXT], "post_context", read_lines),
+    FRAME_TEXT(SENT_SOURCE_LINK, "source_link"),
+    CUSTOM(frame, texts[SENT_VARS], "vars", read_vars),
     END,
 };
 
-static bool read_frame(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+/* The texts that were sent, one behind the other. */
+static bool keep_texts(struct schema *s, const struct frame *sent, struct native_frame *frame)
 {
+    struct sl_str found[SENT_TEXTS], *kept;
+    size_t count = 0;
+    for (unsigned i = 0; i < SENT_TEXTS; i++)
+        if (sent->texts[i].data) {
+            frame->has_text |= (uint16_t)(1u << i);
+            found[count++] = sent->texts[i];
+        }
+    if (!count)
+        return true;
+    frame->texts = kept = sl_arena_alloc(s->json->arena, count * sizeof *kept, _Alignof(struct sl_str));
+    if (!kept)
+        return sl_json_no_memory(s->json);
+    memcpy(kept, found, count * sizeof *kept);
+    return true;
+}
+
+static bool read_frame(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct reading *r = s->context;
+    struct frame sent = {.module = NATIVE_NO_MODULE};
     struct native_frame *frame = out;
-    frame->module = NATIVE_NO_MODULE;
-    return schema_object(s, at, value, frame_fields, frame);
+    if (!admit(s, ++r->request->frame_count, r->config->max_request_frames, sizeof *frame, "too many frames") ||
+        !schema_object(s, at, frame_fields, &sent))
+        return false;
+    *frame = (struct native_frame){
+        .address = sent.address.value,
+        .symbol_address = sent.symbol_address.value,
+        .has_symbol_address = sent.symbol_address.set,
+        .function_id = sent.function_id.value,
+        .has_function_id = sent.function_id.set,
+        .line = (uint32_t)sent.line.value,
+        .has_line = sent.line.set,
+        .module = sent.module,
+        .adjust = sent.adjust,
+        .in_app = sent.in_app,
+        .trust = (uint8_t)sent.trust,
+    };
+    return keep_texts(s, &sent, frame);
 }
 
 /* ---- stack traces ---- */
+struct trace { /* while it is read */
+    struct native_trace kept;
+    struct opt_u64 thread_id;
+    enum opt_bool is_requesting;
+};
+
 static int by_name(const void *a, const void *b)
 {
     return sl_str_compare(((const struct native_register *)a)->name, ((const struct native_register *)b)->name);
 }
 
-static bool read_registers(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_register(struct schema *s, const struct schema_place *at, struct sl_str name,
+                          struct sl_arena_array *registers)
 {
-    if (value->type != VALUE_MAP)
-        return schema_mismatch(s, at, value, "a map");
-    struct native_trace *trace = out;
-    size_t count = value->count;
-    trace->registers = SL_ARENA_ARRAY(s->arena, struct native_register, count);
-    if (count && !trace->registers)
-        return schema_fail(s, at, value, "out of memory");
-    trace->register_count = count;
-    for (size_t i = 0; i < count; i++) {
-        struct native_register *r = &trace->registers[i];
-        struct schema_place place = {at, value->keys[i].data, 0};
-        r->name = value->keys[i];
-        if (!schema_hex(s, &place, &value->items[i], &r->value))
-            return false;
-    }
-    if (count)
-        qsort(trace->registers, count, sizeof *trace->registers, by_name);
-    return true;
+    struct schema_place place = {at, name, 0};
+    struct native_register *r = sl_arena_array_add(registers);
+    if (!r)
+        return sl_json_no_memory(s->json);
+    r->name = name;
+    return schema_hex(s, &place, &r->value);
 }
 
-static bool read_frames(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_registers(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct native_trace *trace = out;
+    struct sl_arena_array registers = {.arena = s->json->arena, .item = sizeof *trace->registers};
+    struct sl_str name;
+    bool good = schema_open(s, at, SL_JSON_OBJECT, "a map");
+    while (good && sl_json_next(s->json, &name))
+        good = read_register(s, at, name, &registers);
+    if (!good || s->json->failed) {
+        sl_arena_array_drop(&registers);
+        return false;
+    }
+    trace->register_count = (uint32_t)registers.count;
+    trace->registers = sl_arena_array_keep(&registers);
+    if (trace->register_count && trace->registers)
+        qsort(trace->registers, trace->register_count, sizeof *trace->registers, by_name);
+    return trace->registers || sl_json_no_memory(s->json);
+}
+
+static bool read_frames(struct schema *s, const struct schema_place *at, void *out)
 {
     struct native_trace *trace = out;
     void *frames;
-    if (!schema_array(s, at, value, sizeof(struct native_frame), read_frame, &frames, &trace->frame_count))
+    size_t count;
+    if (!schema_array(s, at, sizeof(struct native_frame), read_frame, &frames, &count))
         return false;
     trace->frames = frames;
+    trace->frame_count = (uint32_t)count;
     return true;
 }
 
 static const struct field trace_fields[] = {
-    {"frames", FIELD_CUSTOM, true, 0, read_frames},     {"registers", FIELD_CUSTOM, false, 0, read_registers},
-    U64(native_trace, thread_id, "thread_id"),          TEXT(native_trace, thread_name, "thread_name"),
-    BOOL(native_trace, is_requesting, "is_requesting"), END,
+    {SL_STR("frames"), FIELD_CUSTOM, true, offsetof(struct trace, kept), read_frames},
+    CUSTOM(trace, kept, "registers", read_registers),
+    FIELD(U64, trace, thread_id, "thread_id"),
+    FIELD(TEXT, trace, kept.thread_name, "thread_name"),
+    FIELD(BOOL, trace, is_requesting, "is_requesting"),
+    END,
 };
 
-static bool read_trace(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_trace(struct schema *s, const struct schema_place *at, void *out)
 {
-    return schema_object(s, at, value, trace_fields, out);
+    struct trace trace = {0};
+    if (!schema_object(s, at, trace_fields, &trace))
+        return false;
+    struct native_trace *kept = out;
+    *kept = trace.kept;
+    kept->has_thread_id = trace.thread_id.set;
+    kept->thread_id = trace.thread_id.value;
+    kept->is_requesting = (uint8_t)trace.is_requesting;
+    return true;
 }
 
-static bool read_traces(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_traces(struct schema *s, const struct schema_place *at, void *out)
 {
-    struct native_request *request = out;
+    struct reading *r = s->context;
     void *traces;
-    if (!schema_array(s, at, value, sizeof(struct native_trace), read_trace, &traces, &request->trace_count))
+    (void)out;
+    if (!schema_array(s, at, sizeof(struct native_trace), read_trace, &traces, &r->request->trace_count))
         return false;
-    request->traces = traces;
+    r->request->traces = traces;
+    r->has_traces = true;
     return true;
 }
 
 /* ---- modules ---- */
-static bool read_type(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_type(struct schema *s, const struct schema_place *at, void *out)
 {
     struct sl_str type;
-    if (!schema_text(s, at, value, &type))
+    if (!schema_text(s, at, &type))
         return false;
     ((struct native_module *)out)->id.type = object_type_parse(type);
     return true;
 }
 
-static bool read_debug_id(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_debug_id(struct schema *s, const struct schema_place *at, void *out)
 {
     struct native_module *module = out;
     struct sl_str text;
-    if (!schema_text(s, at, value, &text))
+    if (!schema_text(s, at, &text))
         return false;
     if (!sl_debug_id_parse(text, &module->id.debug_id))
         return true;
     char shown[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(&module->id.debug_id, shown);
-    const char *copy = sl_arena_strndup(s->arena, shown, strlen(shown));
+    const char *copy = sl_arena_strndup(s->json->arena, shown, strlen(shown));
     module->id.has_debug_id = true;
     module->debug_id = sl_str(copy);
-    return copy || schema_fail(s, at, value, "out of memory");
+    return copy || sl_json_no_memory(s->json);
 }
 
-static bool read_code_id(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_code_id(struct schema *s, const struct schema_place *at, void *out)
 {
     struct native_module *module = out;
     struct sl_str text;
-    if (!schema_text(s, at, value, &text))
+    if (!schema_text(s, at, &text))
         return false;
     if (!text.size)
         return true;
-    module->id.code_id = sl_code_id_normalise(s->arena, text);
+    module->id.code_id = sl_code_id_normalise(s->json->arena, text);
     module->code_id = module->id.code_id.size ? module->id.code_id : SL_STR("");
     return true;
 }
 
 /* A bad one makes the module malformed, not the request. */
-static bool read_file_id(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_file_id(struct schema *s, const struct schema_place *at, void *out)
 {
     struct native_module *module = out;
     struct sl_str text;
-    if (!schema_text(s, at, value, &text))
+    if (!schema_text(s, at, &text))
         return false;
     module->has_file_id = sl_file_id_parse_any(text, &module->file_id);
     module->bad_file_id = !module->has_file_id;
     return true;
 }
 
-/* An integer, or as text what addresses may be. */
-static bool read_image_size(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
-{
-    struct opt_u64 *size = out;
-    size->set = true;
-    return schema_hex(s, at, value, &size->value);
-}
-
 static const struct field module_fields[] = {
-    {"type", FIELD_CUSTOM, true, 0, read_type},
-    {"debug_id", FIELD_CUSTOM, false, 0, read_debug_id},
-    {"code_id", FIELD_CUSTOM, false, 0, read_code_id},
-    TEXT(native_module, debug_file, "debug_file"),
-    TEXT(native_module, code_file, "code_file"),
-    TEXT(native_module, debug_checksum, "debug_checksum"),
-    HEX(native_module, image_address, "image_addr"),
-    CUSTOM(native_module, image_size, "image_size", read_image_size),
-    {"file_id", FIELD_CUSTOM, false, 0, read_file_id},
-    HEX(native_module, image_vmaddr, "image_vmaddr"),
+    {SL_STR("type"), FIELD_CUSTOM, true, 0, read_type},
+    {SL_STR("debug_id"), FIELD_CUSTOM, false, 0, read_debug_id},
+    {SL_STR("code_id"), FIELD_CUSTOM, false, 0, read_code_id},
+    FIELD(TEXT, native_module, debug_file, "debug_file"),
+    FIELD(TEXT, native_module, code_file, "code_file"),
+    FIELD(TEXT, native_module, debug_checksum, "debug_checksum"),
+    FIELD(HEX, native_module, image_address, "image_addr"),
+    FIELD(HEX, native_module, image_size, "image_size"),
+    {SL_STR("file_id"), FIELD_CUSTOM, false, 0, read_file_id},
+    FIELD(HEX, native_module, image_vmaddr, "image_vmaddr"),
     END,
 };
 
-static bool read_module(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_module(struct schema *s, const struct schema_place *at, void *out)
 {
+    struct reading *r = s->context;
     struct native_module *module = out;
-    if (!schema_object(s, at, value, module_fields, module))
+    if (!admit(s, at->index + 1, r->config->max_request_modules, sizeof *module, "too many modules") ||
+        !schema_object(s, at, module_fields, module))
         return false;
     module->id.code_file = module->code_file;
     module->id.debug_file = module->debug_file;
@@ -279,103 +368,127 @@ static bool read_module(struct schema *s, const struct schema_place *at, const s
     return true;
 }
 
-static bool read_modules(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_modules(struct schema *s, const struct schema_place *at, void *out)
 {
     struct native_request *request = out;
     void *modules;
-    if (!schema_array(s, at, value, sizeof(struct native_module), read_module, &modules, &request->module_count))
+    if (!schema_array(s, at, sizeof(struct native_module), read_module, &modules, &request->module_count))
         return false;
     request->modules = modules;
     return true;
 }
 
 /* ---- options, scraping ---- */
-static bool read_frame_order(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_frame_order(struct schema *s, const struct schema_place *at, void *out)
 {
     struct sl_str text;
-    if (!schema_text(s, at, value, &text))
+    size_t where = s->json->at;
+    if (!schema_text(s, at, &text))
         return false;
     *(bool *)out = sl_str_equal(text, SL_STR("caller_first"));
     return *(bool *)out || sl_str_equal(text, SL_STR("callee_first")) ||
-           schema_fail(s, at, value, "unknown variant `%.40s`, expected callee_first or caller_first", text.data);
+           schema_fail(s, at, where, "unknown variant `" SL_STR_FMT "`, expected callee_first or caller_first",
+                       SL_STR_ARG(shortened(text)));
 }
 
 static const struct field option_fields[] = {
-    BOOL(native_options, dif_candidates, "dif_candidates"),
-    BOOL(native_options, apply_source_context, "apply_source_context"),
+    FIELD(BOOL, native_options, dif_candidates, "dif_candidates"),
+    FIELD(BOOL, native_options, apply_source_context, "apply_source_context"),
     CUSTOM(native_options, caller_first, "frame_order", read_frame_order),
     END,
 };
 
-static bool read_options(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_options(struct schema *s, const struct schema_place *at, void *out)
 {
-    return schema_object(s, at, value, option_fields, out);
+    return schema_object(s, at, option_fields, out);
 }
 
-static bool read_origins(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_origins(struct schema *s, const struct schema_place *at, void *out)
 {
     struct native_scraping *scraping = out;
     void *items;
-    if (!schema_array(s, at, value, sizeof(struct sl_str), read_text, &items, &scraping->allowed_origin_count))
+    if (!schema_array(s, at, sizeof(struct sl_str), read_text, &items, &scraping->allowed_origin_count))
         return false;
     scraping->allowed_origins = items;
     return true;
 }
 
-static bool read_headers(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_headers(struct schema *s, const struct schema_place *at, void *out)
 {
-    if (!read_map(s, at, value, out))
-        return false;
-    for (size_t i = 0; i < value->count; i++) {
-        struct schema_place place = {at, value->keys[i].data, 0};
-        struct sl_str text;
-        if (!schema_text(s, &place, &value->items[i], &text))
-            return false;
+    struct native_scraping *scraping = out;
+    struct sl_arena_array headers = {.arena = s->json->arena, .item = sizeof *scraping->headers};
+    struct sl_str name;
+    bool good = schema_open(s, at, SL_JSON_OBJECT, "a map");
+    while (good && sl_json_next(s->json, &name)) {
+        struct schema_place place = {at, name, 0};
+        struct fetch_header *header = sl_arena_array_add(&headers);
+        good = header ? schema_text(s, &place, &header->value.hidden) : sl_json_no_memory(s->json);
+        if (header)
+            header->name = name;
     }
-    return true;
+    if (!good || s->json->failed) {
+        sl_arena_array_drop(&headers);
+        return false;
+    }
+    scraping->header_count = headers.count;
+    scraping->headers = sl_arena_array_keep(&headers);
+    return scraping->headers || sl_json_no_memory(s->json);
 }
 
 static const struct field scraping_fields[] = {
-    BOOL(native_scraping, enabled, "enabled"),
-    BOOL(native_scraping, verify_ssl, "verify_ssl"),
-    {"allowed_origins", FIELD_CUSTOM, false, 0, read_origins},
-    CUSTOM(native_scraping, headers, "headers", read_headers),
+    FIELD(BOOL, native_scraping, enabled, "enabled"),
+    FIELD(BOOL, native_scraping, verify_ssl, "verify_ssl"),
+    {SL_STR("allowed_origins"), FIELD_CUSTOM, false, 0, read_origins},
+    {SL_STR("headers"), FIELD_CUSTOM, false, 0, read_headers},
     END,
 };
 
-static bool read_scraping(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+static bool read_scraping(struct schema *s, const struct schema_place *at, void *out)
 {
-    return schema_object(s, at, value, scraping_fields, out);
+    return schema_object(s, at, scraping_fields, out);
 }
 
 /* ---- all ---- */
-struct body { /* the top level */
-    struct native_request request;
-    const struct value *sources, *threads;
-};
 
-static bool keep(struct schema *s, const struct schema_place *at, const struct value *value, void *out)
+/* Is read later, when it is known whether it counts. */
+static bool defer(struct schema *s, struct sl_json *begin, bool *found)
 {
-    (void)s, (void)at;
-    *(const struct value **)out = value;
-    return true;
+    *begin = *s->json;
+    *found = true;
+    sl_json_skip(s->json);
+    return !s->json->failed;
+}
+
+static bool defer_sources(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct reading *r = s->context;
+    (void)at, (void)out;
+    return defer(s, &r->sources, &r->has_sources);
+}
+
+static bool defer_threads(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct reading *r = s->context;
+    (void)at, (void)out;
+    return defer(s, &r->threads, &r->has_threads);
 }
 
 static const struct field body_fields[] = {
-    TEXT(body, request.platform, "platform"),
-    U32(body, request.signal, "signal"),
-    CUSTOM(body, sources, "sources", keep),
-    {"stacktraces", FIELD_CUSTOM, false, offsetof(struct body, request), read_traces},
-    CUSTOM(body, threads, "threads", keep),
-    {"modules", FIELD_CUSTOM, false, offsetof(struct body, request), read_modules},
-    CUSTOM(body, request.options, "options", read_options),
-    CUSTOM(body, request.scraping, "scraping", read_scraping),
+    FIELD(TEXT, native_request, platform, "platform"),
+    FIELD(U32, native_request, signal, "signal"),
+    {SL_STR("sources"), FIELD_CUSTOM, false, 0, defer_sources},
+    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, read_traces},
+    {SL_STR("threads"), FIELD_CUSTOM, false, 0, defer_threads},
+    {SL_STR("modules"), FIELD_CUSTOM, false, 0, read_modules},
+    CUSTOM(native_request, options, "options", read_options),
+    CUSTOM(native_request, scraping, "scraping", read_scraping),
     END,
 };
 
-static bool read_sources(struct native_request *request, const struct value *json, const struct config *config,
-                         const char **problem)
+static bool read_sources(struct schema *s)
 {
+    struct reading *r = s->context;
+    const struct config *config = r->config;
     struct source_policy policy = {
         .filesystem = config->allow_filesystem_sources_in_requests,
         .ambient_credentials = config->allow_ambient_credentials_in_requests,
@@ -383,24 +496,36 @@ static bool read_sources(struct native_request *request, const struct value *jso
         .sentry_hosts = config->sentry_source_hosts,
         .sentry_host_count = config->sentry_source_host_count,
     };
-    struct value_problems problems = {.arena = request->arena};
+    struct value_problems problems = {.arena = s->json->arena};
     struct source *sources;
-    *problem = "out of memory";
-    enum sl_code code =
-        source_parse_list(request->arena, json, "sources", &policy, &sources, &request->source_count, &problems);
-    request->sources = sources;
+    *s->json = r->sources;
+    enum sl_code code = source_read_list(s->json, "sources", &policy, &sources, &r->request->source_count, &problems);
+    r->request->sources = sources;
     for (size_t i = 0; code != SL_OK && i < problems.count; i++) {
         if (problems.items[i].warning)
             continue;
         struct sl_buf text = {0};
         sl_buf_printf(&text, SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(problems.items[i].path),
                       SL_STR_ARG(problems.items[i].what));
-        const char *copy = sl_arena_strndup(request->arena, (const char *)text.data, text.size);
-        *problem = copy ? copy : *problem;
-        sl_buf_free(&text);
+        s->problem = sl_buf_keep(&text, s->json->arena).data;
         break;
     }
-    return code == SL_OK;
+    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
+}
+
+/* The whole body, and then what waited for its end. */
+static bool read_body(struct schema *s)
+{
+    struct reading *r = s->context;
+    struct schema_place threads = {.key = SL_STR("threads")};
+    if (!schema_object(s, NULL, body_fields, r->request) || !sl_json_end(s->json))
+        return false;
+    if (r->has_threads && !r->has_traces) {
+        *s->json = r->threads;
+        if (!read_traces(s, &threads, NULL))
+            return false;
+    }
+    return !r->has_sources || read_sources(s);
 }
 
 static void reverse_frames(struct native_request *request)
@@ -415,43 +540,63 @@ static void reverse_frames(struct native_request *request)
     }
 }
 
-static bool within_limits(struct native_request *request, const struct config *config, const char **problem)
+/* Of a reader that has failed: the status, and "<reason> at line L column C". */
+static int json_problem(const struct sl_json *j, const char **problem)
 {
-    for (size_t t = 0; t < request->trace_count; t++)
-        request->frame_count += request->traces[t].frame_count;
-    *problem = request->frame_count > config->max_request_frames     ? "too many frames"
-               : request->module_count > config->max_request_modules ? "too many modules"
-                                                                     : NULL;
-    return !*problem;
+    struct sl_json_place place = sl_json_place(j->text, j->at);
+    struct sl_buf text = {0};
+    if (j->busy) {
+        *problem = j->arena->over_limit ? "the request takes too much memory for its size" : j->problem;
+        return j->arena->over_limit ? 413 : 503;
+    }
+    sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
+    *problem = sl_buf_keep(&text, j->arena).data;
+    if (*problem)
+        return 400;
+    *problem = "out of memory";
+    return 503;
 }
 
-bool native_read(struct native_request *request, const struct value *root, const struct config *config, int *status,
+/* Why it was not read. A body that is no JSON is told so even if something before did not fit. */
+static int find_status(const struct schema *s, const char **problem)
+{
+    const struct reading *r = s->context;
+    if (r->too_much) {
+        *problem = r->too_much;
+        return 413;
+    }
+    if (s->json->failed)
+        return json_problem(s->json, problem);
+    struct sl_json whole = sl_json(s->json->text, s->json->arena, false);
+    sl_json_skip(&whole);
+    if (!sl_json_end(&whole))
+        return json_problem(&whole, problem);
+    *problem = s->problem;
+    return 422;
+}
+
+bool native_read(struct native_request *request, struct sl_str body, const struct config *config, int *status,
                  const char **problem)
 {
-    struct schema s = {.arena = request->arena};
+    enum { PER_BYTE = 3, ALWAYS = 1 << 20 }; /* beside the body itself; what chunks are rounded up to */
     static const struct sl_str any_origin = SL_STR("*");
-    struct body body = {.request = *request};
-    body.request.scraping.allowed_origins = &any_origin;
-    body.request.scraping.allowed_origin_count = 1;
-    *status = 422;
-    bool good = schema_object(&s, NULL, root, body_fields, &body);
-    if (good && !body.request.traces && body.threads) {
-        struct schema_place at = {NULL, "threads", 0};
-        good = read_traces(&s, &at, body.threads, &body.request);
-    }
-    *request = body.request;
-    *problem = s.problem;
+    struct sl_arena *arena = request->arena;
+    struct sl_json j = sl_json(body, arena, false);
+    struct reading r = {.request = request, .config = config};
+    struct schema s = {.json = &j, .context = &r};
+    size_t limit = arena->limit;
+    request->scraping.allowed_origins = &any_origin;
+    request->scraping.allowed_origin_count = 1;
     request->srcsrv_frames = config->srcsrv_frames;
     request->srcsrv_links = config->srcsrv_links;
     request->sources = config->sources;
     request->source_count = config->source_count;
-    if (!good || (body.sources && !read_sources(request, body.sources, config, problem)))
-        return false;
-    if (!within_limits(request, config, problem)) {
-        *status = 413;
-        return false;
-    }
-    if (request->options.caller_first)
+    arena->limit = arena->used + PER_BYTE * body.size + ALWAYS;
+    bool good = read_body(&s);
+    if (!good)
+        *status = find_status(&s, problem);
+    arena->limit = limit;
+    if (good && request->options.caller_first)
         reverse_frames(request);
-    return true;
+    return good;
 }

@@ -49,8 +49,8 @@ bool native_frame_place(const struct native_request *request, const struct nativ
                         struct sl_buf *scratch, struct sl_str *path, uint64_t *line)
 {
     bool symbolicated = frame->status == FRAME_SYMBOLICATED;
-    *path = frame->sent->abs_path;
-    *line = symbolicated ? frame->location.line : frame->sent->line.value;
+    *path = native_text(frame->sent, SENT_ABS_PATH);
+    *line = symbolicated ? frame->location.line : frame->sent->line;
     sl_buf_clear(scratch);
     if (frame->is_dotnet)
         sl_ppdb_table_name(request->modules[frame->module].lookup.ppdb, frame->location.file, scratch);
@@ -58,7 +58,7 @@ bool native_frame_place(const struct native_request *request, const struct nativ
         sl_symcache_file(native_table(&request->modules[frame->module], frame->table), frame->location.file, scratch);
     if (scratch->size)
         *path = sl_buf_view(scratch);
-    return path->size && (symbolicated || frame->sent->line.set);
+    return path->size && (symbolicated || frame->sent->has_line);
 }
 
 bool native_frame_origin(const struct native_request *request, const struct native_result_frame *frame,
@@ -292,8 +292,6 @@ void native_apply_sources(struct native_request *request)
 struct downloads {
     struct native_request *request;
     struct native_link *next;
-    struct fetch_header *headers; /* of the request */
-    size_t header_count;
 };
 
 static struct sl_str kept_text(struct sl_arena *arena, struct sl_buf *text)
@@ -323,11 +321,11 @@ static struct source_request web_request(const struct downloads *d, const struct
     const struct native_scraping *scraping = &d->request->scraping;
     struct source_request request = {
         .url = source->url, .scope = source->scope, .accept_invalid_certs = scraping->verify_ssl == BOOL_FALSE};
-    if (d->header_count && scraping->enabled != BOOL_FALSE &&
+    if (scraping->header_count && scraping->enabled != BOOL_FALSE &&
         scraping_origin_allowed(d->request->arena, scraping->allowed_origins, scraping->allowed_origin_count,
                                 source->url)) {
-        request.headers = d->headers;
-        request.header_count = d->header_count;
+        request.headers = scraping->headers;
+        request.header_count = scraping->header_count;
         request.scope = d->request->scope;
     }
     return request;
@@ -358,16 +356,6 @@ static void worker(void *arg)
     }
 }
 
-static bool read_headers(struct downloads *d)
-{
-    const struct value *headers = d->request->scraping.headers;
-    size_t count = headers ? headers->count : 0;
-    d->headers = SL_ARENA_ARRAY(d->request->arena, struct fetch_header, count + 1);
-    for (size_t i = 0; d->headers && i < count; i++)
-        d->headers[d->header_count++] = (struct fetch_header){headers->keys[i], {headers->items[i].string}};
-    return d->headers;
-}
-
 static void apply_texts(void *arg)
 {
     struct sourcing s = {.request = arg};
@@ -390,8 +378,6 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
     struct downloads d = {.request = request, .next = request->links};
     if (!d.next)
         return SL_OK;
-    if (!read_headers(&d))
-        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = download_all(&d) ? pool_run(POOL_SYMBOLICATE, apply_texts, request, error) : SL_CANCELLED;
     for (struct native_link *link = request->links; link; link = link->next)
         if (link->item)

@@ -44,12 +44,20 @@ static void bool_member(struct json_writer *w, const char *key, enum opt_bool va
     json_boolean(w, value == BOOL_TRUE);
 }
 
-static void value_member(struct json_writer *w, const char *key, const struct value *value)
+/* What was sent: as text, or as the JSON that it is. */
+static void sent_member(struct answer *a, const char *key, const struct native_frame *sent, enum native_text text)
 {
-    if (!value)
+    text_member(a->w, key, native_text(sent, text));
+}
+
+static void sent_json_member(struct answer *a, const char *key, const struct native_frame *sent, enum native_text text)
+{
+    struct sl_json j = sl_json(native_text(sent, text), a->request->arena, false);
+    if (!j.text.data)
         return;
-    json_key(w, key);
-    value_write(w, value);
+    json_key(a->w, key);
+    if (!json_value(a->w, &j))
+        a->w->out->failed = true;
 }
 
 /* ---- frames ---- */
@@ -75,14 +83,14 @@ static void address_mode(struct answer *a, const struct native_result_frame *fra
 static void package(struct answer *a, const struct native_result_frame *frame)
 {
     text_member(a->w, "package",
-                frame->module == NATIVE_NO_MODULE ? frame->sent->package
+                frame->module == NATIVE_NO_MODULE ? native_text(frame->sent, SENT_PACKAGE)
                                                   : a->request->modules[frame->module].code_file);
 }
 
 static void names(struct answer *a, const struct native_result_frame *frame)
 {
-    struct opt_u64 symbol_address = frame->sent->symbol_address;
-    struct native_names sent = {frame->sent->symbol, frame->sent->function};
+    struct opt_u64 symbol_address = {frame->sent->has_symbol_address, frame->sent->symbol_address};
+    struct native_names sent = {native_text(frame->sent, SENT_SYMBOL), native_text(frame->sent, SENT_FUNCTION)};
     const struct native_names *names = frame->names ? frame->names : &sent;
     if (is_native(frame))
         symbol_address = (struct opt_u64){frame->outermost, frame->symbol_address};
@@ -94,7 +102,8 @@ static void names(struct answer *a, const struct native_result_frame *frame)
 /* Where the symbol file knows no path, what was sent stays. */
 static void paths(struct answer *a, const struct native_result_frame *frame)
 {
-    struct sl_str path = frame->sent->abs_path, filename = frame->sent->filename, directory;
+    struct sl_str path = native_text(frame->sent, SENT_ABS_PATH), directory;
+    struct sl_str filename = native_text(frame->sent, SENT_FILENAME);
     if (frame->status == FRAME_SYMBOLICATED && frame->location.file != SL_SYMCACHE_NONE) {
         sl_buf_clear(&a->path);
         const struct native_module *module = &a->request->modules[frame->module];
@@ -134,14 +143,14 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         text_member(a->w, "context_line", found->line);
         lines(a->w, "post_context", found->after, found->after_count);
     } else if (keep) {
-        value_member(a->w, "pre_context", sent->pre_context);
-        text_member(a->w, "context_line", sent->context_line);
-        value_member(a->w, "post_context", sent->post_context);
+        sent_json_member(a, "pre_context", sent, SENT_PRE_CONTEXT);
+        sent_member(a, "context_line", sent, SENT_CONTEXT_LINE);
+        sent_json_member(a, "post_context", sent, SENT_POST_CONTEXT);
     }
     if (frame->source)
         text_member(a->w, "source_link", frame->source->link);
     else if (keep)
-        text_member(a->w, "source_link", sent->source_link);
+        sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
 static void text_of(struct answer *a, const char *key, const struct sl_symcache *table, uint32_t text)
@@ -166,7 +175,8 @@ static void version_control(struct answer *a, const struct native_result_frame *
 static void line(struct answer *a, const struct native_result_frame *frame)
 {
     bool found = frame->status == FRAME_SYMBOLICATED;
-    number_member(a->w, "lineno", found ? (struct opt_u64){true, frame->location.line} : frame->sent->line);
+    struct opt_u64 sent = {frame->sent->has_line, frame->sent->line};
+    number_member(a->w, "lineno", found ? (struct opt_u64){true, frame->location.line} : sent);
 }
 
 static void frame(struct answer *a, const struct native_result_frame *frame)
@@ -179,15 +189,15 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     json_str(w, sl_str(native_frame_status(frame->status)));
     json_key(w, "original_index");
     json_u64(w, frame->index);
-    text_member(w, "platform", sent->platform);
+    sent_member(a, "platform", sent, SENT_PLATFORM);
     address_mode(a, frame);
     json_key(w, "instruction_addr");
     json_hex(w, frame->address);
     bool_member(w, "adjust_instruction_addr", sent->adjust);
-    hex_member(w, "function_id", sent->function_id);
+    hex_member(w, "function_id", (struct opt_u64){sent->has_function_id, sent->function_id});
     package(a, frame);
     if (!symbolicated)
-        text_member(w, "lang", sent->language);
+        sent_member(a, "lang", sent, SENT_LANGUAGE);
     else if (frame->language != SL_LANG_UNKNOWN || frame->is_dotnet)
         text_member(w, "lang", sl_str(sl_language_name(frame->language)));
     names(a, frame);
@@ -197,10 +207,10 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     version_control(a, frame);
     if (!is_native(frame)) {
         bool_member(w, "in_app", sent->in_app);
-        value_member(w, "vars", sent->vars);
+        sent_json_member(a, "vars", sent, SENT_VARS);
     }
-    if (sent->trust)
-        text_member(w, "trust", sl_str(sent->trust));
+    if (sent->trust != TRUST_NONE)
+        text_member(w, "trust", sl_str(native_trust_name(sent->trust)));
     json_object_end(w);
 }
 
@@ -210,7 +220,7 @@ static void trace(struct answer *a, size_t index)
     const struct native_trace *sent = &a->request->traces[index];
     const struct native_result_trace *result = &a->request->results[index];
     json_object_begin(w);
-    number_member(w, "thread_id", sent->thread_id);
+    number_member(w, "thread_id", (struct opt_u64){sent->has_thread_id, sent->thread_id});
     text_member(w, "thread_name", sent->thread_name);
     bool_member(w, "is_requesting", sent->is_requesting);
     if (sent->register_count) {

@@ -3,21 +3,23 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/buf.h"
+
 /* ---- problems ---- */
 static void add_place(struct sl_buf *out, const struct schema_place *at)
 {
     if (!at)
         return;
     add_place(out, at->up);
-    if (!at->key)
+    if (!at->key.data)
         sl_buf_printf(out, "[%zu]", at->index);
     else
-        sl_buf_printf(out, "%s%s", out->size ? "." : "", at->key);
+        sl_buf_printf(out, "%s" SL_STR_FMT, out->size ? "." : "", SL_STR_ARG(at->key));
 }
 
-bool schema_fail(struct schema *s, const struct schema_place *at, const struct value *value, const char *format, ...)
+bool schema_fail(struct schema *s, const struct schema_place *at, size_t where, const char *format, ...)
 {
-    if (s->problem)
+    if (s->problem || s->json->failed)
         return false;
     char what[512];
     va_list arguments;
@@ -25,42 +27,50 @@ bool schema_fail(struct schema *s, const struct schema_place *at, const struct v
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     struct sl_buf text = {0};
+    struct sl_json_place place = sl_json_place(s->json->text, where);
     add_place(&text, at);
-    sl_buf_cstr(&text, text.size ? ": " : "");
-    sl_buf_cstr(&text, what);
-    if (value && value->line)
-        sl_buf_printf(&text, " at line %u column %u", value->line, value->column);
-    const char *problem = sl_buf_keep(&text, s->arena).data;
-    s->problem = problem ? problem : "out of memory";
-    return false;
+    sl_buf_printf(&text, "%s%s at line %zu column %zu", text.size ? ": " : "", what, place.line, place.column);
+    s->problem = sl_buf_keep(&text, s->json->arena).data;
+    return s->problem ? false : sl_json_no_memory(s->json);
 }
 
-static const char *type_name(const struct value *value)
+static const char *type_name(struct sl_json *j)
 {
-    switch (value->type) {
-    case VALUE_NULL: return "null";
-    case VALUE_BOOL: return "boolean";
-    case VALUE_DOUBLE: return "floating point number";
-    case VALUE_INT: return "integer";
-    case VALUE_MAP: return "map";
-    case VALUE_LIST: return "sequence";
-    case VALUE_STRING: return "string";
+    struct sl_str text;
+    bool negative;
+    uint64_t magnitude;
+    switch (sl_json_peek(j)) {
+    case SL_JSON_NULL: return "null";
+    case SL_JSON_BOOL: return "boolean";
+    case SL_JSON_NUMBER:
+        return sl_json_number(j, &text) && !sl_json_integer(text, &negative, &magnitude) ? "floating point number"
+                                                                                         : "integer";
+    case SL_JSON_OBJECT: return "map";
+    case SL_JSON_ARRAY: return "sequence";
+    case SL_JSON_STRING: return "string";
+    case SL_JSON_NONE: break;
     }
-    return "value";
+    sl_json_skip(j);
+    return "nothing";
 }
 
-bool schema_mismatch(struct schema *s, const struct schema_place *at, const struct value *value, const char *expected)
+/* Another type is there than expected. */
+static bool mismatch(struct schema *s, const struct schema_place *at, const char *expected)
 {
-    return schema_fail(s, at, value, "invalid type: %s, expected %s", type_name(value), expected);
+    sl_json_peek(s->json);
+    size_t where = s->json->at;
+    return schema_fail(s, at, where, "invalid type: %s, expected %s", type_name(s->json), expected);
+}
+
+bool schema_open(struct schema *s, const struct schema_place *at, enum sl_json_type type, const char *expected)
+{
+    return sl_json_peek(s->json) == type ? sl_json_enter(s->json) : mismatch(s, at, expected);
 }
 
 /* ---- values ---- */
-bool schema_text(struct schema *s, const struct schema_place *at, const struct value *value, struct sl_str *out)
+bool schema_text(struct schema *s, const struct schema_place *at, struct sl_str *out)
 {
-    if (value->type != VALUE_STRING)
-        return schema_mismatch(s, at, value, "a string");
-    *out = value->string;
-    return true;
+    return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
 }
 
 static bool parse_digits(struct sl_str digits, unsigned base, uint64_t *out)
@@ -78,98 +88,143 @@ static bool parse_digits(struct sl_str digits, unsigned base, uint64_t *out)
     return digits.size > 0;
 }
 
-bool schema_hex(struct schema *s, const struct schema_place *at, const struct value *value, uint64_t *out)
+/* As the text says, or a sign and a magnitude of 64 bits; false when it is no integer of that size. */
+static bool read_integer(struct schema *s, const struct schema_place *at, const char *expected, bool *negative,
+                         uint64_t *magnitude)
 {
-    if (value->type == VALUE_INT) {
-        *out = value->negative ? 0 - value->integer : value->integer;
+    struct sl_json before = *s->json;
+    struct sl_str text;
+    if (!sl_json_number(s->json, &text))
+        return false;
+    if (sl_json_integer(text, negative, magnitude))
         return true;
-    }
-    if (value->type != VALUE_STRING)
-        return schema_mismatch(s, at, value, "an integer or a string with a hexadecimal number");
-    struct sl_str text = value->string;
-    bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
-    struct sl_str digits = hex ? (struct sl_str){text.data + 2, text.size - 2} : text;
-    if (!parse_digits(digits, hex ? 16 : 10, out))
-        return schema_fail(s, at, value, "invalid number \"%.40s\", expected decimal digits or 0x and hexadecimal ones",
-                           text.data);
-    return true;
+    size_t where = s->json->at - text.size;
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] == '.' || (text.data[i] | 0x20) == 'e') {
+            *s->json = before;
+            return mismatch(s, at, expected);
+        }
+    return schema_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
-static bool read_unsigned(struct schema *s, const struct schema_place *at, const struct value *value, uint64_t max,
-                          struct opt_u64 *out)
+bool schema_hex(struct schema *s, const struct schema_place *at, uint64_t *out)
+{
+    static const char expected[] = "an integer or a string with a hexadecimal number";
+    enum sl_json_type type = sl_json_peek(s->json);
+    size_t where = s->json->at;
+    struct sl_str text;
+    bool negative;
+    if (type == SL_JSON_NUMBER) {
+        if (!read_integer(s, at, expected, &negative, out))
+            return false;
+        *out = negative ? 0 - *out : *out;
+        return true;
+    }
+    if (type != SL_JSON_STRING)
+        return mismatch(s, at, expected);
+    if (!sl_json_string(s->json, &text))
+        return false;
+    bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
+    struct sl_str digits = hex ? (struct sl_str){text.data + 2, text.size - 2} : text;
+    if (parse_digits(digits, hex ? 16 : 10, out))
+        return true;
+    text.size = text.size < 40 ? text.size : 40;
+    return schema_fail(s, at, where,
+                       "invalid number \"" SL_STR_FMT "\", expected decimal digits or 0x and hexadecimal ones",
+                       SL_STR_ARG(text));
+}
+
+static bool read_unsigned(struct schema *s, const struct schema_place *at, uint64_t max, struct opt_u64 *out)
 {
     const char *expected = max == UINT32_MAX ? "u32" : "u64";
-    if (value->type != VALUE_INT)
-        return schema_mismatch(s, at, value, expected);
-    if (value->negative || value->integer > max)
-        return schema_fail(s, at, value, "invalid value: integer out of range, expected %s", expected);
-    *out = (struct opt_u64){true, value->integer};
-    return true;
+    bool negative;
+    if (sl_json_peek(s->json) != SL_JSON_NUMBER)
+        return mismatch(s, at, expected);
+    size_t where = s->json->at;
+    if (!read_integer(s, at, expected, &negative, &out->value))
+        return false;
+    out->set = true;
+    return (!negative && out->value <= max) ||
+           schema_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
+}
+
+static bool read_bool(struct schema *s, const struct schema_place *at, enum opt_bool *out)
+{
+    bool value;
+    if (sl_json_peek(s->json) != SL_JSON_BOOL)
+        return mismatch(s, at, "a boolean");
+    bool good = sl_json_bool(s->json, &value);
+    *out = value ? BOOL_TRUE : BOOL_FALSE;
+    return good;
 }
 
 /* ---- objects ---- */
-static bool read_field(struct schema *s, const struct schema_place *at, const struct value *value,
-                       const struct field *field, void *out)
+static bool read_field(struct schema *s, const struct schema_place *at, const struct field *field, void *out)
 {
     switch (field->type) {
-    case FIELD_TEXT: return schema_text(s, at, value, out);
-    case FIELD_HEX: {
-        struct opt_u64 *number = out;
-        number->set = true;
-        return schema_hex(s, at, value, &number->value);
-    }
-    case FIELD_U64: return read_unsigned(s, at, value, UINT64_MAX, out);
-    case FIELD_U32: return read_unsigned(s, at, value, UINT32_MAX, out);
-    case FIELD_BOOL:
-        if (value->type != VALUE_BOOL)
-            return schema_mismatch(s, at, value, "a boolean");
-        *(enum opt_bool *)out = value->boolean ? BOOL_TRUE : BOOL_FALSE;
-        return true;
-    case FIELD_CUSTOM: return field->read(s, at, value, out);
+    case FIELD_TEXT: return schema_text(s, at, out);
+    case FIELD_HEX: ((struct opt_u64 *)out)->set = true; return schema_hex(s, at, &((struct opt_u64 *)out)->value);
+    case FIELD_U64: return read_unsigned(s, at, UINT64_MAX, out);
+    case FIELD_U32: return read_unsigned(s, at, UINT32_MAX, out);
+    case FIELD_BOOL: return read_bool(s, at, out);
+    case FIELD_CUSTOM: return field->read(s, at, out);
     }
     return false;
 }
 
-bool schema_object(struct schema *s, const struct schema_place *at, const struct value *value,
-                   const struct field *fields, void *out)
+/* The place of `key` in the table; of its end when it is not there. */
+static size_t find_field(const struct field *fields, struct sl_str key)
 {
-    if (value->type != VALUE_MAP)
-        return schema_mismatch(s, at, value, "a map");
-    uint64_t seen = 0;
-    for (size_t k = 0; k < value->count; k++) {
-        size_t i = 0;
-        while (fields[i].key && !sl_str_equal(sl_str(fields[i].key), value->keys[k]))
-            i++;
-        if (!fields[i].key || value->items[k].type == VALUE_NULL)
-            continue;
-        struct schema_place place = {at, fields[i].key, 0};
-        if (seen >> i & 1)
-            return schema_fail(s, at, value, "duplicate field `%s`", fields[i].key);
-        seen |= (uint64_t)1 << i;
-        if (!read_field(s, &place, &value->items[k], &fields[i], (char *)out + fields[i].offset))
-            return false;
-    }
-    for (size_t i = 0; fields[i].key; i++)
-        if (fields[i].required && !(seen >> i & 1))
-            return schema_fail(s, at, value, "missing field `%s`", fields[i].key);
-    return true;
+    size_t i = 0;
+    while (fields[i].key.data && !sl_str_equal(fields[i].key, key))
+        i++;
+    return i;
 }
 
-bool schema_array(struct schema *s, const struct schema_place *at, const struct value *value, size_t item_size,
-                  bool (*read)(struct schema *s, const struct schema_place *at, const struct value *value, void *out),
-                  void **items, size_t *count)
+bool schema_object(struct schema *s, const struct schema_place *at, const struct field *fields, void *out)
 {
-    if (value->type != VALUE_LIST)
-        return schema_mismatch(s, at, value, "a sequence");
-    char *array = sl_arena_zalloc(s->arena, value->count, item_size);
-    if (!array && value->count)
-        return schema_fail(s, at, value, "out of memory");
-    for (size_t i = 0; i < value->count; i++) {
-        struct schema_place place = {at, NULL, i};
-        if (!read(s, &place, &value->items[i], array + i * item_size))
+    struct sl_str key;
+    uint64_t seen = 0;
+    sl_json_peek(s->json);
+    size_t where = s->json->at;
+    if (!schema_open(s, at, SL_JSON_OBJECT, "a map"))
+        return false;
+    while (sl_json_next(s->json, &key)) {
+        size_t i = find_field(fields, key);
+        const struct field *field = &fields[i];
+        if (!field->key.data || sl_json_peek(s->json) == SL_JSON_NULL) {
+            sl_json_skip(s->json);
+            continue;
+        }
+        struct schema_place place = {at, field->key, 0};
+        if (seen >> i & 1)
+            return schema_fail(s, at, where, "duplicate field `" SL_STR_FMT "`", SL_STR_ARG(field->key));
+        seen |= (uint64_t)1 << i;
+        if (!read_field(s, &place, field, (char *)out + field->offset))
             return false;
     }
-    *items = array;
-    *count = value->count;
-    return true;
+    for (size_t i = 0; !s->json->failed && fields[i].key.data; i++)
+        if (fields[i].required && !(seen >> i & 1))
+            return schema_fail(s, at, where, "missing field `" SL_STR_FMT "`", SL_STR_ARG(fields[i].key));
+    return !s->json->failed;
+}
+
+bool schema_array(struct schema *s, const struct schema_place *at, size_t item_size, schema_read *read, void **items,
+                  size_t *count)
+{
+    struct sl_arena_array array = {.arena = s->json->arena, .item = item_size};
+    struct schema_place place = {.up = at};
+    struct sl_str key;
+    bool good = schema_open(s, at, SL_JSON_ARRAY, "a sequence");
+    for (; good && sl_json_next(s->json, &key); place.index++) {
+        void *item = sl_arena_array_add(&array);
+        good = item ? read(s, &place, item) : sl_json_no_memory(s->json);
+    }
+    if (!good || s->json->failed) {
+        sl_arena_array_drop(&array);
+        return false;
+    }
+    *count = array.count;
+    *items = sl_arena_array_keep(&array);
+    return *items || sl_json_no_memory(s->json);
 }

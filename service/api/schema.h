@@ -1,19 +1,22 @@
-/* Reading JSON objects by tables of their keys, as requests have them: unknown keys are ignored, null is absent, and what
- * does not fit is told with its dotted path and place. Texts are views of the tree, which must outlive what was read. */
+/* Reading JSON objects by tables of their keys, as requests have them, straight from the text into structs: unknown keys are
+ * skipped, null is absent, and what does not fit is told with its dotted path and place. Texts are views of the document, or
+ * in the reader's arena where they have escapes; they have no NUL. */
 #pragma once
 
-#include "base/arena.h"
-#include "core/value.h"
+#include "base/json.h"
 
 struct schema_place { /* where in the document: a list from the innermost step outwards, on the stack */
     const struct schema_place *up;
-    const char *key; /* NULL: `index` of an array */
+    struct sl_str key; /* data NULL: `index` of an array */
     size_t index;
 };
 
+/* Every function that reads says false when something did not fit (`problem` is set), when the document is no JSON or memory
+ * was short (the reader has failed). */
 struct schema {
-    struct sl_arena *arena; /* for what is read, and for `problem` */
+    struct sl_json *json; /* what is read lies in its arena, and `problem` */
     const char *problem; /* the first: "stacktraces[0].frames: invalid type: string, expected an array at line 1 ..." */
+    void *context;       /* of the `read` functions */
 };
 
 struct opt_u64 {
@@ -32,30 +35,30 @@ enum field_type {
     FIELD_CUSTOM, /* `read` */
 };
 
+typedef bool schema_read(struct schema *s, const struct schema_place *at, void *out);
+
 struct field {
-    const char *key; /* NULL ends the table */
+    struct sl_str key; /* data NULL ends the table */
     enum field_type type;
     bool required;
     size_t offset; /* in the struct that is filled */
-    bool (*read)(struct schema *s, const struct schema_place *at, const struct value *value, void *out);
+    schema_read *read;
 };
 
-/* Fills `out` by the table; members of absent keys are left alone. False when something did not fit: `problem` is set. */
-bool schema_object(struct schema *s, const struct schema_place *at, const struct value *value,
-                   const struct field *fields, void *out);
+/* Fills `out` by the table; members of absent keys are left alone. */
+bool schema_object(struct schema *s, const struct schema_place *at, const struct field *fields, void *out);
 
 /* The elements of an array, each by `read`, into an array of the arena: `*items`, `*count`. */
-bool schema_array(struct schema *s, const struct schema_place *at, const struct value *value, size_t item_size,
-                  bool (*read)(struct schema *s, const struct schema_place *at, const struct value *value, void *out),
-                  void **items, size_t *count);
+bool schema_array(struct schema *s, const struct schema_place *at, size_t item_size, schema_read *read, void **items,
+                  size_t *count);
+
+/* Opens the object or array that comes next; `expected` names it otherwise. */
+bool schema_open(struct schema *s, const struct schema_place *at, enum sl_json_type type, const char *expected);
 
 /* One value. */
-bool schema_text(struct schema *s, const struct schema_place *at, const struct value *value, struct sl_str *out);
-bool schema_hex(struct schema *s, const struct schema_place *at, const struct value *value, uint64_t *out);
+bool schema_text(struct schema *s, const struct schema_place *at, struct sl_str *out);
+bool schema_hex(struct schema *s, const struct schema_place *at, uint64_t *out);
 
-/* Always false. Keeps the first problem; `value` (may be NULL) says where it is. */
-bool schema_fail(struct schema *s, const struct schema_place *at, const struct value *value, const char *format, ...)
+/* Always false. Keeps the first problem; `where` is the offset of the value it is about. */
+bool schema_fail(struct schema *s, const struct schema_place *at, size_t where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-
-/* "invalid type: <what the value is>, expected <what>". Always false. */
-bool schema_mismatch(struct schema *s, const struct schema_place *at, const struct value *value, const char *expected);

@@ -9,98 +9,76 @@
 enum { FEW_FRAMES = 64, SMALL_BODY = 16 * 1024 };
 
 /* ---- the body ---- */
-struct parse {
-    struct sl_arena *arena;
-    struct sl_str text;
-    struct value root;
-    enum sl_code code;
-    struct sl_error error;
-};
-
-static void parse(void *arg)
-{
-    struct parse *p = arg;
-    p->code = value_read_json(p->arena, p->text, &p->root, &p->error);
-}
-
-/* NULL: the answer is set. */
-static const struct parse *parse_body(struct http_exchange *x, struct job *job)
-{
-    struct sl_bytes body;
-    struct parse *p = SL_ARENA_NEW(&job->arena, struct parse);
-    if (!p) {
-        http_reply_detail(x, 500, "out of memory", NULL);
-        return NULL;
-    }
-    if (http_body(x, &body) != SL_OK)
-        return NULL;
-    p->arena = &job->arena;
-    p->text = (struct sl_str){(const char *)body.data, body.size};
-    struct sl_error error;
-    if (body.size <= SMALL_BODY)
-        parse(p);
-    else if (pool_run(POOL_JSON, parse, p, &error) != SL_OK) {
-        http_reply_detail(x, 503, error.message, NULL);
-        return NULL;
-    }
-    if (p->code == SL_OK)
-        return p;
-    char text[sizeof p->error.message + 64];
-    snprintf(text, sizeof text, "Failed to parse the request body as JSON: %s", p->error.message);
-    reply_text(x, 400, text);
-    return NULL;
-}
-
 struct reading {
     struct native_request *request;
-    const struct value *root;
+    struct sl_str body;
     const struct config *config;
     const char *problem;
     int status;
     bool good;
 };
 
+static void no_memory(struct reading *r)
+{
+    r->good = false;
+    r->status = 503;
+    r->problem = "out of memory";
+}
+
+/* The request has views of the body, which therefore stays with it. */
 static void read_request(void *arg)
 {
     struct reading *r = arg;
-    r->good = native_read(r->request, r->root, r->config, &r->status, &r->problem);
-    if (r->good && !native_sort_modules(r->request)) {
-        r->good = false;
-        r->status = 500;
-        r->problem = "out of memory";
+    struct sl_arena *arena = r->request->arena;
+    struct sl_str body = {sl_arena_strndup(arena, r->body.data, r->body.size), r->body.size};
+    if (!body.data) {
+        no_memory(r);
+        return;
     }
+    r->good = native_read(r->request, body, r->config, &r->status, &r->problem);
+    if (r->good && !native_sort_modules(r->request))
+        no_memory(r);
     if (r->good)
         native_match(r->request);
 }
 
 static void reply_problem(struct http_exchange *x, const struct reading *r)
 {
-    if (r->status != 422) {
+    struct sl_buf text = {0};
+    if (r->status != 400 && r->status != 422) {
         http_reply_detail(x, r->status, r->problem, NULL);
         return;
     }
-    struct sl_buf text = {0};
-    sl_buf_printf(&text, "Failed to deserialize the JSON body into the target type: %s", r->problem);
-    http_reply(x, 422, "text/plain; charset=utf-8", sl_buf_view(&text));
+    sl_buf_cstr(&text, r->status == 400 ? "Failed to parse the request body as JSON: "
+                                        : "Failed to deserialize the JSON body into the target type: ");
+    sl_buf_cstr(&text, r->problem);
+    http_reply(x, r->status, "text/plain; charset=utf-8", sl_buf_view(&text));
     sl_buf_free(&text);
 }
 
+static struct native_request *new_request(struct job *job, struct sl_str scope)
+{
+    struct native_request *request = SL_ARENA_NEW(&job->arena, struct native_request);
+    const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
+    if (!request || !kept)
+        return NULL;
+    request->arena = &job->arena;
+    request->scope = (struct sl_str){kept, scope.size};
+    return request;
+}
+
+/* NULL: the answer is set. */
 static struct native_request *read_body(struct http_exchange *x, struct job *job, struct sl_str scope)
 {
-    const struct parse *body = parse_body(x, job);
-    if (!body)
-        return NULL;
-    struct native_request *request = SL_ARENA_NEW(&job->arena, struct native_request);
-    char *copy = sl_arena_strndup(&job->arena, scope.data, scope.size);
-    if (!request || !copy) {
-        http_reply_detail(x, 500, "out of memory", NULL);
-        return NULL;
-    }
-    request->arena = &job->arena;
-    request->scope = (struct sl_str){copy, scope.size};
-    struct reading r = {.request = request, .root = &body->root, .config = job->config};
+    struct sl_bytes body;
     struct sl_error error;
-    if (body->text.size <= SMALL_BODY)
+    if (http_body(x, &body) != SL_OK)
+        return NULL;
+    struct native_request *request = new_request(job, scope);
+    struct reading r = {.request = request, .body = {(const char *)body.data, body.size}, .config = job->config};
+    if (!request)
+        no_memory(&r);
+    else if (body.size <= SMALL_BODY)
         read_request(&r);
     else if (pool_run(POOL_JSON, read_request, &r, &error) != SL_OK) {
         http_reply_detail(x, 503, error.message, NULL);

@@ -27,38 +27,56 @@ static bool read_all(int fd, char *to, size_t size)
     return true;
 }
 
-static bool status_parse(const char *name, enum sl_code *code)
+static bool status_parse(struct sl_str name, enum sl_code *code)
 {
     for (int i = SL_OK; i <= SL_UNSUPPORTED; i++)
-        if (strcmp(name, sl_code_name((enum sl_code)i)) == 0) {
+        if (sl_str_equal(name, sl_str(sl_code_name((enum sl_code)i)))) {
             *code = (enum sl_code)i;
             return true;
         }
     return false;
 }
 
-static bool from_json(struct json_object *object, struct cache_meta *meta)
+struct members { /* of a side file that must be there */
+    bool has_scope, has_created;
+    int64_t fraction_ns; /* -1 = not there */
+};
+
+static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta *meta, struct members *members)
 {
-    struct json_object *scope, *created, *fraction, *status, *size;
-    if (!json_object_is_type(object, json_type_object) || !json_object_object_get_ex(object, "scope", &scope) ||
-        !json_object_object_get_ex(object, "time_created", &created))
-        return false;
-    if ((scope && !json_object_is_type(scope, json_type_string)) || !json_object_is_type(created, json_type_int))
-        return false;
-    meta->is_public = scope == NULL;
-    meta->created_s = json_object_get_int64(created);
-    if (json_object_object_get_ex(object, "nanoseconds", &fraction) && json_object_is_type(fraction, json_type_int)) {
-        int64_t ns = json_object_get_int64(fraction);
-        if (ns >= 0 && ns < CACHE_SECOND_NS && meta->created_s >= 0 && meta->created_s < INT64_MAX / CACHE_SECOND_NS)
-            meta->created_ns = meta->created_s * CACHE_SECOND_NS + ns;
+    struct sl_str text;
+    if (sl_str_equal(key, SL_STR("scope"))) {
+        meta->is_public = sl_json_peek(j) == SL_JSON_NULL;
+        members->has_scope = sl_json_text(j, &text) || meta->is_public;
+    } else if (sl_str_equal(key, SL_STR("time_created"))) {
+        members->has_created = sl_json_i64(j, &meta->created_s);
+    } else if (sl_str_equal(key, SL_STR("nanoseconds"))) {
+        if (!sl_json_i64(j, &members->fraction_ns))
+            members->fraction_ns = -1;
+    } else if (sl_str_equal(key, SL_STR("status"))) {
+        meta->has_status = sl_json_text(j, &text) && status_parse(text, &meta->status);
+    } else if (sl_str_equal(key, SL_STR("size"))) {
+        meta->has_size = sl_json_u64(j, &meta->size);
+    } else {
+        sl_json_skip(j);
     }
-    if (json_object_object_get_ex(object, "status", &status) && json_object_is_type(status, json_type_string))
-        meta->has_status = status_parse(json_object_get_string(status), &meta->status);
-    if (json_object_object_get_ex(object, "size", &size) && json_object_is_type(size, json_type_int)) {
-        meta->has_size = true;
-        meta->size = json_object_get_uint64(size);
-    }
-    return true;
+}
+
+static bool from_json(struct sl_str text, struct cache_meta *meta)
+{
+    struct sl_arena arena = {0};
+    struct sl_json j = sl_json(text, &arena, false);
+    struct members members = {.fraction_ns = -1};
+    struct sl_str key;
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key))
+            read_member(&j, key, meta, &members);
+    bool good = sl_json_end(&j) && members.has_scope && members.has_created;
+    sl_arena_free(&arena);
+    int64_t ns = members.fraction_ns;
+    if (ns >= 0 && ns < CACHE_SECOND_NS && meta->created_s >= 0 && meta->created_s < INT64_MAX / CACHE_SECOND_NS)
+        meta->created_ns = meta->created_s * CACHE_SECOND_NS + ns;
+    return good;
 }
 
 static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
@@ -68,10 +86,8 @@ static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
         return CACHE_META_BAD;
     meta->mtime_ns = (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS + st.st_mtim.tv_nsec;
     char small[1024], *text = (size_t)st.st_size <= sizeof small ? small : malloc((size_t)st.st_size);
-    struct json_object *object = NULL;
-    bool ok = text && read_all(fd, text, (size_t)st.st_size) &&
-              json_parse((struct sl_str){text, (size_t)st.st_size}, &object, NULL) == SL_OK && from_json(object, meta);
-    json_object_put(object);
+    bool ok =
+        text && read_all(fd, text, (size_t)st.st_size) && from_json((struct sl_str){text, (size_t)st.st_size}, meta);
     if (text != small)
         free(text);
     return ok ? CACHE_META_READ : CACHE_META_BAD;

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/json.h"
+#include "core/value.h"
 
 enum { MAX_GROUPS = 100 };
 
@@ -127,47 +127,44 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
     return parse_destination(m, rule, destination);
 }
 
-static const char *text_of(struct json_object *object, const char *key)
+/* NULL when it is none. */
+static const char *text_of(struct path_mapping *m, const struct value *value)
 {
-    struct json_object *value;
-    return json_object_object_get_ex(object, key, &value) && json_object_is_type(value, json_type_string)
-               ? json_object_get_string(value)
-               : NULL;
+    return value && value->type == VALUE_STRING ? keep(m, value->string).data : NULL;
 }
 
-static int read_rule(struct path_mapping *m, struct json_object *item)
+static int read_rule(struct path_mapping *m, const struct value *item)
 {
-    struct json_object *files = NULL;
     struct rule *rule;
-    const char *source = text_of(item, "source"), *destination = text_of(item, "destination");
+    const char *source = text_of(m, value_get(item, "source")),
+               *destination = text_of(m, value_get(item, "destination"));
+    const struct value *files = value_get(item, "files");
     if (!source || !destination)
         return report(1, "a mapping needs \"source\" and \"destination\"", NULL);
     int status = add_rule(m, source, destination, &rule);
-    if (status || !json_object_object_get_ex(item, "files", &files) || !json_object_is_type(files, json_type_array))
+    if (status || !files || files->type != VALUE_LIST)
         return status;
-    size_t count = json_object_array_length(files);
-    rule->files = SL_ARENA_ARRAY(&m->arena, struct sl_str, count + 1);
-    for (size_t i = 0; rule->files && i < count; i++) {
-        struct json_object *path = json_object_array_get_idx(files, i);
-        if (json_object_is_type(path, json_type_string))
-            rule->files[rule->file_count++] = keep(m, sl_str(json_object_get_string(path)));
-    }
+    rule->files = SL_ARENA_ARRAY(&m->arena, struct sl_str, files->count + 1);
+    for (size_t i = 0; rule->files && i < files->count; i++)
+        if (files->items[i].type == VALUE_STRING)
+            rule->files[rule->file_count++] = files->items[i].string;
     return rule->files ? 0 : report(1, "out of memory", NULL);
 }
 
-static int read_variables(struct path_mapping *m, const struct options *o, struct json_object *file)
+static struct sl_str variable_text(const struct value *value)
 {
-    struct json_object *variables;
+    return value->type != VALUE_BOOL ? value->string : value->boolean ? SL_STR("true") : SL_STR("false");
+}
+
+static int read_variables(struct path_mapping *m, const struct options *o, const struct value *file)
+{
     size_t count;
     const char *const *given = option_values(o, "mapping-var", &count);
-    if (file && json_object_object_get_ex(file, "variables", &variables) &&
-        json_object_is_type(variables, json_type_object)) {
-        json_object_object_foreach(variables, key, value)
-        {
-            if (!set_variable(m, sl_str(key), sl_str(json_object_get_string(value))))
-                return report(1, "out of memory", NULL);
-        }
-    }
+    const struct value *variables = value_get(file, "variables");
+    bool map = variables && variables->type == VALUE_MAP;
+    for (size_t i = 0; map && i < variables->count; i++)
+        if (!set_variable(m, variables->keys[i], variable_text(&variables->items[i])))
+            return report(1, "out of memory", NULL);
     for (size_t i = 0; i < count; i++) {
         const char *equals = strchr(given[i], '=');
         if (!equals)
@@ -178,54 +175,56 @@ static int read_variables(struct path_mapping *m, const struct options *o, struc
     return 0;
 }
 
-static int read_rules(struct path_mapping *m, const struct options *o, struct json_object *file)
+static int read_rules(struct path_mapping *m, const struct options *o, const struct value *file)
 {
-    struct json_object *list;
     struct rule *rule;
     size_t sources, destinations;
     const char *const *source = option_values(o, "mapping-src", &sources);
     const char *const *destination = option_values(o, "mapping-dest", &destinations);
+    const struct value *list = value_get(file, "mappings");
     int status = read_variables(m, o, file);
     if (sources != destinations)
         return options_wrong("dump-syms", "--mapping-src and --mapping-dest come in pairs");
-    if (file && json_object_object_get_ex(file, "mappings", &list) && json_object_is_type(list, json_type_array))
-        for (size_t i = 0; i < json_object_array_length(list) && status == 0; i++)
-            status = read_rule(m, json_object_array_get_idx(list, i));
+    if (list && list->type == VALUE_LIST)
+        for (size_t i = 0; i < list->count && status == 0; i++)
+            status = read_rule(m, &list->items[i]);
     for (size_t i = 0; i < sources && status == 0; i++)
         status = add_rule(m, source[i], destination[i], &rule);
     return status;
 }
 
-static int read_file(const char *path, struct json_object **file)
+/* The file as a tree, which has views of its text: both stay with the mapping. */
+static int read_file(struct path_mapping *m, const char *path, struct value *file)
 {
     struct sl_mapping mapping;
     struct sl_error error = {0};
+    char problem[200];
     if (sl_map_file(path, &mapping, &error) != SL_OK)
         return report(1, error.message, NULL);
-    struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
-    enum sl_code code = json_parse(text, file, &error);
+    struct sl_str text = keep(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
     sl_unmap(&mapping);
-    if (code == SL_OK && json_object_is_type(*file, json_type_object))
-        return 0;
-    return report(1, "the mapping file is no JSON object", error.message);
+    struct sl_json j = sl_json(text, &m->arena, false);
+    value_from_json(&m->arena, &j, file);
+    if (sl_json_end(&j))
+        return file->type == VALUE_MAP ? 0 : report(1, "the mapping file is no JSON object", "");
+    struct sl_json_place place = sl_json_place(text, j.at);
+    snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, place.line, place.column);
+    return report(1, "the mapping file is no JSON object", problem);
 }
 
 int path_mapping_read(const struct options *o, struct path_mapping **mapping)
 {
     const char *path = option_value(o, "mapping-file", NULL);
-    struct json_object *file = NULL;
+    struct value file = {0};
     *mapping = NULL;
     if (!path && !option_given(o, "mapping-src") && !option_given(o, "mapping-dest"))
         return 0;
-    int status = path ? read_file(path, &file) : 0;
-    struct path_mapping *m = status == 0 ? calloc(1, sizeof *m) : NULL;
-    if (m) {
-        *mapping = m;
-        m->last = &m->rules;
-        status = read_rules(m, o, file);
-    }
-    json_object_put(file);
-    return status == 0 && !m ? report(1, "out of memory", NULL) : status;
+    struct path_mapping *m = *mapping = calloc(1, sizeof *m);
+    if (!m)
+        return report(1, "out of memory", NULL);
+    m->last = &m->rules;
+    int status = path ? read_file(m, path, &file) : 0;
+    return status ? status : read_rules(m, o, &file);
 }
 
 void path_mapping_free(struct path_mapping *m)

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <zstd.h>
 
-#include "core/json.h"
+#include "core/value.h"
 #include "fetch/fetch.h"
 
 enum { MAX_ANSWER = 1 << 20, MAX_PAUSE_S = 30 };
@@ -221,32 +221,36 @@ static bool start(struct sending *s, struct transfer *t)
 }
 
 /* ---- answers ---- */
-static const char *text_at(struct json_object *object, const char *key)
+/* The answer as a tree; null when it is no JSON. */
+static struct value parse_answer(const struct transfer *t, struct sl_arena *arena)
 {
-    struct json_object *value;
-    return json_object_object_get_ex(object, key, &value) && json_object_is_type(value, json_type_string)
-               ? json_object_get_string(value)
-               : "";
+    struct value answer = {0};
+    struct sl_json j = sl_json(sl_buf_view(&t->answer), arena, false);
+    return value_from_json(arena, &j, &answer) && sl_json_end(&j) ? answer : (struct value){0};
 }
 
-static bool is_success(struct json_object *answer)
+static struct sl_str text_at(const struct value *object, const char *key)
 {
-    struct json_object *value;
-    return json_object_is_type(answer, json_type_object) && json_object_object_get_ex(answer, "success", &value) &&
-           json_object_get_boolean(value);
+    const struct value *value = value_get(object, key);
+    return value && value->type == VALUE_STRING ? value->string : SL_STR("");
 }
 
-static void report_refusal(const struct sending *s, const struct transfer *t, long http, struct json_object *answer)
+static bool is_success(const struct value *answer)
 {
-    struct json_object *error = NULL;
-    bool known = json_object_is_type(answer, json_type_object);
-    if (known)
-        json_object_object_get_ex(answer, "error", &error);
+    const struct value *value = value_get(answer, "success");
+    return value && value->type == VALUE_BOOL && value->boolean;
+}
+
+static void report_refusal(const struct sending *s, const struct transfer *t, long http, const struct value *answer)
+{
+    const struct value *error = value_get(answer, "error");
+    struct sl_str uuid = text_at(answer, "uuid");
     fprintf(stderr, "error: %s part %zu: the service answered %ld", push_kind_names[s->kind], t->part + 1, http);
-    if (json_object_is_type(error, json_type_object))
-        fprintf(stderr, ", code %s: %s", text_at(error, "Code"), text_at(error, "Text"));
-    if (known && *text_at(answer, "uuid"))
-        fprintf(stderr, "\n  %s (quote this when asking for support)", text_at(answer, "uuid"));
+    if (error && error->type == VALUE_MAP)
+        fprintf(stderr, ", code " SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(text_at(error, "Code")),
+                SL_STR_ARG(text_at(error, "Text")));
+    if (uuid.size)
+        fprintf(stderr, "\n  " SL_STR_FMT " (quote this when asking for support)", SL_STR_ARG(uuid));
     fputc('\n', stderr);
 }
 
@@ -286,14 +290,13 @@ static uint64_t pause_ms(const struct transfer *t)
 static void finish(struct sending *s, struct transfer *t, CURLcode code)
 {
     long http = 0;
-    struct json_object *answer = NULL;
+    struct sl_arena arena = {0};
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
     curl_multi_remove_handle(s->multi, t->curl);
-    if (code == CURLE_OK && t->answer.size)
-        json_parse(sl_buf_view(&t->answer), &answer, NULL);
+    struct value answer = parse_answer(t, &arena);
     bool sent_packed = t->packed != NULL;
     t->running = false;
-    if (code == CURLE_OK && http == 200 && is_success(answer)) {
+    if (code == CURLE_OK && http == 200 && is_success(&answer)) {
         t->done = true;
         s->done++;
         tell(s, "sent", t, "");
@@ -309,10 +312,10 @@ static void finish(struct sending *s, struct transfer *t, CURLcode code)
         if (code != CURLE_OK)
             report_broken(s, t, curl_easy_strerror(code));
         else
-            report_refusal(s, t, http, answer);
+            report_refusal(s, t, http, &answer);
         s->status = code == CURLE_OK && (http == 401 || http == 403) ? PUSH_DENIED : PUSH_FAILED;
     }
-    json_object_put(answer);
+    sl_arena_free(&arena);
     end_request(t);
 }
 
@@ -394,26 +397,25 @@ static bool ask(struct sending *s, char published[PUSH_KINDS][65])
     struct transfer t = {0};
     char path[64], id[SL_FILE_ID_HEX];
     long http = 0;
-    struct json_object *answer = NULL, *state;
-    bool ours = false;
+    struct sl_arena arena = {0};
+    struct value answer = {0};
     sl_file_id_format_hex(&s->job->file_id, id);
     snprintf(path, sizeof path, "/api/symbols/%s", id);
     if (prepare(&t, s->target, path)) {
         curl_easy_setopt(t.curl, CURLOPT_HTTPHEADER, t.headers);
-        if (curl_easy_perform(t.curl) == CURLE_OK && t.answer.size)
-            json_parse(sl_buf_view(&t.answer), &answer, NULL);
+        if (curl_easy_perform(t.curl) == CURLE_OK)
+            answer = parse_answer(&t, &arena);
         curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &http);
         s->zstd = t.accepts_zstd;
     }
-    ours = json_object_is_type(answer, json_type_object) &&
-           ((http == 200 && *text_at(answer, "file_id")) || (http == 404 && *text_at(answer, "uuid")));
+    bool ours = (http == 200 && text_at(&answer, "file_id").size) || (http == 404 && text_at(&answer, "uuid").size);
     for (int kind = 0; kind < PUSH_KINDS; kind++) {
         published[kind][0] = '\0';
-        if (ours && json_object_object_get_ex(answer, push_kind_names[kind], &state) &&
-            json_object_is_type(state, json_type_object) && strcmp(text_at(state, "state"), "published") == 0)
-            snprintf(published[kind], 65, "%s", text_at(state, "sha256"));
+        const struct value *state = value_get(&answer, push_kind_names[kind]);
+        if (ours && sl_str_equal(text_at(state, "state"), SL_STR("published")))
+            snprintf(published[kind], 65, SL_STR_FMT, SL_STR_ARG(text_at(state, "sha256")));
     }
-    json_object_put(answer);
+    sl_arena_free(&arena);
     end_request(&t);
     sl_buf_free(&t.answer);
     return ours;

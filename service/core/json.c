@@ -1,13 +1,9 @@
 #include "core/json.h"
-#include "core/value.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_LEVELS = 128 };
 
 /* ---- out ---- */
 static inline void comma(struct json_writer *w)
@@ -214,88 +210,41 @@ void json_raw(struct json_writer *w, struct sl_str json)
     sl_buf_str(w->out, json);
 }
 
-static void write_number(struct json_writer *w, struct json_object *value)
+/* As deep as the reader goes. */
+static bool copy_members(struct json_writer *w, struct sl_json *j)
 {
-    if (json_object_get_type(value) == json_type_double) { /* json-c keeps the text it was parsed from */
-        json_raw(w, sl_str(json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN)));
-        return;
+    struct sl_str key;
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        if (key.data)
+            json_key_str(w, key);
+        json_value(w, j);
     }
-    int64_t v = json_object_get_int64(value);
-    if (v < 0)
-        json_i64(w, v);
-    else
-        json_u64(w, json_object_get_uint64(value));
+    return !j->failed;
 }
 
-static void write_value(struct json_writer *w, struct json_object *value, unsigned level)
+bool json_value(struct json_writer *w, struct sl_json *j)
 {
-    switch (level > MAX_LEVELS ? json_type_null : json_object_get_type(value)) {
-    case json_type_null: json_null(w); break;
-    case json_type_boolean: json_boolean(w, json_object_get_boolean(value)); break;
-    case json_type_int:
-    case json_type_double: write_number(w, value); break;
-    case json_type_string:
-        json_str(w, (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)});
-        break;
-    case json_type_array:
-        json_array_begin(w);
-        for (size_t i = 0, count = json_object_array_length(value); i < count; i++)
-            write_value(w, json_object_array_get_idx(value, i), level + 1);
-        json_array_end(w);
-        break;
-    case json_type_object:
+    struct sl_str text;
+    bool good;
+    switch (sl_json_peek(j)) {
+    case SL_JSON_OBJECT:
         json_object_begin(w);
-        for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = entry->next) {
-            json_key_str(w, sl_str(lh_entry_k(entry)));
-            write_value(w, lh_entry_v(entry), level + 1);
-        }
+        good = copy_members(w, j);
         json_object_end(w);
-        break;
+        return good;
+    case SL_JSON_ARRAY:
+        json_array_begin(w);
+        good = copy_members(w, j);
+        json_array_end(w);
+        return good;
+    case SL_JSON_STRING:
+        if ((good = sl_json_string(j, &text)))
+            json_str(w, text);
+        return good;
+    default:
+        if ((good = sl_json_value(j, &text)))
+            json_raw(w, text);
+        return good;
     }
-}
-
-void json_value(struct json_writer *w, struct json_object *value)
-{
-    write_value(w, value, 0);
-}
-
-/* ---- in ---- */
-
-/* json-c is lenient even when strict: raw control bytes in strings, NaN, `1.`, quotes of the wrong kind, numbers beyond 64
- * bits (which it saturates), overlong UTF-8. So only what the strict reader takes is shown to it. */
-static enum sl_code check(struct sl_str text, struct sl_error *error)
-{
-    struct sl_arena arena = {0};
-    struct value root;
-    enum sl_code code = value_read_json(&arena, text, &root, error);
-    sl_arena_free(&arena);
-    return code;
-}
-
-enum sl_code json_parse(struct sl_str text, struct json_object **object, struct sl_error *error)
-{
-    *object = NULL;
-    if (text.size >= INT_MAX)
-        return sl_fail(error, SL_MALFORMED, "document too large");
-    enum sl_code code = check(text, error);
-    if (code != SL_OK)
-        return code;
-    struct json_tokener *tokener = json_tokener_new_ex(MAX_LEVELS + 2);
-    if (!tokener)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    *object = json_tokener_parse_ex(tokener, text.data, (int)text.size);
-    if (json_tokener_get_error(tokener) == json_tokener_continue) /* a bare number ends where a byte follows */
-        *object = json_tokener_parse_ex(tokener, " ", 1);
-    enum json_tokener_error why = json_tokener_get_error(tokener);
-    json_tokener_free(tokener);
-    return why == json_tokener_success ? SL_OK : sl_fail(error, SL_MALFORMED, "%s", json_tokener_error_desc(why));
-}
-
-struct sl_str json_member(struct json_object *object, const char *name)
-{
-    struct json_object *value;
-    if (!json_object_is_type(object, json_type_object) || !json_object_object_get_ex(object, name, &value) ||
-        !json_object_is_type(value, json_type_string))
-        return SL_STR("");
-    return (struct sl_str){json_object_get_string(value), (size_t)json_object_get_string_len(value)};
 }

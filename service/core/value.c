@@ -2,9 +2,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-enum { MAX_LEVELS = 128 };
 
 struct value *value_get(const struct value *map, const char *key)
 {
@@ -24,78 +23,60 @@ static bool copy_text(struct sl_arena *arena, const char *data, size_t size, str
     return copy != NULL;
 }
 
-static bool fill(struct sl_arena *arena, struct json_object *object, struct value *out, unsigned level);
+/* ---- out of JSON ---- */
 
-static bool fill_list(struct sl_arena *arena, struct json_object *object, struct value *out, unsigned level)
+static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
-    out->type = VALUE_LIST;
-    out->count = json_object_array_length(object);
-    out->items = SL_ARENA_ARRAY(arena, struct value, out->count);
-    if (!out->items)
+    if (!sl_json_number(j, &out->string))
         return false;
-    for (size_t i = 0; i < out->count; i++)
-        if (!fill(arena, json_object_array_get_idx(object, i), &out->items[i], level + 1))
-            return false;
+    const char *text = sl_arena_strndup(arena, out->string.data, out->string.size); /* views have no NUL */
+    if (!text)
+        return sl_json_no_memory(j);
+    out->number = strtod(text, NULL);
+    out->type = sl_json_integer(out->string, &out->negative, &out->integer) ? VALUE_INT : VALUE_DOUBLE;
+    out->negative = out->negative && out->type == VALUE_INT;
     return true;
 }
 
-static bool fill_map(struct sl_arena *arena, struct json_object *object, struct value *out, unsigned level)
+static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
-    out->type = VALUE_MAP;
-    size_t count = (size_t)json_object_object_length(object);
-    out->items = SL_ARENA_ARRAY(arena, struct value, count);
-    out->keys = SL_ARENA_ARRAY(arena, struct sl_str, count);
-    if (!out->items || !out->keys)
-        return false;
-    for (struct lh_entry *entry = json_object_get_object(object)->head; entry && out->count < count;
-         entry = entry->next) {
-        const char *key = lh_entry_k(entry);
-        if (!copy_text(arena, key, strlen(key), &out->keys[out->count]) ||
-            !fill(arena, lh_entry_v(entry), &out->items[out->count], level + 1))
-            return false;
-        out->count++;
+    struct sl_arena_array items = {.arena = arena, .item = sizeof *out->items};
+    struct sl_arena_array keys = {.arena = arena, .item = sizeof *out->keys};
+    struct sl_str key;
+    bool good = sl_json_enter(j);
+    while (good && sl_json_next(j, &key)) {
+        struct value *item = sl_arena_array_add(&items);
+        struct sl_str *place = key.data ? sl_arena_array_add(&keys) : &key;
+        good = item && place ? value_from_json(arena, j, item) : sl_json_no_memory(j);
+        if (place)
+            *place = key;
     }
-    return true;
-}
-
-static void fill_int(struct json_object *object, struct value *out)
-{
-    out->type = VALUE_INT;
-    int64_t as_signed = json_object_get_int64(object);
-    out->negative = as_signed < 0;
-    out->integer = as_signed < 0 ? 0 - (uint64_t)as_signed : json_object_get_uint64(object);
-    out->number = json_object_get_double(object);
-}
-
-static bool fill(struct sl_arena *arena, struct json_object *object, struct value *out, unsigned level)
-{
-    if (level > MAX_LEVELS)
+    if (j->failed) {
+        sl_arena_array_drop(&items);
+        sl_arena_array_drop(&keys);
         return false;
-    switch (json_object_get_type(object)) {
-    case json_type_null: out->type = VALUE_NULL; return true;
-    case json_type_boolean:
-        out->type = VALUE_BOOL;
-        out->boolean = json_object_get_boolean(object);
-        return true;
-    case json_type_int: fill_int(object, out); return true;
-    case json_type_double:
-        out->type = VALUE_DOUBLE;
-        out->number = json_object_get_double(object);
-        return true;
-    case json_type_string:
-        out->type = VALUE_STRING;
-        return copy_text(arena, json_object_get_string(object), (size_t)json_object_get_string_len(object),
-                         &out->string);
-    case json_type_array: return fill_list(arena, object, out, level);
-    case json_type_object: return fill_map(arena, object, out, level);
     }
-    return false;
+    out->count = items.count;
+    out->items = sl_arena_array_keep(&items);
+    out->keys = sl_arena_array_keep(&keys);
+    return (out->items && out->keys) || sl_json_no_memory(j);
 }
 
-struct value *value_from_json(struct sl_arena *arena, struct json_object *object)
+bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
-    struct value *value = SL_ARENA_NEW(arena, struct value);
-    return value && fill(arena, object, value, 0) ? value : NULL;
+    static const enum value_type types[] = {
+        [SL_JSON_NONE] = VALUE_NULL,     [SL_JSON_OBJECT] = VALUE_MAP,    [SL_JSON_ARRAY] = VALUE_LIST,
+        [SL_JSON_STRING] = VALUE_STRING, [SL_JSON_NUMBER] = VALUE_DOUBLE, [SL_JSON_BOOL] = VALUE_BOOL,
+        [SL_JSON_NULL] = VALUE_NULL};
+    *out = (struct value){.type = types[sl_json_peek(j)]};
+    switch (out->type) {
+    case VALUE_MAP:
+    case VALUE_LIST: return read_members(arena, j, out);
+    case VALUE_STRING: return sl_json_string(j, &out->string);
+    case VALUE_DOUBLE: return read_number(arena, j, out);
+    case VALUE_BOOL: return sl_json_bool(j, &out->boolean);
+    default: sl_json_skip(j); return !j->failed;
+    }
 }
 
 static bool grow(struct value_problems *problems)

@@ -1,9 +1,10 @@
 /* A tree of plain values with positions: what a YAML configuration and a JSON request have in common, so that one schema
- * reader serves both (sources, scraping). Lives in an arena. */
+ * reader serves both (sources). Lives in an arena. */
 #pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/json.h"
 #include "core/json.h"
 
 enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_INT, VALUE_DOUBLE, VALUE_STRING, VALUE_LIST, VALUE_MAP };
@@ -14,7 +15,7 @@ struct value {
     bool negative;        /* VALUE_INT: the value is -(int64_t)integer's magnitude */
     uint64_t integer;     /* magnitude */
     double number;        /* also set for VALUE_INT */
-    struct sl_str string; /* VALUE_STRING; of other YAML scalars their text */
+    struct sl_str string; /* VALUE_STRING; of numbers and other YAML scalars their text */
     struct value *items;  /* VALUE_LIST: elements; VALUE_MAP: values */
     struct sl_str *keys;  /* VALUE_MAP, parallel to items */
     size_t count;
@@ -24,16 +25,9 @@ struct value {
 /* The member of a map; NULL when absent or `map` is no map. */
 struct value *value_get(const struct value *map, const char *key);
 
-/* Parses one JSON document (RFC 8259): made for requests, whose parsing is most of what a cached answer costs. The text is
- * copied into the arena and strings are views of the copy, terminated by a NUL. Numbers keep their text in `string`. A
- * document with more than 128 levels or 8 million values is refused. SL_MALFORMED with "<reason> at line L column C". */
-enum sl_code value_read_json(struct sl_arena *arena, struct sl_str text, struct value *root, struct sl_error *error);
-
-/* Writes a value of value_read_json as it came in. */
-void value_write(struct json_writer *w, const struct value *value);
-
-/* A copy in the arena; NULL when out of memory. */
-struct value *value_from_json(struct sl_arena *arena, struct json_object *object);
+/* The value that comes next in `j`. Lists lie in `arena`; texts, keys and numbers (whose text is in `string`) are views of
+ * the document or in the reader's arena, so that the tree may go before they do. False: the reader has failed. */
+bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out);
 
 /* Collects what a schema reader found wrong: each entry a dotted path and a sentence. */
 struct value_problem {

@@ -22,9 +22,8 @@
 enum { MARGIN_S = 30, EXCHANGE_S = 30, MACHINE_S = 1, ANSWER_MAX = 64 << 10, KEY_BITS_MAX = 8192, KEY_MAX = 64 << 10 };
 
 /* ---- the key file ---- */
-static struct sl_str copy_member(struct json_object *object, const char *name, struct sl_arena *arena)
+static struct sl_str copied(struct sl_arena *arena, struct sl_str text)
 {
-    struct sl_str text = json_member(object, name);
     const char *copy = sl_arena_strndup(arena, text.data, text.size);
     return (struct sl_str){copy, copy ? text.size : 0};
 }
@@ -45,21 +44,24 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
                                  struct sl_error *error)
 {
     struct sl_buf text = {0};
-    struct json_object *object = NULL;
+    static const struct sl_str names[] = {SL_STR("private_key"), SL_STR("client_email"), SL_STR("token_uri")};
+    struct sl_str texts[3] = {{NULL, 0}};
     enum sl_code code = SL_OK;
     *account = (struct google_account){0};
     if (!read_file(path, &text))
         code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
-    else if (json_parse(sl_buf_view(&text), &object, NULL) != SL_OK || !json_object_is_type(object, json_type_object))
-        code = sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
+    struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
+    bool object = code == SL_OK && sl_json_texts(&j, names, texts, 3);
+    if (code == SL_OK && (!sl_json_end(&j) || !object))
+        code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                      : sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
     if (code == SL_OK) {
-        account->private_key = copy_member(object, "private_key", arena);
-        account->client_email = copy_member(object, "client_email", arena);
-        account->token_url = copy_member(object, "token_uri", arena);
+        account->private_key = copied(arena, texts[0]);
+        account->client_email = copied(arena, texts[1]);
+        account->token_url = copied(arena, texts[2]);
         if (!account->private_key.size || !account->client_email.size)
             code = sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
     }
-    json_object_put(object);
     sl_buf_wipe(&text);
     return code;
 }
@@ -184,31 +186,52 @@ static enum sl_code no_token(struct sl_str description, struct sl_error *error)
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: " SL_STR_FMT, what, SL_STR_ARG(description));
 }
 
+struct answer { /* what it does not have is empty, and so is all of what is no JSON */
+    struct sl_str token, problem;
+    int64_t life_s;
+};
+
+static void read_answer(struct sl_str text, struct sl_arena *arena, struct answer *answer)
+{
+    struct sl_json j = sl_json(text, arena, false);
+    struct sl_str key;
+    *answer = (struct answer){0};
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key)) {
+            if (sl_str_equal(key, SL_STR("access_token")))
+                sl_json_text(&j, &answer->token);
+            else if (sl_str_equal(key, SL_STR("error_description")))
+                sl_json_text(&j, &answer->problem);
+            else if (sl_str_equal(key, SL_STR("expires_in")))
+                sl_json_i64(&j, &answer->life_s);
+            else
+                sl_json_skip(&j);
+        }
+    if (!sl_json_end(&j))
+        *answer = (struct answer){0};
+}
+
 static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)status;
-    struct json_object *object = NULL;
-    json_parse(body, &object, NULL);
-    enum sl_code code = no_token(object ? json_member(object, "error_description") : SL_STR(""), error);
+    struct answer answer;
+    struct sl_arena arena = {0};
+    read_answer(body, &arena, &answer);
+    enum sl_code code = no_token(answer.problem, error);
     *(bool *)arg = true;
-    json_object_put(object);
+    sl_arena_free(&arena);
     return code;
 }
 
-static enum sl_code take(struct sl_str answer, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
+static enum sl_code take(struct sl_str text, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {
-    struct json_object *object = NULL, *life;
-    json_parse(answer, &object, NULL);
-    struct sl_str text = object ? json_member(object, "access_token") : SL_STR("");
-    enum sl_code code = SL_OK;
-    *life_s = 0;
-    if (!text.size)
-        code = no_token(object ? json_member(object, "error_description") : SL_STR(""), error);
-    else if (json_object_object_get_ex(object, "expires_in", &life) && json_object_is_type(life, json_type_int) &&
-             json_object_get_int64(life) > 0)
-        *life_s = (uint64_t)json_object_get_int64(life);
-    sl_buf_str(token, text);
-    json_object_put(object);
+    struct answer answer;
+    struct sl_arena arena = {0};
+    read_answer(text, &arena, &answer);
+    enum sl_code code = answer.token.size ? SL_OK : no_token(answer.problem, error);
+    *life_s = answer.life_s > 0 ? (uint64_t)answer.life_s : 0;
+    sl_buf_str(token, answer.token);
+    sl_arena_free(&arena);
     return code;
 }
 

@@ -1,6 +1,7 @@
 /* Request bodies: a window that the connection fills and the handler's fiber empties, decoding on the way. A full window
  * stops the reading of the socket, so that a fast client waits for a slow disk. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "core/loop.h"

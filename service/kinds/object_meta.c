@@ -85,52 +85,85 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     return kinds_make(context, describe, tmp->fd, arena, error);
 }
 
-static bool read_bool(struct json_object *object, const char *key, bool required, bool *value)
+struct flag { /* `found` from the start: it may be absent; `bad`: it is no boolean */
+    struct sl_str key;
+    bool *value, found, bad;
+};
+
+/* The flag of that name, if there is one, takes the value that comes next. */
+static bool read_flag(struct sl_json *j, struct sl_str key, struct flag *flags, size_t count)
 {
-    struct json_object *member;
-    if (!json_object_object_get_ex(object, key, &member))
-        return !required;
-    *value = json_object_get_boolean(member);
-    return json_object_is_type(member, json_type_boolean);
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_equal(key, flags[i].key)) {
+            flags[i].found = true;
+            flags[i].bad = !sl_json_bool(j, flags[i].value);
+            return true;
+        }
+    return false;
 }
 
-static bool decode(struct json_object *object, struct object_meta *meta)
+static bool read_embedded(struct sl_json *j, struct sl_features *features)
+{
+    struct flag flags[] = {{.key = SL_STR("has_debug_info"), .value = &features->has_debug_info},
+                           {.key = SL_STR("has_sources"), .value = &features->has_sources}};
+    struct sl_str key;
+    if (!sl_json_object(j))
+        return false;
+    while (sl_json_next(j, &key))
+        if (!read_flag(j, key, flags, 2))
+            sl_json_skip(j);
+    return flags[0].found && !flags[0].bad && flags[1].found && !flags[1].bad;
+}
+
+static void read_vcs(struct sl_json *j, struct sl_features *features)
+{
+    struct sl_str text;
+    sl_json_text(j, &text);
+    for (size_t i = 0; i < sizeof vcs_names / sizeof *vcs_names; i++)
+        if (sl_str_equal(text, vcs_names[i]))
+            features->srcsrv_vcs = vcs_names[i];
+}
+
+static bool decode(struct sl_json *j, struct object_meta *meta)
 {
     struct sl_features *features = &meta->features;
-    if (!json_object_is_type(object, json_type_object) ||
-        !read_bool(object, "has_debug_info", true, &features->has_debug_info) ||
-        !read_bool(object, "has_unwind_info", true, &features->has_unwind_info) ||
-        !read_bool(object, "has_symbols", true, &features->has_symbols) ||
-        !read_bool(object, "has_sources", false, &features->has_sources))
-        return false;
-    struct json_object *vcs;
-    if (json_object_object_get_ex(object, "srcsrv_vcs", &vcs) && json_object_is_type(vcs, json_type_string))
-        for (size_t i = 0; i < sizeof vcs_names / sizeof *vcs_names; i++)
-            if (sl_str_equal(sl_str(json_object_get_string(vcs)), vcs_names[i]))
-                features->srcsrv_vcs = vcs_names[i];
-    struct json_object *embedded;
-    return !json_object_object_get_ex(object, "embedded_ppdb", &embedded) ||
-           (json_object_is_type(embedded, json_type_object) &&
-            read_bool(embedded, "has_debug_info", true, &meta->embedded.has_debug_info) &&
-            read_bool(embedded, "has_sources", true, &meta->embedded.has_sources));
+    struct flag flags[] = {{.key = SL_STR("has_debug_info"), .value = &features->has_debug_info},
+                           {.key = SL_STR("has_unwind_info"), .value = &features->has_unwind_info},
+                           {.key = SL_STR("has_symbols"), .value = &features->has_symbols},
+                           {.key = SL_STR("has_sources"), .value = &features->has_sources, .found = true}};
+    struct sl_str key;
+    bool good = sl_json_object(j);
+    while (good && sl_json_next(j, &key))
+        if (sl_str_equal(key, SL_STR("srcsrv_vcs")))
+            read_vcs(j, features);
+        else if (sl_str_equal(key, SL_STR("embedded_ppdb")))
+            good = read_embedded(j, &meta->embedded);
+        else if (!read_flag(j, key, flags, sizeof flags / sizeof *flags))
+            sl_json_skip(j);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        good = good && flags[i].found && !flags[i].bad;
+    return good;
 }
 
 static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
-    struct json_object *object = NULL;
-    enum sl_code code = json_parse((struct sl_str){(const char *)bytes.data, bytes.size}, &object, error);
-    if (code != SL_OK)
-        return code;
+    struct sl_arena arena = {0};
+    struct sl_json j = sl_json((struct sl_str){(const char *)bytes.data, bytes.size}, &arena, false);
     struct object_meta *meta = calloc(1, sizeof *meta);
-    if (meta && decode(object, meta)) {
-        *loaded = meta;
-        *weight = sizeof *meta;
-    } else {
-        free(meta);
+    enum sl_code code = SL_OK;
+    bool good = meta && decode(&j, meta) && sl_json_end(&j);
+    if (!meta || j.busy)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else if (!good)
         code = sl_fail(error, SL_MALFORMED, "no features of an object");
+    sl_arena_free(&arena);
+    if (code != SL_OK) {
+        free(meta);
+        return code;
     }
-    json_object_put(object);
-    return code;
+    *loaded = meta;
+    *weight = sizeof *meta;
+    return SL_OK;
 }
 
 static uint64_t capacity(const struct config *config)

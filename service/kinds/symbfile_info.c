@@ -11,38 +11,54 @@
 
 enum { MAX_ALIASES = 64 }; /* executables with one id that are looked at */
 
-static void take(struct json_object *object, const char *key, char *out, size_t size)
+/* A text that does not fit is none. */
+static void take(struct sl_json *j, char *out, size_t size)
 {
-    struct json_object *value;
-    const char *text = json_object_object_get_ex(object, key, &value) && json_object_is_type(value, json_type_string)
-                           ? json_object_get_string(value)
-                           : "";
-    if (strlen(text) < size)
-        snprintf(out, size, "%s", text);
+    struct sl_str text;
+    if (sl_json_text(j, &text) && text.size < size)
+        snprintf(out, size, SL_STR_FMT, SL_STR_ARG(text));
+}
+
+static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_info *info)
+{
+    const struct {
+        struct sl_str key;
+        char *out;
+        size_t size;
+    } texts[] = {{SL_STR("build_id"), info->build_id, sizeof info->build_id},
+                 {SL_STR("debug_id"), info->debug_id, sizeof info->debug_id},
+                 {SL_STR("go_build_id"), info->go_build_id, sizeof info->go_build_id},
+                 {SL_STR("code_file"), info->code_file, sizeof info->code_file},
+                 {SL_STR("arch"), info->arch, sizeof info->arch}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (sl_str_equal(key, texts[i].key)) {
+            take(j, texts[i].out, texts[i].size);
+            return;
+        }
+    if (sl_str_equal(key, SL_STR("base_address")))
+        info->has_base = sl_json_u64(j, &info->base);
+    else
+        sl_json_skip(j);
 }
 
 void info_read(const char *home, struct symbfile_info *info)
 {
     char path[STORE_PATH + 16];
     struct sl_mapping mapping;
-    struct json_object *object = NULL, *base;
+    struct sl_arena arena = {0};
+    struct sl_str key;
     *info = (struct symbfile_info){0};
     snprintf(path, sizeof path, "%s/info", home);
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return;
     struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
-    if (json_parse(text, &object, NULL) == SL_OK && json_object_is_type(object, json_type_object)) {
-        take(object, "build_id", info->build_id, sizeof info->build_id);
-        take(object, "debug_id", info->debug_id, sizeof info->debug_id);
-        take(object, "go_build_id", info->go_build_id, sizeof info->go_build_id);
-        take(object, "code_file", info->code_file, sizeof info->code_file);
-        take(object, "arch", info->arch, sizeof info->arch);
-        if (json_object_object_get_ex(object, "base_address", &base)) {
-            info->has_base = true;
-            info->base = json_object_get_uint64(base);
-        }
-    }
-    json_object_put(object);
+    struct sl_json j = sl_json(text, &arena, false);
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key))
+            read_member(&j, key, info);
+    if (!sl_json_end(&j))
+        *info = (struct symbfile_info){0};
+    sl_arena_free(&arena);
     sl_unmap(&mapping);
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "core/loop.h"
 #include "origin/impl.h"
 
@@ -65,13 +66,15 @@ static enum sl_code keep(struct asking *a, struct sl_str access, struct sl_str s
 
 static enum sl_code keep_json(struct asking *a, struct sl_str json)
 {
-    struct json_object *object = NULL;
-    if (json_parse(json, &object, NULL) != SL_OK)
-        return sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
-    enum sl_code code = keep(a, json_member(object, "AccessKeyId"), json_member(object, "SecretAccessKey"),
-                             json_member(object, "Token"), json_member(object, "Expiration"));
-    json_object_put(object);
-    return code;
+    static const struct sl_str names[] = {SL_STR("AccessKeyId"), SL_STR("SecretAccessKey"), SL_STR("Token"),
+                                          SL_STR("Expiration")};
+    struct sl_json j = sl_json(json, &a->arena, false);
+    struct sl_str texts[4] = {{NULL, 0}};
+    sl_json_texts(&j, names, texts, 4);
+    if (!sl_json_end(&j))
+        return j.busy ? sl_fail(a->error, SL_BUSY, "out of memory")
+                      : sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
+    return keep(a, texts[0], texts[1], texts[2], texts[3]);
 }
 
 static enum sl_code ask(struct asking *a, struct fetch_request request, struct sl_str *answer)

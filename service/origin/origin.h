@@ -113,11 +113,16 @@ struct source_policy { /* what a request may name; all true for the configuratio
     size_t sentry_host_count;
 };
 
-/* Reads a list of sources (JSON or YAML, same keys) into the arena; unknown keys are ignored. Problems are reported
- * with paths below `path` ("sources"); the code is SL_MALFORMED if there was an error. */
+/* Reads a list of sources into the arena; unknown keys are ignored. Problems are reported with paths below `path`
+ * ("sources"); the code is SL_MALFORMED if there was an error, SL_BUSY when out of memory. */
 enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list, const char *path,
                                const struct source_policy *policy, struct source **sources, size_t *count,
                                struct value_problems *problems);
+
+/* The same out of the JSON that comes next in `j`, into the reader's arena; ends at the first source with an error. Texts are
+ * views of the document. */
+enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
+                              struct source **sources, size_t *count, struct value_problems *problems);
 
 struct remote_file {
     const struct source *source;

@@ -1,4 +1,5 @@
 /* Sources of Sentry projects: one request lists the files of an id, others fetch them. */
+#include "base/json.h"
 #include "base/map.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -102,30 +103,37 @@ static bool plain(struct sl_str text)
     return text.size > 0;
 }
 
+static void add_entry(struct sl_json *j, struct sl_buf *text)
+{
+    static const struct sl_str names[] = {SL_STR("id"), SL_STR("symbolType")};
+    struct sl_str texts[2] = {{NULL, 0}};
+    if (!sl_json_texts(j, names, texts, 2) || j->failed || !plain(texts[0]) || !plain(texts[1]))
+        return;
+    sl_buf_str(text, texts[1]);
+    sl_buf_u8(text, ' ');
+    sl_buf_str(text, texts[0]);
+    sl_buf_u8(text, '\n');
+}
+
 /* What is kept of an answer: "<type> <id>\n" for each file. */
 static enum sl_code digest(const struct looking *looking, struct sl_str json, struct sl_buf *text,
                            struct sl_error *error)
 {
-    struct json_object *list = NULL;
-    if (json_parse(json, &list, NULL) != SL_OK || !json_object_is_type(list, json_type_array)) {
-        json_object_put(list);
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "the index is no list of files");
-    }
-    size_t count = json_object_array_length(list);
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *entry = json_object_array_get_idx(list, i);
-        struct sl_str id = json_member(entry, "id"), type = json_member(entry, "symbolType");
-        if (!plain(id) || !plain(type))
-            continue;
-        sl_buf_str(text, type);
-        sl_buf_u8(text, ' ');
-        sl_buf_str(text, id);
-        sl_buf_u8(text, '\n');
-    }
+    struct sl_arena arena = {0};
+    struct sl_json j = sl_json(json, &arena, false);
+    struct sl_str key;
+    size_t count = 0;
+    bool list = sl_json_array(&j);
+    for (; list && sl_json_next(&j, &key); count++)
+        add_entry(&j, text);
+    bool good = sl_json_end(&j) && list, busy = j.busy;
+    sl_arena_free(&arena);
+    if (!good)
+        return busy ? sl_fail(error, SL_BUSY, "out of memory")
+                    : sl_fail(error, SL_DOWNLOAD_ERROR, "the index is no list of files");
     if (count >= PAGE)
         log_warn("origin", "a Sentry index is full, files may be missing", LOG_SLSTR("source", looking->source->id),
                  LOG_U64("files", count));
-    json_object_put(list);
     return SL_OK;
 }
 

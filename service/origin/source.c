@@ -329,6 +329,23 @@ static void read_source(struct reader *r, struct source *source)
         "unknown source type `" SL_STR_FMT "`, expected one of filesystem, http, s3, gcs, sentry", SL_STR_ARG(name));
 }
 
+/* The source `index` of the list at `path`. False when out of memory. */
+static bool read_entry(struct reader r, const char *path, size_t index, struct source *source)
+{
+    size_t room = strlen(path) + 24;
+    char *at = sl_arena_alloc(r.arena, room, 1);
+    if (!at)
+        return false;
+    snprintf(at, room, "%s[%zu]", path, index);
+    r.path = at;
+    source->configured = r.policy->configuration;
+    if (r.map->type == VALUE_MAP)
+        read_source(&r, source);
+    else
+        value_problem(r.problems, r.map, false, at, "expected an object, found %s", type_word(r.map));
+    return true;
+}
+
 enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list, const char *path,
                                const struct source_policy *policy, struct source **sources, size_t *count,
                                struct value_problems *problems)
@@ -342,20 +359,64 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
     }
     *sources = SL_ARENA_ARRAY(arena, struct source, list->count);
     if (!*sources)
-        return list->count ? SL_INTERNAL : SL_OK;
+        return list->count ? SL_BUSY : SL_OK;
     for (size_t i = 0; i < list->count; i++) {
-        size_t room = strlen(path) + 24;
-        char *at = sl_arena_alloc(arena, room, 1);
-        if (!at)
-            return SL_INTERNAL;
-        snprintf(at, room, "%s[%zu]", path, i);
-        struct reader r = {arena, policy, problems, &list->items[i], at};
-        (*sources)[i].configured = policy->configuration;
-        if (r.map->type == VALUE_MAP)
-            read_source(&r, &(*sources)[i]);
-        else
-            value_problem(problems, r.map, false, at, "expected an object, found %s", type_word(r.map));
+        struct reader r = {.arena = arena, .policy = policy, .problems = problems, .map = &list->items[i]};
+        if (!read_entry(r, path, i, &(*sources)[i]))
+            return SL_BUSY;
     }
     *count = list->count;
     return problems->errors == before ? SL_OK : SL_MALFORMED;
+}
+
+/* One source at a time is a tree. */
+static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct reader r, const char *path, size_t index,
+                              struct sl_arena_array *list)
+{
+    struct value map;
+    sl_arena_reset(tree);
+    if (!value_from_json(tree, j, &map)) {
+        if (j->busy && tree->over_limit)
+            value_problem(r.problems, NULL, false, path, "the source %zu is too large", index);
+        return j->busy && tree->over_limit ? SL_MALFORMED : sl_json_code(j);
+    }
+    struct source *source = sl_arena_array_add(list);
+    r.map = &map;
+    return source && read_entry(r, path, index, source) ? SL_OK : SL_BUSY;
+}
+
+static enum sl_code not_a_list(struct sl_json *j, struct sl_arena *tree, const char *path,
+                               struct value_problems *problems)
+{
+    struct value found;
+    value_from_json(tree, j, &found);
+    value_problem(problems, NULL, false, path, "expected a list, found %s", type_word(&found));
+    return SL_MALFORMED;
+}
+
+enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
+                              struct source **sources, size_t *count, struct value_problems *problems)
+{
+    enum { TREE_MAX = 1 << 20 };
+    struct reader r = {.arena = j->arena, .policy = policy, .problems = problems};
+    struct sl_arena_array list = {.arena = j->arena, .item = sizeof **sources};
+    struct sl_arena tree;
+    struct sl_str key;
+    size_t before = problems->errors;
+    enum sl_code code = SL_OK;
+    *sources = NULL;
+    *count = 0;
+    sl_arena_init(&tree, TREE_MAX);
+    if (sl_json_peek(j) == SL_JSON_ARRAY)
+        sl_json_enter(j);
+    else
+        code = not_a_list(j, &tree, path, problems);
+    while (code == SL_OK && problems->errors == before && sl_json_next(j, &key))
+        code = read_next(j, &tree, r, path, list.count, &list);
+    sl_arena_free(&tree);
+    *count = list.count;
+    if (code == SL_OK && problems->errors == before && !(*sources = sl_arena_array_keep(&list)))
+        code = SL_BUSY;
+    sl_arena_array_drop(&list);
+    return code != SL_OK ? code : problems->errors == before ? sl_json_code(j) : SL_MALFORMED;
 }

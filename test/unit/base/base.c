@@ -323,10 +323,48 @@ static void sizes_beyond_int_are_printed_cut(void **state)
     assert_int_equal(sl_str_precision((struct sl_str){"", (size_t)INT_MAX + 1}), INT_MAX);
 }
 
+/* Arrays of every size beside other allocations: exact in the end, and never over the limit. */
+static void arrays_of_an_arena_take_what_they_hold(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {0, 1, 8, 9, 1000, 100000};
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+        struct sl_arena arena = {0};
+        struct sl_arena_array array = {.arena = &arena, .item = 24};
+        for (size_t i = 0; i < counts[n]; i++) {
+            uint64_t *item = sl_arena_array_add(&array);
+            assert_true(item && !item[0] && !item[1] && !item[2]);
+            item[0] = i;
+            assert_non_null(sl_arena_alloc(&arena, 1, 1));
+        }
+        assert_true(arena.used <= counts[n] * (24 + 12) + 2 * (counts[n] + 4096));
+        const uint64_t *items = sl_arena_array_keep(&array);
+        assert_non_null(items);
+        for (size_t i = 0; i < counts[n]; i++)
+            assert_int_equal(items[3 * i], i);
+        assert_true(arena.used <= counts[n] * 24 + 2 * (counts[n] + 4096) + (counts[n] == 1000 ? 65536 : 0));
+        assert_non_null(sl_arena_alloc(&arena, 100, 8));
+        sl_arena_reset(&arena);
+        assert_non_null(sl_arena_alloc(&arena, 100, 8));
+        sl_arena_free(&arena);
+        assert_int_equal(arena.used, 0);
+    }
+    struct sl_arena arena;
+    sl_arena_init(&arena, 10000);
+    struct sl_arena_array array = {.arena = &arena, .item = 100};
+    while (sl_arena_array_add(&array))
+        assert_true(arena.used <= 10000);
+    assert_true(array.count >= 60 && arena.over_limit);
+    sl_arena_array_drop(&array);
+    assert_int_equal(arena.used, 0);
+    sl_arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_aligns_zeroes_and_keeps_its_limit),
+        cmocka_unit_test(arrays_of_an_arena_take_what_they_hold),
         cmocka_unit_test(reader_stops_at_the_end_and_stays_failed),
         cmocka_unit_test(leb128_values_and_limits),
         cmocka_unit_test(text_needs_its_nul),

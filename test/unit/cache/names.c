@@ -1,8 +1,6 @@
 /* Names, bytes and ages: all that needs neither the loop nor, but for side files, a disk. */
 #include "support.h"
 
-#include <json-c/json.h>
-
 /* ---- keys ---- */
 
 static void check_path(const char *key, unsigned version, bool format1, const char *path)

@@ -1,10 +1,12 @@
-/* The JSON writer and the strict parser around json-c. */
+/* The JSON writer. */
 #include "../check.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/json.h"
+
+static struct sl_arena arena;
 
 static const char *text_of(struct sl_buf *out)
 {
@@ -74,13 +76,13 @@ static void text_is_valid_utf8_whatever_comes_in(void **state)
         struct sl_buf out = {0};
         struct json_writer w = json_writer(&out);
         json_str(&w, (struct sl_str){in, sizeof in});
-        struct json_object *object;
-        assert_int_equal(json_parse(sl_buf_view(&out), &object, NULL), SL_OK);
+        struct sl_json j = sl_json(sl_buf_view(&out), &arena, false);
+        struct sl_str back;
+        assert_true(sl_json_string(&j, &back) && sl_json_end(&j));
         if (c < 0x80) {
-            assert_int_equal(json_object_get_string_len(object), sizeof in);
-            assert_memory_equal(json_object_get_string(object), in, sizeof in);
+            assert_int_equal(back.size, sizeof in);
+            assert_memory_equal(back.data, in, sizeof in);
         }
-        json_object_put(object);
         sl_buf_free(&out);
     }
 }
@@ -108,15 +110,18 @@ static void doubles_are_short_and_read_back(void **state)
     }
 }
 
-static enum sl_code parse(const char *text, struct sl_error *error)
+static void expect_copy(const char *text, const char *wanted)
 {
-    struct json_object *object;
-    enum sl_code code = json_parse(sl_str(text), &object, error);
-    json_object_put(object);
-    return code;
+    struct sl_json j = sl_json(sl_str(text), &arena, false);
+    struct sl_buf out = {0};
+    struct json_writer w = json_writer(&out);
+    if (!json_value(&w, &j) || !sl_json_end(&j))
+        fail_msg("%s: %s", text, j.problem);
+    assert_string_equal(text_of(&out), wanted);
+    sl_buf_free(&out);
 }
 
-static void documents_round_trip(void **state)
+static void values_are_written_as_they_came_in(void **state)
 {
     (void)state;
     static const char *const documents[] = {
@@ -125,113 +130,32 @@ static void documents_round_trip(void **state)
         "0",
         "-1",
         "18446744073709551615",
-        "-9223372036854775808",
+        "99999999999999999999999",
         "1.50",
         "1e5",
         "0.1000",
         "\"\"",
-        "\"a\\u00e9\"",
         "[]",
         "{}",
         "[1,[2,{\"a\":null}]]",
-        "{\"b\":1,\"a\":[true,false]}",
-        " [ 1 , 2 ] \n",
+        "{\"b\":1,\"a\":[true,false],\"b\":2}",
     };
-    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
-        struct json_object *object;
-        struct sl_error error;
-        struct sl_buf out = {0};
-        struct json_writer w = json_writer(&out);
-        if (json_parse(sl_str(documents[i]), &object, &error) != SL_OK)
-            fail_msg("%s: %s", documents[i], error.message);
-        json_value(&w, object);
-        if (documents[i][0] == ' ')
-            assert_string_equal(text_of(&out), "[1,2]");
-        else if (documents[i][0] == '"' && documents[i][1] == 'a')
-            assert_string_equal(text_of(&out), "\"a\xC3\xA9\"");
-        else
-            assert_string_equal(text_of(&out), documents[i]);
-        json_object_put(object);
-        sl_buf_free(&out);
-    }
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
+        expect_copy(documents[i], documents[i]);
+    expect_copy(" [ 1 , 2 , { \"k\" : 0.0 } ] \n", "[1,2,{\"k\":0.0}]");
+    expect_copy("[\"a\\u00e9\",\"\\u000a\",\"\\ud83d\"]", "[\"a\xC3\xA9\",\"\\n\",\"\xEF\xBF\xBD\"]");
+    struct sl_json j = sl_json(SL_STR("[1,x]"), &arena, false);
+    struct sl_buf out = {0};
+    struct json_writer w = json_writer(&out);
+    assert_false(json_value(&w, &j));
+    sl_buf_free(&out);
 }
 
-static void malformed_documents_are_refused_with_a_position(void **state)
+static int done(void **state)
 {
     (void)state;
-    static const char *const documents[] = {
-        "",
-        " ",
-        "{",
-        "[1,",
-        "[1 2]",
-        "{\"a\"}",
-        "{\"a\":1,}",
-        "[1,]",
-        "{a:1}",
-        "'a'",
-        "\"a",
-        "\"\\x\"",
-        "\"\\u12\"",
-        "nul",
-        "nulll",
-        "tru",
-        "+1",
-        "01",
-        "1.",
-        "-",
-        "NaN",
-        "Infinity",
-        "[1] x",
-        "{} {}",
-        "/* c */ 1",
-        "[1]]",
-        "\"\xFF\"",
-        "\"\xC3\"",
-        "99999999999999999999",
-        "\"a\nb\"",
-        "[\"a\tb\"]",
-    };
-    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
-        struct sl_error error = {.message = ""};
-        if (parse(documents[i], &error) != SL_MALFORMED)
-            fail_msg("accepted: %s", documents[i]);
-        if (!strstr(error.message, " at line ") || !strstr(error.message, " column "))
-            fail_msg("no position: %s: %s", documents[i], error.message);
-    }
-    struct sl_error error;
-    assert_int_equal(parse("{\n  \"a\": 1,\n  \"b\": x\n}", &error), SL_MALFORMED);
-    assert_non_null(strstr(error.message, "at line 3 column 8"));
-    assert_int_equal(parse("[1]\n y", &error), SL_MALFORMED);
-    assert_string_equal(error.message, "trailing characters at line 2 column 2");
-}
-
-static void nesting_is_limited_to_128_levels(void **state)
-{
-    (void)state;
-    struct sl_error error;
-    for (int object = 0; object < 2; object++) {
-        for (int levels = 127; levels <= 130; levels++) {
-            struct sl_buf text = {0};
-            for (int i = 0; i < levels; i++)
-                sl_buf_cstr(&text, object ? "{\"a\":" : "[");
-            if (object)
-                sl_buf_cstr(&text, "1");
-            for (int i = 0; i < levels; i++)
-                sl_buf_cstr(&text, object ? "}" : "]");
-            struct json_object *parsed;
-            assert_int_equal(json_parse(sl_buf_view(&text), &parsed, &error), levels <= 128 ? SL_OK : SL_MALFORMED);
-            if (parsed) {
-                struct sl_buf out = {0};
-                struct json_writer w = json_writer(&out);
-                json_value(&w, parsed);
-                assert_true(sl_str_equal(sl_buf_view(&out), sl_buf_view(&text)));
-                sl_buf_free(&out);
-            }
-            json_object_put(parsed);
-            sl_buf_free(&text);
-        }
-    }
+    sl_arena_free(&arena);
+    return 0;
 }
 
 int main(void)
@@ -240,9 +164,7 @@ int main(void)
         cmocka_unit_test(the_writer_puts_commas_and_escapes),
         cmocka_unit_test(text_is_valid_utf8_whatever_comes_in),
         cmocka_unit_test(doubles_are_short_and_read_back),
-        cmocka_unit_test(documents_round_trip),
-        cmocka_unit_test(malformed_documents_are_refused_with_a_position),
-        cmocka_unit_test(nesting_is_limited_to_128_levels),
+        cmocka_unit_test(values_are_written_as_they_came_in),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, done);
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "../json.h"
 #include "core/log.h"
 #include "core/metrics.h"
 
@@ -156,9 +156,7 @@ static void nobody_can_forge_a_line_or_a_terminal_sequence(void **state)
     log_set_format(LOG_JSON);
     log_info("http", evil, LOG_STR("v", evil));
     text = written();
-    struct json_object *object;
-    assert_int_equal(json_parse(sl_str(text), &object, NULL), SL_OK);
-    json_object_put(object);
+    assert_true(is_json(sl_str(text)));
     assert_int_equal(lines_in(text), 1);
 }
 
@@ -171,11 +169,9 @@ static void long_lines_are_cut_and_stay_whole_documents(void **state)
     log_set_format(LOG_JSON);
     log_info("http", "long", LOG_STR("v", (char *)value.data), LOG_STR("after", "x"));
     const char *text = written();
-    struct json_object *object;
     assert_true(strlen(text) <= 16 * 1024);
     assert_non_null(strstr(text, "...\"}"));
-    assert_int_equal(json_parse(sl_str(text), &object, NULL), SL_OK);
-    json_object_put(object);
+    assert_true(is_json(sl_str(text)));
     sl_buf_free(&value);
 }
 

@@ -103,22 +103,22 @@ static void sizes_are_read(void **state)
 static void json_becomes_a_tree_in_an_arena(void **state)
 {
     (void)state;
-    struct json_object *object;
-    struct sl_arena arena = {0};
-    assert_int_equal(json_parse(SL_STR("{\"s\":\"x\\u0000y\",\"n\":-9223372036854775808,\"u\":18446744073709551615,"
-                                       "\"d\":1.5,\"l\":[null,true,{}]}"),
-                                &object, NULL),
-                     SL_OK);
-    struct value *value = value_from_json(&arena, object);
-    json_object_put(object); /* the tree stands for itself */
-    assert_non_null(value);
-    assert_int_equal(value->count, 5);
+    struct sl_arena arena = {0}, texts = {0};
+    struct sl_json j = sl_json(SL_STR("{\"s\":\"x\\u0000y\",\"n\":-9223372036854775808,\"u\":18446744073709551615,"
+                                      "\"d\":1.5,\"l\":[null,true,{}],\"big\":18446744073709551616}"),
+                               &texts, false);
+    struct value tree, *value = &tree;
+    assert_true(value_from_json(&arena, &j, value));
+    assert_true(sl_json_end(&j));
+    assert_int_equal(value->count, 6);
     assert_int_equal(value_get(value, "s")->string.size, 3);
     assert_memory_equal(value_get(value, "s")->string.data, "x\0y", 3);
     assert_true(value_get(value, "n")->negative);
     assert_true(value_get(value, "n")->integer == 1ull << 63);
     assert_true(value_get(value, "u")->integer == UINT64_MAX && !value_get(value, "u")->negative);
     assert_true(value_get(value, "d")->number == 1.5);
+    assert_true(sl_str_equal(value_get(value, "d")->string, SL_STR("1.5")));
+    assert_int_equal(value_get(value, "big")->type, VALUE_DOUBLE);
     struct value *list = value_get(value, "l");
     assert_int_equal(list->type, VALUE_LIST);
     assert_int_equal(list->count, 3);
@@ -128,12 +128,15 @@ static void json_becomes_a_tree_in_an_arena(void **state)
     assert_null(value_get(value, "absent"));
     assert_null(value_get(list, "s"));
     assert_null(value_get(NULL, "s"));
+    struct sl_str text = value_get(value, "s")->string;
     sl_arena_free(&arena);
-    sl_arena_init(&arena, 1); /* out of memory */
-    json_parse(SL_STR("[1,2,3]"), &object, NULL);
-    assert_null(value_from_json(&arena, object));
-    json_object_put(object);
+    assert_memory_equal(text.data, "x\0y", 3); /* of the reader's arena */
+    sl_arena_init(&arena, 1);                  /* out of memory */
+    j = sl_json(SL_STR("[1,2,3]"), &texts, false);
+    assert_false(value_from_json(&arena, &j, value));
+    assert_int_equal(sl_json_code(&j), SL_BUSY);
     sl_arena_free(&arena);
+    sl_arena_free(&texts);
 }
 
 static void problems_are_collected(void **state)

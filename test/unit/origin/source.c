@@ -1,7 +1,6 @@
 /* The schema of sources: what is accepted, what is refused and with which words. */
 #include "../check.h"
 
-#include <json-c/json.h>
 #include <string.h>
 
 #include "origin/origin.h"
@@ -16,17 +15,15 @@ static const struct source_policy request = {.internal_sentry = true};
 /* The JSON has ' where " belongs. */
 static enum sl_code parse(const char *json, const struct source_policy *policy)
 {
-    struct json_object *object = NULL;
-    struct sl_error error = {.message = ""};
     char *text = sl_arena_strndup(&arena, json, strlen(json));
     for (char *at = text; *at; at++)
         *at = *at == '\'' ? '"' : *at;
-    if (json_parse(sl_str(text), &object, &error) != SL_OK)
-        fail_msg("%s: %s", json, error.message);
-    struct value *list = value_from_json(&arena, object);
-    json_object_put(object);
+    struct sl_json j = sl_json(sl_str(text), &arena, false);
     problems = (struct value_problems){.arena = &arena};
-    return source_parse_list(&arena, list, "sources", policy, &sources, &source_count, &problems);
+    enum sl_code code = source_read_list(&j, "sources", policy, &sources, &source_count, &problems);
+    if (j.failed)
+        fail_msg("%s: %s", json, j.problem);
+    return code;
 }
 
 static const struct source *accepted(const char *json)
