@@ -77,7 +77,11 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
 
 /* ---- arrays ---- */
 
-enum { FIRST_ITEMS = 8, OWN_CHUNK = 64 * 1024 }; /* bytes; smaller arrays are copied to where other things lie */
+enum {
+    FIRST_ITEMS = 4,
+    FIRST_BYTES = 480,
+    OWN_CHUNK = 64 * 1024
+}; /* smaller arrays are copied to where other things lie */
 
 /* Gives the array's chunk another size: 0 frees it. False when out of memory or over the limit. */
 static bool resize(struct sl_arena_array *array, size_t size)
@@ -109,15 +113,33 @@ static bool chunk_size(const struct sl_arena_array *array, size_t items, size_t 
            !__builtin_add_overflow(*size, sizeof(struct sl_arena_chunk), size);
 }
 
+static uint8_t *items_of(struct sl_arena_array *array)
+{
+    return array->chunk ? (uint8_t *)(array->chunk + 1) : array->first;
+}
+
+/* Room for more: in the array itself as long as that will do, then in a chunk. */
+static bool enlarge(struct sl_arena_array *array)
+{
+    size_t size, capacity = array->capacity + array->capacity / 2 + 1;
+    bool is_small = !array->chunk && array->item <= sizeof array->first;
+    if (is_small && !array->capacity) {
+        array->capacity = sizeof array->first / array->item;
+        return true;
+    }
+    if (!chunk_size(array, capacity, &size) || !resize(array, size))
+        return false;
+    if (is_small)
+        memcpy(array->chunk + 1, array->first, array->count * array->item);
+    array->capacity = capacity;
+    return true;
+}
+
 void *sl_arena_array_add(struct sl_arena_array *array)
 {
-    if (array->count == array->capacity) {
-        size_t size, capacity = array->capacity ? array->capacity + array->capacity / 2 : FIRST_ITEMS;
-        if (!chunk_size(array, capacity, &size) || !resize(array, size))
-            return NULL;
-        array->capacity = capacity;
-    }
-    void *item = (uint8_t *)(array->chunk + 1) + array->count++ * array->item;
+    if (array->count == array->capacity && !enlarge(array))
+        return NULL;
+    void *item = items_of(array) + array->count++ * array->item;
     memset(item, 0, array->item);
     return item;
 }
@@ -134,14 +156,14 @@ void *sl_arena_array_keep(struct sl_arena_array *array)
 {
     size_t size = array->count * array->item;
     void *items;
-    if (size >= OWN_CHUNK && resize(array, size + sizeof(struct sl_arena_chunk))) {
+    if (array->chunk && size >= OWN_CHUNK && resize(array, size + sizeof(struct sl_arena_chunk))) {
         items = array->chunk + 1;
         join(array->arena, array->chunk);
         array->chunk = NULL;
     } else {
         items = sl_arena_alloc(array->arena, size, _Alignof(max_align_t));
         if (items && size)
-            memcpy(items, array->chunk + 1, size);
+            memcpy(items, items_of(array), size);
     }
     sl_arena_array_drop(array);
     return items;

@@ -74,8 +74,9 @@ struct sl_arena_array {
     size_t item; /* bytes of each */
     size_t count;
     /* private */
-    struct sl_arena_chunk *chunk;
+    struct sl_arena_chunk *chunk; /* NULL as long as `first` has room */
     size_t capacity;
+    _Alignas(max_align_t) uint8_t first[448];
 };
 
 /* Another item, zeroed; it moves when the next one is added. NULL when out of memory or over the limit. */

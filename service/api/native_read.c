@@ -21,10 +21,9 @@
 struct reading {
     struct native_request *request;
     const struct config *config;
-    const char *too_much; /* which count was passed */
-    /* Read when all else is: where they begin. */
-    struct sl_json sources, threads;
-    bool has_sources, has_threads, has_traces;
+    const char *too_much;   /* which count was passed */
+    struct sl_json threads; /* where they begin: they only count when nothing has the right name */
+    bool has_threads, has_traces;
 };
 
 /* Another frame or module of `size` bytes: memory beyond what the body's size allows. False when there are too many. */
@@ -448,46 +447,11 @@ static bool read_scraping(struct schema *s, const struct schema_place *at, void 
     return schema_object(s, at, scraping_fields, out);
 }
 
-/* ---- all ---- */
-
-/* Is read later, when it is known whether it counts. */
-static bool defer(struct schema *s, struct sl_json *begin, bool *found)
-{
-    *begin = *s->json;
-    *found = true;
-    sl_json_skip(s->json);
-    return !s->json->failed;
-}
-
-static bool defer_sources(struct schema *s, const struct schema_place *at, void *out)
+/* ---- sources ---- */
+static bool read_sources(struct schema *s, const struct schema_place *at, void *out)
 {
     struct reading *r = s->context;
     (void)at, (void)out;
-    return defer(s, &r->sources, &r->has_sources);
-}
-
-static bool defer_threads(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct reading *r = s->context;
-    (void)at, (void)out;
-    return defer(s, &r->threads, &r->has_threads);
-}
-
-static const struct field body_fields[] = {
-    FIELD(TEXT, native_request, platform, "platform"),
-    FIELD(U32, native_request, signal, "signal"),
-    {SL_STR("sources"), FIELD_CUSTOM, false, 0, defer_sources},
-    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, read_traces},
-    {SL_STR("threads"), FIELD_CUSTOM, false, 0, defer_threads},
-    {SL_STR("modules"), FIELD_CUSTOM, false, 0, read_modules},
-    CUSTOM(native_request, options, "options", read_options),
-    CUSTOM(native_request, scraping, "scraping", read_scraping),
-    END,
-};
-
-static bool read_sources(struct schema *s)
-{
-    struct reading *r = s->context;
     const struct config *config = r->config;
     struct source_policy policy = {
         .filesystem = config->allow_filesystem_sources_in_requests,
@@ -498,7 +462,6 @@ static bool read_sources(struct schema *s)
     };
     struct value_problems problems = {.arena = s->json->arena};
     struct source *sources;
-    *s->json = r->sources;
     enum sl_code code = source_read_list(s->json, "sources", &policy, &sources, &r->request->source_count, &problems);
     r->request->sources = sources;
     for (size_t i = 0; code != SL_OK && i < problems.count; i++) {
@@ -513,19 +476,41 @@ static bool read_sources(struct schema *s)
     return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }
 
-/* The whole body, and then what waited for its end. */
+/* ---- all ---- */
+
+static bool defer_threads(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct reading *r = s->context;
+    (void)at, (void)out;
+    r->threads = *s->json;
+    r->has_threads = true;
+    sl_json_skip(s->json);
+    return !s->json->failed;
+}
+
+static const struct field body_fields[] = {
+    FIELD(TEXT, native_request, platform, "platform"),
+    FIELD(U32, native_request, signal, "signal"),
+    {SL_STR("sources"), FIELD_CUSTOM, false, 0, read_sources},
+    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, read_traces},
+    {SL_STR("threads"), FIELD_CUSTOM, false, 0, defer_threads},
+    {SL_STR("modules"), FIELD_CUSTOM, false, 0, read_modules},
+    CUSTOM(native_request, options, "options", read_options),
+    CUSTOM(native_request, scraping, "scraping", read_scraping),
+    END,
+};
+
+/* The whole body. */
 static bool read_body(struct schema *s)
 {
     struct reading *r = s->context;
     struct schema_place threads = {.key = SL_STR("threads")};
     if (!schema_object(s, NULL, body_fields, r->request) || !sl_json_end(s->json))
         return false;
-    if (r->has_threads && !r->has_traces) {
-        *s->json = r->threads;
-        if (!read_traces(s, &threads, NULL))
-            return false;
-    }
-    return !r->has_sources || read_sources(s);
+    if (!r->has_threads || r->has_traces)
+        return true;
+    *s->json = r->threads;
+    return read_traces(s, &threads, NULL);
 }
 
 static void reverse_frames(struct native_request *request)

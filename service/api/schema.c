@@ -73,19 +73,24 @@ bool schema_text(struct schema *s, const struct schema_place *at, struct sl_str 
     return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
 }
 
-static bool parse_digits(struct sl_str digits, unsigned base, uint64_t *out)
+static bool parse_hex(struct sl_str digits, uint64_t *out)
 {
     uint64_t v = 0;
     for (size_t i = 0; i < digits.size; i++) {
-        char c = digits.data[i];
-        unsigned digit = c >= '0' && c <= '9'                 ? (unsigned)(c - '0')
-                         : (c | 32) >= 'a' && (c | 32) <= 'f' ? (unsigned)((c | 32) - 'a' + 10)
-                                                              : base;
-        if (digit >= base || __builtin_mul_overflow(v, (uint64_t)base, &v) || __builtin_add_overflow(v, digit, &v))
+        unsigned char c = (unsigned char)digits.data[i], letter = (unsigned char)((c | 0x20) - 'a');
+        unsigned digit = (unsigned char)(c - '0') < 10 ? c - (unsigned)'0' : letter < 6 ? letter + 10u : 16;
+        if (digit > 15 || v >> 60)
             return false;
+        v = v << 4 | digit;
     }
     *out = v;
     return digits.size > 0;
+}
+
+static bool parse_decimal(struct sl_str digits, uint64_t *out)
+{
+    bool negative;
+    return digits.size > 0 && digits.data[0] != '-' && sl_json_integer(digits, &negative, out);
 }
 
 /* As the text says, or a sign and a magnitude of 64 bits; false when it is no integer of that size. */
@@ -125,8 +130,7 @@ bool schema_hex(struct schema *s, const struct schema_place *at, uint64_t *out)
     if (!sl_json_string(s->json, &text))
         return false;
     bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
-    struct sl_str digits = hex ? (struct sl_str){text.data + 2, text.size - 2} : text;
-    if (parse_digits(digits, hex ? 16 : 10, out))
+    if (hex ? parse_hex((struct sl_str){text.data + 2, text.size - 2}, out) : parse_decimal(text, out))
         return true;
     text.size = text.size < 40 ? text.size : 40;
     return schema_fail(s, at, where,
@@ -172,11 +176,16 @@ static bool read_field(struct schema *s, const struct schema_place *at, const st
     return false;
 }
 
+static inline bool is_field(const struct field *field, struct sl_str key)
+{
+    return field->key.size == key.size && memcmp(field->key.data, key.data, key.size) == 0;
+}
+
 /* The place of `key` in the table; of its end when it is not there. */
 static size_t find_field(const struct field *fields, struct sl_str key)
 {
     size_t i = 0;
-    while (fields[i].key.data && !sl_str_equal(fields[i].key, key))
+    while (fields[i].key.data && !is_field(&fields[i], key))
         i++;
     return i;
 }

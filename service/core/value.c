@@ -1,5 +1,7 @@
 #include "core/value.h"
 
+#include "base/grow.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,26 +42,18 @@ static bool read_number(struct sl_arena *arena, struct sl_json *j, struct value 
 
 static bool read_members(struct sl_arena *arena, struct sl_json *j, struct value *out)
 {
-    struct sl_arena_array items = {.arena = arena, .item = sizeof *out->items};
-    struct sl_arena_array keys = {.arena = arena, .item = sizeof *out->keys};
+    size_t item_capacity = 0, key_capacity = 0;
     struct sl_str key;
     bool good = sl_json_enter(j);
     while (good && sl_json_next(j, &key)) {
-        struct value *item = sl_arena_array_add(&items);
-        struct sl_str *place = key.data ? sl_arena_array_add(&keys) : &key;
-        good = item && place ? value_from_json(arena, j, item) : sl_json_no_memory(j);
-        if (place)
-            *place = key;
+        if (!sl_grow_in_arena(arena, &out->items, &item_capacity, out->count + 1, sizeof *out->items) ||
+            (key.data && !sl_grow_in_arena(arena, &out->keys, &key_capacity, out->count + 1, sizeof *out->keys)))
+            return sl_json_no_memory(j);
+        if (key.data)
+            out->keys[out->count] = key;
+        good = value_from_json(arena, j, &out->items[out->count++]);
     }
-    if (j->failed) {
-        sl_arena_array_drop(&items);
-        sl_arena_array_drop(&keys);
-        return false;
-    }
-    out->count = items.count;
-    out->items = sl_arena_array_keep(&items);
-    out->keys = sl_arena_array_keep(&keys);
-    return (out->items && out->keys) || sl_json_no_memory(j);
+    return !j->failed;
 }
 
 bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *out)
