@@ -70,7 +70,7 @@ static void counts_end_the_reading(void **state)
     const struct config before = config;
     config.max_request_frames = config.max_request_modules = 1;
     assert_int_equal(read_body(SL_STR("{\"modules\":[{\"type\":\"\"},{\"type\":"), &arena, &request), 413);
-    assert_int_equal(read_body(SL_STR("{\"stacktraces\":[{\"frames\":[{\"instruction_addr\":1},"), &arena, &request),
+    assert_int_equal(read_body(SL_STR("{\"stacktraces\":[{\"frames\":[{\"instruction_addr\":1}"), &arena, &request),
                      400);
     assert_int_equal(read_body(SL_STR("{\"stacktraces\":[{\"frames\":[{\"instruction_addr\":1},{"), &arena, &request),
                      413);
