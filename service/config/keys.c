@@ -346,9 +346,10 @@ enum key_class key_classify(struct sl_str pattern, const struct key **row)
         }
         class = KEY_GROUP;
     }
-    for (size_t i = 0; i < GROUPS; i++) {
-        if (pattern.size && is_below(groups[i].path, pattern))
+    for (size_t i = 0; i < GROUPS && pattern.size; i++)
+        if (is_below(groups[i].path, pattern))
             return KEY_GROUP;
+    for (size_t i = 0; i < GROUPS; i++) {
         if (sl_str_equal(parent, sl_str(groups[i].path)) && names_hold(groups[i].names, last))
             return groups[i].class;
     }

@@ -126,13 +126,13 @@ static void sizes(void **state)
     (void)state;
     struct outcome o;
     parse_good(&o, "result_bytes: 64KiB\nmax_download_size: null\nmax_source_file_size: 0\n"
-                   "symbolicate_body_max_bytes: '17'\ncrash_file_body_max_bytes: 3 GB\n"
+                   "symbolicate_body_max_bytes: '17'\nsymbfile: {store_min_free: 3 GB}\n"
                    "http: {compress_min: off, min_rate: 0x10}\n");
     assert_true(o.config->result_bytes == 65536);
     assert_true(o.config->max_download_size == UINT64_MAX);
     assert_true(o.config->max_source_file_size == 0);
     assert_true(o.config->symbolicate_body_max_bytes == 17);
-    assert_true(o.config->crash_file_body_max_bytes == 3000000000u);
+    assert_true(o.config->symbfile.store_min_free == 3000000000u);
     assert_true(o.config->http.compress_min == UINT64_MAX);
     assert_true(o.config->http.min_rate == 16);
     outcome_free(&o);
@@ -390,7 +390,7 @@ static void keys_without_effect_are_warnings(void **state)
     expect_problems(
         "sentry_dsn: https://key@sentry.io/1\nmozilla: {lru: {max_size: 1}, store: {s3: {bucket: b}}}\n"
         "streaming_timeout: 5\nserver_config: {https: {key_path: x}}\nmetrics: {custom_tags: {a: b}}\n"
-        "http: {backlog: 5, reuseport: true}\nbind_https: ${T_BIND_HTTPS}\ncluster: {nodeid: 1}\n"
+        "http: {backlog: 5, reuseport: true}\nbind_https: 127.0.0.1:443\ncluster: {nodeid: 1}\n"
         "crash_file_body_max_bytes: 5\ncaches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: sentry_dsn: has no effect yet\n"
         "config.yml:2:1: warning: mozilla: has no effect yet\n"
