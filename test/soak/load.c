@@ -299,13 +299,15 @@ static void count_answer(struct group *g, int status, const char *body, size_t s
     char text[TEXT] = "";
     if (status != 200)
         snprintf(text, sizeof text, "%.*s", (int)(size < TEXT ? size : TEXT - 1), body);
-    for (size_t i = 0; i < g->answer_count; i++)
-        if (g->answers[i].status == status && strcmp(g->answers[i].text, text) == 0) {
+    for (size_t i = 0; i < g->answer_count; i++) {
+        bool full = g->answer_count == MAX_TEXTS; /* bodies that are never the same: the status has to do */
+        if (g->answers[i].status == status && (full || strcmp(g->answers[i].text, text) == 0)) {
             g->answers[i].count++;
             return;
         }
+    }
     if (g->answer_count == MAX_TEXTS)
-        fail(g->title, "too many kinds of refusals");
+        fail(g->title, "too many kinds of answers");
     g->answers[g->answer_count].status = status;
     memcpy(g->answers[g->answer_count].text, text, sizeof text);
     g->answers[g->answer_count++].count = 1;
