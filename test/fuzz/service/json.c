@@ -3,7 +3,7 @@
  *
  *     control bytes in texts, quotes of the wrong kind      it takes them
  *     NaN, Infinity, words in capital letters               it takes them, the last two not always
- *     `1.` and the like                                     it takes some of them
+ *     `1.`, `00` and the like                               it takes some of them
  *     a NUL                                                 ends its document, or is a control byte in a text
  *     a byte order mark                                     it refuses it
  *     U+0000 in a key                                       ends its key
@@ -151,7 +151,8 @@ static bool is_lenient(struct sl_str text)
             return true;
         if ((c == '\n' || c == '\r' || c == '\t') && memchr(text.data, '"', text.size))
             return true;
-        if (c == '.' || c == '-' || c == '+') /* of numbers */
+        bool zero = c == '0' && i + 1 < text.size && text.data[i + 1] >= '0' && text.data[i + 1] <= '9';
+        if (c == '.' || c == '-' || c == '+' || zero) /* of numbers */
             return true;
     }
     return !sl_str_is_utf8(text);
