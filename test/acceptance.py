@@ -55,6 +55,25 @@ def test_pdb_addresses():
     equal(chain(SRCSRV, 0x2755), [("google_breakpad::CrashGenerationClient::`scalar deleting destructor'(unsigned int)", "", 0)])
 
 
+def test_microsoft_names():
+    """Each name is that of a symbol; the texts are what crashes are grouped by."""
+    with open(os.path.join(SYMBOLS, "..", "..", "names", "msvc.tsv")) as table:
+        names = [line.rstrip("\n").split("\t") for line in table]
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "names.sym")
+        with open(path, "w") as out:
+            out.write("MODULE windows x86_64 000102030405060708090A0B0C0D0E0F1 names.pdb\n")
+            for i, (mangled, _) in enumerate(names):
+                out.write("PUBLIC %x 0 %s\n" % (0x1000 + 16 * i, mangled))
+        addresses = "".join("0x%x\n" % (0x1000 + 16 * i) for i in range(len(names)))
+        answer = subprocess.run([harness.SYMLOOM, "lookup", "--output-style", "gnu", "-f", "-C", "-e", path], input=addresses,
+                                check=True, capture_output=True, text=True).stdout.splitlines()[::2]
+    equal(len(answer), len(names))
+    wrong = [(mangled, text, got) for (mangled, text), got in zip(names, answer) if text != got]
+    assert len(wrong) * 200 <= len(names), wrong[:5]
+    print("names as the reference prints them: %d of %d" % (len(names) - len(wrong), len(names)))
+
+
 def test_pdb_names():
     functions = inspect(CRASH, "--functions")["functions"]
     names = set()

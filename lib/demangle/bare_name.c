@@ -66,7 +66,7 @@ static bool add_ordinal(struct bare *p)
 static bool types_until_end(struct bare *p, struct piece *pieces, size_t *count)
 {
     *count = 0;
-    if (look(p, 0) == 'v' && look(p, 1) == 'E')
+    if (look(p, 0) == 'v') /* then there are no others */
         p->at++;
     else
         do {

@@ -1,6 +1,7 @@
 #include "demangle/demangle.h"
 
 #include "demangle/llvm.h"
+#include "demangle/microsoft.h"
 #include "demangle/rust.h"
 #include "demangle/swift.h"
 #include "demangle/text.h"
@@ -89,71 +90,13 @@ static bool demangle_cpp(struct sl_str name, bool full, struct sl_buf *out)
     return size > 0;
 }
 
-/* Where the name of the function begins that `text`, behind a back quote, has as a scope: behind access, `static` and
- * the return type, which end at the last space before the parameters. 0: it is no function, or one that cannot be
- * told. */
-static size_t scope_name(struct sl_str text)
-{
-    size_t start = 0;
-    int depth = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-        if (c == '(' && depth == 0)
-            return i > start ? start : 0;
-        if (c == '\'' && depth == 0)
-            return 0;
-        depth += (c == '<' || c == '`') - (c == '>' || c == '\'');
-        bool conversion = i >= 8 && memcmp(text.data + i - 8, "operator", 8) == 0;
-        if (c == ' ' && depth == 0 && !conversion)
-            start = i + 1;
-    }
-    return 0;
-}
-
-static size_t calling_convention(struct sl_str text)
-{
-    static const char *const words[] = {"__cdecl ",   "__stdcall ", "__thiscall ", "__fastcall ", "__vectorcall ",
-                                        "__clrcall ", "__pascal ",  "__eabi ",     "__swiftcall "};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (starts(text, words[i]))
-            return strlen(words[i]);
-    return 0;
-}
-
-/* LLVM writes `void *`, `T const &` and `deleting dtor'`; here the sigil touches the type and words are written out. It
- * also leaves the conventions of pointers to functions, and all about functions that are scopes. */
-static void add_microsoft(struct sl_str text, bool full, struct sl_buf *out)
-{
-    char before = ' ';
-    for (size_t i = 0, skip; i < text.size; i += skip) {
-        struct sl_str rest = {text.data + i, text.size - i};
-        char c = rest.data[0];
-        skip = 1;
-        if (starts(rest, " dtor'")) {
-            sl_buf_cstr(out, " destructor'");
-            skip = 6;
-        } else if (c == '_' && (before == ' ' || before == '(') && calling_convention(rest)) {
-            skip = calling_convention(rest);
-        } else if (c == '`' && !full) {
-            sl_buf_u8(out, '`');
-            skip += scope_name((struct sl_str){rest.data + 1, rest.size - 1});
-        } else if (c != ' ' || rest.size < 2 || (rest.data[1] != '*' && rest.data[1] != '&') || before == ',') {
-            sl_buf_u8(out, (uint8_t)c);
-        }
-        before = rest.data[skip - 1];
-    }
-}
-
 static bool demangle_msvc(struct sl_str name, bool full, struct sl_buf *out)
 {
-    char readable[MAX_OUTPUT];
     if (name.size > MAX_CPP_NAME)
         return false;
     if (starts(name, "@?"))
         name = (struct sl_str){name.data + 1, name.size - 1};
-    size_t size = demangle_microsoft(name.data, name.size, full, readable, sizeof readable);
-    add_microsoft((struct sl_str){readable, size}, full, out);
-    return size > 0;
+    return microsoft_demangle(name, full, out, MAX_OUTPUT);
 }
 
 /* ---- the interface ---- */

@@ -1,7 +1,7 @@
 /* Readable names: parameters shown, return types not (the style of crash reports).
  *
- * C++ (Itanium and Microsoft) by LLVM's demanglers; Rust (legacy and v0, without the hash), Objective-C and Swift (all
- * manglings, without modules and private discriminators) by readers of our own. Thread safe; never aborts on bad
+ * C++ of the Itanium ABI by LLVM's demangler; Microsoft's C++, Rust (legacy and v0, without the hash), Objective-C and Swift
+ * (all manglings, without modules and private discriminators) by readers of our own. Thread safe; never aborts on bad
  * input: what cannot be demangled is reported as such and the caller shows the mangled name. Work and memory are
  * bounded for every input. Hostile C++ names need up to 4 MiB of stack: never call it on a fiber's. */
 #pragma once

@@ -5,32 +5,10 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
-namespace
-{
-struct TooLong {
-};
-
-// A few substitutions can name gigabytes of text. The output buffer grows through this function only, and stops here.
-constexpr size_t MaxOutput = 64 * 1024;
-} // namespace
-
-namespace std
-{
-static void *symloom_limited_realloc(void *buffer, size_t size)
-{
-    if (size > 4 * MaxOutput)
-        throw TooLong();
-    return std::realloc(buffer, size);
-}
-} // namespace std
-
-#define realloc symloom_limited_realloc
-#include "llvm/Demangle/Utility.h"
-#undef realloc
 #include "llvm/Demangle/ItaniumDemangle.h"
-#include "llvm/Demangle/MicrosoftDemangle.h"
 
 using namespace llvm::itanium_demangle;
 using llvm::itanium_demangle::OutputBuffer;
@@ -38,26 +16,29 @@ using llvm::itanium_demangle::OutputBuffer;
 namespace
 {
 
+struct TooLong {
+};
+
 // ---- the style of crash reports, where LLVM's own differs ----
 
 // `(long)12`; only an int has no type before it.
 class TypedLiteral final : public Node
 {
-    StringView type, value;
+    std::string_view type, value;
 
   public:
-    TypedLiteral(StringView type, StringView value) : Node(KIntegerLiteral), type(type), value(value) {}
+    TypedLiteral(std::string_view type, std::string_view value) : Node(KIntegerLiteral), type(type), value(value) {}
 
     void printLeft(OutputBuffer &out) const override
     {
         static const struct {
-            StringView suffix, name;
+            std::string_view suffix, name;
         } names[] = {{"u", "unsigned int"},
                      {"l", "long"},
                      {"ul", "unsigned long"},
                      {"ll", "long long"},
                      {"ull", "unsigned long long"}};
-        StringView name = type;
+        std::string_view name = type;
         for (const auto &entry : names)
             if (type == entry.suffix)
                 name = entry.name;
@@ -66,18 +47,18 @@ class TypedLiteral final : public Node
             out += name;
             out += ")";
         }
-        bool negative = value.startsWith('n');
+        bool negative = value[0] == 'n';
         out += negative ? "-" : "";
-        out += negative ? value.dropFront(1) : value;
+        out += value.substr(negative);
     }
 };
 
 // `{lambda(int)#1}`: the first one is written without a number, the second one with 0.
-void print_number(OutputBuffer &out, StringView count)
+void print_number(OutputBuffer &out, std::string_view count)
 {
     unsigned long number = 1;
     if (!count.empty())
-        number = std::strtoul(std::string(count.begin(), count.size()).c_str(), nullptr, 10) + 2;
+        number = std::strtoul(std::string(count).c_str(), nullptr, 10) + 2;
     out += "#";
     out << number;
     out += "}";
@@ -90,7 +71,7 @@ class NumberedLambda final : public ClosureTypeName
 
     void printLeft(OutputBuffer &out) const override
     {
-        match([&](NodeArray, NodeArray, StringView count) {
+        match([&](NodeArray, const Node *, NodeArray, const Node *, std::string_view count) {
             out += "{lambda";
             printDeclarator(out);
             print_number(out, count);
@@ -105,7 +86,7 @@ class NumberedType final : public UnnamedTypeName
 
     void printLeft(OutputBuffer &out) const override
     {
-        match([&](StringView count) {
+        match([&](std::string_view count) {
             out += "{unnamed type";
             print_number(out, count);
         });
@@ -141,6 +122,38 @@ class SpacedTemplate final : public NameWithTemplateArgs
     }
 };
 
+// `S<S<int> >`: closing brackets are kept apart.
+class SpacedArguments final : public Node
+{
+    NodeArray arguments;
+
+  public:
+    SpacedArguments(NodeArray arguments, const Node *) : Node(KTemplateArgs), arguments(arguments) {}
+
+    void printLeft(OutputBuffer &out) const override
+    {
+        ScopedOverride<unsigned> inside(out.GtIsGt, 0);
+        out += "<";
+        arguments.printWithComma(out);
+        out += out.back() == '>' ? " >" : ">";
+    }
+};
+
+// `std::string` where it is a scope.
+class SpelledString final : public ExpandedSpecialSubstitution
+{
+  public:
+    using ExpandedSpecialSubstitution::ExpandedSpecialSubstitution;
+
+    void printLeft(OutputBuffer &out) const override
+    {
+        out << "std::" << getBaseName();
+        if (isInstantiation())
+            out << "<char, std::char_traits<char>"
+                << (SSK == SpecialSubKind::string ? ", std::allocator<char> >" : " >");
+    }
+};
+
 // `f<>`: for those who drop the arguments.
 class BareTemplate final : public NameWithTemplateArgs
 {
@@ -160,41 +173,50 @@ class TaggedName final : public AbiTagAttr
   public:
     using AbiTagAttr::AbiTagAttr;
 
-    StringView getBaseName() const override { return Base->getBaseName(); }
+    std::string_view getBaseName() const override { return Base->getBaseName(); }
 };
 
 // `.isra.0.cold` is said as ` [clone .isra.0] [clone .cold]`.
 class CloneSuffix final : public Node
 {
     const Node *encoding;
-    StringView suffix;
+    std::string_view suffix;
 
     static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
   public:
-    CloneSuffix(const Node *encoding, StringView suffix) : Node(KDotSuffix), encoding(encoding), suffix(suffix) {}
+    CloneSuffix(const Node *encoding, std::string_view suffix) : Node(KDotSuffix), encoding(encoding), suffix(suffix) {}
 
     void printLeft(OutputBuffer &out) const override
     {
         encoding->print(out);
-        for (const char *at = suffix.begin(); at != suffix.end();) {
-            const char *end = at + 1;
-            while (end != suffix.end() && (*end != '.' || (end + 1 != suffix.end() && is_digit(end[1]))))
+        for (size_t at = 0, end; at < suffix.size(); at = end) {
+            end = at + 1;
+            while (end < suffix.size() &&
+                   (suffix[end] != '.' || (end + 1 < suffix.size() && is_digit(suffix[end + 1]))))
                 end++;
             out += " [clone ";
-            out += StringView(at, end);
+            out += suffix.substr(at, end - at);
             out += "]";
-            at = end;
         }
     }
 };
 
 // ---- nodes ----
 
+// At most how much text a node will print, found when it is made. Names can refer to their parts again and again, and a few
+// such references can say gigabytes.
+struct Extent {
+    uint64_t text;
+    uint32_t pack;     // the most elements of a pack inside: an expansion prints its pattern as often
+    uint32_t forwards; // references to arguments that come later, not yet counted
+};
+
 // They live until the name is done; a name that wants very many is refused.
 class Arena
 {
-    static constexpr size_t Block = 16 * 1024, MaxBlocks = 256;
+    static constexpr size_t Block = 16 * 1024, MaxBlocks = 256, MaxForwards = 64;
+    static constexpr uint64_t MaxText = 1 << 20, NodeText = 64;
     struct Chunk {
         Chunk *next;
         alignas(16) char data[Block];
@@ -203,10 +225,60 @@ class Arena
     Chunk *chunks = nullptr;
     char *at = first, *end = first + sizeof first;
     size_t count = 0;
+    const ForwardTemplateReference *forwards[MaxForwards];
+    size_t forward_count = 0;
+
+    static const Extent &extent_of(const Node *node) { return reinterpret_cast<const Extent *>(node)[-1]; }
+
+    static void add(Extent &sum, const Node *node)
+    {
+        if (!node)
+            return;
+        const Extent &one = extent_of(node);
+        sum.text += one.text;
+        sum.pack = one.pack > sum.pack ? one.pack : sum.pack;
+        sum.forwards += one.forwards;
+    }
+    static void add(Extent &sum, std::string_view text) { sum.text += text.size(); }
+    static void add(Extent &sum, NodeArray nodes)
+    {
+        for (const Node *node : nodes)
+            add(sum, node);
+        sum.text += 2 * nodes.size();
+    }
+    template <typename T> static std::enable_if_t<std::is_arithmetic_v<T> || std::is_enum_v<T>> add(Extent &, T) {}
+
+    template <typename T, typename... Args> static Extent measure(const Args &...args)
+    {
+        Extent sum = {NodeText, 0, 0};
+        (add(sum, args), ...);
+        if constexpr (std::is_same_v<T, ParameterPack>)
+            (void)std::initializer_list<int>{(sum.pack = args.size() > sum.pack ? args.size() : sum.pack, 0)...};
+        if constexpr (std::is_same_v<T, ParameterPackExpansion> || std::is_same_v<T, SizeofParamPackExpr> ||
+                      std::is_same_v<T, FoldExpr>) {
+            sum.text *= sum.pack ? sum.pack : 1;
+            sum.forwards *= sum.pack ? sum.pack : 1;
+        }
+        if constexpr (std::is_same_v<T, ForwardTemplateReference>)
+            sum.forwards = 1;
+        if (sum.text > MaxText || sum.forwards > MaxText)
+            throw TooLong();
+        return sum;
+    }
 
     template <typename T, typename... Args> Node *place(Args &&...args)
     {
-        return new (take(sizeof(T))) T(std::forward<Args>(args)...);
+        static_assert(alignof(T) <= alignof(Extent) * 2 && sizeof(Extent) == 16);
+        Extent extent = measure<T>(args...);
+        auto *memory = static_cast<Extent *>(take(sizeof(Extent) + sizeof(T)));
+        *memory = extent;
+        T *node = new (memory + 1) T(std::forward<Args>(args)...);
+        if constexpr (std::is_same_v<T, ForwardTemplateReference>) {
+            if (forward_count == MaxForwards)
+                throw TooLong();
+            forwards[forward_count++] = node;
+        }
+        return node;
     }
 
   public:
@@ -225,7 +297,23 @@ class Arena
         }
         at = first;
         end = first + sizeof first;
-        count = 0;
+        count = forward_count = 0;
+    }
+
+    // Whether the name as a whole may be printed, now that all references are known.
+    bool printable(const Node *root) const
+    {
+        uint64_t most = 0;
+        for (size_t i = 0; i < forward_count; i++) {
+            if (!forwards[i]->Ref)
+                continue;
+            const Extent &extent = extent_of(forwards[i]->Ref);
+            if (extent.forwards)
+                return false; // to itself, perhaps
+            most = extent.text > most ? extent.text : most;
+        }
+        const Extent &whole = extent_of(root);
+        return whole.text + whole.forwards * most <= MaxText;
     }
 
     void *take(size_t size)
@@ -263,6 +351,10 @@ class Arena
         else if constexpr (std::is_same_v<T, NameWithTemplateArgs>)
             return full ? place<BareTemplate>(std::forward<Args>(args)...)
                         : place<SpacedTemplate>(std::forward<Args>(args)...);
+        else if constexpr (std::is_same_v<T, TemplateArgs>)
+            return place<SpacedArguments>(std::forward<Args>(args)...);
+        else if constexpr (std::is_same_v<T, ExpandedSpecialSubstitution>)
+            return place<SpelledString>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, AbiTagAttr>)
             return place<TaggedName>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, PrefixExpr>)
@@ -276,24 +368,28 @@ class Arena
     void *allocateNodeArray(size_t size) { return take(sizeof(Node *) * size); }
 
   private:
-    Node *prefix(StringView op, Node *child)
+    Node *prefix(std::string_view op, Node *child, Node::Prec precedence)
     {
-        return !full && op == "&" ? place<AddressOf>(child) : place<PrefixExpr>(op, child);
+        return !full && op == "&" ? place<AddressOf>(child) : place<PrefixExpr>(op, child, precedence);
     }
 
-    Node *function(const Node *result, const Node *name, NodeArray parameters, const Node *attributes, Qualifiers cv,
-                   FunctionRefQual ref)
+    Node *function(const Node *result, const Node *name, NodeArray parameters, const Node *attributes,
+                   const Node *constraint, Qualifiers cv, FunctionRefQual ref)
     {
-        return place<FunctionEncoding>(full ? result : nullptr, name, parameters, attributes, cv, ref);
+        const Node *none = nullptr;
+        return place<FunctionEncoding>(full ? result : none, name, parameters, attributes, constraint, cv, ref);
     }
 
     // `objc_object objcproto9MTLDevice`: the qualifier as it is written, `objcproto` and a length before the name.
-    Node *protocol(const Node *type, StringView name)
+    Node *protocol(const Node *type, std::string_view name)
     {
-        const char *begin = name.begin();
+        const char *begin = name.data();
         while (begin[-1] >= '0' && begin[-1] <= '9')
             begin--;
-        return place<VendorExtQualType>(type, StringView(begin - std::strlen("objcproto"), name.end()), nullptr);
+        begin -= std::strlen("objcproto");
+        const Node *arguments = nullptr;
+        return place<VendorExtQualType>(type, std::string_view(begin, size_t(name.data() + name.size() - begin)),
+                                        arguments);
     }
 };
 
@@ -302,9 +398,18 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     using Base = AbstractManglingParser<Parser, Arena>;
     using Base::Base;
 
-    Node *parseEncoding()
+    Node *parseEncoding(bool parameters = true)
     {
-        return guarded([&] { return Base::parseEncoding(); });
+        return guarded([&] { return Base::parseEncoding(parameters); });
+    }
+    // The clones of transactional memory (Itanium C++ ABI, 5.1.4.4 "Virtual Tables and RTTI", GCC's addition).
+    Node *parseSpecialName()
+    {
+        if (consumeIf("GTt"))
+            return clone("transaction clone for ");
+        if (consumeIf("GTn"))
+            return clone("non-transaction clone for ");
+        return Base::parseSpecialName();
     }
     Node *parseType()
     {
@@ -333,12 +438,44 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
             return make<NameType>("nullptr");
         return Base::parseExprPrimary();
     }
-    Node *parseUnresolvedName()
+    // LLVM takes `operator->*` for one that cannot be named, as `operator.*` is.
+    Node *parseOperatorName(NameState *state)
     {
-        return guarded([&] { return Base::parseUnresolvedName(); });
+        return consumeIf("pm") ? make<NameType>("operator->*") : Base::parseOperatorName(state);
+    }
+    Node *parseUnresolvedName(bool global)
+    {
+        return guarded([&] { return Base::parseUnresolvedName(global); });
+    }
+    // `srSt6__and_I...E5value`: GCC writes members of `std` so, where the ABI has a substitution; and counts name and
+    // template among the substitutions.
+    Node *parseUnresolvedType()
+    {
+        if (!consumeIf("St"))
+            return Base::parseUnresolvedType();
+        Node *space = make<NameType>("std");
+        NameState state(this);
+        Node *name = parseUnqualifiedName(&state, space, nullptr);
+        if (!name)
+            return nullptr;
+        Subs.push_back(name);
+        if (look() != 'I')
+            return name;
+        Node *arguments = parseTemplateArgs();
+        if (!arguments)
+            return nullptr;
+        Node *whole = make<NameWithTemplateArgs>(name, arguments);
+        Subs.push_back(whole);
+        return whole;
     }
 
   private:
+    Node *clone(std::string_view what)
+    {
+        Node *of = parseEncoding();
+        return of ? make<SpecialName>(what, of) : nullptr;
+    }
+
     static constexpr unsigned MaxDepth = 256;
     unsigned depth = 0;
 
@@ -377,30 +514,10 @@ size_t demangle_itanium(const char *name, size_t size, int full, char *out, size
         Parser parser(name, name + size);
         parser.ASTAllocator.full = full;
         Node *node = parser.parse();
-        if (!node)
+        if (!node || !parser.ASTAllocator.printable(node))
             return 0;
         Output output;
         node->print(output.buffer);
-        return copy_out(output.buffer.getBuffer(), output.buffer.getCurrentPosition(), out, capacity);
-    } catch (const TooLong &) {
-        return 0;
-    }
-}
-
-size_t demangle_microsoft(const char *name, size_t size, int full, char *out, size_t capacity)
-{
-    using namespace llvm::ms_demangle;
-    try {
-        Demangler demangler;
-        llvm::itanium_demangle::StringView view(name, name + size);
-        SymbolNode *node = demangler.parse(view);
-        if (demangler.Error || !node)
-            return 0;
-        Output output;
-        unsigned flags = OF_NoCallingConvention | OF_NoTagSpecifier | OF_NoAccessSpecifier | OF_NoMemberType;
-        if (!full)
-            flags |= OF_NoReturnType | OF_NoVariableType;
-        node->output(output.buffer, static_cast<OutputFlags>(flags));
         return copy_out(output.buffer.getBuffer(), output.buffer.getCurrentPosition(), out, capacity);
     } catch (const TooLong &) {
         return 0;

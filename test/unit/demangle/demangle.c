@@ -76,6 +76,21 @@ static void itanium_style(void **state)
         "_ZNK4llvm5MachO6TargetcvNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEv", SL_LANG_CPP,
         "llvm::MachO::Target::operator std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> "
         ">() const");
+    expect("_ZN1ApmEv", SL_LANG_CPP, "A::operator->*()");
+    expect("_ZNSsC1Ev", SL_LANG_CPP,
+           "std::basic_string<char, std::char_traits<char>, std::allocator<char> >::basic_string()");
+    /* What LLVM's parser does not know by itself. */
+    expect(
+        "_ZSt14__relocate_a_1IiiENSt9enable_ifIXsrSt24__is_bitwise_relocatableIT_vE5valueEPS2_E4typeES4_S4_S4_RSaIT0_E",
+        SL_LANG_CPP, "std::__relocate_a_1<int, int>(int*, int*, int*, std::allocator<int>&)");
+    expect("_ZSt4swapIiENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS4_"
+           "ESt18is_move_assignableIS4_EEE5valueEvE4typeERS4_SE_",
+           SL_LANG_CPP, "std::swap<int>(int&, int&)");
+    expect("_ZGTt1fv", SL_LANG_CPP, "transaction clone for f()");
+    expect("_ZGTn1fv", SL_LANG_CPP, "non-transaction clone for f()");
+    /* Constrained templates of C++20. */
+    expect("_Z1fITkSt8integraliEvT_", SL_LANG_CPP, "f<int>(int)");
+    expect("_Z1gIiQsr3stdE8integralIT_EEvi", SL_LANG_CPP, "g<int>(int)");
     struct sl_buf out = {0};
     assert_true(sl_demangle_full(SL_STR("_Z1fILl12EEi1SIcE"), &out));
     sl_buf_u8(&out, 0);
@@ -102,8 +117,43 @@ static void microsoft(void **state)
     expect("?x@?1??f@A@@SAHXZ@4HA", SL_LANG_UNKNOWN, "`A::f(void)'::`2'::x");
     expect("?x@?1???BA@@QEAAHXZ@4HA", SL_LANG_UNKNOWN, "`A::operator int(void)'::`2'::x");
     expect("??__Ex@@YAXXZ", SL_LANG_UNKNOWN, "`dynamic initializer for 'x''(void)");
+    expect("??__E?x@A@@2HA@@YAXXZ", SL_LANG_UNKNOWN, "`dynamic initializer for 'A::x''(void)");
+    expect("??$f@$00V?$S@V?$S@H@@@@@A@@QEGBAXPEAY03$$CBDZZ", SL_LANG_UNKNOWN,
+           "A::f<1, S<S<int> > >(char const (*)[4], ...) const &");
+    expect("??_FA@@QAEXXZ", SL_LANG_UNKNOWN, "A::`default constructor closure'(void)");
+    expect("??_7A@@6BB@@@", SL_LANG_UNKNOWN, "const A::`vftable'{for `B'}");
+    expect("?f@A@@W7EAAXXZ", SL_LANG_UNKNOWN, "[thunk]: A::f`adjustor{8}'(void)");
+    expect("?f@A@@$4PPPPPPPM@A@EAAXXZ", SL_LANG_UNKNOWN, "[thunk]: A::f`vtordisp{-4, 0}'(void)");
+    expect("?f@B@@QAAXP$AAVA@@_J@Z", SL_LANG_UNKNOWN, "B::f(A&*, int64_t)");
+    expect("?f@@YAXQEBHPEQA@@H@Z", SL_LANG_UNKNOWN, "f(int const* const, int A::*)");
+    expect("?f@@YAXAEBU4A1@@@Z", SL_LANG_UNKNOWN, NULL);
+    expect("?f@@YAXAEBUA1@@@Z", SL_LANG_UNKNOWN, "f(A1const&)");
     expect("??@8ba8d245c9eca390356129098dbe9f73@", SL_LANG_UNKNOWN, "??@8ba8d245c9eca390356129098dbe9f73@");
     expect("?", SL_LANG_UNKNOWN, NULL);
+}
+
+/* Parts that name themselves again and again would say gigabytes. */
+static void multiplied_names(void **state)
+{
+    (void)state;
+    struct sl_buf name = {0}, out = {0};
+    sl_buf_cstr(&name, "_Z1fI1AS_");
+    for (unsigned i = 0; i < 200; i++) /* each pair holds the one before twice */
+        sl_buf_printf(&name, "1PI%s%s", "S_S_", "E");
+    sl_buf_cstr(&name, "EvT_");
+    sl_demangle(sl_buf_view(&name), SL_LANG_CPP, &out);
+    assert_in_range(out.size, 0, 4096);
+    sl_buf_free(&name);
+    sl_buf_free(&out);
+    /* Each function type has the one before as result and as parameter. */
+    sl_buf_cstr(&name, "?f@@YAX");
+    for (unsigned i = 0; i < 9; i++)
+        sl_buf_printf(&name, i ? "P6A%c%u%u%u@Z" : "P6AXXZ", '?', i - 1, i - 1, i - 1);
+    sl_buf_cstr(&name, "@Z");
+    sl_demangle(sl_buf_view(&name), SL_LANG_CPP, &out);
+    assert_in_range(out.size, 0, 4096);
+    sl_buf_free(&name);
+    sl_buf_free(&out);
 }
 
 static void others(void **state)
@@ -187,8 +237,9 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(itanium), cmocka_unit_test(itanium_style), cmocka_unit_test(microsoft),
-        cmocka_unit_test(others),  cmocka_unit_test(detection),     cmocka_unit_test(hostile),
+        cmocka_unit_test(itanium),          cmocka_unit_test(itanium_style), cmocka_unit_test(microsoft),
+        cmocka_unit_test(multiplied_names), cmocka_unit_test(others),        cmocka_unit_test(detection),
+        cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

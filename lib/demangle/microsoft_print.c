@@ -1,0 +1,247 @@
+#include "demangle/microsoft_tree.h"
+
+enum { MAX_NODES = 10000 };
+
+struct printer {
+    struct sl_buf *out;
+    size_t start, limit;
+    unsigned nodes;
+    bool full, failed;
+};
+
+static void print_type(struct printer *p, const struct ms_type *type);
+static void print_symbol(struct printer *p, const struct ms_symbol *symbol);
+
+/* Whether another node may be printed. */
+static bool another(struct printer *p)
+{
+    p->failed = p->failed || ++p->nodes > MAX_NODES || p->out->size - p->start > p->limit || p->out->failed;
+    return !p->failed;
+}
+
+static void text(struct printer *p, const char *s)
+{
+    sl_buf_cstr(p->out, s);
+}
+
+/* The reference has no space behind a digit (`Table4const&`), and its text is what crashes are grouped by. */
+static void space(struct printer *p)
+{
+    uint8_t last = p->out->size ? p->out->data[p->out->size - 1] : ' ';
+    bool wanted = (last >= 'a' && last <= 'z') || (last >= 'A' && last <= 'Z') || strchr(">*&)]'", last);
+    text(p, wanted ? " " : "");
+}
+
+/* ---- types ---- */
+
+static void print_quals(struct printer *p, uint8_t quals)
+{
+    static const char *const words[] = {"const", "volatile"};
+    for (unsigned i = 0; i < 2; i++)
+        if (quals & 1u << i) {
+            space(p);
+            text(p, words[i]);
+        }
+}
+
+static void print_list(struct printer *p, const struct ms_list *list)
+{
+    for (const struct ms_list *at = list; at && !p->failed; at = at->next) {
+        text(p, at == list ? "" : ", ");
+        print_type(p, at->item);
+    }
+}
+
+static void print_parameters(struct printer *p, const struct ms_type *function)
+{
+    text(p, "(");
+    print_list(p, function->list);
+    if (function->variadic)
+        text(p, function->list ? ", ..." : "...");
+    else if (!function->list)
+        text(p, "void");
+    text(p, ")");
+    print_quals(p, function->quals);
+    text(p, function->sigil ? " " : "");
+    text(p, function->sigil ? function->sigil : "");
+    text(p, function->no_except ? " noexcept" : "");
+}
+
+static void print_name(struct printer *p, const struct ms_name *name);
+
+static bool needs_brackets(const struct ms_type *pointer)
+{
+    return pointer->inner->kind == MS_FUNCTION || pointer->inner->kind == MS_ARRAY;
+}
+
+/* What stands before the declarator. */
+static void print_before(struct printer *p, const struct ms_type *type)
+{
+    if (!another(p))
+        return;
+    switch (type->kind) {
+    case MS_PRIMITIVE: sl_buf_str(p->out, type->text); break;
+    case MS_NAMED: print_name(p, type->name); break;
+    case MS_POINTER:
+        print_before(p, type->inner);
+        if (needs_brackets(type) || type->name)
+            space(p);
+        text(p, needs_brackets(type) ? "(" : "");
+        if (type->name) {
+            print_name(p, type->name);
+            text(p, "::");
+        }
+        text(p, type->sigil);
+        break;
+    case MS_ARRAY: print_before(p, type->inner); break;
+    case MS_FUNCTION:
+        if (type->inner)
+            print_before(p, type->inner);
+        return; /* its qualifiers are those of `this` */
+    case MS_NUMBER: sl_buf_str(p->out, type->text); break;
+    case MS_SYMBOL:
+        text(p, type->sigil);
+        if (type->symbol)
+            print_symbol(p, type->symbol);
+        sl_buf_str(p->out, type->text);
+        break;
+    case MS_NOTHING: break;
+    }
+    print_quals(p, type->quals);
+}
+
+/* What stands behind it. */
+static void print_behind(struct printer *p, const struct ms_type *type)
+{
+    if (!another(p))
+        return;
+    if (type->kind == MS_POINTER) {
+        text(p, needs_brackets(type) ? ")" : "");
+        print_behind(p, type->inner);
+    } else if (type->kind == MS_ARRAY) {
+        for (const struct ms_list *at = type->list; at; at = at->next) {
+            text(p, "[");
+            print_type(p, at->item);
+            text(p, "]");
+        }
+        print_behind(p, type->inner);
+    } else if (type->kind == MS_FUNCTION) {
+        print_parameters(p, type);
+        if (type->inner)
+            print_behind(p, type->inner);
+    }
+}
+
+/* A function on its own has a space where its name would be. */
+static void print_type(struct printer *p, const struct ms_type *type)
+{
+    print_before(p, type);
+    text(p, type->kind == MS_FUNCTION && type->inner ? " " : "");
+    print_behind(p, type);
+}
+
+/* ---- names ---- */
+
+static void print_arguments(struct printer *p, const struct ms_piece *piece)
+{
+    if (!piece->is_template)
+        return;
+    text(p, "<");
+    print_list(p, piece->arguments);
+    text(p, p->out->size && p->out->data[p->out->size - 1] == '>' ? " >" : ">");
+}
+
+static void print_piece(struct printer *p, const struct ms_piece *piece)
+{
+    if (!another(p))
+        return;
+    switch (piece->kind) {
+    case MS_TEXT: sl_buf_str(p->out, piece->text); break;
+    case MS_DTOR:
+    case MS_CTOR:
+        text(p, piece->kind == MS_DTOR ? "~" : "");
+        if (piece->outer)
+            print_piece(p, piece->outer);
+        break;
+    case MS_CONVERSION:
+        text(p, "operator ");
+        if (piece->target)
+            print_type(p, piece->target);
+        break;
+    case MS_SCOPE:
+        text(p, "`");
+        print_symbol(p, piece->symbol);
+        text(p, "'");
+        break;
+    case MS_INITIALIZER:
+        text(p, "`");
+        sl_buf_str(p->out, piece->text);
+        text(p, " for '");
+        print_symbol(p, piece->symbol);
+        text(p, "''");
+        break;
+    }
+    print_arguments(p, piece);
+}
+
+static void print_scopes(struct printer *p, const struct ms_piece *piece)
+{
+    enum { MOST = 512 };
+    const struct ms_piece *pieces[MOST];
+    size_t count = 0;
+    for (; piece && count < MOST; piece = piece->outer)
+        pieces[count++] = piece;
+    p->failed |= piece != NULL;
+    while (count--) {
+        print_piece(p, pieces[count]);
+        text(p, count ? "::" : "");
+    }
+}
+
+static void print_name(struct printer *p, const struct ms_name *name)
+{
+    print_scopes(p, name->innermost);
+}
+
+static void print_symbol(struct printer *p, const struct ms_symbol *symbol)
+{
+    if (!another(p))
+        return;
+    const struct ms_type *type = symbol->type, *result = symbol->is_function && type ? type->inner : type;
+    text(p, symbol->thunk ? "[thunk]: " : "");
+    sl_buf_str(p->out, symbol->before);
+    if (symbol->table_for) {
+        print_type(p, symbol->table_for);
+        text(p, " ");
+    }
+    if (p->full && result) {
+        print_before(p, result);
+        text(p, " ");
+    }
+    print_name(p, &symbol->name);
+    sl_buf_str(p->out, symbol->adjustor);
+    sl_buf_str(p->out, symbol->behind);
+    if (symbol->is_function && type)
+        print_parameters(p, type);
+    if (p->full && result)
+        print_behind(p, result);
+}
+
+static bool good(const struct printer *p)
+{
+    return !p->failed && !p->out->failed && p->out->size - p->start <= p->limit;
+}
+
+bool ms_print_symbol(const struct ms_symbol *symbol, bool full, struct sl_buf *out, size_t limit)
+{
+    struct printer p = {.out = out, .start = out->size, .limit = limit, .full = full};
+    print_symbol(&p, symbol);
+    return good(&p);
+}
+
+bool ms_print_piece(const struct ms_piece *piece, struct sl_buf *out, size_t limit)
+{
+    struct printer p = {.out = out, .start = out->size, .limit = limit};
+    print_piece(&p, piece);
+    return good(&p);
+}
