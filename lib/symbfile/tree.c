@@ -23,7 +23,7 @@ static void make_path(struct tree_maker *m, uint32_t file)
     struct sl_buf path = {0};
     sl_path_full(&path, f->comp_dir, f->directory, f->name);
     char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
-    m->failed |= !copy;
+    m->failed |= !copy || path.failed;
     m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
     sl_buf_free(&path);
 }
