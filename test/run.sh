@@ -59,6 +59,7 @@ suite "commands" python3 test/cli/run.py --symloom $symloom
 corpus=../shared/conformance
 # shellcheck disable=SC2046
 suite "HTTP tests" python3 test/http/run.py --symloom $symloom $([ -d $corpus ] && echo --corpus $corpus)
+suite "cost" python3 test/cost/run.py --symloom build/symloom
 if [ -d $corpus ]; then
     # shellcheck disable=SC2046
     suite "conformance" $corpus/run.py --symloom $symloom $(cat test/conformance.txt)

@@ -1,7 +1,7 @@
 #include "base/budget.h"
 
-/* A conversion of well-made files takes 1 to 4 steps a byte; tiny files may have large tables of their own. */
-enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 8 << 20, PURSE = 4096 };
+/* A conversion of well-made files takes 1 to 4 steps a byte. */
+enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 1 << 20, PURSE = 4096 };
 
 void sl_budget_init(struct sl_budget *budget, uint64_t file_size)
 {
@@ -105,4 +105,16 @@ bool sl_purse_refill(struct sl_purse *purse)
     }
     purse->left += (int64_t)wanted;
     return true;
+}
+
+struct sl_str sl_purse_name(struct sl_purse *purse, struct sl_bytes table, uint64_t offset)
+{
+    if (offset >= table.size)
+        return (struct sl_str){NULL, 0};
+    size_t left = table.size - (size_t)offset, window = left < SL_MAX_NAME ? left : SL_MAX_NAME;
+    const char *text = (const char *)table.data + offset;
+    size_t size = strnlen(text, window);
+    if (!sl_purse_spend(purse, (uint32_t)size + 1) || size == window)
+        return (struct sl_str){NULL, 0};
+    return (struct sl_str){text, size};
 }

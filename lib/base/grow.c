@@ -30,6 +30,25 @@ bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item)
     return true;
 }
 
+bool sl_grow_held_array(struct sl_holding *holding, void *array, size_t *capacity, size_t need, size_t item)
+{
+    size_t count, size, before = *capacity * item;
+    if (!next_capacity(*capacity, need, item, &count, &size) || !sl_budget_take(holding->budget, size - before))
+        return false;
+    holding->bytes += size - before;
+    if (sl_grow_array(array, capacity, need, item))
+        return true;
+    holding->bytes -= size - before;
+    sl_budget_return(holding->budget, size - before);
+    return false;
+}
+
+void sl_holding_release(struct sl_holding *holding)
+{
+    sl_budget_return(holding->budget, holding->bytes);
+    holding->bytes = 0;
+}
+
 bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item)
 {
     size_t before = *capacity;

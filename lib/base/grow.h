@@ -3,8 +3,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct sl_arena;
+struct sl_budget;
 
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
@@ -21,3 +23,20 @@ bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item);
 
 /* The same in the arena, which keeps what the array leaves behind: at most twice as much as it holds. */
 bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, size_t need, size_t item);
+
+/* What arrays hold of a budget's memory, all together. Zeros with a budget (NULL = none) are an empty one. */
+struct sl_holding {
+    struct sl_budget *budget;
+    uint64_t bytes;
+};
+
+bool sl_grow_held_array(struct sl_holding *holding, void *array, size_t *capacity, size_t need, size_t item);
+
+/* As sl_grow, taken from the holding's budget; false also when that has no more. */
+static inline bool sl_grow_held(struct sl_holding *holding, void *array, size_t *capacity, size_t need, size_t item)
+{
+    return __builtin_expect(need <= *capacity, 1) || sl_grow_held_array(holding, array, capacity, need, item);
+}
+
+/* Gives back what is held, when the arrays were freed. */
+void sl_holding_release(struct sl_holding *holding);

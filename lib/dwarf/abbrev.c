@@ -103,7 +103,7 @@ static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbre
             last->value += step.value;
         return true;
     }
-    if (!sl_grow(&t->steps, &t->step_capacity, t->step_count + 1, sizeof *t->steps))
+    if (!dwarf_room(t->w, &t->steps, &t->step_capacity, t->step_count + 1, sizeof *t->steps))
         return false;
     t->steps[t->step_count++] = step;
     abbrev->step_count++;
@@ -153,7 +153,7 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
 {
     int size = fixed_size(form, t);
     if (size < 0) {
-        if (!sl_grow(&t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
+        if (!dwarf_room(t->w, &t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
             return false;
         t->skips[t->skip_count++] = (struct skip_step){variable_size(form), form, 0};
         abbrev->skip_count++;
@@ -256,7 +256,7 @@ static struct quick quick_of(const struct abbrev_table *t, const struct abbrev *
 
 static bool make_quick(struct abbrev_table *t)
 {
-    if (!sl_grow(&t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
+    if (!dwarf_room(t->w, &t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
         return false;
     for (size_t i = 1; i < t->dense_count; i++)
         t->quick[i] = quick_of(t, &t->items[i]);
@@ -264,9 +264,41 @@ static bool make_quick(struct abbrev_table *t)
     return true;
 }
 
-bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit)
+static int by_code(const void *left, const void *right)
 {
-    enum { MAX_DENSE = 1 << 16 };
+    const struct sparse_abbrev *a = left, *b = right;
+    if (a->code != b->code)
+        return a->code < b->code ? -1 : 1;
+    return (a->abbrev.first_step > b->abbrev.first_step) - (a->abbrev.first_step < b->abbrev.first_step);
+}
+
+/* Codes are mostly 1, 2, 3 ...: those that leave no large gap are looked up directly. */
+static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
+{
+    enum { MAX_DENSE = 1 << 16, GAP = 256 };
+    return code < MAX_DENSE && (code < t->dense_count || code <= 4 * (uint64_t)read + GAP);
+}
+
+static bool keep_abbrev(struct abbrev_table *t, uint64_t code, const struct abbrev *abbrev, size_t read)
+{
+    if (!is_dense(t, code, read)) {
+        if (!dwarf_room(t->w, &t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
+            return false;
+        t->sparse[t->sparse_count++] = (struct sparse_abbrev){code, *abbrev};
+        return true;
+    }
+    if (!dwarf_room(t->w, &t->items, &t->item_capacity, (size_t)code + 1, sizeof *t->items))
+        return false;
+    for (; t->dense_count <= code; t->dense_count++)
+        t->items[t->dense_count] = (struct abbrev){0};
+    t->items[code] = *abbrev;
+    return true;
+}
+
+/* Tables may overlap, and be read again when they were replaced: each is paid for by its bytes. */
+static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit)
+{
+    enum { STEPS_PER_BYTE = 8 };
     t->file = file;
     t->offset = unit->abbrev_offset;
     t->address_size = unit->address_size;
@@ -275,34 +307,24 @@ bool abbrev_table_read(struct abbrev_table *t, const struct dwarf_file *file, co
     t->step_count = t->skip_count = t->dense_count = t->sparse_count = 0;
     for (unsigned form = 0; form < COMMON_FORMS; form++)
         t->sizes[form] = (int8_t)size_of_form((uint16_t)form, t);
-    t->used = true;
     /* Entries point to their steps, even to none. */
-    if (!sl_grow(&t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
-        !sl_grow(&t->skips, &t->skip_capacity, 1, sizeof *t->skips))
+    if (!dwarf_room(t->w, &t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
+        !dwarf_room(t->w, &t->skips, &t->skip_capacity, 1, sizeof *t->skips))
         return false;
     struct sl_reader r = sl_reader(file->abbrev, file->big_endian);
     sl_reader_seek(&r, unit->abbrev_offset);
-    while (!r.failed) {
+    for (size_t read = 0; !r.failed; read++) {
+        size_t start = sl_reader_offset(&r);
         uint64_t code = sl_read_uleb(&r);
         struct abbrev abbrev;
-        if (code == 0 || r.failed)
+        if (code == 0 || r.failed || !read_abbrev(t, &r, &abbrev))
             break;
-        if (!read_abbrev(t, &r, &abbrev))
-            break;
-        if (code < MAX_DENSE && code <= t->dense_count + 1024) {
-            if (!sl_grow(&t->items, &t->item_capacity, (size_t)code + 1, sizeof *t->items))
-                break;
-            for (; t->dense_count <= code; t->dense_count++)
-                t->items[t->dense_count] = (struct abbrev){0};
-            t->items[code] = abbrev;
-        } else {
-            if (!sl_grow(&t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
-                break;
-            t->sparse[t->sparse_count].code = code;
-            t->sparse[t->sparse_count++].abbrev = abbrev;
-        }
+        if (!dwarf_spend(t->w, (sl_reader_offset(&r) - start) * STEPS_PER_BYTE) || !keep_abbrev(t, code, &abbrev, read))
+            return false;
     }
-    return (t->dense_count || t->sparse_count) && make_quick(t);
+    if (t->sparse_count)
+        qsort(t->sparse, t->sparse_count, sizeof *t->sparse, by_code);
+    return !t->w->exhausted && (t->dense_count || t->sparse_count) && make_quick(t);
 }
 
 void abbrev_table_free(struct abbrev_table *t)
@@ -319,10 +341,16 @@ const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code)
 {
     if (code < t->dense_count)
         return t->items[code].known ? &t->items[code] : NULL;
-    for (size_t i = 0; i < t->sparse_count; i++)
-        if (t->sparse[i].code == code)
-            return t->sparse[i].abbrev.known ? &t->sparse[i].abbrev : NULL;
-    return NULL;
+    size_t low = 0, high = t->sparse_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (t->sparse[middle].code < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool known = low < t->sparse_count && t->sparse[low].code == code && t->sparse[low].abbrev.known;
+    return known ? &t->sparse[low].abbrev : NULL;
 }
 
 const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dwarf_file *file,
@@ -342,7 +370,9 @@ const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dw
     for (size_t i = 0; i < FOREIGN_UNITS; i++)
         if (w->foreign_used[i] && w->foreign[i].abbrevs == t)
             w->foreign_used[i] = false;
-    return abbrev_table_read(t, file, header) ? t : NULL;
+    t->w = w;
+    t->used = read_table(t, file, header);
+    return t->used ? t : NULL;
 }
 
 void dwarf_forget_file(struct dwarf_worker *w, const struct dwarf_file *file)

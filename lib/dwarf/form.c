@@ -118,32 +118,50 @@ bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uin
     return !r.failed;
 }
 
-static struct sl_str indexed_text(const struct dwarf_unit *unit, uint64_t index)
-{
-    const struct dwarf_file *file = unit->file;
+/* Where the text of an attribute is that refers to one. */
+struct text_place {
+    struct sl_bytes table;
     uint64_t offset;
-    bool inside = dwarf_table_at(file->str_offsets, file->big_endian, unit->str_offsets_base, index,
-                                 unit->header->offset_size, &offset);
-    return inside ? sl_cstr_at(file->str, offset) : (struct sl_str){NULL, 0};
-}
+};
 
-struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *a)
+static bool find_text(const struct dwarf_unit *unit, const struct attribute *a, struct text_place *place)
 {
     const struct dwarf_file *file = unit->file;
     switch (a->form) {
-    case DW_FORM_string: return a->text;
-    case DW_FORM_strp: return sl_cstr_at(file->str, a->value);
-    case DW_FORM_line_strp: return sl_cstr_at(file->line_str, a->value);
+    case DW_FORM_strp: *place = (struct text_place){file->str, a->value}; return true;
+    case DW_FORM_line_strp: *place = (struct text_place){file->line_str, a->value}; return true;
     case DW_FORM_strp_sup:
-    case DW_FORM_GNU_strp_alt: return file->sup ? sl_cstr_at(file->sup->str, a->value) : (struct sl_str){NULL, 0};
+    case DW_FORM_GNU_strp_alt:
+        if (file->sup)
+            *place = (struct text_place){file->sup->str, a->value};
+        return file->sup != NULL;
     case DW_FORM_strx:
     case DW_FORM_strx1:
     case DW_FORM_strx2:
     case DW_FORM_strx3:
     case DW_FORM_strx4:
-    case DW_FORM_GNU_str_index: return indexed_text(unit, a->value);
-    default: return (struct sl_str){NULL, 0};
+    case DW_FORM_GNU_str_index:
+        place->table = file->str;
+        return dwarf_table_at(file->str_offsets, file->big_endian, unit->str_offsets_base, a->value,
+                              unit->header->offset_size, &place->offset);
+    default: return false;
     }
+}
+
+struct sl_str dwarf_text(struct sl_purse *purse, const struct dwarf_unit *unit, const struct attribute *a)
+{
+    struct text_place place;
+    if (a->form == DW_FORM_string)
+        return a->text.size < SL_MAX_NAME ? a->text : (struct sl_str){NULL, 0};
+    return find_text(unit, a, &place) ? sl_purse_name(purse, place.table, place.offset) : (struct sl_str){NULL, 0};
+}
+
+struct sl_str dwarf_whole_text(const struct dwarf_unit *unit, const struct attribute *a)
+{
+    struct text_place place;
+    if (a->form == DW_FORM_string)
+        return a->text;
+    return find_text(unit, a, &place) ? sl_cstr_at(place.table, place.offset) : (struct sl_str){NULL, 0};
 }
 
 bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address)

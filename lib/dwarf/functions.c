@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { STEPS_PER_SEQUENCE = 2, STEPS_PER_LINE = 16, STEPS_PER_INLINEE = 64, BYTES_PER_STEP = 4 };
+
 struct entry {
     struct attribute attributes[SLOT_COUNT]; /* form 0: absent */
 };
@@ -33,6 +35,8 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
 {
     const struct abbrev_step *step = &walk->unit->abbrevs->steps[abbrev->first_step];
     const struct abbrev_step *end = step + abbrev->step_count;
+    if (!dwarf_spend(walk->w, abbrev->step_count)) /* attributes may take no bytes */
+        return false;
     for (unsigned i = 0; i < SLOT_COUNT; i++)
         e->attributes[i].form = 0;
     for (; step < end; step++) {
@@ -77,12 +81,10 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
     return true;
 }
 
-static const struct sl_symbol *symbol_at(const struct symbol_index *index, uint64_t address)
+static const struct sl_symbol *symbol_at(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
-    if (!index->slots)
-        return NULL;
     for (size_t i = (size_t)(address * 0x9E3779B97F4A7C15u >> 24) & index->mask;; i = (i + 1) & index->mask) {
-        if (!index->slots[i])
+        if (!index->slots[i] || !dwarf_spend(w, 1))
             return NULL;
         const struct sl_symbol *symbol = &index->symbols[index->slots[i] - 1];
         if (symbol->address == address)
@@ -97,9 +99,9 @@ static struct sl_str entry_name(struct walk *walk, const struct entry *e, enum s
     if (a[SLOT_ORIGIN].form)
         name = dwarf_name_of(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
     if (a[SLOT_LINKAGE].form)
-        return dwarf_text(walk->unit, &a[SLOT_LINKAGE]);
+        return dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_LINKAGE]);
     if (a[SLOT_NAME].form) {
-        struct sl_str own = dwarf_text(walk->unit, &a[SLOT_NAME]);
+        struct sl_str own = dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_NAME]);
         return own.size ? own : name;
     }
     return name;
@@ -109,7 +111,7 @@ static struct sl_str entry_name(struct walk *walk, const struct entry *e, enum s
 static struct frame *push_frame(struct walk *walk)
 {
     struct dwarf_worker *w = walk->w;
-    if (!sl_grow(&w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
+    if (!dwarf_room(w, &w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
         return NULL;
     struct frame *frame = &w->frames[walk->height];
     *frame = w->frames[walk->height - 1];
@@ -133,7 +135,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
-    if (!sl_grow(&w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending))
+    if (!dwarf_room(w, &w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (w->ranges[i].begin < load)
@@ -153,7 +155,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     frame->language = walk->unit->language;
     frame->name = entry_name(walk, e, &frame->language);
     const struct sl_symbol *symbol =
-        walk->unit->is_dart || !frame->pending_count ? NULL : symbol_at(&walk->reader->symbols, lowest);
+        walk->unit->is_dart || !frame->pending_count ? NULL : symbol_at(w, &walk->reader->symbols, lowest);
     if (symbol && symbol->name.size)
         frame->name = symbol->name;
     return true;
@@ -171,8 +173,10 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     size_t count = dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
     if (!count)
         return true;
-    if (frame->depth <= SL_MAX_INLINE_DEPTH &&
-        sl_grow(&w->inlinees, &w->inlinee_capacity, w->inlinee_count + count, sizeof *w->inlinees)) {
+    if (!dwarf_spend(w, STEPS_PER_INLINEE * (uint64_t)count) ||
+        !dwarf_room(w, &w->inlinees, &w->inlinee_capacity, w->inlinee_count + count, sizeof *w->inlinees))
+        return false;
+    if (frame->depth <= SL_MAX_INLINE_DEPTH) {
         uint64_t load = walk->reader->load_address;
         enum sl_language language = frame->language;
         struct sl_str name = entry_name(walk, e, &language);
@@ -193,8 +197,9 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     return true;
 }
 
-/* Line records of [begin, end), relative, from every sequence that overlaps it, clipped. */
-static size_t lines_of(struct walk *walk, struct range range)
+/* Puts line records of [begin, end), relative, from every sequence that overlaps it, clipped, into worker->function_lines.
+ * Sequences may overlap, as may functions: what is looked at is paid for. */
+static bool lines_of(struct walk *walk, struct range range, size_t *line_count)
 {
     struct dwarf_worker *w = walk->w;
     const struct line_table *t = &w->lines;
@@ -221,7 +226,8 @@ static size_t lines_of(struct walk *walk, struct range range)
             else
                 b = middle;
         }
-        for (size_t i = a ? a - 1 : 0; i < s->count && rows[i].address < end; i++) {
+        size_t i = a ? a - 1 : 0;
+        for (; i < s->count && rows[i].address < end; i++) {
             uint64_t start = rows[i].address < begin ? begin : rows[i].address;
             uint64_t stop = i + 1 < s->count ? rows[i + 1].address : s->end;
             stop = stop > end ? end : stop;
@@ -229,23 +235,29 @@ static size_t lines_of(struct walk *walk, struct range range)
                 start = w->function_lines[count - 1].address + w->function_lines[count - 1].size + load;
             if (start >= stop)
                 continue;
-            if (!sl_grow(&w->function_lines, &w->function_line_capacity, count + 1, sizeof *w->function_lines))
-                return count;
+            if (count == w->function_line_capacity &&
+                !dwarf_room(w, &w->function_lines, &w->function_line_capacity, count + 1, sizeof *w->function_lines))
+                return false;
             w->function_lines[count++] = (struct sl_line){start - load, stop - start, rows[i].file, rows[i].line};
         }
+        if (!dwarf_spend(w, STEPS_PER_SEQUENCE + (uint64_t)(i - (a ? a - 1 : 0)) * STEPS_PER_LINE))
+            return false;
     }
-    return count;
+    *line_count = count;
+    return true;
 }
 
-static size_t select_inlinees(struct dwarf_worker *w, const struct frame *frame, struct range range)
+/* The inlined calls of one range of several. */
+static bool select_inlinees(struct dwarf_worker *w, const struct frame *frame, struct range range, size_t *selected)
 {
     size_t count = 0, all = w->inlinee_count - frame->first_inlinee;
-    if (!sl_grow(&w->selected, &w->selected_capacity, all, sizeof *w->selected))
-        return 0;
+    if (!dwarf_spend(w, all) || !dwarf_room(w, &w->selected, &w->selected_capacity, all, sizeof *w->selected))
+        return false;
     for (size_t i = frame->first_inlinee; i < w->inlinee_count; i++)
         if (w->inlinees[i].address >= range.begin && w->inlinees[i].address < range.end)
             w->selected[count++] = w->inlinees[i];
-    return count;
+    *selected = count;
+    return true;
 }
 
 static bool close_subprogram(struct walk *walk, const struct frame *frame)
@@ -262,14 +274,19 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
         const struct sl_flat_inlinee *inlinees = w->inlinees ? w->inlinees + frame->first_inlinee : NULL;
         size_t inlinee_count = w->inlinee_count - frame->first_inlinee;
         if (frame->pending_count > 1) {
-            inlinee_count = select_inlinees(w, frame, range);
+            if (!select_inlinees(w, frame, range, &inlinee_count))
+                return false;
             inlinees = w->selected;
         }
-        size_t line_count = lines_of(walk, range);
-        if (!sl_assemble(&w->assembler, walk->arena, &function, inlinees, inlinee_count, w->function_lines,
-                         line_count) ||
-            !sl_grow(&w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
+        size_t line_count;
+        if (!dwarf_room(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions) ||
+            !lines_of(walk, range, &line_count))
             return false;
+        if (!sl_assemble(&w->assembler, walk->arena, &function, inlinees, inlinee_count, w->function_lines,
+                         line_count)) {
+            w->exhausted = true;
+            return false;
+        }
         w->functions[w->function_count++] = function;
     }
     w->pending_count = frame->first_pending;
@@ -503,17 +520,20 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
                           struct sl_arena *arena)
 {
     struct walk walk = {reader, w, unit, arena, 1, 0};
+    w->assembler.purse = &w->purse;
     w->function_count = w->inlinee_count = w->pending_count = 0;
     w->name_count = 0;
     w->name_generation++;
-    if (!sl_grow(&w->frames, &w->frame_capacity, 1, sizeof *w->frames))
+    /* A split unit may be that of many skeletons. */
+    if (!dwarf_spend(w, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
+        !dwarf_room(w, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
     w->frames[0] = (struct frame){0}; /* around the root */
     bool ok = walk_unit(&walk);
     /* What was open when reading stopped still has its ranges and the lines. */
-    while (walk.height > 1 && close_frame(&walk))
+    while (walk.height > 1 && !w->exhausted && close_frame(&walk))
         continue;
-    return ok;
+    return ok && !w->exhausted;
 }
 
 void dwarf_worker_free(struct dwarf_worker *w)
@@ -524,6 +544,7 @@ void dwarf_worker_free(struct dwarf_worker *w)
     free(w->lines.rows);
     free(w->lines.sequences);
     free(w->lines.files);
+    free(w->directories);
     free(w->ranges);
     free(w->inlinees);
     free(w->selected);
@@ -532,4 +553,5 @@ void dwarf_worker_free(struct dwarf_worker *w)
     free(w->pending);
     free(w->frames);
     free(w->names);
+    sl_holding_release(&w->holding);
 }

@@ -17,12 +17,11 @@
 enum { MAX_DIE_DEPTH = 4096, MAX_REFERENCES = 16 };
 
 struct dwarf_unit_header {
-    uint64_t offset, end; /* in .debug_info */
-    uint64_t die;         /* offset of the root entry */
-    uint64_t abbrev_offset, dwo_id;
+    uint64_t offset, end;           /* in .debug_info */
+    uint64_t die;                   /* offset of the root entry */
+    uint64_t abbrev_offset, dwo_id; /* dwo_id: of version 5 */
     uint16_t version;
     uint8_t address_size, offset_size, type;
-    _Atomic int8_t language; /* enum sl_language + 1 once known; filled by whoever needs it first */
 };
 
 struct dwarf_file {
@@ -119,6 +118,7 @@ struct quick {
 enum { COMMON_FORMS = 0x30 };
 
 struct abbrev_table {
+    struct dwarf_worker *w; /* who pays for it */
     const struct dwarf_file *file;
     uint64_t offset;
     uint8_t address_size, offset_size;
@@ -127,7 +127,7 @@ struct abbrev_table {
     struct abbrev *items;       /* by code, if code < dense_count */
     struct quick *quick;        /* the same */
     size_t dense_count;
-    struct {
+    struct sparse_abbrev {
         uint64_t code;
         struct abbrev abbrev;
     } * sparse; /* sorted by code */
@@ -139,7 +139,6 @@ struct abbrev_table {
     bool used;
 };
 
-bool abbrev_table_read(struct abbrev_table *table, const struct dwarf_file *file, const struct dwarf_unit_header *unit);
 void abbrev_table_free(struct abbrev_table *table);
 const struct abbrev *abbrev_find(const struct abbrev_table *table, uint64_t code);
 
@@ -150,6 +149,7 @@ struct dwarf_unit {
     const struct dwarf_unit_header *header;
     const struct abbrev_table *abbrevs;
     uint64_t low_pc, ranges, stmt_list, str_offsets_base, addr_base, rnglists_base, gnu_ranges_base;
+    uint64_t dwo_id; /* of the header or, in version 4, of the root entry */
     uint16_t ranges_form;
     bool has_low_pc, has_ranges, has_stmt_list, is_dart;
     enum sl_language language;
@@ -174,7 +174,7 @@ struct range {
 struct line_table {
     struct row *rows;
     struct sequence *sequences;
-    struct sl_file *files; /* in the batch's arena */
+    struct sl_file *files;
     size_t row_count, row_capacity, sequence_count, sequence_capacity, file_count, file_capacity;
 };
 
@@ -187,12 +187,17 @@ struct name_slot {
 
 /* Scratch of one worker: reused from unit to unit. */
 struct dwarf_worker {
+    struct sl_purse purse;
+    struct sl_holding holding; /* of all arrays */
+    bool exhausted;            /* the budget is used up or memory ran out: reading ends */
     struct abbrev_table tables[ABBREV_TABLES];
     unsigned table_next;
     const struct abbrev_table *pinned; /* of the unit being walked: not replaced */
     struct dwarf_unit foreign[FOREIGN_UNITS];
     bool foreign_used[FOREIGN_UNITS];
     struct line_table lines;
+    struct sl_str *directories; /* of the line table being read */
+    size_t directory_capacity;
     struct sl_assembler assembler;
     struct range *ranges;
     size_t range_capacity;
@@ -227,15 +232,36 @@ struct range_set {
 
 struct dwarf_reader {
     struct sl_object *object;
+    struct sl_budget *budget;
     uint64_t load_address;
     struct dwarf_file main, sup, dwp;
     const struct sl_companions *companions;
     struct symbol_index symbols;
     struct range_set ranges; /* of the functions emitted so far */
-    bool has_sup, has_dwp;
+    bool has_dwp;
 };
 
-/* Indexes the unit headers of the file, into the arena. */
+/* What is read of a companion is charged to the object, whose budget grows by it. */
+void dwarf_pay_with(struct dwarf_reader *reader, struct sl_object *companion);
+
+static inline bool dwarf_spend(struct dwarf_worker *w, uint64_t steps)
+{
+    if (sl_purse_spend(&w->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX))
+        return true;
+    w->exhausted = true;
+    return false;
+}
+
+/* Room in an array of the worker's. */
+static inline bool dwarf_room(struct dwarf_worker *w, void *array, size_t *capacity, size_t need, size_t item)
+{
+    if (sl_grow_held(&w->holding, array, capacity, need, item))
+        return true;
+    w->exhausted = true;
+    return false;
+}
+
+/* Indexes the unit headers of the file, into the arena. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *skipped);
 void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
@@ -244,7 +270,7 @@ const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uin
 bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
                      struct dwarf_unit *unit);
 void dwarf_unit_bases(struct dwarf_unit *unit);
-bool dwarf_read_root(struct dwarf_unit *unit);
+bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit);
 enum sl_language dwarf_language(uint64_t code);
 
 /* ---- attributes ---- */
@@ -265,7 +291,11 @@ const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_
                                const uint8_t *end);
 bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form);
 
-struct sl_str dwarf_text(const struct dwarf_unit *unit, const struct attribute *a);
+/* Names and paths, SL_MAX_NAME bytes at most. Empty when there is none, it is too long, or the purse is empty. */
+struct sl_str dwarf_text(struct sl_purse *purse, const struct dwarf_unit *unit, const struct attribute *a);
+
+/* Text of any length. */
+struct sl_str dwarf_whole_text(const struct dwarf_unit *unit, const struct attribute *a);
 bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uint64_t *address);
 bool dwarf_indexed_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address);
 
@@ -281,8 +311,8 @@ struct reference dwarf_reference(const struct dwarf_unit *unit, const struct att
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc);
 
-/* Decodes the unit's line program into worker->lines, files into `arena`. */
-void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit, struct sl_arena *arena);
+/* Decodes the unit's line program into worker->lines. */
+void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit);
 
 /* What the entries of a line table's lists of directories and files consist of (DWARF 5, 6.2.4.1); their number, 0 when
  * they cannot be read. */
@@ -308,9 +338,9 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size);
 bool dwarf_range_known(const struct range_set *set, uint64_t key);
-/* True if the key is new. By one thread at a time, in file order; dwarf_range_known may be asked meanwhile. Out of
- * memory: everything counts as new. */
-bool dwarf_range_add(struct range_set *set, uint64_t key);
+/* Whether the key is new. By one thread at a time, in file order; dwarf_range_known may be asked meanwhile. */
+enum range_novelty { RANGE_KNOWN, RANGE_NEW, RANGE_NO_MEMORY };
+enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);
 void dwarf_range_free(struct range_set *set);
 
 void dwarf_worker_free(struct dwarf_worker *w);

@@ -22,43 +22,42 @@ struct file_entry {
 struct table_reader {
     struct dwarf_worker *w;
     const struct dwarf_unit *unit;
-    struct sl_arena *arena;
-    struct sl_str *directories;
-    size_t directory_count;
-    uint8_t offset_size; /* of the program: assemblers write 32-bit ones for 64-bit units */
+    size_t directory_count; /* in worker->directories */
+    uint8_t offset_size;    /* of the program: assemblers write 32-bit ones for 64-bit units */
 };
 
 static bool add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
     struct line_table *lines = &t->w->lines;
-    if (!sl_grow(&lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
+    if (!dwarf_room(t->w, &lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
         return false;
     lines->files[lines->file_count++] = (struct sl_file){
         .comp_dir = t->unit->comp_dir,
-        .directory = directory < t->directory_count ? t->directories[directory] : (struct sl_str){NULL, 0},
+        .directory = directory < t->directory_count ? t->w->directories[directory] : (struct sl_str){NULL, 0},
         .name = name,
     };
+    return true;
+}
+
+static bool add_directory(struct table_reader *t, struct sl_str name)
+{
+    struct dwarf_worker *w = t->w;
+    if (!dwarf_room(w, &w->directories, &w->directory_capacity, t->directory_count + 1, sizeof *w->directories))
+        return false;
+    w->directories[t->directory_count++] = name;
     return true;
 }
 
 /* Versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. */
 static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
 {
-    struct sl_str *directories = NULL;
-    size_t count = 1, capacity = 0;
-    bool ok = sl_grow(&directories, &capacity, 1, sizeof *directories);
-    if (ok)
-        directories[0] = t->unit->comp_dir;
+    bool ok = add_directory(t, t->unit->comp_dir);
     while (ok && !r->failed) {
         struct sl_str name = sl_read_cstr(r);
         if (name.size == 0)
             break;
-        ok = sl_grow(&directories, &capacity, count + 1, sizeof *directories);
-        if (ok)
-            directories[count++] = name;
+        ok = add_directory(t, name);
     }
-    t->directories = directories;
-    t->directory_count = ok ? count : 0;
     ok = ok && add_file(t, t->unit->name, 0);
     while (ok && !r->failed) {
         struct sl_str name = sl_read_cstr(r);
@@ -69,7 +68,6 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
         sl_read_uleb(r);
         ok = add_file(t, name, directory);
     }
-    free(directories);
     return ok && !r->failed;
 }
 
@@ -96,12 +94,14 @@ static bool read_entry(struct table_reader *t, struct sl_reader *r, const struct
                        struct file_entry *entry)
 {
     *entry = (struct file_entry){0};
+    if (!dwarf_spend(t->w, count)) /* forms may take no bytes */
+        return false;
     for (size_t i = 0; i < count; i++) {
         struct attribute a;
         if (!read_form(t, r, formats[i].form, &a))
             return false;
         if (formats[i].content == DW_LNCT_path)
-            entry->name = dwarf_text(t->unit, &a);
+            entry->name = dwarf_text(&t->w->purse, t->unit, &a);
         else if (formats[i].content == DW_LNCT_directory_index)
             entry->directory = a.value;
     }
@@ -114,24 +114,14 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     struct file_entry entry;
     size_t format_count = dwarf_read_formats(r, formats);
     uint64_t count = sl_read_uleb(r);
-    if (count > sl_reader_left(r) || (count && !format_count))
-        return false;
-    struct sl_str *directories = calloc(count ? (size_t)count : 1, sizeof *directories);
-    if (!directories)
-        return false;
-    t->directories = directories;
-    bool ok = true;
-    for (uint64_t i = 0; ok && i < count; i++) {
-        ok = read_entry(t, r, formats, format_count, &entry);
-        if (ok)
-            directories[t->directory_count++] = entry.name;
-    }
+    bool ok = count <= sl_reader_left(r) && (!count || format_count);
+    for (uint64_t i = 0; ok && i < count; i++)
+        ok = read_entry(t, r, formats, format_count, &entry) && add_directory(t, entry.name);
     format_count = dwarf_read_formats(r, formats);
     count = sl_read_uleb(r);
     ok = ok && count <= sl_reader_left(r) && (!count || format_count);
     for (uint64_t i = 0; ok && i < count; i++)
         ok = read_entry(t, r, formats, format_count, &entry) && add_file(t, entry.name, entry.directory);
-    free(directories);
     return ok;
 }
 
@@ -150,6 +140,8 @@ static bool read_header(struct table_reader *t, struct program *p)
     if (r.failed || length > sl_reader_left(&r))
         return false;
     t->offset_size = p->offset_size;
+    if (!dwarf_spend(t->w, length))
+        return false;
     r.end = r.at + length;
     p->version = sl_read_u16(&r);
     p->address_size = t->unit->header->address_size;
@@ -216,7 +208,8 @@ static bool emit(struct machine *m)
             return true;
         }
     }
-    if (t->row_count == t->row_capacity && !sl_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
+    if (t->row_count == t->row_capacity &&
+        !dwarf_room(m->table->w, &t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
         return false;
     t->rows[t->row_count++] = (struct row){m->address, m->file, m->line};
     return true;
@@ -232,7 +225,7 @@ static bool close_sequence(struct machine *m, uint64_t end)
     const struct row *first = &t->rows[m->first], *last = &t->rows[t->row_count - 1];
     if (end <= last->address)
         end = last->address + 1;
-    if (!sl_grow(&t->sequences, &t->sequence_capacity, t->sequence_count + 1, sizeof *t->sequences))
+    if (!dwarf_room(m->table->w, &t->sequences, &t->sequence_capacity, t->sequence_count + 1, sizeof *t->sequences))
         return false;
     t->sequences[t->sequence_count++] =
         (struct sequence){first->address, end, (uint32_t)m->first, (uint32_t)(t->row_count - m->first)};
@@ -357,13 +350,14 @@ static int by_start(const void *left, const void *right)
     return (a->first > b->first) - (a->first < b->first);
 }
 
-void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit, struct sl_arena *arena)
+/* Units may share a program: each pays for its bytes. */
+void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     struct line_table *lines = &w->lines;
     lines->row_count = lines->sequence_count = lines->file_count = 0;
     if (!unit->has_stmt_list)
         return;
-    struct table_reader table = {.w = w, .unit = unit, .arena = arena};
+    struct table_reader table = {.w = w, .unit = unit};
     struct program program = {0};
     if (!read_header(&table, &program))
         return;
@@ -374,8 +368,7 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit, str
         .dead = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) - 1,
         .keep_zero = unit->address_file->relocatable,
     };
-    table.directories = NULL; /* freed with the tables; files defined in the program have none */
-    table.directory_count = 0;
+    table.directory_count = 0; /* files defined in the program have none */
     run(&machine, &program);
     bool sorted = true;
     for (size_t i = 1; i < lines->sequence_count && sorted; i++)

@@ -34,7 +34,8 @@ static const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwa
     return unit;
 }
 
-static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct entry_names *out)
+/* Entries are read again from every unit that refers to them: each time is paid for. */
+static bool read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset, struct entry_names *out)
 {
     *out = (struct entry_names){0};
     struct sl_reader r =
@@ -42,7 +43,7 @@ static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct en
     sl_reader_seek(&r, offset);
     struct attribute name = {0};
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, dwarf_uleb(&r));
-    if (!abbrev || r.failed)
+    if (!abbrev || r.failed || !dwarf_spend(w, abbrev->step_count + 8))
         return false;
     const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
     for (size_t i = 0; i < abbrev->step_count; i++, step++) {
@@ -57,23 +58,25 @@ static bool read_entry(const struct dwarf_unit *unit, uint64_t offset, struct en
         switch (step->attribute) {
         case DW_AT_name: name = a; break;
         case DW_AT_linkage_name:
-        case DW_AT_MIPS_linkage_name: out->linkage = dwarf_text(unit, &a); break;
+        case DW_AT_MIPS_linkage_name: out->linkage = dwarf_text(&w->purse, unit, &a); break;
         case DW_AT_abstract_origin:
         case DW_AT_specification: out->origin = dwarf_reference(unit, &a); break;
         }
     }
     if (!out->linkage.size)
-        out->name = dwarf_text(unit, &name);
-    return true;
+        out->name = dwarf_text(&w->purse, unit, &name);
+    return dwarf_spend(w, (sl_reader_offset(&r) - offset) / 16);
 }
 
 static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
 {
     if ((w->name_count + 1) * 2 > w->name_capacity) {
         size_t capacity = w->name_capacity ? w->name_capacity * 2 : 1024;
-        struct name_slot *slots = calloc(capacity, sizeof *slots);
-        if (!slots)
+        struct name_slot *slots = NULL;
+        size_t room = 0;
+        if (!dwarf_room(w, &slots, &room, capacity, sizeof *slots))
             return NULL;
+        memset(slots, 0, capacity * sizeof *slots);
         for (size_t i = 0; i < w->name_capacity; i++) {
             const struct name_slot *old = &w->names[i];
             if (old->generation != w->name_generation)
@@ -88,9 +91,9 @@ static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
         w->name_capacity = capacity;
     }
     size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (w->name_capacity - 1);
-    while (w->names[at].generation == w->name_generation && w->names[at].key != key)
+    while (w->names[at].generation == w->name_generation && w->names[at].key != key && dwarf_spend(w, 1))
         at = (at + 1) & (w->name_capacity - 1);
-    return &w->names[at];
+    return w->exhausted ? NULL : &w->names[at];
 }
 
 struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
@@ -102,7 +105,9 @@ struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *fro
         return name;
     uint64_t key = reference.offset << 1 | (reference.file != from->file);
     struct name_slot *slot = slot_of(w, key);
-    if (slot && slot->generation == w->name_generation) {
+    if (!slot)
+        return name;
+    if (slot->generation == w->name_generation) {
         if (slot->language >= 0)
             *language = (enum sl_language)slot->language;
         return slot->name;
@@ -119,7 +124,7 @@ struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *fro
             unit = &copy;
             found = (int)unit->language;
         }
-        if (!read_entry(unit, reference.offset, &entry))
+        if (!read_entry(w, unit, reference.offset, &entry))
             break;
         if (entry.linkage.size || (entry.name.size && !entry.origin.file)) {
             name = entry.linkage.size ? entry.linkage : entry.name;
@@ -133,10 +138,8 @@ struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *fro
             break;
         reference = entry.origin;
     }
-    if (slot) {
-        *slot = (struct name_slot){key, name, found, w->name_generation};
-        w->name_count++;
-    }
+    *slot = (struct name_slot){key, name, found, w->name_generation};
+    w->name_count++;
     if (found >= 0)
         *language = (enum sl_language)found;
     return name;

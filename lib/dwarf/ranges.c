@@ -1,6 +1,8 @@
 /* Address ranges of an entry (DWARF 5, 2.17, 7.25; .debug_ranges of versions 2 to 4). */
 #include "dwarf/impl.h"
 
+enum { STEPS_PER_RANGE = 24 };
+
 struct collector {
     struct dwarf_worker *w;
     size_t count;
@@ -12,7 +14,7 @@ static void add(struct collector *c, uint64_t begin, uint64_t end)
 {
     if (begin >= end || begin >= c->dead || (begin == 0 && !c->relocatable))
         return;
-    if (!sl_grow(&c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
+    if (!dwarf_room(c->w, &c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
         return;
     c->w->ranges[c->count++] = (struct range){begin, end};
 }
@@ -28,6 +30,12 @@ static void add_offset_pair(struct collector *c, uint64_t base, uint64_t begin, 
         add(c, base + begin, base + end);
 }
 
+/* Lists may be shared and overlap: every entry is paid for, also for what is made of its range. */
+static bool pay(struct collector *c)
+{
+    return dwarf_spend(c->w, STEPS_PER_RANGE);
+}
+
 static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uint64_t offset)
 {
     const struct dwarf_file *file = unit->file;
@@ -35,7 +43,7 @@ static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uin
     struct sl_reader r = sl_reader(file->rnglists, file->big_endian);
     uint64_t base = unit->low_pc, begin, end;
     sl_reader_seek(&r, offset);
-    while (!r.failed) {
+    while (!r.failed && pay(c)) {
         switch (sl_read_u8(&r)) {
         case DW_RLE_end_of_list: return;
         case DW_RLE_base_addressx:
@@ -84,7 +92,7 @@ static void read_ranges(struct collector *c, const struct dwarf_unit *unit, uint
     sl_reader_seek(&r, offset);
     for (;;) {
         uint64_t begin = sl_read_uint(&r, size), end = sl_read_uint(&r, size);
-        if (r.failed || (begin == 0 && end == 0))
+        if (r.failed || (begin == 0 && end == 0) || !pay(c))
             return;
         if (begin == tombstone(size) + 1)
             base = end;

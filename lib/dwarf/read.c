@@ -25,7 +25,8 @@ struct slot {
     struct batch_memory *memory; /* NULL: none was to be had */
     struct sl_function_batch batch;
     struct sl_function *functions; /* of the batch */
-    bool skip, failed;
+    const char *damage;            /* why the unit was not read to its end; NULL: it was */
+    bool skip, exhausted;
     atomic_int state;
 };
 
@@ -49,29 +50,37 @@ struct window {
     struct sl_error *error;
 };
 
-static bool build_symbol_index(struct dwarf_reader *reader, struct sl_arena *arena)
+/* Without symbols, functions keep the names of their entries. */
+static enum sl_code build_symbol_index(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_symbol *symbols;
-    size_t count, capacity = 16;
-    if (sl_object_symbols(reader->object, arena, &symbols, &count, NULL) != SL_OK || count > UINT32_MAX / 4)
-        return false;
+    size_t count = 0, capacity = 16;
+    struct sl_purse purse = {.budget = reader->budget};
+    enum sl_code code = sl_object_symbols(reader->object, arena, &symbols, &count, error);
+    if (code == SL_BUSY || sl_budget_used_up(reader->budget))
+        return code;
+    if (code != SL_OK || count > UINT32_MAX / 4)
+        count = 0;
     while (capacity < count * 2)
         capacity *= 2;
     uint32_t *slots = SL_ARENA_ARRAY(arena, uint32_t, capacity);
     if (!slots)
-        return false;
+        return sl_budget_fail(reader->budget, error);
     for (size_t i = 0; i < count; i++) {
         if (!symbols[i].name.size)
             continue;
         symbols[i].address -= sl_object_info(reader->object)->dwarf_bias;
         size_t at = (size_t)(symbols[i].address * 0x9E3779B97F4A7C15u >> 24) & (capacity - 1);
-        while (slots[at] && symbols[slots[at] - 1].address != symbols[i].address)
+        while (slots[at] && symbols[slots[at] - 1].address != symbols[i].address) {
+            if (!sl_purse_spend(&purse, 1))
+                return sl_budget_fail(reader->budget, error);
             at = (at + 1) & (capacity - 1);
+        }
         if (!slots[at])
             slots[at] = (uint32_t)i + 1;
     }
     reader->symbols = (struct symbol_index){symbols, slots, capacity - 1};
-    return true;
+    return SL_OK;
 }
 
 static bool has_code(const struct dwarf_unit *unit)
@@ -81,8 +90,7 @@ static bool has_code(const struct dwarf_unit *unit)
 
 static bool is_skeleton(const struct dwarf_unit *unit)
 {
-    return unit->header->type == DW_UT_skeleton || unit->dwo_name.size ||
-           (unit->header->version < 5 && unit->header->dwo_id);
+    return unit->header->type == DW_UT_skeleton || unit->dwo_name.size || (unit->header->version < 5 && unit->dwo_id);
 }
 
 /* Addresses of WASM are relative to the code section until here. The structures are the worker's own. */
@@ -120,7 +128,7 @@ static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, st
     return true;
 }
 
-static struct batch_memory *take_memory(struct batch_memory **list)
+static struct batch_memory *take_memory(struct batch_memory **list, struct sl_budget *budget)
 {
     for (struct batch_memory *m = *list; m; m = m->next)
         if (!atomic_load(&m->busy)) {
@@ -131,6 +139,7 @@ static struct batch_memory *take_memory(struct batch_memory **list)
     if (!memory)
         return NULL;
     memory->arena.next_chunk = UNIT_CHUNK;
+    memory->arena.budget = budget;
     memory->next = *list;
     atomic_store(&memory->busy, true);
     return *list = memory;
@@ -146,36 +155,22 @@ static void free_memory(struct batch_memory *memory)
     }
 }
 
-static void read_unit(struct window *window, size_t index, struct dwarf_worker *w, struct batch_memory **memories)
+/* Reads the functions of a unit with code into the slot. */
+static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwarf_worker *w,
+                      const struct dwarf_unit *unit)
 {
-    struct dwarf_reader *reader = window->reader;
-    struct slot *slot = &window->slots[index];
-    struct dwarf_unit unit, split;
+    struct dwarf_unit split;
     struct dwarf_file split_file;
-    slot->memory = NULL;
-    slot->skip = true;
-    slot->failed = false;
-    const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
-    if (header->type == DW_UT_type || header->type == DW_UT_split_type)
-        return;
-    if (!dwarf_unit_open(w, &reader->main, header, &unit)) {
-        slot->failed = true;
-        return;
-    }
-    if (!has_code(&unit))
-        return;
-    slot->memory = take_memory(memories);
-    slot->failed = !slot->memory;
-    if (slot->failed)
-        return;
-    dwarf_read_lines(w, &unit, &slot->memory->arena);
-    const struct dwarf_unit *walked = &unit;
-    if (is_skeleton(&unit) && dwarf_open_split(reader, w, &unit, &split_file, &slot->memory->arena, &split))
+    const struct dwarf_unit *walked = unit;
+    dwarf_read_lines(w, unit);
+    if (is_skeleton(unit) && dwarf_open_split(reader, w, unit, &split_file, &slot->memory->arena, &split))
         walked = &split;
     w->pinned = walked->abbrevs;
-    slot->failed = !dwarf_read_functions(reader, w, walked, &slot->memory->arena);
+    if (!dwarf_read_functions(reader, w, walked, &slot->memory->arena))
+        slot->damage = "bad entries";
     w->pinned = NULL;
-    slot->skip = !copy_batch(w, walked, slot);
+    slot->skip = w->exhausted || !copy_batch(w, walked, slot);
+    slot->exhausted = slot->skip;
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
     if (!slot->skip && bias)
         shift_functions(slot->functions, slot->batch.function_count, bias);
@@ -183,23 +178,56 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
         dwarf_forget_file(w, &split_file);
 }
 
+static void read_unit(struct window *window, size_t index, struct dwarf_worker *w, struct batch_memory **memories)
+{
+    struct dwarf_reader *reader = window->reader;
+    struct slot *slot = &window->slots[index];
+    struct dwarf_unit unit;
+    slot->memory = NULL;
+    slot->damage = NULL;
+    slot->skip = true;
+    slot->exhausted = w->exhausted;
+    const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
+    if (slot->exhausted || header->type == DW_UT_type || header->type == DW_UT_split_type)
+        return;
+    if (!dwarf_unit_open(w, &reader->main, header, &unit)) {
+        slot->damage = "bad abbreviations or root entry";
+        slot->exhausted = w->exhausted;
+        return;
+    }
+    if (!has_code(&unit))
+        return;
+    slot->memory = take_memory(memories, reader->budget);
+    slot->exhausted = !slot->memory;
+    if (slot->memory)
+        read_code(reader, slot, w, &unit);
+}
+
 static void drop_repeated(struct window *window, struct slot *slot)
 {
     size_t kept = 0;
-    window->sink->skipped_units += slot->failed;
-    window->read += !slot->failed || !slot->skip;
+    if (slot->damage && !window->sink->skipped_units)
+        sl_fail(&window->sink->first_skipped, SL_MALFORMED, "unit at 0x%llx of .debug_info: %s",
+                (unsigned long long)window->reader->main.units[window->first + (size_t)(slot - window->slots)].offset,
+                slot->damage);
+    window->sink->skipped_units += slot->damage != NULL;
+    window->read += !slot->damage || !slot->skip;
     if (slot->skip)
         return;
     for (size_t i = 0; i < slot->batch.function_count; i++) {
         uint64_t key = dwarf_range_key(slot->functions[i].address, slot->functions[i].size);
-        if (dwarf_range_add(&window->reader->ranges, key))
+        enum range_novelty novelty = dwarf_range_add(&window->reader->ranges, key);
+        if (novelty == RANGE_NEW)
             slot->functions[kept++] = slot->functions[i];
+        slot->exhausted = slot->exhausted || novelty == RANGE_NO_MEMORY;
     }
     slot->batch.function_count = kept;
 }
 
 static void consume(struct window *window, struct slot *slot)
 {
+    if (slot->exhausted && window->code == SL_OK)
+        window->code = sl_budget_fail(window->reader->budget, window->error);
     if (!slot->skip && window->code == SL_OK)
         window->code = window->sink->consume(window->sink, &slot->batch, window->error);
     if (slot->memory) {
@@ -276,6 +304,10 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
     };
     if (!window.workers || !window.memories || !window.slots)
         window.code = sl_fail(error, SL_BUSY, "out of memory");
+    for (unsigned i = 0; window.workers && i < workers; i++) {
+        window.workers[i].purse.budget = reader->budget;
+        window.workers[i].holding.budget = reader->budget;
+    }
     while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;
         window.count = left < slots ? left : slots;
@@ -295,37 +327,50 @@ static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parall
     return window.code;
 }
 
+void dwarf_pay_with(struct dwarf_reader *reader, struct sl_object *companion)
+{
+    const struct sl_budget *own = sl_object_budget(companion);
+    if (own != reader->budget)
+        sl_budget_grow(reader->budget, atomic_load(&own->file_size));
+}
+
 enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions *companions,
                            const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error)
 {
     struct dwarf_reader reader = {
         .object = object,
+        .budget = sl_object_budget(object),
         .companions = companions,
         .load_address = sl_object_info(object)->load_address,
     };
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = reader.budget};
     size_t ignored = 0;
+    enum sl_code code = SL_OK;
     dwarf_file_open(&reader.main, object, false);
     if (!reader.main.info.size)
         return sl_fail(error, SL_NOT_FOUND, "no debug information");
     if (companions && companions->dwz) {
         dwarf_file_open(&reader.sup, companions->dwz, false);
-        reader.has_sup = dwarf_index_units(&reader.sup, &arena, &ignored);
-        reader.main.sup = reader.has_sup ? &reader.sup : NULL;
+        dwarf_pay_with(&reader, companions->dwz);
+        if (!dwarf_index_units(&reader.sup, &arena, &ignored))
+            code = sl_budget_fail(reader.budget, error);
+        reader.main.sup = &reader.sup;
     }
     if (companions && companions->dwp) {
         dwarf_file_open(&reader.dwp, companions->dwp, true);
+        dwarf_pay_with(&reader, companions->dwp);
         /* the index is not a .dwo section */
         sl_object_section(companions->dwp, "debug_cu_index", &reader.dwp.cu_index, NULL);
         reader.has_dwp = reader.dwp.info.size > 0;
     }
-    enum sl_code code = SL_OK;
-    if (!dwarf_index_units(&reader.main, &arena, &sink->skipped_units))
-        code = sl_fail(error, SL_BUSY, "out of memory");
-    if (code == SL_OK) {
-        build_symbol_index(&reader, &arena);
+    if (code == SL_OK && !dwarf_index_units(&reader.main, &arena, &sink->skipped_units))
+        code = sl_budget_fail(reader.budget, error);
+    if (code == SL_OK && sink->skipped_units)
+        sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");
+    if (code == SL_OK)
+        code = build_symbol_index(&reader, &arena, error);
+    if (code == SL_OK)
         code = read_all(&reader, parallel, sink, error);
-    }
     sl_arena_free(&arena);
     return code;
 }

@@ -15,6 +15,7 @@ struct range_table {
 uint64_t dwarf_range_key(uint64_t address, uint64_t size)
 {
     uint64_t key = address * 0x9E3779B97F4A7C15u ^ size * 0xC2B2AE3D27D4EB4Fu;
+    key = (key ^ key >> 32) * 0x9E3779B97F4A7C15u;
     key ^= key >> 29;
     return key ? key : 1;
 }
@@ -56,19 +57,19 @@ static struct range_table *enlarge(struct range_set *set, struct range_table *ta
     return larger;
 }
 
-bool dwarf_range_add(struct range_set *set, uint64_t key)
+enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key)
 {
     struct range_table *table = atomic_load_explicit(&set->table, memory_order_relaxed);
     if (!table || (table->count + 1) * 2 > table->capacity)
         table = enlarge(set, table);
     if (!table)
-        return true;
+        return RANGE_NO_MEMORY;
     size_t at = find(table, key);
     if (key_at(table, at))
-        return false;
+        return RANGE_KNOWN;
     table->count++;
     atomic_store_explicit(&table->keys[at], key, memory_order_relaxed);
-    return true;
+    return RANGE_NEW;
 }
 
 void dwarf_range_free(struct range_set *set)

@@ -9,13 +9,13 @@ struct contribution {
 };
 
 /* The row of `dwo_id` in the package's index; 0 when absent. Rows count from 1. */
-static uint32_t find_row(struct sl_reader *r, uint64_t dwo_id, uint32_t slots)
+static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t dwo_id, uint32_t slots)
 {
     if (!slots || (slots & (slots - 1)) || slots > sl_reader_left(r) / 12)
         return 0;
     uint64_t mask = slots - 1, at = dwo_id & mask, step = ((dwo_id >> 32) & mask) | 1;
     size_t start = sl_reader_offset(r);
-    for (uint32_t tries = 0; tries < slots; tries++, at = (at + step) & mask) {
+    for (uint32_t tries = 0; tries < slots && dwarf_spend(w, 1); tries++, at = (at + step) & mask) {
         sl_reader_seek(r, start + at * 8);
         uint64_t signature = sl_read_u64(r);
         sl_reader_seek(r, start + (uint64_t)slots * 8 + at * 4);
@@ -29,7 +29,7 @@ static uint32_t find_row(struct sl_reader *r, uint64_t dwo_id, uint32_t slots)
 }
 
 /* Cuts the sections of `file` down to the contributions of one unit. */
-static bool cut_package(struct dwarf_file *file, uint64_t dwo_id)
+static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_t dwo_id)
 {
     struct sl_reader r = sl_reader(file->cu_index, file->big_endian);
     uint32_t version = sl_read_u32(&r);
@@ -42,7 +42,7 @@ static bool cut_package(struct dwarf_file *file, uint64_t dwo_id)
     if (r.failed || (version != 2 && version != 5) || columns > 16)
         return false;
     size_t table = sl_reader_offset(&r);
-    uint32_t row = find_row(&r, dwo_id, slots);
+    uint32_t row = find_row(w, &r, dwo_id, slots);
     if (!row || row > units)
         return false;
     struct contribution parts[] = {{SECT_INFO, &file->info},
@@ -85,11 +85,11 @@ static bool find_unit(struct dwarf_file *file, uint64_t dwo_id, const struct dwa
 bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,
                       struct dwarf_file *file, struct sl_arena *arena, struct dwarf_unit *split)
 {
-    uint64_t id = skeleton->header->dwo_id;
+    uint64_t id = skeleton->dwo_id;
     const struct dwarf_unit_header *header;
     size_t skipped = 0;
     *file = reader->dwp;
-    if (!reader->has_dwp || !cut_package(file, id)) {
+    if (!reader->has_dwp || !cut_package(w, file, id)) {
         const struct sl_companions *c = reader->companions;
         struct sl_object *dwo =
             c && c->open_dwo ? c->open_dwo(c->arg, skeleton->comp_dir, skeleton->dwo_name, id) : NULL;
@@ -97,8 +97,12 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
             return false;
         *file = (struct dwarf_file){0};
         dwarf_file_open(file, dwo, true);
+        dwarf_pay_with(reader, dwo);
     }
-    if (!dwarf_index_units(file, arena, &skipped) || !find_unit(file, id, &header))
+    if (!dwarf_index_units(file, arena, &skipped))
+        w->exhausted = true;
+    /* Contributions may be shared and overlap. */
+    if (w->exhausted || !dwarf_spend(w, file->unit_count) || !find_unit(file, id, &header))
         return false;
     *split = (struct dwarf_unit){
         .file = file,
@@ -109,7 +113,7 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
     split->abbrevs = dwarf_abbrevs(w, file, header);
     dwarf_unit_bases(split);
     uint64_t addr_base = skeleton->addr_base;
-    if (!split->abbrevs || !dwarf_read_root(split))
+    if (!split->abbrevs || !dwarf_read_root(w, split))
         return false;
     split->addr_base = addr_base;
     split->low_pc = skeleton->low_pc;

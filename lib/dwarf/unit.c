@@ -144,13 +144,13 @@ static enum sl_language language_name(uint64_t code)
     return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
 }
 
-static bool read_root_pass(struct dwarf_unit *unit, bool bases)
+static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, bool bases)
 {
     struct sl_reader r =
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     sl_reader_seek(&r, unit->header->die);
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
-    if (!abbrev)
+    if (!abbrev || !dwarf_spend(w, abbrev->step_count + 16))
         return false;
     const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
     for (size_t i = 0; i < abbrev->step_count; i++, step++) {
@@ -173,11 +173,11 @@ static bool read_root_pass(struct dwarf_unit *unit, bool bases)
             continue;
         }
         switch (step->attribute) {
-        case DW_AT_name: unit->name = dwarf_text(unit, &a); break;
-        case DW_AT_comp_dir: unit->comp_dir = dwarf_text(unit, &a); break;
-        case DW_AT_producer: unit->producer = dwarf_text(unit, &a); break;
+        case DW_AT_name: unit->name = dwarf_text(&w->purse, unit, &a); break;
+        case DW_AT_comp_dir: unit->comp_dir = dwarf_text(&w->purse, unit, &a); break;
+        case DW_AT_producer: unit->producer = dwarf_text(&w->purse, unit, &a); break;
         case DW_AT_dwo_name:
-        case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(unit, &a); break;
+        case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(&w->purse, unit, &a); break;
         case DW_AT_language: unit->language = dwarf_language(a.value); break;
         case DW_AT_language_name: unit->language = language_name(a.value); break;
         case DW_AT_low_pc: unit->has_low_pc = dwarf_address(unit, &a, &unit->low_pc); break;
@@ -190,21 +190,18 @@ static bool read_root_pass(struct dwarf_unit *unit, bool bases)
             unit->has_stmt_list = true;
             unit->stmt_list = a.value;
             break;
-        case DW_AT_GNU_dwo_id:
-            ((struct dwarf_unit_header *)unit->header)->dwo_id = a.value; /* same value from every thread */
-            break;
+        case DW_AT_GNU_dwo_id: unit->dwo_id = a.value; break;
         }
     }
-    return true;
+    return !w->exhausted && dwarf_spend(w, sl_reader_offset(&r) - unit->header->die);
 }
 
-bool dwarf_read_root(struct dwarf_unit *unit)
+bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
 {
-    if (!read_root_pass(unit, true) || !read_root_pass(unit, false))
+    unit->dwo_id = unit->header->dwo_id;
+    if (!read_root_pass(w, unit, true) || !read_root_pass(w, unit, false))
         return false;
     unit->is_dart = sl_str_equal(unit->producer, SL_STR("Dart VM"));
-    atomic_store_explicit(&((struct dwarf_unit_header *)unit->header)->language, (int8_t)(unit->language + 1),
-                          memory_order_relaxed);
     return true;
 }
 
@@ -223,5 +220,5 @@ bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, cons
     *unit = (struct dwarf_unit){.file = file, .header = header, .address_file = file};
     unit->abbrevs = dwarf_abbrevs(w, file, header);
     dwarf_unit_bases(unit);
-    return unit->abbrevs && dwarf_read_root(unit);
+    return unit->abbrevs && dwarf_read_root(w, unit);
 }

@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 
+/* A part is looked at, becomes a node, cuts a line in two. */
+enum { STEPS_PER_PART = 24 };
+
 struct part { /* of an inlinee; of the function itself: node 0 */
     uint64_t address, end;
     uint32_t depth, index;
@@ -27,7 +30,7 @@ void sl_assembler_free(struct sl_assembler *a)
     free(a->queue);
     free(a->nodes);
     free(a->owned);
-    *a = (struct sl_assembler){0};
+    *a = (struct sl_assembler){.purse = a->purse};
 }
 
 static uint64_t end_of(uint64_t address, uint64_t size)
@@ -76,24 +79,33 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     return true;
 }
 
-/* Puts `part` back into the sorted rest of the queue, which begins at `from`; slot `from - 1` is free. */
-static void requeue(struct part *queue, size_t from, size_t count, struct part part)
+static bool spend(struct sl_assembler *a, size_t steps)
 {
+    return !a->purse || sl_purse_spend(a->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+}
+
+/* Puts `part` back into the sorted rest of the queue, which begins at `from`; slot `from - 1` is free. */
+static bool requeue(struct sl_assembler *a, size_t from, size_t count, struct part part)
+{
+    struct part *queue = a->queue;
     size_t at = from - 1;
     while (at + 1 < count && before(&queue[at + 1], &part)) {
         queue[at] = queue[at + 1];
         at++;
     }
     queue[at] = part;
+    return spend(a, at - (from - 1));
 }
 
 /* Step 1 and 2: overlapping siblings are cut, children are cut to their parents, orphans dropped. */
 static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count)
 {
     uint64_t ends[SL_MAX_INLINE_DEPTH + 1];
-    size_t height = 0, budget = queued * 4 + 16; /* hostile nesting must not multiply the parts without bound */
-    for (size_t next = 0; next < queued && budget; budget--) {
+    size_t height = 0;
+    for (size_t next = 0; next < queued;) {
         struct part part = a->queue[next++];
+        if (!spend(a, STEPS_PER_PART))
+            return false;
         if (part.depth > height)
             continue;
         if (part.depth < height) { /* an earlier sibling */
@@ -102,7 +114,8 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
                 continue;
             if (part.address < sibling) {
                 part.address = sibling;
-                requeue(a->queue, next--, queued, part);
+                if (!requeue(a, next--, queued, part))
+                    return false;
                 continue;
             }
         }
@@ -114,7 +127,8 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
             if (part.end > parent) {
                 struct part tail = part;
                 tail.address = part.end = parent;
-                requeue(a->queue, next--, queued, tail);
+                if (!requeue(a, next--, queued, tail))
+                    return false;
             }
         }
         ends[height++] = part.end;

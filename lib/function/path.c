@@ -97,6 +97,7 @@ void sl_path_full(struct sl_buf *out, struct sl_str comp_dir, struct sl_str dire
     sl_path_join(&inner, comp_dir, directory);
     sl_path_join(&joined, sl_buf_view(&inner), name);
     sl_path_clean(out, sl_buf_view(&joined));
+    out->failed |= inner.failed || joined.failed;
     sl_buf_free(&inner);
     sl_buf_free(&joined);
 }

@@ -42,6 +42,7 @@ static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
         return 0;
     }
     b->texts[b->text_count] = (struct sl_str){copy, str.size};
+    b->text_bytes += str.size;
     index = ++b->text_count;
     *slot = (void *)index;
     return (uint32_t)index - 1;
@@ -55,9 +56,9 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
         b->failed = true;
         return 0;
     }
-    if (!b->memo[text->ref])
-        b->memo[text->ref] = intern(b, text->str) + 1;
-    return b->memo[text->ref] - 1;
+    if (b->memo[text->ref].table != b->table)
+        b->memo[text->ref] = (struct memo){b->table, intern(b, text->str)};
+    return b->memo[text->ref].text;
 }
 
 static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_text *text, uint32_t absent)
@@ -68,8 +69,11 @@ static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
 static void on_table(struct sl_symbfile_sink *sink)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
+    if (++b->table) /* tables may be many and small: what the ones before meant is not looked at */
+        return;
     if (b->memo)
         memset(b->memo, 0, b->memo_capacity * sizeof *b->memo);
+    b->table = 1;
 }
 
 static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
@@ -125,6 +129,8 @@ struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
         return NULL;
     b->sink = (struct sl_symbfile_sink){.range = on_range, .pad = on_pad, .table = on_table};
     b->directory = directory;
+    b->table = 1;
+    sl_budget_init(&b->budget, 0);
     b->lowest = UINT64_MAX;
     return b;
 }
@@ -186,7 +192,7 @@ enum { TRAILER = 40, FLAG_LINES = 1, FLAG_FUNCTIONS = 2 };
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {
-    struct sl_symcache_options options = {0};
+    struct sl_symcache_options options = {.budget = &b->budget};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
     struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads) : NULL;
     enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -206,6 +212,9 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
     uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
     if (b->failed)
         return sl_fail(error, SL_BUSY, "out of memory");
+    /* A long text may be named by every record. */
+    sl_budget_grow(&b->budget, b->range_count * sizeof *b->ranges + b->line_count * sizeof *b->lines +
+                                   b->place_count * sizeof *b->places + b->text_bytes);
     enum sl_code code = write_symcache(b, base, false, out, error);
     if (code != SL_OK)
         return code;

@@ -21,12 +21,18 @@ struct builder_pad {
     uint32_t count;
 };
 
+struct memo { /* what a reference means in the string table of that number */
+    uint32_t table, text;
+};
+
 struct sl_symbfile_builder {
     struct sl_symbfile_sink sink;
-    struct sl_arena arena; /* texts */
-    struct sl_map map;     /* text to index + 1 */
+    struct sl_budget budget; /* of the index */
+    struct sl_arena arena;   /* texts */
+    struct sl_map map;       /* text to index + 1 */
     struct sl_str *texts;
-    uint32_t *memo;        /* reference to text + 1, of the string table in force */
+    struct memo *memo;     /* by reference */
+    uint32_t table;        /* number of the string table in force */
     const char *directory; /* where arrays lie that are large; NULL = nowhere */
     struct sl_spill range_memory, line_memory, pad_memory, place_memory;
     struct builder_range *ranges;
@@ -34,6 +40,7 @@ struct sl_symbfile_builder {
     struct builder_pad *pads;
     struct link *places;
     size_t text_count, text_capacity, memo_capacity, range_count, line_count, pad_count, place_count;
+    uint64_t text_bytes;
     uint64_t lowest; /* address of any record */
     bool has_lines, has_functions, failed;
 };

@@ -4,6 +4,7 @@
 
 /* Bits are made for all of it, though only touched where there is code. */
 static const uint64_t max_code = UINT64_C(1) << 33;
+enum { WORD_BITS = 64 };
 
 struct covered_segment {
     uint64_t start, end;
@@ -11,6 +12,7 @@ struct covered_segment {
 };
 
 struct coverage {
+    struct sl_purse purse;
     unsigned shift; /* of a granule */
     struct covered_segment *segments;
     size_t segment_count;
@@ -18,11 +20,14 @@ struct coverage {
     bool has_root, root_accepted;
 };
 
-enum sl_code coverage_new(const struct sl_symbfile_image *image, struct coverage **out, struct sl_error *error)
+enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budget *budget, struct coverage **out,
+                          struct sl_error *error)
 {
     struct coverage *c = calloc(1, sizeof *c);
     uint64_t total = 0;
     *out = c;
+    if (c)
+        c->purse.budget = budget;
     if (c)
         c->segments = calloc(image->segment_count + 1, sizeof *c->segments);
     if (!c || !c->segments)
@@ -87,6 +92,9 @@ static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
         end = end < s->end ? end : s->end;
         if (start >= end)
             return true;
+        /* Code need not be in the file, and may be looked at again and again. */
+        if (!sl_purse_spend(&c->purse, (uint32_t)(((end - start) >> c->shift) / WORD_BITS) + 1))
+            return false;
         if (touch(c, s, start, end, false))
             return false;
         touch(c, s, start, end, true);

@@ -14,6 +14,7 @@ struct extractor {
     struct sl_function_sink functions; /* of the debug information; first */
     struct sl_symbfile_tree_sink go;   /* of the Go line table */
     struct sl_symbfile_tree_sink *sink;
+    struct sl_budget *budget;
     struct coverage *coverage;
     struct coverage_counts counts; /* of the source being read */
     struct tree_maker *makers;     /* one a worker */
@@ -79,7 +80,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     if (list)
         return filter_all(e, list->ranges, list->count, error);
     e->sink_failed = true;
-    return sl_fail(error, SL_BUSY, "out of memory");
+    return sl_budget_fail(e->budget, error);
 }
 
 static enum sl_code go_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
@@ -159,7 +160,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
 static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, const struct sl_symbfile_image *image,
                                  struct sl_error *error)
 {
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = e->budget};
     struct sl_symbol *symbols;
     size_t count = 0;
     enum sl_code code = sl_object_symbols(object, &arena, &symbols, &count, error);
@@ -201,6 +202,8 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
         code = read_symbols(e, object, image, error);
         note(e, SL_SOURCE_SYMBOLS, code, out);
     }
+    if (!e->sink_failed && sl_budget_used_up(e->budget))
+        return sl_budget_fail(e->budget, error);
     return e->sink_failed ? code : SL_OK;
 }
 
@@ -216,13 +219,15 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
         .maker_count = sl_parallel_workers(parallel),
         .names = {.lasting = image->bytes},
         .load_address = sl_object_info(object)->load_address,
+        .budget = sl_object_budget(object),
     };
     *out = (struct sl_symbfile_extraction){0};
     e.makers = calloc(e.maker_count, sizeof *e.makers);
     for (unsigned i = 0; e.makers && i < e.maker_count; i++)
-        e.makers[i] = (struct tree_maker){.load_address = e.load_address, .names = {.lasting = image->bytes}};
+        e.makers[i] = (struct tree_maker){
+            .purse = {.budget = e.budget}, .load_address = e.load_address, .names = {.lasting = image->bytes}};
     enum sl_code code =
-        e.makers ? coverage_new(image, &e.coverage, error) : sl_fail(error, SL_BUSY, "out of memory");
+        e.makers ? coverage_new(image, e.budget, &e.coverage, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = read_sources(&e, object, image, companions, parallel, out, error);
     if (code == SL_OK) {

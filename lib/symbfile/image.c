@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { PT_LOAD = 1, PF_X = 1, PAGE = 4096, PROGRAM_HEADER = 56 };
+enum { PT_LOAD = 1, PF_X = 1, PAGE = 4096, PROGRAM_HEADER = 56, MAX_SEGMENTS = 1024 };
 
 static int by_address(const void *left, const void *right)
 {
@@ -31,6 +31,8 @@ static enum sl_code read_segments(struct sl_symbfile_image *image, uint64_t offs
         s.file_size = sl_read_u64(&r);
         s.memory_size = sl_read_u64(&r);
         s.executable = flags & PF_X;
+        if (type == PT_LOAD && image->segment_count == MAX_SEGMENTS)
+            return sl_fail(error, SL_UNSUPPORTED, "more than %d loadable segments", MAX_SEGMENTS);
         if (type == PT_LOAD && s.memory_size && s.memory_size <= UINT64_MAX - s.address)
             image->segments[image->segment_count++] = s;
     }

@@ -3,6 +3,7 @@
 enum version { GO_116, GO_118, GO_120 };
 
 struct table {
+    struct sl_purse purse;
     struct sl_bytes bytes; /* from the header on */
     enum version version;
     uint8_t quantum, pointer_size;
@@ -104,7 +105,7 @@ static enum sl_code open_table(struct sl_object *object, struct table *t, struct
 }
 
 /* ---- functions ---- */
-static bool read_function(const struct table *t, uint64_t index, struct function *f)
+static bool read_function(struct table *t, uint64_t index, struct function *f)
 {
     unsigned size = t->version >= GO_118 ? 4 : t->pointer_size;
     struct sl_reader r = sl_reader(t->functions, false);
@@ -116,7 +117,7 @@ static bool read_function(const struct table *t, uint64_t index, struct function
         f->entry = t->text_start + sl_read_u32(&r);
     else
         f->entry = sl_read_uint(&r, t->pointer_size);
-    f->name = sl_cstr_at(t->names, sl_read_u32(&r));
+    f->name = sl_purse_name(&t->purse, t->names, sl_read_u32(&r));
     sl_reader_skip(&r, 12);
     f->file_values = sl_read_u32(&r);
     f->line_values = sl_read_u32(&r);
@@ -149,12 +150,13 @@ static bool next_value(const struct table *t, struct values *v)
     return !v->r.failed;
 }
 
-static bool read_end(const struct table *t, const struct function *f, uint64_t *end, bool *usable)
+/* Functions may share their values. */
+static bool read_end(struct table *t, const struct function *f, uint64_t *end, bool *usable)
 {
     struct values v = values_at(t, f->line_values);
     *usable = true;
     *end = 0;
-    while (next_value(t, &v)) {
+    while (sl_purse_spend(&t->purse, 1) && next_value(t, &v)) {
         *usable = *usable && v.value != 0 && v.value >= -1;
         *end = v.pc > *end ? v.pc : *end;
     }
@@ -162,16 +164,17 @@ static bool read_end(const struct table *t, const struct function *f, uint64_t *
 }
 
 /* The first file of the function that has a name. */
-static struct sl_str read_file(const struct table *t, const struct function *f)
+static struct sl_str read_file(struct table *t, const struct function *f)
 {
     struct values v = values_at(t, f->file_values);
-    while (f->file_values && next_value(t, &v)) {
+    while (f->file_values && sl_purse_spend(&t->purse, 1) && next_value(t, &v)) {
         if (v.value < 0)
             continue;
         struct sl_reader r = sl_reader(t->cus, false);
         sl_reader_seek(&r, ((uint64_t)f->cu + (uint64_t)v.value) * 4);
         uint32_t offset = sl_read_u32(&r);
-        struct sl_str name = r.failed || offset == UINT32_MAX ? (struct sl_str){NULL, 0} : sl_cstr_at(t->files, offset);
+        struct sl_str name =
+            r.failed || offset == UINT32_MAX ? (struct sl_str){NULL, 0} : sl_purse_name(&t->purse, t->files, offset);
         if (name.size)
             return name;
     }
@@ -181,7 +184,8 @@ static struct sl_str read_file(const struct table *t, const struct function *f)
 enum sl_code pclntab_read(struct sl_object *object, const struct sl_symbfile_image *image,
                           struct sl_symbfile_tree_sink *sink, struct sl_error *error)
 {
-    struct table t = {0};
+    struct sl_budget *budget = sl_object_budget(object);
+    struct table t = {.purse = {.budget = budget}};
     if (!locate(object, image, &t.bytes))
         return SL_NOT_FOUND;
     enum sl_code code = open_table(object, &t, error);
@@ -191,6 +195,8 @@ enum sl_code pclntab_read(struct sl_object *object, const struct sl_symbfile_ima
         bool usable;
         if (!read_function(&t, i, &f) || !read_end(&t, &f, &size, &usable))
             return sl_fail(error, SL_MALFORMED, "Go line table: function %llu is malformed", (unsigned long long)i);
+        if (sl_budget_used_up(budget))
+            return sl_budget_fail(budget, error);
         if (!usable || !size || !f.name.size || !sl_str_is_utf8(f.name))
             continue;
         struct sl_str file = read_file(&t, &f);

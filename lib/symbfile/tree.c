@@ -23,7 +23,7 @@ static void make_path(struct tree_maker *m, uint32_t file)
     struct sl_buf path = {0};
     sl_path_full(&path, f->comp_dir, f->directory, f->name);
     char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
-    m->failed |= !copy;
+    m->failed |= !copy || path.failed;
     m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
     sl_buf_free(&path);
 }
@@ -143,6 +143,9 @@ static bool emit(struct tree_maker *m, const struct sl_function *f, uint32_t dep
     size_t last = first + own_rows(m, f, start, end, first), inner = last, before = m->count;
     bool has_rows = first < last;
     for (size_t next; first <= last; first = next) {
+        m->failed |= !sl_purse_spend(&m->purse, f->inlinee_count + 1); /* each part looks at all that is inlined */
+        if (m->failed)
+            return false;
         for (next = first + 1; next < last && m->rows[next].file == m->rows[first].file; next++)
             continue;
         uint64_t part_end = next < last ? m->rows[next].start : end;

@@ -6,6 +6,7 @@
 #include "symbfile/symbfile.h"
 
 struct tree_maker { /* what a thread needs, and keeps from batch to batch */
+    struct sl_purse purse;
     struct names names;
     uint64_t load_address;
     struct sl_str *paths; /* of the batch's files; data NULL = not made yet */
@@ -15,7 +16,7 @@ struct tree_maker { /* what a thread needs, and keeps from batch to batch */
     size_t count, capacity;
     struct tree_row *rows;
     size_t row_capacity;
-    bool failed; /* out of memory */
+    bool failed; /* out of memory or budget */
 };
 
 void tree_maker_free(struct tree_maker *maker);
@@ -25,7 +26,7 @@ struct tree_list { /* records of a batch, in pre-order */
     size_t count;
 };
 
-/* The list is in the arena, names are the maker's. NULL when out of memory. A function of whose lines nothing is known
+/* The list is in the arena, names are the maker's. NULL when out of memory or budget. A function of whose lines nothing is known
  * gives nothing. Where code comes from another file in the middle, the record is cut: then there are several of depth 0. */
 const struct tree_list *tree_make(struct tree_maker *maker, const struct sl_function_batch *batch,
                                   struct sl_arena *arena);

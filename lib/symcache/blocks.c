@@ -125,7 +125,8 @@ static bool end(const struct writing *w)
     struct encoder *e = w->e;
     e->file.size = (size_t)(w->at - e->file.data);
     e->block = w->block;
-    return e->file.size <= UINT32_MAX;
+    e->too_large = e->file.size > UINT32_MAX;
+    return !e->too_large;
 }
 
 static inline void put_address(struct writing *w, uint64_t address)

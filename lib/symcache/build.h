@@ -132,6 +132,8 @@ struct sl_symcache_writer {
     struct sl_function_sink sink;
     struct sl_symcache_options options;
     const struct sl_parallel *parallel;
+    struct sl_purse purse;        /* of consume, symbols and finish */
+    struct sl_holding holding;    /* of the arrays below */
     struct sl_arena arena;        /* texts */
     struct collector *collectors; /* one a worker */
     struct run *runs;             /* of all functions, in file order */
@@ -147,7 +149,7 @@ struct sl_symcache_writer {
     struct flow *flow;       /* functions come in address order and are encoded as they come; NULL: they are kept */
     bool disordered;         /* they were expected to, and did not */
     bool keeps_sources;      /* the path of a mapped file is followed by NUL and the path that it was mapped from */
-    bool failed;             /* out of memory */
+    bool failed;             /* out of memory or budget */
 };
 
 static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
@@ -164,7 +166,7 @@ uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text);
 
 /* ---- collect.c ---- */
 
-struct collector *symcache_collectors_new(unsigned workers);
+struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget);
 void symcache_collectors_free(struct collector *collectors, unsigned workers);
 
 /* Gives back the operations of all batches that were consumed. */

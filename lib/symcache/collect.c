@@ -7,13 +7,17 @@
 
 #include <stdlib.h>
 
-enum { KEPT_CHUNK = 1 << 20 };
+enum { KEPT_CHUNK = 1 << 20, BYTES_PER_STEP = 16 };
 
-struct collector *symcache_collectors_new(unsigned workers)
+struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget)
 {
     struct collector *collectors = calloc(workers, sizeof *collectors);
-    for (unsigned i = 0; collectors && i < workers; i++)
-        collectors[i].kept.next_chunk = KEPT_CHUNK;
+    for (unsigned i = 0; collectors && i < workers; i++) {
+        struct collector *c = &collectors[i];
+        c->purse.budget = c->holding.budget = c->kept.budget = c->texts.budget = budget;
+        c->kept.next_chunk = KEPT_CHUNK;
+        c->assembler.purse = &c->purse;
+    }
     return collectors;
 }
 
@@ -44,6 +48,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         free(c->function_table.slots);
         free(c->file_table.slots);
         sl_buf_free(&c->path);
+        sl_holding_release(&c->holding);
     }
     free(collectors);
 }
@@ -88,15 +93,18 @@ static inline bool table_room(struct collector *c, struct id_table *t)
     return (t->count + 1) * 2 <= t->capacity || grow_table(c, t);
 }
 
-/* The slot of the item that is the same as `key`; one of another generation if there is none. */
-static inline struct id_slot *find(const struct id_table *t, uint32_t hash, const void *items, const void *key,
-                                   bool (*same)(const void *items, uint32_t index, const void *key))
+/* The slot of the item that is the same as `key`; one of another generation if there is none. NULL when the purse is empty:
+ * items may be made to meet in one place of the table. */
+static inline struct id_slot *find(struct collector *c, const struct id_table *t, uint32_t hash, const void *items,
+                                   const void *key, bool (*same)(const void *items, uint32_t index, const void *key))
 {
     size_t mask = t->capacity - 1;
     for (size_t at = hash & mask;; at = (at + 1) & mask) {
         struct id_slot *slot = &t->slots[at];
         if (slot->generation != t->generation || (slot->hash == hash && same(items, slot->index, key)))
             return slot;
+        if (!symcache_spend(c, 1))
+            return NULL;
     }
 }
 
@@ -117,17 +125,21 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file, con
 {
     sl_buf_clear(&c->path);
     sl_path_full(&c->path, file->comp_dir, file->directory, file->name);
-    if (!c->path.size || !table_room(c, &c->file_table))
+    c->failed = c->failed || c->path.failed;
+    if (!c->path.size || c->failed || !table_room(c, &c->file_table))
         return SL_NO_FILE;
     if (from) {
         sl_buf_u8(&c->path, '\0');
         sl_path_full(&c->path, from->comp_dir, from->directory, from->name);
-        if (c->path.failed)
+        c->failed = c->failed || c->path.failed;
+        if (c->failed)
             return SL_NO_FILE;
     }
     struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
     uint32_t hash = (uint32_t)text.hash;
-    struct id_slot *slot = find(&c->file_table, hash, c->files, &text, same_file);
+    struct id_slot *slot = find(c, &c->file_table, hash, c->files, &text, same_file);
+    if (!slot || !symcache_spend(c, c->path.size / BYTES_PER_STEP))
+        return SL_NO_FILE;
     if (slot->generation != c->file_table.generation) {
         text.str.data = sl_arena_strndup(c->lasting ? &c->texts : c->arena, text.str.data, text.str.size);
         c->failed = c->failed || !text.str.data;
@@ -205,11 +217,12 @@ static bool same_function(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && a->entry == b->entry && a->language == b->language && sl_str_equal(a->name, b->name);
 }
 
-static struct local_function function_of(const struct collector *c, struct sl_str name, enum sl_language language,
+static struct local_function function_of(struct collector *c, struct sl_str name, enum sl_language language,
                                          uint64_t entry)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     name = o->map_name ? o->map_name(o->map_arg, name) : name;
+    symcache_spend(c, name.size / BYTES_PER_STEP);
     if (o->is_windows)
         name = sl_undecorate(name, NULL);
     return (struct local_function){name, sl_hash(name.data, name.size), entry, language};
@@ -236,7 +249,9 @@ static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_
         return 0;
     struct local_function function = function_of(c, name, language, UINT64_MAX);
     uint32_t hash = (uint32_t)function.hash;
-    struct id_slot *slot = find(&c->function_table, hash, c->functions, &function, same_function);
+    struct id_slot *slot = find(c, &c->function_table, hash, c->functions, &function, same_function);
+    if (!slot)
+        return 0;
     if (slot->generation != c->function_table.generation) {
         uint32_t id = add_function(c, &function);
         if (c->failed)
@@ -278,7 +293,9 @@ uint32_t symcache_intern_context(struct collector *c, struct context context)
         return 0;
     uint32_t hash = (uint32_t)symcache_mix((uint64_t)context.function << 32 | context.parent,
                                            (uint64_t)context.call_file << 32 | context.call_line);
-    struct id_slot *slot = find(&c->context_table, hash, c->contexts, &context, same_context);
+    struct id_slot *slot = find(c, &c->context_table, hash, c->contexts, &context, same_context);
+    if (!slot)
+        return 0;
     if (slot->generation == c->context_table.generation)
         return slot->index;
     if (!symcache_room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))

@@ -39,7 +39,7 @@ static bool origin_of(struct encoder *e, uint32_t *file, struct sl_arena *arena,
 static bool collect_origins(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = w->options.budget};
     bool any = false;
     if (!w->options.origins || !e->files.count)
         return true;
@@ -177,6 +177,7 @@ static bool write_units(struct encoder *e, uint32_t id, uint32_t offsets_id, con
     sl_buf_u32(e->out, (uint32_t)(e->sections[e->section_count - 1].size));
     end(e);
     ok = ok && !offsets.failed;
+    e->too_large = e->too_large || (!ok && e->out->size - start > UINT32_MAX);
     sl_buf_free(&offsets);
     return ok;
 }
@@ -352,6 +353,9 @@ enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, s
         w->encoder = symcache_encoder_new(w);
     if (w->encoder)
         w->encoder->out = out;
-    bool ok = w->encoder && encode(w->encoder);
-    return ok ? SL_OK : sl_fail(error, SL_INTERNAL, "out of memory while writing the symcache");
+    if (w->encoder && encode(w->encoder))
+        return SL_OK;
+    if (w->encoder && w->encoder->too_large)
+        return sl_fail(error, SL_UNSUPPORTED, "the symcache would have a section of more than 4 GiB");
+    return sl_budget_fail(w->options.budget, error);
 }

@@ -39,6 +39,7 @@ struct encoder {
     } sections[MAX_SECTIONS];
     uint32_t section_count;
     uint32_t flags;
+    bool too_large; /* for offsets of 32 bits */
 };
 
 static inline uint64_t file_plus_one(const struct encoder *e, uint32_t file)

@@ -140,9 +140,10 @@ static inline uint64_t read_uleb(struct decoder *d)
     return 0;
 }
 
-static inline int64_t unzigzag(uint64_t v)
+/* Modulo 2^64: sums of what damaged files hold may overflow. */
+static inline uint64_t unzigzag(uint64_t v)
 {
-    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+    return v >> 1 ^ (UINT64_C(0) - (v & 1));
 }
 
 static uint64_t block_address(const struct sl_symcache *c, uint64_t block)
@@ -176,7 +177,7 @@ static inline void read_entry(struct decoder *d, struct entry *e)
     if (e->hole)
         return;
     if (how == CONTEXT_DELTA)
-        d->context = (uint32_t)((int64_t)d->context + unzigzag(read_uleb(d)));
+        d->context = (uint32_t)(d->context + unzigzag(read_uleb(d)));
     else if (how == CONTEXT_NEW)
         d->context = d->highest + 1;
     if (d->context > d->highest)
@@ -350,6 +351,11 @@ bool sl_symcache_next(const struct sl_symcache *c, struct sl_symcache_cursor *cu
     cursor->address = e.address;
     cursor->hole = e.hole;
     return true;
+}
+
+bool sl_symcache_is_partial(const struct sl_symcache *c)
+{
+    return c->flags & FLAG_PARTIAL;
 }
 
 enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *error)

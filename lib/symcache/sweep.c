@@ -121,8 +121,9 @@ static bool put_off(struct sweep *s, uint64_t offset)
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
     for (; at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++)
         at[0] = at[1];
+    size_t moved = (size_t)(at - s->start);
     *at = start;
-    return s->put_offs-- > 0;
+    return s->put_offs-- > 0 && symcache_spend(s->c, moved);
 }
 
 /* Opens the next call, if there is code of it left: an earlier sibling and its caller keep what it shares with them, or

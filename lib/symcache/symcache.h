@@ -29,6 +29,16 @@ struct sl_symcache_options {
     /* Optional: an object that says where its files are kept (sl_object_file_origin). A file that `map_line` led to has path
      * and revision of the one that it was led from, but no link: the text behind that is another. */
     struct sl_object *origins;
+    /* Optional: what work and memory are taken from, that of the file; sl_symcache_convert takes that of its object. */
+    struct sl_budget *budget;
+    /* Optional: what the file does not hold is told here. */
+    struct sl_symcache_gaps *gaps;
+};
+
+/* What could not be read of the debug information: the file is made of the rest, and says so (sl_symcache_is_partial). */
+struct sl_symcache_gaps {
+    size_t units;          /* or records, dropped as malformed */
+    struct sl_error first; /* which was the first, and why; SL_OK when there is none or the format does not say */
 };
 
 /* NULL when out of memory. */
@@ -54,7 +64,8 @@ bool sl_symcache_writer_disordered(const struct sl_symcache_writer *writer);
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *writer, struct sl_buf *out, struct sl_error *error);
 
 /* The whole conversion: functions, then symbols, of one object. `companions`, `parallel` may be NULL.
- * SL_MALFORMED "bad debug file" when it cannot be converted. */
+ * SL_MALFORMED "bad debug file" when it cannot be converted, or takes more work than a file of its size may; SL_UNSUPPORTED
+ * over a limit of its budget; SL_BUSY out of memory. */
 enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_companions *companions,
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error);
@@ -85,6 +96,9 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *cache, 
 
 /* Checks the hash of the contents and that every entry decodes; for files from outside. */
 enum sl_code sl_symcache_verify(const struct sl_symcache *cache, struct sl_error *error);
+
+/* Whether some of the debug information it was made from could not be read. */
+bool sl_symcache_is_partial(const struct sl_symcache *cache);
 
 #define SL_SYMCACHE_NONE UINT32_MAX
 

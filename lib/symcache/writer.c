@@ -9,23 +9,40 @@
 
 static bool grow(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || sl_grow(array, capacity, need, item))
+    if (sl_grow_held(&w->holding, array, capacity, need, item))
         return true;
     w->failed = true;
     return false;
 }
 
+static bool spend(struct sl_symcache_writer *w, size_t steps)
+{
+    if (sl_purse_spend(&w->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX))
+        return true;
+    w->failed = true;
+    return false;
+}
+
+/* Why `failed` is set. */
+static enum sl_code fail(const struct sl_symcache_writer *w, struct sl_error *error)
+{
+    return sl_budget_fail(w->options.budget, error);
+}
+
 /* ---- interning ---- */
 
-/* The slot of an item with `hash`, for which `same` says yes; a free one if there is none. */
-static struct table_slot *find_slot(struct table *t, uint64_t hash, bool (*same)(const void *arg, uint32_t index),
-                                    const void *arg)
+/* The slot of an item with `hash`, for which `same` says yes; a free one if there is none. NULL when the purse is empty: items
+ * may be made to meet in one place of the table. */
+static struct table_slot *find_slot(struct sl_symcache_writer *w, struct table *t, uint64_t hash,
+                                    bool (*same)(const void *arg, uint32_t index), const void *arg)
 {
     size_t mask = t->capacity - 1;
     for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
         struct table_slot *slot = &t->slots[at];
         if (!slot->index || (slot->hash == (uint32_t)hash && same(arg, slot->index - 1)))
             return slot;
+        if (!spend(w, 1))
+            return NULL;
     }
 }
 
@@ -89,9 +106,13 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
     struct text_query query = {w, {str, hash}};
     if (!make_room(w, &w->text_table))
         return 0;
-    struct table_slot *slot = find_slot(&w->text_table, hash, same_text, &query);
+    struct table_slot *slot = find_slot(w, &w->text_table, hash, same_text, &query);
+    if (!slot)
+        return 0;
     if (slot->index)
         return slot->index - 1;
+    if (!spend(w, str.size)) /* texts may share bytes of the file, but not of the symcache */
+        return 0;
     const char *copy = lasting && str.data ? str.data : sl_arena_strndup(&w->arena, str.data, str.size);
     if (!copy || !grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
         w->failed = true;
@@ -124,7 +145,9 @@ static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uin
     if (!make_room(w, &w->function_table))
         return 0;
     uint64_t hash = symcache_mix((uint64_t)name << 8 | query.row.language, entry);
-    struct table_slot *slot = find_slot(&w->function_table, hash, same_function, &query);
+    struct table_slot *slot = find_slot(w, &w->function_table, hash, same_function, &query);
+    if (!slot)
+        return 0;
     if (slot->index)
         return slot->index - 1;
     if (!grow(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
@@ -150,7 +173,9 @@ static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *pat
         return SL_NO_FILE;
     struct file_query query = {w, intern_text(w, path->str, path->hash, false)};
     uint64_t hash = symcache_mix(query.path, 1);
-    struct table_slot *slot = find_slot(&w->file_table, hash, same_file, &query);
+    struct table_slot *slot = find_slot(w, &w->file_table, hash, same_file, &query);
+    if (!slot)
+        return SL_NO_FILE;
     if (slot->index)
         return slot->index - 1;
     if (!grow(w, &w->files, &w->file_capacity, w->file_count + 1, sizeof *w->files))
@@ -188,7 +213,7 @@ static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepare
                               struct sl_error *error)
 {
     if (!grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return fail(w, error);
     for (size_t i = 0; i < p->run_count; i++) {
         const struct run *run = &p->runs[i];
         for (struct short_op *op = run->ops, *end = op + run->count; op < end; op++) {
@@ -209,7 +234,7 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepa
             return sl_fail(error, SL_UNSUPPORTED, "functions are not in address order");
         }
         if (!symcache_flow_add(w->flow, &p->runs[i], ids, w->encoder))
-            return sl_fail(error, SL_BUSY, "out of memory");
+            return fail(w, error);
     }
     symcache_forget_operations(w->collectors);
     return SL_OK;
@@ -222,7 +247,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     struct sl_symcache_writer *w = (struct sl_symcache_writer *)sink;
     struct prepared *p = batch->prepared;
     if (!p || p->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return fail(w, error);
     if (p->context_count >= NO_CONTEXT - w->context_count)
         return sl_fail(error, SL_UNSUPPORTED, "more than 2^32 inlined calls");
     uint32_t base = (uint32_t)w->context_count;
@@ -231,7 +256,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         !grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
               sizeof *function_ids->ids) ||
         !grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count, sizeof *w->contexts))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return fail(w, error);
     uint32_t *files = file_ids->ids, *functions = function_ids->ids;
     for (size_t i = 0; i < p->file_count; i++)
         files[p->first_file + i] = intern_file(w, &p->files[i]);
@@ -243,7 +268,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         functions[p->first_function + i] = intern_function(w, name, f->entry, f->language);
     }
     if (w->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return fail(w, error);
     add_contexts(w, p, files, functions);
     const struct run_ids ids = {base, files};
     return w->flow ? encode_runs(w, p, &ids, error) : keep_runs(w, p, &ids, error);
@@ -259,10 +284,11 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
         return NULL;
     w->options = *options;
     w->parallel = parallel;
+    w->purse.budget = w->holding.budget = w->arena.budget = options->budget;
     w->sink = (struct sl_function_sink){.prepare = symcache_prepare, .consume = consume, .takes_flat = true};
     w->keeps_sources =
         options->map_line && options->origins && sl_object_info(options->origins)->features.srcsrv_vcs.size;
-    w->collectors = symcache_collectors_new(sl_parallel_workers(parallel));
+    w->collectors = symcache_collectors_new(sl_parallel_workers(parallel), options->budget);
     if (!w->collectors) {
         free(w);
         return NULL;
@@ -287,6 +313,7 @@ void sl_symcache_writer_free(struct sl_symcache_writer *w)
     free(w->function_table.slots);
     free(w->file_table.slots);
     free(w->text_table.slots);
+    sl_holding_release(&w->holding);
     free(w);
 }
 
@@ -349,7 +376,9 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     if (w->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return fail(w, error);
+    if (w->options.gaps)
+        *w->options.gaps = (struct sl_symcache_gaps){w->sink.skipped_units, w->sink.first_skipped};
     return symcache_encode(w, out, error);
 }
 
@@ -381,7 +410,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
                             bool *in_order, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_symcache_writer *w = sl_symcache_writer_new(options, parallel);
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = options->budget};
     struct sl_symbol *symbols;
     size_t count;
     if (!w)
@@ -393,7 +422,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
         sl_symcache_writer_symbols(w, symbols, count);
     if (code == SL_OK && *in_order) {
         sl_symcache_writer_in_order(w);
-        code = add_functions(w, object, companions, error);
+        code = w->failed ? fail(w, error) : add_functions(w, object, companions, error);
     }
     if (code == SL_OK)
         code = sl_symcache_writer_finish(w, out, error);
@@ -409,6 +438,7 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
 {
     struct sl_symcache_options all = *options;
     all.origins = object;
+    all.budget = sl_object_budget(object);
     /* Breakpad files are hardly ever out of order; the others are, mostly. */
     bool in_order = sl_object_info(object)->format == SL_FORMAT_BREAKPAD && sl_parallel_workers(parallel) == 1;
     bool expected = in_order;

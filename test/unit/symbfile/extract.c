@@ -175,7 +175,7 @@ static void test_coverage(void **state)
     struct coverage *coverage;
     struct coverage_counts counts[3] = {0};
     assert_int_equal(sl_symbfile_image_open(sl_buf_bytes(&file), &image, NULL), SL_OK);
-    assert_int_equal(coverage_new(image, &coverage, NULL), SL_OK);
+    assert_int_equal(coverage_new(image, NULL, &coverage, NULL), SL_OK);
     int source = 1;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         if (ranges[i].source != source)

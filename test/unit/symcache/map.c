@@ -210,6 +210,31 @@ static void damage_is_no_symbol_at_worst(void **state)
     free(copy);
 }
 
+/* The largest numbers where deltas are: sums of them overflow. */
+static void deltas_out_of_bounds(void **state)
+{
+    (void)state;
+    static const uint8_t most[] = {0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01};
+    static const struct sl_line lines[] = {{0x100, 4, 0, 7}, {0x104, 4, 1, 70000}, {0x108, 8, 0, 3}};
+    static const struct sl_function f[] = {
+        {.address = 0x100, .size = 0x10, .name = NAME("f"), .lines = lines, .line_count = 3},
+        {.address = 0x110, .size = 0x10, .name = NAME("g")},
+        {.address = 0x120, .size = 0x10, .name = NAME("h"), .lines = lines, .line_count = 3},
+    };
+    build(f, 3, NULL, 0, false);
+    uint8_t *copy = aligned_alloc(8, (file.size + 7) & ~(size_t)7);
+    for (size_t at = 100; at + sizeof most <= file.size; at++) {
+        struct sl_symcache c;
+        struct sl_location chain[4];
+        memcpy(copy, file.data, file.size);
+        memcpy(copy + at, most, sizeof most);
+        if (sl_symcache_open((struct sl_bytes){copy, file.size}, &c, NULL) == SL_OK)
+            for (uint64_t address = 0xFE; address < 0x134; address++)
+                sl_symcache_lookup(&c, address, chain, 4);
+    }
+    free(copy);
+}
+
 static int teardown(void **state)
 {
     (void)state;
@@ -228,6 +253,7 @@ int main(void)
         cmocka_unit_test(equal_names_stay_two_functions),
         cmocka_unit_test(large_maps),
         cmocka_unit_test(damage_is_no_symbol_at_worst),
+        cmocka_unit_test(deltas_out_of_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
 }

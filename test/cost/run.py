@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""What hostile files cost: each generator makes a file of a size and one of double the size, and converting the second may
+take at most 2.3 times the instructions of the first.
+
+usage: run.py --symloom PATH [PATTERN ...]
+
+Instructions are counted by callgrind in a release build: neither the machine nor its load matters. A module of generators has
+GENERATORS = {name: (function of a size in bytes that returns a file, arguments of symloom)}; in the arguments, {file} is the
+file and {out} one that may be written. The last line is "N passed, N failed".
+"""
+import argparse, concurrent.futures, fnmatch, glob, importlib, os, re, subprocess, sys, tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIZE, MOST = 20_000, 2.3
+
+
+def instructions(symloom, arguments, data, work):
+    paths = {"file": os.path.join(work, "file"), "out": os.path.join(work, "out")}
+    with open(paths["file"], "wb") as f:
+        f.write(data)
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind", symloom]
+    run = subprocess.run(command + [a.format(**paths) for a in arguments], stdin=subprocess.DEVNULL, text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+    counted = re.search(r"Collected : (\d+)", run.stdout)
+    if run.returncode < 0 or not counted:
+        raise RuntimeError(f"ended with {run.returncode}: {run.stdout[-1000:]}")
+    return int(counted[1])
+
+
+def measure(symloom, generator):
+    make, arguments = generator
+    with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work:
+        return [instructions(symloom, arguments, make(size), work) for size in (SIZE, 2 * SIZE)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--symloom", required=True, type=os.path.abspath)
+    parser.add_argument("patterns", nargs="*")
+    args = parser.parse_args()
+    sys.path.insert(0, HERE)
+    generators = {}
+    for path in sorted(glob.glob(os.path.join(HERE, "*.py"))):
+        if path != os.path.abspath(__file__):
+            module = os.path.basename(path)[:-3]
+            generators |= {f"{module}/{name}": g for name, g in getattr(importlib.import_module(module), "GENERATORS", {}).items()}
+    names = [n for n in generators if not args.patterns or any(fnmatch.fnmatch(n, p) for p in args.patterns)]
+    passed = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = {name: pool.submit(measure, args.symloom, generators[name]) for name in names}
+        for name, run in runs.items():
+            try:
+                small, large = run.result()
+                good, what = large <= MOST * small, f"{small / 1e6:.1f} to {large / 1e6:.1f} million, {large / small:.2f} times"
+            except Exception as error:
+                good, what = False, str(error)
+            passed += good
+            failed += not good
+            print(f"{'ok     ' if good else 'FAILED '} {name} ({what})", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+sys.exit(main())

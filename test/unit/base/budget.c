@@ -1,0 +1,109 @@
+/* Budgets of work and memory, and what spends them. */
+#include "../check.h"
+
+#include "base/arena.h"
+#include "base/grow.h"
+
+static void steps_end_for_good(void **state)
+{
+    (void)state;
+    struct sl_budget budget;
+    struct sl_error error;
+    uint64_t small = 0;
+    sl_budget_init(&budget, 1000);
+    while (sl_budget_spend(&budget, 1000))
+        small++;
+    assert_true(sl_budget_used_up(&budget));
+    assert_false(sl_budget_spend(&budget, 1));
+    assert_int_equal(sl_budget_fail(&budget, &error), SL_MALFORMED);
+    assert_string_equal(error.message, "takes more work than a file of 1000 bytes may");
+    sl_budget_init(&budget, 1000);
+    sl_budget_grow(&budget, 1000000);
+    for (uint64_t i = 0; i < small + 10000; i++)
+        assert_true(sl_budget_spend(&budget, 1000));
+}
+
+static void a_purse_is_refilled_while_steps_are_left(void **state)
+{
+    (void)state;
+    struct sl_budget budget;
+    struct sl_purse none = {0}, purse = {.budget = &budget};
+    uint64_t spent = 0;
+    sl_budget_init(&budget, 0);
+    while (sl_purse_spend(&purse, 7))
+        spent += 7;
+    assert_false(sl_purse_spend(&purse, 1));
+    assert_true(spent > 1 << 19 && spent <= 1 << 20);
+    for (int i = 0; i < 1000; i++)
+        assert_true(sl_purse_spend(&none, UINT32_MAX));
+}
+
+static bool time_is_up(void *arg)
+{
+    return ++*(int *)arg > 3;
+}
+
+static void limits_of_the_caller(void **state)
+{
+    (void)state;
+    struct sl_budget budget;
+    struct sl_error error;
+    int asked = 0;
+    sl_budget_init(&budget, 0);
+    sl_budget_limit(&budget, 1 << 20, time_is_up, &asked);
+    struct sl_arena arena = {.budget = &budget};
+    struct sl_holding holding = {.budget = &budget};
+    int *items = NULL;
+    size_t capacity = 0;
+    assert_true(sl_grow_held(&holding, &items, &capacity, 1000, sizeof *items));
+    assert_true(sl_grow_held(&holding, &items, &capacity, 2000, sizeof *items));
+    assert_true(holding.bytes >= 2000 * sizeof *items);
+    assert_non_null(sl_arena_alloc(&arena, 1 << 19, 1));
+    assert_false(sl_budget_used_up(&budget));
+    assert_null(sl_arena_alloc(&arena, 1 << 20, 1));
+    assert_int_equal(sl_budget_fail(&budget, &error), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 1 MiB of memory");
+    sl_arena_free(&arena);
+    free(items);
+    sl_holding_release(&holding);
+    assert_int_equal(atomic_load(&budget.memory), 1 << 20);
+    sl_budget_init(&budget, 0);
+    sl_budget_limit(&budget, 0, time_is_up, &asked);
+    while (sl_budget_spend(&budget, 1))
+        continue;
+    assert_int_equal(asked, 4);
+    assert_int_equal(sl_budget_fail(&budget, &error), SL_UNSUPPORTED);
+}
+
+static void names_are_capped_and_paid_for(void **state)
+{
+    (void)state;
+    struct sl_budget budget;
+    struct sl_purse purse = {.budget = &budget};
+    size_t size = 2 * SL_MAX_NAME;
+    char *text = malloc(size);
+    memset(text, 'a', size);
+    text[size - 1] = '\0';
+    struct sl_bytes table = {(const uint8_t *)text, size};
+    sl_budget_init(&budget, size);
+    assert_int_equal(sl_purse_name(&purse, table, 0).size, 0);
+    assert_int_equal(sl_purse_name(&purse, table, size).size, 0);
+    assert_int_equal(sl_purse_name(&purse, table, size - 10).size, 9);
+    size_t names = 0;
+    while (sl_purse_name(&purse, table, size - SL_MAX_NAME).size == SL_MAX_NAME - 1)
+        names++;
+    assert_true(names > 10 && names < 1000);
+    assert_true(sl_budget_used_up(&budget));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_end_for_good),
+        cmocka_unit_test(a_purse_is_refilled_while_steps_are_left),
+        cmocka_unit_test(limits_of_the_caller),
+        cmocka_unit_test(names_are_capped_and_paid_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
