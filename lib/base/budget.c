@@ -106,3 +106,15 @@ bool sl_purse_refill(struct sl_purse *purse)
     purse->left += (int64_t)wanted;
     return true;
 }
+
+struct sl_str sl_purse_name(struct sl_purse *purse, struct sl_bytes table, uint64_t offset)
+{
+    if (offset >= table.size)
+        return (struct sl_str){NULL, 0};
+    size_t left = table.size - (size_t)offset, window = left < SL_MAX_NAME ? left : SL_MAX_NAME;
+    const char *text = (const char *)table.data + offset;
+    size_t size = strnlen(text, window);
+    if (!sl_purse_spend(purse, (uint32_t)size + 1) || size == window)
+        return (struct sl_str){NULL, 0};
+    return (struct sl_str){text, size};
+}

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 enum sl_budget_end {
@@ -69,3 +70,10 @@ static inline bool sl_purse_spend(struct sl_purse *purse, uint32_t steps)
 {
     return (purse->left -= steps) >= 0 || sl_purse_refill(purse);
 }
+
+/* Names end here (bytes): longer ones are none, whatever format has them. */
+enum { SL_MAX_NAME = 64 << 10 };
+
+/* The NUL-terminated name at `offset` of a string table. Names may share bytes, so each byte is a step. Empty when the offset
+ * is outside, the NUL is missing or too far away, or the purse is empty. */
+struct sl_str sl_purse_name(struct sl_purse *purse, struct sl_bytes table, uint64_t offset);
