@@ -73,11 +73,11 @@ size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_
         z.avail_out = full ? 1 : out_step;
         state = inflate(&z, Z_NO_FLUSH);
         given += in_step - z.avail_in;
-        if (full && (!z.avail_out || state != Z_STREAM_END))
+        *ended = state == Z_STREAM_END && !(full && !z.avail_out);
+        if (full)
             break;
-        done += full ? 0 : out_step - z.avail_out;
+        done += out_step - z.avail_out;
     }
-    *ended = state == Z_STREAM_END;
     inflateEnd(&z);
     return *ended || done == size ? done : 0;
 }
