@@ -180,11 +180,13 @@ static enum sl_object_kind kind_of(const struct sl_object *object, const struct 
     }
 }
 
+enum { STEPS_PER_NOTE = 16 }; /* there are few in well-made files */
+
 /* The first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
 static struct sl_bytes build_id_note(struct sl_purse *purse, struct sl_bytes notes, bool big_endian, bool gnu)
 {
     struct sl_reader r = sl_reader(notes, big_endian);
-    while (sl_reader_left(&r) >= 12 && sl_purse_spend(purse, 1)) {
+    while (sl_reader_left(&r) >= 12 && sl_purse_spend(purse, STEPS_PER_NOTE)) {
         uint32_t name_size = sl_read_u32(&r), size = sl_read_u32(&r), type = sl_read_u32(&r);
         struct sl_bytes name = sl_read_bytes(&r, name_size);
         sl_reader_skip(&r, -(uint64_t)name_size & 3);
