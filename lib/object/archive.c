@@ -1,6 +1,18 @@
 #include "object/archive.h"
 
+#include "object/impl.h"
+
 enum { FAT_HEADER = 8, FAT_ARCH_32 = 20, FAT_ARCH_64 = 32 };
+
+/* Objects of a file that a program wrote share no bytes; many that do would make work out of nothing. */
+static bool shares_bytes(const struct sl_archive *archive)
+{
+    uint64_t total = 0;
+    struct sl_bytes slice;
+    for (size_t i = 0; i < archive->count; i++)
+        total += sl_archive_slice(archive, i, &slice) ? slice.size : 0;
+    return total > archive->bytes.size;
+}
 
 enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error)
 {
@@ -19,6 +31,8 @@ enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, 
         return sl_fail(error, SL_MALFORMED, "invalid MachO file: %s",
                        count ? "fat header outside of the file" : "fat file without objects");
     archive->count = count;
+    if (shares_bytes(archive))
+        return sl_fail(error, SL_MALFORMED, "invalid MachO file: objects of the fat file overlap");
     return SL_OK;
 }
 
@@ -51,7 +65,7 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
         return sl_fail(error, SL_NOT_FOUND, "no object %zu in the file", index);
     if (!sl_archive_slice(archive, index, &bytes))
         return sl_fail(error, SL_MALFORMED, "invalid MachO file: object %zu is outside of the file", index);
-    return sl_object_open(bytes, limits, object, error);
+    return object_open_slice(bytes, limits, archive->count, object, error);
 }
 
 bool sl_object_matches(const struct sl_object_info *info, const struct sl_object_wanted *wanted)

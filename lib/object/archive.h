@@ -13,14 +13,16 @@ struct sl_archive {
     bool is_64bit; /* fat: offsets and sizes of 64 bits */
 };
 
-/* Looks at the header alone. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...". */
+/* Looks at the header alone. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...", also where objects
+ * share bytes. */
 enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error);
 
 /* The bytes of object `index`, in file order, clipped to the file: the file to store or serve for that object alone.
  * False when there is no such object or all of it is outside of the file. */
 bool sl_archive_slice(const struct sl_archive *archive, size_t index, struct sl_bytes *bytes);
 
-/* Opens object `index` as sl_object_open does; SL_NOT_FOUND past the last one. */
+/* Opens object `index` as sl_object_open does; SL_NOT_FOUND past the last one. Without a budget of the caller's it has one by
+ * its own size. */
 enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, const struct sl_object_limits *limits,
                                struct sl_object **object, struct sl_error *error);
 

@@ -151,9 +151,13 @@ static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r,
                                                 struct breakpad_chunk *chunk, const struct inline_head *head)
 {
     bool dense = head->origin < r->origins.count;
+    struct sl_str name = dense ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL);
+    uint32_t number = dense && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0;
+    if (!number && !sl_purse_spend(&w->purse, (uint32_t)name.size)) /* it has to be looked at again */
+        chunk->failed = true;
     return (struct sl_flat_inlinee){
-        .name = dense ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL),
-        .number = dense && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0,
+        .name = name,
+        .number = number,
         .depth = head->depth > UINT32_MAX ? UINT32_MAX : (uint32_t)head->depth,
         .call_file = file_index(r, w, chunk, head->call_file),
         .call_line = clamp_line(head->call_line),

@@ -66,7 +66,7 @@ static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_pa
     for (size_t i = 0; i < count && code == SL_OK; i++) {
         struct breakpad_chunk *chunk = &r->chunks[i];
         if (chunk->failed)
-            return sl_fail(error, SL_BUSY, "out of memory");
+            return sl_budget_fail(r->object->budget, error);
         r->skipped += chunk->skipped;
         r->functions += chunk->function_count;
         if (chunk->function_count)
@@ -83,8 +83,7 @@ static enum sl_code read_all(struct breakpad_reader *r, const struct sl_parallel
     while (at < end && code == SL_OK) {
         size_t count = read_window(r, parallel, plan_window(r, at, end));
         at = count ? r->chunks[count - 1].end : at;
-        code = r->origins.failed ? sl_fail(error, SL_BUSY, "out of memory")
-                                 : consume_window(r, parallel, count, error);
+        code = r->origins.failed ? sl_fail(error, SL_BUSY, "out of memory") : consume_window(r, parallel, count, error);
         for (size_t i = 0; i < r->chunk_count; i++)
             sl_arena_reset(&r->chunks[i].arena);
     }
@@ -119,6 +118,7 @@ static bool reader_init(struct breakpad_reader *r, unsigned workers)
         return false;
     size_t files = breakpad_names_count(&r->files);
     for (unsigned i = 0; i < workers; i++) {
+        r->workers[i].purse.budget = r->object->budget;
         r->workers[i].indexes = calloc(files ? files : 1, sizeof *r->workers[i].indexes);
         r->workers[i].index_count = files;
         if (!r->workers[i].indexes)

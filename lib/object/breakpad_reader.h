@@ -47,7 +47,7 @@ struct breakpad_chunk {
     size_t inlinee_count, inlinee_capacity;
     size_t skipped;      /* malformed lines */
     bool defines_origin; /* has INLINE_ORIGINs: to be read in order; nothing else is valid then */
-    bool failed;         /* out of memory */
+    bool failed;         /* out of memory, or of the budget */
 };
 
 /* Scratch of one worker. */
@@ -59,6 +59,7 @@ struct breakpad_worker {
         uint32_t batch, index;
     } * indexes;
     size_t index_count;
+    struct sl_purse purse;
     uint32_t batch; /* the number of the batch that is being read; never 0 */
 };
 

@@ -2,7 +2,6 @@
 #include "object/elf.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 struct elf_header {
     uint64_t phoff, shoff;
@@ -55,7 +54,7 @@ static bool read_segments(struct sl_object *object, struct elf *elf, const struc
         return false;
     elf->segments = SL_ARENA_ARRAY(&object->arena, struct elf_segment, count);
     if (!elf->segments)
-        return false;
+        return object_no_memory(object), false;
     struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);
     sl_reader_seek(&r, h->phoff);
     for (size_t i = 0; i < count; i++) {
@@ -117,15 +116,16 @@ static bool read_sections(struct sl_object *object, struct elf *elf, struct elf_
     elf->sections = SL_ARENA_ARRAY(&object->arena, struct elf_section, count ? count : 1);
     uint32_t *names = SL_ARENA_ARRAY(&object->arena, uint32_t, count ? count : 1);
     if (!elf->sections || !names)
-        return false;
+        return object_no_memory(object), false;
     sl_reader_seek(&r, h->shoff);
     for (size_t i = 0; i < count; i++)
         read_section(&r, wide, &elf->sections[i], &names[i]);
     elf->section_count = count;
     struct sl_bytes table;
+    struct sl_purse purse = {.budget = object->budget};
     if (names_index < count && elf_raw(object, &elf->sections[names_index], &table)) {
         for (size_t i = 0; i < count; i++)
-            elf->sections[i].name = sl_cstr_at(table, names[i]);
+            elf->sections[i].name = sl_purse_name(&purse, table, names[i]);
     } else if (count) {
         object->info.partial = true;
     }
@@ -180,11 +180,13 @@ static enum sl_object_kind kind_of(const struct sl_object *object, const struct 
     }
 }
 
+enum { STEPS_PER_NOTE = 16 }; /* there are few in well-made files */
+
 /* The first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
-static struct sl_bytes build_id_note(struct sl_bytes notes, bool big_endian, bool gnu)
+static struct sl_bytes build_id_note(struct sl_purse *purse, struct sl_bytes notes, bool big_endian, bool gnu)
 {
     struct sl_reader r = sl_reader(notes, big_endian);
-    while (sl_reader_left(&r) >= 12) {
+    while (sl_reader_left(&r) >= 12 && sl_purse_spend(purse, STEPS_PER_NOTE)) {
         uint32_t name_size = sl_read_u32(&r), size = sl_read_u32(&r), type = sl_read_u32(&r);
         struct sl_bytes name = sl_read_bytes(&r, name_size);
         sl_reader_skip(&r, -(uint64_t)name_size & 3);
@@ -204,19 +206,20 @@ static struct sl_bytes build_id_note(struct sl_bytes notes, bool big_endian, boo
 static struct sl_bytes build_id(const struct sl_object *object, const struct elf *elf)
 {
     bool inside;
+    struct sl_purse purse = {.budget = object->budget}; /* segments may share their notes */
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
         struct sl_bytes notes = sl_bytes_slice(object->bytes, s->offset, s->file_size, &inside);
         struct sl_bytes id = {NULL, 0};
         if (s->type == PT_NOTE && inside)
-            id = build_id_note(notes, object->info.big_endian, true);
+            id = build_id_note(&purse, notes, object->info.big_endian, true);
         if (id.size)
             return id;
     }
     struct elf_section *section = elf_find(object, ".note.gnu.build-id");
     struct sl_bytes notes;
     if (section && elf_raw(object, section, &notes)) {
-        struct sl_bytes id = build_id_note(notes, object->info.big_endian, false);
+        struct sl_bytes id = build_id_note(&purse, notes, object->info.big_endian, false);
         if (id.size)
             return id;
     }
@@ -380,9 +383,6 @@ static void elf_close(struct sl_object *object)
 {
     struct elf *elf = object->impl;
     sl_object_close(elf->mini);
-    for (size_t i = 0; i < elf->inflated_count; i++)
-        free(elf->inflated[i]);
-    free(elf->inflated);
 }
 
 static bool elf_section_info(struct sl_object *object, size_t index, struct sl_section_info *info)

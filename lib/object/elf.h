@@ -64,8 +64,6 @@ struct elf {
     size_t section_count;
     struct elf_segment *segments;
     size_t segment_count;
-    void **inflated; /* malloc'ed contents to free */
-    size_t inflated_count, inflated_capacity;
     struct sl_object *mini; /* of .gnu_debugdata, opened on demand */
     bool mini_tried;
 };
@@ -84,9 +82,6 @@ const char *elf_compression(const struct sl_object *object, const struct elf_sec
 enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                          struct sl_error *error);
 bool elf_has_symbols(struct sl_object *object);
-
-/* Keeps a malloc'ed block until the object is closed; frees it and returns false when out of memory. */
-bool elf_keep(struct elf *elf, void *memory);
 
 /* Applies the relocations of a relocatable file to a copy of a debug section. */
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);

@@ -1,10 +1,7 @@
 /* ELF sections: finding, decompressing (gABI, "Section Compression"; the older .zdebug form), relocating. */
 #include "object/elf.h"
 
-#include "base/grow.h"
-
 #include <lzma.h>
-#include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -43,16 +40,6 @@ bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_
         return true;
     }
     return false;
-}
-
-bool elf_keep(struct elf *elf, void *memory)
-{
-    if (!sl_grow(&elf->inflated, &elf->inflated_capacity, elf->inflated_count + 1, sizeof *elf->inflated)) {
-        free(memory);
-        return false;
-    }
-    elf->inflated[elf->inflated_count++] = memory;
-    return true;
 }
 
 /* How a section is compressed: the stream, its inflated size, and which library reads it. */
@@ -106,54 +93,25 @@ const char *elf_compression(const struct sl_object *object, const struct elf_sec
     return compression_of(object, section, &c) == 1 ? c.zstd ? "zstd" : "zlib" : NULL;
 }
 
-/* zlib may end early: what came out counts. Returns the number of bytes, 0 on error. */
-static size_t inflate_zlib(struct sl_bytes in, uint8_t *out, size_t size)
-{
-    z_stream z = {0};
-    size_t done = 0;
-    int state = Z_OK;
-    if (inflateInit(&z) != Z_OK)
-        return 0;
-    const uint8_t *at = in.data, *end = in.data + in.size;
-    while (state == Z_OK && done < size) {
-        uInt in_step = (uInt)((size_t)(end - at) > (1u << 30) ? 1u << 30 : (size_t)(end - at));
-        uInt out_step = (uInt)(size - done > (1u << 30) ? 1u << 30 : size - done);
-        z.next_in = (Bytef *)at;
-        z.avail_in = in_step;
-        z.next_out = out + done;
-        z.avail_out = out_step;
-        state = inflate(&z, Z_NO_FLUSH);
-        at += in_step - z.avail_in;
-        done += out_step - z.avail_out;
-        if (state == Z_BUF_ERROR)
-            break;
-    }
-    inflateEnd(&z);
-    return state == Z_STREAM_END || (state == Z_OK && done == size) ? done : 0;
-}
-
 static struct sl_bytes inflate_section(struct sl_object *object, const struct compressed *c)
 {
-    struct sl_bytes none = {NULL, 0};
-    /* zlib cannot expand more than 1032 times, zstd blocks are bounded too; refuse impossible claims before allocating. */
-    if (c->size == 0 || c->size > object->max_section_size || c->size / 65536 > c->stream.size)
-        return none;
-    uint8_t *out = malloc((size_t)c->size);
-    if (!out)
-        return none;
     size_t size;
+    bool ended;
+    uint8_t *out = object_may_inflate(object, c->stream.size, c->size) ? object_block(object, (size_t)c->size) : NULL;
+    if (!out)
+        return (struct sl_bytes){NULL, 0};
     if (c->zstd) {
         size = ZSTD_decompress(out, (size_t)c->size, c->stream.data, c->stream.size);
         if (ZSTD_isError(size) || size != c->size)
             size = 0;
     } else {
-        size = inflate_zlib(c->stream, out, (size_t)c->size);
+        size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS, &ended); /* what came out counts */
     }
-    if (!size) {
-        free(out);
-        return none;
-    }
-    return elf_keep(object->impl, out) ? (struct sl_bytes){out, size} : none;
+    if (size)
+        object_grant(object, size);
+    else
+        object_drop(object, out);
+    return size ? (struct sl_bytes){out, size} : (struct sl_bytes){NULL, 0};
 }
 
 static bool contents(struct sl_object *object, struct elf_section *s, struct sl_bytes *bytes)
@@ -215,8 +173,11 @@ static unsigned relocation_width(uint16_t machine, uint32_t type)
     }
 }
 
+enum { STEPS_PER_RELOCATION = 4 };
+
 struct relocator {
     struct sl_object *object;
+    struct sl_purse purse;
     struct sl_bytes symbols;
     uint8_t *out;
     size_t size;
@@ -238,13 +199,13 @@ static void store(const struct relocator *rel, uint64_t offset, unsigned width, 
         rel->out[offset + i] = (uint8_t)(value >> (8 * (rel->object->info.big_endian ? width - 1 - i : i)));
 }
 
-static void apply(const struct relocator *rel, struct sl_bytes table, bool has_addend)
+static void apply(struct relocator *rel, struct sl_bytes table, bool has_addend)
 {
     const struct elf *elf = rel->object->impl;
     bool wide = rel->object->info.is_64bit;
     struct sl_reader r = sl_reader(table, rel->object->info.big_endian);
     size_t entry = (wide ? 16u : 8u) + (has_addend ? (wide ? 8u : 4u) : 0u);
-    while (sl_reader_left(&r) >= entry) {
+    while (sl_reader_left(&r) >= entry && sl_purse_spend(&rel->purse, STEPS_PER_RELOCATION)) {
         uint64_t offset = wide ? sl_read_u64(&r) : sl_read_u32(&r);
         uint64_t info = wide ? sl_read_u64(&r) : sl_read_u32(&r);
         uint64_t addend = has_addend ? wide ? sl_read_u64(&r) : (uint64_t)(int32_t)sl_read_u32(&r) : 0;
@@ -262,7 +223,7 @@ static void apply(const struct relocator *rel, struct sl_bytes table, bool has_a
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes plain)
 {
     struct elf *elf = object->impl;
-    struct relocator rel = {object, {NULL, 0}, NULL, plain.size};
+    struct relocator rel = {.object = object, .purse = {.budget = object->budget}, .size = plain.size};
     for (size_t i = 0; i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];
         struct sl_bytes table;
@@ -271,71 +232,65 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
             !elf_raw(object, &elf->sections[s->link], &rel.symbols))
             continue;
         if (!rel.out) {
-            rel.out = malloc(plain.size);
+            rel.out = object_block(object, plain.size);
             if (!rel.out)
                 return plain;
             memcpy(rel.out, plain.data, plain.size);
         }
         apply(&rel, table, s->type == SHT_RELA);
     }
-    if (!rel.out || !elf_keep(elf, rel.out))
-        return plain;
-    return (struct sl_bytes){rel.out, plain.size};
+    return rel.out ? (struct sl_bytes){rel.out, plain.size} : plain;
 }
 
 /* ---- MiniDebugInfo ---- */
 
-static uint8_t *inflate_xz(struct sl_bytes in, uint64_t limit, size_t *size)
+/* How much an .xz file of one stream holds, as its index says (The .xz File Format, 4); 0 when it is none. */
+static uint64_t xz_size(struct sl_bytes in)
 {
-    lzma_stream z = LZMA_STREAM_INIT;
-    size_t capacity = in.size * 4 + 4096;
-    uint8_t *out = NULL;
-    *size = 0;
-    if (lzma_stream_decoder(&z, UINT64_C(256) << 20, 0) != LZMA_OK)
-        return NULL;
-    z.next_in = in.data;
-    z.avail_in = in.size;
-    lzma_ret state = LZMA_OK;
-    while (state == LZMA_OK && capacity <= limit) {
-        uint8_t *grown = realloc(out, capacity);
-        if (!grown)
-            break;
-        out = grown;
-        z.next_out = out + *size;
-        z.avail_out = capacity - *size;
-        state = lzma_code(&z, LZMA_FINISH);
-        *size = capacity - z.avail_out;
-        capacity *= 2;
-    }
-    lzma_end(&z);
-    if (state == LZMA_STREAM_END)
-        return out;
-    free(out);
-    return NULL;
+    lzma_stream_flags footer;
+    lzma_index *index = NULL;
+    uint64_t memory = 1 << 20, size = 0;
+    size_t at = 0;
+    if (in.size < 2 * LZMA_STREAM_HEADER_SIZE)
+        return 0;
+    const uint8_t *end = in.data + in.size - LZMA_STREAM_HEADER_SIZE;
+    if (lzma_stream_footer_decode(&footer, end) != LZMA_OK ||
+        footer.backward_size > in.size - 2 * LZMA_STREAM_HEADER_SIZE)
+        return 0;
+    if (lzma_index_buffer_decode(&index, &memory, NULL, end - footer.backward_size, &at, footer.backward_size) ==
+        LZMA_OK)
+        size = lzma_index_uncompressed_size(index);
+    lzma_index_end(index, NULL);
+    return size;
 }
 
+static bool inflate_xz(struct sl_bytes in, uint8_t *out, size_t size)
+{
+    uint64_t memory = UINT64_C(80) << 20; /* xz -9 makes files that take 65 MiB to read */
+    size_t given = 0, done = 0;
+    return lzma_stream_buffer_decode(&memory, 0, NULL, in.data, &given, in.size, out, &done, size) == LZMA_OK &&
+           done == size;
+}
+
+/* What is inside may again have a file inside, which nobody looks for. */
 struct sl_object *elf_mini(struct sl_object *object)
 {
-    enum { MAX_MINI = 256 << 20 };
     struct elf *elf = object->impl;
-    if (elf->mini_tried)
+    if (elf->mini_tried || object->is_inner)
         return elf->mini;
     elf->mini_tried = true;
     struct elf_section *section = elf_find(object, ".gnu_debugdata");
     struct sl_bytes raw;
-    size_t size;
-    if (!section || !elf_raw(object, section, &raw) || raw.size > MAX_MINI)
+    if (!section || !elf_raw(object, section, &raw))
         return NULL;
-    uint8_t *file = inflate_xz(raw, MAX_MINI, &size);
-    if (!file || !elf_keep(elf, file))
-        return NULL;
-    /* A file inside could hold another one: only an ELF without its own .gnu_debugdata is taken. */
-    struct sl_bytes bytes = {file, size};
-    if (sl_format_detect(bytes) == SL_FORMAT_ELF)
-        sl_object_open(bytes, NULL, &elf->mini, NULL);
-    if (elf->mini && elf_find(elf->mini, ".gnu_debugdata")) {
-        sl_object_close(elf->mini);
-        elf->mini = NULL;
+    while (raw.size && !raw.data[raw.size - 1]) /* padding */
+        raw.size--;
+    uint64_t size = xz_size(raw);
+    uint8_t *file = object_may_inflate(object, raw.size, size) ? object_block(object, (size_t)size) : NULL;
+    struct sl_bytes bytes = {file, (size_t)size};
+    if (file && inflate_xz(raw, file, bytes.size) && sl_format_detect(bytes) == SL_FORMAT_ELF) {
+        object_grant(object, size);
+        elf->mini = object_open_inner(object, bytes);
     }
     return elf->mini;
 }

@@ -9,6 +9,7 @@ struct collector {
     struct sl_object *object;
     uint64_t load_address; /* of the file that was opened: one inside of it may have no program headers */
     struct sl_arena *arena;
+    struct sl_purse purse;
     struct sl_symbol *symbols;
     size_t count, capacity;
 };
@@ -175,7 +176,7 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
     size_t count = table->symbols.size / entry_size(object);
     struct sl_reader r = sl_reader(table->symbols, object->info.big_endian);
     if (!reserve(c, count))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(object->budget, error);
     /* Thumb and microMIPS functions carry their mode in bit 0. */
     bool mode_bit = elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
     for (size_t i = 0; i < count; i++) {
@@ -188,7 +189,7 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
         c->symbols[c->count++] = (struct sl_symbol){
             .address = s.value - c->load_address,
             .size = s.size,
-            .name = sl_cstr_at(table->strings, s.name),
+            .name = sl_purse_name(&c->purse, table->strings, s.name),
         };
     }
     return SL_OK;
@@ -197,7 +198,12 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
 enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                          struct sl_error *error)
 {
-    struct collector c = {.object = object, .load_address = object->info.load_address, .arena = arena};
+    struct collector c = {
+        .object = object,
+        .load_address = object->info.load_address,
+        .arena = arena,
+        .purse = {.budget = object->budget},
+    };
     struct table table = {0};
     enum sl_code code = SL_OK;
     if (section_table(object, SHT_SYMTAB, &table))

@@ -12,5 +12,5 @@ const struct sl_pdb *sl_object_as_pdb(const struct sl_object *object);
  * information for .NET", Embedded Portable PDB), inflated into the arena. SL_NOT_FOUND when the object is no PE file or
  * has none; SL_MALFORMED `invalid length`, `invalid signature`, `invalid blob offset`, or `invalid blob data` when it
  * does not inflate to just the size it states or that is over the section limit. */
-enum sl_code sl_object_embedded_ppdb(const struct sl_object *object, struct sl_arena *arena, struct sl_bytes *ppdb,
+enum sl_code sl_object_embedded_ppdb(struct sl_object *object, struct sl_arena *arena, struct sl_bytes *ppdb,
                                      struct sl_error *error);

@@ -25,10 +25,20 @@ struct sl_object {
     struct sl_object_info info;
     struct sl_bytes bytes;
     uint64_t max_section_size;
+    uint64_t inflated, granted;           /* bytes that were to be inflated so far; that the budget grew by */
+    struct object_block *blocks;          /* what was made of parts of the file */
+    struct sl_error failure;              /* the first lack of memory; code SL_OK: none */
+    bool is_inner;                        /* lies inside of another object, and nothing inside of it is looked for */
     struct sl_budget *budget, own_budget; /* `budget` is the caller's or points to the other */
     struct sl_arena arena;
     const struct object_format *format;
     void *impl;
+};
+
+struct object_block { /* what was made of a part of the file */
+    struct object_block *next, **link;
+    size_t size;
+    _Alignas(16) uint8_t data[];
 };
 
 extern const struct object_format sl_object_elf;
@@ -43,5 +53,33 @@ extern const struct object_format sl_object_bundle;
 /* pe.c: what PE headers and PDB files call the machine (PE Format, "Machine Types"). */
 enum sl_arch object_machine_arch(uint16_t machine);
 
-/* object.c: an id as lower-case hex text, in the object's arena; empty when out of memory. */
+/* ---- object.c ---- */
+
+/* An id as lower-case hex text, in the object's arena; empty when out of memory. */
 struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes);
+
+/* Remembers that memory ran out: opening fails with it, sl_object_complete() tells later. Returns its code. */
+enum sl_code object_no_memory(struct sl_object *object);
+
+/* As sl_object_open, for one of `objects` of a file. */
+enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
+                               struct sl_object **object, struct sl_error *error);
+
+/* Opens what lies inside of `outer` and is paid for by its budget. NULL when it is no object. */
+struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes);
+
+/* ---- inflate.c ---- */
+
+/* Memory that lives as long as the object, unless it is dropped. NULL (and remembered) when out of memory. */
+uint8_t *object_block(struct sl_object *object, size_t size);
+void object_drop(struct sl_object *object, uint8_t *block);
+
+/* Whether `in` bytes may be inflated to `out`: within the limits, and paid for. */
+bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out);
+
+/* So many bytes were inflated: the budget grows by them, in all by the size of the file at most. */
+void object_grant(struct sl_object *object, uint64_t size);
+
+/* Inflates to at most `size` bytes at `out`; negative `window_bits`: without the zlib header. Returns the number of bytes, 0
+ * on error. `*ended`: the stream ends there. */
+size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended);

@@ -30,9 +30,9 @@ struct macho {
     const struct sl_bcsymbolmap *hidden_names; /* may be NULL */
 };
 
-/* One symbol table entry; `name` with its underscore. */
+/* One symbol table entry. */
 struct macho_symbol {
-    struct sl_str name;
+    uint32_t name; /* offset in the strings: with its underscore */
     uint8_t type, section;
     uint64_t value;
 };

@@ -112,9 +112,13 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
     if (!inside || !table.size || !contents.size)
         return contents;
     struct macho_symtab symbols = macho_symtab(object);
-    uint8_t *copy = sl_arena_alloc(&object->arena, contents.size, 8);
-    if (!copy)
+    uint8_t *copy = sl_budget_spend(object->budget, (table.size + contents.size) / 8)
+                        ? sl_arena_alloc(&object->arena, contents.size, 8)
+                        : NULL;
+    if (!copy) {
+        object_no_memory(object);
         return contents;
+    }
     memcpy(copy, contents.data, contents.size);
     struct sl_bytes result = {copy, contents.size};
     struct sl_reader r = sl_reader(table, big_endian);

@@ -27,8 +27,7 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
     size_t entry = table->is_64bit ? 16 : 12;
     struct sl_reader r = sl_reader(table->entries, table->big_endian);
     sl_reader_seek(&r, index * entry);
-    uint32_t name = sl_read_u32(&r);
-    struct macho_symbol symbol = {.name = sl_cstr_at(table->strings, name)};
+    struct macho_symbol symbol = {.name = sl_read_u32(&r)};
     symbol.type = sl_read_u8(&r);
     symbol.section = sl_read_u8(&r);
     sl_reader_skip(&r, 2);
@@ -42,12 +41,15 @@ static bool is_function(const struct sl_object *object, const struct macho_symbo
     if ((symbol->type & N_STAB) || (symbol->type & N_TYPE) != N_SECT || symbol->value < object->info.load_address ||
         symbol->section == 0 || symbol->section > macho->section_count)
         return false;
-    /* labels of the assembler (ltmp0 ...), which linked files have no more: symbols of C begin with an underscore */
-    if (object->info.kind == SL_KIND_REL && symbol->name.size && (symbol->name.data[0] | 0x20) == 'l')
-        return false;
     const struct macho_section *s = &macho->sections[symbol->section - 1];
     return sl_str_equal(s->segment_name, SL_STR("__TEXT")) &&
            (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs")));
+}
+
+/* Labels of the assembler (ltmp0 ...), which linked files have no more: symbols of C begin with an underscore. */
+static bool is_label(const struct sl_object *object, struct sl_str name)
+{
+    return object->info.kind == SL_KIND_REL && name.size && (name.data[0] | 0x20) == 'l';
 }
 
 /* C names have one underscore in front; names still hidden have none to take. */
@@ -69,15 +71,19 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
 {
     const struct sl_bcsymbolmap *map = ((struct macho *)object->impl)->hidden_names;
     struct macho_symtab table = macho_symtab(object);
+    struct sl_purse purse = {.budget = object->budget};
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
     if (!*symbols)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
-        if (is_function(object, &symbol))
+        if (!is_function(object, &symbol))
+            continue;
+        struct sl_str name = sl_purse_name(&purse, table.strings, symbol.name);
+        if (!is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
-                .name = undecorated(map ? sl_bcsymbolmap_resolve(map, symbol.name) : symbol.name),
+                .name = undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
             };
     }
     return SL_OK;

@@ -58,8 +58,20 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
     return is_macho(bytes) ? SL_FORMAT_MACHO : SL_FORMAT_UNKNOWN;
 }
 
-enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits *limits, struct sl_object **out,
-                            struct sl_error *error)
+/* A file has some work for free, however small it is: of `objects` in one file each has its share of that. */
+static void set_budget(struct sl_object *object, const struct sl_object_limits *limits, size_t objects)
+{
+    struct sl_budget empty;
+    sl_budget_init(&empty, 0);
+    sl_budget_init(&object->own_budget, object->bytes.size);
+    if (objects > 1)
+        sl_budget_spend(&object->own_budget, (uint64_t)(empty.steps - empty.steps / (int64_t)objects));
+    object->budget = limits && limits->budget ? limits->budget : &object->own_budget;
+    object->arena.budget = object->budget;
+}
+
+static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
+                                bool is_inner, struct sl_object **out, struct sl_error *error)
 {
     *out = NULL;
     enum sl_format format = sl_format_detect(bytes);
@@ -76,9 +88,13 @@ enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits
     object->format = ops;
     object->info.format = format;
     object->max_section_size = limits && limits->max_section_size ? limits->max_section_size : default_max_section;
-    sl_budget_init(&object->own_budget, bytes.size);
-    object->budget = limits && limits->budget ? limits->budget : &object->own_budget;
+    set_budget(object, limits, objects);
+    object->is_inner = is_inner;
     enum sl_code code = ops->open(object, error);
+    if (sl_budget_used_up(object->budget))
+        code = sl_budget_fail(object->budget, error);
+    else if (object->failure.code != SL_OK)
+        code = sl_object_complete(object, error);
     if (code != SL_OK) {
         sl_object_close(object);
         return code;
@@ -87,12 +103,37 @@ enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits
     return SL_OK;
 }
 
+enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits *limits, struct sl_object **object,
+                            struct sl_error *error)
+{
+    return open_object(bytes, limits, 1, false, object, error);
+}
+
+enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
+                               struct sl_object **object, struct sl_error *error)
+{
+    return open_object(bytes, limits, objects, false, object, error);
+}
+
+struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes)
+{
+    struct sl_object_limits limits = {outer->max_section_size, outer->budget};
+    struct sl_object *inner;
+    struct sl_error error;
+    enum sl_code code = open_object(bytes, &limits, 1, true, &inner, &error);
+    if (code == SL_BUSY || code == SL_UNSUPPORTED)
+        object_no_memory(outer);
+    return inner;
+}
+
 void sl_object_close(struct sl_object *object)
 {
     if (!object)
         return;
     if (object->impl && object->format->close)
         object->format->close(object);
+    while (object->blocks)
+        object_drop(object, object->blocks->data);
     sl_arena_free(&object->arena);
     free(object);
 }
@@ -101,6 +142,21 @@ const struct sl_object_info *sl_object_info(const struct sl_object *object)
 {
     return &object->info;
 }
+
+enum sl_code object_no_memory(struct sl_object *object)
+{
+    if (object->failure.code == SL_OK)
+        sl_budget_fail(object->budget, &object->failure);
+    return object->failure.code;
+}
+
+enum sl_code sl_object_complete(const struct sl_object *object, struct sl_error *error)
+{
+    if (object->failure.code != SL_OK && error)
+        *error = object->failure;
+    return object->failure.code;
+}
+
 struct sl_budget *sl_object_budget(struct sl_object *object)
 {
     return object->budget;
@@ -126,7 +182,10 @@ enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena,
 {
     *symbols = NULL;
     *count = 0;
-    return object->format->symbols ? object->format->symbols(object, arena, symbols, count, error) : SL_OK;
+    enum sl_code code = object->format->symbols ? object->format->symbols(object, arena, symbols, count, error) : SL_OK;
+    if (code == SL_OK && sl_budget_used_up(object->budget))
+        code = sl_budget_fail(object->budget, error);
+    return code == SL_OK ? sl_object_complete(object, error) : code;
 }
 
 bool sl_object_reads_own_functions(const struct sl_object *object)
@@ -150,5 +209,8 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes)
 {
     struct sl_buf hex = {0};
     sl_buf_hex(&hex, bytes.data, bytes.size);
-    return sl_buf_keep(&hex, &object->arena);
+    struct sl_str text = sl_buf_keep(&hex, &object->arena);
+    if (!text.data)
+        object_no_memory(object);
+    return text;
 }

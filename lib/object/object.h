@@ -124,7 +124,7 @@ struct sl_symbol {
 };
 
 struct sl_object_limits {
-    uint64_t max_section_size; /* inflated debug section, bytes; 0 = 4 GiB */
+    uint64_t max_section_size; /* inflated debug section, bytes; 0 = 4 GiB. All together: inflate.c */
     struct sl_budget *budget;  /* the caller's, which outlives the object; NULL: one of its own, by the file's size */
 };
 
@@ -148,6 +148,10 @@ struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it 
 /* What everything that is read of, or made from, the object is to cost together. */
 struct sl_budget *sl_object_budget(struct sl_object *object);
 
+/* Whether memory was there for everything that was asked of the object: else SL_BUSY, or SL_UNSUPPORTED over the budget's
+ * limit, and what was read of it has less in it than the file. */
+enum sl_code sl_object_complete(const struct sl_object *object, struct sl_error *error);
+
 /* The named DWARF or other section without its leading dot or underscores ("debug_info", "eh_frame", "text"),
  * decompressed (also from .zdebug_*); `*address` (may be NULL) is its address relative to the load address.
  * False when absent, outside the file, over the limit or undecodable. */
@@ -162,7 +166,7 @@ struct sl_section_info {
 bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
 
 /* All function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo), into the arena.
- * An unreadable table gives what could be read. */
+ * An unreadable table gives what could be read; SL_MALFORMED when the names are more than the budget has. */
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error);
 

@@ -32,7 +32,8 @@ static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
 {
     struct sl_pdb_info pdb;
     struct sl_object_info *info = &object->info;
-    enum sl_code code = sl_pdb_open(object->bytes, &object->arena, (struct sl_pdb **)&object->impl, &pdb, error);
+    enum sl_code code =
+        sl_pdb_open(object->bytes, &object->arena, object->budget, (struct sl_pdb **)&object->impl, &pdb, error);
     if (code != SL_OK)
         return code;
     info->kind = SL_KIND_DBG;

@@ -102,24 +102,13 @@ static void find_symbol_table(const struct sl_object *object, struct pe *pe, con
     pe->strings = sl_bytes_slice(object->bytes, h->symbol_offset + size, length, NULL);
 }
 
-struct sl_str pe_text(struct sl_bytes bytes, uint64_t offset, uint64_t *budget)
+struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_purse *purse)
 {
-    if (offset >= bytes.size)
-        return (struct sl_str){NULL, 0};
-    uint64_t left = bytes.size - offset;
-    struct sl_bytes window = sl_bytes_slice(bytes, offset, left < *budget ? left : *budget, NULL);
-    struct sl_str text = sl_cstr_at(window, 0);
-    *budget -= text.size ? text.size : window.size && window.data[0] ? window.size : 0;
-    return text;
-}
-
-struct sl_str pe_string(const struct pe *pe, uint64_t offset, uint64_t *budget)
-{
-    return offset >= 4 ? pe_text(pe->strings, offset, budget) : (struct sl_str){NULL, 0};
+    return offset >= 4 ? sl_purse_name(purse, pe->strings, offset) : (struct sl_str){NULL, 0};
 }
 
 /* "/123" is a decimal offset into the string table, "//AAAAAA" one in base 64. */
-static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, uint64_t *budget)
+static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, struct sl_purse *purse)
 {
     struct sl_str name = {(const char *)raw.data, strnlen((const char *)raw.data, raw.size)};
     uint64_t offset = 0;
@@ -134,7 +123,7 @@ static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, uint
             return name;
         offset = base64 ? offset * 64 + (uint64_t)(digit - digits) : offset * 10 + (uint64_t)(c - '0');
     }
-    struct sl_str text = pe_string(pe, offset, budget);
+    struct sl_str text = pe_string(pe, offset, purse);
     return text.size ? text : name;
 }
 
@@ -144,10 +133,10 @@ static bool read_sections(struct sl_object *object, struct pe *pe, const struct 
     sl_reader_seek(&r, h->optional_offset + h->optional_size);
     if (r.failed || h->section_count > sl_reader_left(&r) / 40)
         return false;
-    uint64_t budget = object->bytes.size;
+    struct sl_purse purse = {.budget = object->budget};
     pe->sections = SL_ARENA_ARRAY(&object->arena, struct pe_section, h->section_count + 1u);
     if (!pe->sections)
-        return false;
+        return object_no_memory(object), false;
     for (size_t i = 0; i < h->section_count; i++) {
         struct pe_section *s = &pe->sections[i];
         struct sl_bytes name = sl_read_bytes(&r, 8);
@@ -157,7 +146,7 @@ static bool read_sections(struct sl_object *object, struct pe *pe, const struct 
         s->offset = sl_read_u32(&r);
         sl_reader_skip(&r, 12);
         s->executable = sl_read_u32(&r) & (SECTION_CODE | SECTION_EXECUTE);
-        s->name = section_name(pe, name, &budget);
+        s->name = section_name(pe, name, &purse);
         s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data;
     }
     pe->section_count = h->section_count;
@@ -169,6 +158,8 @@ static void set_code_id(struct sl_object *object, const struct headers *h)
     char text[32];
     int size = snprintf(text, sizeof text, "%08x%x", h->time_stamp, h->image_size);
     char *copy = sl_arena_strndup(&object->arena, text, (size_t)size);
+    if (!copy)
+        object_no_memory(object);
     object->info.code_id = (struct sl_str){copy, copy ? (size_t)size : 0};
 }
 

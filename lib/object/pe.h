@@ -35,10 +35,8 @@ struct pe_debug_entry {
 enum { PE_DEBUG_CODEVIEW = 2, PE_DEBUG_EMBEDDED_PPDB = 17 };
 bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry);
 
-/* The text at an offset of the string table. Texts may share bytes, so that a small file could name far more text than it
- * has: what is read is taken from `*budget`, and without any left there are no names. */
-struct sl_str pe_string(const struct pe *pe, uint64_t offset, uint64_t *budget);
-struct sl_str pe_text(struct sl_bytes bytes, uint64_t offset, uint64_t *budget);
+/* The name at an offset of the string table. */
+struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_purse *purse);
 
 bool pe_index_sections(struct sl_object *object); /* for the next two */
 

@@ -34,7 +34,7 @@ bool pe_index_sections(struct sl_object *object)
     struct pe *pe = object->impl;
     pe->by_address = SL_ARENA_ARRAY(&object->arena, const struct pe_section *, pe->section_count + 1);
     if (!pe->by_address)
-        return false;
+        return object_no_memory(object), false;
     for (size_t i = 0; i < pe->section_count; i++)
         if (size_of(&pe->sections[i]))
             pe->by_address[pe->mapped_count++] = &pe->sections[i];
@@ -64,52 +64,26 @@ struct sl_bytes pe_at(const struct sl_object *object, uint32_t address)
     return within < bytes.size ? sl_bytes_slice(bytes, within, bytes.size - within, NULL) : (struct sl_bytes){NULL, 0};
 }
 
-/* A stream that inflates to exactly `size` bytes; negative `window_bits`: without the zlib header. */
-static struct sl_bytes inflate_exactly(struct sl_bytes in, uint64_t size, int window_bits, struct sl_arena *arena)
-{
-    enum { BEST_RATIO = 1032 }; /* deflate cannot do better: refuse impossible claims before allocating */
-    struct sl_bytes none = {NULL, 0};
-    z_stream z = {.next_in = (Bytef *)in.data};
-    if (size == 0 || size / BEST_RATIO > in.size)
-        return none;
-    uint8_t *out = sl_arena_alloc(arena, (size_t)size, 1);
-    if (!out || inflateInit2(&z, window_bits) != Z_OK)
-        return none;
-    size_t given = 0, done = 0;
-    int state = Z_OK;
-    while (state == Z_OK && done < size) {
-        z.avail_in = (uInt)(in.size - given > 1u << 30 ? 1u << 30 : in.size - given);
-        z.avail_out = (uInt)(size - done > 1u << 30 ? 1u << 30 : size - done);
-        z.next_in = (Bytef *)in.data + given;
-        z.next_out = out + done;
-        uInt in_step = z.avail_in, out_step = z.avail_out;
-        state = inflate(&z, Z_NO_FLUSH);
-        given += in_step - z.avail_in;
-        done += out_step - z.avail_out;
-    }
-    if (state == Z_OK && done == size) { /* the end of the stream must follow at once */
-        uint8_t more;
-        z.next_out = &more;
-        z.avail_out = 1;
-        z.avail_in = (uInt)(in.size - given > 1u << 30 ? 1u << 30 : in.size - given);
-        state = inflate(&z, Z_FINISH);
-        done += 1 - z.avail_out;
-    }
-    inflateEnd(&z);
-    return state == Z_STREAM_END && done == size ? (struct sl_bytes){out, done} : none;
-}
-
 /* ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream. */
 static struct sl_bytes inflate_section(struct sl_object *object, struct pe_section *s)
 {
+    if (s->tried)
+        return s->inflated;
     struct sl_reader r = sl_reader(raw(object, s), true);
     uint32_t magic = sl_read_u32(&r);
     uint64_t size = sl_read_u64(&r);
-    if (s->tried)
-        return s->inflated;
+    bool ended = false;
     s->tried = true;
-    if (!r.failed && magic == 0x5A4C4942 && size <= object->max_section_size)
-        s->inflated = inflate_exactly(sl_read_bytes(&r, sl_reader_left(&r)), size, MAX_WBITS, &object->arena);
+    if (r.failed || magic != 0x5A4C4942)
+        return s->inflated;
+    struct sl_bytes in = sl_read_bytes(&r, sl_reader_left(&r));
+    uint8_t *out = object_may_inflate(object, in.size, size) ? object_block(object, (size_t)size) : NULL;
+    if (out && object_inflate(in, out, (size_t)size, MAX_WBITS, &ended) == size && ended) {
+        object_grant(object, size);
+        s->inflated = (struct sl_bytes){out, (size_t)size};
+    } else if (out) {
+        object_drop(object, out);
+    }
     return s->inflated;
 }
 
@@ -161,7 +135,7 @@ bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_i
     return true;
 }
 
-enum sl_code sl_object_embedded_ppdb(const struct sl_object *object, struct sl_arena *arena, struct sl_bytes *ppdb,
+enum sl_code sl_object_embedded_ppdb(struct sl_object *object, struct sl_arena *arena, struct sl_bytes *ppdb,
                                      struct sl_error *error)
 {
     struct pe_debug_entry entry;
@@ -181,7 +155,16 @@ enum sl_code sl_object_embedded_ppdb(const struct sl_object *object, struct sl_a
     if (sl_read_u32(&r) != 0x4244504D) /* "MPDB" */
         return sl_fail(error, SL_MALFORMED, "invalid signature");
     uint32_t size = sl_read_u32(&r);
-    if (size <= object->max_section_size)
-        *ppdb = inflate_exactly(sl_read_bytes(&r, sl_reader_left(&r)), size, -MAX_WBITS, arena);
-    return ppdb->size ? SL_OK : sl_fail(error, SL_MALFORMED, "invalid blob data");
+    struct sl_bytes in = sl_read_bytes(&r, sl_reader_left(&r));
+    if (!object_may_inflate(object, in.size, size))
+        return sl_fail(error, SL_MALFORMED, "invalid blob data");
+    uint8_t *out = sl_arena_alloc(arena, size, 1);
+    if (!out)
+        return sl_budget_fail(object->budget, error);
+    bool ended;
+    if (object_inflate(in, out, size, -MAX_WBITS, &ended) != size || !ended)
+        return sl_fail(error, SL_MALFORMED, "invalid blob data");
+    object_grant(object, size);
+    *ppdb = (struct sl_bytes){out, size};
+    return SL_OK;
 }

@@ -47,7 +47,7 @@ static uint32_t word(struct sl_bytes bytes, uint64_t offset, unsigned size)
 
 /* The export of name `index`. An address inside of the directory is the text of a forwarder to another library. */
 static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, struct sl_symbol *symbol,
-                      uint64_t *budget)
+                      struct sl_purse *purse)
 {
     uint64_t ordinal = word(e->ordinals, index * 2, 2);
     uint32_t address = word(e->addresses, ordinal * 4, 4);
@@ -55,12 +55,12 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
     if (!s || !s->executable || (address >= e->directory.address && address - e->directory.address < e->directory.size))
         return false;
     symbol->address = address;
-    symbol->name = pe_text(pe_at(object, word(e->names, index * 4, 4)), 0, budget);
+    symbol->name = sl_purse_name(purse, pe_at(object, word(e->names, index * 4, 4)), 0);
     return symbol->name.size > 0;
 }
 
 /* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no function of this image. */
-static bool coff_at(const struct sl_object *object, size_t *at, struct sl_symbol *symbol, uint64_t *budget)
+static bool coff_at(const struct sl_object *object, size_t *at, struct sl_symbol *symbol, struct sl_purse *purse)
 {
     const struct pe *pe = object->impl;
     struct sl_reader r = sl_reader(pe->symbols, false);
@@ -77,7 +77,7 @@ static bool coff_at(const struct sl_object *object, size_t *at, struct sl_symbol
     if (word(raw, 0, 4))
         symbol->name = (struct sl_str){(const char *)raw.data, strnlen((const char *)raw.data, 8)};
     else
-        symbol->name = pe_string(pe, word(raw, 4, 4), budget);
+        symbol->name = pe_string(pe, word(raw, 4, 4), purse);
     return symbol->name.size > 0;
 }
 
@@ -86,11 +86,11 @@ bool pe_has_symbols(const struct sl_object *object)
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
     struct sl_symbol symbol;
-    uint64_t budget = object->bytes.size;
+    struct sl_purse purse = {.budget = object->budget};
     if (e.addresses.size)
         return true;
     for (size_t at = 0; at < pe->symbols.size;)
-        if (coff_at(object, &at, &symbol, &budget))
+        if (coff_at(object, &at, &symbol, &purse))
             return true;
     return false;
 }
@@ -129,18 +129,18 @@ enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct
 {
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
-    uint64_t budget = object->bytes.size;
+    struct sl_purse purse = {.budget = object->budget};
     size_t capacity = e.count + pe->symbols.size / SYMBOL_SIZE;
     struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     uint64_t *sorted = malloc((capacity + 1) * sizeof *sorted);
     if (!symbols || !sorted) {
         free(sorted);
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(object->budget, error);
     }
     for (size_t i = 0; i < e.count; i++)
-        *count += export_at(object, &e, i, &symbols[*count], &budget);
+        *count += export_at(object, &e, i, &symbols[*count], &purse);
     for (size_t at = 0; at < pe->symbols.size;)
-        *count += coff_at(object, &at, &symbols[*count], &budget);
+        *count += coff_at(object, &at, &symbols[*count], &purse);
     estimate_sizes(pe, symbols, *count, sorted);
     free(sorted);
     *out = symbols;

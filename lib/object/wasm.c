@@ -5,6 +5,8 @@
  * Addresses are file offsets. */
 #include "object/impl.h"
 
+#include "base/grow.h"
+
 #include <inttypes.h>
 
 enum { SECTION_CUSTOM = 0, SECTION_IMPORT = 2, SECTION_FUNCTION = 3, SECTION_CODE = 10, NAME_FUNCTIONS = 1 };
@@ -48,16 +50,9 @@ static struct sl_bytes rest(struct sl_reader *r)
 
 static struct wasm_section *add_section(struct sl_object *object, struct wasm *wasm)
 {
-    if (wasm->section_count == wasm->section_capacity) {
-        size_t capacity = wasm->section_capacity ? wasm->section_capacity * 2 : 32;
-        struct wasm_section *grown = SL_ARENA_ARRAY(&object->arena, struct wasm_section, capacity);
-        if (!grown)
-            return NULL;
-        if (wasm->section_count)
-            memcpy(grown, wasm->sections, wasm->section_count * sizeof *grown);
-        wasm->sections = grown;
-        wasm->section_capacity = capacity;
-    }
+    if (!sl_grow_in_arena(&object->arena, &wasm->sections, &wasm->section_capacity, wasm->section_count + 1,
+                          sizeof *wasm->sections))
+        return NULL;
     return &wasm->sections[wasm->section_count++];
 }
 
@@ -81,7 +76,7 @@ static enum sl_code read_sections(struct sl_object *object, struct wasm *wasm, s
         }
         struct wasm_section *section = add_section(object, wasm);
         if (!section)
-            return sl_fail(error, SL_BUSY, "out of memory");
+            return object_no_memory(object);
         *section = (struct wasm_section){.name = name, .id = id};
         section->contents = rest(&in);
         section->offset = sl_reader_offset(&r) - section->contents.size;
@@ -300,7 +295,7 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     size_t capacity = bodies < sl_reader_left(&r) ? bodies : sl_reader_left(&r); /* a body takes at least a byte */
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity ? capacity : 1);
     if (!*symbols)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(object->budget, error);
     if (code)
         *count = read_bodies(object, code, *symbols, capacity);
     read_names(wasm, *symbols, *count);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 enum { HIDDEN_LINE = 0xFEEFEE, HIDDEN_LINE_2 = 0xF00F00, LINE_MASK = 0xFFFFFF, HAS_COLUMNS = 1, IGNORE = 0x80000000 };
+enum { STEPS_PER_COPY = 48 }; /* of a line, which everybody behind this handles again */
 
 bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data)
 {
@@ -49,7 +50,6 @@ static void read_line_section(struct line_table *t, struct sl_bytes data)
 static void read_files(struct line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
-    uint64_t budget = (1u << 20) + 64 * (uint64_t)data.size;
     while (sl_reader_left(&r) >= 6) {
         uint32_t at = (uint32_t)sl_reader_offset(&r), name = sl_read_u32(&r);
         uint8_t size = sl_read_u8(&r);
@@ -59,7 +59,7 @@ static void read_files(struct line_table *t, struct sl_bytes data)
         sl_reader_skip(&r, padding < sl_reader_left(&r) ? padding : sl_reader_left(&r));
         t->offsets[t->file_count].offset = at;
         struct sl_file *file = &t->files[t->file_count++];
-        *file = (struct sl_file){.name = pdb_name(t->pdb, name, &budget)};
+        *file = (struct sl_file){.name = pdb_name(t->pdb, name, &t->purse)};
     }
 }
 
@@ -100,12 +100,12 @@ static int by_id(const void *left, const void *right)
 
 bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
-    struct raw_line *raw = t->raw;
-    size_t raw_capacity = t->raw_capacity;
+    const struct line_table last = *t;
     struct counts most = {0};
     struct sl_bytes data;
     uint32_t kind;
-    *t = (struct line_table){.pdb = pdb, .arena = arena, .raw = raw, .raw_capacity = raw_capacity};
+    *t = (struct line_table){
+        .pdb = pdb, .arena = arena, .raw = last.raw, .raw_capacity = last.raw_capacity, .purse = last.purse};
     struct sl_reader r = sl_reader(c13, false);
     while (c13_next(&r, &kind, &data)) {
         most.sections += kind == C13_LINES;
@@ -131,8 +131,6 @@ bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_b
         default: break;
         }
     }
-    /* A line of 8 bytes belongs to one function, rarely to a few more that share code. */
-    t->copy_limit = 4096 + c13.size;
     qsort(t->sections, t->section_count, sizeof *t->sections, by_place);
     qsort(t->inlinees, t->inlinee_count, sizeof *t->inlinees, by_id);
     return true;
@@ -307,8 +305,9 @@ bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset
         else
             high = middle;
     }
-    t->copied += last - first;
-    if (last == first || t->copied > t->copy_limit)
+    /* A line of 8 bytes belongs to one function, rarely to a few more that share code. */
+    if (last == first || last - first > UINT32_MAX / STEPS_PER_COPY ||
+        !sl_purse_spend(&t->purse, (uint32_t)(last - first) * STEPS_PER_COPY))
         return true;
     struct sl_line *lines = sl_arena_alloc(t->arena, (last - first) * sizeof *lines, _Alignof(struct sl_line));
     if (!lines)

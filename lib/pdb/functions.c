@@ -136,7 +136,11 @@ static enum role role_of(uint16_t kind)
 
 void module_reader_init(struct module_reader *r, const struct sl_pdb *pdb)
 {
-    *r = (struct module_reader){.pdb = pdb, .namer = {.pdb = pdb, .imports = {.pdb = pdb}}};
+    *r = (struct module_reader){
+        .pdb = pdb,
+        .lines = {.purse = {.budget = pdb->budget}},
+        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .purse = {.budget = pdb->budget}},
+    };
 }
 
 void module_reader_free(struct module_reader *r)
@@ -359,15 +363,18 @@ bool module_read(struct module_reader *r, const struct pdb_module *module, struc
     struct module_bytes bytes;
     struct walk w = {.reader = r, .arena = arena, .skip = NO_SKIP};
     *batch = (struct sl_function_batch){0};
-    if (!r->scopes)
-        r->scopes = calloc(MAX_SCOPES, sizeof *r->scopes);
-    if (!r->scopes || !pdb_module_bytes(r->pdb, module, arena, &bytes))
+    if (!pdb_module_bytes(r->pdb, module, arena, &bytes))
         return false;
     if (!bytes.symbols.size)
         return true;
     r->node_count = 0;
-    if (!line_table_open(&r->lines, r->pdb, bytes.c13, arena))
-        return false;
-    namer_begin_module(&r->namer, r->lines.imports, bytes.symbols.size);
-    return walk_records(&w, bytes.symbols) && build_trees(r, arena, batch);
+    if (!r->scopes)
+        r->scopes = calloc(MAX_SCOPES, sizeof *r->scopes);
+    bool memory = r->scopes && line_table_open(&r->lines, r->pdb, bytes.c13, arena);
+    if (memory)
+        namer_begin_module(&r->namer, r->lines.imports);
+    memory = memory && walk_records(&w, bytes.symbols) && build_trees(r, arena, batch);
+    if (!memory)
+        *r->pdb->msf.no_memory = true;
+    return memory;
 }

@@ -12,9 +12,10 @@ struct msf {
     unsigned page_shift;
     uint32_t page_count;
     uint32_t stream_count;
-    const uint32_t *sizes; /* per stream, bytes; NO_STREAM_SIZE = absent */
-    const uint32_t *pages; /* page numbers of all streams, one list after the other */
-    uint32_t *first;       /* per stream: index of its first page in `pages` */
+    const uint32_t *sizes;   /* per stream, bytes; NO_STREAM_SIZE = absent */
+    const uint32_t *pages;   /* page numbers of all streams, one list after the other */
+    uint32_t *first;         /* per stream: index of its first page in `pages` */
+    _Atomic bool *no_memory; /* it ran out somewhere: what was read has less in it than the file */
 };
 
 /* One stream; valid as long as its `struct msf`. */
@@ -82,6 +83,7 @@ struct srcsrv; /* srcsrv.c */
 struct sl_pdb {
     struct msf msf;
     struct sl_arena *arena;
+    struct sl_budget *budget;
     struct pdb_section *sections; /* those that section:offset pairs refer to */
     size_t section_count;
     struct sl_bytes omap; /* OMAP from source, 8 bytes per record */
@@ -106,9 +108,11 @@ uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset
 /* The same of an address that the symbols speak of. */
 uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address);
 
-/* A text of the /names stream: empty when there is none, or none of a sensible length. Texts may share bytes, so that a
- * small table could name far more text than there is: what is read is taken from `*budget`. */
-struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, uint64_t *budget);
+/* A text of the /names stream: empty when there is none, or none of a sensible length. */
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse);
+
+/* SL_OK; else what was missing: memory, or work that the budget has. */
+enum sl_code pdb_complete(const struct sl_pdb *pdb, struct sl_error *error);
 
 /* Bytes of one module's stream. */
 struct module_bytes {
@@ -173,8 +177,7 @@ struct line_table {
     size_t section_count, file_count, inlinee_count;
     struct raw_line *raw; /* scratch, malloc'ed, kept from module to module */
     size_t raw_count, raw_capacity;
-    uint64_t copied; /* lines handed out so far, and how many may be */
-    uint64_t copy_limit;
+    struct sl_purse purse;
 };
 
 bool line_table_open(struct line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena);
@@ -223,7 +226,7 @@ void imports_free(struct imports *imports);
 void imports_begin_module(struct imports *imports, struct sl_bytes subsection);
 
 /* The global index behind a cross-module one (bit 31 set). */
-bool imports_resolve(struct imports *imports, uint32_t index, uint32_t *global);
+bool imports_resolve(struct imports *imports, uint32_t index, struct sl_purse *purse, uint32_t *global);
 
 /* ---- names.c ---- */
 
@@ -235,14 +238,13 @@ struct namer {
     struct sl_buf out;       /* the name being made */
     unsigned depth;          /* of the type being printed */
     unsigned steps;          /* records read for this name */
-    uint64_t text_left;      /* bytes of names and */
-    uint64_t steps_left;     /* records that this module may still cost */
+    struct sl_purse purse;   /* for records, and bytes of names */
 };
 
 void namer_free(struct namer *namer);
 
-/* Names of a module whose symbols have `size` bytes follow; `imports` is its subsection of cross-module imports. */
-void namer_begin_module(struct namer *namer, struct sl_bytes imports, size_t size);
+/* Names of a module follow; `imports` is its subsection of cross-module imports. */
+void namer_begin_module(struct namer *namer, struct sl_bytes imports);
 
 /* `name(arguments)` of a procedure; with `is_id` the type is an index of the id stream. The bare name when the type says
  * nothing or cannot be printed. */

@@ -27,7 +27,8 @@ static bool prepare(struct imports *im)
     struct module_exports *exports = SL_ARENA_ARRAY(&im->arena, struct module_exports, im->pdb->module_count + 1);
     for (size_t i = 0; exports && i < im->pdb->module_count; i++) {
         bool made = false;
-        void **slot = sl_map_slot(&im->modules, lower(&im->arena, im->pdb->modules[i].name), &made);
+        struct sl_str name = lower(&im->arena, im->pdb->modules[i].name);
+        void **slot = name.data ? sl_map_slot(&im->modules, name, &made) : NULL;
         if (!slot)
             return false;
         if (made)
@@ -65,6 +66,8 @@ static void read_exports(struct imports *im, const struct pdb_module *module, st
             qsort(pairs, count, 8, by_local);
             e->pairs = pairs;
             e->count = count;
+        } else {
+            *im->pdb->msf.no_memory = true;
         }
         break;
     }
@@ -96,18 +99,21 @@ static void look_up(struct imports *im, struct imported *imported, struct sl_str
         read_exports(im, module, imported->exports);
 }
 
-bool imports_resolve(struct imports *im, uint32_t index, uint32_t *global)
+bool imports_resolve(struct imports *im, uint32_t index, struct sl_purse *purse, uint32_t *global)
 {
     uint32_t module = index >> 20 & 0x7FF, import = index & 0xFFFFF;
     struct sl_reader r = sl_reader(im->subsection, false);
-    if (module >= im->count || !prepare(im))
+    if (module >= im->count)
         return false;
+    if (!prepare(im)) {
+        *im->pdb->msf.no_memory = true;
+        return false;
+    }
     struct imported *imported = &im->imported[module];
     sl_reader_seek(&r, imported->offset);
     uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
-    uint64_t budget = UINT64_MAX; /* once an imported module */
     if (!imported->looked_up)
-        look_up(im, imported, pdb_name(im->pdb, name, &budget));
+        look_up(im, imported, pdb_name(im->pdb, name, purse));
     sl_reader_skip(&r, (uint64_t)import * 4);
     uint32_t local = sl_read_u32(&r);
     const struct module_exports *e = imported->exports;

@@ -73,8 +73,10 @@ bool msf_view(const struct msf_stream *s, uint64_t offset, uint64_t size, struct
         return true;
     }
     uint8_t *copy = sl_arena_alloc(arena, (size_t)size, 8);
-    if (!copy)
+    if (!copy) {
+        *s->msf->no_memory = true;
         return false;
+    }
     for (uint64_t done = 0; done < size; page++, within = 0) {
         uint64_t piece = (1u << shift) - within;
         if (piece > size - done)
@@ -122,7 +124,9 @@ static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(file, false);
-    *msf = (struct msf){.file = file};
+    *msf = (struct msf){.file = file, .no_memory = SL_ARENA_NEW(arena, _Atomic bool)};
+    if (!msf->no_memory)
+        return sl_fail(error, SL_BUSY, "out of memory");
     sl_reader_skip(&r, MAGIC_SIZE);
     uint32_t page_size = sl_read_u32(&r);
     sl_read_u32(&r);

@@ -4,6 +4,7 @@
 #include "pdb/impl.h"
 
 enum { MAX_DEPTH = 64, MAX_STEPS = 4096, MAX_TEXT = 16 << 10, MAX_SCRATCH = 8 << 20 };
+enum { STEPS_PER_RECORD = 4, STEPS_PER_LETTER = 3, BYTES_PER_STEP = 16 }; /* whoever gets the name handles it again */
 
 enum {
     LF_MODIFIER = 0x1001,
@@ -52,13 +53,13 @@ static void put(struct namer *n, const char *text)
 static bool get(struct namer *n, const struct type_table *table, uint32_t index, struct type_record *record)
 {
     uint32_t global;
-    if (n->steps == MAX_STEPS || !n->steps_left)
+    if (n->steps == MAX_STEPS || n->scratch.used > MAX_SCRATCH || !sl_purse_spend(&n->purse, STEPS_PER_RECORD))
         return false;
     n->steps++;
-    n->steps_left--;
-    if (index >> 31 && imports_resolve(&n->imports, index, &global))
+    if (index >> 31 && imports_resolve(&n->imports, index, &n->purse, &global))
         index = global;
-    return type_table_get(table, index, &n->scratch, record);
+    return type_table_get(table, index, &n->scratch, record) &&
+           sl_purse_spend(&n->purse, (uint32_t)sl_reader_left(&record->data) / BYTES_PER_STEP);
 }
 
 static bool get_type(struct namer *n, uint32_t index, struct type_record *record)
@@ -466,7 +467,7 @@ static bool type_name(struct namer *n, uint32_t index)
     struct type_record t;
     if (is_simple(n, index))
         return simple(n, index, false);
-    if (n->depth == MAX_DEPTH || n->steps == MAX_STEPS || !n->steps_left || n->out.size > MAX_TEXT)
+    if (n->depth == MAX_DEPTH || n->steps == MAX_STEPS || n->out.size > MAX_TEXT)
         return false;
     if (!get_type(n, index, &t)) {
         sl_buf_printf(&n->out, "<missing type 0x%x>", index);
@@ -545,18 +546,14 @@ static bool print_id(struct namer *n, uint32_t index)
     return function(n, name, type);
 }
 
-/* Honest names take ten times the record that asks for them, and far less than a record per byte. */
-void namer_begin_module(struct namer *n, struct sl_bytes imports, size_t size)
+void namer_begin_module(struct namer *n, struct sl_bytes imports)
 {
     imports_begin_module(&n->imports, imports);
-    n->text_left = (1u << 20) + 16 * (uint64_t)size;
-    n->steps_left = (1u << 16) + 4 * (uint64_t)size;
 }
 
 static void begin(struct namer *n)
 {
     sl_arena_reset(&n->scratch);
-    n->scratch.limit = MAX_SCRATCH;
     sl_buf_clear(&n->out);
     n->depth = n->steps = 0;
 }
@@ -564,11 +561,12 @@ static void begin(struct namer *n)
 static bool keep(struct namer *n, struct sl_arena *arena, struct sl_str *name)
 {
     size_t size = n->out.size;
-    if (n->out.failed || size > MAX_TEXT || size > n->text_left)
+    if (size > MAX_TEXT || !sl_purse_spend(&n->purse, (uint32_t)size * STEPS_PER_LETTER))
         return false;
-    name->data = sl_arena_strndup(arena, (const char *)n->out.data, size);
+    name->data = n->out.failed ? NULL : sl_arena_strndup(arena, (const char *)n->out.data, size);
     name->size = name->data ? size : 0;
-    n->text_left -= size;
+    if (!name->data)
+        *n->pdb->msf.no_memory = true;
     return name->data != NULL;
 }
 

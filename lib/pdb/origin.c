@@ -120,7 +120,7 @@ static void link_of(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *are
     struct sl_buf text = {0};
     if (!pdb->links_tried)
         open_links(pdb);
-    if (sl_ppdb_links_resolve(&pdb->links, path, &text) && !text.failed) {
+    if (sl_ppdb_links_resolve(&pdb->links, path, &text) && !text.failed && sl_budget_spend(pdb->budget, text.size)) {
         char *copy = sl_arena_strndup(arena, (const char *)text.data, text.size);
         *url = (struct sl_str){copy, copy ? text.size : 0};
     }

@@ -166,8 +166,13 @@ static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
     return true;
 }
 
-enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl_pdb **out, struct sl_pdb_info *info,
-                         struct sl_error *error)
+enum sl_code pdb_complete(const struct sl_pdb *pdb, struct sl_error *error)
+{
+    return *pdb->msf.no_memory || sl_budget_used_up(pdb->budget) ? sl_budget_fail(pdb->budget, error) : SL_OK;
+}
+
+enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl_budget *budget, struct sl_pdb **out,
+                         struct sl_pdb_info *info, struct sl_error *error)
 {
     struct msf_stream stream;
     struct sl_bytes bytes, list;
@@ -178,6 +183,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (!pdb)
         return sl_fail(error, SL_BUSY, "out of memory");
     pdb->arena = arena;
+    pdb->budget = budget;
     enum sl_code code = msf_open(file, arena, &pdb->msf, error);
     if (code != SL_OK)
         return code;
@@ -200,7 +206,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (!read_modules(pdb, list))
         return sl_fail(error, SL_BUSY, "out of memory");
     *out = pdb;
-    return SL_OK;
+    return pdb_complete(pdb, error);
 }
 
 static uint32_t translate(struct sl_bytes omap, uint32_t address)
@@ -256,15 +262,10 @@ bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module,
     return msf_view(&stream, lines, module->c13_size, arena, &out->c13);
 }
 
-struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, uint64_t *budget)
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse)
 {
-    if (offset >= pdb->names.size)
-        return (struct sl_str){NULL, 0};
-    uint64_t left = pdb->names.size - offset, most = *budget < MAX_NAME ? *budget : MAX_NAME;
-    struct sl_bytes window = sl_bytes_slice(pdb->names, offset, left < most ? left : most, NULL);
-    struct sl_str name = sl_cstr_at(window, 0);
-    *budget -= name.size ? name.size : window.size;
-    return name;
+    uint64_t left = offset < pdb->names.size ? pdb->names.size - offset : 0;
+    return sl_purse_name(purse, sl_bytes_slice(pdb->names, offset, left < MAX_NAME ? left : MAX_NAME, NULL), 0);
 }
 
 /* ---- publics ---- */
@@ -308,5 +309,5 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_arena_free(&scratch);
-    return code;
+    return code == SL_OK ? pdb_complete(pdb, error) : code;
 }

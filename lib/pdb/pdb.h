@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -29,10 +30,10 @@ struct sl_pdb_info {
     struct sl_str srcsrv_vcs; /* VERCTRL of the source server stream, as written; empty when there is none */
 };
 
-/* Opens the container and reads identity, sections and the list of modules. `bytes` and `arena` must outlive `*pdb`,
- * which lives in the arena. SL_MALFORMED "invalid pdb file: ...". */
-enum sl_code sl_pdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_pdb **pdb, struct sl_pdb_info *info,
-                         struct sl_error *error);
+/* Opens the container and reads identity, sections and the list of modules. `bytes`, `arena` and `budget` (may be NULL), which
+ * all reading spends, must outlive `*pdb`, which lives in the arena. SL_MALFORMED "invalid pdb file: ...". */
+enum sl_code sl_pdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_budget *budget, struct sl_pdb **pdb,
+                         struct sl_pdb_info *info, struct sl_error *error);
 
 /* Calls `add` for every public symbol (S_PUB32) of an executable section, in file order, with its relative address and
  * its name as stored (in the file or in `arena`). `add` returns false to stop: SL_INTERNAL. */

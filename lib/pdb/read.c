@@ -73,6 +73,8 @@ static enum sl_code read_all(const struct sl_pdb *pdb, const struct sl_parallel 
         module_reader_free(&window.readers[i]);
     free(window.slots);
     free(window.readers);
+    if (code == SL_OK)
+        code = pdb_complete(pdb, error);
     if (code == SL_OK && read == 0 && pdb->module_count)
         return sl_fail(error, SL_MALFORMED, "bad debug file: no module can be read");
     return code;

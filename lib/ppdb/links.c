@@ -175,14 +175,24 @@ static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, st
     return sl_str_equal(rule->pattern, text);
 }
 
-/* The longest prefix of the text is its predecessor in byte order, or one of those that begin the predecessor. */
+static size_t common_prefix(struct sl_str a, struct sl_str b)
+{
+    size_t n = 0;
+    while (n < a.size && n < b.size && a.data[n] == b.data[n])
+        n++;
+    return n;
+}
+
+/* The longest prefix of the text is its predecessor in byte order, or one of those that begin the predecessor: the first
+ * that is not longer than what the two have in common. */
 static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
 {
     uint64_t first = links->exact_count, end = first + links->prefix_count;
     uint64_t number = upper_bound(links, first, end, text) - first;
+    size_t common = number ? common_prefix(rule_at(links, first + number - 1).pattern, text) : 0;
     while (number) {
         *rule = rule_at(links, first + number - 1);
-        if (sl_str_starts(text, rule->pattern))
+        if (rule->pattern.size <= common)
             return true;
         number = rule->shorter < number ? rule->shorter : 0;
     }

@@ -9,6 +9,9 @@
 
 enum { HEADER_SIZE = 8, MAX_MANIFEST = 256 << 20, MAX_FILES = 1000000 };
 
+/* A file has some 200 bytes in the archive besides its contents, and as many to 1,000 in the manifest. */
+enum { MANIFEST_AT_LEAST = 4 << 20, MANIFEST_PER_BYTE = 8, MORE_FILES = 64 };
+
 struct sl_bundle {
     struct sl_arena arena;
     struct sl_zip zip;
@@ -122,6 +125,10 @@ static void read_files(struct sl_bundle *b, struct sl_json *j)
     b->count = 0;
     sl_json_enter(j);
     while (sl_json_next(j, &name)) {
+        if (b->count >= 2 * b->zip.count + MORE_FILES) {
+            sl_json_fail(j, "more files than the archive has");
+            return;
+        }
         if (b->count == capacity) {
             struct sl_bundle_file *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_file, capacity * 2 + 16);
             if (!grown || capacity > MAX_FILES) {
@@ -215,12 +222,13 @@ static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
 {
     const struct sl_zip_entry *entry = NULL;
     struct sl_buf raw = {0};
+    uint64_t limit = MANIFEST_AT_LEAST + MANIFEST_PER_BYTE * (uint64_t)b->zip.bytes.size;
     for (size_t i = 0; i < b->zip.count; i++)
         if (sl_str_equal(b->zip.entries[i].name, SL_STR("manifest.json")))
             entry = &b->zip.entries[i];
     if (!entry)
         return sl_fail(error, SL_MALFORMED, "malformed zip archive: no manifest.json");
-    enum sl_code code = sl_zip_read(&b->zip, entry, MAX_MANIFEST, &raw, error);
+    enum sl_code code = sl_zip_read(&b->zip, entry, limit < MAX_MANIFEST ? limit : MAX_MANIFEST, &raw, error);
     if (code == SL_OK) {
         char *text = sl_arena_strndup(&b->arena, (const char *)raw.data, raw.size);
         code =

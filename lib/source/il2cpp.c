@@ -21,6 +21,7 @@ struct sl_il2cpp {
     struct sl_arena arena;
     struct sl_map numbers; /* name to number + 1 */
     struct sl_str *names;
+    uint32_t *ranks;       /* by number: the place of the name among all names in order */
     struct range *ranges;  /* by number */
     struct entry *entries; /* sorted by file, line, and the C# file's name */
     size_t name_count, name_capacity, entry_count, entry_capacity;
@@ -112,22 +113,44 @@ static void read_all(struct sl_il2cpp *m, struct sl_json *j)
     }
 }
 
+static int by_name(const void *left, const void *right, void *arg)
+{
+    const struct sl_il2cpp *m = arg;
+    return sl_str_compare(m->names[*(const uint32_t *)left], m->names[*(const uint32_t *)right]);
+}
+
+/* Names may be long, and an entry of a few bytes has two: they are compared once, not for every entry. */
+static bool rank_names(struct sl_il2cpp *m)
+{
+    uint32_t *order = sl_arena_alloc(&m->arena, (m->name_count + 1) * sizeof *order, _Alignof(uint32_t));
+    m->ranks = sl_arena_alloc(&m->arena, (m->name_count + 1) * sizeof *order, _Alignof(uint32_t));
+    if (!order || !m->ranks)
+        return false;
+    for (size_t i = 0; i < m->name_count; i++)
+        order[i] = (uint32_t)i;
+    qsort_r(order, m->name_count, sizeof *order, by_name, m);
+    for (size_t i = 0; i < m->name_count; i++)
+        m->ranks[order[i]] = (uint32_t)i;
+    return true;
+}
+
 static int by_place(const void *left, const void *right, void *arg)
 {
     const struct entry *a = left, *b = right;
-    const struct sl_il2cpp *m = arg;
+    const uint32_t *ranks = ((const struct sl_il2cpp *)arg)->ranks;
     if (a->file != b->file)
         return a->file < b->file ? -1 : 1;
     if (a->line != b->line)
         return a->line < b->line ? -1 : 1;
-    int order = sl_str_compare(m->names[a->csharp_file], m->names[b->csharp_file]);
-    return order ? order : (a->csharp_line > b->csharp_line) - (a->csharp_line < b->csharp_line);
+    if (a->csharp_file != b->csharp_file)
+        return ranks[a->csharp_file] < ranks[b->csharp_file] ? -1 : 1;
+    return (a->csharp_line > b->csharp_line) - (a->csharp_line < b->csharp_line);
 }
 
 static bool sort(struct sl_il2cpp *m)
 {
     m->ranges = SL_ARENA_ARRAY(&m->arena, struct range, m->name_count + 1);
-    if (!m->ranges)
+    if (!m->ranges || !rank_names(m))
         return false;
     if (m->entry_count)
         qsort_r(m->entries, m->entry_count, sizeof *m->entries, by_place, m);

@@ -163,13 +163,12 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder 
     struct sl_bytes bytes = sl_object_file(object);
     const char *at = (const char *)bytes.data, *end = at + bytes.size;
     struct stack s = {.b = b};
-    builder_grant(b, bytes.size);
     rules_clear(&s.rules);
     while (at < end && b->code == SL_OK) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         struct sl_str line = {at, (size_t)((newline ? newline : end) - at)};
         at = newline ? newline + 1 : end;
-        if (word(&line, SL_STR("STACK")))
+        if (word(&line, SL_STR("STACK")) && builder_spend(b, steps_of(&s.rules)))
             record(&s, line);
     }
     end_range(&s);

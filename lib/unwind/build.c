@@ -4,13 +4,17 @@
 
 #include <stdlib.h>
 
-/* Tables have an entry of some twenty bytes for every function, which makes a dozen rules; no real one needs a unit for
- * each byte. */
-static const uint64_t units_per_byte = 16, units_at_least = 1 << 16;
+enum { STEPS_PER_RULE = 8 }; /* it is made, compared, and written as text */
 
-bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_error *error)
+bool builder_init(struct builder *b, struct sl_unwind_sink *sink, struct sl_object *object, struct sl_error *error)
 {
-    *b = (struct builder){.sink = sink, .error = error, .family = family, .ra = SL_UNWIND_RA};
+    *b = (struct builder){
+        .sink = sink,
+        .error = error,
+        .family = sl_arch_family(sl_object_info(object)->arch),
+        .ra = SL_UNWIND_RA,
+        .purse = {.budget = sl_object_budget(object)},
+    };
     b->last = malloc(sizeof *b->last);
     return b->last != NULL;
 }
@@ -24,16 +28,10 @@ void builder_free(struct builder *b)
     sl_arena_free(&b->arena);
 }
 
-void builder_grant(struct builder *b, uint64_t size)
+bool builder_spend(struct builder *b, uint32_t steps)
 {
-    b->budget += size * units_per_byte + units_at_least;
-}
-
-bool builder_spend(struct builder *b, uint64_t units)
-{
-    if (b->code == SL_OK && units > b->budget)
-        b->code = sl_fail(b->error, SL_MALFORMED, "unwind tables: more rules than their size allows");
-    b->budget -= b->code == SL_OK ? units : 0;
+    if (b->code == SL_OK && !sl_purse_spend(&b->purse, steps))
+        b->code = sl_budget_fail(b->purse.budget, b->error);
     return b->code == SL_OK;
 }
 
@@ -83,7 +81,7 @@ static bool room(struct builder *b, void *array, size_t count, size_t *capacity,
 
 static void add_rule(struct builder *b, const struct sl_unwind_rule *rule)
 {
-    if (builder_spend(b, 1) && room(b, &b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
+    if (builder_spend(b, STEPS_PER_RULE) && room(b, &b->rules, b->rule_count, &b->rule_capacity, sizeof *b->rules))
         b->rules[b->rule_count++] = *rule;
 }
 
@@ -148,7 +146,7 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
 {
     if (b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES))
         builder_end(b, address);
-    if (!rules->cfa_known || !builder_spend(b, 1 + rules->count / 8) ||
+    if (!rules->cfa_known || !builder_spend(b, steps_of(rules)) ||
         !room(b, &b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
         return;
     size_t before = b->rule_count;

@@ -348,7 +348,6 @@ enum sl_code compact_read(struct sl_object *object, struct sl_bytes info, const 
     if (count > sl_reader_left(&r) / 12)
         return b->code =
                    sl_fail(b->error, SL_MALFORMED, "__unwind_info: index of %u pages at offset 0x%x", count, index);
-    builder_grant(b, info.size);
     sl_object_section(object, "text", &c.text, &c.text_address);
     uint64_t base = sl_read_u32(&r), page_offset = sl_read_u32(&r);
     sl_reader_skip(&r, 4);

@@ -252,7 +252,7 @@ static bool run(struct machine *m, struct builder *b)
 {
     int op;
     while ((op = next(&m->in)) != NONE && op != FINISH)
-        if (!builder_spend(b, 1) || !execute(m, op))
+        if (!execute(m, op) || !builder_spend(b, 1 + (uint32_t)m->rules->count)) /* most pop many registers */
             return false;
     finish(m);
     return !m->in.words.failed;
@@ -302,7 +302,6 @@ enum sl_code ehabi_read(struct sl_object *object, struct builder *b)
     if (!sl_object_section(object, "ARM.exidx", &t.index, &t.index_at))
         return b->code;
     sl_object_section(object, "ARM.extab", &t.table, &t.table_at);
-    builder_grant(b, t.index.size + t.table.size);
     builder_close_spans(b);
     b->ra = ARM_LR;
     struct sl_reader r = sl_reader(t.index, t.big_endian);

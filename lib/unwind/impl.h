@@ -36,7 +36,7 @@ struct builder {
     struct sl_unwind_rule *rules;
     size_t row_count, row_capacity, rule_count, rule_capacity;
     struct rules *last; /* what the rows so far add up to */
-    uint64_t budget;    /* instructions and rules that may still come, in proportion to the tables */
+    struct sl_purse purse;
     uint64_t start;
     size_t emitted; /* ranges given to the sink */
     bool keeps_spans;
@@ -49,14 +49,17 @@ struct builder {
 /* ---- build.c ---- */
 
 /* False when out of memory. To be freed in any case. */
-bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_error *error);
+bool builder_init(struct builder *b, struct sl_unwind_sink *sink, struct sl_object *object, struct sl_error *error);
 void builder_free(struct builder *b);
 
-/* Allows the work that a table of `size` bytes may cause. */
-void builder_grant(struct builder *b, uint64_t size);
+/* Takes from the object's budget; false (and the builder fails) when nothing is left. */
+bool builder_spend(struct builder *b, uint32_t steps);
 
-/* Takes from the budget; false (and the builder fails) when nothing is left. */
-bool builder_spend(struct builder *b, uint64_t units);
+/* What an instruction costs where rules are searched, copied or compared. */
+static inline uint32_t steps_of(const struct rules *rules)
+{
+    return 1 + (uint32_t)rules->count / 4;
+}
 
 /* The rules from `address` on, which ascend within a range; what did not change is left out. Rules whose CFA is not known
  * end the range, and the next known ones begin another. */

@@ -8,13 +8,19 @@ enum { DIRECTORY_EXCEPTION = 3 };
 struct sl_bytes pe_tables_at(const struct pe_tables *t, uint32_t address)
 {
     uint64_t wanted = sl_object_info(t->object)->load_address + address;
-    for (size_t i = 0; i < t->section_count; i++) {
-        const struct sl_section_info *s = &t->sections[i];
-        if (wanted >= s->address && wanted - s->address < s->size)
-            return sl_bytes_slice(sl_object_file(t->object), s->offset + (wanted - s->address),
-                                  s->size - (wanted - s->address), NULL);
+    size_t low = 0, high = t->section_count;
+    while (low < high) { /* the first section beyond */
+        size_t middle = low + (high - low) / 2;
+        if (t->sections[middle].address <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return (struct sl_bytes){NULL, 0};
+    const struct sl_section_info *s = low ? &t->sections[low - 1] : NULL;
+    if (!s || wanted - s->address >= s->size)
+        return (struct sl_bytes){NULL, 0};
+    return sl_bytes_slice(sl_object_file(t->object), s->offset + (wanted - s->address), s->size - (wanted - s->address),
+                          NULL);
 }
 
 static bool exception_directory(const struct sl_object *object, uint32_t *address, uint32_t *size)
@@ -32,6 +38,14 @@ static bool exception_directory(const struct sl_object *object, uint32_t *addres
     return !r.failed && count > DIRECTORY_EXCEPTION && *address && *size;
 }
 
+static int by_address(const void *left, const void *right)
+{
+    const struct sl_section_info *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->size > b->size) - (a->size < b->size);
+}
+
 enum sl_code pe_read(struct sl_object *object, struct builder *b)
 {
     uint32_t address, size;
@@ -44,9 +58,9 @@ enum sl_code pe_read(struct sl_object *object, struct builder *b)
     for (t->section_count = 0; t->section_count < PE_MAX_SECTIONS; t->section_count++)
         if (!sl_object_section_info(object, t->section_count, &t->sections[t->section_count]))
             break;
+    qsort(t->sections, t->section_count, sizeof *t->sections, by_address);
     t->directory = pe_tables_at(t, address);
     t->directory.size = t->directory.size < size ? t->directory.size : size;
-    builder_grant(b, sl_object_file(object).size);
     if (b->family == SL_CPU_ARM64)
         pe_read_arm64(t, b);
     else

@@ -299,7 +299,7 @@ enum sl_code pe_read_arm64(const struct pe_tables *t, struct builder *b)
         if (!begin && !word)
             continue;
         bool ok = flag == 0 ? read_xdata(t, word, &steps, &length) : flag < 3 && read_packed(word, &steps, &length);
-        if (!builder_spend(b, 1 + (ok ? steps.count : 0)))
+        if (!builder_spend(b, 1 + (uint32_t)steps.count))
             break;
         if (ok)
             run(b, &steps, begin, length);

@@ -222,12 +222,12 @@ static enum sl_code add_function(struct part_reader *pe, uint32_t begin, uint32_
     }
     begin_state(&state);
     for (size_t i = depth; i-- > 0 && count >= 0;) {
-        count = read_codes(&pe->chain[i], codes);
+        count = builder_spend(b, 2u * pe->chain[i].count) ? read_codes(&pe->chain[i], codes) : -1;
         for (int j = count; i > 0 && j-- > 0;)
             apply(&state, &pe->chain[i], &codes[j]);
     }
     if (count < 0) {
-        b->sink->skipped++;
+        b->sink->skipped += b->code == SL_OK;
         return b->code;
     }
     run_part(&(struct part){begin, end, b}, &pe->chain[0], codes, count, &state);

@@ -106,12 +106,21 @@ static void set_register(struct run *run, uint64_t number, uint64_t other)
     set(run, &rule);
 }
 
+/* Numbers are printed and texts moved for nearly every byte. */
+static void spend_expression(struct run *run, struct sl_bytes expression)
+{
+    enum { STEPS_PER_BYTE = 8 };
+    run->bad = expression.size > UINT32_MAX / STEPS_PER_BYTE ||
+               !builder_spend(run->b, (uint32_t)expression.size * STEPS_PER_BYTE);
+}
+
 /* An expression that cannot be said makes the register's value unknown, which is not the same as undefined: the latter is
  * not worth a word where nothing else was said. */
 static void set_expression(struct run *run, uint64_t number, struct sl_bytes expression, bool is_value)
 {
     struct sl_str text, loaded = SL_STR(".undef");
     struct builder *b = run->b;
+    spend_expression(run, expression);
     if (expression_translate(expression, b->family, run->frames->big_endian, true, &b->arena, &text)) {
         char *data = sl_arena_alloc(&b->arena, text.size + 2, 1);
         if (!data) {
@@ -138,6 +147,7 @@ static void set_cfa_expression(struct run *run, struct sl_bytes expression)
     struct sl_str text;
     struct builder *b = run->b;
     run->has_cfa = false;
+    spend_expression(run, expression);
     run->now.cfa_known = expression_translate(expression, b->family, run->frames->big_endian, false, &b->arena, &text);
     run->now.cfa =
         run->now.cfa_known ? rule_parse(b->family, SL_UNWIND_CFA, text) : (struct sl_unwind_rule){.reg = SL_UNWIND_CFA};
@@ -203,7 +213,6 @@ static void recall(struct run *run)
     for (size_t i = from->count; i < count; i++)
         run->now.slots[i].set = false;
     run->has_cfa = run->now.cfa.kind == SL_UNWIND_OFFSET;
-    builder_spend(run->b, 1 + count / 8);
 }
 
 /* ---- locations ---- */
@@ -326,7 +335,7 @@ static bool execute(struct run *run, struct sl_bytes instructions)
     run->r = sl_reader(instructions, run->frames->big_endian);
     while (!run->bad && sl_reader_left(&run->r)) {
         step(run);
-        if (run->r.failed || !builder_spend(run->b, 1))
+        if (run->r.failed || !builder_spend(run->b, steps_of(&run->now)))
             run->bad = true;
     }
     return !run->bad;
@@ -366,6 +375,7 @@ bool program_run(const struct frames *frames, const struct cie *cie, const struc
     begin(&run, frames, cie, b);
     run.at = fde->start;
     run.end = fde->end;
+    builder_spend(b, steps_of(&cie->initial));
     copy_rules(&run.now, &cie->initial);
     run.has_cfa = run.now.cfa.kind == SL_UNWIND_OFFSET;
     bool ok = execute(&run, fde->instructions);

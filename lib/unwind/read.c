@@ -22,7 +22,7 @@ static struct frames frames_of(struct sl_object *object, bool is_eh)
 /* A table that is malformed is reported after the others were read. */
 static bool goes_on(struct builder *b, enum sl_code *first)
 {
-    if (b->code != SL_OK && b->code != SL_MALFORMED)
+    if ((b->code != SL_OK && b->code != SL_MALFORMED) || sl_budget_used_up(b->purse.budget))
         return false;
     *first = *first == SL_OK ? b->code : *first;
     b->code = SL_OK;
@@ -34,7 +34,6 @@ static enum sl_code read_dwarf(struct sl_object *object, struct builder *b)
     const struct sl_object_info *info = sl_object_info(object);
     struct frames debug = frames_of(object, false), eh = frames_of(object, true);
     struct sl_bytes compact;
-    builder_grant(b, debug.bytes.size + eh.bytes.size);
     enum sl_code first = SL_OK;
     bool has_ehabi = info->format == SL_FORMAT_ELF && b->family == SL_CPU_ARM && info->kind != SL_KIND_REL;
     b->keeps_spans = has_ehabi;
@@ -72,10 +71,11 @@ static enum sl_code read_tables(struct sl_object *object, struct builder *b)
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error)
 {
     struct builder b;
-    const struct sl_object_info *info = sl_object_info(object);
-    if (!builder_init(&b, sink, sl_arch_family(info->arch), error))
+    if (!builder_init(&b, sink, object, error))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = read_tables(object, &b);
+    if (code == SL_OK)
+        code = sl_object_complete(object, error); /* a section that memory was missing for is not an absent one */
     if (code == SL_OK && !b.emitted)
         code = sl_fail(error, SL_NOT_FOUND, "no unwind information");
     builder_free(&b);

@@ -74,8 +74,8 @@ struct sl_unwind_sink {
 };
 
 /* Streams all unwind information of the object. Bad entries are skipped and counted; what comes of a file is bounded by
- * its size. SL_NOT_FOUND when the object has none that is known; SL_MALFORMED when a table cannot be read on, after what
- * was read before it; SL_INTERNAL when out of memory. */
+ * its budget. SL_NOT_FOUND when the object has none that is known; SL_MALFORMED when a table cannot be read on or takes too
+ * much work, after what was read before it; SL_BUSY when out of memory. */
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error);
 
 /* The name of a register in STACK CFI records: "$rax", "x29", ".cfa", ".ra". NULL when it has none. */

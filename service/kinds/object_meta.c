@@ -44,7 +44,7 @@ static void encode(const struct object_meta *meta, struct sl_buf *out)
 }
 
 /* One that cannot be read is none: the PE file itself is usable. */
-static void describe_embedded(const struct sl_object *pe, struct sl_features *features)
+static void describe_embedded(struct sl_object *pe, struct sl_features *features)
 {
     struct sl_arena arena = {0};
     struct sl_bytes bytes;

@@ -194,6 +194,19 @@ static void a_slice_outside_of_the_file_is_malformed(void **state)
     sl_buf_free(&file);
 }
 
+/* Else a small header would make many large objects. */
+static void objects_share_no_bytes(void **state)
+{
+    (void)state;
+    struct sl_buf file = make_fat(false, 2, 64, 0);
+    struct sl_archive archive;
+    struct sl_error error;
+    memcpy(file.data + 28, file.data + 8, 20);
+    assert_int_equal(sl_archive_open(sl_buf_bytes(&file), &archive, &error), SL_MALFORMED);
+    assert_string_equal(error.message, "invalid MachO file: objects of the fat file overlap");
+    sl_buf_free(&file);
+}
+
 static void bad_headers(void **state)
 {
     (void)state;
@@ -233,6 +246,7 @@ int main(void)
         cmocka_unit_test(offsets_of_64_bits),
         cmocka_unit_test(a_slice_is_clipped_to_the_file),
         cmocka_unit_test(a_slice_outside_of_the_file_is_malformed),
+        cmocka_unit_test(objects_share_no_bytes),
         cmocka_unit_test(bad_headers),
     };
     return cmocka_run_group_tests(tests, make_fixtures, drop_fixtures);

@@ -52,6 +52,42 @@ static bool has_symbol(struct sl_object *object, const char *name)
     return found;
 }
 
+struct memory_use {
+    enum sl_code code;
+    uint64_t taken; /* bytes, at the end */
+    size_t symbols, section_bytes;
+};
+
+/* Opens the file with at most `limit` bytes (0 = none), and reads symbols and sections. */
+static struct memory_use read_with(struct sl_bytes bytes, uint64_t limit)
+{
+    static const char *const sections[] = {"debug_info", "debug_abbrev", "debug_line", "debug_str"};
+    struct memory_use use = {0};
+    struct sl_budget budget;
+    struct sl_object_limits limits = {.budget = &budget};
+    struct sl_object *object = NULL;
+    struct sl_symbol *symbols;
+    struct sl_error error;
+    sl_budget_init(&budget, bytes.size);
+    sl_budget_limit(&budget, limit, NULL, NULL);
+    int64_t before = budget.memory;
+    struct sl_arena arena = {.budget = &budget};
+    use.code = sl_object_open(bytes, &limits, &object, &error);
+    if (use.code == SL_OK)
+        use.code = sl_object_symbols(object, &arena, &symbols, &use.symbols, &error);
+    for (size_t i = 0; use.code == SL_OK && i < sizeof sections / sizeof *sections; i++) {
+        struct sl_bytes section;
+        sl_object_section(object, sections[i], &section, NULL);
+        use.section_bytes += section.size;
+        use.code = sl_object_complete(object, &error);
+    }
+    use.taken = (uint64_t)(before - budget.memory);
+    sl_arena_free(&arena);
+    sl_object_close(object);
+    assert_int_equal(budget.memory, before);
+    return use;
+}
+
 static void companions_have_the_same_ids(void **state)
 {
     (void)state;
@@ -122,6 +158,53 @@ static void symbols_of_the_file_inside(void **state)
         close_fixture(&with);
     }
     close_fixture(&exe);
+}
+
+/* What is inside of the file inside is not looked for: each of them would be inflated by the one around it. */
+static void only_one_file_inside_is_opened(void **state)
+{
+    (void)state;
+    fixture_run("cp with-mini middle && xz -kf middle && strip exe -o around && objcopy --add-section "
+                ".gnu_debugdata=middle.xz around");
+    struct sl_bytes around = fixture_read("around"), middle = fixture_read("middle");
+    struct sl_budget budget;
+    struct sl_object_limits limits = {.budget = &budget};
+    struct sl_object *object;
+    sl_budget_init(&budget, around.size);
+    assert_int_equal(sl_object_open(around, &limits, &object, NULL), SL_OK);
+    assert_true(sl_object_info(object)->features.has_symbols);
+    assert_false(has_symbol(object, "local"));
+    assert_int_equal(budget.file_size, around.size + (middle.size < around.size ? middle.size : around.size));
+    sl_object_close(object);
+    free((void *)around.data);
+    free((void *)middle.data);
+}
+
+/* What is inflated and made of the file is paid for, and given back. With less memory there is an error, never less of the
+ * file. */
+static void scarce_memory_is_told(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"exe.zlib", "exe.zdebug", "exe.zstd", "with-mini", "a.o"};
+    fixture_run("gcc -g -O1 -c a.c");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct sl_bytes bytes = fixture_read(names[i]);
+        struct memory_use whole = read_with(bytes, 0);
+        assert_int_equal(whole.code, SL_OK);
+        assert_true(whole.symbols > 0 && whole.taken > 0);
+        size_t refused = 0;
+        for (uint64_t limit = 1024; limit < whole.taken; limit += whole.taken / 20) {
+            struct memory_use use = read_with(bytes, limit);
+            assert_true(use.code == SL_UNSUPPORTED || use.code == SL_OK);
+            refused += use.code == SL_UNSUPPORTED;
+            if (use.code == SL_OK) {
+                assert_int_equal(use.symbols, whole.symbols);
+                assert_int_equal(use.section_bytes, whole.section_bytes);
+            }
+        }
+        assert_true(refused > 0);
+        free((void *)bytes.data);
+    }
 }
 
 /* Other vendors' notes have types of their own; a GNU build id is of type 3 and of GNU. */
@@ -247,6 +330,8 @@ int main(void)
         cmocka_unit_test(companions_have_the_same_ids),
         cmocka_unit_test(sections_over_the_limit_are_absent),
         cmocka_unit_test(symbols_of_the_file_inside),
+        cmocka_unit_test(only_one_file_inside_is_opened),
+        cmocka_unit_test(scarce_memory_is_told),
         cmocka_unit_test(notes_of_others_are_no_build_id),
         cmocka_unit_test(frames_without_entries_are_no_unwind_information),
         cmocka_unit_test(resolved_and_data_symbols),

@@ -45,7 +45,7 @@ static void expect(struct image *image, const char *records)
     struct sl_pdb *pdb;
     struct sl_pdb_info info;
     image_write(image, &file);
-    assert_int_equal(sl_pdb_open(sl_buf_bytes(&file), &arena, &pdb, &info, NULL), SL_OK);
+    assert_int_equal(sl_pdb_open(sl_buf_bytes(&file), &arena, NULL, &pdb, &info, NULL), SL_OK);
     assert_int_equal(sl_pdb_frames(pdb, append, &text, NULL), *records ? SL_OK : SL_NOT_FOUND);
     assert_int_equal(sl_pdb_frames(pdb, refuse, NULL, NULL), *records ? SL_CANCELLED : SL_NOT_FOUND);
     sl_buf_u8(&text, 0);

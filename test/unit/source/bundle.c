@@ -212,6 +212,35 @@ static void malformed_manifests(void **state)
     assert_non_null(strstr(error.message, "malformed zip archive"));
 }
 
+/* A manifest deflates well, but no honest one is many times as large as the archive that it is in. */
+static void manifests_are_in_proportion(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *more, *message;
+        size_t count;
+    } rows[] = {
+        {",\"\":{}", "more files than the archive has", 1000},
+        {"                ", "the manifest of the source bundle is too large", (5 << 20) / 16},
+        {"                ", NULL, (3 << 20) / 16},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_buf manifest = {0};
+        struct sl_bundle *bundle;
+        struct sl_error error = {0};
+        sl_buf_cstr(&manifest, "{\"files\":{\"one\":{}");
+        for (size_t j = 0; j < rows[i].count; j++)
+            sl_buf_cstr(&manifest, rows[i].more);
+        sl_buf_cstr(&manifest, "}}");
+        sl_buf_u8(&manifest, 0);
+        enum sl_code code = open_manifest((const char *)manifest.data, &bundle, &error);
+        assert_int_equal(code, rows[i].message ? SL_MALFORMED : SL_OK);
+        assert_true(!rows[i].message || strstr(error.message, rows[i].message));
+        sl_bundle_close(bundle);
+        sl_buf_free(&manifest);
+    }
+}
+
 static void limits(void **state)
 {
     (void)state;
@@ -281,6 +310,7 @@ int main(void)
                                        cmocka_unit_test(links),
                                        cmocka_unit_test(manifests),
                                        cmocka_unit_test(malformed_manifests),
+                                       cmocka_unit_test(manifests_are_in_proportion),
                                        cmocka_unit_test(limits),
                                        cmocka_unit_test(equal_input_gives_equal_bytes),
                                        cmocka_unit_test(bundles_are_objects)};

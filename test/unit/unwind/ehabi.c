@@ -197,14 +197,16 @@ static void work_is_bounded_by_the_size_of_the_file(void **state)
     enum { FUNCTIONS = 0x800 / 2 };
     struct function functions[FUNCTIONS];
     uint8_t code[1022];
-    memset(code, 0x00, sizeof code);
+    static const uint8_t pops[] = {0xC9, 0x0F, 0xC8, 0x0F, 0xC6, 0x0F}; /* d0 to d15, d16 to d31, wR0 to wR15 */
+    for (size_t i = 0; i < sizeof code; i++)
+        code[i] = pops[i % sizeof pops];
     struct sl_buf table = long_form(code, sizeof code, false);
     for (uint32_t i = 0; i < FUNCTIONS; i++)
         functions[i] = (struct function){0x1000 + 2 * i, 0, true};
     struct sl_buf file = image(functions, FUNCTIONS, buf_bytes(&table), false);
     struct records r = records_of(buf_bytes(&file));
     assert_int_equal(r.code, SL_MALFORMED);
-    assert_string_equal(r.error.message, "unwind tables: more rules than their size allows");
+    assert_memory_equal(r.error.message, "takes more work than a file of", 30);
     sl_buf_free(&r.text);
     sl_buf_free(&file);
     sl_buf_free(&table);

@@ -1,0 +1,83 @@
+/* Inflating parts of an object, and the memory for it. */
+#include "object/impl.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+
+uint8_t *object_block(struct sl_object *object, size_t size)
+{
+    struct object_block *block = NULL;
+    if (sl_budget_take(object->budget, size) && !(block = malloc(sizeof *block + size)))
+        sl_budget_return(object->budget, size);
+    if (!block) {
+        object_no_memory(object);
+        return NULL;
+    }
+    *block = (struct object_block){.next = object->blocks, .link = &object->blocks, .size = size};
+    if (block->next)
+        block->next->link = &block->next;
+    object->blocks = block;
+    return block->data;
+}
+
+void object_drop(struct sl_object *object, uint8_t *data)
+{
+    struct object_block *block = (struct object_block *)(data - offsetof(struct object_block, data));
+    *block->link = block->next;
+    if (block->next)
+        block->next->link = block->link;
+    sl_budget_return(object->budget, block->size);
+    free(block);
+}
+
+/* Debug sections inflate to three to ten times their size. All that is inflated of a file, whether it succeeds or not, stays
+ * below what is said here: sections may share their bytes, and zeros shrink a thousandfold. */
+static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 100;
+enum { BYTES_PER_STEP = 16 };
+
+bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)
+{
+    uint64_t most = inflated_at_least + inflated_per_byte * object->bytes.size;
+    if (!out || out > object->max_section_size || out > most - object->inflated ||
+        !sl_budget_spend(object->budget, (in + out) / BYTES_PER_STEP))
+        return false;
+    object->inflated += out;
+    return true;
+}
+
+void object_grant(struct sl_object *object, uint64_t size)
+{
+    uint64_t left = object->bytes.size - object->granted;
+    size = size < left ? size : left;
+    object->granted += size;
+    sl_budget_grow(object->budget, size);
+}
+
+size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended)
+{
+    enum { PIECE = 1 << 30 };
+    z_stream z = {0};
+    uint8_t more;
+    size_t given = 0, done = 0;
+    int state = inflateInit2(&z, window_bits);
+    *ended = false;
+    if (state != Z_OK)
+        return 0;
+    while (state == Z_OK) {
+        uInt in_step = (uInt)(in.size - given > PIECE ? PIECE : in.size - given);
+        uInt out_step = (uInt)(size - done > PIECE ? PIECE : size - done);
+        bool full = !out_step; /* then the end of the stream must follow at once */
+        z.next_in = (Bytef *)in.data + given;
+        z.avail_in = in_step;
+        z.next_out = full ? &more : out + done;
+        z.avail_out = full ? 1 : out_step;
+        state = inflate(&z, Z_NO_FLUSH);
+        given += in_step - z.avail_in;
+        *ended = state == Z_STREAM_END && !(full && !z.avail_out);
+        if (full)
+            break;
+        done += out_step - z.avail_out;
+    }
+    inflateEnd(&z);
+    return *ended || done == size ? done : 0;
+}
