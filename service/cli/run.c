@@ -216,9 +216,10 @@ static void clean_once(void *arg)
 static void clean_now(const struct config *config)
 {
     struct cleaning c = {.config = config_retain(config)};
-    if (pool_run(POOL_IO, clean_once, &c, &c.error) != SL_OK || c.code != SL_OK)
+    enum sl_code code = pool_run(POOL_IO | POOL_HEAVY, clean_once, &c, &c.error);
+    if (code != SL_CANCELLED && (code != SL_OK || c.code != SL_OK))
         log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
-    else
+    else if (code == SL_OK)
         log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);

@@ -9,3 +9,4 @@ void fibers_free(void);  /* after the loop has ended: stacks and timers */
 void guard_open(void); /* takes SIGBUS */
 void pool_open(uv_loop_t *loop);
 void pool_close(void);
+void pool_set_metrics(void); /* the gauges */

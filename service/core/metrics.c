@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/fiber.h"
+#include "core/impl.h"
 #include "core/metrics_impl.h"
-#include "core/pool.h"
 
 enum { MAX_SERIES = 500, SLOTS = 1024, MAX_BUCKETS = 16, MAX_LABELS = 4 };
 
@@ -345,8 +345,7 @@ static void write_metric(struct sl_buf *out, enum metric metric, bool open_metri
 
 void metrics_write(struct sl_buf *out, bool open_metrics)
 {
-    metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);
-    metric_set(METRIC_POOL_QUEUED, (double)pool_queued(), NULL, NULL, NULL);
+    pool_set_metrics();
     metric_set(METRIC_FIBERS, (double)fiber_live(), NULL, NULL, NULL);
     metric_set(METRIC_FIBER_STACKS, (double)fiber_stacks_allocated(), NULL, NULL, NULL);
     metric_set(METRIC_BUILD_INFO, 1, SYMLOOM_VERSION, __VERSION__, NULL);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/duration.h"
@@ -12,7 +13,7 @@
 #include "core/status.h"
 #include "fetch/impl.h"
 
-enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10 };
+enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10, LARGE_FILE = 1 << 20 };
 #define DISCARD_NS 1000000000ull /* longest wait for the rest of a body that nobody wants */
 
 /* ---- request headers ---- */
@@ -415,7 +416,9 @@ static enum sl_code finish(struct download *d, struct sl_error *error)
     if (d->coding == CODING_IDENTITY && d->request->keep_wrapper)
         return SL_OK;
     struct finish f = {d->fd, d->coding, d->max_size, d->request->keep_wrapper, SL_OK, error};
-    enum sl_code code = pool_run(POOL_IO, finish_work, &f, error);
+    struct stat file;
+    bool large = fstat(d->fd, &file) != 0 || file.st_size > LARGE_FILE;
+    enum sl_code code = pool_run(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
     return code == SL_OK ? f.code : code;
 }
 
