@@ -190,6 +190,7 @@ void fetch_configure(const struct fetch_options *options)
     fetch_state.options = *options;
     fetch_state.tmp_dir = options->tmp_dir;
     fetch_state.max_download_size = options->max_download_size;
+    fetch_state.max_download_timeout_ns = options->max_download_timeout_ns;
     fetch_state.max_inflate_ratio = options->max_inflate_ratio;
     fetch_state.allowed = NULL;
     fetch_state.allowed_count = 0;

@@ -79,7 +79,7 @@ bool fetch_progress(struct fetch_progress *progress);
 enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error) SL_SUSPENDS;
 
 /* Removes a compression wrapper of the file `fd`, if it has one: the file then holds the inner contents. `max_size` 0 =
- * max_download_size. SL_MALFORMED with the decoder's text. Blocks: pool work. */
+ * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout. Blocks: pool work. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
 /* `url` without user info and query, for logs and locations. Into the arena; NULL when it is no URL. */
