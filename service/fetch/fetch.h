@@ -93,6 +93,9 @@ const char *fetch_url_host(struct sl_arena *arena, const char *url);
 /* Percent-encoded but for unreserved characters (RFC 3986, 2.3). */
 void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 
+/* Sets the gauges that change with time alone. */
+void fetch_collect_metrics(void);
+
 uint64_t fetch_max_size(void); /* max_download_size */
 
 /* Whether an address (sockaddr) is reserved: not a public unicast destination (RFC 6890). */

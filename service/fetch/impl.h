@@ -191,6 +191,7 @@ bool address_metadata(const uint8_t bytes[16]);
 /* SL_DOWNLOAD_ERROR while the host is blocked. */
 enum sl_code deny_check(struct sl_str host, struct sl_error *error);
 void deny_register(struct sl_str host, const struct sl_error *why);
+size_t deny_blocked(void); /* hosts that are blocked now */
 void deny_close(void);
 
 /* ---- slots.c: downloads at once, in all and per host; the rest waits in order ---- */

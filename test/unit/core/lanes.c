@@ -102,6 +102,7 @@ static void wait_inside(size_t count)
 static double gauge(const char *name)
 {
     struct sl_buf text = {0};
+    metrics_collect();
     metrics_write(&text, false);
     sl_buf_u8(&text, 0);
     const char *line = strstr((const char *)text.data, name);
