@@ -97,5 +97,6 @@ done
 
 echo "==> the house"
 check "include arrows" test/check_arrows.sh
+check "metrics are bumped as what they are" test/check_metrics.py
 check "format" sh -c 'git ls-files "*.c" "*.h" "*.cc" | xargs clang-format-14 --dry-run -Werror 2>&1 | head -40; git ls-files "*.c" "*.h" "*.cc" | xargs clang-format-14 --dry-run -Werror >/dev/null 2>&1'
 finish

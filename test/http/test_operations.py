@@ -152,3 +152,9 @@ def test_health_is_answered_while_a_large_file_comes(work, objects):
         client.join()
         assert statistics.median(took) < 0.25, sorted(took)[-5:]
         assert value(metrics(s)[1], 'symloom_download_bytes_total{source="custom"}') >= 200 << 20
+
+
+def test_addresses_below_their_module_are_counted(work, objects):
+    with Upstream(objects.layout()) as upstream, Service(work) as s:
+        s.symbolicate(request(objects.module(), [4096, 0], sources=[http_source(upstream.url)]))  # the call before 0
+        equal(value(metrics(s)[1], "symloom_address_underflow_total"), 1)
