@@ -2,6 +2,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 
 #include "core/impl.h"
 #include "core/metrics.h"
@@ -10,9 +11,11 @@ static _Thread_local sigjmp_buf *recovery;
 
 static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
-    (void)context;
-    if (recovery && info->si_code == BUS_ADRERR)
+    if (recovery && info->si_code == BUS_ADRERR) {
+        /* The jump leaves the handler without its end, which would give back the signals blocked in it. */
+        pthread_sigmask(SIG_SETMASK, &((const ucontext_t *)context)->uc_sigmask, NULL);
         siglongjmp(*recovery, 1);
+    }
     signal(signal_number, SIG_DFL); /* the instruction faults again and ends the process */
 }
 
