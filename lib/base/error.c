@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,15 @@ enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *form
         error->message[end] = '\0';
     }
     return code;
+}
+
+enum sl_code sl_fail_errno(struct sl_error *error, int number, const char *what)
+{
+    if (number == EMFILE || number == ENFILE)
+        return sl_fail(error, SL_BUSY, "out of descriptors");
+    if (number == ENOMEM)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return sl_fail(error, SL_INTERNAL, "%s: %s", what, strerror(number));
 }
 
 const char *sl_code_name(enum sl_code code)

@@ -34,6 +34,10 @@ struct sl_error {
 enum sl_code sl_fail(struct sl_error *error, enum sl_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What a failed system call means: SL_BUSY when errno says that memory or descriptors are used up, else SL_INTERNAL with
+ * `what` ("cannot write the file") and errno's text. */
+enum sl_code sl_fail_errno(struct sl_error *error, int number, const char *what);
+
 /* The code's name in metrics and metadata: "ok", "not_found", "permission_denied", "timeout", "download_error",
  * "malformed", "unsupported", "internal", "cancelled", "busy". */
 const char *sl_code_name(enum sl_code code);

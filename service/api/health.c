@@ -1,16 +1,24 @@
 /* Health checks and metrics: answered from memory, at saturation too. */
 #include "api/impl.h"
 #include "core/metrics.h"
+#include "core/pool.h"
+#include "fetch/fetch.h"
+
+static void count_check(void)
+{
+    metric_add(METRIC_HEALTHCHECKS, 1, NULL, NULL, NULL);
+}
 
 void health_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
-    metric_add(METRIC_HEALTHCHECKS, 1, NULL, NULL, NULL);
+    count_check();
     reply_text(x, service->draining ? 503 : 200, service->draining ? "draining" : "ok");
 }
 
 void live_handle(struct http_exchange *x)
 {
+    count_check();
     reply_text(x, 200, "ok");
 }
 
@@ -18,6 +26,7 @@ void ready_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
     struct json_writer w = json_writer(&x->body);
+    count_check();
     http_reply(x, service->draining ? 503 : 200, "application/json", SL_STR(""));
     json_object_begin(&w);
     json_key(&w, "status");
@@ -31,17 +40,39 @@ void ready_handle(struct http_exchange *x)
     json_object_end(&w);
 }
 
+struct metrics_text {
+    struct sl_buf text;
+    bool open_metrics;
+};
+
+static void write_metrics(void *arg)
+{
+    struct metrics_text *metrics = arg;
+    metrics_write(&metrics->text, metrics->open_metrics);
+}
+
+/* Hundreds of series and a list of all descriptors: too much for the loop. */
 void metrics_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
     struct sl_str accept = http_header(x, "accept");
-    bool open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text", 28);
+    struct metrics_text metrics = {.text = {0}};
+    struct sl_error error;
+    metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text", 28);
     metric_set(METRIC_JOBS_RUNNING, (double)service->running, "symbolicate", NULL, NULL);
     metric_set(METRIC_READY, service->draining ? 0 : 1, NULL, NULL, NULL);
     metric_set(METRIC_DRAINING, service->draining ? 1 : 0, NULL, NULL, NULL);
+    metrics_collect();
+    fetch_collect_metrics();
+    if (pool_run(POOL_IO, write_metrics, &metrics, &error) != SL_OK || metrics.text.failed) {
+        sl_buf_free(&metrics.text);
+        http_reply_detail(x, 503, "the metrics cannot be had", NULL);
+        return;
+    }
     http_reply(x, 200,
-               open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                            : "text/plain; version=0.0.4; charset=utf-8",
+               metrics.open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                    : "text/plain; version=0.0.4; charset=utf-8",
                SL_STR(""));
-    metrics_write(&x->body, open_metrics);
+    sl_buf_free(&x->body);
+    x->body = metrics.text;
 }

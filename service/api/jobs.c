@@ -284,7 +284,7 @@ bool job_slot_free(struct http_exchange *x)
 {
     const struct service *service = x->service;
     uint64_t limit = service->config->max_concurrent_requests;
-    if (limit == UINT64_MAX || service->running < limit)
+    if ((limit == UINT64_MAX || service->running < limit) && pool_accepts())
         return true;
     metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);

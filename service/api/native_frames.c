@@ -2,6 +2,7 @@
 #include "api/native.h"
 
 #include "core/log.h"
+#include "core/metrics.h"
 
 struct trace_walk {
     struct native_request *request;
@@ -78,7 +79,7 @@ static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned
     return aligned >= step ? aligned - step : 0;
 }
 
-/* False when the address lies before the module. */
+/* False when the address lies before the module, which is counted. */
 static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
                            uint64_t relative, uint64_t *out, bool *caller)
 {
@@ -93,6 +94,8 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
     if (*caller)
         aligned = previous_instruction(family, aligned);
     *out = aligned - base;
+    if (aligned < base)
+        metric_add(METRIC_ADDRESS_UNDERFLOW, 1, NULL, NULL, NULL);
     return aligned >= base;
 }
 

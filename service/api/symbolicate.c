@@ -6,7 +6,7 @@
 #include "core/metrics.h"
 
 /* No more frames and bytes than these are worked on by the loop itself: some 0.1 ms. */
-enum { FEW_FRAMES = 64, SMALL_BODY = 16 * 1024 };
+enum { FEW_FRAMES = 64, MANY_FRAMES = 10000, SMALL_BODY = 16 * 1024 };
 
 /* ---- the body ---- */
 struct reading {
@@ -127,7 +127,7 @@ static void write_answer(void *arg)
 static enum sl_code do_step(void (*work)(void *arg), struct step *step, size_t frames, struct sl_error *error)
 {
     if (frames > FEW_FRAMES || step->request->module_count > FEW_FRAMES)
-        return pool_run(POOL_SYMBOLICATE, work, step, error);
+        return pool_run(frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE, work, step, error);
     work(step);
     return SL_OK;
 }

@@ -105,7 +105,7 @@ static void upload_contents(struct upload *upload, struct shared_entry *entry)
     if (!takers(upload, &packed, &pack.max_packed))
         return;
     entry->contents = pack.contents;
-    if (packed && pool_run(POOL_COMPRESS, pack_run, &pack, NULL) != SL_OK)
+    if (packed && pool_run(POOL_COMPRESS | POOL_HEAVY, pack_run, &pack, NULL) != SL_OK)
         return;
     entry->packed = pack.packed.bytes;
     for (int i = 0; i < SHARED_BACKENDS; i++)

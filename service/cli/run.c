@@ -32,7 +32,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-enum { DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000 };
+enum { DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000, STATUS_MS = 10000 };
 
 struct run {
     struct config *config; /* that counts now; held */
@@ -41,6 +41,7 @@ struct run {
     struct service *service;
     int signals; /* signalfd(2) */
     uv_poll_t signal_poll;
+    uv_timer_t watchdog, status; /* what the service manager is told */
     struct fiber_wait_list signalled, configured;
     struct fiber_group cleaning;
     bool stopping;
@@ -201,6 +202,40 @@ static bool start_server(struct run *run)
     return true;
 }
 
+/* ---- signs of life ----
+ * From the loop, so that they cease when it stands still. */
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_often("WATCHDOG=1");
+}
+
+static void on_status(uv_timer_t *timer)
+{
+    const struct run *run = timer->data;
+    uint64_t limit = run->config->max_concurrent_requests;
+    char text[128], most[32] = "";
+    if (limit != UINT64_MAX)
+        snprintf(most, sizeof most, "/%llu", (unsigned long long)limit);
+    snprintf(text, sizeof text, "STATUS=%zu%s jobs, %zu connections", (size_t)service_running(run->service), most,
+             (size_t)http_server_connections(run->server));
+    notify_often(text);
+}
+
+static void show_life(struct run *run)
+{
+    uint64_t watchdog_ms = notify_watchdog_ms();
+    uv_timer_init(loop_get(), &run->watchdog);
+    uv_timer_init(loop_get(), &run->status);
+    run->status.data = run;
+    if (watchdog_ms)
+        uv_timer_start(&run->watchdog, on_watchdog, 0, watchdog_ms);
+    if (getenv("NOTIFY_SOCKET"))
+        uv_timer_start(&run->status, on_status, 0, STATUS_MS);
+    uv_unref((uv_handle_t *)&run->watchdog);
+    uv_unref((uv_handle_t *)&run->status);
+}
+
 /* ---- cleaning the cache while serving ---- */
 struct cleaning {
     const struct config *config;
@@ -219,9 +254,10 @@ static void clean_once(void *arg)
 static void clean_now(const struct config *config)
 {
     struct cleaning c = {.config = config_retain(config)};
-    if (pool_run(POOL_IO, clean_once, &c, &c.error) != SL_OK || c.code != SL_OK)
+    enum sl_code code = pool_run(POOL_IO | POOL_HEAVY, clean_once, &c, &c.error);
+    if (code != SL_CANCELLED && (code != SL_OK || c.code != SL_OK))
         log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
-    else
+    else if (code == SL_OK)
         log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);
@@ -267,6 +303,7 @@ static void drain(struct run *run)
     http_server_stop(run->server);
     cache_drain();
     fiber_group_wait(&run->cleaning);
+    uv_close((uv_handle_t *)&run->status, NULL);
     service_free(run->service);
 }
 
@@ -279,12 +316,14 @@ static void serve(void *arg)
         return;
     }
     watch_signals(run);
+    show_life(run);
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
     fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
     drain(run);
+    uv_close((uv_handle_t *)&run->watchdog, NULL);
     uv_close((uv_handle_t *)&run->signal_poll, NULL);
 }
 

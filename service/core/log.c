@@ -331,6 +331,18 @@ static void write_record(struct log_record *record)
     emit(&line, format);
 }
 
+static _Thread_local struct sl_str thread_request_id;
+
+void log_set_request_id(struct sl_str id)
+{
+    thread_request_id = id;
+}
+
+struct sl_str log_request_id(void)
+{
+    return fiber_self() ? fiber_request_id() : thread_request_id;
+}
+
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,
                const char *message, const struct log_field *fields)
 {
@@ -339,7 +351,7 @@ void log_write(struct log_site *site, enum log_level level, const char *module, 
     uint32_t suppressed = 0;
     if (site && !site_allows(site, record.wall_us / 1000000, &suppressed))
         return;
-    struct sl_str id = fiber_request_id();
+    struct sl_str id = log_request_id();
     if (id.size && !has_field(fields, "req"))
         record.req = (struct log_field)LOG_SLSTR("req", id);
     if (suppressed) {

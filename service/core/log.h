@@ -47,12 +47,15 @@ void log_set_format(enum log_format format);
 bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (JSON: stdout) */
 void log_reopen(void);
 bool log_enabled(enum log_level level, const char *module);
-/* `site` NULL: no rate limit (access lines). Lines of a fiber carry its request id as `req`. */
+/* `site` NULL: no rate limit (access lines). Lines carry the request id, of the fiber or of the thread, as `req`. */
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,
                const char *message, const struct log_field *fields);
-void log_start(void); /* the writer thread; before it, lines are written directly */
-void log_flush(void); /* waits until everything written so far is out */
-void log_stop(void);  /* waits for the writer, but not long for a pipe that nobody reads */
+/* The request id of what this thread does outside of fibers: it is not copied, and must live until the next call. */
+void log_set_request_id(struct sl_str id);
+struct sl_str log_request_id(void); /* what a line written now would carry; may be empty */
+void log_start(void);               /* the writer thread; before it, lines are written directly */
+void log_flush(void);               /* waits until everything written so far is out */
+void log_stop(void);                /* waits for the writer, but not long for a pipe that nobody reads */
 
 #define LOG_AT(lvl, module, message, ...)                                                                              \
     do {                                                                                                               \

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/fiber.h"
+#include "core/impl.h"
 #include "core/metrics_impl.h"
-#include "core/pool.h"
 
 enum { MAX_SERIES = 500, SLOTS = 1024, MAX_BUCKETS = 16, MAX_LABELS = 4 };
 
@@ -96,6 +96,9 @@ static const struct {
     {"pool_run_seconds", HISTOGRAM, {"job"}, &seconds, "Time of pool jobs."},
     {"pool_wait_seconds", HISTOGRAM, {"job"}, &seconds, "Time that pool jobs waited for a thread."},
     {"loop_lag_seconds", HISTOGRAM, {NULL}, &seconds, "Lateness of a timer of the loop."},
+    {"faults_recovered_total", COUNTER, {"kind"}, NULL, "Faults that ended a piece of work and not the process."},
+    {"busy_total", COUNTER, {"what"}, NULL, "Work refused or failed for want of something, by what was scarce."},
+    {"waiting", GAUGE, {"what"}, NULL, "Work that waits for something scarce, by what it waits for."},
     {"fibers", GAUGE, {NULL}, NULL, "Live fibers."},
     {"fiber_stacks", GAUGE, {NULL}, NULL, "Fiber stacks allocated."},
     {"log_dropped_total",
@@ -323,16 +326,29 @@ void metrics_write_header(struct sl_buf *out, const char *name, const char *type
     sl_buf_printf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", (int)size, name, help, (int)size, name, type);
 }
 
+/* Whether a counter's family would have the name of another metric's in OpenMetrics. */
+static bool family_taken(enum metric metric)
+{
+    size_t size = strlen(table[metric].name) - strlen("_total");
+    for (int i = 0; i < METRIC_COUNT; i++)
+        if (strlen(table[i].name) == size && memcmp(table[i].name, table[metric].name, size) == 0)
+            return true;
+    return false;
+}
+
 static void write_metric(struct sl_buf *out, enum metric metric, bool open_metrics)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
+    const char *type = types[table[metric].kind];
     char name[80];
     if (!table[metric].labels[0])
         metric_series(metric, NULL, NULL, NULL); /* a metric without labels is always there */
     if (!slots[metric])
         return;
     snprintf(name, sizeof name, "symloom_%s", table[metric].name);
-    metrics_write_header(out, name, types[table[metric].kind], table[metric].help, open_metrics);
+    if (open_metrics && table[metric].kind == COUNTER && family_taken(metric))
+        type = "unknown"; /* so that the samples have the same name in both formats */
+    metrics_write_header(out, name, type, table[metric].help, open_metrics);
     for (size_t i = 0; i < SLOTS; i++) {
         struct metric_series *series = atomic_load_explicit(&slots[metric][i], memory_order_acquire);
         if (series)
@@ -340,12 +356,15 @@ static void write_metric(struct sl_buf *out, enum metric metric, bool open_metri
     }
 }
 
-void metrics_write(struct sl_buf *out, bool open_metrics)
+void metrics_collect(void)
 {
-    metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);
-    metric_set(METRIC_POOL_QUEUED, (double)pool_queued(), NULL, NULL, NULL);
+    pool_set_metrics();
     metric_set(METRIC_FIBERS, (double)fiber_live(), NULL, NULL, NULL);
     metric_set(METRIC_FIBER_STACKS, (double)fiber_stacks_allocated(), NULL, NULL, NULL);
+}
+
+void metrics_write(struct sl_buf *out, bool open_metrics)
+{
     metric_set(METRIC_BUILD_INFO, 1, SYMLOOM_VERSION, __VERSION__, NULL);
     for (int i = 0; i < METRIC_COUNT; i++)
         write_metric(out, (enum metric)i, open_metrics);

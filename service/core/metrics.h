@@ -73,6 +73,9 @@ enum metric {
     METRIC_POOL_RUN_SECONDS,  /* job */
     METRIC_POOL_WAIT_SECONDS, /* job */
     METRIC_LOOP_LAG_SECONDS,
+    METRIC_FAULTS_RECOVERED, /* kind */
+    METRIC_BUSY,             /* what was scarce */
+    METRIC_WAITING,          /* what for */
     METRIC_FIBERS,
     METRIC_FIBER_STACKS,
     METRIC_LOG_DROPPED,
@@ -98,5 +101,7 @@ void metric_series_add(struct metric_series *series, uint64_t n);       /* a cou
 void metric_series_set(struct metric_series *series, double value);     /* a gauge */
 void metric_series_observe(struct metric_series *series, double value); /* a histogram */
 
-/* Text format 0.0.4, or OpenMetrics 1.0. Loop thread. */
+/* Takes the gauges of core (pool, fibers) as they are now: loop thread, before metrics_write. */
+void metrics_collect(void);
+/* Text format 0.0.4, or OpenMetrics 1.0. Takes milliseconds; any thread. */
 void metrics_write(struct sl_buf *out, bool open_metrics);

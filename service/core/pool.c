@@ -1,46 +1,29 @@
 #include "core/pool.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/map.h"
+#include "core/guard.h"
 #include "core/impl.h"
+#include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
+enum lane { QUICK, HEAVY, LANES };
+
 static uv_loop_t *loop;
 static size_t max_queued = 10000;
-static size_t submitted;   /* jobs and helpers given to libuv and not ended; loop thread */
-static atomic_size_t busy; /* of them, running */
+static size_t given[LANES];          /* to libuv and not ended; loop thread */
+static atomic_size_t running[LANES]; /* of them, on a thread */
 static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate", "json", "io", "compress"};
 
-/* ---- disk errors under a mapping ----
- * A file that shrinks under its mapping (or a broken disk) raises SIGBUS at the reading instruction. Inside a pool job
- * that ends the job, not the process: its memory is lost, which is accepted for so rare a case. */
-static _Thread_local sigjmp_buf *recovery;
-
-static void on_sigbus(int signal_number, siginfo_t *info, void *context)
+/* One thread is left to quick jobs; a single one serves both lanes in turn, as the next heavy job goes behind the quick
+ * ones that wait already. */
+static size_t heavy_threads(void)
 {
-    (void)context;
-    if (recovery && info->si_code == BUS_ADRERR)
-        siglongjmp(*recovery, 1);
-    signal(signal_number, SIG_DFL); /* the instruction faults again and ends the process */
-}
-
-/* False when the function was ended by a fault. */
-static bool run_guarded(void (*fn)(void *arg), void *arg)
-{
-    sigjmp_buf here, *outer = recovery;
-    if (sigsetjmp(here, 0) != 0) {
-        recovery = outer;
-        return false;
-    }
-    recovery = &here;
-    fn(arg);
-    recovery = outer;
-    return true;
+    return loop_pool_threads() > 1 ? loop_pool_threads() - 1 : 1;
 }
 
 /* ---- parallel teams ----
@@ -58,8 +41,9 @@ struct team {
     unsigned entered; /* helpers that ever entered; their worker numbers */
     unsigned active;  /* helpers at work */
     bool closed, faulted;
-    unsigned lent;          /* loop thread: helpers submitted */
-    struct team *next_open; /* of `incoming` or `open_teams` */
+    unsigned lent;            /* loop thread: helpers submitted */
+    struct sl_str request_id; /* of the caller, who outlives every helper's work */
+    struct team *next_open;   /* of `incoming` or `open_teams` */
 };
 
 static uv_async_t incoming_async;
@@ -92,7 +76,7 @@ static void work_share(void *arg)
 static void helper_work(uv_work_t *work)
 {
     struct team *team = work->data;
-    atomic_fetch_add(&busy, 1);
+    atomic_fetch_add(&running[HEAVY], 1);
     pthread_mutex_lock(&team->lock);
     bool enter = !team->closed && team->entered + 1 < team->workers;
     struct share share = {team, 0};
@@ -102,25 +86,27 @@ static void helper_work(uv_work_t *work)
     }
     pthread_mutex_unlock(&team->lock);
     if (enter) {
-        bool whole = run_guarded(work_share, &share);
+        log_set_request_id(team->request_id);
+        bool whole = guard_run(work_share, &share);
+        log_set_request_id((struct sl_str){NULL, 0});
         pthread_mutex_lock(&team->lock);
         team->faulted |= !whole;
         if (--team->active == 0)
             pthread_cond_signal(&team->idle);
         pthread_mutex_unlock(&team->lock);
     }
-    atomic_fetch_sub(&busy, 1);
+    atomic_fetch_sub(&running[HEAVY], 1);
 }
 
-static void lend_helpers(void);
+static void start_heavy(void);
 
 static void helper_done(uv_work_t *work, int status)
 {
     (void)status;
     team_drop(work->data);
     free(work);
-    submitted--;
-    lend_helpers();
+    given[HEAVY]--;
+    start_heavy();
 }
 
 static bool lend_one(struct team *team)
@@ -131,11 +117,11 @@ static bool lend_one(struct team *team)
     work->data = team;
     atomic_fetch_add(&team->references, 1);
     team->lent++;
-    submitted++;
+    given[HEAVY]++;
     if (uv_queue_work(loop, work, helper_work, helper_done) == 0)
         return true;
     atomic_fetch_sub(&team->references, 1); /* never the last: the team is still open */
-    submitted--;
+    given[HEAVY]--;
     free(work);
     return false;
 }
@@ -144,7 +130,7 @@ static void lend_helpers(void)
 {
     for (struct team **link = &open_teams, *team; (team = *link);) {
         bool wants = team->lent + 1 < team->workers && atomic_load(&team->next) < team->count;
-        while (wants && submitted + 1 < loop_pool_threads())
+        while (wants && given[HEAVY] < heavy_threads() && given[HEAVY] + given[QUICK] < loop_pool_threads())
             wants = lend_one(team) && team->lent + 1 < team->workers && atomic_load(&team->next) < team->count;
         if (wants) {
             link = &team->next_open;
@@ -168,7 +154,7 @@ static void on_incoming(uv_async_t *handle)
         open_teams = teams;
         teams = next;
     }
-    lend_helpers();
+    start_heavy();
 }
 
 static struct team *team_open(const struct sl_parallel *self, size_t count,
@@ -181,6 +167,7 @@ static struct team *team_open(const struct sl_parallel *self, size_t count,
     team->count = count;
     team->work = work;
     team->arg = arg;
+    team->request_id = log_request_id();
     team->workers = self->workers < count ? self->workers : (unsigned)count;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->idle, NULL);
@@ -202,7 +189,7 @@ static void run_team(const struct sl_parallel *self, size_t count,
         return;
     }
     struct share share = {team, 0};
-    bool whole = recovery ? run_guarded(work_share, &share) : (work_share(&share), true);
+    bool whole = guard_run(work_share, &share);
     atomic_store(&team->next, team->count);
     pthread_mutex_lock(&team->lock);
     team->closed = true;
@@ -211,10 +198,10 @@ static void run_team(const struct sl_parallel *self, size_t count,
     whole = whole && !team->faulted;
     pthread_mutex_unlock(&team->lock);
     team_drop(team);
-    if (!whole && recovery)
-        siglongjmp(*recovery, 1);
-    if (!whole)
-        abort(); /* a piece is missing and nobody can be told */
+    if (whole)
+        return;
+    guard_fail();
+    abort(); /* a piece is missing and nobody can be told */
 }
 
 static struct sl_parallel parallel = {.workers = 1, .run = run_team};
@@ -224,80 +211,192 @@ const struct sl_parallel *pool_parallel(void)
     return &parallel;
 }
 
-/* ---- jobs ---- */
+/* ---- jobs ----
+ * A record on the stack of the fiber that waits for it. Quick ones go to libuv at once, whose queue is first come first
+ * served. Heavy ones wait here, in stochastic fair queues (McKenney, 1990): each request's jobs in order, the requests in
+ * turn, so that one with a thousand modules does not hold up one with a single module. */
 struct job {
     uv_work_t work;
+    enum lane lane;
     struct fiber *fiber;
+    struct sl_str request_id;
     void (*fn)(void *arg);
     void *arg;
+    struct job *next, *previous; /* in its flow */
+    unsigned flow;
     uint64_t queued_ns, started_ns, ended_ns;
-    bool whole, done;
+    bool waits; /* in a flow */
+    bool refused, whole, done;
 };
+
+enum { FLOWS = 64 };
+static struct flow {
+    struct job *first, *last;
+} flows[FLOWS];
+static uint64_t filled_flows; /* a bit for each */
+static unsigned next_flow;
+static size_t heavy_queued;
+
+static void flow_join(struct job *job)
+{
+    job->flow = (unsigned)(sl_hash(job->request_id.data, job->request_id.size) % FLOWS);
+    struct flow *flow = &flows[job->flow];
+    job->previous = flow->last;
+    *(flow->last ? &flow->last->next : &flow->first) = job;
+    flow->last = job;
+    filled_flows |= 1ull << job->flow;
+    heavy_queued++;
+    job->waits = true;
+}
+
+static void flow_leave(struct job *job)
+{
+    struct flow *flow = &flows[job->flow];
+    *(job->previous ? &job->previous->next : &flow->first) = job->next;
+    *(job->next ? &job->next->previous : &flow->last) = job->previous;
+    if (!flow->first)
+        filled_flows &= ~(1ull << job->flow);
+    heavy_queued--;
+    job->waits = false;
+}
+
+/* The first job of the flow whose turn it is; some flow is not empty. */
+static struct job *flow_next(void)
+{
+    uint64_t from_next = filled_flows >> next_flow << next_flow;
+    unsigned flow = (unsigned)__builtin_ctzll(from_next ? from_next : filled_flows);
+    next_flow = (flow + 1) % FLOWS;
+    struct job *job = flows[flow].first;
+    flow_leave(job);
+    return job;
+}
 
 static void job_work(uv_work_t *work)
 {
     struct job *job = work->data;
-    atomic_fetch_add(&busy, 1);
+    atomic_fetch_add(&running[job->lane], 1);
     job->started_ns = uv_hrtime();
-    job->whole = run_guarded(job->fn, job->arg);
+    log_set_request_id(job->request_id);
+    job->whole = guard_run(job->fn, job->arg);
+    log_set_request_id((struct sl_str){NULL, 0});
     job->ended_ns = uv_hrtime();
-    atomic_fetch_sub(&busy, 1);
+    atomic_fetch_sub(&running[job->lane], 1);
 }
 
 static void job_done(uv_work_t *work, int status)
 {
     (void)status;
     struct job *job = work->data;
-    submitted--;
+    given[job->lane]--;
     job->done = true;
     fiber_wake(job->fiber);
+    start_heavy();
+}
+
+static void start_job(struct job *job)
+{
+    given[job->lane]++;
+    if (uv_queue_work(loop, &job->work, job_work, job_done) == 0)
+        return;
+    given[job->lane]--;
+    job->refused = job->done = true;
+    fiber_wake(job->fiber);
+}
+
+/* Jobs first, then helpers: those are only there to use threads that nobody else wants. */
+static void start_heavy(void)
+{
+    while (heavy_queued && given[HEAVY] < heavy_threads())
+        start_job(flow_next());
     lend_helpers();
+}
+
+/* False when the fiber was cancelled before the job began; one that has begun is waited for. */
+static bool job_wait(struct job *job)
+{
+    while (!job->done) {
+        if (!job->waits) {
+            fiber_suspend_uncancellable();
+        } else if (!fiber_suspend() && job->waits) {
+            flow_leave(job);
+            return false;
+        }
+    }
+    return true;
 }
 
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error)
 {
-    if (pool_queued() >= max_queued)
-        return sl_fail(error, SL_UNSUPPORTED, "too much work queued");
-    struct job job = {.fiber = fiber_self(), .fn = fn, .arg = arg, .queued_ns = uv_hrtime()};
+    const char *name = job_names[kind & ~POOL_HEAVY];
+    bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
+    struct job job = {.lane = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
+    job.fn = fn;
+    job.arg = arg;
+    job.queued_ns = uv_hrtime();
     job.work.data = &job;
-    submitted++;
-    if (uv_queue_work(loop, &job.work, job_work, job_done) != 0) {
-        submitted--;
-        return sl_fail(error, SL_INTERNAL, "the pool does not take work");
+    if (heavy) {
+        flow_join(&job);
+        start_heavy();
+    } else {
+        start_job(&job);
     }
-    while (!job.done)
-        fiber_suspend_uncancellable();
-    metric_observe(METRIC_POOL_WAIT_SECONDS, (double)(job.started_ns - job.queued_ns) / 1e9, job_names[kind], NULL,
-                   NULL);
-    metric_observe(METRIC_POOL_RUN_SECONDS, (double)(job.ended_ns - job.started_ns) / 1e9, job_names[kind], NULL, NULL);
+    if (!job_wait(&job))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    if (job.refused)
+        return sl_fail(error, SL_BUSY, "the pool does not take work");
+    metric_observe(METRIC_POOL_WAIT_SECONDS, (double)(job.started_ns - job.queued_ns) / 1e9, name, NULL, NULL);
+    metric_observe(METRIC_POOL_RUN_SECONDS, (double)(job.ended_ns - job.started_ns) / 1e9, name, NULL, NULL);
     if (!job.whole)
         return sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
     return SL_OK;
 }
 
+/* ---- state ---- */
 void pool_set_limit(size_t limit)
 {
     max_queued = limit;
 }
+
+bool pool_accepts(void)
+{
+    static uint64_t next_warning_ms;
+    if (pool_queued() < max_queued)
+        return true;
+    metric_add(METRIC_BUSY, 1, "pool", NULL, NULL);
+    if (loop_minutely(&next_warning_ms))
+        log_warn("pool", "the queue of the pool is full, new jobs are refused", LOG_U64("queued", pool_queued()));
+    return false;
+}
+
 size_t pool_busy(void)
 {
-    return atomic_load(&busy);
+    return atomic_load(&running[QUICK]) + atomic_load(&running[HEAVY]);
+}
+
+static size_t lane_queued(enum lane lane)
+{
+    size_t at_work = atomic_load(&running[lane]), queued = given[lane] > at_work ? given[lane] - at_work : 0;
+    return lane == HEAVY ? queued + heavy_queued : queued;
 }
 
 size_t pool_queued(void)
 {
-    size_t running = atomic_load(&busy);
-    return submitted > running ? submitted - running : 0;
+    return lane_queued(QUICK) + lane_queued(HEAVY);
+}
+
+void pool_set_metrics(void)
+{
+    metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);
+    metric_set(METRIC_POOL_QUEUED, (double)pool_queued(), NULL, NULL, NULL);
+    metric_set(METRIC_WAITING, (double)lane_queued(QUICK), "pool_quick", NULL, NULL);
+    metric_set(METRIC_WAITING, (double)lane_queued(HEAVY), "pool_heavy", NULL, NULL);
 }
 
 void pool_open(uv_loop_t *the_loop)
 {
     loop = the_loop;
-    parallel.workers = loop_pool_threads() > 2 ? loop_pool_threads() - 1 : 1;
+    parallel.workers = (unsigned)heavy_threads();
     uv_async_init(loop, &incoming_async, on_incoming); /* also what keeps an idle loop alive */
-    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
     metric_set(METRIC_POOL_THREADS, loop_pool_threads(), NULL, NULL, NULL);
 }
 

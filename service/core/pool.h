@@ -2,21 +2,39 @@
  *
  * `pool_run(fn, arg)` runs fn(arg) on a pool thread while the fiber is suspended. `fn` must be a pure function of `arg`:
  * it touches no service state, and what it needs lies in `arg` (usually on the caller's stack; the call waits for the
- * end even if the fiber is cancelled meanwhile). Work below about 50 us should stay on the loop. */
+ * end even if the fiber is cancelled meanwhile). Work below about 50 us should stay on the loop.
+ *
+ * There are two lanes. Heavy jobs take at most all threads but one, so that a quick one always finds a thread: whoever
+ * waits for the disk does not wait for conversions. Admitted work waits for its turn, however long the queue; a limit is
+ * asked for once, by pool_accepts, when new work comes in. */
 #pragma once
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "core/fiber.h"
 
-enum pool_job { POOL_CONVERT, POOL_WALK, POOL_SYMBOLICATE, POOL_JSON, POOL_IO, POOL_COMPRESS, POOL_JOBS };
+/* POOL_CONVERT and POOL_WALK are heavy; others are when POOL_HEAVY is added: work of more than some milliseconds. */
+enum pool_job {
+    POOL_CONVERT,
+    POOL_WALK,
+    POOL_SYMBOLICATE,
+    POOL_JSON,
+    POOL_IO,
+    POOL_COMPRESS,
+    POOL_JOBS,
+    POOL_HEAVY = 8
+};
 
-/* SL_OK when fn ran; SL_UNSUPPORTED "too much work queued" when pool.max_queued is passed; SL_INTERNAL when the job was
- * ended by a SIGBUS: a mapped file has shrunk or cannot be read. */
+/* SL_OK when fn ran; SL_CANCELLED when the fiber was cancelled while a heavy job waited for its turn (it never began);
+ * SL_INTERNAL when the job was ended by a SIGBUS: a mapped file has shrunk or cannot be read; SL_BUSY when libuv does not
+ * take it. Log lines of the job carry the request id of the fiber. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
 
-/* A `struct sl_parallel` for code running inside pool_run (or on any thread): spreads pieces over idle pool threads, at
- * least one of which is left to others, and works itself. Thread safe. */
+/* Whether new work may come in: fewer than pool.max_queued jobs wait. When not, that is counted and logged. */
+bool pool_accepts(void);
+
+/* A `struct sl_parallel` for code running inside pool_run (or on any thread): spreads pieces over idle pool threads, as
+ * heavy work, and works itself. Thread safe. */
 const struct sl_parallel *pool_parallel(void);
 
 void pool_set_limit(size_t max_queued);

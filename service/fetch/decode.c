@@ -1,6 +1,7 @@
 /* Compressed bytes to plain ones: br, gzip (RFC 1952, multi-member), deflate (a zlib stream, RFC 1950), zstd (RFC 8878,
  * all frames), xz. Whole input in memory (a mapping), output to a file under the limits of decompression. */
 #include <brotli/decode.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <lzma.h>
 #include <stdlib.h>
@@ -9,14 +10,26 @@
 #include <zstd.h>
 
 #include "base/file.h"
+#include "core/loop.h"
 #include "fetch/impl.h"
 
-enum { PIECE = 256 * 1024 };
+enum { PIECE = 256 * 1024, COPY_PIECE = 64 << 20 };
 #define RATIO_COUNTS_FROM (256ull << 20) /* bytes of output below which no ratio is suspicious */
+
+static bool in_time(struct decode_sink *sink)
+{
+    if (clock_mono_ns() < sink->limits.until_ns)
+        return true;
+    sink->over_limit = true;
+    time_is_up(sink->error, sink->limits.timeout_ns);
+    return false;
+}
 
 bool decode_write(struct decode_sink *sink, const void *data, size_t size)
 {
-    if (size > sink->max_size - sink->written) {
+    if (!in_time(sink))
+        return false;
+    if (size > sink->limits.max_size - sink->written) {
         sink->over_limit = true;
         sl_fail(sink->error, SL_MALFORMED, "Maximum file size exceeded");
         return false;
@@ -27,7 +40,7 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size)
         return false;
     }
     if (!sl_write_all(sink->fd, (struct sl_bytes){data, size})) {
-        sl_fail(sink->error, SL_INTERNAL, "cannot write the decompressed file");
+        sl_fail_errno(sink->error, errno, "cannot write the decompressed file");
         return false;
     }
     sink->written += size;
@@ -180,43 +193,59 @@ static int temporary(void)
     return fd;
 }
 
-static bool copy_back(int from, int to, uint64_t size)
+/* Another file system, or a kernel that will not copy. */
+static enum sl_code copy_mapped(struct decode_sink *sink, int to, uint64_t at)
 {
-    off_t at = 0;
-    if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
-        return false;
-    while ((uint64_t)at < size && copy_file_range(from, &at, to, NULL, size - (uint64_t)at, 0) > 0)
-        ;
-    if ((uint64_t)at == size)
-        return true;
-    struct sl_mapping mapping; /* other file systems, and kernels that will not */
-    if (sl_map_fd(from, &mapping, NULL) != SL_OK)
-        return false;
-    for (ssize_t n; (uint64_t)at < size; at += n) {
-        n = pwrite(to, mapping.bytes.data + at, size - (uint64_t)at, at);
-        if (n <= 0)
-            break;
+    struct sl_mapping mapping;
+    enum sl_code code = sl_map_fd(sink->fd, &mapping, sink->error);
+    if (code != SL_OK)
+        return code;
+    while (code == SL_OK && at < sink->written) {
+        uint64_t size = sink->written - at < COPY_PIECE ? sink->written - at : COPY_PIECE;
+        if (!in_time(sink))
+            code = sink_code(sink);
+        else if (!sl_write_all_at(to, (struct sl_bytes){mapping.bytes.data + at, size}, at))
+            code = sl_fail_errno(sink->error, errno, "cannot write the decompressed file");
+        at += size;
     }
     sl_unmap(&mapping);
-    return (uint64_t)at == size;
+    return code;
 }
 
-enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
+static enum sl_code copy_back(struct decode_sink *sink, int to)
+{
+    off_t at = 0;
+    ssize_t n = 1;
+    if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
+        return sl_fail_errno(sink->error, errno, "cannot write the decompressed file");
+    while ((uint64_t)at < sink->written && n > 0) {
+        uint64_t left = sink->written - (uint64_t)at;
+        if (!in_time(sink))
+            return sink_code(sink);
+        n = copy_file_range(sink->fd, &at, to, NULL, left < COPY_PIECE ? left : COPY_PIECE, 0);
+    }
+    return (uint64_t)at == sink->written ? SL_OK : copy_mapped(sink, to, (uint64_t)at);
+}
+
+enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct sl_error *error,
                              enum sl_code (*decode)(struct sl_bytes in, void *arg, struct decode_sink *sink), void *arg)
 {
     struct sl_error own;
     struct sl_mapping mapping;
-    if (sl_map_fd(fd, &mapping, error) != SL_OK)
-        return sl_fail(error, SL_INTERNAL, "cannot map the downloaded file");
-    struct decode_sink sink = {.fd = temporary(), .input = mapping.bytes.size, .error = error ? error : &own};
-    sink.max_size = max_size ? max_size : fetch_state.max_download_size;
+    error = error ? error : &own;
+    enum sl_code code = sl_map_fd(fd, &mapping, error);
+    if (code != SL_OK)
+        return code == SL_BUSY ? code : sl_fail(error, SL_INTERNAL, "cannot map the downloaded file");
+    struct decode_sink sink = {.fd = temporary(), .limits = *limits, .input = mapping.bytes.size, .error = error};
+    if (!sink.limits.max_size)
+        sink.limits.max_size = fetch_state.max_download_size;
     uint64_t ratio = fetch_state.max_inflate_ratio;
     sink.max_ratio = ratio ? ratio : 1000;
-    enum sl_code code =
-        sink.fd < 0 ? sl_fail(error, SL_INTERNAL, "cannot make a temporary file") : decode(mapping.bytes, arg, &sink);
+    code =
+        sink.fd < 0 ? sl_fail_errno(error, errno, "cannot make a temporary file") : decode(mapping.bytes, arg, &sink);
     sl_unmap(&mapping);
-    if (code == SL_OK && !copy_back(sink.fd, fd, sink.written))
-        code = sl_fail(error, SL_INTERNAL, "cannot write the decompressed file");
+    if (code == SL_OK)
+        code = copy_back(&sink, fd);
     if (sink.fd >= 0)
         close(sink.fd);
     return code;
@@ -232,7 +261,7 @@ static enum sl_code decode_coding(struct sl_bytes in, void *arg, struct decode_s
     return code;
 }
 
-enum sl_code decode_file(int fd, enum coding coding, uint64_t max_size, struct sl_error *error)
+enum sl_code decode_file(int fd, enum coding coding, const struct decode_limits *limits, struct sl_error *error)
 {
-    return decode_in_place(fd, max_size, error, decode_coding, &coding);
+    return decode_in_place(fd, limits, error, decode_coding, &coding);
 }

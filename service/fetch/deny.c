@@ -8,7 +8,6 @@
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
-#include "core/metrics.h"
 
 struct bucket {
     uint64_t start_ms;
@@ -128,8 +127,16 @@ void deny_register(struct sl_str name, const struct sl_error *why)
         memcpy(host->trigger, text.data, size);
     host->trigger[size] = '\0';
     sl_buf_free(&text);
-    metric_add(METRIC_BLOCKED_HOSTS, 1, NULL, NULL, NULL);
     log_warn("fetch", "host blocked after too many download failures", LOG_SLSTR("host", name), LOG_ERR(why));
+}
+
+size_t deny_blocked(void)
+{
+    uint64_t now = loop_now_ms();
+    size_t count = 0;
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&hosts, e));)
+        count += ((const struct deny_host *)e->value)->blocked_until_ms > now;
+    return count;
 }
 
 enum sl_code deny_check(struct sl_str name, struct sl_error *error)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/duration.h"
@@ -12,7 +13,8 @@
 #include "core/status.h"
 #include "fetch/impl.h"
 
-enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10 };
+enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10, LARGE_FILE = 1 << 20 };
+#define MS_NS      1000000ull
 #define DISCARD_NS 1000000000ull /* longest wait for the rest of a body that nobody wants */
 
 /* ---- request headers ---- */
@@ -153,7 +155,7 @@ static enum verdict judge_range(struct exchange *e)
         return COMPLETE;
     if (e->range.start != 0 || e->range.end >= e->range.total)
         return WITHOUT_RANGE;
-    if (e->range.total > e->download->max_size) {
+    if (e->range.total > e->download->max_size || e->range.total > INT64_MAX) {
         too_big(&e->error);
         return REFUSED;
     }
@@ -345,6 +347,29 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
     return code;
 }
 
+struct emptying {
+    int fd, error;
+};
+
+/* Freeing what an attempt has left takes time: pool work. */
+static void empty_file(void *arg)
+{
+    struct emptying *e = arg;
+    e->error = ftruncate(e->fd, 0) == 0 ? 0 : errno;
+}
+
+static enum sl_code begin_file(int fd, struct sl_error *error)
+{
+    struct emptying e = {.fd = fd};
+    struct stat file;
+    if (lseek(fd, 0, SEEK_SET) != 0)
+        return sl_fail_errno(error, errno, "cannot empty the downloaded file");
+    if (fstat(fd, &file) == 0 && file.st_size == 0)
+        return SL_OK;
+    enum sl_code code = pool_run(POOL_IO, empty_file, &e, error);
+    return code == SL_OK && e.error ? sl_fail_errno(error, e.error, "cannot empty the downloaded file") : code;
+}
+
 static enum sl_code attempt(struct download *d, struct sl_error *error)
 {
     const struct fetch_request *request = d->request;
@@ -359,10 +384,10 @@ static enum sl_code attempt(struct download *d, struct sl_error *error)
         if (hop_parse(d->arena, url, &hops.now, error) != SL_OK)
             return error->code;
     }
-    if (ftruncate(d->fd, 0) != 0 || lseek(d->fd, 0, SEEK_SET) != 0)
-        return sl_fail(error, SL_INTERNAL, "cannot empty the downloaded file");
+    enum sl_code code = begin_file(d->fd, error);
+    if (code != SL_OK)
+        return code;
     metric_add(METRIC_DOWNLOAD_ATTEMPTS, 1, d->request->source, NULL, NULL);
-    enum sl_code code;
     bool again;
     do
         code = one_exchange(d, &hops, head, &again, error);
@@ -396,7 +421,7 @@ static enum sl_code attempts(struct download *d, struct sl_error *error)
 struct finish {
     int fd;
     enum coding coding;
-    uint64_t max_size;
+    struct decode_limits limits;
     bool keep_wrapper;
     enum sl_code code;
     struct sl_error *error;
@@ -405,17 +430,21 @@ struct finish {
 static void finish_work(void *arg)
 {
     struct finish *f = arg;
-    f->code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, f->max_size, f->error);
+    f->code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, &f->limits, f->error);
     if (f->code == SL_OK && !f->keep_wrapper)
-        f->code = fetch_unwrap(f->fd, f->max_size, f->error);
+        f->code = unwrap_file(f->fd, &f->limits, f->error);
 }
 
 static enum sl_code finish(struct download *d, struct sl_error *error)
 {
     if (d->coding == CODING_IDENTITY && d->request->keep_wrapper)
         return SL_OK;
-    struct finish f = {d->fd, d->coding, d->max_size, d->request->keep_wrapper, SL_OK, error};
-    enum sl_code code = pool_run(POOL_IO, finish_work, &f, error);
+    struct finish f = {d->fd, d->coding, {.max_size = d->max_size}, d->request->keep_wrapper, SL_OK, error};
+    f.limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
+    f.limits.timeout_ns = d->limit.ns;
+    struct stat file;
+    bool large = fstat(d->fd, &file) != 0 || file.st_size > LARGE_FILE;
+    enum sl_code code = pool_run(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
     return code == SL_OK ? f.code : code;
 }
 
@@ -468,7 +497,7 @@ enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body
     char piece[4096];
     int fd = memfd_create("answer", MFD_CLOEXEC);
     if (fd < 0)
-        return sl_fail(error, SL_INTERNAL, "cannot make a file in memory: %s", strerror(errno));
+        return sl_fail_errno(error, errno, "cannot make a file in memory");
     enum sl_code code = fetch_get(request, fd, error);
     off_t at = 0;
     for (ssize_t n; code == SL_OK && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)

@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 
 struct pool {
     CURLM *multi;
@@ -190,6 +191,7 @@ void fetch_configure(const struct fetch_options *options)
     fetch_state.options = *options;
     fetch_state.tmp_dir = options->tmp_dir;
     fetch_state.max_download_size = options->max_download_size;
+    fetch_state.max_download_timeout_ns = options->max_download_timeout_ns;
     fetch_state.max_inflate_ratio = options->max_inflate_ratio;
     fetch_state.allowed = NULL;
     fetch_state.allowed_count = 0;
@@ -200,6 +202,11 @@ void fetch_configure(const struct fetch_options *options)
     for (size_t i = 0; fetch_state.allowed && i < options->allowed_reserved_network_count; i++)
         fetch_state.allowed_count +=
             network_parse(options->allowed_reserved_networks[i], &fetch_state.allowed[fetch_state.allowed_count]);
+}
+
+void fetch_collect_metrics(void)
+{
+    metric_set(METRIC_BLOCKED_HOSTS, (double)deny_blocked(), NULL, NULL, NULL);
 }
 
 void fetch_close(void)

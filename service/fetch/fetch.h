@@ -79,7 +79,7 @@ bool fetch_progress(struct fetch_progress *progress);
 enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error) SL_SUSPENDS;
 
 /* Removes a compression wrapper of the file `fd`, if it has one: the file then holds the inner contents. `max_size` 0 =
- * max_download_size. SL_MALFORMED with the decoder's text. Blocks: pool work. */
+ * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout. Blocks: pool work. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
 /* `url` without user info and query, for logs and locations. Into the arena; NULL when it is no URL. */
@@ -92,6 +92,9 @@ bool fetch_url_valid(const char *url);
 const char *fetch_url_host(struct sl_arena *arena, const char *url);
 /* Percent-encoded but for unreserved characters (RFC 3986, 2.3). */
 void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
+
+/* Sets the gauges that change with time alone. */
+void fetch_collect_metrics(void);
 
 uint64_t fetch_max_size(void); /* max_download_size */
 

@@ -13,8 +13,8 @@
 
 struct fetch_state {
     struct fetch_options options; /* for the loop */
-    const char *_Atomic tmp_dir;  /* three of them for the pool */
-    _Atomic uint64_t max_download_size, max_inflate_ratio;
+    const char *_Atomic tmp_dir;  /* four of them for the pool */
+    _Atomic uint64_t max_download_size, max_inflate_ratio, max_download_timeout_ns;
     struct network *allowed; /* allowed_reserved_networks */
     size_t allowed_count;
     const char *ca_file; /* SSL_CERT_FILE of the environment, else NULL */
@@ -36,6 +36,20 @@ void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by th
 void transfer_socket_gone(CURL *easy);               /* the same: a socket of its is watched no more */
 void transfer_go_on(void);                           /* the same: those whose sockets have gone look for others */
 
+/* ---- spool.c ---- */
+enum { SPOOL_SIZE = 256 * 1024 };
+struct spool {
+    struct sl_buf filling, full; /* `full` waits for the disk */
+    uint64_t offset;             /* in the file, of the first byte that is not written */
+};
+/* Whether spool_add may be called: else something must be written first. */
+bool spool_has_room(const struct spool *spool, size_t size);
+/* False when out of memory. `expected` bytes may come, these included. */
+bool spool_add(struct spool *spool, struct sl_bytes bytes, uint64_t expected);
+/* Writes what is full, else what there is: SL_OK, SL_BUSY or SL_INTERNAL. */
+enum sl_code spool_write(struct spool *spool, int fd, struct sl_error *error) SL_SUSPENDS;
+void spool_free(struct spool *spool);
+
 /* ---- transfer.c ---- */
 enum body_action { BODY_STORE, BODY_DISCARD, BODY_STOP };
 
@@ -45,6 +59,7 @@ struct time_limit {
 };
 struct time_limit time_limit(uint64_t ns); /* from now */
 struct time_limit sooner(struct time_limit a, struct time_limit b);
+enum sl_code time_is_up(struct sl_error *error, uint64_t ns); /* SL_TIMEOUT of this limit; any thread */
 
 struct transfer {
     /* in */
@@ -57,18 +72,20 @@ struct transfer {
     struct sl_str body;
     struct sl_buf *discarded; /* where a body that is not stored goes; NULL = nowhere */
     int fd;
-    uint64_t offset, limit;                         /* where the body goes; more than `limit` bytes fail it */
+    struct spool spool;                             /* with the offset where the body goes */
+    uint64_t limit;                                 /* more bytes fail it */
     struct time_limit head;                         /* for the answer's head */
     enum body_action (*decide)(struct transfer *t); /* once the head is complete */
     void *arg;
     struct fiber_wait_list *events; /* woken when something happened; shared by the transfers of one download */
     /* out */
-    bool done, head_complete, opened, restricted, too_long, write_failed;
+    bool done, head_complete, opened, restricted, too_long;
+    bool scarce; /* no memory or descriptors: the failure is ours */
     CURLcode result;
     long status;
     uint64_t stored, last_progress_ms;
     char content_range[128], etag[256];
-    bool has_content_range;
+    bool has_content_range, endless; /* a length that no file has */
     unsigned coding_count;
     char coding[32];
     int64_t content_length, retry_after_s, modified_s; /* -1 = absent */
@@ -78,18 +95,23 @@ struct transfer {
     struct transfer *next_running, **running_link;
     struct transfer *next_gone, **gone_link; /* gone_link not NULL: in the list of transfer_go_on */
     enum body_action action;
+    bool paused; /* until the disk has caught up */
+    bool news;   /* since the last transfer_wait */
     uint64_t discarded_bytes;
     char curl_error[CURL_ERROR_SIZE];
 };
 
 bool transfer_start(struct transfer *t);
-/* Waits for the next event of any of the transfers, none of which is done: within the limit, within each one's limit for
- * the head, and never longer than the stall time-out without a byte of body. SL_OK, SL_TIMEOUT or SL_CANCELLED. */
+/* Waits for the next event of any of the transfers, or has what one has received written: within the limit, within each
+ * one's limit for the head, and never longer than the stall time-out without a byte of body. SL_OK, SL_TIMEOUT,
+ * SL_CANCELLED, or why nothing can be written. */
 enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, struct time_limit limit,
                            struct sl_error *error) SL_SUSPENDS;
-/* The same until the head is complete / the exchange is over; its own result is in `result`. */
+/* The same until the head is complete / the exchange is over and stored; its own result is in `result`. */
 enum sl_code transfer_wait_head(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
 enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, struct sl_error *error) SL_SUSPENDS;
+/* Has the rest of a body written that has come to its end. */
+enum sl_code transfer_store_rest(struct transfer *t, struct sl_error *error) SL_SUSPENDS;
 void transfer_end(struct transfer *t); /* whatever its state */
 /* The transport's failure as a download error; SL_OK when the exchange is fine. */
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error);
@@ -169,6 +191,7 @@ bool address_metadata(const uint8_t bytes[16]);
 /* SL_DOWNLOAD_ERROR while the host is blocked. */
 enum sl_code deny_check(struct sl_str host, struct sl_error *error);
 void deny_register(struct sl_str host, const struct sl_error *why);
+size_t deny_blocked(void); /* hosts that are blocked now */
 void deny_close(void);
 
 /* ---- slots.c: downloads at once, in all and per host; the rest waits in order ---- */
@@ -180,9 +203,14 @@ void slot_give(struct slot *slot);
 void slots_close(void);
 
 /* ---- decode.c ---- */
+struct decode_limits {
+    uint64_t max_size;             /* bytes of output; 0 = max_download_size */
+    uint64_t until_ns, timeout_ns; /* of clock_mono_ns, and what the error says */
+};
 struct decode_sink { /* where decoded bytes go, with the limits of decompression */
     int fd;
-    uint64_t written, max_size, max_ratio, input;
+    struct decode_limits limits;
+    uint64_t written, max_ratio, input;
     bool over_limit; /* a limit is the reason of the error */
     struct sl_error *error;
 };
@@ -190,8 +218,11 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size); /* f
 enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_sink *sink);
 
 /* Replaces the contents of `fd`, which are coded, by what `decode` makes of them. Blocks. */
-enum sl_code decode_in_place(int fd, uint64_t max_size, struct sl_error *error,
+enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct sl_error *error,
                              enum sl_code (*decode)(struct sl_bytes in, void *arg, struct decode_sink *sink),
                              void *arg);
 /* The content coding is removed; failures are SL_DOWNLOAD_ERROR but for the limits. Blocks. */
-enum sl_code decode_file(int fd, enum coding coding, uint64_t max_size, struct sl_error *error);
+enum sl_code decode_file(int fd, enum coding coding, const struct decode_limits *limits, struct sl_error *error);
+
+/* ---- unwrap.c ---- */
+enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error); /* as fetch_unwrap */

@@ -1,5 +1,6 @@
 /* The rest of a large file: its beginning is still arriving while up to MAX_PARTS further ranges (RFC 9110, 14) are asked
  * for, each written at its own place. All transfers belong to the one fiber that waits here. */
+#include <errno.h>
 #include <unistd.h>
 
 #include "fetch/impl.h"
@@ -27,7 +28,7 @@ static enum sl_code start_part(struct exchange *e, const char *etag, struct sl_e
     char range[64];
     snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)e->range.start,
              (unsigned long long)e->range.end);
-    e->transfer.offset = e->range.start;
+    e->transfer.spool.offset = e->range.start;
     e->transfer.limit = e->range.end - e->range.start + 1;
     e->transfer.head = time_limit(fetch_state.options.head_timeout_ns);
     e->transfer.decide = decide_part;
@@ -63,7 +64,7 @@ static enum sl_code wait_all(struct exchange *const *all, size_t count, struct s
         for (size_t i = 0; i < count; i++) {
             if (!over(all[i]))
                 running[left++] = &all[i]->transfer;
-            else if (outcome(all[i], error) != SL_OK)
+            else if (transfer_store_rest(&all[i]->transfer, error) != SL_OK || outcome(all[i], error) != SL_OK)
                 return error->code;
         }
         if (left == 0)
@@ -79,8 +80,8 @@ enum sl_code parts_get(struct exchange *first, struct sl_error *error)
     struct download *d = first->download;
     struct byte_range ranges[MAX_PARTS];
     struct exchange parts[MAX_PARTS], *all[MOST] = {first};
-    if (ftruncate(d->fd, (off_t)first->range.total) != 0)
-        return sl_fail(error, SL_INTERNAL, "cannot make room for the downloaded file");
+    if (ftruncate(d->fd, (off_t)first->range.total) != 0) /* allocates nothing */
+        return sl_fail_errno(error, errno, "cannot make room for the downloaded file");
     size_t count = byte_range_split(&first->range, fetch_state.options.split_size, ranges), started = 0;
     enum sl_code code = SL_OK;
     while (code == SL_OK && started < count) {

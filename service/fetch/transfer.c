@@ -1,8 +1,9 @@
 /* One HTTP exchange: a curl handle, what its head said, and the waiting for it. */
-#include "base/file.h"
 #include "fetch/impl.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +24,15 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
         return CURL_SOCKET_BAD;
     }
     t->opened = true;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    t->scarce = fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
+    return fd;
+}
+
+static void tell(struct transfer *t)
+{
+    t->news = true;
+    fiber_wake_all(t->events);
 }
 
 /* ---- the head ---- */
@@ -49,6 +58,20 @@ static int64_t retry_after(struct sl_str value)
     return at < 0 ? -1 : at > now ? at - now : 0;
 }
 
+/* A number that curl takes for none. */
+static bool beyond_int64(struct sl_str value)
+{
+    uint64_t number = 0;
+    bool over = false;
+    for (size_t i = 0; i < value.size; i++) {
+        unsigned digit = (unsigned)(value.data[i] - '0');
+        if (digit > 9)
+            return false;
+        over = over || __builtin_mul_overflow(number, 10u, &number) || __builtin_add_overflow(number, digit, &number);
+    }
+    return over || number > INT64_MAX;
+}
+
 static void read_field(struct transfer *t, struct sl_str name, struct sl_str value)
 {
     if (sl_str_equal_nocase(name, SL_STR("content-range"))) {
@@ -57,6 +80,8 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
     } else if (sl_str_equal_nocase(name, SL_STR("content-encoding"))) {
         t->coding_count++;
         keep(t->coding, sizeof t->coding, value);
+    } else if (sl_str_equal_nocase(name, SL_STR("content-length"))) {
+        t->endless = beyond_int64(value);
     } else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
         keep(t->etag, sizeof t->etag, value);
         if (value.size >= sizeof t->etag)
@@ -76,7 +101,7 @@ static void forget_head(struct transfer *t)
 {
     free(t->location);
     t->location = NULL;
-    t->has_content_range = false;
+    t->has_content_range = t->endless = false;
     t->coding_count = 0;
     t->etag[0] = t->coding[0] = t->content_range[0] = '\0';
     t->retry_after_s = t->modified_s = -1;
@@ -99,10 +124,10 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
             return size;
         curl_off_t length = -1;
         curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-        t->content_length = length;
+        t->content_length = t->endless ? INT64_MAX : length;
         t->head_complete = true;
         t->action = t->decide(t);
-        fiber_wake_all(t->events);
+        tell(t);
         return size;
     }
     const char *colon = memchr(line.data, ':', line.size);
@@ -130,11 +155,18 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
         t->too_long = true;
         return 0;
     }
-    if (!sl_write_all_at(t->fd, (struct sl_bytes){(const uint8_t *)data, size}, t->offset + t->stored)) {
-        t->write_failed = true;
+    if (!spool_has_room(&t->spool, size)) {
+        t->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    uint64_t length = t->content_length > 0 ? (uint64_t)t->content_length : SPOOL_SIZE;
+    if (!spool_add(&t->spool, (struct sl_bytes){(const uint8_t *)data, size}, length)) {
+        t->scarce = true;
         return 0;
     }
     t->stored += size;
+    if (t->spool.full.size)
+        tell(t);
     return size;
 }
 
@@ -241,7 +273,7 @@ void transfer_finished(CURL *easy, CURLcode result)
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
     t->result = result;
     t->done = true;
-    fiber_wake_all(t->events);
+    tell(t);
 }
 
 /* libcurl 7.88 closes the socket of an address that did not answer in time and then waits for the time-out of the whole
@@ -296,11 +328,12 @@ void transfer_end(struct transfer *t)
         curl_easy_cleanup(t->easy);
     }
     t->easy = NULL;
+    spool_free(&t->spool);
     free(t->location);
     t->location = NULL;
 }
 
-static enum sl_code timed_out(struct sl_error *error, uint64_t ns)
+enum sl_code time_is_up(struct sl_error *error, uint64_t ns)
 {
     struct sl_buf text = {0};
     duration_format_short(ns, &text);
@@ -322,17 +355,46 @@ struct time_limit sooner(struct time_limit a, struct time_limit b)
     return a.until_ms <= b.until_ms ? a : b;
 }
 
+/* The disk's time is not the source's. */
+static enum sl_code store(struct transfer *t, struct sl_error *error)
+{
+    enum sl_code code = spool_write(&t->spool, t->fd, error);
+    t->last_progress_ms = loop_now_ms();
+    if (code == SL_OK && t->paused) {
+        t->paused = false;
+        curl_easy_pause(t->easy, CURLPAUSE_CONT);
+    }
+    return code;
+}
+
+enum sl_code transfer_store_rest(struct transfer *t, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    while (code == SL_OK && t->result == CURLE_OK && t->spool.full.size + t->spool.filling.size > 0)
+        code = store(t, error);
+    return code;
+}
+
 enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, struct time_limit limit,
                            struct sl_error *error)
 {
     uint64_t stall_ns = fetch_state.options.stall_timeout_ns, now = loop_now_ms();
+    bool news = false;
     for (size_t i = 0; i < count; i++) {
         const struct transfer *t = transfers[i];
         struct time_limit stall = {t->last_progress_ms + DURATION_MS(stall_ns), stall_ns};
         limit = sooner(limit, t->head_complete ? stall : t->head);
     }
     if (now >= limit.until_ms)
-        return timed_out(error, limit.ns);
+        return time_is_up(error, limit.ns);
+    for (size_t i = 0; i < count; i++) {
+        if (transfers[i]->spool.full.size)
+            return store(transfers[i], error);
+        news |= transfers[i]->news;
+        transfers[i]->news = false;
+    }
+    if (news)
+        return SL_OK;
     if (fiber_wait_on(transfers[0]->events, limit.until_ms - now) == FIBER_CANCELLED)
         return sl_fail(error, SL_CANCELLED, "cancelled");
     return SL_OK;
@@ -351,7 +413,16 @@ enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, stru
     enum sl_code code = SL_OK;
     while (code == SL_OK && !t->done)
         code = transfer_wait(&t, 1, limit, error);
-    return code;
+    return code == SL_OK ? transfer_store_rest(t, error) : code;
+}
+
+/* Whether the process has no descriptor left: what curl, its resolver and its TLS report of that tells nothing of it. */
+static bool descriptors_used_up(void)
+{
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
 }
 
 /* curl's own words, where the cause has no fixed text. */
@@ -372,15 +443,14 @@ static enum sl_code transport_error(const struct transfer *t, struct sl_error *e
 enum sl_code transfer_failure(const struct transfer *t, struct sl_error *error)
 {
     bool stopped = t->result == CURLE_WRITE_ERROR && t->head_complete && t->action != BODY_STORE;
-    if (t->write_failed)
-        return sl_fail(error, SL_INTERNAL, "cannot write the downloaded file");
     if (t->result == CURLE_OK || stopped)
         return SL_OK;
+    if (t->scarce || t->result == CURLE_OUT_OF_MEMORY || (!t->head_complete && descriptors_used_up()))
+        return sl_fail(error, SL_BUSY, "out of memory or descriptors");
     if (t->restricted && !t->opened)
         return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
     switch (t->result) {
     case CURLE_OPERATION_TIMEDOUT: return sl_fail(error, SL_DOWNLOAD_ERROR, "operation timed out");
-    case CURLE_UNSUPPORTED_PROTOCOL: return sl_fail(error, SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
     case CURLE_PEER_FAILED_VERIFICATION: return sl_fail(error, SL_DOWNLOAD_ERROR, "certificate verify failed");
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_SSL_CERTPROBLEM:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zip.h>
 
+#include "core/loop.h"
 #include "core/metrics.h"
 #include "fetch/impl.h"
 
@@ -151,7 +152,7 @@ static enum sl_code unwrap_with(struct sl_bytes in, void *arg, struct decode_sin
     return ((const struct wrapper *)arg)->unwrap(in, sink);
 }
 
-enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
+enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error)
 {
     uint8_t head[6];
     ssize_t size = pread(fd, head, sizeof head, 0);
@@ -160,7 +161,16 @@ enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
         if ((size_t)size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0) {
             metric_add(METRIC_DOWNLOAD_COMPRESSION, 1, wrappers[i].name, NULL, NULL);
-            return decode_in_place(fd, max_size, error, unwrap_with, (void *)&wrappers[i]);
+            return decode_in_place(fd, limits, error, unwrap_with, (void *)&wrappers[i]);
         }
     return SL_OK;
+}
+
+enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
+{
+    uint64_t ns = fetch_state.max_download_timeout_ns, now = clock_mono_ns();
+    struct decode_limits limits = {.max_size = max_size, .until_ns = UINT64_MAX, .timeout_ns = ns};
+    if (ns && ns < UINT64_MAX - now) /* 0: programs without downloads */
+        limits.until_ns = now + ns;
+    return unwrap_file(fd, &limits, error);
 }

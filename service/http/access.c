@@ -83,9 +83,7 @@ void access_record(struct request *r)
     double ms = (double)(clock_mono_ns() - r->start_ns) / 1e6;
     enum log_level level = health ? LOG_TRACE : LOG_INFO;
     int access = r->server->options.access;
-    if (health)
-        metric_add(METRIC_HEALTHCHECKS, 1, NULL, NULL, NULL);
-    else
+    if (!health)
         count(r, ms / 1e3);
     if (r->aborted)
         metric_add(METRIC_HTTP_ABORTED, 1, r->aborted, NULL, NULL);

@@ -7,7 +7,8 @@
 #include "http/blank.h"
 #include "http/impl.h"
 
-enum { COMPRESS_ON_LOOP = 64 * 1024 };
+/* What takes no longer than going to the pool and back would. */
+enum { GZIP_ON_LOOP = 4 * 1024, ZSTD_ON_LOOP = 16 * 1024 };
 
 /* The weight of a list item "name;q=0.5" in thousandths; 1000 without q, 0 when malformed. */
 static unsigned weight_of(struct sl_str parameters)
@@ -130,7 +131,7 @@ void encode_body(struct request *r)
     struct encode_job job = {encode_choose(r->accept_encoding), sl_buf_bytes(&x->body), {0}};
     if (job.coding == CODING_IDENTITY)
         return;
-    if (x->body.size <= COMPRESS_ON_LOOP)
+    if (x->body.size <= (job.coding == CODING_GZIP ? GZIP_ON_LOOP : ZSTD_ON_LOOP))
         encode(&job);
     else if (pool_run(POOL_COMPRESS, encode, &job, NULL) != SL_OK)
         job.out.failed = true;

@@ -110,7 +110,7 @@ enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct obje
     code = pool_run(POOL_CONVERT, parse_uuidmap, &parse, NULL);
     cache_release(item);
     if (code != SL_OK || parse.code != SL_OK)
-        return SL_NOT_FOUND;
+        return code != SL_OK ? code : SL_NOT_FOUND;
     id.debug_id = parse.original;
     code = auxiliary_find(search, &id, FILE_BCSYMBOLMAP, &kind_auxdifs, map, &item);
     if (code == SL_OK)

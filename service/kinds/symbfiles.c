@@ -235,7 +235,8 @@ void kinds_sweep_symbfiles(void *unused)
     }
     do {
         struct sweep s = {0};
-        if (pool_run(POOL_IO, sweep, &s, &s.error) != SL_OK || s.code != SL_OK)
+        enum sl_code code = pool_run(POOL_IO | POOL_HEAVY, sweep, &s, &s.error);
+        if (code != SL_CANCELLED && (code != SL_OK || s.code != SL_OK))
             log_error("symbfile", "the upload store cannot be used", LOG_ERR(&s.error));
         metric_set(METRIC_STORE_BYTES, (double)s.size.staging, "staging", NULL, NULL);
         metric_set(METRIC_STORE_BYTES, (double)s.size.published, "published", NULL, NULL);

@@ -1,4 +1,4 @@
-/* The pool: jobs, the bound of its queue, parallel pieces, faults of mappings. */
+/* The pool: jobs, parallel pieces, faults of mappings. */
 #include "../check.h"
 #include <string.h>
 #include <unistd.h>
@@ -31,15 +31,11 @@ static void run_squares(void *arg)
     struct sl_error error;
     assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_OK);
     assert_int_equal(number, 49);
-    pool_set_limit(0);
-    assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_UNSUPPORTED);
-    assert_string_equal(error.message, "too much work queued");
-    pool_set_limit(10000);
     assert_int_equal(pool_busy(), 0);
     assert_int_equal(pool_queued(), 0);
 }
 
-static void a_job_runs_and_a_full_queue_refuses(void **state)
+static void a_job_runs_while_its_fiber_waits(void **state)
 {
     (void)state;
     run(run_squares, 4);
@@ -194,7 +190,7 @@ static void a_file_that_shrinks_under_its_mapping_ends_only_the_job(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_runs_and_a_full_queue_refuses),
+        cmocka_unit_test(a_job_runs_while_its_fiber_waits),
         cmocka_unit_test(a_cancelled_fiber_still_waits_for_its_job),
         cmocka_unit_test(pieces_run_once_each_and_on_several_threads),
         cmocka_unit_test(a_file_that_shrinks_under_its_mapping_ends_only_the_job),

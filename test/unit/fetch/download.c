@@ -1,6 +1,7 @@
 /* One download: statuses, attempts, time limits, redirects, what is sent. */
 #include "support.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
 static struct server *server, *other; /* other: another port, which counts as another host */
@@ -73,6 +74,12 @@ static bool route(struct call *c)
                true;
     if (starts(c->path, "/garbage"))
         return say(c, "this is not HTTP\r\n\r\n"), false;
+    if (starts(c->path, "/length/"))
+        return say(c, "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\ncontents", c->path + 8), hang(c), false;
+    if (starts(c->path, "/total/"))
+        return say(c, "HTTP/1.1 206 P\r\nContent-Range: bytes 0-7/%s\r\nContent-Length: 8\r\n\r\ncontents",
+                   c->path + 7),
+               hang(c), false;
     if (starts(c->path, "/huge-head")) {
         say(c, "HTTP/1.1 200 OK\r\n");
         for (int i = 0; i < 20000; i++)
@@ -132,12 +139,52 @@ static void answers_that_are_none(void *arg)
     expect_error(get(server, "/short"), SL_DOWNLOAD_ERROR, "transfer closed with 97 bytes remaining to read");
     expect_hits(3);
     expect_error(get(server, "/upgrade"), SL_DOWNLOAD_ERROR, "101 Switching Protocols");
-    expect_error(get(server, "/garbage"), SL_DOWNLOAD_ERROR, NULL);
+    expect_error(get(server, "/garbage"), SL_DOWNLOAD_ERROR, "Received HTTP/0.9 when not allowed");
     expect_error(get(server, "/huge-head"), SL_DOWNLOAD_ERROR, NULL);
     expect_error(get(server, "/notfound-endless"), SL_NOT_FOUND, "");
     free(take_log(server));
     expect_error(get(server, "/notfound-stall"), SL_NOT_FOUND, "");
     expect_hits(1);
+}
+
+static void lengths_that_no_file_has(void *arg)
+{
+    static const char *const lengths[] = {"9223372036854775808", "18446744073709551614", "18446744073709551615",
+                                          "18446744073709551616", "99999999999999999999999"};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/length/%s", lengths[i]);
+        expect_error(get(server, path), SL_MALFORMED, "Maximum file size exceeded");
+    }
+    expect_error(get(server, "/total/9223372036854775808"), SL_MALFORMED, "Maximum file size exceeded");
+    expect_error(get(server, "/total/18446744073709551615"), SL_MALFORMED, "Maximum file size exceeded");
+}
+
+/* It says nothing of the host, whichever part of libcurl runs into it. */
+static void no_descriptor_is_no_download_error(void *arg)
+{
+    struct rlimit files, none;
+    char named[128], secure[128];
+    snprintf(named, sizeof named, "http://localhost:%u/file", server->port);
+    snprintf(secure, sizeof secure, "https://127.0.0.1:%u/file", server->port);
+    const char *urls[] = {NULL, named, secure};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        struct sl_error error = {.message = ""};
+        char own[128];
+        snprintf(own, sizeof own, "%s/file", other->base);
+        int fd = empty_file(), next = dup(fd);
+        close(next);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+        none = (struct rlimit){(rlim_t)next, files.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+        enum sl_code code = fetch_get(
+            &(struct fetch_request){.url = urls[i] ? urls[i] : own, .source = "test", .deny_list = true}, fd, &error);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+        if (code != SL_BUSY)
+            fail_msg("%zu: %s: %s", i, sl_code_name(code), error.message);
+        close(fd);
+    }
+    expect_body(get(server, "/file"), "contents", 8);
 }
 
 static void nobody_listens(void *arg)
@@ -374,6 +421,8 @@ static void whole_5s(struct fetch_options *o)
 
 TEST(statuses, NULL)
 TEST(answers_that_are_none, NULL)
+TEST(lengths_that_no_file_has, NULL)
+TEST(no_descriptor_is_no_download_error, NULL)
 TEST(nobody_listens, NULL)
 TEST(bad_urls, NULL)
 TEST(a_silent_server_ends_with_the_whole_limit, whole_200ms)
@@ -391,6 +440,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_answers_that_are_none),
+        cmocka_unit_test(test_lengths_that_no_file_has),
+        cmocka_unit_test(test_no_descriptor_is_no_download_error),
         cmocka_unit_test(test_nobody_listens),
         cmocka_unit_test(test_bad_urls),
         cmocka_unit_test(test_a_silent_server_ends_with_the_whole_limit),

@@ -145,6 +145,36 @@ static void zipped(unsigned members, zip_int32_t method, bool encrypted, struct 
     unlink(path);
 }
 
+/* The time limit holds while decoding, whatever the format. */
+static void no_time_left(void **state)
+{
+    struct sl_buf files[4] = {0}, out = {0};
+    (void)state;
+    deflated(contents, SIZE, MAX_WBITS, 6, &files[0]);
+    deflated(contents, SIZE, 16 + MAX_WBITS, 6, &files[1]);
+    zipped(1, ZIP_CM_DEFLATE, false, &files[2]);
+    assert_true(sl_buf_reserve(&files[3], ZSTD_compressBound(SIZE)));
+    files[3].size = ZSTD_compress(files[3].data, files[3].capacity, contents, SIZE, 3);
+    for (size_t i = 0; i < 4; i++) {
+        struct sl_error error = {.message = ""};
+        struct decode_limits limits = {.max_size = SIZE, .until_ns = clock_mono_ns(), .timeout_ns = 1500 * MS_NS};
+        int fd = empty_file();
+        assert_int_equal(write(fd, files[i].data, files[i].size), files[i].size);
+        assert_int_equal(unwrap_file(fd, &limits, &error), SL_TIMEOUT);
+        assert_string_equal(error.message, "1.5s");
+        assert_int_equal(error.duration_ns, 1500 * MS_NS);
+        read_file(fd, &out); /* left as it was */
+        assert_int_equal(out.size, files[i].size);
+        limits.until_ns = UINT64_MAX;
+        assert_int_equal(unwrap_file(fd, &limits, &error), SL_OK);
+        read_file(fd, &out);
+        assert_int_equal(out.size, SIZE);
+        close(fd);
+        sl_buf_free(&files[i]);
+    }
+    sl_buf_free(&out);
+}
+
 static void zip(void **state)
 {
     struct sl_buf file = {0};
@@ -275,9 +305,9 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gzip_and_zlib), cmocka_unit_test(zstd),     cmocka_unit_test(xz),
-        cmocka_unit_test(zip),           cmocka_unit_test(cabinets), cmocka_unit_test(everything_else),
-        cmocka_unit_test(damaged),
+        cmocka_unit_test(gzip_and_zlib),   cmocka_unit_test(zstd),    cmocka_unit_test(xz),
+        cmocka_unit_test(no_time_left),    cmocka_unit_test(zip),     cmocka_unit_test(cabinets),
+        cmocka_unit_test(everything_else), cmocka_unit_test(damaged),
     };
     for (size_t i = 0; i < SIZE; i++)
         contents[i] = (uint8_t)(i * i / 700);

@@ -1,0 +1,68 @@
+/* The body of a transfer on its way to the disk: curl's callback fills a buffer on the loop, the fiber of the download has
+ * full ones written on the pool, so that a slow disk stops one transfer and not the loop. A small file is written once. */
+#include <errno.h>
+
+#include "base/file.h"
+#include "core/pool.h"
+#include "fetch/impl.h"
+
+bool spool_has_room(const struct spool *spool, size_t size)
+{
+    return spool->full.size == 0 || spool->filling.size + size <= SPOOL_SIZE;
+}
+
+static void turn_over(struct spool *spool)
+{
+    struct sl_buf empty = spool->full;
+    spool->full = spool->filling;
+    spool->filling = empty;
+}
+
+bool spool_add(struct spool *spool, struct sl_bytes bytes, uint64_t expected)
+{
+    if (spool->full.size == 0 && spool->filling.size && spool->filling.size + bytes.size > SPOOL_SIZE)
+        turn_over(spool);
+    struct sl_buf *filling = &spool->filling;
+    if (filling->capacity == 0 && bytes.size < SPOOL_SIZE) { /* at once as large as it will be */
+        size_t size = expected < SPOOL_SIZE ? (size_t)expected : SPOOL_SIZE;
+        sl_buf_reserve(filling, size > bytes.size ? size : bytes.size);
+    }
+    sl_buf_add(filling, bytes.data, bytes.size);
+    return !filling->failed;
+}
+
+struct spool_write {
+    int fd;
+    struct sl_bytes bytes;
+    uint64_t offset;
+    int error; /* errno; 0 = written */
+};
+
+static void write_bytes(void *arg)
+{
+    struct spool_write *w = arg;
+    w->error = sl_write_all_at(w->fd, w->bytes, w->offset) ? 0 : errno;
+}
+
+enum sl_code spool_write(struct spool *spool, int fd, struct sl_error *error)
+{
+    if (spool->full.size == 0)
+        turn_over(spool);
+    if (spool->full.size == 0)
+        return SL_OK;
+    struct spool_write w = {.fd = fd, .bytes = sl_buf_bytes(&spool->full), .offset = spool->offset};
+    enum sl_code code = pool_run(POOL_IO, write_bytes, &w, error);
+    if (code != SL_OK)
+        return code;
+    if (w.error)
+        return sl_fail_errno(error, w.error, "cannot write the downloaded file");
+    spool->offset += w.bytes.size;
+    sl_buf_clear(&spool->full);
+    return SL_OK;
+}
+
+void spool_free(struct spool *spool)
+{
+    sl_buf_free(&spool->filling);
+    sl_buf_free(&spool->full);
+}
