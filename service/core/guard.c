@@ -2,17 +2,25 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 
 #include "core/impl.h"
 #include "core/metrics.h"
 
 static _Thread_local sigjmp_buf *recovery;
 
+enum { FAULTS = 16 };
+static _Atomic(const void *) faults[FAULTS];
+static atomic_uint next_fault;
+
 static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     (void)context;
-    if (recovery && info->si_code == BUS_ADRERR)
+    if (recovery && info->si_code == BUS_ADRERR) {
+        atomic_store(&faults[atomic_fetch_add(&next_fault, 1) % FAULTS], info->si_addr);
         siglongjmp(*recovery, 1);
+    }
     signal(signal_number, SIG_DFL); /* the instruction faults again and ends the process */
 }
 
@@ -28,6 +36,14 @@ bool guard_run(void (*fn)(void *arg), void *arg)
     fn(arg);
     recovery = outer;
     return true;
+}
+
+bool guard_next_fault(const void **address)
+{
+    for (int i = 0; i < FAULTS; i++)
+        if ((*address = atomic_exchange(&faults[i], NULL)))
+            return true;
+    return false;
 }
 
 void guard_fail(void)

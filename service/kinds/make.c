@@ -31,7 +31,8 @@ static void run_call(void *arg)
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error)
 {
     struct call call = {.job = job, .arg = arg, .error = error};
-    return pool_run(POOL_CONVERT, run_call, &call, error) == SL_OK ? call.code : SL_INTERNAL;
+    enum sl_code code = pool_run(POOL_CONVERT, run_call, &call, error);
+    return code == SL_OK ? call.code : code;
 }
 
 struct making {
