@@ -75,6 +75,7 @@ struct job *job_new(struct service *service, enum job_task task)
         service->spare = job->next_spare;
         service->spare_count--;
         *job = (struct job){.arena = job->arena};
+        job->arena.next_chunk = job->arena.chunks ? job->arena.next_chunk : JOB_CHUNK;
     } else {
         job = calloc(1, sizeof *job);
         if (!job)
@@ -92,7 +93,7 @@ static void free_work(struct job *job)
 {
     config_release(job->config);
     job->config = NULL;
-    if (job->arena.used > JOB_CHUNK)
+    if (job->arena.used > JOB_CHUNK || job->revealed) /* those whose results are kept are many */
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);

@@ -346,7 +346,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
         metric_add(METRIC_CACHE_LAZY_REFUSED, 1, kind->name, NULL, NULL);
         return;
     }
-    flight = engine.group.cancelled ? NULL : flight_start(state, key, context, true);
+    flight = engine.group.cancelled ? NULL : flight_start(state, key, context, true, NULL);
     if (!flight)
         return;
     engine.redownloads--;
@@ -354,7 +354,7 @@ void cache_renew(const struct cache_kind *kind, const struct cache_key *key, con
 }
 
 /* True when there is an answer at once. */
-bool engine_ask(struct cache_look *look, bool renews)
+bool engine_ask(struct cache_look *look, bool renews, struct flight *owner)
 {
     struct kind_state *state = state_of(look->kind);
     struct flight *flight;
@@ -372,7 +372,7 @@ bool engine_ask(struct cache_look *look, bool renews)
     }
     flight = sl_map_get(&state->flights, look->key->text);
     look->joined = flight != NULL;
-    if (!flight && !(flight = flight_start(state, look->key, look->context, renews))) {
+    if (!flight && !(flight = flight_start(state, look->key, look->context, renews, owner))) {
         metric_add(METRIC_BUSY, 1, "memory", NULL, NULL);
         look->code = sl_fail(look->error, SL_BUSY, "out of memory");
         return true;
@@ -388,7 +388,7 @@ bool engine_ask(struct cache_look *look, bool renews)
 
 bool cache_ask(struct cache_look *look)
 {
-    return engine_ask(look, is_renewing());
+    return engine_ask(look, is_renewing(), NULL);
 }
 
 void cache_withdraw(struct cache_look *look)

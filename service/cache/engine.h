@@ -39,6 +39,7 @@ struct flight {
     struct sl_arena arena;
     struct sl_str key, scope, request_id;
     void *context;
+    struct flight *owner;            /* whose context this is a part of, held; NULL: its own */
     struct cache_look *first, *last; /* that wait */
     uint32_t references;
     bool done;
@@ -104,7 +105,8 @@ struct cache_engine {
 extern struct cache_engine cache_engine;
 
 /* ---- cache.c ---- */
-bool engine_ask(struct cache_look *look, bool renews); /* cache_ask */
+/* cache_ask; for another flight that owns the context, or NULL. */
+bool engine_ask(struct cache_look *look, bool renews, struct flight *owner);
 void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
                      const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t for_ns);
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
@@ -121,7 +123,8 @@ struct line *line_of(struct flight *flight);
 void line_limits(const struct config *config);
 
 /* ---- flight.c ---- */
-struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews);
+struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
+                            struct flight *owner);
 void flight_release(struct flight *flight);
 /* Its looks are answered, and nobody joins it any more. */
 void flight_land(struct flight *flight, int64_t created_s, int64_t generation, uint64_t keep_ns);

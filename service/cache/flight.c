@@ -4,7 +4,8 @@
 #include "core/metrics.h"
 #include "core/pool.h"
 
-enum { FIRST_CHUNK = 1536 }; /* of a flight's arena: many wait at a time */
+/* Bytes of a flight, mostly, without and with a context of its own: many wait at a time. */
+enum { BARE_CHUNK = 1280, FIRST_CHUNK = 2560 };
 
 #define engine cache_engine
 
@@ -16,9 +17,11 @@ static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
     return (struct sl_str){copy, s.size};
 }
 
-static struct flight *flight_new(struct kind_state *state, const struct cache_key *key, const void *context)
+static struct flight *flight_new(struct kind_state *state, const struct cache_key *key, const void *context,
+                                 struct flight *owner)
 {
-    struct sl_arena arena = {.next_chunk = FIRST_CHUNK};
+    bool copies = state->kind->retain && !owner;
+    struct sl_arena arena = {.next_chunk = copies ? FIRST_CHUNK : BARE_CHUNK};
     struct flight *flight = SL_ARENA_NEW(&arena, struct flight);
     bool ok = flight != NULL;
     if (ok) {
@@ -27,8 +30,8 @@ static struct flight *flight_new(struct kind_state *state, const struct cache_ke
         flight->key = copy_str(&arena, key->text, &ok);
         flight->scope = copy_str(&arena, key->scope, &ok);
         flight->request_id = copy_str(&arena, fiber_request_id(), &ok);
-        flight->context = state->kind->retain ? state->kind->retain(context, &arena) : (void *)context;
-        ok = ok && (!state->kind->retain || flight->context);
+        flight->context = copies ? state->kind->retain(context, &arena) : (void *)context;
+        ok = ok && (!copies || flight->context);
     }
     if (!ok) {
         sl_arena_free(&arena);
@@ -36,6 +39,9 @@ static struct flight *flight_new(struct kind_state *state, const struct cache_ke
     }
     flight->arena = arena;
     flight->references = 1;
+    flight->owner = owner;
+    if (owner)
+        owner->references++;
     return flight;
 }
 
@@ -46,7 +52,10 @@ void flight_release(struct flight *flight)
     cache_release(flight->base_item);
     cache_release(flight->item);
     struct sl_arena arena = flight->arena;
+    struct flight *owner = flight->owner;
     sl_arena_free(&arena);
+    if (owner)
+        flight_release(owner);
 }
 
 /* ---- landing ---- */
@@ -173,7 +182,7 @@ static void begin_computing(struct flight *flight)
     flight->base.key = &key;
     flight->base.error = &flight->error;
     flight->base.done = base_done;
-    if (engine_ask(&flight->base, flight->renews))
+    if (engine_ask(&flight->base, flight->renews, flight))
         base_answered(flight);
 }
 
@@ -257,9 +266,10 @@ static void look_on_disk(struct flight *flight)
         begin_computing(flight);
 }
 
-struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews)
+struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
+                            struct flight *owner)
 {
-    struct flight *flight = flight_new(state, key, context);
+    struct flight *flight = flight_new(state, key, context, owner);
     if (!flight)
         return NULL;
     flight->renews = renews;
