@@ -226,6 +226,23 @@ void native_release(struct native_request *request)
     }
 }
 
+void native_reset(struct native_request *request)
+{
+    native_release(request);
+    for (size_t i = 0; i < request->module_count; i++) {
+        struct native_module *module = &request->modules[i];
+        module->lookup = (struct symbol_lookup){0};
+        module->symbfile = (struct symbfile_lookup){0};
+        module->sources = (struct source_lookup){0};
+        module->source_wanted = module->has_sources = false;
+    }
+    request->results = NULL;
+    request->result_count = 0;
+    memset(request->status_counts, 0, sizeof request->status_counts);
+    request->links = NULL;
+    request->out_of_memory = false;
+}
+
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table)
 {
     const struct sl_symbfile_index *const *indexes = module->symbfile.indexes;

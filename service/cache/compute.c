@@ -150,6 +150,7 @@ static enum sl_code open_file(struct cache_tmp *tmp, struct sl_error *error)
     struct opening o = {.tmp.fd = -1, .error = error};
     enum sl_code code = pool_run(POOL_IO, open_tmp, &o, error);
     *tmp = o.tmp;
+    space_probe();
     return code == SL_OK ? o.code : code;
 }
 

@@ -166,11 +166,10 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         return false;
     struct cache_meta read;
     enum cache_meta_result result = cache_meta_read(AT_FDCWD, path, &read);
-    char side[CACHE_PATH_BYTES];
-    if (result == CACHE_META_BAD && cache_meta_name(path, side, sizeof side))
-        unlink(side);
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
-    if (cache_entry_damaged((uint64_t)st.st_size, mtime_ns(&st), cache_born_ns(fd, ""), meta)) {
+    /* Side files are never written in place: one that cannot be read was damaged, and nobody knows what else was. */
+    if (result == CACHE_META_BAD ||
+        cache_entry_damaged((uint64_t)st.st_size, mtime_ns(&st), cache_born_ns(fd, ""), meta)) {
         remove_entry(path);
         l->corrupt++;
         return false;

@@ -200,8 +200,8 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
 bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
 void cache_memory_free(struct cache_memory *memory);
-/* How many files may be mapped: as configured, or half of what the kernel allows a process, the rest being for objects in
- * use and everything else that maps. */
+/* How many files may be mapped: as configured, or half of what the kernel allows a process, less when fibers
+ * (two maps each) would not fit beside it. */
 uint64_t cache_mapped_limit(const struct config *config);
 
 /* ---- cache.c ---- */
@@ -224,6 +224,8 @@ void space_init(const struct config *config, const struct cache_kind *const *kin
 void space_configure(const struct config *config);
 /* After a write that failed with `number`: if the disk is full, makes room, at most once a minute. */
 void space_make(int number);
+/* When the directory takes no files: tries again every 5 s until it does. */
+void space_probe(void);
 /* After a computation that failed for reasons of its own, its temporary file being still there: a full disk is one that
  * computations have no word for. */
 void space_suspect(void) SL_SUSPENDS;

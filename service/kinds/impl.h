@@ -88,6 +88,9 @@ bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
 enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
+/* Appends the contents; false when they could not be read, as guard_run. */
+bool kinds_append(struct sl_buf *to, const struct cache_item *item);
+
 /* Runs the job on the pool: its code and error, SL_INTERNAL when it could not run. */
 typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
