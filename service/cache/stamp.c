@@ -137,12 +137,15 @@ static bool next_generation(const char *dir, int64_t ns, struct cache_generation
     struct stat st;
     if (!folder_path(dir, "/generation", path))
         return false;
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool is_new = fd < 0 && errno == ENOENT;
+    if (is_new)
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     bool ok = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0;
     if (ok && mtime_ns(&st) >= ns)
         ns = mtime_ns(&st) + 1;
     if (ok)
-        *generations = (struct cache_generations){mtime_ns(&st), ns};
+        *generations = (struct cache_generations){is_new ? 0 : mtime_ns(&st), ns};
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
     ok = ok && futimens(fd, times) == 0;
     int number = errno;
