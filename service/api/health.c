@@ -1,5 +1,6 @@
 /* Health checks and metrics: answered from memory, at saturation too. */
 #include "api/impl.h"
+#include "cache/cache.h"
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
@@ -25,16 +26,20 @@ void live_handle(struct http_exchange *x)
 void ready_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
+    bool writable = cache_writable(), ready = writable && !service->draining;
     struct json_writer w = json_writer(&x->body);
     count_check();
-    http_reply(x, service->draining ? 503 : 200, "application/json", SL_STR(""));
+    http_reply(x, ready ? 200 : 503, "application/json", SL_STR(""));
     json_object_begin(&w);
     json_key(&w, "status");
-    json_str(&w, service->draining ? SL_STR("not ready") : SL_STR("ready"));
-    if (service->draining) {
+    json_str(&w, ready ? SL_STR("ready") : SL_STR("not ready"));
+    if (!ready) {
         json_key(&w, "reasons");
         json_array_begin(&w);
-        json_str(&w, SL_STR("draining"));
+        if (service->draining)
+            json_str(&w, SL_STR("draining"));
+        if (!writable)
+            json_str(&w, SL_STR("cache directory not writable"));
         json_array_end(&w);
     }
     json_object_end(&w);
@@ -60,7 +65,7 @@ void metrics_handle(struct http_exchange *x)
     struct sl_error error;
     metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text", 28);
     metric_set(METRIC_JOBS_RUNNING, (double)service->running, "symbolicate", NULL, NULL);
-    metric_set(METRIC_READY, service->draining ? 0 : 1, NULL, NULL, NULL);
+    metric_set(METRIC_READY, service->draining || !cache_writable() ? 0 : 1, NULL, NULL, NULL);
     metric_set(METRIC_DRAINING, service->draining ? 1 : 0, NULL, NULL, NULL);
     metrics_collect();
     fetch_collect_metrics();

@@ -207,6 +207,7 @@ bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 bool native_find_sources(struct native_request *request) SL_SUSPENDS;
 
 void native_release(struct native_request *request); /* what the look-ups hold */
+void native_reset(struct native_request *request);   /* the same, and all that the steps have filled in */
 
 static inline bool native_is_upload(const struct native_module *module)
 {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "api/native.h"
+#include "core/guard.h"
 #include "core/pool.h"
 #include "demangle/demangle.h"
 
@@ -238,8 +239,8 @@ bool native_name(struct native_request *request, struct name_memo *memo, struct 
     if (many)
         ok = pool_run(POOL_SYMBOLICATE, name_many, &n, error) == SL_OK;
     else {
-        name_all(&n);
-        ok = work_off(&n, error);
+        ok = guard_run(name_all, &n) || (sl_fail(error, SL_INTERNAL, "a mapped file could not be read"), false);
+        ok = ok && work_off(&n, error);
         forget_unreadable(request);
     }
     sl_map_free(&n.functions);

@@ -3,6 +3,7 @@
 
 #include "api/impl.h"
 #include "api/native.h"
+#include "core/guard.h"
 #include "core/metrics.h"
 
 /* No more frames and bytes than these are worked on by the loop itself: some 0.1 ms. */
@@ -128,8 +129,7 @@ static enum sl_code do_step(void (*work)(void *arg), struct step *step, size_t f
 {
     if (frames > FEW_FRAMES || step->request->module_count > FEW_FRAMES)
         return pool_run(frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE, work, step, error);
-    work(step);
-    return SL_OK;
+    return guard_run(work, step) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
 }
 
 static void apply_sources(void *arg)
@@ -187,6 +187,11 @@ static enum sl_code run(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
     enum sl_code code = work(job, request, error);
+    if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
+        native_reset(request);
+        sl_buf_clear(&job->answer);
+        code = work(job, request, error);
+    }
     if (code == SL_OK)
         count(request);
     native_release(request);

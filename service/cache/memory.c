@@ -5,7 +5,8 @@
 
 #include "core/metrics.h"
 
-enum { BOOKKEEPING = 80, ITEM_MIN = 32 }; /* weight of an entry is their sum at least */
+enum { RESERVED_MAPS = 4096, LEAST_MAPPED = 256 }; /* for libraries, the heap and files in use; a number to work with */
+enum { BOOKKEEPING = 80, ITEM_MIN = 32 };          /* weight of an entry is their sum at least */
 
 static void unlink_entry(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
@@ -147,5 +148,8 @@ uint64_t cache_mapped_limit(const struct config *config)
         count = 65530;
     if (f)
         fclose(f);
-    return count / 2;
+    uint64_t fibers = 2 * config->max_fibers, others = fibers + RESERVED_MAPS;
+    uint64_t left = others < count ? count - others : 0;
+    left = left < count / 2 ? left : count / 2;
+    return left > LEAST_MAPPED ? left : LEAST_MAPPED;
 }

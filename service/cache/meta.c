@@ -57,6 +57,9 @@ static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta 
         meta->has_status = sl_json_text(j, &text) && status_parse(text, &meta->status);
     } else if (sl_str_equal(key, SL_STR("size"))) {
         meta->has_size = sl_json_u64(j, &meta->size);
+    } else if (sl_str_equal(key, SL_STR("incomplete"))) {
+        if (!sl_json_bool(j, &meta->incomplete))
+            meta->incomplete = false;
     } else {
         sl_json_skip(j);
     }
@@ -108,7 +111,7 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
 }
 
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
-                       struct sl_buf *out)
+                       bool incomplete, struct sl_buf *out)
 {
     struct json_writer w = json_writer(out);
     json_object_begin(&w);
@@ -129,6 +132,10 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
     json_str(&w, key);
     json_key(&w, "nanoseconds");
     json_i64(&w, created_ns % CACHE_SECOND_NS);
+    if (incomplete) {
+        json_key(&w, "incomplete");
+        json_boolean(&w, true);
+    }
     json_object_end(&w);
 }
 

@@ -1,4 +1,5 @@
-/* A full disk: room is made in the background, and what failed may be tried again. */
+/* A full disk: room is made in the background, and what failed may be tried again. A directory that takes no files: what is
+ * computed serves and is not kept. */
 #include "cache/impl.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include "core/pool.h"
 
 #define CLEAN_EVERY_MS  60000u
+#define PROBE_EVERY_MS  5000u
 #define DISK_FULL_BELOW (4ull << 20) /* bytes free */
 
 static struct {
@@ -16,7 +18,8 @@ static struct {
     const struct cache_kind *const *kinds;
     size_t count;
     struct fiber_group *group;
-    uint64_t not_before_ms;
+    uint64_t not_before_ms, next_log_ms;
+    bool probing;
 } space;
 
 void space_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,
@@ -27,6 +30,7 @@ void space_init(const struct config *config, const struct cache_kind *const *kin
     space.count = count;
     space.group = group;
     space.not_before_ms = 0;
+    space.probing = false;
 }
 
 void space_configure(const struct config *config)
@@ -66,6 +70,25 @@ void space_make(int number)
     space.not_before_ms = now + CLEAN_EVERY_MS;
     log_error("cache", "the disk is full", LOG_STR("cache_dir", space.config->cache_dir));
     fiber_start(space.group, clean_fiber, NULL);
+}
+
+static void probe_fiber(void *arg)
+{
+    (void)arg;
+    do {
+        if (loop_minutely(&space.next_log_ms))
+            log_error("cache", "cache directory not writable", LOG_STR("cache_dir", space.config->cache_dir));
+        if (!fiber_sleep(PROBE_EVERY_MS))
+            break;
+        pool_run(POOL_IO, cache_tmp_probe, NULL, NULL);
+    } while (!cache_writable());
+    space.probing = false;
+}
+
+void space_probe(void)
+{
+    if (!cache_writable() && !space.probing)
+        space.probing = fiber_start_inner(space.group, probe_fiber, NULL);
 }
 
 struct look {

@@ -2,6 +2,8 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <ucontext.h>
 
 #include "core/impl.h"
@@ -9,9 +11,14 @@
 
 static _Thread_local sigjmp_buf *recovery;
 
+enum { FAULTS = 16 };
+static _Atomic(const void *) faults[FAULTS];
+static atomic_uint next_fault;
+
 static void on_sigbus(int signal_number, siginfo_t *info, void *context)
 {
     if (recovery && info->si_code == BUS_ADRERR) {
+        atomic_store(&faults[atomic_fetch_add(&next_fault, 1) % FAULTS], info->si_addr);
         /* The jump leaves the handler without its end, which would give back the signals blocked in it. */
         pthread_sigmask(SIG_SETMASK, &((const ucontext_t *)context)->uc_sigmask, NULL);
         siglongjmp(*recovery, 1);
@@ -31,6 +38,14 @@ bool guard_run(void (*fn)(void *arg), void *arg)
     fn(arg);
     recovery = outer;
     return true;
+}
+
+bool guard_next_fault(const void **address)
+{
+    for (int i = 0; i < FAULTS; i++)
+        if ((*address = atomic_exchange(&faults[i], NULL)))
+            return true;
+    return false;
 }
 
 void guard_fail(void)

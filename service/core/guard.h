@@ -11,5 +11,9 @@
  * loop_init. Faults are counted (faults_recovered_total). */
 bool guard_run(void (*fn)(void *arg), void *arg);
 
+/* The addresses of recent faults, each once: what could not be read is to be looked at. False when there is none left. Any
+ * thread; of many faults at a time some are forgotten. */
+bool guard_next_fault(const void **address);
+
 /* Ends the innermost guard_run of this thread as a fault would; returns when there is none. */
 void guard_fail(void);

@@ -36,6 +36,7 @@ const struct cache_kind kind_auxdifs = {
     .previous = older,
     .format1_up_to = 1,
     .compute = compute,
+    .place = object_request_place,
     .retain = object_request_retain,
 };
 
@@ -60,9 +61,9 @@ static enum sl_code first_of(const struct auxiliary_search *search, const struct
     for (size_t i = 0; i < listing->count; i++) {
         *found = keep_request(search, id, &listing->files[i]);
         if (!*found)
-            return SL_INTERNAL;
+            return SL_BUSY;
         enum sl_code code = kinds_get(kind, *found, search->arena, item, NULL);
-        if (code == SL_OK || code == SL_CANCELLED)
+        if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
             return code;
     }
     return SL_NOT_FOUND;
@@ -73,7 +74,7 @@ enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct 
 {
     struct listing *listings = SL_ARENA_ARRAY(search->arena, struct listing, search->source_count + 1);
     if (!listings)
-        return SL_INTERNAL;
+        return SL_BUSY;
     enum sl_code code =
         list_sources(search->sources, search->source_count, search->scope, id, &type, 1, search->arena, listings);
     if (code != SL_OK)

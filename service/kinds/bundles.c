@@ -2,6 +2,8 @@
  * of a Portable PDB are says its look-up table. */
 #include "kinds/impl.h"
 
+#include "core/guard.h"
+
 #include "source/bundle.h"
 #include "source/zip.h"
 
@@ -84,9 +86,23 @@ bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struc
 /* ---- opening ---- */
 
 /* A PE file of .NET is asked for what is inside of it, any other for its own debug information. */
+struct detecting {
+    struct sl_bytes file;
+    enum sl_format format;
+};
+
+static void detect(void *arg)
+{
+    struct detecting *d = arg;
+    d->format = sl_format_detect(d->file);
+}
+
 static bool has_dwarf(struct sl_bytes file, const struct object_request *request)
 {
-    enum sl_format format = sl_format_detect(file);
+    struct detecting d = {.file = file};
+    if (!guard_run(detect, &d) && cache_mend())
+        return false; /* what is asked for next cannot read it either, and says so */
+    enum sl_format format = d.format;
     return format == SL_FORMAT_PE ? request->id->type != OBJECT_PE_DOTNET : format != SL_FORMAT_PORTABLEPDB;
 }
 

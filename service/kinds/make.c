@@ -1,5 +1,6 @@
 /* What the computations of the kinds share: another entry to start from, a job on the pool, the count of it; and several
  * look-ups at once. */
+#include "core/guard.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
@@ -13,6 +14,23 @@ enum sl_code kinds_get(const struct cache_kind *kind, const struct object_reques
     if (!object_request_key(request, arena, &key))
         return sl_fail(error, SL_BUSY, "out of memory");
     return cache_get(kind, &key, request, item, error);
+}
+
+struct appending {
+    struct sl_buf *to;
+    struct sl_bytes from;
+};
+
+static void append(void *arg)
+{
+    struct appending *a = arg;
+    sl_buf_add(a->to, a->from.data, a->from.size);
+}
+
+bool kinds_append(struct sl_buf *to, const struct cache_item *item)
+{
+    struct appending a = {to, item->mapping.bytes};
+    return guard_run(append, &a);
 }
 
 struct call {

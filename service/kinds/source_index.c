@@ -3,6 +3,7 @@
 #include "kinds/impl.h"
 
 #include "base/map.h"
+#include "core/guard.h"
 #include "core/log.h"
 
 enum { INDEX_MAX = 512 << 20 }; /* bytes of lines */
@@ -104,9 +105,11 @@ static uint32_t begin_with(const struct index_request *r, struct sl_arena *arena
     if (!r->known || !make_key(&known, arena, &key) || !cache_peek(&kind_source_index, &key, &code, &item, NULL) ||
         code != SL_OK)
         return 0;
-    sl_buf_add(lines, item->mapping.bytes.data, item->mapping.bytes.size);
+    bool read = kinds_append(lines, item);
     cache_release(item);
-    return r->known;
+    if (!read)
+        sl_buf_clear(lines);
+    return read ? r->known : 0;
 }
 
 /* One segment after the other: servers slow down whoever asks for many at once. */
@@ -124,8 +127,8 @@ static enum sl_code add_segments(const struct index_request *r, uint32_t from, s
             return sl_fail(error, SL_DOWNLOAD_ERROR, "Failed to download symstore index segment %u", one.number);
         if (item->mapping.bytes.size > INDEX_MAX - lines->size)
             code = sl_fail(error, SL_MALFORMED, "the symstore index is too large");
-        else
-            sl_buf_add(lines, item->mapping.bytes.data, item->mapping.bytes.size);
+        else if (!kinds_append(lines, item))
+            code = sl_fail(error, SL_INTERNAL, "a segment of an index could not be read");
         cache_release(item);
         if (code != SL_OK)
             return code;
@@ -171,6 +174,7 @@ const struct cache_kind kind_source_index = {
     .version = 1,
     .random_access = true,
     .capacity = capacity,
+    .recursive = true,
     .compute = compute,
     .retain = retain,
 };
@@ -244,19 +248,39 @@ static bool respell(struct remote_file *file, struct sl_str spelling, struct sl_
     return copy && origin_move(file, (struct sl_str){copy, spelling.size}, arena);
 }
 
+struct respelling {
+    struct finding *found;
+    struct sl_arena *arena;
+    struct remote_file *files;
+    size_t kept;
+    bool ok;
+};
+
+/* Reads the index once more. */
+static void respell_all(void *arg)
+{
+    struct respelling *r = arg;
+    const struct finding *f = r->found;
+    r->ok = true;
+    for (size_t i = 0; r->ok && i < f->count; i++) {
+        if (!f->spellings[i].data)
+            continue;
+        r->files[r->kept] = f->files[i];
+        r->ok = respell(&r->files[r->kept++], f->spellings[i], r->arena);
+    }
+}
+
 static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct remote_file *files, size_t *count,
                            struct sl_error *error)
 {
     struct finding f = {index, files, *count, SL_ARENA_ARRAY(arena, struct sl_str, *count)};
-    size_t kept = 0;
-    enum sl_code code = f.spellings ? kinds_on_pool(find_all, &f, error) : SL_INTERNAL;
-    for (size_t i = 0; code == SL_OK && i < f.count; i++) {
-        if (!f.spellings[i].data)
-            continue;
-        files[kept] = files[i];
-        code = respell(&files[kept++], f.spellings[i], arena) ? SL_OK : SL_INTERNAL;
-    }
-    *count = code == SL_OK ? kept : 0;
+    struct respelling r = {&f, arena, files, 0, false};
+    enum sl_code code = f.spellings ? kinds_on_pool(find_all, &f, error) : SL_BUSY;
+    if (code == SL_OK && !guard_run(respell_all, &r))
+        code = SL_INTERNAL;
+    else if (code == SL_OK && !r.ok)
+        code = SL_BUSY;
+    *count = code == SL_OK ? r.kept : 0;
     return code;
 }
 

@@ -3,7 +3,7 @@ missing, and the next one is right again.
 
 SYMLOOM_KILLS=1000 in the environment kills more often.
 """
-import contextlib, os, random, subprocess, sys, threading, time
+import contextlib, json, os, random, re, subprocess, sys, threading, time
 
 import harness
 from faults import Module, Redis, World, check_directory, metric, small_disk
@@ -276,3 +276,147 @@ def test_one_key_and_five_hundred_requests(work, objects):
 def running(service):
     text = service.request("GET", "/metrics")[2].decode()
     return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith("symloom_jobs_running"))
+
+
+def cached_files(cache):
+    """Entries and side files of the cache."""
+    return [os.path.join(d, f) for d, folders, files in os.walk(cache) for f in files
+            if f != "lock" and not os.path.relpath(d, cache).startswith("tmp")]
+
+
+def large_program(work):
+    """A library whose tables fill many pages: its bytes, its build id and the addresses inside of its functions by name."""
+    names = [f"function_with_number_{i}" for i in range(3000)]
+    with open(os.path.join(work, "large.c"), "w") as f:
+        f.writelines(f"int {n}(int x) {{ return x * {i}; }}\n" for i, n in enumerate(names))
+    subprocess.run(["gcc", "-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id", "-o", "large.so", "large.c"], cwd=work, check=True)
+    read = lambda *command: subprocess.run(command, cwd=work, check=True, capture_output=True, text=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", read("readelf", "-n", "large.so"))[1]
+    symbols = {parts[2]: int(parts[0], 16) + 1 for parts in map(str.split, read("nm", "large.so").splitlines()) if len(parts) == 3}
+    with open(os.path.join(work, "large.so"), "rb") as f:
+        return f.read(), build_id, {n: symbols[n] for n in names}
+
+
+@contextlib.contextmanager
+def leaks_accepted():
+    """What a fault ended in the middle had allocated is lost, which is known."""
+    before = os.environ.get("ASAN_OPTIONS", "")
+    os.environ["ASAN_OPTIONS"] = f"{before}:detect_leaks=0"
+    try:
+        yield
+    finally:
+        os.environ["ASAN_OPTIONS"] = before
+
+
+def test_files_cut_under_their_mappings(work, objects):
+    data, build_id, addresses = large_program(work)
+    some = dict(list(addresses.items())[::75])
+    with harness.Upstream({f"/{build_id}/debuginfo": data}) as up, leaks_accepted(), Service(work) as s:
+        body = harness.request(objects.module(code_id=build_id, debug_id=None, image_size=0x100000), list(some.values()),
+                               sources=[harness.http_source(up.url)])
+
+        def ask(*allowed):
+            answer = s.symbolicate(body)
+            status = answer["modules"][0]["debug_status"]
+            if status not in allowed:
+                equal([f.get("function") for f in harness.frames(answer)], list(some), status)
+
+        ask()
+        for share in (0.0, 0.5, 0.0):
+            stop = threading.Event()
+
+            def load(_):
+                while not stop.is_set():
+                    ask("other")
+
+            join = in_threads(2, load)
+            for path in cached_files(s.cache):
+                with contextlib.suppress(FileNotFoundError):
+                    os.truncate(path, int(os.path.getsize(path) * share))
+            for _ in range(3):
+                ask("other")
+            stop.set()
+            join()
+            ask()
+        equal(s.process.poll(), None, "the process")
+        if "cache entry damaged" not in s.logged():
+            raise AssertionError("nothing was noticed")
+
+
+def test_emptied_entries_are_made_again(work, objects):
+    """Without a process that has them in memory."""
+    cache = os.path.join(work, "cache")
+    with World(objects, 2) as world:
+        for kinds in (["objects"], ["symcaches", "object_meta"], ["objects", "symcaches", "object_meta"]):
+            with Service(work, cache_dir=cache) as s:
+                equal(world.ask(s, world.modules), 2)
+            for path in cached_files(cache):
+                if os.path.relpath(path, cache).split(os.sep)[0] in kinds and not path.endswith(".metadata"):
+                    os.truncate(path, 0)
+        with Service(work, cache_dir=cache) as s:
+            equal(world.ask(s, world.modules), 2, "found")
+            check_directory(cache)
+
+
+def test_a_directory_that_takes_no_files(work, objects):
+    with World(objects, 4) as world, Service(work) as s:
+        equal(world.ask(s, world.modules[:2]), 2)
+        equal(s.request("GET", "/ready")[0], 200)
+        aside = s.cache + ".aside"
+        os.rename(s.cache, aside)
+        with open(s.cache, "w"):
+            pass  # a file is no directory, whoever asks
+        equal(world.ask(s, world.modules), 4, "found without the directory")
+        status, _, body = s.request("GET", "/ready")
+        equal((status, json.loads(body)["reasons"]), (503, ["cache directory not writable"]))
+        os.unlink(s.cache)
+        os.rename(aside, s.cache)
+        wait_until("the probe", lambda: s.request("GET", "/ready")[0] == 200)
+        equal(world.ask(s, world.modules), 4)
+        equal(s.leftovers(), [])
+        equal(s.logged().count("cache directory not writable"), 1, "lines")
+
+
+def test_many_jobs_wait_for_a_source_that_hangs(work, objects):
+    """A look-up that waits is a record: one fiber a job, few files, and answers from memory as before."""
+    jobs = 600
+    woken = threading.Event()
+
+    class Hanging(harness.UpstreamHandler):
+        def do_GET(self):
+            woken.wait(harness.DEADLINE)
+            self.reply(404)
+
+    config = {"max_concurrent_requests": None, "head_timeout": "5m", "deny_list_enabled": False}
+    with World(objects, 1) as world, Service(work, config) as s, harness.Upstream({}) as hanging:
+        hanging.RequestHandlerClass = Hanging
+        equal(world.ask(s, world.modules), 1)
+
+        def body(i):
+            module = objects.module(code_id=f"{i:040x}", debug_id=f"{i:08x}-0000-0000-0000-000000000001")
+            source = harness.http_source(hanging.url, filters={"filetypes": ["elf_debug"]})
+            return {"stacktraces": [{"frames": [{"instruction_addr": "0x10001000"}]}], "modules": [module],
+                    "sources": [source]}
+
+        for turn in range(2):
+            woken.clear()
+            ids = [s.symbolicate(body(turn * jobs + i), "?timeout=0")["request_id"] for i in range(jobs)]
+            wait_until("the queue", lambda: metric(s, 'symloom_waiting{what="disk"}') == 0)
+            if metric(s, "symloom_fibers") > jobs + 100:
+                raise AssertionError(f"{metric(s, 'symloom_fibers')} fibers for {jobs} jobs")
+            descriptors = len(os.listdir(f"/proc/{s.process.pid}/fd"))
+            if descriptors > 200:
+                raise AssertionError(f"{descriptors} descriptors for {jobs} jobs")
+            equal(world.ask(s, world.modules), 1, "from memory")
+            woken.set()
+            for i in ids:
+                answer = json.loads(s.request("GET", f"/requests/{i}?timeout=60")[2])
+                equal((answer["status"], answer["modules"][0]["debug_status"]), ("completed", "missing"))
+
+
+def test_more_modules_than_fibers(work, objects):
+    """What an admitted request needs is waited for, however little there is."""
+    config = {"max_fibers": 8, "max_downloads": 2, "max_downloads_per_host": 1}
+    with World(objects, 60) as world, Service(work, config) as s:
+        equal(world.ask(s, world.modules), 60)
+        equal(metric(s, 'symloom_busy_total{what="memory"}'), 0.0)

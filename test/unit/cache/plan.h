@@ -14,6 +14,8 @@ struct plan {
     uint64_t duration_ns;
     struct fiber_wait_list *gate; /* waited for first */
     bool replace;                 /* by another file */
+    bool incomplete;
+    const struct plan *base; /* of kinds that are made from another */
 };
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
@@ -29,6 +31,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     }
     if (plan->write)
         assert_int_equal(write(tmp->fd, plan->write, strlen(plan->write)), strlen(plan->write));
+    tmp->incomplete = plan->incomplete;
     if (plan->code != SL_OK) {
         sl_fail(error, plan->code, "%s", plan->message ? plan->message : "");
         error->duration_ns = plan->duration_ns;
