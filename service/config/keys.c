@@ -63,7 +63,8 @@ static void bodies_follow(struct config *config)
 }
 
 /* ---- keys that are read ----
- * Defaults that depend on the machine (bind, cache_dir, http.max_connections) are worked out in read.c. */
+ * Defaults that depend on the machine (bind, cache_dir, http.max_connections,
+ * memory.request_budget) are worked out in read.c. */
 const struct key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
     {"cache_dir", KEY_STRING, AT(cache_dir), .none = "null"},
@@ -228,6 +229,8 @@ const struct key config_keys[] = {
     {"symbfile.max_parts", KEY_COUNT, AT(symbfile.max_parts), .value = 10000, .min = 1, .max = 1000000},
     {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
     {"symbfile.body_timeout", KEY_DURATION, AT(symbfile.body_timeout_ns), .value = 5 * MINUTE, .min = MS},
+    {"memory.request_budget", KEY_SIZE, AT(memory.request_budget), .min = MIB},
+    {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .check = text_is_route_group},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
@@ -269,7 +272,6 @@ static const struct group {
     {"http", KEY_IGNORED, "unix_group reuseport file_max_age"},
     {"http.cors", KEY_IGNORED, "mozilla_origins origins"},
     {"auth", KEY_IGNORED, "keys"}, /* read by access.c */
-    {"memory", KEY_IGNORED, "request_budget queue_timeout"},
     {"conversion", KEY_IGNORED, "max_memory max_time max_heavy"},
     {"page", KEY_IGNORED, "enabled"},
     {"cluster", KEY_IGNORED, "node_id results peers"},
