@@ -6,6 +6,7 @@
 
 #include "core/cgroup.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 
 enum {
@@ -26,6 +27,7 @@ struct waiter {
 
 static uint64_t budget = UINT64_MAX, used, wait_ms = 5000;
 static struct waiter *first, **last = &first;
+static size_t waiting;
 
 void memory_configure(uint64_t bytes, uint64_t ms)
 {
@@ -60,6 +62,11 @@ bool memory_is_short(void)
 uint64_t memory_used(void)
 {
     return used;
+}
+
+uint64_t memory_limit(void)
+{
+    return budget;
 }
 
 static bool there_is(uint64_t need)
@@ -105,12 +112,14 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     }
     *last = &w;
     last = &w.next;
+    metric_set(METRIC_WAITING, (double)++waiting, "memory", NULL, NULL);
     uint64_t now = loop_now_ms(), end = now + wait_ms;
     enum fiber_wait waited = FIBER_WOKEN;
     while (!w.granted && waited == FIBER_WOKEN && now < end) {
         waited = fiber_wait_on(&w.fiber, end - now);
         now = loop_now_ms();
     }
+    metric_set(METRIC_WAITING, (double)--waiting, "memory", NULL, NULL);
     if (!w.granted)
         leave(&w);
     if (w.granted && !fiber_cancelled()) {
@@ -121,7 +130,10 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
         used -= w.need;
         grant();
     }
-    return fiber_cancelled() ? SL_CANCELLED : sl_fail(error, SL_BUSY, "not enough memory for this request");
+    if (fiber_cancelled())
+        return SL_CANCELLED;
+    metric_add(METRIC_BUSY, 1, "memory", NULL, NULL);
+    return sl_fail(error, SL_BUSY, "not enough memory for this request");
 }
 
 void memory_set(struct memory_share *share, uint64_t bytes)

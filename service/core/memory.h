@@ -36,6 +36,7 @@ void memory_set(struct memory_share *share, uint64_t bytes);
 void memory_move(struct memory_share *to, struct memory_share *from);
 
 uint64_t memory_used(void);
+uint64_t memory_limit(void); /* the budget */
 
 /* A fiber: gives free memory that malloc keeps back to the kernel, now and then, until its group is cancelled. */
 void memory_trim_repeatedly(void *unused) SL_SUSPENDS;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/fiber.h"
+#include "core/memory.h"
 #include "core/metrics_impl.h"
 #include "core/pool.h"
 
@@ -96,8 +97,12 @@ static const struct {
     {"pool_run_seconds", HISTOGRAM, {"job"}, &seconds, "Time of pool jobs."},
     {"pool_wait_seconds", HISTOGRAM, {"job"}, &seconds, "Time that pool jobs waited for a thread."},
     {"loop_lag_seconds", HISTOGRAM, {NULL}, &seconds, "Lateness of a timer of the loop."},
+    {"faults_recovered_total", COUNTER, {"kind"}, NULL, "Faults that ended a piece of work and not the process."},
+    {"busy_total", COUNTER, {"what"}, NULL, "Work refused or failed for want of something, by what was scarce."},
+    {"waiting", GAUGE, {"what"}, NULL, "Work that waits for something scarce, by what it waits for."},
     {"fibers", GAUGE, {NULL}, NULL, "Live fibers."},
     {"fiber_stacks", GAUGE, {NULL}, NULL, "Fiber stacks allocated."},
+    {"memory_budget_bytes", GAUGE, {"state"}, NULL, "Memory that requests share: used, and the limit."},
     {"log_dropped_total",
      COUNTER,
      {NULL},
@@ -346,6 +351,8 @@ void metrics_write(struct sl_buf *out, bool open_metrics)
     metric_set(METRIC_POOL_QUEUED, (double)pool_queued(), NULL, NULL, NULL);
     metric_set(METRIC_FIBERS, (double)fiber_live(), NULL, NULL, NULL);
     metric_set(METRIC_FIBER_STACKS, (double)fiber_stacks_allocated(), NULL, NULL, NULL);
+    metric_set(METRIC_MEMORY_BUDGET, (double)memory_used(), "used", NULL, NULL);
+    metric_set(METRIC_MEMORY_BUDGET, (double)memory_limit(), "limit", NULL, NULL);
     metric_set(METRIC_BUILD_INFO, 1, SYMLOOM_VERSION, __VERSION__, NULL);
     for (int i = 0; i < METRIC_COUNT; i++)
         write_metric(out, (enum metric)i, open_metrics);
