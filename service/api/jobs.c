@@ -131,12 +131,13 @@ static void forget(struct job *job)
     job_discard(job);
 }
 
-/* Frees a job nobody can ask for: it has ended, and its id was never told or is not valid any more. */
+/* Who polls for another one learns that the id is not known, and submits again. */
 static bool is_kept(const struct job *job)
 {
     return job->revealed && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
 }
 
+/* Frees a job nobody can ask for: it has ended, and its id was never told or is not valid any more. */
 static void drop_if_unknown(struct job *job)
 {
     if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting && !is_kept(job))
@@ -203,11 +204,16 @@ static void write_outcome(struct job *job, const char *status)
 static void finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
-    enum job_outcome outcome = code == SL_OK ? JOB_COMPLETED : code == SL_BUSY ? JOB_BUSY : JOB_INTERNAL_ERROR;
-    if (code == SL_OK && job->answer.failed)
-        outcome = JOB_BUSY; /* out of memory */
-    if (code == SL_CANCELLED && job->group.expired)
-        outcome = JOB_TIMEOUT;
+    enum job_outcome outcome = code == SL_BUSY || job->answer.failed        ? JOB_BUSY
+                               : code == SL_OK                              ? JOB_COMPLETED
+                               : code == SL_CANCELLED && job->group.expired ? JOB_TIMEOUT
+                                                                            : JOB_INTERNAL_ERROR;
+    if (outcome == JOB_BUSY) {
+        metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
+        if (loop_minutely(&service->next_busy_log_ms))
+            log_error("jobs", "not enough memory or descriptors for a job", LOG_STR("task", task_names[job->task]),
+                      LOG_ERR(error));
+    }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
         log_error("jobs", "job failed", LOG_STR("task", task_names[job->task]), LOG_ERR(error));
     if (outcome != JOB_COMPLETED)

@@ -18,8 +18,8 @@ struct job {
     /* private to jobs.c */
     enum job_task task;
     enum job_outcome outcome;
-    /* SL_OK: `answer` is complete. SL_CANCELLED: the group was cancelled. SL_BUSY: something was scarce, waiters are told 503.
-     * Anything else is an internal error. */
+    /* SL_OK: `answer` is complete. SL_CANCELLED: the group was cancelled. SL_BUSY: there was not enough
+     * memory for it; waiters are told to come again. Anything else is an internal error. */
     enum sl_code (*run)(struct job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
     void *arg;
     struct fiber_group group;

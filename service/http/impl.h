@@ -5,6 +5,8 @@
  *
  *     bytes -> connection.c (cuts heads, feeds bodies) -> parse.c (llhttp, checks) -> router.c -> fiber in exchange.c:
  *     handler -> send.c (conditions, compression, writing) -> back to connection.c (next request, linger or close)
+ *
+ * What is refused by its head, and health checks, are answered without a fiber; small bodies are awaited without one.
  */
 #pragma once
 
