@@ -16,10 +16,10 @@ def anonymous(service):
     return int(fields["RssAnon"]) * 1024
 
 
-def big_request(frames, name=0):
-    """Its answer is some 130 bytes for each frame."""
-    return json.dumps({"stacktraces": [{"frames": [{"instruction_addr": hex(name + n)} for n in range(frames)]}],
-                       "modules": []}).encode()
+def big_request(size):
+    """Long texts that come back with the answer, which is a little larger than this."""
+    frames = [{"instruction_addr": hex(n), "filename": "x" * 2000} for n in range(size // 2000)]
+    return json.dumps({"stacktraces": [{"frames": frames}], "modules": []}).encode()
 
 
 def post_unread(service, body, receive=4096):
@@ -32,8 +32,8 @@ def post_unread(service, body, receive=4096):
 
 
 def test_answers_that_nobody_reads_leave_memory(work, objects):
-    """16 answers of 7 MB: what the kernel does not take is on disk, and all of it is right when it is read at last."""
-    body = big_request(90000)
+    """16 answers of 8 MB: what the kernel does not take is on disk, and all of it is right when it is read at last."""
+    body = big_request(8 * MIB)
     with Service(work, {"logging": {"access": "off"}, "http": {"write_timeout": "2m"}}) as service:
         expected = service.post("/symbolicate", body)[2]
         assert len(expected) > 6 * MIB, len(expected)
@@ -55,7 +55,7 @@ def test_answers_that_nobody_reads_leave_memory(work, objects):
 
 
 def test_a_kept_result_is_shared(work, objects):
-    body = big_request(90000)
+    body = big_request(8 * MIB)
     for config in ({}, {"result_bytes": 1000}):  # in memory; in a file
         with Service(work, config) as service:
             job = service.symbolicate(body, "?timeout=0")["request_id"]
@@ -90,7 +90,7 @@ def test_requests_wait_for_memory_or_are_refused(work, objects):
 def test_a_storm_stays_within_the_budget(work, objects):
     """Bodies and answers of many times the budget: some are refused, the others are right, and the memory comes back."""
     config = {"memory": {"request_budget": "64MB", "queue_timeout": "1s"}, "logging": {"access": "off"}}
-    body = big_request(30000)
+    body = big_request(MIB)
     with Service(work, config) as service:
         expected = service.post("/symbolicate", body)[2]
         slowest, stop = [0.0], threading.Event()
