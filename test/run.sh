@@ -96,6 +96,11 @@ for file in $symloom $libc; do
 done
 
 echo "==> the house"
+release=build
+[ -f $release/build.ninja ] || meson setup $release --buildtype=release -Ddebug=true -Dtests=false >$build/release.log 2>&1
+check "release build" ninja -C $release --quiet service/cli/symloom
+check "protections of the release build" test/check_hardening.sh $release/service/cli/symloom
 check "include arrows" test/check_arrows.sh
+check "keys of the configuration" test/check_keys.py $build
 check "format" sh -c 'git ls-files "*.c" "*.h" "*.cc" | xargs clang-format-14 --dry-run -Werror 2>&1 | head -40; git ls-files "*.c" "*.h" "*.cc" | xargs clang-format-14 --dry-run -Werror >/dev/null 2>&1'
 finish

@@ -150,7 +150,6 @@ struct dwarf_unit {
     const struct dwarf_unit_header *header;
     const struct abbrev_table *abbrevs;
     uint64_t low_pc, ranges, stmt_list, str_offsets_base, addr_base, rnglists_base, gnu_ranges_base;
-    uint64_t str_offsets_size; /* of the unit's contribution in a package, 0 = to the end */
     uint16_t ranges_form;
     bool has_low_pc, has_ranges, has_stmt_list, is_dart;
     enum sl_language language;

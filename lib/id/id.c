@@ -198,8 +198,3 @@ struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text)
     out[size] = '\0';
     return (struct sl_str){out, size};
 }
-
-bool sl_file_id_parse(struct sl_str text, struct sl_file_id *id)
-{
-    return text.size == 32 && sl_hex_decode(text, id->bytes, sizeof id->bytes, NULL);
-}

@@ -44,7 +44,6 @@ struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text);
 struct sl_file_id {
     uint8_t bytes[16];
 };
-bool sl_file_id_parse(struct sl_str text, struct sl_file_id *id);
 
 /* Hex text to bytes; false on odd length, a non-digit or more than `capacity` bytes. */
 bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *size);

@@ -30,12 +30,6 @@ const char *sl_bundle_type_name(enum sl_bundle_type type)
     return type_names[type];
 }
 
-bool sl_bundle_detect(struct sl_bytes bytes)
-{
-    struct sl_str text = {(const char *)bytes.data, bytes.size};
-    return sl_str_starts(text, SL_STR("SYSB")) || sl_str_starts(text, SL_STR("PK\3\4"));
-}
-
 /* ---- manifest ---- */
 
 static struct sl_str normalised(struct sl_str path, struct sl_arena *arena)

@@ -46,9 +46,6 @@ struct sl_bundle_attributes {
 
 struct sl_bundle;
 
-/* Whether it looks like a bundle: the magic, or an archive (which may still lack the manifest). */
-bool sl_bundle_detect(struct sl_bytes bytes);
-
 /* `*bundle` is the caller's: sl_bundle_close. SL_MALFORMED "malformed zip archive: ...", "failed to read source bundle
  * manifest: ...". */
 enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_bundle **bundle, struct sl_error *error);

@@ -4,7 +4,6 @@
 
 enum {
     END_SIZE = 22,
-    END64_SIZE = 56,
     LOCATOR_SIZE = 20,
     ENTRY_SIZE = 46,
     LOCAL_SIZE = 30,

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { PT_LOAD = 1, PF_X = 1, PAGE = 4096, PROGRAM_HEADER = 56, MAX_SEGMENTS = 65535 };
+enum { PT_LOAD = 1, PF_X = 1, PAGE = 4096, PROGRAM_HEADER = 56 };
 
 static int by_address(const void *left, const void *right)
 {

@@ -58,8 +58,7 @@ struct collector {
     size_t op_count, op_capacity, start_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity,
         run_count, run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
-    size_t function_capacity, file_count, file_capacity, file_id_count, file_id_capacity, numbered_count,
-        numbered_capacity;
+    size_t function_capacity, file_count, file_capacity, file_id_count, file_id_capacity;
     struct id_table context_table, function_table, file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;

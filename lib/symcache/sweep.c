@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { MAX_DEPTH = 64, INDEX_BITS = 22, DEPTH_BITS = 10, MOVES_PER_CALL = 4 };
+enum { MAX_DEPTH = 64, INDEX_BITS = 22, MOVES_PER_CALL = 4 };
 
 struct frame {                  /* of an open call; the first: the function itself. Offsets are from its begin */
     uint64_t at, end, call_end; /* call_end: of the last call in it */

@@ -43,7 +43,6 @@ struct native_trace {
 struct native_module {
     struct object_id id;                                                    /* its texts are those for look-ups */
     struct sl_str debug_id, code_id, debug_file, code_file, debug_checksum; /* as answers show them */
-    struct sl_debug_id parsed_debug_id;
     bool has_debug_id;
     struct opt_u64 image_address, image_size;
     /* of profilers: uploaded symbols are asked first */

@@ -27,11 +27,6 @@ static void up(struct shared_backend *backend)
     metric_set(METRIC_SHARED_UP, 1, backend->name, NULL, NULL);
 }
 
-struct come_back {
-    struct shared_backend *backend;
-    uint64_t pause_ms;
-};
-
 static void wait_for_come_back(void *arg)
 {
     struct shared_backend *backend = arg;

@@ -195,6 +195,9 @@ static bool start_server(struct run *run)
         log_info("run", line);
     }
     service_on_reload(run->service, reload, run);
+    if (run->config->path && !config_container_told() && config_container_seen())
+        log_info("run", "with a configuration file the defaults are those outside of containers, "
+                        "unless SYMLOOM_CONTAINER=1");
     log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),
              LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
              LOG_U64("sources", run->config->source_count));

@@ -1,4 +1,4 @@
-/* What the rows do not see: unknown keys, and rules between keys. */
+/* What the rows do not see: unknown keys, keys without effect, and rules between keys. */
 #include <stdio.h>
 
 #include "base/map.h"
@@ -17,6 +17,15 @@ static void warn_unknown(struct walk *w, struct sl_str key)
     struct sl_str near = key_nearest(path_pattern(&w->path));
     value_problem(w->problems, &at, true, path_shown(&w->path), "unknown key%s" SL_STR_FMT "%s",
                   near.size ? ", did you mean " : "", SL_STR_ARG(near), near.size ? "?" : "");
+}
+
+/* What asks for nothing (null, false) is as it should be. */
+static void warn_no_effect(struct walk *w, struct sl_str key, const struct value *value)
+{
+    const char *what = key_no_effect(path_pattern(&w->path));
+    struct value at = yaml_key_place(key);
+    if (what && value->type != VALUE_NULL && !(value->type == VALUE_BOOL && !value->boolean))
+        value_problem(w->problems, &at, true, path_shown(&w->path), "%s", what);
 }
 
 /* What is wrong inside of sources, origin/ says. */
@@ -57,6 +66,7 @@ static void walk_map(struct walk *w, const struct value *map)
     for (size_t i = 0; i < map->count && !config_enough(w->problems); i++) {
         struct path_place up = path_key(&w->path, map->keys[i]);
         const struct key *row;
+        warn_no_effect(w, map->keys[i], &map->items[i]);
         switch (key_classify(path_pattern(&w->path), &row)) {
         case KEY_UNKNOWN:
             if (!is_secret_file(path_pattern(&w->path)))
@@ -67,8 +77,8 @@ static void walk_map(struct walk *w, const struct value *map)
             if (row->type == KEY_SOURCES)
                 walk_elements(w, &map->items[i]);
             break;
-        case KEY_IGNORED:
-        case KEY_IGNORED_BOOL:
+        case KEY_FREE:
+        case KEY_FREE_BOOL:
         case KEY_URL:
         case KEY_SECRET: break;
         }

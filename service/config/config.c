@@ -11,10 +11,15 @@
 
 enum { MAX_SHOWN = 20, MAX_SORTED = 1000 };
 
-bool config_in_container(void)
+bool config_container_told(void)
 {
     const char *told = getenv("SYMLOOM_CONTAINER");
-    if ((told && strcmp(told, "1") == 0) || access("/.dockerenv", F_OK) == 0)
+    return told && strcmp(told, "1") == 0;
+}
+
+bool config_container_seen(void)
+{
+    if (access("/.dockerenv", F_OK) == 0)
         return true;
     char text[4096];
     int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);

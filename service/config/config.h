@@ -1,8 +1,7 @@
 /* The configuration file (YAML) as one struct, with every default filled in; and the sources it names.
  *
- * All problems of a file are found in one pass, each with line, column and dotted key. Only keys that something reads
- * have a field here; keys known to the specification of the replaced services but without a field are accepted
- * silently, unknown ones are warnings. */
+ * All problems of a file are found in one pass, each with line, column and dotted key. Keys that have no effect and keys
+ * that are unknown are warnings. */
 #pragma once
 
 #include "base/arena.h"
@@ -172,7 +171,7 @@ void config_format_problems(const char *name, const struct value_problems *probl
 
 /* The effective configuration as YAML that config_parse takes, unless aliases made it larger than a file may be; each value
  * with a comment that tells where it comes from ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs without
- * user info and query. */
+ * user info and query. Keys without effect are left out. */
 void config_dump(const struct config *config, struct sl_buf *out);
 
 /* The keys that are `path`, or below it when it ends in a dot, and have other values in the two: their dotted keys, at most
@@ -180,5 +179,7 @@ void config_dump(const struct config *config, struct sl_buf *out);
 size_t config_differences(const struct config *a, const struct config *b, const char *path, const char **keys,
                           size_t max);
 
-/* True in a container: /.dockerenv, "/docker" in /proc/self/cgroup, or SYMLOOM_CONTAINER=1. */
-bool config_in_container(void);
+/* Two ways to know a container, which has other defaults: SYMLOOM_CONTAINER=1; and, counted only without a configuration
+ * file, /.dockerenv or "/docker" in /proc/self/cgroup. */
+bool config_container_told(void);
+bool config_container_seen(void);

@@ -261,6 +261,8 @@ void config_dump(const struct config *config, struct sl_buf *out)
     struct dump d = {.config = config, .out = out, .previous = ""};
     for (size_t i = 0; i < config_key_count; i++) {
         const struct key *key = &config_keys[i];
+        if (key->no_effect)
+            continue;
         if (key->type == KEY_SOURCES) {
             sources(&d, key);
         } else {

@@ -28,7 +28,7 @@ static bool is_reference(struct sl_str text, struct sl_str *name)
 /* Environment variables have no type: the key says which one is meant. */
 static void give_type(struct value *value, const struct key *row, enum key_class class)
 {
-    bool plain = class == KEY_IGNORED_BOOL;
+    bool plain = class == KEY_FREE_BOOL;
     if (row)
         plain = row->type == KEY_BOOL || row->type == KEY_UNSIGNED || row->type == KEY_COUNT || row->type == KEY_SIZE ||
                 row->type == KEY_DURATION;

@@ -86,6 +86,7 @@ struct key {
     bool raise;                  /* a number below `min` acts as `min` */
     bool one;                    /* a list may be written as its only element */
     bool url;                    /* shown without user info and query */
+    const char *no_effect;       /* what a warning says of a key that nothing reads; NULL = it is read */
     const char *const *words;    /* NULL terminated, in the order of the enum */
     const char *(*check)(struct sl_str text); /* what is wrong with a text; NULL = nothing */
     void (*then)(struct config *config);      /* after the key was read */
@@ -102,16 +103,19 @@ struct key_origin { /* where a key's value comes from; line 0 = the default */
 
 enum key_class {
     KEY_UNKNOWN,
-    KEY_ROW,     /* has a row */
-    KEY_GROUP,   /* holds further keys */
-    KEY_IGNORED, /* belongs to the configuration, with all below it, but nothing reads it */
-    KEY_IGNORED_BOOL,
-    KEY_URL,    /* as KEY_IGNORED, shown without user info and query */
-    KEY_SECRET, /* never to be shown; has a row if something reads it, else as KEY_IGNORED */
+    KEY_ROW,   /* has a row */
+    KEY_GROUP, /* holds further keys */
+    KEY_FREE,  /* belongs to the configuration, with all below it, and has no row: others read it, or nothing does */
+    KEY_FREE_BOOL,
+    KEY_URL,    /* as KEY_FREE, shown without user info and query */
+    KEY_SECRET, /* never to be shown; has a row, or is as KEY_FREE */
 };
 
 /* What a pattern ("sources[].token") stands for; `*row` is its row, or NULL. */
 enum key_class key_classify(struct sl_str pattern, const struct key **row);
+
+/* What a warning says of the key because nothing reads it nor what is below it; NULL when something does. */
+const char *key_no_effect(struct sl_str pattern);
 
 /* Whether the pattern, or what it lies below, is of the class. */
 bool key_within(struct sl_str pattern, enum key_class class);
@@ -153,7 +157,7 @@ void config_read(struct config *config, const struct value *root, struct value_p
 /* `auth.keys`: a list of maps. */
 void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems);
 
-/* Unknown keys, groups that are no maps. */
+/* Unknown keys, keys without effect, groups that are no maps. */
 void config_check_keys(const struct value *root, struct value_problems *problems);
 
 /* What only the keys together show: rules across keys, ids of sources. */

@@ -1,4 +1,4 @@
-/* The keys of the configuration: those that are read, one row each, and those that belong to it without being read. */
+/* The keys of the configuration: one row for each that goes into the struct, and the names of the others. */
 #include <limits.h>
 #include <stddef.h>
 
@@ -7,6 +7,8 @@
 
 #define AT(field)         .offset = offsetof(struct config, field)
 #define LIST(list, count) .offset = offsetof(struct config, list), .count_offset = offsetof(struct config, count)
+
+#define NOT_YET "has no effect yet"
 
 #define KIB    UINT64_C(1024)
 #define MIB    (1024 * KIB)
@@ -62,7 +64,7 @@ static void bodies_follow(struct config *config)
                                                                : UINT_MAX;
 }
 
-/* ---- keys that are read ----
+/* ---- keys with rows ----
  * Defaults that depend on the machine (bind, cache_dir, http.max_connections,
  * memory.request_budget) are worked out in read.c. */
 const struct key config_keys[] = {
@@ -88,7 +90,7 @@ const struct key config_keys[] = {
     {"result_ttl", KEY_DURATION, AT(result_ttl_ns), .value = 90 * SECOND},
     {"result_bytes", KEY_SIZE, AT(result_bytes), .value = 256 * MIB},
     {"symbolicate_body_max_bytes", KEY_SIZE, AT(symbolicate_body_max_bytes), .value = 55 * MIB},
-    {"crash_file_body_max_bytes", KEY_SIZE, AT(crash_file_body_max_bytes), .value = 250 * MIB},
+    {"crash_file_body_max_bytes", KEY_SIZE, AT(crash_file_body_max_bytes), .value = 250 * MIB, .no_effect = NOT_YET},
     {"max_request_frames", KEY_COUNT, AT(max_request_frames), .value = 1000000},
     {"max_request_modules", KEY_COUNT, AT(max_request_modules), .value = 50000},
     {"max_response_frames", KEY_COUNT, AT(max_response_frames), .value = 4000000},
@@ -149,7 +151,8 @@ const struct key config_keys[] = {
      .none = "null"},
     {"caches.index.retry_malformed_after", KEY_DURATION, AT(index.retry_malformed_after), .value = 10 * MINUTE,
      .none = "null"},
-    {"caches.index.max_lazy_recomputations", KEY_UNSIGNED, AT(index.max_lazy), .value = 20, .min = 1, .raise = true},
+    {"caches.index.max_lazy_recomputations", KEY_UNSIGNED, AT(index.max_lazy), .value = 20, .min = 1, .raise = true,
+     .no_effect = "has no effect: indexes count as downloads"},
     {"caches.diagnostics.retention", KEY_DURATION, AT(diagnostics.max_unused_for), .value = DAY, .none = "null"},
     {"caches.in_memory.object_meta_capacity", KEY_SIZE, AT(object_meta_capacity), .value = 100 * MIB},
     {"caches.in_memory.source_index_capacity", KEY_SIZE, AT(source_index_capacity), .value = 10 * MIB},
@@ -237,53 +240,62 @@ const struct key config_keys[] = {
 };
 const size_t config_key_count = sizeof config_keys / sizeof *config_keys;
 
-/* ---- keys that are not read ----
- * Below each name everything is accepted, unless the name is itself a group of this table. */
+/* ---- keys without rows ----
+ * Below each name everything is accepted, unless the name is itself a group of this table. A section that has no effect is
+ * named as a key of the group that it is in. */
 static const struct group {
     const char *path; /* empty = the top level */
     enum key_class class;
-    const char *names; /* separated by single blanks */
+    const char *no_effect; /* as in struct key */
+    const char *names;     /* separated by single blanks */
 } groups[] = {
-    {"", KEY_IGNORED,
-     "bind_https admin_bind traces_sample_rate transaction_sample_rate propagate_traces max_unwind_chain_len "
-     "special_paths unwind_strategy core_dumps isolation streaming_timeout"},
-    {"", KEY_SECRET, "sentry_dsn"},
-    {"server_config.https", KEY_IGNORED, "certificate_path key_path client_ca_path"},
-    {"logging", KEY_IGNORED, "enable_backtraces access_file access_format"},
-    {"metrics", KEY_IGNORED, "statsd prefix custom_tags hostname_tag environment_tag platform_tag tags mozilla_names"},
-    {"caches", KEY_IGNORED, "placeholders"},
-    {"caches.diagnostics", KEY_IGNORED, "keep_failed_dumps"},
-    {"caches.in_memory", KEY_IGNORED, "cficaches_capacity fileinbundle_capacity"},
-    {"apple", KEY_IGNORED, "names_from_report split_os_version"},
-    {"js", KEY_IGNORED, "compat_scope_names partial_scopes used_artifact_bundles"},
-    {"ms_symcache", KEY_IGNORED,
+    {"", KEY_FREE, NOT_YET,
+     "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
+     "max_unwind_chain_len special_paths inlines_without_lines unwind_strategy core_dumps isolation minidump apple js "
+     "jvm "
+     "ms_symcache mozilla page cluster"},
+    {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
+    {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
+    {"server_config.https", KEY_FREE, NULL, "certificate_path key_path client_ca_path"},
+    {"logging", KEY_FREE, NOT_YET, "enable_backtraces access_file access_format"},
+    {"metrics", KEY_FREE, NULL,
+     "statsd prefix custom_tags hostname_tag environment_tag platform_tag tags mozilla_names"},
+    {"caches", KEY_FREE, NOT_YET, "placeholders"},
+    {"caches.diagnostics", KEY_FREE, NOT_YET, "keep_failed_dumps"},
+    {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity fileinbundle_capacity"},
+    {"minidump", KEY_FREE, NULL, "details"},
+    {"apple", KEY_FREE, NULL, "names_from_report split_os_version details"},
+    {"js", KEY_FREE, NULL, "compat_scope_names partial_scopes used_artifact_bundles"},
+    {"jvm", KEY_FREE, NULL, "chain_mappings error_details"},
+    {"ms_symcache", KEY_FREE, NULL,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
-    {"mozilla", KEY_IGNORED,
+    {"mozilla", KEY_FREE, NULL,
      "compat sources max_jobs max_body_size lookup transport_errors negative_ttl cache tokens root_alias "
      "non_integer_offsets module_name v4_require_version error_key path_prefix allow_private_network request_timeout "
      "extra_name_chars v5_extensions fallback_sources missing_symbols client_otel profiler_apis version_file "
      "broken_endpoint"},
-    {"mozilla.redis", KEY_IGNORED, "url manage"},
-    {"mozilla.lru", KEY_IGNORED, "max_size evict_count"},
-    {"mozilla.store", KEY_IGNORED,
+    {"mozilla.redis", KEY_FREE, NULL, "url manage"},
+    {"mozilla.lru", KEY_FREE, NULL, "max_size evict_count"},
+    {"mozilla.store", KEY_FREE, NULL,
      "s3 gcs filesystem public_url extra serve disallowed_snippets scan_contents max_upload_size max_members "
      "max_unpacked_size workers compress_extensions mime_overrides download_extensions allowed_download_domains "
      "allow_any_domain v2_max_files try_retention serve_native"},
-    {"http", KEY_IGNORED, "unix_group reuseport file_max_age"},
-    {"http.cors", KEY_IGNORED, "mozilla_origins origins"},
-    {"auth", KEY_IGNORED, "keys"}, /* read by access.c */
-    {"conversion", KEY_IGNORED, "max_memory max_time max_heavy"},
-    {"page", KEY_IGNORED, "enabled"},
-    {"cluster", KEY_IGNORED, "node_id results peers"},
+    {"http", KEY_FREE, NOT_YET, "unix_group reuseport file_max_age cors"},
+    {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
+    {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
+    {"conversion", KEY_FREE, NOT_YET, "max_memory max_time max_heavy"},
+    {"page", KEY_FREE, NULL, "enabled"},
+    {"cluster", KEY_FREE, NULL, "node_id results peers"},
 
     /* Sources are read by origin/, as those of requests are. */
-    {"sources[]", KEY_IGNORED, "id name type path bucket prefix aws_credentials_provider client_email"},
-    {"sources[]", KEY_URL, "url region"},
-    {"sources[]", KEY_IGNORED_BOOL, "is_public has_index file_ptr accept_invalid_certs"},
-    {"sources[]", KEY_SECRET, "headers token cookies access_key secret_key session_token private_key bearer_token"},
-    {"sources[].filters", KEY_IGNORED, "filetypes path_patterns"},
-    {"sources[].filters", KEY_IGNORED_BOOL, "requires_checksum"},
-    {"sources[].layout", KEY_IGNORED, "type casing"},
+    {"sources[]", KEY_FREE, NULL, "id name type path bucket prefix aws_credentials_provider client_email"},
+    {"sources[]", KEY_URL, NULL, "url region"},
+    {"sources[]", KEY_FREE_BOOL, NULL, "is_public has_index file_ptr accept_invalid_certs"},
+    {"sources[]", KEY_SECRET, NULL,
+     "headers token cookies access_key secret_key session_token private_key bearer_token"},
+    {"sources[].filters", KEY_FREE, NULL, "filetypes path_patterns"},
+    {"sources[].filters", KEY_FREE_BOOL, NULL, "requires_checksum"},
+    {"sources[].layout", KEY_FREE, NULL, "type casing"},
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 
@@ -336,13 +348,26 @@ enum key_class key_classify(struct sl_str pattern, const struct key **row)
         }
         class = KEY_GROUP;
     }
-    for (size_t i = 0; i < GROUPS; i++) {
-        if (pattern.size && is_below(groups[i].path, pattern))
+    for (size_t i = 0; i < GROUPS && pattern.size; i++)
+        if (is_below(groups[i].path, pattern))
             return KEY_GROUP;
+    for (size_t i = 0; i < GROUPS; i++) {
         if (sl_str_equal(parent, sl_str(groups[i].path)) && names_hold(groups[i].names, last))
             return groups[i].class;
     }
     return class;
+}
+
+const char *key_no_effect(struct sl_str pattern)
+{
+    struct sl_str last, parent = split(pattern, &last);
+    for (size_t i = 0; i < config_key_count; i++)
+        if (sl_str_equal(pattern, sl_str(config_keys[i].path)))
+            return config_keys[i].no_effect;
+    for (size_t i = 0; i < GROUPS; i++)
+        if (sl_str_equal(parent, sl_str(groups[i].path)) && names_hold(groups[i].names, last))
+            return groups[i].no_effect;
+    return NULL;
 }
 
 bool key_within(struct sl_str pattern, enum key_class class)

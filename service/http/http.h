@@ -121,7 +121,6 @@ void http_server_configure(struct http_server *server, const struct http_options
 
 /* Drain: sockets that a manager holds are not listened on any more, idle connections are closed, answers carry `Connection: close`, routes that take work answer 503. */
 void http_server_drain(struct http_server *server);
-bool http_server_draining(struct http_server *server);
 size_t http_server_connections(struct http_server *server);
 size_t http_server_active(struct http_server *server); /* requests being handled */
 /* Closes everything at once; suspends until all fibers are gone, then frees. */

@@ -409,11 +409,6 @@ void http_server_drain(struct http_server *server)
         if (server->listeners[i].passed)
             stop_listening(&server->listeners[i]);
 }
-
-bool http_server_draining(struct http_server *server)
-{
-    return server->draining;
-}
 size_t http_server_connections(struct http_server *server)
 {
     return server->connection_count;

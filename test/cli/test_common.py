@@ -196,3 +196,15 @@ def test_files_that_cannot_be_written_whole(work, files):
         contains(run.stderr, f"error: cannot write {into}/", ": File too large\n")
         equal(len(run.stderr.splitlines()), 1, run.stderr)
         equal([name for _, _, found in os.walk(into) for name in found], [], str(arguments))
+
+
+def test_keys_without_effect(work, files):
+    """Said by the check and by the service itself; with --strict an error."""
+    path = os.path.join(work, "config.yml")
+    with open(path, "w") as f:
+        f.write("bind_https: null\nhttp: {reuseport: true}\nadmin_bind: 127.0.0.1:5\n")
+    lines = f"{path}:2:8: warning: http.reuseport: has no effect yet\n{path}:3:1: warning: admin_bind: has no effect yet\n"
+    checked, strict = symloom("config", "check", path), symloom("config", "check", "--strict", path)
+    equal((checked.status, checked.out), (0, lines))
+    equal((strict.status, strict.out), (1, lines))
+    contains(symloom("run", "-c", path, "--bind", "192.0.2.1:1").err, lines)

@@ -149,6 +149,17 @@ static void every_row_has_a_path_of_its_own(void **state)
     }
 }
 
+/* A section cannot have no effect when something below it is read. */
+static void what_is_read_lies_in_no_section_without_effect(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < config_key_count; i++) {
+        const char *path = config_keys[i].path;
+        for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.'))
+            assert_null(key_no_effect((struct sl_str){path, (size_t)(dot - path)}));
+    }
+}
+
 /* ---- problems ---- */
 static void problems_are_in_the_order_of_the_file(void **state)
 {
@@ -296,6 +307,7 @@ int main(void)
         cmocka_unit_test(values_tell_where_they_come_from),
         cmocka_unit_test(all_defaults_can_be_dumped),
         cmocka_unit_test(every_row_has_a_path_of_its_own),
+        cmocka_unit_test(what_is_read_lies_in_no_section_without_effect),
         cmocka_unit_test(problems_are_in_the_order_of_the_file),
         cmocka_unit_test(twenty_problems_are_shown),
         cmocka_unit_test(a_hopeless_file_is_given_up),

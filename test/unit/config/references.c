@@ -138,8 +138,8 @@ static void an_unset_variable_is_reported_once(void **state)
         {"sources: [{id: a, type: sentry, url: 'http://h', token_file: \"${T_UNSET}\"}]",
          "1:62: error: sources[0].token_file"},
         {"caches: ${T_UNSET}", "1:9: error: caches"},
-        {"sentry_dsn: ${T_UNSET}", "1:13: error: sentry_dsn"},
-        {"metrics: {custom_tags: {a: [\"${T_UNSET}\"]}}", "1:29: error: metrics.custom_tags.a[0]"},
+        {"shared_cache: {s3: {bucket: b, secret_key: \"${T_UNSET}\"}}", "1:44: error: shared_cache.s3.secret_key"},
+        {"file_ptr: {unc_map: {a: \"${T_UNSET}\"}}", "1:25: error: file_ptr.unc_map.a"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char wanted[160];
@@ -249,7 +249,6 @@ static void bad_files_of_secrets_are_errors(void **state)
 
 /* ---- silence ---- */
 static const char full_of_secrets[] =
-    "sentry_dsn: https://sEcReT@sentry.io/1\n"
     "shared_cache: {redis: {url: 'redis://:sEcReT@h', password: sEcReT}, s3: {access_key: sEcReT, secret_key: "
     "sEcReT}}\n"
     "sources:\n"

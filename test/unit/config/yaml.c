@@ -109,7 +109,7 @@ static void keys_occur_once(void **state)
     (void)state;
     expect_error("max_fibers: 5\nmax_fibers: 6\n", "2:1: error: max_fibers: the key occurs twice");
     expect_error("http: {backlog: 1, \"backlog\": 2}\n", "1:20: error: http.backlog: the key occurs twice");
-    expect_error("special_paths: &a {}\nhttp:\n  <<: *a\n  <<: *a\n", "4:3: error: http.<<: the key occurs twice");
+    expect_error("shutdown: &a {}\nhttp:\n  <<: *a\n  <<: *a\n", "4:3: error: http.<<: the key occurs twice");
 }
 
 /* ---- aliases ---- */
