@@ -95,6 +95,18 @@ bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
     return true;
 }
 
+int sl_unlinked_file(const char *directory)
+{
+    char path[1024];
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || snprintf(path, sizeof path, "%s/tmp-XXXXXX", directory) >= (int)sizeof path)
+        return fd;
+    fd = mkostemp(path, O_CLOEXEC); /* a file system without O_TMPFILE */
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
 enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_error *error)
 {
     char tmp[4096];

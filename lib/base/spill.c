@@ -1,29 +1,18 @@
 #include "base/spill.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FIRST = 64 * 1024, IN_MEMORY = 16 << 20 };
+#include "base/file.h"
 
-static int unlinked_file(const char *directory)
-{
-    char path[1024];
-    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || snprintf(path, sizeof path, "%s/spill-XXXXXX", directory) >= (int)sizeof path)
-        return fd;
-    fd = mkostemp(path, O_CLOEXEC); /* a file system without O_TMPFILE */
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
+enum { FIRST = 64 * 1024, IN_MEMORY = 16 << 20 };
 
 static bool move_to_file(struct sl_spill *s, size_t size, const char *directory)
 {
-    int fd = unlinked_file(directory);
+    int fd = sl_unlinked_file(directory);
     if (fd < 0)
         return false;
     void *data = posix_fallocate(fd, 0, (off_t)size) == 0 ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)

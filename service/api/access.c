@@ -3,8 +3,10 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include "api/impl.h"
 #include "base/base64.h"
 #include "core/loop.h"
+#include "core/network.h"
 
 enum { MAX_DECODED = 1024 };
 
@@ -72,9 +74,8 @@ static bool has_right(const struct access_key *key, const char *const *rights)
     return false;
 }
 
-bool access_has_holder(const struct config *config, const char *right)
+static bool has_holder(const struct config *config, const char *const *rights)
 {
-    const char *const rights[] = {right, NULL};
     for (size_t i = 0; i < config->auth.key_count; i++)
         if (has_right(&config->auth.keys[i], rights))
             return true;
@@ -134,4 +135,131 @@ enum access access_check(const struct config *config, struct sl_str header, stru
     enum access access = ok ? check(config, id, secret, rights, granted) : ACCESS_MALFORMED;
     OPENSSL_cleanse(decoded, sizeof decoded);
     return access;
+}
+
+/* ---- the brake ----
+ * A table of fixed size: an address has a few places where it may be, and takes that of who has been quiet longest. */
+enum { GUESSERS = 4096, PLACES = 4, GUESSES = 20, WINDOW_MS = 60000, BLOCKED_MS = 60000 };
+
+static struct guesser {
+    uint8_t address[16];
+    unsigned failures;                   /* since `began_ms` */
+    uint64_t began_ms, blocked_until_ms; /* 0: not blocked */
+    uint64_t last_ms;                    /* 0: free */
+} guessers[GUESSERS];
+
+static void guesser_key(struct sl_str client, uint8_t key[16])
+{
+    memset(key, 0, 16);
+    if (!network_address(client, key)) /* all clients of unix sockets are one */
+        key[0] = 1;
+    else if (!network_is_v4(key))
+        memset(key + 8, 0, 8);
+}
+
+static struct guesser *places(const uint8_t key[16])
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < 16; i++)
+        hash = (hash ^ key[i]) * 1099511628211u;
+    return &guessers[(hash >> 20) % (GUESSERS / PLACES) * PLACES];
+}
+
+static struct guesser *guesser_find(const uint8_t key[16])
+{
+    struct guesser *place = places(key);
+    for (size_t i = 0; i < PLACES; i++)
+        if (place[i].last_ms && memcmp(place[i].address, key, 16) == 0)
+            return &place[i];
+    return NULL;
+}
+
+bool access_is_blocked(struct sl_str client)
+{
+    uint8_t key[16];
+    guesser_key(client, key);
+    const struct guesser *guesser = guesser_find(key);
+    return guesser && loop_now_ms() < guesser->blocked_until_ms;
+}
+
+void access_note_wrong_key(struct sl_str client)
+{
+    uint8_t key[16];
+    uint64_t now = loop_now_ms();
+    guesser_key(client, key);
+    struct guesser *guesser = guesser_find(key), *place = places(key);
+    if (!guesser) {
+        guesser = place;
+        for (size_t i = 1; i < PLACES; i++)
+            if (place[i].last_ms < guesser->last_ms)
+                guesser = &place[i];
+        *guesser = (struct guesser){.began_ms = now};
+        memcpy(guesser->address, key, sizeof guesser->address);
+    }
+    if (now - guesser->began_ms >= WINDOW_MS) {
+        guesser->began_ms = now;
+        guesser->failures = 0;
+    }
+    guesser->last_ms = now ? now : 1;
+    if (++guesser->failures < GUESSES)
+        return;
+    guesser->blocked_until_ms = now + BLOCKED_MS;
+    guesser->began_ms = now;
+    guesser->failures = 0;
+}
+
+/* ---- routes ---- */
+static bool may_name_scope(const struct http_exchange *x, const struct access_key *key)
+{
+    struct sl_str scope = http_query(x, "scope");
+    if (!scope.data)
+        scope = SL_STR("global");
+    bool allowed = !key->scopes || !x->route->takes_work;
+    for (size_t i = 0; !allowed && i < key->scope_count; i++)
+        allowed = sl_str_equal(key->scopes[i], scope);
+    return allowed;
+}
+
+static void reply_unauthorized(struct http_exchange *x)
+{
+    static const char *const browsed[] = {"page", "status", "metrics"};
+    bool basic = false;
+    for (size_t i = 0; i < sizeof browsed / sizeof *browsed; i++)
+        basic = basic || strcmp(x->route->group, browsed[i]) == 0;
+    http_reply_detail(x, 401, "authentication required", NULL);
+    http_set_header(x, "WWW-Authenticate",
+                    basic ? SL_STR("Bearer realm=\"symloom\", Basic realm=\"symloom\"")
+                          : SL_STR("Bearer realm=\"symloom\""));
+}
+
+void access_authorize(struct http_exchange *x)
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    const struct http_route *route = x->route;
+    const struct access_key *key = NULL;
+    bool admin = strcmp(route->group, "admin") == 0; /* never open */
+    if (!admin && !access_required(config, route->group))
+        return;
+    if (admin && !has_holder(config, route->rights)) {
+        http_reply_empty(x, 404);
+        return;
+    }
+    if (access_is_blocked(x->client)) {
+        http_reply_detail(x, 429, "too many wrong keys", NULL);
+        http_set_header(x, "Retry-After", SL_STR("60"));
+        return;
+    }
+    switch (access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), route->rights, &key)) {
+    case ACCESS_GRANTED:
+        if (!may_name_scope(x, key))
+            http_reply_detail(x, 403, "not allowed", NULL);
+        return;
+    case ACCESS_DENIED: http_reply_detail(x, 403, "not allowed", NULL); return;
+    case ACCESS_MALFORMED:
+    case ACCESS_UNKNOWN:
+        access_note_wrong_key(x->client);
+        reply_unauthorized(x);
+        return;
+    case ACCESS_MISSING: reply_unauthorized(x); return;
+    }
 }

@@ -2,14 +2,22 @@
 #pragma once
 
 #include "config/config.h"
+#include "http/http.h"
 
 enum access { ACCESS_GRANTED, ACCESS_MISSING, ACCESS_MALFORMED, ACCESS_UNKNOWN, ACCESS_DENIED };
 
 /* Whether the group of routes needs a key at all. */
 bool access_required(const struct config *config, const char *group);
 
-/* Whether there is a key with the right, expired or not. */
-bool access_has_holder(const struct config *config, const char *right);
+/* Answers 401, 403 or 429 when the route's group needs a key and the request has none with one of the route's rights, or
+ * names a scope that is not the key's; 404 for `admin` while nobody may. Routes whose answers have a form of their own check
+ * for themselves. */
+void access_authorize(struct http_exchange *x);
+
+/* A brake on guessing: 20 wrong keys from one address within a minute block it for a minute. An IPv6 network of 64 bits
+ * counts as one address. */
+bool access_is_blocked(struct sl_str client);
+void access_note_wrong_key(struct sl_str client);
 
 /* Any form of a key: `Authorization: Bearer <key>`, `Bearer <id>:<key>`, `Basic base64(id:key)`, `APIKey base64(id:key)`,
  * or `X-Api-Key: <key>`; data NULL = absent. As access_check_api_key. */

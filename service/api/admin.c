@@ -1,27 +1,7 @@
 /* What operators do with a running service. */
-#include "api/access.h"
 #include "api/impl.h"
 #include "core/log.h"
 #include "kinds/kinds.h"
-
-static const char *const rights[] = {"admin", NULL};
-
-/* False: the answer is set. Without anybody who may, there is no such route. */
-static bool admit(struct http_exchange *x, const struct config *config)
-{
-    if (!access_has_holder(config, "admin")) {
-        http_reply_empty(x, 404);
-        return false;
-    }
-    switch (access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), rights, NULL)) {
-    case ACCESS_GRANTED: return true;
-    case ACCESS_DENIED: http_reply_detail(x, 403, "not allowed", NULL); return false;
-    default:
-        http_reply_detail(x, 401, "authentication required", NULL);
-        http_set_header(x, "WWW-Authenticate", SL_STR("Bearer realm=\"symloom\""));
-        return false;
-    }
-}
 
 static bool read_query(struct http_exchange *x, struct invalidation *what)
 {
@@ -45,11 +25,8 @@ static bool read_query(struct http_exchange *x, struct invalidation *what)
 
 void admin_cache_handle(struct http_exchange *x)
 {
-    const struct service *service = x->service;
     struct invalidation what;
     struct sl_error error = {0};
-    if (!admit(x, service->config))
-        return;
     if (!read_query(x, &what)) {
         http_reply_detail(x, 400, "source, and location or debug_file with debug_id, or neither", NULL);
         return;
@@ -94,8 +71,6 @@ void admin_reload_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
     struct sl_buf problems = {0};
-    if (!admit(x, service->config))
-        return;
     if (service->reload && service->reload(service->reload_arg, &problems))
         http_reply_empty(x, 200);
     else

@@ -1,9 +1,7 @@
 #include "api/jobs.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "api/impl.h"
 #include "api/native.h"
@@ -85,12 +83,18 @@ struct job *job_new(struct service *service, enum job_task task)
     job->service = service;
     job->config = config_retain(service->config);
     job->task = task;
-    job->spilled = -1;
     return job;
+}
+
+void job_count_memory(struct job *job)
+{
+    if (job->memory.bytes < job->arena.used)
+        memory_set(&job->memory, job->arena.used);
 }
 
 static void free_work(struct job *job)
 {
+    memory_set(&job->memory, 0);
     config_release(job->config);
     job->config = NULL;
     if (job->arena.used > JOB_CHUNK || job->revealed) /* those whose results are kept are many */
@@ -104,8 +108,8 @@ void job_discard(struct job *job)
     struct service *service = job->service;
     free_work(job);
     sl_buf_free(&job->answer);
-    if (job->spilled >= 0)
-        close(job->spilled);
+    content_release(job->result);
+    job->result = NULL;
     if (service->spare_count == MAX_SPARE) {
         sl_arena_free(&job->arena);
         free(job);
@@ -174,59 +178,17 @@ static void keep(struct job *job)
         uv_timer_start(&service->expiry, expire, ttl_ms(service), 0);
 }
 
-/* ---- results beyond result_bytes wait in an unlinked file ---- */
-struct transfer {
-    int fd;
-    uint8_t *data;
-    size_t size;
-    bool out, ok;
-};
-
-static void transfer(void *arg)
-{
-    struct transfer *t = arg;
-    if (t->out) {
-        t->ok = sl_write_all_at(t->fd, (struct sl_bytes){t->data, t->size}, 0);
-        return;
-    }
-    size_t done = 0;
-    while (done < t->size) {
-        ssize_t n = pread(t->fd, t->data + done, t->size - done, (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        done += (size_t)n;
-    }
-    t->ok = done == t->size;
-}
-
-/* When it fails the answer stays in memory. */
-static void spill(struct job *job)
-{
-    struct cache_tmp tmp;
-    struct sl_error error;
-    if (cache_tmp_create(&tmp, true, &error) != SL_OK)
-        return;
-    struct transfer t = {tmp.fd, job->answer.data, job->answer.size, true, false};
-    if (pool_run(POOL_IO, transfer, &t, &error) != SL_OK || !t.ok) {
-        cache_tmp_discard(&tmp);
-        return;
-    }
-    job->spilled = tmp.fd;
-    job->spilled_size = job->answer.size;
-    sl_buf_free(&job->answer);
-}
-
+/* Results beyond result_bytes wait in a file, and others while memory is short. When that fails they stay in memory. */
 static void account(struct job *job)
 {
     struct service *service = job->service;
-    if (service->kept_bytes + job->answer.size > service->config->result_bytes) {
-        spill(job);
-    } else {
-        job->kept_bytes = job->answer.size;
-        service->kept_bytes += job->kept_bytes;
-    }
+    size_t size = content_size(job->result);
+    struct sl_error error;
+    if ((service->kept_bytes + size > service->config->result_bytes || memory_is_short()) &&
+        content_spill(job->result, cache_tmp_dir(), &error) == SL_OK)
+        return;
+    job->kept_bytes = size;
+    service->kept_bytes += size;
 }
 
 /* ---- running ---- */
@@ -258,8 +220,10 @@ static void finish(struct job *job, enum sl_code code, const struct sl_error *er
     if (outcome != JOB_COMPLETED)
         write_outcome(job, outcome_names[outcome]);
     free_work(job);
-    if (job->revealed)
+    if (job->revealed && (job->result = content_new(&job->answer)))
         account(job);
+    else if (job->revealed)
+        outcome = JOB_BUSY;
     job->outcome = outcome;
     job->finished_ms = loop_now_ms();
     service->running--;
@@ -370,30 +334,16 @@ static void reply_pending(struct http_exchange *x, struct job *job)
     http_reply_json(x, 200, &body);
 }
 
-/* A result that only this client can ask for is handed over instead of copied. */
+/* What only this client can ask for is its own; what others may ask for too is shared. */
 static void reply_result(struct http_exchange *x, struct job *job)
 {
-    struct sl_buf body = {0};
-    if (job->outcome == JOB_BUSY) {
-        http_reply_detail(x, 503, "not enough memory for this request", NULL);
-        return;
-    }
     job->fetched = true;
-    if (!job->revealed) {
-        body = job->answer;
-        job->answer = (struct sl_buf){0};
-    } else if (job->spilled < 0) {
-        sl_buf_add(&body, job->answer.data, job->answer.size);
-    } else if (sl_buf_reserve(&body, job->spilled_size)) {
-        struct transfer t = {job->spilled, body.data, job->spilled_size, false, false};
-        struct sl_error error;
-        job->waiting++;
-        bool read = pool_run(POOL_IO, transfer, &t, &error) == SL_OK && t.ok;
-        job->waiting--;
-        body.size = job->spilled_size;
-        body.failed = !read;
-    }
-    http_reply_json(x, 200, &body);
+    if (job->outcome == JOB_BUSY)
+        http_reply_no_memory(x);
+    else if (job->result)
+        http_reply_content(x, 200, "application/json", content_hold(job->result));
+    else
+        http_reply_json(x, 200, &job->answer);
 }
 
 static enum fiber_wait wait_for(struct job *job, const struct api_query *query)
@@ -437,6 +387,7 @@ void job_start(struct http_exchange *x, struct job *job,
     struct api_query query;
     job->run = run;
     job->arg = arg;
+    memory_move(&job->memory, &x->memory);
     if (!query_read(x, &query) || !job_slot_free(x)) {
         job_discard(job);
         return;

@@ -10,8 +10,9 @@ enum job_task { TASK_SYMBOLICATE, TASKS };
 enum job_outcome { JOB_RUNNING, JOB_COMPLETED, JOB_FAILED, JOB_TIMEOUT, JOB_INTERNAL_ERROR, JOB_BUSY };
 
 struct job {
-    struct sl_arena arena; /* for the work; empty once the job is done */
-    struct sl_buf answer;  /* written by `run`: the whole JSON text of the answer */
+    struct sl_arena arena;      /* for the work; empty once the job is done */
+    struct sl_buf answer;       /* written by `run`: the whole JSON text of the answer */
+    struct memory_share memory; /* of the arena, and of the answer while it is written */
     struct service *service;
     const struct config *config; /* that it began with; held until the work is done */
     /* private to jobs.c */
@@ -28,9 +29,8 @@ struct job {
     bool fetched;     /* the result was answered at least once */
     uint8_t id[16];
     uint64_t started_ns, finished_ms, polled_ms;
-    size_t kept_bytes; /* of `answer`, counted in the service */
-    int spilled;       /* file that holds the answer instead of `answer`; -1 = none */
-    size_t spilled_size;
+    struct content *result; /* the answer of a job whose id somebody knows, once it is done */
+    size_t kept_bytes;      /* of `result`, in memory and counted in the service */
     struct job *next_finished, *next_spare;
 };
 
@@ -41,8 +41,11 @@ bool job_slot_free(struct http_exchange *x);
 struct job *job_new(struct service *service, enum job_task task);
 void job_discard(struct job *job); /* of a job that was not started */
 
+/* Counts what the arena has come to take. */
+void job_count_memory(struct job *job);
+
 /* Starts `run(job, arg)`; `arg` lies in the job's arena. Then waits as the query's `timeout` says and answers. The job
- * belongs to the service afterwards. */
+ * belongs to the service afterwards, and the request's memory to the job. */
 void job_start(struct http_exchange *x, struct job *job,
                enum sl_code (*run)(struct job *job, void *arg, struct sl_error *error), void *arg) SL_SUSPENDS;
 

@@ -2,6 +2,15 @@
 
 #include <stdio.h>
 
+enum { JSON_WEIGHT = 4 }; /* times its size is what a body and all that is read out of it may take */
+
+/* Of routes with errors of the usual form; uploads of symbfiles check for themselves. */
+#define ACCESS(group_, right_)                                                                                         \
+    .group = (group_), .rights = (const char *const[])                                                                 \
+    {                                                                                                                  \
+        (right_), NULL                                                                                                 \
+    }
+
 /* Collectors send with either method. */
 #define SYMBFILE_UPLOAD(method_, pattern_)                                                                             \
     {                                                                                                                  \
@@ -10,18 +19,24 @@
     }
 
 static const struct http_route routes[] = {
-    {.method = "GET", .pattern = "/healthcheck", .handler = health_handle, .health = true},
-    {.method = "GET", .pattern = "/live", .handler = live_handle, .health = true},
-    {.method = "GET", .pattern = "/ready", .handler = ready_handle, .health = true},
-    {.method = "GET", .pattern = "/metrics", .handler = metrics_handle, .health = true},
+    {.method = "GET", .pattern = "/healthcheck", .handler = health_handle, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/live", .handler = live_handle, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/ready", .handler = ready_handle, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/metrics", .handler = metrics_handle, .health = true, ACCESS("metrics", "metrics")},
     {.method = "POST",
      .pattern = "/symbolicate",
      .handler = native_handle,
      .takes_work = true,
      .check = check_json_job,
-     .body_limit = json_body_limit},
-    {.method = "GET", .pattern = "/requests/{id}", .handler = job_poll},
-    {.method = "GET", .pattern = "/proxy/{rest..}", .handler = proxy_handle, .takes_work = true},
+     .body_limit = json_body_limit,
+     .body_weight = JSON_WEIGHT,
+     ACCESS("symbolicate", "symbolicate")},
+    {.method = "GET", .pattern = "/requests/{id}", .handler = job_poll, ACCESS("symbolicate", "symbolicate")},
+    {.method = "GET",
+     .pattern = "/proxy/{rest..}",
+     .handler = proxy_handle,
+     .takes_work = true,
+     ACCESS("proxy", "proxy")},
     SYMBFILE_UPLOAD("POST", "/api/symbols-ranges"),
     SYMBFILE_UPLOAD("PUT", "/api/symbols-ranges"),
     SYMBFILE_UPLOAD("POST", "/api/symbols-returnpads"),
@@ -29,8 +44,8 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/api/symbols/{id}", .handler = symbfile_status_handle, .family = HTTP_SYMBFILE},
     {.method = "DELETE", .pattern = "/api/symbols/{id}", .handler = symbfile_delete_handle, .family = HTTP_SYMBFILE},
     {.method = "GET", .pattern = "/api/symbols/{rest..}", .handler = symbfile_unknown_handle, .family = HTTP_SYMBFILE},
-    {.method = "POST", .pattern = "/admin/reload", .handler = admin_reload_handle},
-    {.method = "DELETE", .pattern = "/admin/cache", .handler = admin_cache_handle},
+    {.method = "POST", .pattern = "/admin/reload", .handler = admin_reload_handle, ACCESS("admin", "admin")},
+    {.method = "DELETE", .pattern = "/admin/cache", .handler = admin_cache_handle, ACCESS("admin", "admin")},
     {.method = NULL},
 };
 

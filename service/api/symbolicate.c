@@ -7,7 +7,7 @@
 #include "core/metrics.h"
 
 /* No more frames and bytes than these are worked on by the loop itself: some 0.1 ms. */
-enum { FEW_FRAMES = 64, MANY_FRAMES = 10000, SMALL_BODY = 16 * 1024 };
+enum { FEW_FRAMES = 64, MANY_FRAMES = 10000, SMALL_BODY = 16 * 1024, FIRST_ANSWER = 1 << 20 };
 
 /* ---- the body ---- */
 struct reading {
@@ -87,6 +87,7 @@ static struct native_request *read_body(struct http_exchange *x, struct job *job
     }
     if (!r.good)
         reply_problem(x, &r);
+    memory_set(&x->memory, body.size + job->arena.used); /* instead of what it might have been */
     return r.good ? request : NULL;
 }
 
@@ -106,16 +107,16 @@ static void symbolicate(void *arg)
 /* About as much as the answer will take, so that a small one grows but once. */
 static size_t expected_size(const struct native_request *request)
 {
-    enum { BASE = 512, FRAME = 384, MODULE = 384, MOST = 1 << 20 };
-    size_t size = BASE + request->result_count * FRAME + request->module_count * MODULE;
-    return size < MOST ? size : MOST;
+    enum { BASE = 512, FRAME = 384, MODULE = 384 };
+    return BASE + request->result_count * FRAME + request->module_count * MODULE;
 }
 
 static void write_answer(void *arg)
 {
     struct step *step = arg;
     native_finish(step->request);
-    sl_buf_reserve(step->answer, expected_size(step->request));
+    size_t size = expected_size(step->request);
+    sl_buf_reserve(step->answer, size < FIRST_ANSWER ? size : FIRST_ANSWER);
     struct json_writer w = json_writer(step->answer);
     json_object_begin(&w);
     json_key(&w, "status");
@@ -161,11 +162,17 @@ static enum sl_code work(struct job *job, struct native_request *request, struct
         return code;
     if (!native_name(request, job->service->names, error))
         return error->code;
+    job_count_memory(job);
     if (request->options.apply_source_context != BOOL_FALSE && (code = add_context(&step, error)) != SL_OK)
         return code;
     if (request->out_of_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return do_step(write_answer, &step, request->result_count, error);
+    code = memory_ask(&job->memory, job->arena.used + expected_size(request), error);
+    if (code)
+        return code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
+    code = do_step(write_answer, &step, request->result_count, error);
+    memory_set(&job->memory, job->arena.used + job->answer.capacity);
+    return code;
 }
 
 static void count(const struct native_request *request)
@@ -203,7 +210,7 @@ void native_handle(struct http_exchange *x)
     struct api_query query;
     struct job *job = job_new(x->service, TASK_SYMBOLICATE);
     if (!job) {
-        http_reply_detail(x, 500, "out of memory", NULL);
+        http_reply_no_memory(x);
         return;
     }
     struct native_request *request = query_read(x, &query) ? read_body(x, job, query.scope) : NULL;

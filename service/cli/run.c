@@ -14,11 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/access.h"
 #include "api/api.h"
 #include "cache/cache.h"
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/memory.h"
 #include "core/metrics.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
@@ -82,6 +84,7 @@ static bool reload(void *arg, struct sl_buf *problems)
     fill_http_options(run, &options);
     http_server_configure(run->server, &options);
     service_configure(run->service, fresh);
+    memory_configure(fresh->memory.request_budget, DURATION_MS(fresh->memory.queue_timeout_ns));
     fiber_wake_all(&run->configured);
     config_release(before);
     return true;
@@ -151,6 +154,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->bind_count = config->bind_count;
     o->routes = api_routes(run->config);
     o->service = run->service;
+    o->authorize = access_authorize;
     o->tmp_dir = cache_tmp_dir();
     o->backlog = config->http.backlog;
     o->max_request_line = config->http.max_request_line;
@@ -320,6 +324,7 @@ static void serve(void *arg)
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
     fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
+    fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
     drain(run);
@@ -340,6 +345,7 @@ static int start(struct config *config, const struct options *options)
     set_limits();
     pool_set_limit(config->pool_max_queued);
     fiber_set_limit(config->max_fibers);
+    memory_configure(config->memory.request_budget, DURATION_MS(config->memory.queue_timeout_ns));
     if (cache_init(config, kinds_all, kinds_all_count, &run.error) != SL_OK) {
         log_stop();
         return server_failed("failed to start the server", run.error.message);

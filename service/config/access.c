@@ -6,9 +6,9 @@
 #include "id/id.h"
 
 static const char *const route_groups[] = {"symbolicate", "mozilla", "proxy", "symcache", "symbols",
-                                           "metrics",     "status",  "page",  "admin"};
+                                           "metrics",     "status",  "page",  "admin",    "downloads"};
 static const char *const rights[] = {"symbolicate",    "mozilla", "proxy",  "symcache", "symbols:read", "symbols:write",
-                                     "symbols:delete", "metrics", "status", "page",     "admin"};
+                                     "symbols:delete", "metrics", "status", "page",     "admin",        "downloads"};
 
 static bool is_one_of(struct sl_str text, const char *const *words, size_t count)
 {
@@ -62,6 +62,23 @@ static void read_rights(const struct reading *r, const struct value *list, struc
     key->rights = texts;
 }
 
+static void read_scopes(const struct reading *r, const struct value *list, struct access_key *key)
+{
+    struct sl_str *texts =
+        list->type == VALUE_LIST ? SL_ARENA_ARRAY(&r->config->arena, struct sl_str, list->count + 1) : NULL;
+    if (!texts) {
+        complain(r, list, "scopes", "is not a list");
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].type == VALUE_STRING)
+            texts[key->scope_count++] = list->items[i].string;
+        else
+            complain(r, &list->items[i], "scopes", "is no text");
+    }
+    key->scopes = texts;
+}
+
 /* The end of the day "2027-01-31", UTC. */
 static bool read_date(struct sl_str text, int64_t *seconds)
 {
@@ -81,7 +98,7 @@ static bool read_date(struct sl_str text, int64_t *seconds)
 static void read_key(const struct reading *r, const struct value *map, struct access_key *key)
 {
     const struct value *id = value_get(map, "id"), *digest = value_get(map, "sha256");
-    const struct value *expires = value_get(map, "expires");
+    const struct value *expires = value_get(map, "expires"), *scopes = value_get(map, "scopes");
     size_t size = 0;
     key->expires_s = INT64_MAX;
     if (!id || !is_printable(id->string))
@@ -91,6 +108,8 @@ static void read_key(const struct reading *r, const struct value *map, struct ac
     if (!digest || !sl_hex_decode(digest->string, key->sha256, sizeof key->sha256, &size) || size != 32)
         complain(r, digest ? digest : map, "sha256", "is not a SHA-256 in hex");
     read_rights(r, value_get(map, "rights"), key);
+    if (scopes && scopes->type != VALUE_NULL)
+        read_scopes(r, scopes, key);
     if (expires && expires->type != VALUE_NULL && !read_date(expires->string, &key->expires_s))
         complain(r, expires, "expires", "is not a date (example: 2027-01-31)");
 }

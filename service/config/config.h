@@ -19,6 +19,8 @@ struct access_key { /* of auth.keys */
     uint8_t sha256[32]; /* of the key */
     const struct sl_str *rights;
     size_t right_count;
+    const struct sl_str *scopes; /* the only ones it may name; NULL = any */
+    size_t scope_count;
     int64_t expires_s; /* seconds since the epoch; INT64_MAX = never */
 };
 
@@ -129,6 +131,9 @@ struct config {
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
+    struct {
+        uint64_t request_budget, queue_timeout_ns; /* bytes */
+    } memory;
     struct {
         struct sl_str *require; /* groups of routes that need a key */
         size_t require_count;

@@ -65,7 +65,8 @@ static void bodies_follow(struct config *config)
 }
 
 /* ---- keys with rows ----
- * Defaults that depend on the machine (bind, cache_dir, http.max_connections) are worked out in read.c. */
+ * Defaults that depend on the machine (bind, cache_dir, http.max_connections,
+ * memory.request_budget) are worked out in read.c. */
 const struct key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
     {"cache_dir", KEY_STRING, AT(cache_dir), .none = "null"},
@@ -231,6 +232,8 @@ const struct key config_keys[] = {
     {"symbfile.max_parts", KEY_COUNT, AT(symbfile.max_parts), .value = 10000, .min = 1, .max = 1000000},
     {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
     {"symbfile.body_timeout", KEY_DURATION, AT(symbfile.body_timeout_ns), .value = 5 * MINUTE, .min = MS},
+    {"memory.request_budget", KEY_SIZE, AT(memory.request_budget), .min = MIB},
+    {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .check = text_is_route_group},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
@@ -280,7 +283,6 @@ static const struct group {
     {"http", KEY_FREE, NOT_YET, "unix_group reuseport file_max_age cors"},
     {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
-    {"memory", KEY_FREE, NOT_YET, "request_budget queue_timeout"},
     {"conversion", KEY_FREE, NOT_YET, "max_memory max_time max_heavy"},
     {"page", KEY_FREE, NULL, "enabled"},
     {"cluster", KEY_FREE, NULL, "node_id results peers"},

@@ -5,6 +5,7 @@
 #include "config/impl.h"
 #include "core/duration.h"
 #include "core/loop.h"
+#include "core/memory.h"
 #include "origin/origin.h"
 
 /* A duration or size that is added to a clock or an offset must not wrap. */
@@ -333,6 +334,7 @@ void config_defaults(struct config *config)
     config->diagnostics.retry_malformed_after = DURATION_NEVER;
 
     config->http.max_connections = loop_default_connections();
+    config->memory.request_budget = memory_default_budget();
 }
 
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)

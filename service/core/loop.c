@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "core/cgroup.h"
 #include "core/impl.h"
 #include "core/log.h"
 #include "core/metrics.h"
@@ -23,18 +24,7 @@ static uint64_t lag_due_ns;
 /* Cores that a cgroup v2 quota allows, rounded up; 0 when there is none. */
 static unsigned quota_cores(void)
 {
-    char path[512] = "", line[512];
-    FILE *file = fopen("/proc/self/cgroup", "re");
-    while (file && fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (strncmp(line, "0::", 3) == 0)
-            snprintf(path, sizeof path, "/sys/fs/cgroup%.480s/cpu.max", strcmp(line + 3, "/") == 0 ? "" : line + 3);
-    }
-    if (file)
-        fclose(file);
-    file = path[0] ? fopen(path, "re") : NULL;
-    if (!file)
-        file = fopen("/sys/fs/cgroup/cpu.max", "re"); /* the cgroup's own namespace */
+    FILE *file = cgroup_open("cpu.max");
     if (!file)
         return 0;
     unsigned long quota = 0, period = 0;

@@ -8,6 +8,7 @@
 
 #include "core/fiber.h"
 #include "core/impl.h"
+#include "core/memory.h"
 #include "core/metrics_impl.h"
 
 enum { MAX_SERIES = 500, SLOTS = 1024, MAX_BUCKETS = 16, MAX_LABELS = 4 };
@@ -101,6 +102,7 @@ static const struct {
     {"waiting", GAUGE, {"what"}, NULL, "Work that waits for something scarce, by what it waits for."},
     {"fibers", GAUGE, {NULL}, NULL, "Live fibers."},
     {"fiber_stacks", GAUGE, {NULL}, NULL, "Fiber stacks allocated."},
+    {"memory_budget_bytes", GAUGE, {"state"}, NULL, "Memory that requests share: used, and the limit."},
     {"log_dropped_total",
      COUNTER,
      {NULL},
@@ -361,6 +363,8 @@ void metrics_collect(void)
     pool_set_metrics();
     metric_set(METRIC_FIBERS, (double)fiber_live(), NULL, NULL, NULL);
     metric_set(METRIC_FIBER_STACKS, (double)fiber_stacks_allocated(), NULL, NULL, NULL);
+    metric_set(METRIC_MEMORY_BUDGET, (double)memory_used(), "used", NULL, NULL);
+    metric_set(METRIC_MEMORY_BUDGET, (double)memory_limit(), "limit", NULL, NULL);
 }
 
 void metrics_write(struct sl_buf *out, bool open_metrics)

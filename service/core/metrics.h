@@ -78,6 +78,7 @@ enum metric {
     METRIC_WAITING,          /* what for */
     METRIC_FIBERS,
     METRIC_FIBER_STACKS,
+    METRIC_MEMORY_BUDGET, /* state */
     METRIC_LOG_DROPPED,
     METRIC_READY,
     METRIC_DRAINING,

@@ -121,36 +121,48 @@ void identify(struct request *r)
 }
 
 /* ---- connections per address ---- */
+struct ip_entry *address_entry(struct http_server *server, struct sl_str address)
+{
+    if (address.size >= ADDRESS_MAX)
+        address.size = ADDRESS_MAX - 1;
+    struct ip_entry *entry = sl_map_get(&server->ips, address);
+    if (entry || !(entry = calloc(1, sizeof *entry)))
+        return entry;
+    memcpy(entry->address, address.data, address.size);
+    void **slot = sl_map_slot(&server->ips, (struct sl_str){entry->address, address.size}, NULL);
+    if (!slot) {
+        free(entry);
+        return NULL;
+    }
+    *slot = entry;
+    return entry;
+}
+
+void address_drop(struct http_server *server, struct ip_entry *entry)
+{
+    if (entry->connections || entry->bodies)
+        return;
+    sl_map_remove(&server->ips, sl_str(entry->address));
+    free(entry);
+}
+
 bool address_admit(struct request *r)
 {
     struct connection *c = r->connection;
     struct http_server *server = r->server;
-    struct sl_str address = r->x.client;
     unsigned limit = server->options.max_connections_per_ip;
-    if (limit == 0 || c->ip || address.size >= ADDRESS_MAX)
+    struct ip_entry *entry = limit == 0 || c->ip ? NULL : address_entry(server, r->x.client);
+    if (!entry)
         return true;
-    struct ip_entry *entry = sl_map_get(&server->ips, address);
-    if (!entry) {
-        entry = calloc(1, sizeof *entry);
-        if (!entry)
-            return true;
-        memcpy(entry->address, address.data, address.size);
-        void **slot = sl_map_slot(&server->ips, (struct sl_str){entry->address, address.size}, NULL);
-        if (!slot) {
-            free(entry);
-            return true;
-        }
-        *slot = entry;
-    }
-    entry->count++;
+    entry->connections++;
     c->ip = entry;
-    return entry->count <= limit;
+    return entry->connections <= limit;
 }
 
 void address_leave(struct connection *c)
 {
-    if (!c->ip || --c->ip->count > 0)
+    if (!c->ip)
         return;
-    sl_map_remove(&c->server->ips, sl_str(c->ip->address));
-    free(c->ip);
+    c->ip->connections--;
+    address_drop(c->server, c->ip);
 }

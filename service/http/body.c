@@ -1,6 +1,5 @@
 /* Request bodies: a window that the connection fills and the handler's fiber empties, decoding on the way. A full window
  * stops the reading of the socket, so that a fast client waits for a slow disk. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,6 +12,8 @@ enum {
     KEEP_BUFFER = 16 * 1024,
 };
 
+static const char no_memory[] = "not enough memory for this request";
+
 void body_init(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -21,17 +22,49 @@ void body_init(struct request *r)
     body->started_ms = loop_now_ms();
     if (x->status)
         body->limit = DISCARD_LIMIT;
-    body->in_flight = x->has_body && !x->status;
-    r->server->bodies += body->in_flight;
     /* A small body of known length is collected where it will be parsed. */
-    if (!body->discard && x->content_length > 0 && x->content_length <= READ_BUFFER)
+    if (!body->discard && x->content_length > 0 && x->content_length <= BODY_FREE)
         sl_buf_reserve(&body->window, (size_t)x->content_length);
+}
+
+/* A body that is here already, or is not larger than a head may be, is always taken. The others share what is left: an
+ * address may have as many as are still free, so that no few of them lock the others out. */
+bool body_admit(struct request *r)
+{
+    const struct http_exchange *x = &r->x;
+    struct http_server *server = r->server;
+    size_t limit = server->options.max_bodies_in_flight, free = limit - server->bodies;
+    bool small =
+        x->content_length >= 0 && (x->content_length <= BODY_FREE || (uint64_t)x->content_length <= r->body.here);
+    if (!x->has_body || small)
+        return true;
+    struct ip_entry *entry = server->bodies < limit ? address_entry(server, x->client) : NULL;
+    if (!entry || entry->bodies > free) {
+        if (entry)
+            address_drop(server, entry);
+        return false;
+    }
+    entry->bodies++;
+    server->bodies++;
+    r->body.in_flight_of = entry;
+    return true;
+}
+
+bool body_is_awaited(const struct request *r)
+{
+    const struct http_exchange *x = &r->x;
+    return !x->status && x->route->body_weight && x->content_length > 0 && x->content_length <= BODY_WHOLE;
 }
 
 static void left_flight(struct request *r)
 {
-    r->server->bodies -= r->body.in_flight;
-    r->body.in_flight = false;
+    struct ip_entry *entry = r->body.in_flight_of;
+    if (!entry)
+        return;
+    r->body.in_flight_of = NULL;
+    r->server->bodies--;
+    entry->bodies--;
+    address_drop(r->server, entry);
 }
 
 void body_fail(struct request *r, int status, const char *detail)
@@ -53,14 +86,14 @@ void body_receive(struct request *r, struct sl_bytes data)
         fiber_wake(body->reader);
     if (body->failed_status || body->discard)
         return;
-    if (body->received > body->limit) {
+    if (body->received > body->limit || !memory_fits(body->received * r->x.route->body_weight)) {
         r->close = true;
         body_fail(r, 413, NULL);
         return;
     }
     sl_buf_add(&body->window, data.data, data.size);
     if (body->window.failed)
-        body_fail(r, 503, "out of memory");
+        body_fail(r, 503, no_memory);
     if (body->window.size >= BODY_WINDOW)
         connection_read(r->connection, false);
     if (body->reader)
@@ -183,7 +216,7 @@ static enum sl_code read_decoded(struct request *r)
             return fail_with(r, 400, "request body could not be decompressed");
     }
     body->decoded += body->piece.size;
-    if (body->decoded > body->limit)
+    if (body->decoded > body->limit || !memory_fits(body->decoded * r->x.route->body_weight))
         return fail_with(r, 413, NULL);
     return SL_OK;
 }
@@ -213,7 +246,7 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
     if (body->coding != CODING_IDENTITY && !body->decoder && x->has_body) {
         body->decoder = decoder_new(body->coding);
         if (!body->decoder)
-            return fail_with(r, 503, "out of memory");
+            return fail_with(r, 503, no_memory);
     }
     enum sl_code code = body->decoder ? read_decoded(r) : read_plain(r);
     if (code)
@@ -234,14 +267,7 @@ struct spool {
 static void spool_open(void *arg)
 {
     struct spool *spool = arg;
-    spool->fd = open(spool->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (spool->fd >= 0)
-        return;
-    char path[1024]; /* a file system without O_TMPFILE */
-    int size = snprintf(path, sizeof path, "%s/body-XXXXXX", spool->directory);
-    spool->fd = size > 0 && size < (int)sizeof path ? mkostemp(path, O_CLOEXEC) : -1;
-    if (spool->fd >= 0)
-        unlink(path);
+    spool->fd = sl_unlinked_file(spool->directory);
 }
 
 static void spool_write(void *arg)
@@ -287,12 +313,17 @@ static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, st
     return SL_OK;
 }
 
-enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
+static size_t most_in_memory(void)
+{
+    return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
+}
+
+static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
 {
     struct request *r = (struct request *)x;
     struct sl_bytes piece;
     *body = (struct sl_bytes){(const uint8_t *)"", 0};
-    if (r->body.coding == CODING_IDENTITY && x->content_length > 0 && x->content_length <= BODY_WINDOW) {
+    if (r->body.coding == CODING_IDENTITY && x->content_length > 0 && x->content_length <= BODY_WHOLE) {
         /* The window takes the whole: wait until it has it, and hand it over. */
         while (!r->message_done && !r->body.failed_status && !r->connection->dead) {
             r->body.reader = fiber_self();
@@ -307,13 +338,16 @@ enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
     }
     struct sl_buf whole = {0};
     enum sl_code code;
-    while ((code = http_body_read(x, &piece)) == SL_OK && piece.size > 0 && whole.size + piece.size <= BODY_IN_MEMORY)
+    while ((code = http_body_read(x, &piece)) == SL_OK && piece.size > 0 &&
+           whole.size + piece.size <= most_in_memory()) {
         sl_buf_add(&whole, piece.data, piece.size);
+        memory_set(&x->memory, whole.capacity + r->body.window.capacity);
+    }
     if (code == SL_OK && whole.failed)
-        code = fail_with(r, 503, "out of memory");
+        code = fail_with(r, 503, no_memory);
     if (code == SL_OK && piece.size > 0) { /* too large for memory */
         sl_buf_add(&whole, piece.data, piece.size);
-        code = whole.failed ? fail_with(r, 503, "out of memory") : collect_in_file(r, sl_buf_bytes(&whole), body);
+        code = whole.failed ? fail_with(r, 503, no_memory) : collect_in_file(r, sl_buf_bytes(&whole), body);
     } else if (code == SL_OK && whole.size > 0) {
         struct sl_buf used = r->body.piece;
         r->body.piece = whole;
@@ -322,6 +356,21 @@ enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
     }
     sl_buf_free(&whole);
     return code;
+}
+
+/* What reading the body takes must be there before it begins. */
+enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
+{
+    struct request *r = (struct request *)x;
+    enum sl_code code = collect(x, body);
+    if (code != SL_OK || !x->route->body_weight)
+        return code;
+    switch (code = memory_ask(&x->memory, body->size * x->route->body_weight, NULL)) {
+    case SL_OK:
+    case SL_CANCELLED: return code;
+    case SL_UNSUPPORTED: return fail_with(r, 413, NULL);
+    default: metric_add(METRIC_HTTP_REFUSED, 1, "memory", NULL, NULL); return fail_with(r, 503, no_memory);
+    }
 }
 
 /* ---- after an early answer ---- */

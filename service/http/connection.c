@@ -47,7 +47,10 @@ static void on_closed(uv_handle_t *handle)
 {
     struct connection *c = handle->data;
     c->closed = true;
-    release(c);
+    if (c->request && (!c->request->started || c->request->discarding))
+        request_finish(c->request); /* which releases */
+    else
+        release(c);
 }
 
 void connection_abort(struct connection *c, bool reset)
@@ -55,6 +58,7 @@ void connection_abort(struct connection *c, bool reset)
     if (c->dead)
         return;
     c->dead = true;
+    c->server->closing++;
     server_timer(c, TIMEOUT_NONE);
     connection_state(c, STATE_CLOSING);
     if (!reset || c->unix_socket || uv_tcp_close_reset(&c->uv.tcp, on_closed) != 0)
@@ -148,6 +152,7 @@ static size_t take_head(struct connection *c, struct sl_bytes data)
         connection_abort(c, false);
         return data.size;
     }
+    r->body.here = data.size - size;
     parse_head(r, (struct sl_bytes){data.data, size}, c->scan.lines);
     bool rest = !r->message_done && !r->framing_error;
     connection_state(c, rest ? STATE_BODY : STATE_WORK);
@@ -178,6 +183,19 @@ static void keep(struct connection *c, struct sl_bytes rest)
     }
 }
 
+/* Runs the handler, unless it would only wait for a small body; ends an answered request when its body is over. */
+static void go_on(struct connection *c)
+{
+    struct request *r = c->request;
+    bool body_over = r->message_done || r->framing_error || r->body.failed_status;
+    if (c->dead)
+        return;
+    if (r->discarding && body_over)
+        request_finish(r);
+    else if (!r->started && (body_over || !body_is_awaited(r)))
+        request_start(r);
+}
+
 /* Parses as much as possible; the rest stays for later. */
 static void consume(struct connection *c, struct sl_bytes data)
 {
@@ -189,6 +207,7 @@ static void consume(struct connection *c, struct sl_bytes data)
             break;
         if (c->request) {
             at += take_body(c, rest);
+            go_on(c);
             continue;
         }
         size_t used = take_head(c, rest);
@@ -203,7 +222,7 @@ static void consume(struct connection *c, struct sl_bytes data)
         else if (r->interim_due && !r->x.status)
             send_interim(r);
         r->interim_due &= r->x.status != 0;
-        request_start(r);
+        go_on(c);
     }
     c->processing = false;
     keep(c, (struct sl_bytes){data.data + at, data.size - at});
@@ -233,6 +252,7 @@ static void fail_body(struct connection *c, int status, const char *detail, cons
         c->request->aborted = reason;
     body_fail(c->request, status, detail);
     body_over(c);
+    go_on(c);
 }
 
 static void on_data(struct connection *c, struct sl_bytes data)
@@ -412,7 +432,7 @@ void connection_accept(struct listener *listener, int fd)
         connection_abort(c, false);
         return;
     }
-    c->reserve = server->connection_count > server->options.max_connections;
+    c->reserve = server_is_full(server);
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
     server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
     connection_read(c, true);

@@ -124,21 +124,28 @@ void encode_body(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct sl_str type, set;
-    if (r->http10 || !r->accept_encoding.size || x->file || x->body.size < r->server->options.compress_min ||
+    size_t size = x->content ? content_size(x->content) : x->body.size;
+    if (r->http10 || !r->accept_encoding.size || x->file || size < r->server->options.compress_min ||
         !header_is_set(x, "Content-Type", &type) || !type_compresses(type) ||
         header_is_set(x, "Content-Encoding", &set))
         return;
     struct encode_job job = {encode_choose(r->accept_encoding), sl_buf_bytes(&x->body), {0}};
     if (job.coding == CODING_IDENTITY)
         return;
-    if (x->body.size <= (job.coding == CODING_GZIP ? GZIP_ON_LOOP : ZSTD_ON_LOOP))
+    if (x->content && !(job.in = content_pin(x->content)).data)
+        return; /* in a file: it is sent from there as it is */
+    if (size <= (job.coding == CODING_GZIP ? GZIP_ON_LOOP : ZSTD_ON_LOOP))
         encode(&job);
     else if (pool_run(POOL_COMPRESS, encode, &job, NULL) != SL_OK)
         job.out.failed = true;
-    if (job.out.failed || job.out.size >= x->body.size) { /* the plain body serves as well */
+    if (x->content)
+        content_unpin(x->content);
+    if (job.out.failed || job.out.size >= size) { /* the plain body serves as well */
         sl_buf_free(&job.out);
         return;
     }
+    content_release(x->content);
+    x->content = NULL;
     sl_buf_free(&x->body);
     x->body = job.out;
     http_set_header(x, "Content-Encoding", job.coding == CODING_GZIP ? SL_STR("gzip") : SL_STR("zstd"));

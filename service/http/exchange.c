@@ -6,7 +6,7 @@
 #include "core/loop.h"
 #include "http/impl.h"
 
-enum { KEEP_ARENA = 64 * 1024, KEEP_BODY = 16 * 1024, FREE_REQUESTS = 256 };
+enum { KEEP_ARENA = 16 * 1024, KEEP_BODY = 16 * 1024, FREE_REQUESTS = 128, ANSWER_AT_ONCE = 16 * 1024 };
 
 static void on_empty(struct fiber_group *group);
 
@@ -40,6 +40,8 @@ static void request_recycle(struct request *r)
 {
     struct http_server *server = r->server;
     body_finish(r);
+    content_release(r->x.content);
+    memory_set(&r->x.memory, 0);
     if (r->x.body.capacity > KEEP_BODY || r->x.body.failed)
         sl_buf_free(&r->x.body);
     if (r->x.arena.used > KEEP_ARENA)
@@ -143,9 +145,53 @@ static void refuse_without_fiber(struct request *r)
     request_end(r);
 }
 
+/* ---- without a fiber ---- */
+static bool needs_no_fiber(const struct request *r)
+{
+    const struct http_exchange *x = &r->x;
+    if (x->status)
+        return !x->file && !x->content && x->body.size <= ANSWER_AT_ONCE;
+    return x->route->immediate && r->message_done;
+}
+
+static void answer_at_once(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    if (!x->status)
+        x->route->handler(x);
+    if (!x->status)
+        reply_error(x, 500, "internal error");
+    send_now(r);
+}
+
+void request_answered(struct request *r)
+{
+    struct connection *c = r->connection;
+    access_record(r);
+    if (r->message_done || r->framing_error || r->close || c->dead) {
+        request_end(r);
+        return;
+    }
+    r->discarding = true;
+    server_timer(c, TIMEOUT_DISCARD);
+    connection_read(c, true);
+}
+
+void request_finish(struct request *r)
+{
+    if (!r->started) { /* the client has left before its body was there */
+        r->aborted = r->aborted ? r->aborted : "reset";
+        access_record(r);
+    }
+    r->close |= !r->message_done;
+    request_end(r);
+}
+
 void request_start(struct request *r)
 {
     r->started = true;
-    if (!fiber_start_now(&r->x.group, run, r))
+    if (needs_no_fiber(r))
+        answer_at_once(r);
+    else if (!fiber_start_now(&r->x.group, run, r))
         refuse_without_fiber(r);
 }

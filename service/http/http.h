@@ -9,8 +9,10 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "core/content.h"
 #include "core/fiber.h"
 #include "core/json.h"
+#include "core/memory.h"
 
 struct http_header {
     struct sl_str name; /* lower case */
@@ -40,13 +42,15 @@ struct http_exchange {
     struct sl_str client; /* address after trusted proxies */
     struct sl_str request_id;
     const struct http_route *route;
-    void *service; /* of the server's options */
+    void *service;              /* of the server's options */
+    struct memory_share memory; /* of the body and what is read out of it; given back at the end, or moved on */
 
     /* response; a handler sets these through the functions below */
     int status;
     struct http_header *response_headers;
     size_t response_header_count;
     struct sl_buf body;      /* owned; freed after writing */
+    struct content *content; /* instead of body; held */
     struct sl_mapping *file; /* instead of body: answered with ranges and validators (http_reply_file) */
     int64_t file_modified_s;
     void (*file_release)(void *arg); /* called when the answer is out; may be NULL */
@@ -75,6 +79,10 @@ struct http_route {
      * itself by setting x->status; may be NULL. Does not suspend. */
     void (*check)(struct http_exchange *x);
     uint64_t (*body_limit)(const struct http_exchange *x); /* bytes; NULL = 64 KiB and the body is discarded */
+    unsigned body_weight;      /* memory that reading a collected body takes, in its sizes; 0 = not counted */
+    const char *group;         /* of routes, that access is granted to as one; NULL = open */
+    const char *const *rights; /* one of them is needed; ends with NULL */
+    bool immediate;            /* the handler does not suspend and answers little: it runs without a fiber */
 };
 
 struct http_options {
@@ -82,7 +90,8 @@ struct http_options {
     size_t bind_count;
     const struct http_route *routes; /* ends with a NULL method; first match wins, literal before pattern */
     void *service;
-    const char *tmp_dir; /* for large bodies */
+    void (*authorize)(struct http_exchange *x); /* of routes with a group: answers if access is denied; may be NULL */
+    const char *tmp_dir;                        /* for large bodies */
     int backlog;
     uint64_t max_request_line, max_head_bytes, compress_min;
     unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
@@ -123,8 +132,8 @@ size_t http_query_count(const struct http_exchange *x, const char *key);
 struct sl_str http_query(const struct http_exchange *x, const char *key); /* data NULL when absent */
 
 /* The whole decoded body (Content-Encoding undone), at most the route's limit. Bodies above 1 MiB are spooled to an
- * unlinked file and mapped. On failure the response is already set (400, 408, 413, 415) or the client is gone
- * (SL_CANCELLED). */
+ * unlinked file and mapped. By the route's weight, memory is had for it then (x->memory). On failure the response is already
+ * set (400, 408, 413, 415, 503) or the client is gone (SL_CANCELLED). */
 enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body) SL_SUSPENDS;
 
 /* The next piece of the decoded body, at most 256 KiB, valid until the next call; empty at the end. For uploads that
@@ -142,6 +151,10 @@ void http_reply(struct http_exchange *x, int status, const char *content_type, s
 void http_reply_empty(struct http_exchange *x, int status);
 /* The JSON in `json` becomes the body; the buffer is taken over. */
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
+/* The content becomes the body; the caller's hold goes over. */
+void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct content *content);
+/* 503: what fails with SL_BUSY. */
+void http_reply_no_memory(struct http_exchange *x);
 /* {"detail":detail,"causes":[cause]}; `cause` may be NULL. */
 void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause);
 

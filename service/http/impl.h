@@ -5,6 +5,8 @@
  *
  *     bytes -> connection.c (cuts heads, feeds bodies) -> parse.c (llhttp, checks) -> router.c -> fiber in exchange.c:
  *     handler -> send.c (conditions, compression, writing) -> back to connection.c (next request, linger or close)
+ *
+ * What is refused by its head, and health checks, are answered without a fiber; small bodies are awaited without one.
  */
 #pragma once
 
@@ -21,6 +23,9 @@ enum {
     READ_BUFFER = 64 * 1024,      /* one for all connections */
     BODY_WINDOW = 256 * 1024,     /* received and not yet taken by the handler */
     BODY_IN_MEMORY = 1024 * 1024, /* above: an unlinked file */
+    BODY_WHOLE = 64 * 1024,       /* of known length: awaited without a fiber; in memory also when that is short */
+    BODY_FREE = 16 * 1024,        /* costs no more than a head does: not counted as in flight */
+    OUTPUT_MAX = 1024 * 1024,     /* unsent output in memory */
     DISCARD_LIMIT = 64 * 1024,    /* bodies nobody wants, and rests of bodies after early answers */
     PIPELINE_LIMIT = 16 * 1024,   /* waiting behind a running request */
     CHUNK_CREDIT = 16 * 1024,
@@ -87,8 +92,9 @@ struct body {
     bool in_trailers, trailers_end; /* after the last chunk; after the empty line that ends them */
     int failed_status;              /* the answer when reading fails: 400, 408, 413 */
     const char *failed_detail;
-    bool discard;   /* nobody wants it: bytes are counted and dropped */
-    bool in_flight; /* counts against max_bodies_in_flight */
+    bool discard;                  /* nobody wants it: bytes are counted and dropped */
+    size_t here;                   /* bytes that came with the head */
+    struct ip_entry *in_flight_of; /* counts against max_bodies_in_flight */
     struct fiber *reader;
     struct sl_mapping spool;
 };
@@ -107,6 +113,7 @@ struct request {
     bool message_done; /* the last byte of the request was parsed */
     bool close;        /* after the answer */
     bool http10, head_only, interim_due, framing_error, started;
+    bool discarding; /* answered; the rest of the body is read without a fiber */
     unsigned route_index;
     uint64_t start_ns;
     uint64_t bytes_out;
@@ -119,8 +126,8 @@ struct request {
     struct request *next_free;
 };
 
-struct ip_entry { /* connections of one client address */
-    unsigned count;
+struct ip_entry { /* of one client address */
+    unsigned connections, bodies;
     char address[ADDRESS_MAX];
 };
 
@@ -184,7 +191,8 @@ struct http_server {
     size_t route_count;
     struct route_series *series; /* route_count + 1: the last is for no route */
     struct connection *connections;
-    size_t connection_count, active, bodies, counts[GAUGES];
+    size_t connection_count, closing; /* all of them; those whose descriptors are gone */
+    size_t active, bodies, counts[GAUGES];
     struct metric_series *gauges[GAUGES]; /* of `counts` */
     struct timer_queue queues[TIMEOUTS];
     uv_timer_t tick;
@@ -219,6 +227,7 @@ enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *
 void server_timer(struct connection *c, enum timeout timeout);               /* (re)starts; TIMEOUT_NONE stops */
 void server_remember(struct connection *c);                                  /* a new connection */
 void server_forget(struct connection *c);                                    /* a connection is closed */
+bool server_is_full(const struct http_server *server);                       /* beyond max_connections */
 void server_count(struct http_server *server, enum state state, int change); /* of connections in the state */
 void server_free(struct http_server *server);
 
@@ -235,7 +244,10 @@ const char *connection_peer(struct connection *c);
 /* ---- exchange.c: the life of a request ---- */
 struct request *request_new(struct connection *c);
 void request_free(struct request *r);
-void request_start(struct request *r); /* runs its fiber, until it suspends */
+/* Answers at once what needs no fiber, else runs its fiber until it suspends. */
+void request_start(struct request *r);
+void request_answered(struct request *r); /* without a fiber: the answer is out or the connection dead */
+void request_finish(struct request *r);   /* a request without a fiber has ended, well or badly */
 
 /* ---- parse.c ---- */
 void parse_init(void);
@@ -255,7 +267,10 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
 void query_parse(struct http_exchange *x, struct sl_str text);
 
 /* ---- body.c ---- */
-void body_init(struct request *r); /* after the head's checks */
+/* Whether one more body may be on its way; it is counted then. Before body_init. */
+bool body_admit(struct request *r);
+void body_init(struct request *r);             /* after the head's checks */
+bool body_is_awaited(const struct request *r); /* the handler need not run before the body is there */
 void body_receive(struct request *r, struct sl_bytes data);
 void body_fail(struct request *r, int status, const char *detail); /* wakes the reader */
 void body_complete(struct request *r);
@@ -280,6 +295,7 @@ void encode_body(struct request *r) SL_SUSPENDS;                  /* replaces x.
 
 /* ---- send.c ---- */
 void send_answer(struct request *r) SL_SUSPENDS;
+void send_now(struct request *r);     /* a small answer, without a fiber; then request_answered */
 void send_interim(struct request *r); /* 100 Continue */
 const char *server_date(struct http_server *server);
 
@@ -288,6 +304,9 @@ void identify(struct request *r); /* client address and request id */
 /* Counts the connection for its client's address, once; false when there are too many. */
 bool address_admit(struct request *r);
 void address_leave(struct connection *c);
+/* What is counted for an address; NULL when out of memory. Dropped when nothing is any more. */
+struct ip_entry *address_entry(struct http_server *server, struct sl_str address);
+void address_drop(struct http_server *server, struct ip_entry *entry);
 void random_uuid(struct http_server *server, char out[37]);
 
 /* ---- access.c ---- */

@@ -275,11 +275,20 @@ static void check_request(struct request *r)
     struct http_exchange *x = &r->x;
     struct http_server *server = r->server;
     const struct http_route *route = x->route;
+    if (r->connection->reserve && !server_is_full(server))
+        r->connection->reserve = false; /* there is room now */
     if (r->connection->reserve && !route->health) {
         r->close = true;
         metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
         reply_error(x, 503, "too many connections");
         return;
+    }
+    if (server->options.authorize && route->group) {
+        server->options.authorize(x);
+        if (x->status) {
+            metric_add(METRIC_HTTP_REFUSED, 1, x->status == 429 ? "rate" : "auth", NULL, NULL);
+            return;
+        }
     }
     if (server->draining && route->takes_work) {
         metric_add(METRIC_HTTP_REFUSED, 1, "draining", NULL, NULL);
@@ -298,12 +307,13 @@ static void check_request(struct request *r)
         return;
     }
     r->body.limit = route->body_limit ? route->body_limit(x) : DISCARD_LIMIT;
-    if (x->content_length >= 0 && (uint64_t)x->content_length > r->body.limit) {
+    uint64_t size = x->content_length >= 0 ? (uint64_t)x->content_length : 0;
+    if (size > r->body.limit || !memory_fits(size * route->body_weight)) {
         metric_add(METRIC_HTTP_REFUSED, 1, "too_large", NULL, NULL);
         reply_error(x, 413, NULL);
         return;
     }
-    if (x->has_body && !route->health && server->bodies >= server->options.max_bodies_in_flight) {
+    if (!route->health && !body_admit(r)) {
         metric_add(METRIC_HTTP_REFUSED, 1, "bodies", NULL, NULL);
         reply_error(x, 503, "too many request bodies at once");
         return;
@@ -363,7 +373,7 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
     r->header_capacity = lines;
     x->headers = SL_ARENA_ARRAY(&x->arena, struct http_header, lines + 1);
     if (!copy || !x->headers) {
-        parse_refuse(r, 503, "out of memory");
+        parse_refuse(r, 503, "not enough memory for this request");
         return;
     }
     while (*copy == '\r' || *copy == '\n') /* empty lines before the request */
@@ -389,11 +399,13 @@ void parse_head(struct request *r, struct sl_bytes head, unsigned lines)
         return;
     }
     r->chunked = (r->parser.flags & F_CHUNKED) != 0;
-    x->content_length = r->chunked || !(r->parser.flags & F_CONTENT_LENGTH) ? -1 : (int64_t)r->parser.content_length;
     x->has_body = !r->message_done;
-    if (x->content_length < -1) {
-        parse_refuse(r, 413, NULL);
-        return;
+    if (!r->chunked && (r->parser.flags & F_CONTENT_LENGTH)) {
+        if (r->parser.content_length > INT64_MAX) {
+            parse_refuse(r, 413, NULL);
+            return;
+        }
+        x->content_length = (int64_t)r->parser.content_length;
     }
     r->close |= !llhttp_should_keep_alive(&r->parser);
     identify(r);

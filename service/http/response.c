@@ -86,6 +86,8 @@ void http_set_header(struct http_exchange *x, const char *name, struct sl_str va
 void http_reply_empty(struct http_exchange *x, int status)
 {
     x->status = status;
+    content_release(x->content);
+    x->content = NULL;
     sl_buf_clear(&x->body);
 }
 
@@ -101,7 +103,7 @@ void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json)
 {
     if (json->failed) {
         sl_buf_free(json);
-        http_reply_detail(x, 500, "out of memory", NULL);
+        http_reply_no_memory(x);
         return;
     }
     x->status = status;
@@ -109,6 +111,19 @@ void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json)
     sl_buf_free(&x->body);
     x->body = *json;
     *json = (struct sl_buf){0};
+}
+
+void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct content *content)
+{
+    http_reply_empty(x, status);
+    http_set_header(x, "Content-Type", sl_str(content_type));
+    content_release(x->content);
+    x->content = content;
+}
+
+void http_reply_no_memory(struct http_exchange *x)
+{
+    reply_error(x, 503, "not enough memory for this request");
 }
 
 void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause)

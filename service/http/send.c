@@ -138,40 +138,67 @@ static size_t size_of(const uv_buf_t *bufs, unsigned count)
     return size;
 }
 
+/* What the kernel takes now goes out; `*bufs` are what it left. False when the connection is gone. */
+static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
+{
+    if (r->connection->dead)
+        return false;
+    int written = uv_try_write(&r->connection->uv.stream, *bufs, *count);
+    if (written < 0 && written != UV_EAGAIN)
+        return write_failed(r);
+    skip(bufs, count, written > 0 ? (size_t)written : 0);
+    r->bytes_out += written > 0 ? (size_t)written : 0;
+    return true;
+}
+
+/* The rest goes out as the client takes it, until `done` is called. */
+static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_write_cb done)
+{
+    struct connection *c = r->connection;
+    r->write.data = r;
+    r->write_done = false;
+    r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, done);
+    if (r->write_status != 0)
+        return write_failed(r);
+    c->answer_size = size_of(bufs, count);
+    c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
+    c->write_progress_ms = loop_now_ms();
+    server_timer(c, TIMEOUT_WRITE);
+    return true;
+}
+
+static bool rest_is_written(struct request *r)
+{
+    struct connection *c = r->connection;
+    size_t size = c->answer_size;
+    c->answer_size = 0;
+    if (c->dead || r->write_status != 0)
+        return write_failed(r);
+    server_timer(c, TIMEOUT_NONE);
+    r->bytes_out += size;
+    return true;
+}
+
 /* Writes all; false when the connection is gone. */
 static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 {
-    struct connection *c = r->connection;
-    uint64_t total = size_of(bufs, count);
-    if (c->dead)
+    if (!write_some(r, &bufs, &count))
         return false;
-    int written = uv_try_write(&c->uv.stream, bufs, count);
-    if (written < 0 && written != UV_EAGAIN)
-        return write_failed(r);
-    skip(&bufs, &count, written > 0 ? (size_t)written : 0);
-    if (count > 0) {
-        r->write.data = r;
-        r->write_done = false;
-        r->writer = fiber_self();
-        r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, on_written);
-        if (r->write_status != 0)
-            return write_failed(r);
-        c->answer_size = size_of(bufs, count);
-        c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
-        r->bytes_out += total - c->answer_size;
-        c->write_progress_ms = loop_now_ms();
-        server_timer(c, TIMEOUT_WRITE);
-        while (!r->write_done)
-            fiber_suspend_uncancellable(); /* the buffers are in use until then */
-        total = c->answer_size;
-        c->answer_size = 0;
-        if (c->dead || r->write_status != 0)
-            return write_failed(r);
-        server_timer(c, TIMEOUT_NONE);
-    }
-    r->bytes_out += total;
-    return true;
+    if (count == 0)
+        return true;
+    r->writer = fiber_self();
+    if (!write_rest(r, bufs, count, on_written))
+        return false;
+    while (!r->write_done)
+        fiber_suspend_uncancellable(); /* the buffers are in use until then */
+    return rest_is_written(r);
 }
+
+/* ---- from files, window by window: what a client does not take is not in memory ---- */
+struct origin {
+    struct content *content; /* or: */
+    const uint8_t *mapped;
+};
 
 struct copy_job {
     void *to;
@@ -185,18 +212,25 @@ static void copy(void *arg)
     memcpy(job->to, job->from, job->size);
 }
 
-/* The pages of a mapping may be cold: a pool thread reads them, window by window. The first window goes out with the
- * head. */
-static bool write_file(struct request *r, uv_buf_t head, struct file_part part)
+/* The pages of a mapping may be cold: a pool thread reads them. */
+static bool read_window(const struct origin *origin, uint64_t offset, void *to, size_t size)
+{
+    struct copy_job job = {to, origin->mapped + offset, size};
+    if (origin->content)
+        return content_read(origin->content, offset, to, size, NULL) == SL_OK;
+    return pool_run(POOL_IO, copy, &job, NULL) == SL_OK;
+}
+
+/* The first window goes out with the head. */
+static bool write_windows(struct request *r, uv_buf_t head, const struct origin *origin, struct file_part part)
 {
     size_t window = part.size < FILE_WINDOW ? (size_t)part.size : FILE_WINDOW;
     char *buffer = malloc(window ? window : 1);
     bool ok = buffer != NULL;
     for (uint64_t done = 0; ok && done < part.size;) {
         size_t size = part.size - done < window ? (size_t)(part.size - done) : window;
-        struct copy_job job = {buffer, r->x.file->bytes.data + part.offset + done, size};
         uv_buf_t bufs[2] = {head, uv_buf_init(buffer, (unsigned)size)};
-        ok = pool_run(POOL_IO, copy, &job, NULL) == SL_OK && write_bufs(r, bufs, 2);
+        ok = read_window(origin, part.offset + done, buffer, size) && write_bufs(r, bufs, 2);
         head.len = 0;
         done += size;
     }
@@ -204,6 +238,27 @@ static bool write_file(struct request *r, uv_buf_t head, struct file_part part)
     if (!ok)
         connection_abort(r->connection, true); /* a short body must not look complete */
     return ok;
+}
+
+/* A large answer that the kernel does not take at once waits for its client in a file. */
+static bool write_content(struct request *r, uv_buf_t head, struct content *content)
+{
+    struct sl_bytes bytes = content_pin(content);
+    struct file_part part = {0, bytes.size};
+    struct origin origin = {.content = content};
+    if (!bytes.data)
+        return write_windows(r, head, &origin, part);
+    uv_buf_t both[2] = {head, uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size)}, *bufs = both;
+    unsigned count = 2;
+    bool ok = write_some(r, &bufs, &count);
+    size_t left = size_of(bufs, count);
+    bool move =
+        ok && left > OUTPUT_MAX && count == 1 && content_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
+    if (ok && left > 0 && !move)
+        ok = write_bufs(r, bufs, count);
+    content_unpin(content);
+    part = (struct file_part){bytes.size - left, left};
+    return move ? write_windows(r, uv_buf_init(NULL, 0), &origin, part) : ok;
 }
 
 /* The rest of a body that was not read: small enough to read it and go on, or the end of the connection. */
@@ -216,36 +271,82 @@ static bool rest_is_small(const struct request *r)
     return (uint64_t)r->x.content_length - r->body.received <= DISCARD_LIMIT;
 }
 
+/* Whether this is the connection's last answer. */
+static void decide_close(struct request *r)
+{
+    const struct http_server *server = r->server;
+    if (server->draining || server->stopping || !rest_is_small(r) ||
+        r->connection->requests + 1 >= server->options.keepalive_requests)
+        r->close = true;
+    r->connection->write_started_ms = loop_now_ms();
+}
+
+static void check_body(struct http_exchange *x)
+{
+    if (x->body.failed) {
+        sl_buf_free(&x->body);
+        http_reply_no_memory(x);
+    }
+}
+
+/* A large body is counted, and may wait in a file. */
+static void share_large_body(struct http_exchange *x)
+{
+    if (x->content || x->body.size <= OUTPUT_MAX)
+        return;
+    x->content = content_new(&x->body);
+}
+
 void send_answer(struct request *r)
 {
     struct http_exchange *x = &r->x;
     struct connection *c = r->connection;
-    struct http_server *server = r->server;
     struct file_part part = {0, 0};
-    if (x->body.failed) {
-        sl_buf_free(&x->body);
-        reply_error(x, 500, "out of memory");
-    }
+    check_body(x);
     if (x->file)
         part = file_conditions(x);
     else
         encode_body(r);
-    if (server->draining || server->stopping || !rest_is_small(r) ||
-        c->requests + 1 >= server->options.keepalive_requests)
-        r->close = true;
-    c->write_started_ms = loop_now_ms();
-    uint64_t length = x->file ? part.size : x->body.size;
+    share_large_body(x);
+    decide_close(r);
+    uint64_t length = x->file ? part.size : x->content ? content_size(x->content) : x->body.size;
     uv_buf_t bufs[2] = {make_head(r, length), uv_buf_init((char *)x->body.data, 0)};
     if (!bufs[0].base) {
         connection_abort(c, true);
     } else if (r->head_only || !has_length(x->status)) {
         write_bufs(r, bufs, 1);
+    } else if (x->content && length > 0) {
+        write_content(r, bufs[0], x->content);
     } else if (x->file && part.size > 0) {
-        write_file(r, bufs[0], part);
+        struct origin origin = {.mapped = x->file->bytes.data};
+        write_windows(r, bufs[0], &origin, part);
     } else {
         bufs[1].len = x->file ? 0 : x->body.size;
         write_bufs(r, bufs, bufs[1].len ? 2 : 1);
     }
+}
+
+static void on_now_written(uv_write_t *write, int status)
+{
+    struct request *r = write->data;
+    r->write_status = status;
+    rest_is_written(r);
+    request_answered(r);
+}
+
+void send_now(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    check_body(x);
+    decide_close(r);
+    uv_buf_t both[2] = {make_head(r, x->body.size), uv_buf_init((char *)x->body.data, (unsigned)x->body.size)};
+    uv_buf_t *bufs = both;
+    unsigned count = r->head_only || !has_length(x->status) || x->body.size == 0 ? 1 : 2;
+    if (!bufs[0].base)
+        connection_abort(r->connection, true);
+    else if (write_some(r, &bufs, &count) && count > 0 && write_rest(r, bufs, count, on_now_written))
+        return;
+    request_answered(r);
 }
 
 static void on_interim_written(uv_write_t *write, int status)

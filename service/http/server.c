@@ -133,10 +133,21 @@ void server_forget(struct connection *c)
     if (c->next)
         c->next->previous = c->previous;
     server->connection_count--;
+    server->closing -= c->dead;
     server_count(server, c->state, -1);
     if (server->connection_count == 0)
         wake_stopper(server);
     resume_listeners(server);
+}
+
+static size_t open_connections(const struct http_server *server)
+{
+    return server->connection_count - server->closing;
+}
+
+bool server_is_full(const struct http_server *server)
+{
+    return open_connections(server) > server->options.max_connections;
 }
 
 /* Ends the connection that has been idle longest, if for at least `ms`: its descriptor is free at once. */
@@ -147,6 +158,16 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
         return false;
     connection_abort(oldest, false);
     return true;
+}
+
+/* Idle connections make room before the limit is reached, and at once when it is. */
+static void make_room(struct http_server *server)
+{
+    size_t open = open_connections(server), limit = server->options.max_connections;
+    if (open >= limit)
+        evict_idle(server, 0);
+    else if (open >= limit * 9 / 10)
+        evict_idle(server, EVICT_IDLE_MS);
 }
 
 /* ---- accepting ----
@@ -163,7 +184,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events);
 
 static void resume_listeners(struct http_server *server)
 {
-    if (server->stopping || server->connection_count >= most_connections(server))
+    if (server->stopping || open_connections(server) >= most_connections(server))
         return;
     for (size_t i = 0; i < server->listener_count; i++) {
         if (server->listeners[i].paused) {
@@ -186,14 +207,13 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     struct http_server *server = listener->server;
     (void)status, (void)events; /* accept tells */
     for (int turn = 0; turn < ACCEPTS_PER_EVENT; turn++) {
-        if (server->connection_count >= most_connections(server)) {
+        if (open_connections(server) >= most_connections(server) && !evict_idle(server, 0)) {
             pause_listener(listener);
             return;
         }
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            if (server->connection_count >= (size_t)server->options.max_connections * 9 / 10)
-                evict_idle(server, EVICT_IDLE_MS);
+            make_room(server);
             connection_accept(listener, fd);
         } else if (errno == EAGAIN) {
             return;
@@ -360,6 +380,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options.bind_count = before.bind_count;
     server->options.routes = before.routes;
     server->options.service = before.service;
+    server->options.authorize = before.authorize;
     server->options.tmp_dir = before.tmp_dir;
     if (!proxies)
         server->options.trusted_proxy_count = 0; /* nobody is believed rather than anybody */

@@ -9,16 +9,23 @@ static void test_keys_are_read(void **state)
     struct outcome o;
     parse_good(&o, "auth:\n  require: [symbols, metrics]\n  keys:\n"
                    "    - {id: ci, sha256: " DIGEST ", rights: [symbols:write, symbols:read]}\n"
-                   "    - {id: old, sha256: " DIGEST ", rights: [], expires: 2027-01-31}\n");
+                   "    - {id: old, sha256: " DIGEST ", rights: [], expires: 2027-01-31}\n"
+                   "    - {id: few, sha256: " DIGEST ", rights: [downloads], scopes: [a, global]}\n"
+                   "    - {id: none, sha256: " DIGEST ", rights: [symbolicate], scopes: []}\n");
     assert_int_equal(o.config->auth.require_count, 2);
-    assert_int_equal(o.config->auth.key_count, 2);
+    assert_int_equal(o.config->auth.key_count, 4);
     const struct access_key *key = o.config->auth.keys;
     assert_true(sl_str_equal(key->id, SL_STR("ci")));
     assert_int_equal(key->sha256[0], 0x2b);
     assert_int_equal(key->right_count, 2);
     assert_true(sl_str_equal(key->rights[1], SL_STR("symbols:read")));
     assert_true(key->expires_s == INT64_MAX);
+    assert_null(key->scopes);                    /* any */
     assert_true(key[1].expires_s == 1801440000); /* the end of that day */
+    assert_int_equal(key[2].scope_count, 2);
+    assert_true(sl_str_equal(key[2].scopes[1], SL_STR("global")));
+    assert_non_null(key[3].scopes);
+    assert_int_equal(key[3].scope_count, 0);
     outcome_free(&o);
 }
 
@@ -47,6 +54,10 @@ static void test_what_is_wrong_with_keys(void **state)
     expect_error("auth: {require: [everything]}", "1:18: error: auth.require: \"everything\": is no group of routes");
     expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [fly]}]}",
                  "1:106: error: auth.keys[0].rights: is no right");
+    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [], scopes: all}]}",
+                 "1:117: error: auth.keys[0].scopes: is not a list");
+    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [], scopes: [1]}]}",
+                 "1:118: error: auth.keys[0].scopes: is no text");
     expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [], expires: soon}]}",
                  "1:118: error: auth.keys[0].expires: is not a date (example: 2027-01-31)");
 }

@@ -419,19 +419,57 @@ static void over_the_limit_only_health_is_answered(void **state)
         client_text(held[i], "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n");
         client_answer(held[i], &answer, false);
         answer_free(&answer);
+        client_text(held[i], "GET "); /* it is not idle any more */
     }
-    assert_int_equal(exchange(&other, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 503);
+    while (exchange(&other, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n", &answer) == 200)
+        answer_free(&answer); /* the begun requests have not all arrived */
+    assert_int_equal(answer.status, 503);
     assert_str(answer_header(&answer, "Connection"), "close");
     answer_free(&answer);
     assert_int_equal(status_of(&other, "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
-    for (int i = 2; i <= 3; i++) {
-        client_text(held[0], "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n");
-        client_answer(held[0], &answer, false);
+    for (int i = 0; i < 4; i++)
+        close(held[i]);
+    server_stop(&other);
+}
+
+static void connections_end_after_so_many_requests(void **state)
+{
+    (void)state;
+    struct test_server other;
+    server_start(&other, routes, few_connections);
+    int fd = client_connect(&other);
+    struct answer answer = {0};
+    for (int i = 1; i <= 3; i++) {
+        client_text(fd, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n");
+        client_answer(fd, &answer, false);
         assert_int_equal(answer.status, 200);
         assert_int_equal(answer_header(&answer, "Connection").data != NULL, i == 3); /* keepalive_requests */
         answer_free(&answer);
     }
-    for (int i = 0; i < 4; i++)
+    close(fd);
+    server_stop(&other);
+}
+
+/* They need not have been idle for long: nobody waits for them. */
+static void idle_connections_make_room_at_once(void **state)
+{
+    (void)state;
+    struct test_server other;
+    server_start(&other, routes, few_connections);
+    enum { CLIENTS = 40 }; /* more than the reserve lane has too */
+    int held[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        struct answer answer = {0};
+        held[i] = client_connect(&other);
+        client_text(held[i], "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n");
+        client_answer(held[i], &answer, false);
+        assert_int_equal(answer.status, 200);
+        answer_free(&answer);
+    }
+    struct sl_buf in = {0};
+    assert_false(client_read(held[0], &in, NULL)); /* the longest idle */
+    sl_buf_free(&in);
+    for (int i = 0; i < CLIENTS; i++)
         close(held[i]);
     server_stop(&other);
 }
@@ -655,6 +693,8 @@ int main(void)
     const struct CMUnitTest others[] = {
         cmocka_unit_test(unix_sockets_and_allowed_hosts),
         cmocka_unit_test(over_the_limit_only_health_is_answered),
+        cmocka_unit_test(connections_end_after_so_many_requests),
+        cmocka_unit_test(idle_connections_make_room_at_once),
         cmocka_unit_test(connections_per_address_are_limited),
         cmocka_unit_test(without_fibers_requests_are_refused_and_counted),
         cmocka_unit_test(a_continue_waits_for_room),

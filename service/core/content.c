@@ -1,0 +1,239 @@
+/* Spilled contents lie one behind the other in one file, until that is full and another one is begun; a file ends with the
+ * last of its contents. What a content took is given back to the disk at once, as a hole. */
+#include "core/content.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "core/pool.h"
+
+enum { FILE_FULL = 1 << 30 };
+
+struct spill_file {
+    int fd;
+    unsigned users; /* contents in it, and the mark of being the current one */
+    uint64_t end;
+};
+
+struct content {
+    unsigned holds, pins;
+    bool moving; /* to a file */
+    struct sl_buf bytes;
+    size_t size;
+    struct memory_share memory;
+    struct spill_file *file; /* NULL: in memory alone */
+    uint64_t offset;         /* in it */
+    struct fiber_wait_list moved;
+};
+
+static struct spill_file *current;
+static bool opening;
+static struct fiber_wait_list opened;
+
+struct content *content_new(struct sl_buf *bytes)
+{
+    struct content *content = calloc(1, sizeof *content);
+    if (!content)
+        return NULL;
+    if (bytes->capacity > bytes->size + bytes->size / 8 && bytes->size) { /* it grew by more than it needed */
+        uint8_t *fitting = realloc(bytes->data, bytes->size);
+        bytes->data = fitting ? fitting : bytes->data;
+        bytes->capacity = fitting ? bytes->size : bytes->capacity;
+    }
+    content->holds = 1;
+    content->bytes = *bytes;
+    content->size = bytes->size;
+    memory_set(&content->memory, bytes->capacity);
+    *bytes = (struct sl_buf){0};
+    return content;
+}
+
+struct content *content_hold(struct content *content)
+{
+    content->holds++;
+    return content;
+}
+
+static void file_release(struct spill_file *file)
+{
+    file->users--;
+    if (file->users == 1 && file == current && ftruncate(file->fd, 0) == 0)
+        file->end = 0; /* it is empty: begun anew */
+    if (file->users > 0)
+        return;
+    close(file->fd);
+    free(file);
+}
+
+static void free_bytes(struct content *content)
+{
+    sl_buf_free(&content->bytes);
+    memory_set(&content->memory, 0);
+}
+
+static void punch_hole(const struct content *content)
+{
+    /* Where the file system has no holes, the space is free with the file. */
+    fallocate(content->file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)content->offset,
+              (off_t)content->size);
+}
+
+void content_release(struct content *content)
+{
+    if (!content || --content->holds > 0)
+        return;
+    free_bytes(content);
+    if (content->file) {
+        punch_hole(content);
+        file_release(content->file);
+    }
+    free(content);
+}
+
+size_t content_size(const struct content *content)
+{
+    return content->size;
+}
+
+struct sl_bytes content_bytes(const struct content *content)
+{
+    return content->file ? (struct sl_bytes){NULL, content->size} : sl_buf_bytes(&content->bytes);
+}
+
+struct sl_bytes content_pin(struct content *content)
+{
+    struct sl_bytes bytes = content_bytes(content);
+    content->pins += bytes.data != NULL;
+    return bytes;
+}
+
+void content_unpin(struct content *content)
+{
+    if (--content->pins == 0 && content->file)
+        free_bytes(content);
+}
+
+/* ---- files ---- */
+struct transfer {
+    int fd;
+    void *data;
+    uint64_t offset;
+    size_t size;
+    bool good;
+};
+
+static void write_out(void *arg)
+{
+    struct transfer *t = arg;
+    t->good = sl_write_all_at(t->fd, (struct sl_bytes){t->data, t->size}, t->offset);
+}
+
+static void read_back(void *arg)
+{
+    struct transfer *t = arg;
+    size_t done = 0;
+    while (done < t->size) {
+        ssize_t n = pread(t->fd, (uint8_t *)t->data + done, t->size - done, (off_t)(t->offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    t->good = done == t->size;
+}
+
+struct opening {
+    const char *directory;
+    int fd;
+};
+
+static void open_file(void *arg)
+{
+    struct opening *o = arg;
+    o->fd = sl_unlinked_file(o->directory);
+}
+
+static enum sl_code begin_file(const char *directory, struct sl_error *error)
+{
+    struct opening o = {directory, -1};
+    opening = true;
+    enum sl_code code = pool_run(POOL_IO, open_file, &o, error);
+    opening = false;
+    fiber_wake_all(&opened);
+    if (code == SL_OK && o.fd < 0)
+        code = sl_fail(error, SL_INTERNAL, "a temporary file cannot be made in %s", directory);
+    struct spill_file *file = code == SL_OK ? calloc(1, sizeof *file) : NULL;
+    if (!file) {
+        if (o.fd >= 0)
+            close(o.fd);
+        return code ? code : sl_fail(error, SL_BUSY, "out of memory");
+    }
+    *file = (struct spill_file){.fd = o.fd, .users = 1};
+    current = file;
+    return SL_OK;
+}
+
+/* Makes `current` a file that can take more. */
+static enum sl_code find_room(const char *directory, struct sl_error *error)
+{
+    while (opening)
+        if (fiber_wait_on(&opened, UINT64_MAX) != FIBER_WOKEN)
+            return SL_CANCELLED;
+    if (current && current->end < FILE_FULL)
+        return SL_OK;
+    struct spill_file *full = current;
+    current = NULL;
+    if (full)
+        file_release(full);
+    return begin_file(directory, error);
+}
+
+static enum sl_code move_out(struct content *content, const char *directory, struct sl_error *error)
+{
+    enum sl_code code = find_room(directory, error);
+    if (code)
+        return code;
+    struct spill_file *file = current;
+    struct transfer t = {file->fd, content->bytes.data, file->end, content->size, false};
+    file->users++;
+    file->end += content->size;
+    code = pool_run(POOL_IO, write_out, &t, error);
+    if (code == SL_OK && !t.good)
+        code = sl_fail(error, SL_INTERNAL, "a temporary file cannot be written");
+    if (code) {
+        file_release(file);
+        return code;
+    }
+    content->file = file;
+    content->offset = t.offset;
+    return SL_OK;
+}
+
+enum sl_code content_spill(struct content *content, const char *directory, struct sl_error *error)
+{
+    while (content->moving)
+        if (fiber_wait_on(&content->moved, UINT64_MAX) != FIBER_WOKEN)
+            return SL_CANCELLED;
+    if (content->file || content->size == 0)
+        return SL_OK;
+    content->moving = true;
+    content_pin(content);
+    enum sl_code code = move_out(content, directory, error);
+    content->moving = false;
+    content_unpin(content);
+    fiber_wake_all(&content->moved);
+    return code;
+}
+
+enum sl_code content_read(struct content *content, uint64_t offset, void *to, size_t size, struct sl_error *error)
+{
+    struct transfer t = {content->file->fd, to, content->offset + offset, size, false};
+    enum sl_code code = pool_run(POOL_IO, read_back, &t, error);
+    if (code == SL_OK && !t.good)
+        code = sl_fail(error, SL_INTERNAL, "a temporary file cannot be read");
+    return code;
+}

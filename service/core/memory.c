@@ -1,0 +1,177 @@
+#include "core/memory.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/cgroup.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+enum {
+    SMALL = 64 * 1024, /* never waits for its turn */
+    SPARE_PART = 16,   /* of the budget: what small requests may use beyond it */
+    MAPPED_FROM = 2 << 20,
+    KEPT_ON_TOP = 16 << 20,
+    TRIM_PERIOD_MS = 10000,
+    TRIM_FROM = 32 << 20, /* resident, and not in use */
+};
+
+struct waiter {
+    struct waiter *next;
+    struct fiber_wait_list fiber; /* one */
+    uint64_t need;
+    bool granted;
+};
+
+static uint64_t budget = UINT64_MAX, used, wait_ms = 5000;
+static struct waiter *first, **last = &first;
+static size_t waiting;
+
+void memory_configure(uint64_t bytes, uint64_t ms)
+{
+    budget = bytes;
+    wait_ms = ms;
+    mallopt(M_MMAP_THRESHOLD, MAPPED_FROM); /* large pieces are the kernel's again as soon as they are free */
+    mallopt(M_TRIM_THRESHOLD, KEPT_ON_TOP);
+}
+
+uint64_t memory_default_budget(void)
+{
+    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned long long limit;
+    FILE *file = cgroup_open("memory.max");
+    if (file && fscanf(file, "%llu", &limit) == 1 && limit < bytes) /* "max": no limit */
+        bytes = limit;
+    if (file)
+        fclose(file);
+    return bytes / 2;
+}
+
+bool memory_fits(uint64_t bytes)
+{
+    return bytes <= budget;
+}
+
+bool memory_is_short(void)
+{
+    return used > budget / 2;
+}
+
+uint64_t memory_used(void)
+{
+    return used;
+}
+
+uint64_t memory_limit(void)
+{
+    return budget;
+}
+
+static bool there_is(uint64_t need)
+{
+    uint64_t most = need > SMALL || budget > UINT64_MAX / 2 ? budget : budget + budget / SPARE_PART;
+    return used <= most && need <= most - used;
+}
+
+/* In the order of their coming. */
+static void grant(void)
+{
+    while (first && there_is(first->need)) {
+        struct waiter *w = first;
+        first = w->next;
+        if (!first)
+            last = &first;
+        used += w->need;
+        w->granted = true;
+        fiber_wake_all(&w->fiber);
+    }
+}
+
+static void leave(struct waiter *w)
+{
+    struct waiter **at = &first;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    if (!w->next)
+        last = at;
+    grant(); /* it may have stood in the way of smaller ones */
+}
+
+enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_error *error)
+{
+    struct waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
+    if (!memory_fits(bytes))
+        return sl_fail(error, SL_UNSUPPORTED, "more memory than all requests may use");
+    if (there_is(w.need) && (!first || w.need <= SMALL)) {
+        used += w.need;
+        share->bytes += w.need;
+        return SL_OK;
+    }
+    *last = &w;
+    last = &w.next;
+    metric_set(METRIC_WAITING, (double)++waiting, "memory", NULL, NULL);
+    uint64_t now = loop_now_ms(), end = now + wait_ms;
+    enum fiber_wait waited = FIBER_WOKEN;
+    while (!w.granted && waited == FIBER_WOKEN && now < end) {
+        waited = fiber_wait_on(&w.fiber, end - now);
+        now = loop_now_ms();
+    }
+    metric_set(METRIC_WAITING, (double)--waiting, "memory", NULL, NULL);
+    if (!w.granted)
+        leave(&w);
+    if (w.granted && !fiber_cancelled()) {
+        share->bytes += w.need;
+        return SL_OK;
+    }
+    if (w.granted) {
+        used -= w.need;
+        grant();
+    }
+    if (fiber_cancelled())
+        return SL_CANCELLED;
+    metric_add(METRIC_BUSY, 1, "memory", NULL, NULL);
+    return sl_fail(error, SL_BUSY, "not enough memory for this request");
+}
+
+void memory_set(struct memory_share *share, uint64_t bytes)
+{
+    used = used - share->bytes + bytes;
+    share->bytes = bytes;
+    if (first)
+        grant();
+}
+
+void memory_move(struct memory_share *to, struct memory_share *from)
+{
+    to->bytes += from->bytes;
+    from->bytes = 0;
+}
+
+/* ---- what malloc keeps ---- */
+static uint64_t resident(void)
+{
+    unsigned long long all, pages, shared, size = (unsigned long long)sysconf(_SC_PAGESIZE);
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    int fields = fscanf(file, "%llu %llu %llu", &all, &pages, &shared);
+    fclose(file);
+    return fields == 3 && pages > shared ? (pages - shared) * size : 0;
+}
+
+static void trim(void *unused)
+{
+    (void)unused;
+    struct mallinfo2 info = mallinfo2();
+    if (resident() > info.uordblks + info.hblkhd + TRIM_FROM)
+        malloc_trim(0);
+}
+
+void memory_trim_repeatedly(void *unused)
+{
+    while (fiber_sleep(TRIM_PERIOD_MS))
+        pool_run(POOL_IO, trim, unused, NULL);
+}

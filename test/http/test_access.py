@@ -1,0 +1,107 @@
+"""Who may ask for what: groups of routes, rights, scopes, and the brake on guessing."""
+import base64, hashlib
+
+from harness import Service, equal
+
+KEY = "s3cr3t-of-the-tests"
+EMPTY = {"stacktraces": [], "modules": []}
+
+
+def key(name, *rights, **more):
+    return {"id": name, "sha256": hashlib.sha256((KEY + name).encode()).hexdigest(), "rights": list(rights), **more}
+
+
+def bearer(name):
+    return {"Authorization": "Bearer " + KEY + name}
+
+
+ROUTES = [  # group, right, method, path, status for who may
+    ("symbolicate", "symbolicate", "POST", "/symbolicate", 200),
+    ("symbolicate", "symbolicate", "GET", "/requests/nothing", 404),
+    ("proxy", "proxy", "GET", "/proxy/a/b/a", 404),
+    ("metrics", "metrics", "GET", "/metrics", 200),
+]
+
+
+def ask(service, method, path, headers=None):
+    body = "{}" if method == "POST" else None
+    json = {"Content-Type": "application/json"} if body else {}
+    return service.request(method, path, body, {**json, **(headers or {})})
+
+
+def test_each_group_asks_for_its_right(work, objects):
+    groups = ["symbolicate", "mozilla", "proxy", "symcache", "symbols", "metrics", "status", "page", "admin", "downloads"]
+    keys = [key(right, right) for right in ("symbolicate", "proxy", "metrics")]
+    with Service(work, {"auth": {"require": groups, "keys": keys}}) as service:
+        for _, right, method, path, status in ROUTES:
+            answered, headers, body = ask(service, method, path)
+            equal((answered, body), (401, b'{"detail":"authentication required"}'), path)
+            offered = 'Bearer realm="symloom"' + (', Basic realm="symloom"' if right == "metrics" else "")
+            equal(headers["WWW-Authenticate"], offered, path)
+            equal(ask(service, method, path, bearer("nobody"))[0], 401, path)
+            other = "proxy" if right != "proxy" else "metrics"
+            equal(ask(service, method, path, bearer(other))[::2], (403, b'{"detail":"not allowed"}'), path)
+            basic = base64.b64encode(f"{right}:{KEY}{right}".encode()).decode()
+            for form in (bearer(right), {"X-Api-Key": KEY + right}, {"Authorization": f"Bearer {right}:{KEY}{right}"},
+                         {"Authorization": "Basic " + basic}, {"Authorization": "APIKey " + basic}):
+                equal(ask(service, method, path, form)[0], status, (path, form))
+        for path in ("/healthcheck", "/live", "/ready"):
+            equal(ask(service, "GET", path)[0], 200, path)
+        equal(ask(service, "OPTIONS", "/symbolicate")[0], 405)
+        equal(ask(service, "GET", "/nothing")[0], 404)
+
+
+def test_authentication_comes_before_query_type_and_length(work, objects):
+    with Service(work, {"auth": {"require": ["symbolicate"]}}) as service:
+        equal(service.request("POST", "/symbolicate?timeout=x", "{}", {"Content-Type": "text/plain"})[0], 401)
+        equal(service.request("POST", "/symbolicate", None, {"Content-Length": "99999999999"})[0], 401)
+
+
+def test_groups_that_are_not_listed_are_open(work, objects):
+    with Service(work, {"auth": {"require": ["proxy"], "keys": [key("a", "proxy")]}}) as service:
+        for group, _, method, path, status in ROUTES:
+            equal(ask(service, method, path)[0], 401 if group == "proxy" else status, path)
+
+
+def test_scopes_of_keys(work, objects):
+    keys = [key("one", "symbolicate", "proxy", scopes=["one", "two"]), key("all", "symbolicate", "proxy"),
+            key("none", "symbolicate", scopes=[]), key("global", "symbolicate", "proxy", scopes=["global"])]
+    with Service(work, {"auth": {"require": ["symbolicate", "proxy"], "keys": keys}}) as service:
+        for name, query, status in (("one", "?scope=one", 200), ("one", "?scope=two", 200), ("one", "?scope=three", 403),
+                                    ("one", "", 403), ("one", "?scope=One", 403), ("all", "?scope=three", 200),
+                                    ("all", "", 200), ("none", "?scope=one", 403), ("none", "", 403), ("global", "", 200),
+                                    ("global", "?scope=global", 200), ("one", "?scope=one&scope=three", 400)):
+            equal(service.post("/symbolicate" + query, EMPTY, bearer(name))[0], status, (name, query))
+        equal(ask(service, "GET", "/proxy/a/b/a", bearer("one"))[0], 403)
+        equal(ask(service, "GET", "/proxy/a/b/a", bearer("global"))[0], 404)
+        equal(ask(service, "GET", "/requests/x", bearer("one"))[0], 404)  # names no scope
+
+
+def test_guessing_has_a_brake(work, objects):
+    config = {"auth": {"require": ["symbolicate", "symbols"], "keys": [key("a", "symbolicate")]},
+              "http": {"trusted_proxies": ["127.0.0.1"]}, "symbfile": {"store_dir": work + "/store"}}
+    with Service(work, config) as service:
+        def post(client, headers):
+            return service.post("/symbolicate", EMPTY, {"X-Forwarded-For": client, **headers})
+
+        for _ in range(30):  # without a key nobody guesses
+            equal(post("198.51.100.1", {})[0], 401)
+        for n in range(19):
+            equal(post("198.51.100.1", bearer(f"guess{n}"))[0], 401)
+        equal(post("198.51.100.1", bearer("a"))[0], 200)
+        equal(post("198.51.100.1", bearer("last"))[0], 401)
+        for headers in (bearer("a"), bearer("more"), {}):
+            status, answered, body = post("198.51.100.1", headers)
+            equal((status, body), (429, b'{"detail":"too many wrong keys"}'))
+            equal(answered["Retry-After"], "60")
+        equal(post("198.51.100.2", bearer("a"))[0], 200)
+        equal(service.request("GET", "/healthcheck", headers={"X-Forwarded-For": "198.51.100.1"})[0], 200)
+        for n in range(20):  # a network of 64 bits is one address
+            equal(post(f"2001:db8:1:2::{n}", bearer("guess"))[0], 401)
+        equal(post("2001:db8:1:2:ffff::1", bearer("a"))[0], 429)
+        equal(post("2001:db8:1:3::1", bearer("a"))[0], 200)
+        upload = {"Authorization": "APIKey " + base64.b64encode(b"a:wrong").decode(), "X-Forwarded-For": "198.51.100.3",
+                  "FileID": "0" * 32}
+        for _ in range(20):
+            equal(service.request("POST", "/api/symbols-ranges", b"x", upload)[0], 401)
+        equal(service.request("POST", "/api/symbols-ranges", b"x", upload)[0], 429)

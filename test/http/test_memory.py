@@ -1,0 +1,152 @@
+"""The memory that requests share, and connections at their limits."""
+import concurrent.futures, http.client, json, os, re, socket, threading, time
+
+from harness import DEADLINE, Service, equal, wait_until
+
+MIB = 1 << 20
+# What a sanitizer would keep of freed memory hides what the service keeps.
+os.environ["ASAN_OPTIONS"] = "quarantine_size_mb=0:thread_local_quarantine_size_kb=0:" + os.environ.get("ASAN_OPTIONS", "")
+HEAD = b"POST /symbolicate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def anonymous(service):
+    """Bytes of anonymous memory, now; and the most there ever was of all memory."""
+    with open(f"/proc/{service.process.pid}/status") as f:
+        fields = dict(re.findall(r"(\w+):\s+(\d+) kB", f.read()))
+    return int(fields["RssAnon"]) * 1024
+
+
+def big_request(size):
+    """Long texts that come back with the answer, which is a little larger than this."""
+    frames = [{"instruction_addr": hex(n), "filename": "x" * 2000} for n in range(size // 2000)]
+    return json.dumps({"stacktraces": [{"frames": frames}], "modules": []}).encode()
+
+
+def post_unread(service, body, receive=256 * 1024):
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+    client.settimeout(DEADLINE)
+    client.connect(("127.0.0.1", service.port))
+    client.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    return client
+
+
+def test_answers_that_nobody_reads_leave_memory(work, objects):
+    """16 answers of 8 MB: what the kernel does not take is on disk, and all of it is right when it is read at last."""
+    body = big_request(8 * MIB)
+    with Service(work, {"logging": {"access": "off"}, "http": {"write_timeout": "2m"}}) as service:
+        expected = service.post("/symbolicate", body)[2]
+        assert len(expected) > 6 * MIB, len(expected)
+        idle = anonymous(service)
+        clients = [post_unread(service, body) for _ in range(16)]
+        try:
+            def finished():
+                text = service.request("GET", "/metrics")[2].decode()
+                return 'jobs_finished_total{task="symbolicate",outcome="completed"} 17' in text
+            wait_until("all answers", finished)
+            wait_until("the memory of the answers", lambda: anonymous(service) < idle + 32 * MIB)
+            for client in clients[:2]:
+                answer = http.client.HTTPResponse(client)
+                answer.begin()
+                equal(answer.read() == expected, True)
+        finally:
+            for client in clients:
+                client.close()
+
+
+def test_a_kept_result_is_shared(work, objects):
+    body = big_request(8 * MIB)
+    for config in ({}, {"result_bytes": 1000}):  # in memory; in a file
+        with Service(work, config) as service:
+            job = service.symbolicate(body, "?timeout=0")["request_id"]
+            expected = service.request("GET", f"/requests/{job}?timeout=60")[2]
+            assert len(expected) > 6 * MIB, expected[:100]
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                for status, _, polled in pool.map(lambda _: service.request("GET", f"/requests/{job}"), range(16)):
+                    equal((status, polled == expected), (200, True))
+            descriptors = len(os.listdir(f"/proc/{service.process.pid}/fd"))
+            jobs = [service.symbolicate(body, "?timeout=0")["request_id"] for _ in range(10)]
+            for job in jobs:
+                equal(service.request("GET", f"/requests/{job}?timeout=60")[2] == expected, True)
+            wait_until("the descriptors of results",
+                       lambda: len(os.listdir(f"/proc/{service.process.pid}/fd")) <= descriptors + 1)
+
+
+def test_requests_wait_for_memory_or_are_refused(work, objects):
+    with Service(work, {"memory": {"request_budget": "8MB", "queue_timeout": "100ms"}}) as service:
+        equal(service.post("/symbolicate", b" " * (2 * MIB) + b"{}")[::2],
+              (413, b"Failed to buffer the request body: length limit exceeded"))
+        equal(service.request("POST", "/symbolicate", iter([b" " * (2 * MIB), b"{}"]), {"Content-Type": "application/json"})[0],
+              413)
+        padded = b" " * (15 * MIB // 8) + json.dumps({"stacktraces": [], "modules": []}).encode()
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(lambda _: service.post("/symbolicate", padded)[::2], range(64)))
+        for status, data in answers:
+            assert (status, data) == (503, b'{"detail":"not enough memory for this request"}') or status == 200, (status, data)
+        assert any(status == 200 for status, _ in answers)
+        equal(service.post("/symbolicate", padded)[0], 200)
+
+
+def test_a_storm_stays_within_the_budget(work, objects):
+    """Bodies and answers of many times the budget: some are refused, the others are right, and the memory comes back."""
+    config = {"memory": {"request_budget": "64MB", "queue_timeout": "1s"}, "logging": {"access": "off"}}
+    body = big_request(MIB)
+    with Service(work, config) as service:
+        expected = service.post("/symbolicate", body)[2]
+        slowest, stop = [0.0], threading.Event()
+
+        def health():
+            while not stop.is_set():
+                start = time.monotonic()
+                equal(service.request("GET", "/healthcheck")[0], 200)
+                slowest[0] = max(slowest[0], time.monotonic() - start)
+
+        prober = threading.Thread(target=health)
+        prober.start()
+        try:
+            unread = [post_unread(service, body) for _ in range(8)]
+            with concurrent.futures.ThreadPoolExecutor(40) as pool:
+                answers = list(pool.map(lambda _: service.post("/symbolicate", body)[::2], range(60)))
+            for client in unread:
+                client.close()
+        finally:
+            stop.set()
+            prober.join()
+        for status, data in answers:
+            assert (status, data) == (503, b'{"detail":"not enough memory for this request"}') or (status == 200 and data == expected), (status, data[:200])
+        assert any(status == 200 for status, _ in answers)
+        print(f"        {sum(s == 200 for s, _ in answers)} of 60 answered, slowest health check {slowest[0] * 1000:.0f} ms,"
+              f" anonymous memory afterwards {anonymous(service) / MIB:.0f} MiB")
+        equal(service.post("/symbolicate", body)[2] == expected, True)
+
+
+def test_new_connections_find_room(work, objects):
+    """Idle connections beyond the limit end at once for new ones, whose requests are served."""
+    with Service(work, {"http": {"max_connections": 50}}) as service:
+        clients = []
+        for _ in range(300):
+            client = service.connection()
+            client.request("POST", "/symbolicate", "{}", {"Content-Type": "application/json"})
+            answer = client.getresponse()
+            answer.read()
+            equal(answer.status, 200)
+            clients.append(client)
+        for client in clients:
+            client.close()
+
+
+def test_slow_bodies_lock_nobody_out(work, objects):
+    with Service(work, {"http": {"max_bodies_in_flight": 20}}) as service:
+        slow = []
+        for _ in range(60):
+            client = socket.create_connection(("127.0.0.1", service.port), timeout=DEADLINE, source_address=("127.0.0.2", 0))
+            client.sendall(HEAD + b"Content-Length: 100000\r\n\r\n{")
+            slow.append(client)
+        for source in ("127.0.0.1", "127.0.0.2"):  # small ones always, from anywhere
+            client = http.client.HTTPConnection("127.0.0.1", service.port, timeout=DEADLINE, source_address=(source, 0))
+            client.request("POST", "/symbolicate", "{}", {"Content-Type": "application/json"})
+            equal(client.getresponse().status, 200)
+            client.close()
+        equal(service.post("/symbolicate", b" " * 100000 + b"{}")[0], 200)  # large ones from other addresses
+        for client in slow:
+            client.close()

@@ -1,0 +1,235 @@
+/* The memory that requests share, and contents that move to files. */
+#include "../check.h"
+
+#include <dirent.h>
+#include <string.h>
+
+#include "core/content.h"
+#include "core/loop.h"
+
+enum { KIB = 1024, MIB = 1024 * 1024 };
+
+struct asker {
+    struct memory_share share;
+    uint64_t bytes;
+    enum sl_code code;
+    bool answered;
+    int order;
+};
+
+static int answered;
+
+static void ask(void *arg)
+{
+    struct asker *a = arg;
+    struct sl_error error;
+    a->code = memory_ask(&a->share, a->bytes, &error);
+    a->answered = true;
+    a->order = answered++;
+}
+
+static void first_come_first_served(void *arg)
+{
+    (void)arg;
+    struct fiber_group group;
+    struct asker large = {.bytes = 3 * MIB}, next = {.bytes = 512 * KIB}, small = {.bytes = 16 * KIB};
+    struct memory_share held = {0};
+    memory_configure(4 * MIB, 60000);
+    memory_set(&held, 2 * MIB);
+    answered = 0;
+    fiber_group_init(&group, NULL);
+    fiber_start(&group, ask, &large);
+    fiber_start(&group, ask, &next);
+    fiber_start(&group, ask, &small);
+    fiber_sleep(0);
+    assert_false(large.answered);
+    assert_false(next.answered); /* there is room for it, but not its turn */
+    assert_true(small.answered);
+    memory_set(&held, 0);
+    fiber_group_wait(&group);
+    assert_int_equal(large.code, SL_OK);
+    assert_int_equal(next.code, SL_OK);
+    assert_true(small.order < large.order && large.order < next.order);
+    assert_true(memory_used() == 3 * MIB + 528 * KIB);
+    memory_set(&large.share, 0);
+    memory_set(&next.share, 0);
+    memory_set(&small.share, 0);
+    assert_true(memory_used() == 0);
+}
+
+static void what_cannot_be_had(void *arg)
+{
+    (void)arg;
+    struct sl_error error;
+    struct memory_share held = {0}, share = {0};
+    memory_configure(4 * MIB, 20);
+    assert_int_equal(memory_ask(&share, 4 * MIB + 1, &error), SL_UNSUPPORTED);
+    memory_set(&held, 4 * MIB);
+    assert_true(memory_is_short());
+    assert_int_equal(memory_ask(&share, MIB, &error), SL_BUSY); /* after 20 ms */
+    assert_true(share.bytes == 0);
+    memory_set(&held, 6 * MIB); /* more than there is: it is there all the same */
+    assert_int_equal(memory_ask(&share, 1, &error), SL_BUSY);
+    memory_set(&held, 0);
+    assert_int_equal(memory_ask(&share, 4 * MIB, &error), SL_OK);
+    assert_int_equal(memory_ask(&share, MIB, &error), SL_OK); /* it has that */
+    assert_true(memory_used() == 4 * MIB);
+    memory_move(&held, &share);
+    assert_true(share.bytes == 0 && held.bytes == 4 * MIB);
+    memory_set(&held, 0);
+}
+
+static void who_leaves_lets_others_through(void *arg)
+{
+    (void)arg;
+    struct fiber_group group, others;
+    struct asker large = {.bytes = 3 * MIB}, next = {.bytes = MIB};
+    struct memory_share held = {0};
+    memory_configure(4 * MIB, 60000);
+    memory_set(&held, 2 * MIB);
+    fiber_group_init(&group, NULL);
+    fiber_group_init(&others, NULL);
+    fiber_start(&group, ask, &large);
+    fiber_start(&others, ask, &next);
+    fiber_sleep(0);
+    fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+    fiber_group_wait(&others);
+    assert_int_equal(large.code, SL_CANCELLED);
+    assert_int_equal(next.code, SL_OK);
+    memory_set(&held, 0);
+    memory_set(&next.share, 0);
+    assert_true(memory_used() == 0);
+}
+
+/* ---- contents ---- */
+static size_t descriptors(void)
+{
+    size_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count;
+}
+
+static struct content *some_content(size_t size, uint8_t byte)
+{
+    struct sl_buf bytes = {0};
+    sl_buf_fill(&bytes, byte, size);
+    return content_new(&bytes);
+}
+
+struct spilling {
+    struct content *content;
+    enum sl_code code;
+};
+
+static void spill(void *arg)
+{
+    struct spilling *s = arg;
+    struct sl_error error;
+    s->code = content_spill(s->content, "/tmp", &error);
+}
+
+static void contents_move_to_one_file(void *arg)
+{
+    (void)arg;
+    enum { COUNT = 20, SIZE = 100 * KIB };
+    struct fiber_group group;
+    struct spilling all[COUNT];
+    struct sl_error error;
+    memory_configure(64 * MIB, 0);
+    size_t before = descriptors();
+    fiber_group_init(&group, NULL);
+    for (int i = 0; i < COUNT; i++) {
+        all[i] = (struct spilling){some_content(SIZE, (uint8_t)i), SL_INTERNAL};
+        fiber_start(&group, spill, &all[i]);
+    }
+    assert_true(memory_used() >= (uint64_t)COUNT * SIZE);
+    fiber_group_wait(&group);
+    assert_true(memory_used() == 0);
+    assert_int_equal(descriptors(), before + 1);
+    for (int i = 0; i < COUNT; i++) {
+        uint8_t piece[1000];
+        assert_int_equal(all[i].code, SL_OK);
+        assert_null(content_bytes(all[i].content).data);
+        assert_int_equal(content_size(all[i].content), SIZE);
+        assert_int_equal(content_read(all[i].content, SIZE - sizeof piece, piece, sizeof piece, &error), SL_OK);
+        for (size_t k = 0; k < sizeof piece; k++)
+            assert_int_equal(piece[k], i);
+        content_release(all[i].content);
+    }
+}
+
+static void pinned_bytes_stay(void *arg)
+{
+    (void)arg;
+    struct sl_error error;
+    struct content *content = some_content(100, 'x');
+    content_hold(content);
+    content_release(content);
+    struct sl_bytes bytes = content_pin(content);
+    assert_int_equal(content_spill(content, "/tmp", &error), SL_OK);
+    assert_int_equal(bytes.data[99], 'x');
+    assert_true(memory_used() > 0);
+    content_unpin(content);
+    assert_true(memory_used() == 0);
+    content_release(content);
+}
+
+static void without_a_place_they_stay_in_memory(void *arg)
+{
+    (void)arg;
+    struct sl_error error;
+    struct content *full = some_content(100, 'x');
+    assert_int_equal(content_spill(full, "/tmp", &error), SL_OK); /* begins the file that others go on with */
+    for (int i = 0; i < 1024; i++) {                              /* until it is full and another one is wanted */
+        struct content *filler = some_content(MIB, 'f');
+        assert_int_equal(content_spill(filler, "/tmp", &error), SL_OK);
+        content_release(filler);
+    }
+    struct content *content = some_content(100, 'y');
+    assert_int_equal(content_spill(content, "/nowhere", &error), SL_INTERNAL);
+    assert_non_null(strstr(error.message, "/nowhere"));
+    assert_int_equal(content_bytes(content).data[0], 'y');
+    assert_int_equal(content_spill(content, "/tmp", &error), SL_OK);
+    uint8_t byte = 0;
+    assert_int_equal(content_read(full, 99, &byte, 1, &error), SL_OK);
+    assert_int_equal(byte, 'x');
+    content_release(content);
+    content_release(full);
+}
+
+static void run_in_fiber(void (*test)(void *arg))
+{
+    loop_init(2);
+    loop_run_fiber(test, NULL);
+    loop_close();
+}
+
+#define IN_FIBER(name)                                                                                                 \
+    static void test_##name(void **state)                                                                              \
+    {                                                                                                                  \
+        (void)state;                                                                                                   \
+        run_in_fiber(name);                                                                                            \
+    }
+IN_FIBER(first_come_first_served)
+IN_FIBER(what_cannot_be_had)
+IN_FIBER(who_leaves_lets_others_through)
+IN_FIBER(contents_move_to_one_file)
+IN_FIBER(pinned_bytes_stay)
+IN_FIBER(without_a_place_they_stay_in_memory)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_come_first_served),
+        cmocka_unit_test(test_what_cannot_be_had),
+        cmocka_unit_test(test_who_leaves_lets_others_through),
+        cmocka_unit_test(test_contents_move_to_one_file),
+        cmocka_unit_test(test_pinned_bytes_stay),
+        cmocka_unit_test(test_without_a_place_they_stay_in_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
