@@ -2,13 +2,13 @@
  *
  *     key.c      names                    memory.c   the layer in memory
  *     errors.c   errors as bytes, text    disk.c     the layer on disk: pool jobs
- *     meta.c     side files               cache.c    the algorithm, flights
+ *     meta.c     side files               cache.c    look-ups; engine.h: flights, lines, computing
  *     expiry.c   ages                     cleanup.c  walking the directory
  *     tmp.c      temporary files          evict.c    keeping to the budget
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
  *     space.c    a full disk              shared.h   the layer behind the disk
  *
- * cache.c, memory.c, space.c and invalidate.c belong to the loop; all else is free of engine state and may run on any
+ * cache.c, what engine.h describes, memory.c, space.c and invalidate.c belong to the loop; all else is free of engine state and may run on any
  * thread. */
 #pragma once
 

@@ -3,7 +3,7 @@ missing, and the next one is right again.
 
 SYMLOOM_KILLS=1000 in the environment kills more often.
 """
-import contextlib, json, os, random, re, resource, subprocess, sys, threading, time
+import contextlib, json, os, random, re, subprocess, sys, threading, time
 
 import harness
 from faults import Module, Redis, World, check_directory, metric, small_disk
@@ -420,18 +420,3 @@ def test_more_modules_than_fibers(work, objects):
     with World(objects, 60) as world, Service(work, config) as s:
         equal(world.ask(s, world.modules), 60)
         equal(metric(s, 'symloom_busy_total{what="memory"}'), 0.0)
-
-
-def test_without_descriptors(work, objects):
-    """EMFILE fails the job, with words of its own, and nothing is kept."""
-    with World(objects, 30) as world, Service(work) as s:
-        equal(world.ask(s, world.modules[:1]), 1)
-        used = len(os.listdir(f"/proc/{s.process.pid}/fd"))
-        resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (used + 2, 4096))
-        status, _, data = s.post("/symbolicate", world.body(world.modules))
-        resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (4096, 4096))
-        if status == 503:
-            equal(json.loads(data), {"detail": "not enough memory for this request"})
-        else:
-            world.check(json.loads(data), 30)
-        equal(world.ask(s, world.modules), 30, "found afterwards")
