@@ -128,6 +128,7 @@ struct config {
         const char *store_dir;                   /* NULL: `uploads` in cache_dir */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
+        unsigned max_uploads; /* that are received at once */
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
     struct {

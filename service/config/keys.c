@@ -226,6 +226,7 @@ const struct key config_keys[] = {
     {"symbfile.max_set_bytes", KEY_SIZE, AT(symbfile.max_set_bytes), .value = 16 * GIB, .min = 1},
     {"symbfile.max_records", KEY_COUNT, AT(symbfile.max_records), .value = 100000000, .min = 1},
     {"symbfile.max_parts", KEY_COUNT, AT(symbfile.max_parts), .value = 10000, .min = 1, .max = 1000000},
+    {"symbfile.max_uploads", KEY_UNSIGNED, AT(symbfile.max_uploads), .value = 64, .min = 1},
     {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
     {"symbfile.body_timeout", KEY_DURATION, AT(symbfile.body_timeout_ns), .value = 5 * MINUTE, .min = MS},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .check = text_is_route_group},

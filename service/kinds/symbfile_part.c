@@ -33,16 +33,6 @@ struct symbfile_part {
     size_t judged_size;
 };
 
-void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
-{
-    va_list arguments;
-    *failure = (struct symbfile_failure){.status = status};
-    snprintf(failure->code, sizeof failure->code, "%s", code);
-    va_start(arguments, format);
-    vsnprintf(failure->text, sizeof failure->text, format, arguments);
-    va_end(arguments);
-}
-
 static enum sl_code ignore_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
                                  struct sl_error *error)
 {
@@ -114,8 +104,7 @@ static bool decoded(struct symbfile_part *p, enum sl_code code, const struct sl_
     if (code == SL_OK)
         return true;
     if (code != SL_MALFORMED) {
-        symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
-        snprintf(failure->cause, sizeof failure->cause, "%.200s", error->message);
+        symbfile_fail_by(failure, code, error->message);
         return false;
     }
     snprintf(number, sizeof number, "%d", 1200 + (int)sl_symbfile_reader_problem(p->reader) % 100);
@@ -249,8 +238,7 @@ static bool begin(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (open_coding(p))
         return take_received(p, (struct sl_bytes){p->head, p->head_size}, failure);
-    symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
-    snprintf(failure->cause, sizeof failure->cause, "out of memory");
+    symbfile_fail_by(failure, SL_BUSY, "out of memory");
     return false;
 }
 

@@ -12,7 +12,11 @@
 #include "kinds/impl.h"
 #include "kinds/symbfile_impl.h"
 
-enum { SWEEP_MS = 3600 * 1000, ATTEMPTS = 3 }; /* a set may be replaced between finding and reading it */
+enum {
+    SWEEP_MS = 3600 * 1000,
+    ATTEMPTS = 3,
+    RECORD_BYTES = 32
+}; /* a set may be replaced between finding and reading it */
 
 static const struct config *config;
 
@@ -110,54 +114,69 @@ static enum sl_code get_index(const struct index_request *request, struct cache_
 /* ---- finding ---- */
 struct search {
     const struct sl_file_id *given;
-    const struct object_id *id;
-    bool found;
-    struct sl_file_id file_id;
-    struct symbfile_set sets[SYMBFILE_KINDS];
-    struct symbfile_info info;
+    char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = not given */
+    struct upload_answer answer;
 };
 
-static bool is_published(const struct search *s)
+/* Everything that the answer depends on. */
+enum { QUESTION = 1 + sizeof(struct sl_file_id) + SYMBFILE_ID_MAX + SL_DEBUG_ID_TEXT };
+
+static struct sl_str question_of(const struct search *s, char out[QUESTION])
 {
-    return s->sets[SYMBFILE_RANGES].generation || s->sets[SYMBFILE_RETURNPADS].generation;
+    size_t size = 0, code_id = strlen(s->code_id) + 1, debug_id = strlen(s->debug_id) + 1;
+    out[size++] = s->given ? 'f' : 'i';
+    if (s->given)
+        memcpy(out + size, s->given->bytes, sizeof s->given->bytes);
+    size += s->given ? sizeof s->given->bytes : 0;
+    memcpy(out + size, s->code_id, code_id);
+    size += code_id;
+    memcpy(out + size, s->debug_id, debug_id);
+    return (struct sl_str){out, size + debug_id};
 }
 
-static bool find_by_id(struct search *s, const char *id)
+static void search_begin(struct search *s, const struct sl_file_id *file_id, const struct object_id *id)
 {
-    if (!symbfile_store_find(id, &s->file_id))
-        return false;
-    symbfile_store_published(&s->file_id, s->sets);
-    return is_published(s);
+    *s = (struct search){.given = file_id};
+    if (id->code_id.size < sizeof s->code_id)
+        snprintf(s->code_id, sizeof s->code_id, SL_STR_FMT, SL_STR_ARG(id->code_id));
+    if (id->has_debug_id)
+        sl_debug_id_format(&id->debug_id, s->debug_id);
+}
+
+static bool find_published(struct upload_answer *answer)
+{
+    symbfile_store_published(&answer->file_id, answer->sets);
+    return answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
+}
+
+static bool find_by_id(struct upload_answer *answer, const char *id)
+{
+    return *id && symbfile_store_find(id, &answer->file_id) && find_published(answer);
 }
 
 static void search(void *arg)
 {
     struct search *s = arg;
-    char id[SYMBFILE_ID_MAX];
-    if (s->given) {
-        s->file_id = *s->given;
-        symbfile_store_published(&s->file_id, s->sets);
-        s->found = is_published(s);
-    }
-    if (!s->found && s->id->code_id.size && s->id->code_id.size < sizeof id) {
-        snprintf(id, sizeof id, SL_STR_FMT, SL_STR_ARG(s->id->code_id));
-        s->found = find_by_id(s, id);
-    }
-    if (!s->found && s->id->has_debug_id) {
-        char debug_id[SL_DEBUG_ID_TEXT];
-        sl_debug_id_format(&s->id->debug_id, debug_id);
-        s->found = find_by_id(s, debug_id);
-    }
-    if (s->found)
-        symbfile_store_info(&s->file_id, &s->info);
+    struct upload_answer *answer = &s->answer;
+    struct symbfile_info info;
+    if (s->given)
+        answer->file_id = *s->given;
+    answer->found =
+        (s->given && find_published(answer)) || find_by_id(answer, s->code_id) || find_by_id(answer, s->debug_id);
+    if (!answer->found)
+        return;
+    symbfile_store_info(&answer->file_id, &info);
+    answer->has_base = info.has_base;
+    answer->base = info.base;
+    answer->arch = sl_arch_parse(sl_str(info.arch));
 }
 
-static enum sl_code load_indexes(const struct search *s, struct symbfile_lookup *result)
+static enum sl_code load_indexes(const struct upload_answer *answer, struct symbfile_lookup *result)
 {
     enum sl_code code = SL_NOT_FOUND;
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
-        struct index_request request = {s->file_id, s->sets[kind]};
-        if (!s->sets[kind].generation)
+        struct index_request request = {answer->file_id, answer->sets[kind]};
+        if (!answer->sets[kind].generation)
             continue;
         enum sl_code got = get_index(&request, &result->items[kind]);
         if (got == SL_OK) {
@@ -172,6 +191,21 @@ static enum sl_code load_indexes(const struct search *s, struct symbfile_lookup 
     return code;
 }
 
+/* Remembered, unless `anew`, or searched for. */
+static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *error)
+{
+    char text[QUESTION];
+    struct sl_str question = question_of(s, text);
+    enum sl_code code = answers_current() ? SL_OK : answers_look(error);
+    if (code != SL_OK || (!anew && answers_get(question, &s->answer)))
+        return code;
+    uint64_t epoch = answers_epoch();
+    code = pool_run(POOL_IO, search, s, error);
+    if (code == SL_OK)
+        answers_put(question, &s->answer, epoch);
+    return code;
+}
+
 void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_id *id, struct symbfile_lookup *result)
 {
     char store[512];
@@ -179,22 +213,19 @@ void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_i
     if (!symbfile_store_dir(store))
         return;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        struct search s = {.given = file_id, .id = id};
+        struct search s;
         struct sl_error error;
-        if (pool_run(POOL_IO, search, &s, &error) != SL_OK) {
-            result->code = SL_INTERNAL;
-            return;
-        }
-        if (!s.found)
-            return;
-        result->code = load_indexes(&s, result);
+        search_begin(&s, file_id, id);
+        result->code = get_answer(&s, attempt > 0, &error);
+        if (result->code == SL_OK)
+            result->code = s.answer.found ? load_indexes(&s.answer, result) : SL_NOT_FOUND;
         if (result->code == SL_OK) {
-            result->file_id = s.file_id;
-            result->has_base = s.info.has_base;
-            result->base = s.info.base;
-            result->arch = sl_arch_parse(sl_str(s.info.arch));
+            result->file_id = s.answer.file_id;
+            result->has_base = s.answer.has_base;
+            result->base = s.answer.base;
+            result->arch = s.answer.arch;
         }
-        if (result->code != SL_NOT_FOUND)
+        if (result->code != SL_NOT_FOUND || !s.answer.found)
             return;
     }
 }
