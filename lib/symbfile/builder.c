@@ -28,6 +28,7 @@ void builder_step(struct sl_symbfile_builder *b, size_t step)
     sl_spill_rest(&b->line_memory);
     sl_spill_rest(&b->pad_memory);
     sl_spill_rest(&b->place_memory);
+    b->failed |= !sl_budget_spend(b->budget, RECORDS_IN_MEMORY);
 }
 
 static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
@@ -98,7 +99,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     b->has_lines |= out->line_count > 0;
     b->has_functions |= r->depth == 0;
     b->lowest = r->va < b->lowest ? r->va : b->lowest;
-    return b->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return b->failed ? sl_budget_fail(b->budget, error) : SL_OK;
 }
 
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
@@ -115,7 +116,7 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
         b->places[b->place_count++] = (struct link){text_id(b, &p->places[i].function),
                                                     file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
     b->lowest = p->va < b->lowest ? p->va : b->lowest;
-    return b->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return b->failed ? sl_budget_fail(b->budget, error) : SL_OK;
 }
 
 struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
@@ -127,6 +128,11 @@ struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
     b->directory = directory;
     b->lowest = UINT64_MAX;
     return b;
+}
+
+void sl_symbfile_builder_limit(struct sl_symbfile_builder *b, struct sl_budget *budget)
+{
+    b->budget = b->arena.budget = budget;
 }
 
 void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
@@ -205,7 +211,7 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
 {
     uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
     if (b->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(b->budget, error);
     enum sl_code code = write_symcache(b, base, false, out, error);
     if (code != SL_OK)
         return code;
@@ -222,7 +228,7 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
     sl_buf_u64(out, base);
     sl_buf_u32(out, (b->has_lines ? FLAG_LINES : 0) | (b->has_functions ? FLAG_FUNCTIONS : 0));
     sl_buf_add(out, "SLSX", 4);
-    return out->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return out->failed || b->failed ? sl_budget_fail(b->budget, error) : SL_OK;
 }
 
 enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_index *index, struct sl_error *error)

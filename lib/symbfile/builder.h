@@ -23,8 +23,9 @@ struct builder_pad {
 
 struct sl_symbfile_builder {
     struct sl_symbfile_sink sink;
-    struct sl_arena arena; /* texts */
-    struct sl_map map;     /* text to index + 1 */
+    struct sl_budget *budget; /* NULL = none */
+    struct sl_arena arena;    /* texts */
+    struct sl_map map;        /* text to index + 1 */
     struct sl_str *texts;
     uint32_t *memo;        /* reference to text + 1, of the string table in force */
     const char *directory; /* where arrays lie that are large; NULL = nowhere */
@@ -38,7 +39,8 @@ struct sl_symbfile_builder {
     bool has_lines, has_functions, failed;
 };
 
-/* To be called for every record that is added or used: now and then what was looked at so far is given up. */
+/* To be called for every record that is added or used: now and then what was looked at so far is given up, and the budget
+ * asked. */
 void builder_step(struct sl_symbfile_builder *b, size_t step);
 
 /* The indices of `count` items in the order that `before` tells, in which equal ones keep theirs; malloc'ed. NULL when

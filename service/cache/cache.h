@@ -23,7 +23,9 @@ struct cache_key {
  * another one of cache_tmp_create, discarding the old one; one without a name can be served but not published. */
 struct cache_tmp {
     int fd;
-    char path[256]; /* empty when unlinked */
+    char path[256];  /* empty when unlinked */
+    bool incomplete; /* set by compute: usable, but something could not be had just now that would make it better. It is
+                        published as that, and computed anew after `caches.upgrade_fallback_after` */
 };
 
 /* A published or unpublished entry in memory: reference-counted, immutable. Files of up to 1 KiB are copied instead of

@@ -132,6 +132,10 @@ struct config {
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
     struct {
+        uint64_t max_memory, max_time_ns; /* bytes; of the processor, beside what grows with the input */
+        unsigned max_heavy;
+    } conversion;
+    struct {
         struct sl_str *require; /* groups of routes that need a key */
         size_t require_count;
         struct access_key *keys;

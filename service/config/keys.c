@@ -229,6 +229,9 @@ const struct key config_keys[] = {
     {"symbfile.max_uploads", KEY_UNSIGNED, AT(symbfile.max_uploads), .value = 64, .min = 1},
     {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
     {"symbfile.body_timeout", KEY_DURATION, AT(symbfile.body_timeout_ns), .value = 5 * MINUTE, .min = MS},
+    {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
+    {"conversion.max_time", KEY_DURATION, AT(conversion.max_time_ns), .value = 30 * SECOND, .min = MS},
+    {"conversion.max_heavy", KEY_UNSIGNED, AT(conversion.max_heavy), .value = 1, .min = 1},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .check = text_is_route_group},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
@@ -271,7 +274,6 @@ static const struct group {
     {"http.cors", KEY_IGNORED, "mozilla_origins origins"},
     {"auth", KEY_IGNORED, "keys"}, /* read by access.c */
     {"memory", KEY_IGNORED, "request_budget queue_timeout"},
-    {"conversion", KEY_IGNORED, "max_memory max_time max_heavy"},
     {"page", KEY_IGNORED, "enabled"},
     {"cluster", KEY_IGNORED, "node_id results peers"},
 

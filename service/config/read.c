@@ -1,6 +1,7 @@
 /* Values of the tree into the fields of the struct, by the table of keys. */
 #include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "config/impl.h"
 #include "core/duration.h"
@@ -316,6 +317,12 @@ static void set_default(struct config *config, const struct key *key)
         store_number(config, key, key->value);
 }
 
+static uint64_t default_conversion_memory(void)
+{
+    uint64_t most = UINT64_C(8) << 30, half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    return half < most ? half : most;
+}
+
 void config_defaults(struct config *config)
 {
     static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};
@@ -333,6 +340,7 @@ void config_defaults(struct config *config)
     config->diagnostics.retry_malformed_after = DURATION_NEVER;
 
     config->http.max_connections = loop_default_connections();
+    config->conversion.max_memory = default_conversion_memory();
 }
 
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)

@@ -1,7 +1,6 @@
 /* The kind `auxdifs`: UUID maps and BCSymbolMaps; and the way from a module to its map. */
 #include "kinds/auxiliary.h"
 
-#include "core/pool.h"
 #include "object/bcsymbolmap.h"
 
 static enum sl_code check_uuidmap(struct sl_bytes file, struct sl_error *error)
@@ -60,9 +59,9 @@ static enum sl_code first_of(const struct auxiliary_search *search, const struct
     for (size_t i = 0; i < listing->count; i++) {
         *found = keep_request(search, id, &listing->files[i]);
         if (!*found)
-            return SL_INTERNAL;
+            return SL_BUSY;
         enum sl_code code = kinds_get(kind, *found, search->arena, item, NULL);
-        if (code == SL_OK || code == SL_CANCELLED)
+        if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
             return code;
     }
     return SL_NOT_FOUND;
@@ -73,7 +72,7 @@ enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct 
 {
     struct listing *listings = SL_ARENA_ARRAY(search->arena, struct listing, search->source_count + 1);
     if (!listings)
-        return SL_INTERNAL;
+        return SL_BUSY;
     enum sl_code code =
         list_sources(search->sources, search->source_count, search->scope, id, &type, 1, search->arena, listings);
     if (code != SL_OK)
@@ -107,8 +106,10 @@ enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct obje
     if (code != SL_OK)
         return code;
     struct parse parse = {.bytes = item->mapping.bytes};
-    code = pool_run(POOL_CONVERT, parse_uuidmap, &parse, NULL);
+    code = kinds_pool_run(parse_uuidmap, &parse, NULL);
     cache_release(item);
+    if (code == SL_BUSY)
+        return code;
     if (code != SL_OK || parse.code != SL_OK)
         return SL_NOT_FOUND;
     id.debug_id = parse.original;

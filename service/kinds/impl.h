@@ -67,7 +67,9 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
 const struct config *kinds_config(void);
 /* Of any thread, as configured. */
 struct sl_object_limits kinds_object_limits(void);
-enum sl_code kinds_open_object(struct sl_bytes file, struct sl_object **object, struct sl_error *error);
+/* `budget` may be NULL. */
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
+                               struct sl_error *error);
 uint64_t kinds_max_source_size(void);
 
 /* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
@@ -79,12 +81,16 @@ bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
 enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* Runs the job on the pool: its code and error, SL_INTERNAL when it could not run. */
+/* pool_run of what these kinds make: SL_INTERNAL when a file could not be read, SL_BUSY when there is no place for it. */
+enum sl_code kinds_pool_run(void (*run)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
+
+/* Runs the job on the pool: its code and error, or those of kinds_pool_run. */
 typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
 
-/* Gets the request's object, and has what is made of it written to `fd`, on the pool. */
-typedef enum sl_code kinds_maker(struct sl_bytes object, int fd, struct sl_error *error);
+/* Gets the request's object, and has what is made of it written to `fd`, as a conversion. */
+struct conversion; /* conversion.h */
+typedef enum sl_code kinds_maker(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error);
 enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
                         struct sl_error *error) SL_SUSPENDS;
 
@@ -115,14 +121,17 @@ struct companion_wants {
 };
 struct companion_items { /* references; NULL = none */
     struct cache_item *package, *dwz;
+    bool incomplete; /* one could not be had, for another reason than that it is not there or not for us */
 };
 
 /* Whether the object refers to such files. Pool. */
 bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
-/* Gets them from the source of the request's file; what is not there is left out. */
-void companions_get(const struct object_request *request, const struct companion_wants *wants, struct sl_arena *arena,
-                    struct companion_items *items) SL_SUSPENDS;
+/* Gets them from the source of the request's file; what cannot be had is left out. SL_CANCELLED, SL_BUSY. */
+enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
+                            struct sl_arena *arena, struct companion_items *items, struct sl_error *error) SL_SUSPENDS;
 void companions_release(struct companion_items *items);
-/* Opens and closes them for a conversion. Pool. */
-void companions_open(const struct companion_items *items, struct sl_companions *companions);
+uint64_t companions_size(const struct companion_items *items); /* bytes */
+/* Opens and closes them for a conversion. SL_BUSY, or what its budget says; one that is damaged is left out. Pool. */
+enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,
+                             struct sl_companions *companions, struct sl_error *error);
 void companions_close(struct sl_companions *companions);

@@ -3,7 +3,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
                        struct cache_item **item, struct sl_error *error)
@@ -28,10 +28,17 @@ static void run_call(void *arg)
     call->code = call->job(call->arg, call->error);
 }
 
+enum sl_code kinds_pool_run(void (*run)(void *arg), void *arg, struct sl_error *error)
+{
+    enum sl_code code = pool_run(POOL_CONVERT, run, arg, error);
+    return code == SL_OK || code == SL_INTERNAL ? code : sl_fail(error, SL_BUSY, "no place on the pool");
+}
+
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error)
 {
     struct call call = {.job = job, .arg = arg, .error = error};
-    return pool_run(POOL_CONVERT, run_call, &call, error) == SL_OK ? call.code : SL_INTERNAL;
+    enum sl_code code = kinds_pool_run(run_call, &call, error);
+    return code == SL_OK ? call.code : code;
 }
 
 struct making {
@@ -40,10 +47,10 @@ struct making {
     kinds_maker *make;
 };
 
-static enum sl_code make_one(void *arg, struct sl_error *error)
+static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     struct making *m = arg;
-    return m->make(m->object, m->fd, error);
+    return m->make(conversion, m->object, m->fd, error);
 }
 
 enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
@@ -54,7 +61,8 @@ enum sl_code kinds_make(const struct object_request *request, kinds_maker *make,
     if (code != SL_OK)
         return code;
     struct making making = {object->mapping.bytes, fd, make};
-    code = kinds_on_pool(make_one, &making, error);
+    struct conversion_input input = {object->mapping.bytes.size, request->file->location};
+    code = conversion_run(&input, make_one, &making, error);
     cache_release(object);
     return code;
 }

@@ -9,7 +9,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 #include "kinds/symbfile_impl.h"
 
 enum {
@@ -42,7 +42,7 @@ struct build {
     int fd;
 };
 
-static enum sl_code build(void *arg, struct sl_error *error)
+static enum sl_code build(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     const struct build *b = arg;
     char directory[STORE_PATH];
@@ -50,12 +50,14 @@ static enum sl_code build(void *arg, struct sl_error *error)
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
     struct sl_buf out = {0};
     enum sl_code code = builder ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (builder)
+        sl_symbfile_builder_limit(builder, &conversion->budget);
     if (code == SL_OK)
         code = symbfile_store_read(&b->request->file_id, &b->request->set, sl_symbfile_builder_sink(builder), error);
     if (code == SL_OK)
         code = sl_symbfile_builder_finish(builder, &out, error);
     if (code == SL_OK)
-        code = kinds_write(b->fd, sl_buf_bytes(&out), error);
+        code = conversion_write(conversion, b->fd, &out, error);
     sl_symbfile_builder_free(builder);
     sl_buf_free(&out);
     return code;
@@ -66,7 +68,9 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     (void)arena;
     struct build b = {.request = context, .fd = tmp->fd};
     uint64_t begin = clock_mono_ns();
-    enum sl_code code = kinds_on_pool(build, &b, error);
+    /* As many bytes as its records are in a symbfile, or more; the files would have to be asked. */
+    struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name)};
+    enum sl_code code = conversion_run(&input, build, &b, error);
     kinds_count_conversion(&kind_symbfile_index, code, begin);
     return code;
 }
