@@ -352,6 +352,11 @@ bool sl_symcache_next(const struct sl_symcache *c, struct sl_symcache_cursor *cu
     return true;
 }
 
+bool sl_symcache_is_partial(const struct sl_symcache *c)
+{
+    return c->flags & FLAG_PARTIAL;
+}
+
 enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *error)
 {
     size_t content = HEADER_SIZE + (size_t)get32(c->bytes.data + AT_SECTION_COUNT) * SECTION_ENTRY;

@@ -29,6 +29,16 @@ struct sl_symcache_options {
     /* Optional: an object that says where its files are kept (sl_object_file_origin). A file that `map_line` led to has path
      * and revision of the one that it was led from, but no link: the text behind that is another. */
     struct sl_object *origins;
+    /* Optional: what work and memory are taken from, that of the file; sl_symcache_convert takes that of its object. */
+    struct sl_budget *budget;
+    /* Optional: what the file does not hold is told here. */
+    struct sl_symcache_gaps *gaps;
+};
+
+/* What could not be read of the debug information: the file is made of the rest, and says so (sl_symcache_is_partial). */
+struct sl_symcache_gaps {
+    size_t units;          /* or records, dropped as malformed */
+    struct sl_error first; /* which was the first, and why; SL_OK when there is none or the format does not say */
 };
 
 /* NULL when out of memory. */
@@ -85,6 +95,9 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *cache, 
 
 /* Checks the hash of the contents and that every entry decodes; for files from outside. */
 enum sl_code sl_symcache_verify(const struct sl_symcache *cache, struct sl_error *error);
+
+/* Whether some of the debug information it was made from could not be read. */
+bool sl_symcache_is_partial(const struct sl_symcache *cache);
 
 #define SL_SYMCACHE_NONE UINT32_MAX
 

@@ -350,6 +350,8 @@ enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_b
 {
     if (w->failed)
         return sl_fail(error, SL_BUSY, "out of memory");
+    if (w->options.gaps)
+        *w->options.gaps = (struct sl_symcache_gaps){w->sink.skipped_units, w->sink.first_skipped};
     return symcache_encode(w, out, error);
 }
 

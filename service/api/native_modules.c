@@ -160,6 +160,8 @@ static void find_symbols(struct native_request *request, struct native_module *m
                         &module->lookup);
     if (!upload_first && module->lookup.code != SL_OK && module->lookup.code != SL_CANCELLED)
         find_upload(module);
+    if (module->lookup.code == SL_NOT_FOUND && module->symbfile.code != SL_OK)
+        module->lookup.code = module->symbfile.code; /* an upload that is of no use is not nothing */
 }
 
 bool native_find_symbols(struct native_request *request)

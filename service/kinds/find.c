@@ -326,11 +326,14 @@ static void report_chosen_error(struct candidate *candidate, enum sl_code code)
     candidate->debug.code = SL_MALFORMED;
 }
 
-static void report_conversion(struct search *search, struct candidate *candidate, const struct sl_error *error)
+static void report_conversion(struct search *search, struct candidate *candidate, const struct symbol_lookup *result)
 {
+    const struct sl_error *error = &result->error;
     candidate->debug.set = true;
     candidate->debug.code = error->code;
-    if (error->code == SL_NOT_FOUND)
+    if (result->symcache && sl_symcache_is_partial(result->symcache))
+        candidate->debug.details = SL_STR("Some of the debug information could not be read");
+    else if (error->code == SL_NOT_FOUND)
         candidate->debug.details = SL_STR("Object file no longer available");
     else if (error->code != SL_OK && error->code != SL_MALFORMED)
         candidate->debug.details = error_text(search->arena, error);
@@ -377,7 +380,7 @@ static void use(struct search *search, const struct source *sources, size_t sour
         result->arch = result->symcache->arch;
     }
     if (result->code != SL_CANCELLED)
-        report_conversion(search, chosen->candidate, &result->error);
+        report_conversion(search, chosen->candidate, result);
 }
 
 /* A .NET module without a Portable PDB of its own may have one inside of its PE file: a search of its own, since it adds

@@ -56,8 +56,11 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
 void source_unload(void *loaded);
 
 /* ---- open_bundles.c: a bounded number of open bundles, by the keys of their objects. Loop thread ---- */
-struct cache_item *open_bundles_get(struct sl_str key); /* a reference; NULL when it is not there */
-void open_bundles_put(struct sl_str key, struct cache_item *item);
+void open_bundles_init(void);
+void open_bundles_close(void);
+struct cache_item *open_bundles_get(struct sl_str key) SL_SUSPENDS; /* a reference; NULL when it is not there */
+/* `generation`: cache_generation_seen before the item was got. */
+void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t generation);
 
 /* Gets what kinds_source_at needs. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,

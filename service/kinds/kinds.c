@@ -25,6 +25,7 @@ void kinds_init(const struct config *config)
     configured = config;
     symbfiles_init(config);
     conversions_configure(config);
+    open_bundles_init();
     max_section_size = config->object_max_section_size;
     max_source_size = config->object_max_source_size;
     struct origin_options options = {
@@ -38,6 +39,13 @@ void kinds_init(const struct config *config)
         .unc_map_count = config->file_ptr_unc_map_count,
     };
     origin_init(&options);
+}
+
+void kinds_close(void)
+{
+    open_bundles_close();
+    symbfile_answers_forget();
+    origin_close();
 }
 
 const struct config *kinds_config(void)

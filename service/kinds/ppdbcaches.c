@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "object/embedded.h"
 
 struct convert {
@@ -87,9 +88,11 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     code = conversion_run(&input, convert_object, &c, error);
     cache_release(object);
     kinds_count_conversion(&kind_ppdb_caches, code, begin);
-    if (code == SL_OK && c.dropped)
-        log_info("ppdb", "methods or documents could not be read", LOG_U64("count", c.dropped),
+    if (code == SL_OK && c.dropped) {
+        metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_ppdb_caches.name, NULL, NULL);
+        log_warn("ppdb", "methods or documents could not be read", LOG_U64("count", c.dropped),
                  LOG_SLSTR("location", request->file->location));
+    }
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum {
     COMPRESSION_HEAD = 4,
@@ -26,7 +27,8 @@ struct symbfile_part {
     enum coding coding;
     z_stream zlib;
     ZSTD_DStream *zstd;
-    bool ended; /* a stream is complete; another may follow */
+    bool ended;  /* a stream is complete; another may follow */
+    bool scarce; /* it could not be undone for want of memory */
     uint8_t *out;
     /* later parts: what they begin with, inflated */
     uint8_t judged[SYMBFILE_HEAD];
@@ -153,6 +155,10 @@ static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct
 /* ---- compression ---- */
 static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
 {
+    if (p->scarce) {
+        symbfile_fail_by(failure, SL_BUSY, "out of memory");
+        return false;
+    }
     if (!p->first && p->judged_size < SYMBFILE_HEAD) { /* it only looked compressed */
         p->mode = SYMBFILE_PIECE;
         return true;
@@ -167,8 +173,10 @@ static bool step_zstd(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     ZSTD_inBuffer input = {in->data, in->size, 0};
     ZSTD_outBuffer output = {p->out, OUT_STEP, 0};
     size_t result = ZSTD_decompressStream(p->zstd, &output, &input);
-    if (ZSTD_isError(result))
+    if (ZSTD_isError(result)) {
+        p->scarce = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
         return false;
+    }
     in->data += input.pos;
     in->size -= input.pos;
     *size = output.pos;
@@ -190,6 +198,7 @@ static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     in->size -= given - p->zlib.avail_in;
     *size = OUT_STEP - p->zlib.avail_out;
     p->ended = result == Z_STREAM_END;
+    p->scarce = result == Z_MEM_ERROR;
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
 }
 

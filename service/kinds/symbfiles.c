@@ -189,6 +189,8 @@ static enum sl_code load_indexes(const struct upload_answer *answer, struct symb
             result->features.has_debug_info |= index->has_lines;
             result->features.has_symbols |= index->has_functions;
         }
+        if (got == SL_BUSY || got == SL_CANCELLED)
+            return got; /* half of what is there is no answer */
         if (got == SL_OK || code == SL_NOT_FOUND)
             code = got;
     }

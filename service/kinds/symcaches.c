@@ -7,6 +7,7 @@
 #include "core/log.h"
 
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "function/path.h"
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
@@ -21,6 +22,8 @@ struct convert {
     struct cache_item *map, *lines; /* NULL = none */
     struct rewriting rewriting;
     int fd;
+    struct sl_symcache_gaps gaps;
+    bool damaged;  /* the file is not quite as its format wants it */
     bool complete; /* `items` holds what there is: convert in any case */
     bool wanting;  /* not converted: `wants` is to be got first */
     struct companion_wants wants;
@@ -99,7 +102,9 @@ static enum sl_code write_symcache(struct conversion *conversion, struct convert
         .map_name = c->map ? map_name : NULL,
         .map_line = c->map || c->lines ? map_line : NULL,
         .map_arg = &c->rewriting,
+        .gaps = &c->gaps,
     };
+    c->damaged = info->partial;
     struct sl_companions companions;
     struct sl_buf out = {0};
     sl_object_set_bcsymbolmap(object, c->rewriting.map);
@@ -161,6 +166,16 @@ static enum sl_code convert(const struct symcache_request *request, struct sl_ar
     return code;
 }
 
+/* The table is of use all the same; whoever made the file may want to know. */
+static void report_gaps(const struct object_request *request, const struct convert *c)
+{
+    if (!c->gaps.units && !c->damaged)
+        return;
+    metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
+    log_warn("symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
+             LOG_U64("skipped_units", c->gaps.units), LOG_STR("first", c->gaps.first.message));
+}
+
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     const struct symcache_request *request = context;
@@ -177,6 +192,8 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
         if (used[i])
             cache_release(used[i]);
     kinds_count_conversion(&kind_symcaches, code, begin);
+    if (code == SL_OK)
+        report_gaps(&request->object, &c);
     return code;
 }
 

@@ -462,6 +462,22 @@ def test_limits(work, objects):
         refused(s, 507, "1402", FileID="00" * 16)
 
 
+def test_conversions_over_their_limits(work, objects):
+    """An index that needs more than a conversion may have: unsupported, with a line in the log."""
+    first = EMPTY + bytes.fromhex("080260c00c10101a0161")
+    many = first + 130000 * bytes.fromhex("0702082010101a0161")
+    long = first + b"".join(bytes.fromhex("f00702082010101ae907") + b"%04d" % i + 997 * b"x" for i in range(3000))
+    for limit, body, text in (({"max_time": "1ms"}, many, "needs more than 1ms of time"),
+                              ({"max_memory": "1MiB"}, long, "needs more than 1 MiB of memory")):
+        with service(work, config={"conversion": limit}) as s:
+            good(s, body)
+            equal(ask(s, [0x644])[0]["modules"][0]["debug_status"], "unsupported")
+            equal(text in s.logged(), True, s.logged())
+        with service(work) as s:
+            good(s, body)
+            equal(names(ask(s, [0x644])[1][0]), [("a", 0)])
+
+
 def test_status_and_delete(work, objects):
     with service(work) as s:
         def get(rights="boss:x:y", method="GET"):
