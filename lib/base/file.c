@@ -14,6 +14,10 @@ static enum sl_code fail_errno(struct sl_error *error, const char *what, const c
     enum sl_code code = number == ENOENT || number == ENOTDIR ? SL_NOT_FOUND
                         : number == EACCES || number == EPERM ? SL_PERMISSION_DENIED
                                                               : SL_INTERNAL;
+    if (number == EMFILE || number == ENFILE)
+        return sl_fail(error, SL_BUSY, "out of descriptors");
+    if (number == ENOMEM)
+        return sl_fail(error, SL_BUSY, "out of memory");
     return sl_fail(error, code, "cannot %s %s: %s", what, path, strerror(number));
 }
 

@@ -16,7 +16,7 @@ struct service {
     struct sl_map jobs; /* by the 16 bytes of their ids */
     size_t running;
     struct job *finished_first, *finished_last; /* results that are kept, in the order of their ends */
-    uint64_t kept_bytes;
+    uint64_t kept_bytes, next_busy_log_ms;
     struct job *spare; /* to be used again, with their arenas */
     size_t spare_count;
     uv_timer_t expiry;

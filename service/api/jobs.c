@@ -16,7 +16,7 @@
 enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, MAX_SPARE = 64, JOB_CHUNK = 32768 };
 
 static const char *const task_names[TASKS] = {"symbolicate"};
-static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error"};
+static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error", "busy"};
 
 /* ---- the service ---- */
 static void expire(uv_timer_t *timer);
@@ -75,6 +75,7 @@ struct job *job_new(struct service *service, enum job_task task)
         service->spare = job->next_spare;
         service->spare_count--;
         *job = (struct job){.arena = job->arena};
+        job->arena.next_chunk = job->arena.chunks ? job->arena.next_chunk : JOB_CHUNK;
     } else {
         job = calloc(1, sizeof *job);
         if (!job)
@@ -92,7 +93,7 @@ static void free_work(struct job *job)
 {
     config_release(job->config);
     job->config = NULL;
-    if (job->arena.used > JOB_CHUNK)
+    if (job->arena.used > JOB_CHUNK || job->revealed) /* those whose results are kept are many */
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);
@@ -127,17 +128,17 @@ static void forget(struct job *job)
     job_discard(job);
 }
 
+/* Who polls for another one learns that the id is not known, and submits again. */
+static bool is_kept(const struct job *job)
+{
+    return job->revealed && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
+}
+
 /* Frees a job nobody can ask for: it has ended, and its id was never told or is not valid any more. */
 static void drop_if_unknown(struct job *job)
 {
-    if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting &&
-        (!job->revealed || job->outcome == JOB_INTERNAL_ERROR))
+    if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting && !is_kept(job))
         forget(job);
-}
-
-static bool is_kept(const struct job *job)
-{
-    return job->revealed && job->outcome != JOB_INTERNAL_ERROR;
 }
 
 static uint64_t ttl_ms(const struct service *service)
@@ -242,9 +243,16 @@ static void write_outcome(struct job *job, const char *status)
 static void finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
-    enum job_outcome outcome = code == SL_OK && !job->answer.failed ? JOB_COMPLETED : JOB_INTERNAL_ERROR;
-    if (code == SL_CANCELLED && job->group.expired)
-        outcome = JOB_TIMEOUT;
+    enum job_outcome outcome = code == SL_BUSY || job->answer.failed        ? JOB_BUSY
+                               : code == SL_OK                              ? JOB_COMPLETED
+                               : code == SL_CANCELLED && job->group.expired ? JOB_TIMEOUT
+                                                                            : JOB_INTERNAL_ERROR;
+    if (outcome == JOB_BUSY) {
+        metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
+        if (loop_minutely(&service->next_busy_log_ms))
+            log_error("jobs", "not enough memory or descriptors for a job", LOG_STR("task", task_names[job->task]),
+                      LOG_ERR(error));
+    }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
         log_error("jobs", "job failed", LOG_STR("task", task_names[job->task]), LOG_ERR(error));
     if (outcome != JOB_COMPLETED)
@@ -366,6 +374,10 @@ static void reply_pending(struct http_exchange *x, struct job *job)
 static void reply_result(struct http_exchange *x, struct job *job)
 {
     struct sl_buf body = {0};
+    if (job->outcome == JOB_BUSY) {
+        http_reply_detail(x, 503, "not enough memory for this request", NULL);
+        return;
+    }
     job->fetched = true;
     if (!job->revealed) {
         body = job->answer;

@@ -7,7 +7,7 @@
 
 enum job_task { TASK_SYMBOLICATE, TASKS };
 
-enum job_outcome { JOB_RUNNING, JOB_COMPLETED, JOB_FAILED, JOB_TIMEOUT, JOB_INTERNAL_ERROR };
+enum job_outcome { JOB_RUNNING, JOB_COMPLETED, JOB_FAILED, JOB_TIMEOUT, JOB_INTERNAL_ERROR, JOB_BUSY };
 
 struct job {
     struct sl_arena arena; /* for the work; empty once the job is done */
@@ -17,7 +17,8 @@ struct job {
     /* private to jobs.c */
     enum job_task task;
     enum job_outcome outcome;
-    /* SL_OK: `answer` is complete. SL_CANCELLED: the group was cancelled. Anything else is an internal error. */
+    /* SL_OK: `answer` is complete. SL_CANCELLED: the group was cancelled. SL_BUSY: there was not enough
+     * memory for it; waiters are told to come again. Anything else is an internal error. */
     enum sl_code (*run)(struct job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
     void *arg;
     struct fiber_group group;

@@ -3,7 +3,7 @@
 
 #include "api/native.h"
 
-enum { MAX_LOOKUPS_AT_ONCE = 256 };
+enum { MAX_UPLOADS_AT_ONCE = 16 };
 
 /* ---- table ---- */
 struct sortable {
@@ -95,23 +95,101 @@ void native_match(struct native_request *request)
 }
 
 /* ---- look-ups ---- */
+typedef bool is_wanted(const struct native_module *module);
+
+/* The modules that `wanted` names, in the arena. NULL when out of memory. */
+static struct native_module **modules_that(struct native_request *request, is_wanted *wanted, size_t *count)
+{
+    struct native_module **found = SL_ARENA_ARRAY(request->arena, struct native_module *, request->module_count + 1);
+    *count = 0;
+    for (size_t i = 0; found && i < request->module_count; i++)
+        if (wanted(&request->modules[i]))
+            found[(*count)++] = &request->modules[i];
+    request->out_of_memory |= !found;
+    return found;
+}
+
+/* ---- uploads ---- */
 struct crew { /* fibers that share a list of modules */
-    struct native_request *request;
-    uint32_t *todo;
+    struct native_module **todo;
     size_t count, next;
-    void (*one)(struct native_request *request, struct native_module *module);
 };
 
-static void worker(void *arg)
+static void find_upload(struct native_module *module)
+{
+    kinds_find_symbfile(module->has_file_id ? &module->file_id : NULL, &module->id, &module->symbfile);
+    if (module->symbfile.code != SL_OK)
+        return;
+    module->lookup.code = SL_OK;
+    module->lookup.features = module->symbfile.features;
+    module->lookup.arch = module->symbfile.arch;
+}
+
+static void find_some_uploads(void *arg)
 {
     struct crew *crew = arg;
     while (crew->next < crew->count && !fiber_cancelled())
-        crew->one(crew->request, &crew->request->modules[crew->todo[crew->next++]]);
+        find_upload(crew->todo[crew->next++]);
 }
 
-static bool is_referenced(const struct native_module *module)
+static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
-    return module->referenced;
+    struct crew crew = {0};
+    crew.todo = modules_that(request, wanted, &crew.count);
+    if (crew.count == 0)
+        return true;
+    size_t at_once = crew.count < MAX_UPLOADS_AT_ONCE ? crew.count : MAX_UPLOADS_AT_ONCE;
+    return fiber_crew(find_some_uploads, &crew, at_once - 1);
+}
+
+static bool upload_first(const struct native_module *module)
+{
+    return module->referenced && !module->bad_file_id && kinds_prefer_symbfile(module->has_file_id);
+}
+
+static bool upload_last(const struct native_module *module)
+{
+    return module->referenced && !module->bad_file_id && !kinds_prefer_symbfile(module->has_file_id) &&
+           module->lookup.code != SL_OK && module->lookup.code != SL_CANCELLED && module->lookup.code != SL_BUSY;
+}
+
+/* ---- files of the sources ---- */
+static bool wants_table(const struct native_module *module)
+{
+    return module->referenced && !module->bad_file_id && module->symbfile.code != SL_OK;
+}
+
+static bool find_tables(struct native_request *request)
+{
+    size_t count;
+    struct native_module **modules = modules_that(request, wants_table, &count);
+    struct symbol_question *questions = SL_ARENA_ARRAY(request->arena, struct symbol_question, count + 1);
+    request->out_of_memory |= !questions;
+    if (!modules || !questions)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        questions[i] = (struct symbol_question){&modules[i]->id, &modules[i]->lookup};
+    return kinds_find_symcaches(request->sources, request->source_count, request->scope, questions, count,
+                                request->arena);
+}
+
+bool native_find_symbols(struct native_request *request)
+{
+    for (size_t i = 0; i < request->module_count; i++) {
+        struct native_module *module = &request->modules[i];
+        module->symbfile.code = SL_NOT_FOUND;
+        if (module->referenced && module->bad_file_id)
+            module->lookup.code = SL_MALFORMED;
+    }
+    if (!find_uploads(request, upload_first) || !find_tables(request) || !find_uploads(request, upload_last))
+        return false;
+    for (size_t i = 0; i < request->module_count; i++) {
+        struct native_module *module = &request->modules[i];
+        if (module->lookup.code == SL_NOT_FOUND)
+            module->lookup.code = module->symbfile.code; /* an upload that is of no use is not nothing */
+        request->out_of_memory |= module->lookup.code == SL_BUSY;
+    }
+    return true;
 }
 
 static bool wants_source(const struct native_module *module)
@@ -119,67 +197,25 @@ static bool wants_source(const struct native_module *module)
     return module->source_wanted;
 }
 
-/* Does `one` for the modules that `is_wanted` names, many at once. False when cancelled. */
-static bool for_each_module(struct native_request *request, bool (*is_wanted)(const struct native_module *module),
-                            void (*one)(struct native_request *request, struct native_module *module))
-{
-    struct crew crew = {.request = request, .one = one};
-    crew.todo = SL_ARENA_ARRAY(request->arena, uint32_t, request->module_count);
-    if (request->module_count && !crew.todo) {
-        request->out_of_memory = true;
-        return true;
-    }
-    for (size_t i = 0; i < request->module_count; i++)
-        if (is_wanted(&request->modules[i]))
-            crew.todo[crew.count++] = (uint32_t)i;
-    size_t at_once = crew.count < MAX_LOOKUPS_AT_ONCE ? crew.count : MAX_LOOKUPS_AT_ONCE;
-    return fiber_crew(worker, &crew, at_once ? at_once - 1 : 0);
-}
-
-static bool find_upload(struct native_module *module)
-{
-    kinds_find_symbfile(module->has_file_id ? &module->file_id : NULL, &module->id, &module->symbfile);
-    if (module->symbfile.code != SL_OK)
-        return false;
-    module->lookup.code = SL_OK;
-    module->lookup.features = module->symbfile.features;
-    module->lookup.arch = module->symbfile.arch;
-    return true;
-}
-
-static void find_symbols(struct native_request *request, struct native_module *module)
-{
-    bool upload_first = kinds_prefer_symbfile(module->has_file_id);
-    if (module->bad_file_id) {
-        module->lookup.code = SL_MALFORMED;
-        return;
-    }
-    if (upload_first && find_upload(module))
-        return;
-    kinds_find_symcache(request->sources, request->source_count, request->scope, &module->id, request->arena,
-                        &module->lookup);
-    if (!upload_first && module->lookup.code != SL_OK && module->lookup.code != SL_CANCELLED)
-        find_upload(module);
-    if (module->lookup.code == SL_NOT_FOUND && module->symbfile.code != SL_OK)
-        module->lookup.code = module->symbfile.code; /* an upload that is of no use is not nothing */
-}
-
-bool native_find_symbols(struct native_request *request)
-{
-    return for_each_module(request, is_referenced, find_symbols);
-}
-
-static void find_source(struct native_request *request, struct native_module *module)
-{
-    kinds_find_source(request->sources, request->source_count, request->scope, &module->id, request->arena,
-                      &module->sources);
-    candidates_merge(request->arena, &module->lookup.candidates, &module->sources.candidates);
-    module->has_sources = module->sources.count > 0;
-}
-
 bool native_find_sources(struct native_request *request)
 {
-    return for_each_module(request, wants_source, find_source);
+    size_t count;
+    struct native_module **modules = modules_that(request, wants_source, &count);
+    struct source_question *questions = SL_ARENA_ARRAY(request->arena, struct source_question, count + 1);
+    request->out_of_memory |= !questions;
+    if (!modules || !questions)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        questions[i] = (struct source_question){&modules[i]->id, &modules[i]->sources};
+    if (!kinds_find_sources(request->sources, request->source_count, request->scope, questions, count, request->arena))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct native_module *module = modules[i];
+        candidates_merge(request->arena, &module->lookup.candidates, &module->sources.candidates);
+        module->has_sources = module->sources.count > 0;
+        request->out_of_memory |= module->sources.code == SL_BUSY && !module->sources.count;
+    }
+    return true;
 }
 
 void native_release(struct native_request *request)

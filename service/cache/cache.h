@@ -23,9 +23,10 @@ struct cache_key {
  * another one of cache_tmp_create, discarding the old one; one without a name can be served but not published. */
 struct cache_tmp {
     int fd;
-    char path[256];  /* empty when unlinked */
-    bool incomplete; /* set by compute: usable, but something could not be had just now that would make it better. It is
-                        published as that, and computed anew after `caches.upgrade_fallback_after` */
+    char path[256]; /* empty when unlinked */
+    /* Set by a computation that succeeded without something that may be had later: used like any other contents, noted in
+     * the side file, kept from the shared layer, and computed anew after `caches.upgrade_fallback_after`. */
+    bool incomplete;
 };
 
 /* A published or unpublished entry in memory: reference-counted, immutable. Files of up to 1 KiB are copied instead of
@@ -47,11 +48,21 @@ struct cache_kind {   /* one static row per kind */
     unsigned format1_up_to;                            /* versions up to this use the old path shape */
     uint64_t (*capacity)(const struct config *config); /* memory layer, bytes; NULL = default_capacity */
     bool random_access; /* a lookup table: reading one page says nothing about the next */
+    /* Computations ask for other entries of the same kind: as many run at once as are asked for. Of all other kinds the
+     * number is bounded, and the kinds that they ask for in `compute` must not lead back to them. */
+    bool recursive;
+    /* The entry that this one is made from: it is got before the computation gets a fiber, and its error is the error of
+     * this entry. False: there is none. NULL = never. `key` and `*context` may refer to `arena` and to what `context`
+     * refers to. */
+    bool (*base)(const void *context, struct sl_arena *arena, const struct cache_kind **kind, struct cache_key *key,
+                 const void **base_context);
+    /* What a computation will wait for, a host or a store: those of one place wait in one line. NULL = the kind's own. */
+    struct sl_str (*place)(const void *context);
     /* In a fiber of the key's own: fills `tmp`. SL_OK = contents. `context` is what cache_get was given, valid until
      * compute returns (the engine calls `retain`, copying it into the flight's arena; without `retain` the pointer
      * itself is kept and must stay valid). SL_INTERNAL is never written to disk and remembered for 30 s; a
-     * SL_DOWNLOAD_ERROR whose `duration_ns` is set is remembered for that long, in memory only; SL_CANCELLED is not
-     * remembered at all. */
+     * SL_DOWNLOAD_ERROR whose `duration_ns` is set is remembered for that long, in memory only; SL_CANCELLED and SL_BUSY
+     * are not remembered at all. It may run twice, when a file that it read was cut under its mapping. */
     enum sl_code (*compute)(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                             struct sl_error *error) SL_SUSPENDS;
     void *(*retain)(const void *context, struct sl_arena *arena);
@@ -82,6 +93,37 @@ void cache_close(void); /* removes the process's temporary directory; no fiber o
  * SL_CANCELLED when the caller's group was cancelled while waiting; the computation goes on. */
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
+/* A look-up without a fiber: a record that waits. Zeros but for the question; it stays where it is until it is answered
+ * or withdrawn. */
+struct cache_look {
+    const struct cache_kind *kind;
+    const struct cache_key *key;           /* as long as the call of cache_ask */
+    const void *context;                   /* the same */
+    struct sl_error *error;                /* gets the error; may be NULL */
+    void (*done)(struct cache_look *look); /* when it is answered later; must not suspend. The record is free then */
+    /* the answer, as that of cache_get */
+    enum sl_code code;
+    struct cache_item *item; /* a reference */
+    /* private */
+    struct flight *flight;
+    struct cache_look *next, *previous;
+    bool joined;
+};
+
+/* True: answered from memory, or because nothing can be computed any more; `done` is not called. False: it will be. Loop
+ * thread, from a fiber or from a callback. */
+bool cache_ask(struct cache_look *look);
+
+/* Nobody waits for the answer any more; the computation goes on. Nothing happens to one that is answered. */
+void cache_withdraw(struct cache_look *look);
+
+/* After something failed in guard_run or as SL_INTERNAL of pool_run: entries whose mappings could not be read are
+ * forgotten, so that they are made anew. True when a mapping was at fault: another try may succeed. */
+bool cache_mend(void);
+
+/* Whether the directory takes files, as far as is known: false after one could not be made, until a probe could. */
+bool cache_writable(void);
 
 /* As cache_get when the memory layer has the answer: true, and `*code` with `*item` or `*error`. Never suspends. */
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,

@@ -62,12 +62,11 @@ static bool expired(struct sweep *sweep, int at, const char *name, const struct 
     if (cache_meta_read(at, name, &read) == CACHE_META_READ)
         meta = &read;
     struct cache_facts facts;
-    if (cache_entry_damaged((uint64_t)st->st_size, mtime_ns(st), meta)) {
+    if (cache_entry_damaged((uint64_t)st->st_size, mtime_ns(st), cache_born_ns(at, name), meta)) {
         *is_expired = true;
         return true;
     }
-    enum sl_code code =
-        cache_entry_decode((struct sl_bytes){head, (size_t)n}, (uint64_t)st->st_size, mtime_ns(st), &meta, NULL);
+    enum sl_code code = cache_entry_decode((struct sl_bytes){head, (size_t)n}, (uint64_t)st->st_size, &meta, NULL);
     cache_entry_facts(code, mtime_ns(st), meta, &facts);
     *is_expired =
         cache_expiry(sweep->lifetimes, &facts, sweep->now_ns, sweep->start_ns, sweep->restart_retries_malformed)

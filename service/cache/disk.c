@@ -71,10 +71,12 @@ static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind 
         enum sl_code code = sl_map_fd(fd, mapping, error);
         if (code == SL_OK && kind->random_access)
             madvise((void *)mapping->bytes.data, mapping->mapped, MADV_RANDOM);
-        return code == SL_OK ? SL_OK : SL_INTERNAL;
+        return code == SL_OK || code == SL_BUSY ? code : SL_INTERNAL;
     }
     uint8_t *copy = malloc(size);
-    if (!copy || !read_exactly(fd, copy, size)) {
+    if (!copy)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!read_exactly(fd, copy, size)) {
         free(copy);
         return sl_fail(error, SL_INTERNAL, "cannot read a cache entry");
     }
@@ -91,9 +93,12 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
         return sl_fail(error, SL_BUSY, "out of memory");
     *item = (struct cache_item){.references = 1, .kind = kind, .time_created = created_s};
     enum sl_code code = map_contents(fd, size, kind, &item->mapping, error);
-    if (code == SL_OK && kind->load && kind->load(item->mapping.bytes, &item->loaded, &item->weight, error) != SL_OK) {
-        item->loaded = NULL;
-        code = SL_MALFORMED;
+    if (code == SL_OK && kind->load) {
+        code = kind->load(item->mapping.bytes, &item->loaded, &item->weight, error);
+        if (code != SL_OK)
+            item->loaded = NULL;
+        if (code != SL_OK && code != SL_BUSY)
+            code = SL_MALFORMED;
     }
     if (code == SL_OK)
         *made = item;
@@ -124,7 +129,9 @@ static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat
         remove_entry(path);
         l->corrupt++;
     }
-    return code == SL_OK;
+    if (code == SL_BUSY)
+        l->code = code;
+    return code == SL_OK || code == SL_BUSY;
 }
 
 /* Whether the entry is older than the stamp. Where there are whole seconds only, one that is as old may be older. */
@@ -134,6 +141,17 @@ static bool stamped(const struct cache_facts *facts, int64_t stamp_ns)
         return false;
     return facts->exact_ns ? facts->exact_ns <= stamp_ns
                            : facts->created_ns / CACHE_SECOND_NS <= stamp_ns / CACHE_SECOND_NS;
+}
+
+/* What was missing for the entry may be there by now; until then it is as good as any. */
+static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_facts *facts)
+{
+    int64_t now = cache_now_ns();
+    uint64_t age = now > facts->created_ns ? (uint64_t)(now - facts->created_ns) : 0;
+    l->incomplete = true;
+    l->renewable = age >= l->renew_after_ns;
+    if (!l->renewable && l->renew_after_ns - age < l->left_ns)
+        l->left_ns = l->renew_after_ns - age;
 }
 
 /* True when the entry is there, unexpired and usable. */
@@ -152,13 +170,12 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     if (result == CACHE_META_BAD && cache_meta_name(path, side, sizeof side))
         unlink(side);
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
-    if (cache_entry_damaged((uint64_t)st.st_size, mtime_ns(&st), meta)) {
+    if (cache_entry_damaged((uint64_t)st.st_size, mtime_ns(&st), cache_born_ns(fd, ""), meta)) {
         remove_entry(path);
         l->corrupt++;
         return false;
     }
-    l->code =
-        cache_entry_decode((struct sl_bytes){head, head_size}, (uint64_t)st.st_size, mtime_ns(&st), &meta, &l->error);
+    l->code = cache_entry_decode((struct sl_bytes){head, head_size}, (uint64_t)st.st_size, &meta, &l->error);
     if (l->code == SL_INTERNAL)
         return false;
     struct cache_facts facts;
@@ -168,6 +185,8 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     l->left_ns = verdict.left_ns;
     l->created_s = facts.created_ns / CACHE_SECOND_NS;
     l->touched = verdict.touch && l->code == SL_OK;
+    if (meta && meta->incomplete && l->code == SL_OK)
+        renew_incomplete(l, &facts);
     if (facts.class == CACHE_NEGATIVE && facts.created_ns < l->renew_before_ns)
         return false;
     if (stamped(&facts, l->stamp_ns))
@@ -181,6 +200,10 @@ static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned v
     if (!entry_path(l->disk, l->kind, hash, version, path))
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 && cache_fail_errno(NULL, errno, "") == SL_BUSY) {
+        l->code = cache_fail_errno(&l->error, errno, "cannot open a cache entry");
+        return true;
+    }
     if (fd < 0) {
         if (errno != ENOENT && errno != ENOTDIR)
             l->io_errno = errno;
@@ -195,19 +218,14 @@ static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned v
 void cache_disk_lookup(void *arg)
 {
     struct cache_disk_lookup *l = arg;
-    l->tmp.fd = -1;
-    if (l->disk->dir) {
-        uint8_t hash[CACHE_HASH_BYTES];
-        cache_key_hash(l->key, hash);
-        l->generation = cache_generation(l->disk->dir);
-        l->stamp_ns = l->generation ? cache_stamp(l->disk->dir, l->key) : 0;
-        l->found = look_at(l, hash, l->kind->version);
-        const unsigned *fallback = l->kind->fallbacks;
-        for (unsigned i = 0; !l->found && !l->corrupt && fallback && i < CACHE_VERSIONS_MAX && fallback[i]; i++)
-            l->found = look_at(l, hash, fallback[i]);
-    }
-    if (!l->found)
-        cache_tmp_create(&l->tmp, false, &l->tmp_error);
+    uint8_t hash[CACHE_HASH_BYTES];
+    cache_key_hash(l->key, hash);
+    l->generation = cache_generation(l->disk->dir);
+    l->stamp_ns = l->generation ? cache_stamp(l->disk->dir, l->key) : 0;
+    l->found = look_at(l, hash, l->kind->version);
+    const unsigned *fallback = l->kind->fallbacks;
+    for (unsigned i = 0; !l->found && !l->corrupt && fallback && i < CACHE_VERSIONS_MAX && fallback[i]; i++)
+        l->found = look_at(l, hash, fallback[i]);
 }
 
 /* ---- publishing ---- */
@@ -216,7 +234,7 @@ static bool move_into_place(struct cache_disk_publish *p, char *path)
 {
     if (!p->tmp->path[0])
         return false;
-    bool moved = fdatasync(p->tmp->fd) == 0;
+    bool moved = p->code != SL_OK || fdatasync(p->tmp->fd) == 0; /* a lost error is only asked for again */
     /* Cleaning may remove a directory that just became empty between its making and the rename. */
     for (int attempt = 0; moved; attempt++) {
         if (cache_make_parents(path, strlen(p->disk->dir)) && rename(p->tmp->path, path) == 0) {
@@ -255,7 +273,7 @@ static void publish(struct cache_disk_publish *p, uint64_t size, int64_t created
         return;
     p->published = true;
     struct sl_buf json = {0};
-    cache_meta_encode(p->key, p->scope, created_ns, p->code, size, &json);
+    cache_meta_encode(p->key, p->scope, created_ns, p->code, size, p->incomplete, &json);
     if (!json.failed)
         cache_meta_write(path, sl_buf_bytes(&json));
     sl_buf_free(&json);
@@ -292,13 +310,14 @@ void cache_disk_publish(void *arg)
     check_stamps(p);
     p->error.code = p->code;
     if (p->code != SL_OK) {
-        if (p->disk->dir && write_marker(p, &size))
+        if (p->disk->dir && (p->tmp->fd >= 0 || cache_tmp_create(p->tmp, false, NULL) == SL_OK) && p->tmp->path[0] &&
+            write_marker(p, &size))
             publish(p, size, created_ns);
     } else if (fstat(p->tmp->fd, &st) != 0) {
         p->code = sl_fail(&p->error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
     } else if (make_item(p->tmp->fd, (uint64_t)st.st_size, p->kind, created_ns / CACHE_SECOND_NS, &p->item,
                          &p->error) != SL_OK) {
-        p->code = p->error.code = SL_INTERNAL;
+        p->code = p->error.code = p->error.code == SL_BUSY ? SL_BUSY : SL_INTERNAL;
     } else {
         publish(p, (uint64_t)st.st_size, created_ns);
     }

@@ -1,6 +1,8 @@
 #include "cache/impl.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "core/duration.h"
@@ -79,17 +81,26 @@ struct cache_verdict cache_expiry(const struct cache_lifetimes *lifetimes, const
     return verdict;
 }
 
-bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, const struct cache_meta *meta)
+bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const struct cache_meta *meta)
 {
-    return meta && meta->has_size && meta->size != size && mtime_ns <= meta->mtime_ns;
+    return meta && meta->has_size && meta->size != size &&
+           (mtime_ns <= meta->mtime_ns || (born_ns && born_ns <= meta->mtime_ns));
 }
 
-enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, int64_t mtime_ns, const struct cache_meta **meta,
+int64_t cache_born_ns(int at, const char *name)
+{
+    struct statx stx;
+    if (statx(at, name, AT_SYMLINK_NOFOLLOW | (name[0] ? 0 : AT_EMPTY_PATH), STATX_BTIME, &stx) != 0 ||
+        !(stx.stx_mask & STATX_BTIME))
+        return 0;
+    return (int64_t)stx.stx_btime.tv_sec * CACHE_SECOND_NS + stx.stx_btime.tv_nsec;
+}
+
+enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struct cache_meta **meta,
                                 struct sl_error *error)
 {
-    /* An entry goes into place before its side file. Between the two an older side file is still there: the entry is
-     * then the younger one (a touched entry is, too, but its size agrees). */
-    if (*meta && (*meta)->has_size && (*meta)->size != size && mtime_ns > (*meta)->mtime_ns)
+    /* An entry goes into place before its side file: between the two an older side file is still there. */
+    if (*meta && (*meta)->has_size && (*meta)->size != size)
         *meta = NULL;
     enum sl_code by_marker = cache_error_decode(head, error);
     if (!*meta || !(*meta)->has_status)

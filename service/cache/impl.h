@@ -45,9 +45,12 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file);
 int64_t cache_generation(const char *dir);
 /* The newest stamp of the files that the key names. */
 int64_t cache_stamp(const char *dir, struct sl_str key);
-/* Stamps of the time `at_ns`; younger ones stay. */
+struct cache_generations {
+    int64_t previous, made; /* 0 = none */
+};
+/* Stamps of the time `at_ns`; younger ones stay. SL_BUSY while another process writes some: to be tried again. */
 enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
-                               struct sl_error *error);
+                               struct cache_generations *generations, struct sl_error *error);
 void cache_stamps_sweep(const char *dir, int64_t before_ns);
 
 /* ---- meta.c: `<entry>.metadata` ---- */
@@ -58,7 +61,8 @@ struct cache_meta {
     bool has_status;
     enum sl_code status;
     bool has_size;
-    uint64_t size;    /* of the entry */
+    uint64_t size; /* of the entry */
+    bool incomplete;
     int64_t mtime_ns; /* of the side file itself */
 };
 enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD };
@@ -66,13 +70,16 @@ enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD };
 /* Reads the side file of the entry `name` below the directory `at`. BAD: there, but unusable. */
 enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_meta *meta);
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
-                       struct sl_buf *out);
+                       bool incomplete, struct sl_buf *out);
 /* Puts the side file of the published entry `path` into place by a rename. False when it could not be written. */
 bool cache_meta_write(const char *path, struct sl_bytes json);
 bool cache_meta_name(const char *entry, char *out, size_t size);
 
 /* ---- expiry.c ---- */
 enum cache_class { CACHE_CONTENTS, CACHE_NEGATIVE, CACHE_MALFORMED };
+
+/* When the file was made; 0 = the file system does not say. With AT_EMPTY_PATH and an empty name: of the descriptor. */
+int64_t cache_born_ns(int at, const char *name);
 
 struct cache_facts { /* all that expiry depends on */
     enum cache_class class;
@@ -94,15 +101,20 @@ enum cache_class cache_class_of(enum sl_code code);
 
 /* What an entry is, from its first bytes (all of them when it is shorter than CACHE_HEAD_BYTES) and its side file
  * (NULL = none). SL_OK = contents. `*meta` becomes NULL when it cannot belong to this entry. */
-enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, int64_t mtime_ns, const struct cache_meta **meta,
+enum sl_code cache_entry_decode(struct sl_bytes head, uint64_t size, const struct cache_meta **meta,
                                 struct sl_error *error);
-/* True when the entry is shorter or longer than its own side file says: what a crash left. */
-bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, const struct cache_meta *meta);
+/* True when the entry is shorter or longer than its own side file says: what a crash left, or somebody cut. One that was
+ * made (`born_ns`) after the side file has only lost its own. */
+bool cache_entry_damaged(uint64_t size, int64_t mtime_ns, int64_t born_ns, const struct cache_meta *meta);
 void cache_entry_facts(enum sl_code code, int64_t mtime_ns, const struct cache_meta *meta, struct cache_facts *facts);
 
 /* ---- tmp.c ---- */
 enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error); /* NULL = the system's directory */
 void cache_tmp_close(void);
+/* Another try to make a file in the directory after one failed: cache_writable. Pool. */
+void cache_tmp_probe(void *unused);
+/* SL_BUSY for a lack of memory or descriptors, else SL_INTERNAL. */
+enum sl_code cache_fail_errno(struct sl_error *error, int number, const char *what);
 /* Removes what processes that are gone have left below `<cache_dir>/tmp`. */
 void cache_tmp_sweep(const char *cache_dir);
 
@@ -112,7 +124,8 @@ struct cache_disk {  /* of the process; constant after start */
     int64_t start_ns;
 };
 
-/* A look-up: in the versions of the kind, the first unexpired entry; or a temporary file to compute into. */
+/* A look-up: in the versions of the kind, the first unexpired entry. SL_BUSY counts as found: this process is short of
+ * descriptors or memory, and the entry may well be there. */
 struct cache_disk_lookup {
     const struct cache_disk *disk;
     const struct cache_kind *kind;
@@ -120,9 +133,12 @@ struct cache_disk_lookup {
     bool restart_retries_malformed;
     struct sl_str key;
     int64_t renew_before_ns; /* misses made before this count as absent; 0 = none */
+    uint64_t renew_after_ns; /* age at which incomplete contents are renewable */
 
     int64_t generation, stamp_ns; /* of the directory; of the files that the key names */
     bool found;
+    bool incomplete;         /* contents that something was missing for */
+    bool renewable;          /* and are old enough to be made again */
     bool touched;            /* contents of the current version, for the first time in an hour */
     unsigned version;        /* of what was found */
     enum sl_code code;       /* when found: SL_OK = item */
@@ -130,14 +146,12 @@ struct cache_disk_lookup {
     struct sl_error error;
     int64_t created_s;
     uint64_t left_ns;
-    unsigned corrupt;     /* entries removed since load refused them or their size was wrong */
-    int io_errno;         /* an unexpected failure of the directory, 0 = none; acted on as "not there" */
-    struct cache_tmp tmp; /* open unless found; fd -1 when none could be made */
-    struct sl_error tmp_error;
+    unsigned corrupt; /* entries removed since load refused them or their size was wrong */
+    int io_errno;     /* an unexpected failure of the directory, 0 = none; acted on as "not there" */
 };
 void cache_disk_lookup(void *lookup); /* pool */
 
-/* Publishing one result. Takes over `tmp`: it is closed, and renamed or removed. */
+/* Publishing one result. Takes over `tmp`: it is closed, and renamed or removed. For an error it may be closed already. */
 struct cache_disk_publish {
     const struct cache_disk *disk;
     const struct cache_kind *kind;
@@ -145,6 +159,7 @@ struct cache_disk_publish {
     struct cache_tmp *tmp;
     enum sl_code code;     /* SL_OK: contents */
     int64_t created_s;     /* 0 = now */
+    bool incomplete;       /* contents that something was missing for */
     int64_t begun_ns;      /* when its computation began: a stamp since then makes it useless for others */
     struct sl_error error; /* in: the result's; out: SL_INTERNAL in `code` when contents were not usable */
 
@@ -193,6 +208,10 @@ typedef void cache_forgotten(void *arg, const struct cache_kind *kind, struct sl
 /* Drops what memory holds of the files, and makes what is being computed of them useless for others; tells of each key. */
 void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg);
 const char *cache_dir_of_process(void); /* NULL = no disk layer */
+/* Before and after stamps are written, which is done by one fiber at a time: the generations of before and after. What
+ * memory holds of other files is not concerned. */
+void cache_stamping(void);
+void cache_stamped(int64_t previous, int64_t made);
 
 /* ---- invalidate.c ---- */
 /* Another machine says that the files changed at that time. */

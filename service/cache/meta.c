@@ -39,7 +39,7 @@ static bool status_parse(const char *name, enum sl_code *code)
 
 static bool from_json(struct json_object *object, struct cache_meta *meta)
 {
-    struct json_object *scope, *created, *fraction, *status, *size;
+    struct json_object *scope, *created, *fraction, *status, *size, *incomplete;
     if (!json_object_is_type(object, json_type_object) || !json_object_object_get_ex(object, "scope", &scope) ||
         !json_object_object_get_ex(object, "time_created", &created))
         return false;
@@ -58,6 +58,8 @@ static bool from_json(struct json_object *object, struct cache_meta *meta)
         meta->has_size = true;
         meta->size = json_object_get_uint64(size);
     }
+    meta->incomplete = json_object_object_get_ex(object, "incomplete", &incomplete) &&
+                       json_object_is_type(incomplete, json_type_boolean) && json_object_get_boolean(incomplete);
     return true;
 }
 
@@ -92,7 +94,7 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
 }
 
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
-                       struct sl_buf *out)
+                       bool incomplete, struct sl_buf *out)
 {
     struct json_writer w = json_writer(out);
     json_object_begin(&w);
@@ -113,6 +115,10 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
     json_str(&w, key);
     json_key(&w, "nanoseconds");
     json_i64(&w, created_ns % CACHE_SECOND_NS);
+    if (incomplete) {
+        json_key(&w, "incomplete");
+        json_boolean(&w, true);
+    }
     json_object_end(&w);
 }
 

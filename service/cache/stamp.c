@@ -131,25 +131,29 @@ static bool touch(const char *path, int64_t ns)
 }
 
 /* Never back, whatever the clock does: who compares must see a change. */
-static bool next_generation(const char *dir, int64_t ns)
+static bool next_generation(const char *dir, int64_t ns, struct cache_generations *generations)
 {
     char path[CACHE_PATH_BYTES];
     struct stat st;
     if (!folder_path(dir, "/generation", path))
         return false;
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-    bool ok = fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0;
+    bool ok = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0;
     if (ok && mtime_ns(&st) >= ns)
         ns = mtime_ns(&st) + 1;
+    if (ok)
+        *generations = (struct cache_generations){mtime_ns(&st), ns};
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
     ok = ok && futimens(fd, times) == 0;
+    int number = errno;
     if (fd >= 0)
         close(fd);
+    errno = number;
     return ok;
 }
 
 enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
-                               struct sl_error *error)
+                               struct cache_generations *generations, struct sl_error *error)
 {
     char path[CACHE_PATH_BYTES];
     for (size_t i = 0; i < count; i++) {
@@ -161,8 +165,11 @@ enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, 
         if (!ok)
             return sl_fail(error, SL_INTERNAL, "cannot write %.150s: %s", path, strerror(errno));
     }
-    if (count && !next_generation(dir, cache_now_ns()))
-        return sl_fail(error, SL_INTERNAL, "cannot write %.150s/invalidated/generation: %s", dir, strerror(errno));
+    *generations = (struct cache_generations){0, 0};
+    if (count && !next_generation(dir, cache_now_ns(), generations))
+        return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is at it")
+                                    : sl_fail(error, SL_INTERNAL, "cannot write %.150s/invalidated/generation: %s", dir,
+                                              strerror(errno));
     return SL_OK;
 }
 

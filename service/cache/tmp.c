@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -26,6 +27,7 @@ static struct {
     char dir[232];
     int lock;              /* descriptor, -1 = none */
     pthread_mutex_t mutex; /* pool threads remake a directory that vanished */
+    atomic_bool unwritable;
 } own = {.lock = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t random_u64(void)
@@ -100,6 +102,40 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
     return code;
 }
 
+enum sl_code cache_fail_errno(struct sl_error *error, int number, const char *what)
+{
+    if (number == EMFILE || number == ENFILE)
+        return sl_fail(error, SL_BUSY, "out of descriptors");
+    if (number == ENOMEM)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return sl_fail(error, SL_INTERNAL, "%s: %s", what, strerror(number));
+}
+
+/* While the directory takes no files, what is computed is used all the same, and not kept. */
+static enum sl_code elsewhere(struct cache_tmp *tmp, struct sl_error *error)
+{
+    snprintf(tmp->path, sizeof tmp->path, "%.200s/symloom-XXXXXX", system_dir());
+    tmp->fd = mkostemp(tmp->path, O_CLOEXEC);
+    int number = errno;
+    if (tmp->fd >= 0)
+        unlink(tmp->path);
+    tmp->path[0] = '\0';
+    return tmp->fd >= 0 ? SL_OK : cache_fail_errno(error, number, "cannot create a temporary file");
+}
+
+void cache_tmp_probe(void *unused)
+{
+    struct cache_tmp tmp;
+    (void)unused;
+    if (cache_tmp_create(&tmp, true, NULL) == SL_OK)
+        cache_tmp_discard(&tmp);
+}
+
+bool cache_writable(void)
+{
+    return !atomic_load(&own.unwritable);
+}
+
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error)
 {
     *tmp = (struct cache_tmp){.fd = -1};
@@ -112,11 +148,16 @@ enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_er
         if (errno != EEXIST && !(errno == ENOENT && own.root[0] && remake_dir()))
             break;
     }
+    if (tmp->fd < 0 && own.root[0] && cache_fail_errno(NULL, errno, "") != SL_BUSY) {
+        atomic_store(&own.unwritable, true);
+        return elsewhere(tmp, error);
+    }
     if (tmp->fd < 0) {
         tmp->path[0] = '\0';
-        return sl_fail(error, SL_INTERNAL, "cannot create a temporary file in %.150s: %s", cache_tmp_dir(),
-                       strerror(errno));
+        return cache_fail_errno(error, errno, "cannot create a temporary file");
     }
+    if (own.root[0])
+        atomic_store(&own.unwritable, false);
     if (unlinked || !own.root[0]) {
         unlink(tmp->path);
         tmp->path[0] = '\0';
@@ -199,4 +240,5 @@ void cache_tmp_close(void)
         close(own.lock);
     own.lock = -1;
     own.root[0] = own.dir[0] = '\0';
+    atomic_store(&own.unwritable, false);
 }

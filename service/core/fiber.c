@@ -204,8 +204,6 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
 {
     if (!group)
         group = &root;
-    if (live >= limit)
-        return NULL;
     struct fiber *fiber = stack_take();
     if (!fiber)
         return NULL;
@@ -231,7 +229,7 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     return fiber;
 }
 
-bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg)
+bool fiber_start_inner(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     struct fiber *fiber = fiber_new(group, run, arg);
     if (!fiber)
@@ -240,11 +238,16 @@ bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg)
     return true;
 }
 
+bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg)
+{
+    return live < limit && fiber_start_inner(group, run, arg);
+}
+
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
     if (current)
         return fiber_start(group, run, arg);
-    struct fiber *fiber = fiber_new(group, run, arg);
+    struct fiber *fiber = live < limit ? fiber_new(group, run, arg) : NULL;
     if (!fiber)
         return false;
     resume(fiber);

@@ -50,6 +50,9 @@ void fiber_group_finish(struct fiber_group *group);
  * Loop thread only, from a fiber or from a loop callback. */
 bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
+/* As fiber_start, for work that was admitted already: max_fibers is no limit to it. False when memory is out. */
+bool fiber_start_inner(struct fiber_group *group, void (*run)(void *arg), void *arg);
+
 /* As fiber_start, but a call from a loop callback runs the fiber at once, until it first suspends. */
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
@@ -104,5 +107,5 @@ struct sl_str fiber_request_id(void); /* empty outside of fibers */
 size_t fiber_live(void);
 size_t fiber_stacks_allocated(void);
 
-/* max_fibers of the configuration; default 20000. */
+/* max_fibers of the configuration; default 20000. What is begun inside of running requests may go beyond it. */
 void fiber_set_limit(size_t max_fibers);

@@ -76,6 +76,7 @@ void loop_init(unsigned pool_threads)
         fputs("symloom: the event loop cannot be made\n", stderr);
         abort();
     }
+    guard_open();
     fibers_open(&the_loop);
     pool_open(&the_loop);
     uv_timer_init(&the_loop, &lag_timer);

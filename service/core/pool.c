@@ -1,11 +1,10 @@
 #include "core/pool.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "core/guard.h"
 #include "core/impl.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -15,33 +14,6 @@ static size_t max_queued = 10000;
 static size_t submitted;   /* jobs and helpers given to libuv and not ended; loop thread */
 static atomic_size_t busy; /* of them, running */
 static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate", "json", "io", "compress"};
-
-/* ---- disk errors under a mapping ----
- * A file that shrinks under its mapping (or a broken disk) raises SIGBUS at the reading instruction. Inside a pool job
- * that ends the job, not the process: its memory is lost, which is accepted for so rare a case. */
-static _Thread_local sigjmp_buf *recovery;
-
-static void on_sigbus(int signal_number, siginfo_t *info, void *context)
-{
-    (void)context;
-    if (recovery && info->si_code == BUS_ADRERR)
-        siglongjmp(*recovery, 1);
-    signal(signal_number, SIG_DFL); /* the instruction faults again and ends the process */
-}
-
-/* False when the function was ended by a fault. */
-static bool run_guarded(void (*fn)(void *arg), void *arg)
-{
-    sigjmp_buf here, *outer = recovery;
-    if (sigsetjmp(here, 0) != 0) {
-        recovery = outer;
-        return false;
-    }
-    recovery = &here;
-    fn(arg);
-    recovery = outer;
-    return true;
-}
 
 /* ---- parallel teams ----
  * Code on a pool thread cannot submit work to libuv. It opens a team and begins to work itself; the loop, told by an
@@ -102,7 +74,7 @@ static void helper_work(uv_work_t *work)
     }
     pthread_mutex_unlock(&team->lock);
     if (enter) {
-        bool whole = run_guarded(work_share, &share);
+        bool whole = guard_run(work_share, &share);
         pthread_mutex_lock(&team->lock);
         team->faulted |= !whole;
         if (--team->active == 0)
@@ -202,7 +174,7 @@ static void run_team(const struct sl_parallel *self, size_t count,
         return;
     }
     struct share share = {team, 0};
-    bool whole = recovery ? run_guarded(work_share, &share) : (work_share(&share), true);
+    bool whole = guard_run(work_share, &share);
     atomic_store(&team->next, team->count);
     pthread_mutex_lock(&team->lock);
     team->closed = true;
@@ -211,10 +183,10 @@ static void run_team(const struct sl_parallel *self, size_t count,
     whole = whole && !team->faulted;
     pthread_mutex_unlock(&team->lock);
     team_drop(team);
-    if (!whole && recovery)
-        siglongjmp(*recovery, 1);
-    if (!whole)
-        abort(); /* a piece is missing and nobody can be told */
+    if (whole)
+        return;
+    guard_fail();
+    abort(); /* a piece is missing and nobody can be told */
 }
 
 static struct sl_parallel parallel = {.workers = 1, .run = run_team};
@@ -239,7 +211,7 @@ static void job_work(uv_work_t *work)
     struct job *job = work->data;
     atomic_fetch_add(&busy, 1);
     job->started_ns = uv_hrtime();
-    job->whole = run_guarded(job->fn, job->arg);
+    job->whole = guard_run(job->fn, job->arg);
     job->ended_ns = uv_hrtime();
     atomic_fetch_sub(&busy, 1);
 }
@@ -295,9 +267,6 @@ void pool_open(uv_loop_t *the_loop)
     loop = the_loop;
     parallel.workers = loop_pool_threads() > 2 ? loop_pool_threads() - 1 : 1;
     uv_async_init(loop, &incoming_async, on_incoming); /* also what keeps an idle loop alive */
-    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
     metric_set(METRIC_POOL_THREADS, loop_pool_threads(), NULL, NULL, NULL);
 }
 

@@ -7,8 +7,6 @@
 #include "base/map.h"
 #include "core/metrics.h"
 
-enum { MAX_WAITING = 10000 };
-
 struct slot_host {
     unsigned active;
     size_t waiting;
@@ -97,10 +95,6 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
     if (has_room(host) && host->waiting == 0) {
         occupy(host);
         return SL_OK;
-    }
-    if (waiting >= MAX_WAITING) {
-        drop_idle(host);
-        return sl_fail(error, SL_DOWNLOAD_ERROR, "too many downloads");
     }
     struct waiter w = {.previous = last, .host = host, .fiber = fiber_self()};
     *(last ? &last->next : &first) = &w;

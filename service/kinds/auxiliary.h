@@ -36,4 +36,7 @@ struct symcache_request {
 
 /* As those of struct object_request. */
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key);
+bool symcache_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
+                           struct cache_key *key, const void **context);
+struct sl_str symcache_request_place(const void *request);
 void *symcache_request_retain(const void *request, struct sl_arena *arena);

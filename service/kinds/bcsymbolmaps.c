@@ -35,6 +35,7 @@ const struct cache_kind kind_auxdifs = {
     .previous = older,
     .format1_up_to = 1,
     .compute = compute,
+    .place = object_request_place,
     .retain = object_request_retain,
 };
 

@@ -26,6 +26,7 @@ const struct cache_kind kind_il2cpp = {
     .previous = older,
     .format1_up_to = 1,
     .compute = compute,
+    .place = object_request_place,
     .retain = object_request_retain,
 };
 

@@ -13,6 +13,12 @@ struct object_request {
 /* The key of the file's object, features and symcache; the text is in the arena. False when out of memory. */
 bool object_request_key(const struct object_request *request, struct sl_arena *arena, struct cache_key *key);
 
+/* cache_kind.base of what is made from the request's object, and cache_kind.place: the store that the file comes from,
+ * nothing for a directory. */
+bool object_request_base(const void *request, struct sl_arena *arena, const struct cache_kind **kind,
+                         struct cache_key *key, const void **context);
+struct sl_str object_request_place(const void *request);
+
 /* A deep copy: the computation outlives the request that named the source. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
@@ -36,6 +42,9 @@ struct listing { /* what one source has for a module */
 enum sl_code list_sources(const struct source *sources, size_t source_count, struct sl_str scope,
                           const struct object_id *id, const enum file_type *types, size_t type_count,
                           struct sl_arena *arena, struct listing *listings) SL_SUSPENDS;
+
+/* Whether that takes no question to anybody. */
+bool lists_at_once(const struct source *sources, size_t source_count);
 
 extern const struct cache_kind kind_source_index;
 extern const struct cache_kind kind_objects;     /* loaded: of source_load */

@@ -103,9 +103,10 @@ static enum sl_code check_file(void *arg, struct sl_error *error)
 {
     const struct check *c = arg;
     struct sl_mapping mapping;
-    if (sl_map_fd(c->fd, &mapping, error) != SL_OK)
-        return SL_INTERNAL;
-    enum sl_code code = c->check(mapping.bytes, error);
+    enum sl_code code = sl_map_fd(c->fd, &mapping, error);
+    if (code != SL_OK)
+        return code == SL_BUSY ? code : SL_INTERNAL;
+    code = c->check(mapping.bytes, error);
     sl_unmap(&mapping);
     return code;
 }

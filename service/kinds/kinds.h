@@ -64,6 +64,14 @@ struct symbol_lookup { /* result of one module's debug look-up */
 void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
                          const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result) SL_SUSPENDS;
 
+/* The same of many modules, in the running fiber: those that wait are records. False when cancelled. */
+struct symbol_question {
+    const struct object_id *id;
+    struct symbol_lookup *result;
+};
+bool kinds_find_symcaches(const struct source *sources, size_t source_count, struct sl_str scope,
+                          const struct symbol_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
+
 /* An object with source text, open. */
 struct source_object {
     struct cache_item *item;  /* reference: the file */
@@ -84,6 +92,13 @@ struct source_lookup {
 };
 void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
                        const struct object_id *id, struct sl_arena *arena, struct source_lookup *result) SL_SUSPENDS;
+
+struct source_question {
+    const struct object_id *id;
+    struct source_lookup *result;
+};
+bool kinds_find_sources(const struct source *sources, size_t source_count, struct sl_str scope,
+                        const struct source_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
 
 /* What the object says of a source path: its text (appended as it is in the object), and the URL of it or where it may be
  * had (appended; nothing when there is none). False when the object does not know the path. Pure: pool; one thread at a

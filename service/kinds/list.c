@@ -18,6 +18,14 @@ static bool asks(const struct source *source)
     return source->type == SOURCE_SENTRY || origin_has_index(source);
 }
 
+bool lists_at_once(const struct source *sources, size_t source_count)
+{
+    for (size_t i = 0; i < source_count; i++)
+        if (asks(&sources[i]))
+            return false;
+    return true;
+}
+
 static void list_one(void *arg)
 {
     struct task *t = arg;
@@ -43,7 +51,7 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
     void **asking = SL_ARENA_ARRAY(arena, void *, source_count ? source_count : 1);
     size_t count = 0;
     if (!tasks || !asking)
-        return SL_INTERNAL;
+        return SL_BUSY;
     for (size_t i = 0; i < source_count; i++) {
         listings[i] = (struct listing){.source = &sources[i]};
         tasks[i] = (struct task){&listings[i], id, scope, types, type_count, arena};
@@ -52,7 +60,7 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
         else
             list_one(&tasks[i]);
     }
-    if (!kinds_for_each(list_one, asking, count))
+    if (count && !kinds_for_each(list_one, asking, count))
         return SL_CANCELLED;
     for (size_t i = 0; i < source_count; i++)
         if (listings[i].code == SL_CANCELLED)

@@ -65,9 +65,10 @@ static enum sl_code check_object(void *arg, struct sl_error *error)
 {
     struct check *check = arg;
     struct sl_mapping mapping;
-    if (sl_map_fd(check->fd, &mapping, error) != SL_OK)
-        return SL_INTERNAL;
-    enum sl_code code = check_bytes(check, mapping.bytes, error);
+    enum sl_code code = sl_map_fd(check->fd, &mapping, error);
+    if (code != SL_OK)
+        return code == SL_BUSY ? code : SL_INTERNAL;
+    code = check_bytes(check, mapping.bytes, error);
     sl_unmap(&mapping);
     return code;
 }
@@ -115,6 +116,7 @@ const struct cache_kind kind_objects = {
     .previous = older,
     .format1_up_to = 1,
     .compute = compute,
+    .place = object_request_place,
     .retain = object_request_retain,
     .shareable = shareable,
     .load = source_load,

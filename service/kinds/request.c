@@ -63,6 +63,36 @@ bool symcache_request_key(const struct symcache_request *request, struct sl_aren
     return join(arena, parts, count, &key->text);
 }
 
+bool object_request_base(const void *context, struct sl_arena *arena, const struct cache_kind **kind,
+                         struct cache_key *key, const void **base)
+{
+    *kind = &kind_objects;
+    *base = context;
+    return object_request_key(context, arena, key);
+}
+
+bool symcache_request_base(const void *context, struct sl_arena *arena, const struct cache_kind **kind,
+                           struct cache_key *key, const void **base)
+{
+    const struct symcache_request *request = context;
+    return object_request_base(&request->object, arena, kind, key, base);
+}
+
+/* What tells hosts apart, as far as sources do. */
+struct sl_str object_request_place(const void *context)
+{
+    const struct source *source = ((const struct object_request *)context)->file->source;
+    return source->type == SOURCE_FILESYSTEM ? (struct sl_str){NULL, 0}
+           : source->url.size                ? source->url
+           : source->bucket.size             ? source->bucket
+                                             : source->id;
+}
+
+struct sl_str symcache_request_place(const void *context)
+{
+    return object_request_place(&((const struct symcache_request *)context)->object);
+}
+
 /* ---- copies ---- */
 
 struct copier {

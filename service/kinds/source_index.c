@@ -171,6 +171,7 @@ const struct cache_kind kind_source_index = {
     .version = 1,
     .random_access = true,
     .capacity = capacity,
+    .recursive = true,
     .compute = compute,
     .retain = retain,
 };

@@ -5,6 +5,8 @@
 #define TWO   "source: s\nlocation: file://two\n"
 #define OTHER "source: t\nlocation: file://one\n"
 
+static struct cache_generations generations;
+
 static struct cache_file file(const char *source, const char *location)
 {
     return (struct cache_file){sl_str(source), sl_str(location)};
@@ -135,7 +137,7 @@ static void other_process_body(void *arg)
     struct cache_file changed = file("s", "file://one");
     get(&kind, "scope: a\n\n" ONE, &old, "old");
     get(&kind, "scope: a\n\n" TWO, &old, "old");
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), NULL), SL_OK);
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     uint64_t begin = loop_now_ms();
     while (runs == 2) {
         struct cache_item *item;
@@ -148,7 +150,7 @@ static void other_process_body(void *arg)
     get(&kind, "scope: a\n\n" TWO, &new, "old");
     assert_int_equal(runs, 3);
     /* Its next look at the disk tells at once. */
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), NULL), SL_OK);
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     get(&kind, "scope: a\n\nsource: x\nlocation: y\n", &new, "new");
     get(&kind, "scope: a\n\n" ONE, &old, "old");
     assert_int_equal(runs, 5);
@@ -225,7 +227,7 @@ static void foreign_race_body(void *arg)
     struct cache_file changed = file("s", "file://one");
     struct fiber_group group;
     race_begin(&race, &group, &runs);
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), NULL), SL_OK);
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     race_end(&race, &group);
     assert_false(exists(path_in(&kind, "scope: a\n\n" ONE, 3)));
     get(&kind, "scope: a\n\n" ONE, &new, "new");
@@ -275,7 +277,7 @@ static void old_stamps_are_removed(void **state)
     struct cache_file changed = file("s", "file://one");
     struct cleanup_options options = {0};
     struct cleanup_totals totals;
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), NULL), SL_OK);
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, NULL), SL_OK);
     int64_t generation = cache_generation(test_dir);
     assert_true(generation > 0);
     assert_true(cache_stamp(test_dir, SL_STR(ONE)) > 0);
@@ -295,7 +297,7 @@ static void a_directory_that_refuses(void **state)
     struct cache_file changed = file("s", "file://one");
     struct sl_error error = {0};
     put_file("invalidated", "a file", 0);
-    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &error), SL_INTERNAL);
+    assert_int_equal(cache_stamp_write(test_dir, &changed, 1, cache_now_ns(), &generations, &error), SL_INTERNAL);
     assert_non_null(strstr(error.message, "invalidated"));
     assert_true(cache_stamp(test_dir, SL_STR(ONE)) == 0);
 }

@@ -182,7 +182,7 @@ static void side_files_are_written(void **state)
 {
     (void)state;
     struct sl_buf out = {0};
-    cache_meta_encode(SL_STR("scope: a\"b\n"), SL_STR("a\"b"), 1700000000123456789, SL_OK, 5, &out);
+    cache_meta_encode(SL_STR("scope: a\"b\n"), SL_STR("a\"b"), 1700000000123456789, SL_OK, 5, false, &out);
     static const char expected[] = "{\"scope\":\"a\\\"b\",\"time_created\":1700000000,\"debug\":null,\"status\":\"ok\","
                                    "\"size\":5,\"key\":\"scope: a\\\"b\\n\",\"nanoseconds\":123456789}";
     assert_int_equal(out.size, sizeof expected - 1);
@@ -195,7 +195,7 @@ static void side_files_are_written(void **state)
     struct sl_str global[] = {SL_STR("global"), SL_STR("")};
     for (size_t i = 0; i < 2; i++) {
         sl_buf_clear(&out);
-        cache_meta_encode(SL_STR("k"), global[i], 1000000000, SL_NOT_FOUND, 0, &out);
+        cache_meta_encode(SL_STR("k"), global[i], 1000000000, SL_NOT_FOUND, 0, false, &out);
         assert_true(sl_str_starts(sl_buf_view(&out), SL_STR("{\"scope\":null,\"time_created\":1,")));
     }
     sl_buf_free(&out);
@@ -207,7 +207,7 @@ static enum sl_code decode(const char *bytes, const struct cache_meta *meta, boo
 {
     struct sl_error error;
     enum sl_code code =
-        cache_entry_decode((struct sl_bytes){(const uint8_t *)bytes, strlen(bytes)}, strlen(bytes), 100, &meta, &error);
+        cache_entry_decode((struct sl_bytes){(const uint8_t *)bytes, strlen(bytes)}, strlen(bytes), &meta, &error);
     *kept = meta != NULL;
     return code;
 }
@@ -232,13 +232,15 @@ static void sizes_tell_damage_from_a_late_side_file(void **state)
 {
     (void)state;
     struct cache_meta meta = {.has_size = true, .size = 10, .mtime_ns = 200};
-    assert_false(cache_entry_damaged(10, 100, &meta));
-    assert_true(cache_entry_damaged(9, 100, &meta));
-    assert_false(cache_entry_damaged(9, 300, &meta));  /* the entry is newer: replaced a moment ago */
-    assert_false(cache_entry_damaged(10, 300, &meta)); /* touched */
-    assert_false(cache_entry_damaged(9, 100, NULL));
+    assert_false(cache_entry_damaged(10, 100, 0, &meta));
+    assert_true(cache_entry_damaged(9, 100, 0, &meta));
+    assert_false(cache_entry_damaged(9, 300, 0, &meta));    /* the entry is newer: replaced a moment ago */
+    assert_false(cache_entry_damaged(9, 300, 300, &meta));  /* and made anew */
+    assert_true(cache_entry_damaged(9, 300, 100, &meta));   /* the same file, cut since */
+    assert_false(cache_entry_damaged(10, 300, 100, &meta)); /* touched */
+    assert_false(cache_entry_damaged(9, 100, 0, NULL));
     const struct cache_meta *late = &meta;
-    assert_int_equal(cache_entry_decode((struct sl_bytes){(const uint8_t *)"abc", 3}, 3, 300, &late, NULL), SL_OK);
+    assert_int_equal(cache_entry_decode((struct sl_bytes){(const uint8_t *)"abc", 3}, 3, &late, NULL), SL_OK);
     assert_null(late);
 }
 

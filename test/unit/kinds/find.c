@@ -476,6 +476,8 @@ static void old_symcache_body(void *arg)
     look_up(&elf);
     assert_int_equal(found.code, SL_OK);
     cache_release(found.item);
+    while (!files_below("objects")) /* the refresh has asked for it */
+        assert_true(fiber_sleep(1));
     start_again();
     assert_true(exists(before) && !exists(now)); /* there was nothing to make another of */
     assert_int_equal(directory_remove(in_dir("objects")), 0);

@@ -1,0 +1,237 @@
+/* Computing an entry, or getting it from the shared layer, and publishing it. */
+#include "cache/engine.h"
+
+#include <stdlib.h>
+
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+#define engine cache_engine
+
+/* How long a fresh result stays in memory. */
+uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error)
+{
+    switch (code) {
+    case SL_OK: return (uint64_t)CACHE_TOUCH_EVERY_NS;
+    case SL_INTERNAL: return (uint64_t)CACHE_INTERNAL_FOR_NS;
+    case SL_MALFORMED: return state->lifetimes.retry_malformed_after;
+    case SL_CANCELLED:
+    case SL_BUSY: return 0;
+    case SL_DOWNLOAD_ERROR: return error->duration_ns ? error->duration_ns : state->lifetimes.retry_misses_after;
+    default: return state->lifetimes.retry_misses_after;
+    }
+}
+
+static const char *write_status(enum sl_code code)
+{
+    return code == SL_OK          ? "positive"
+           : code == SL_NOT_FOUND ? "negative"
+           : code == SL_MALFORMED ? "malformed"
+                                  : "cache-specific error";
+}
+
+/* Errors that say nothing about the key, or not for long, stay off the disk. */
+bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh)
+{
+    if (code == SL_OK)
+        return true;
+    return !is_refresh && code != SL_INTERNAL && code != SL_CANCELLED && code != SL_BUSY &&
+           !(code == SL_DOWNLOAD_ERROR && error->duration_ns);
+}
+
+/* ---- publishing ---- */
+
+/* Contents and errors get into `outcome` as they are to be given to callers. */
+static void publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
+{
+    struct kind_state *state = flight->state;
+    struct cache_disk_publish job = {.disk = &engine.disk,
+                                     .kind = state->kind,
+                                     .key = flight->key,
+                                     .scope = flight->scope,
+                                     .tmp = tmp,
+                                     .code = outcome->code,
+                                     .created_s = outcome->created_s,
+                                     .begun_ns = flight->begun_ns,
+                                     .outdated = flight->outdated,
+                                     .incomplete = tmp->incomplete,
+                                     .error = outcome->error};
+    if (pool_run(POOL_IO, cache_disk_publish, &job, &outcome->error) != SL_OK) {
+        cache_tmp_discard(tmp);
+        outcome->code = outcome->error.code;
+        return;
+    }
+    outcome->code = job.code;
+    outcome->error = job.error;
+    outcome->item = job.item;
+    outcome->generation = job.generation;
+    engine_saw(job.generation);
+    flight->outdated |= job.outdated;
+    engine_log_io("cache write failed", job.io_errno);
+    space_make(job.io_errno);
+    if (job.published)
+        metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
+    if (job.outdated_files) {
+        metric_add(METRIC_CACHE_REMOVED_FILES, job.outdated_files, state->kind->name, "version", NULL);
+        metric_add(METRIC_CACHE_REMOVED_BYTES, job.outdated_bytes, state->kind->name, "version", NULL);
+    }
+    if (job.code == SL_OK)
+        metric_observe(METRIC_CACHE_FILE_BYTES, (double)job.item->mapping.bytes.size, state->kind->name, "false", NULL);
+}
+
+/* ---- the shared layer ---- */
+
+/* True when it has the answer. Otherwise `tmp` is there to compute into, or closed when there is none to be had. */
+static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct shared_finding *finding,
+                        struct outcome *outcome)
+{
+    struct kind_state *state = flight->state;
+    struct shared_question question = {.kind = state->kind,
+                                       .lifetimes = state->lifetimes,
+                                       .key = flight->key,
+                                       .scope = flight->scope,
+                                       .stamp_ns = flight->stamp_ns,
+                                       .start_ns = engine.disk.start_ns,
+                                       .restart_retries_malformed = engine.config->restart_retries_malformed};
+    if (!shared_get(&question, tmp->fd, finding))
+        return false;
+    const struct shared_value *value = &finding->value;
+    *outcome = (struct outcome){
+        .code = value->code, .error = value->error, .layer = "shared", .generation = outcome->generation};
+    outcome->error.code = value->code;
+    outcome->keep_ns = compute_fresh_for(state, value->code, &value->error);
+    if (value->code != SL_OK) {
+        outcome->created_s = value->created_s;
+        outcome->keep_ns = finding->left_ns;
+    }
+    publish(flight, tmp, is_refresh, outcome);
+    if (outcome->code == SL_OK && !flight->outdated)
+        shared_pass_on(state->kind, flight->key, outcome->item, finding);
+    if (outcome->code == value->code)
+        return true;
+    /* What the others hold is of no use here: the kind's loader refused it. */
+    log_warn("shared", "a shared entry is damaged", LOG_STR("cache", state->kind->name),
+             LOG_STR("backend", finding->from->name), LOG_SLSTR("key", flight->key));
+    finding->stale = true;
+    cache_tmp_create(tmp, false, NULL);
+    return false;
+}
+
+static void to_shared(const struct flight *flight, const struct shared_finding *finding, const struct outcome *outcome)
+{
+    const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
+    if (outcome->code == SL_OK)
+        shared_offer(flight->state->kind, flight->key, outcome->item, SHARED_NEW, finding->stale || flight->renews);
+    else
+        shared_offer_error(flight->state->kind, flight->key, &outcome->error,
+                           outcome->code == SL_MALFORMED       ? lifetimes->retry_malformed_after
+                           : cache_scope_global(flight->scope) ? lifetimes->retry_misses_after_public
+                                                               : lifetimes->retry_misses_after);
+}
+
+/* ---- computing ---- */
+struct opening { /* pool work */
+    struct cache_tmp tmp;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void open_tmp(void *arg)
+{
+    struct opening *o = arg;
+    o->code = cache_tmp_create(&o->tmp, false, o->error);
+}
+
+static enum sl_code open_file(struct cache_tmp *tmp, struct sl_error *error)
+{
+    struct opening o = {.tmp.fd = -1, .error = error};
+    enum sl_code code = pool_run(POOL_IO, open_tmp, &o, error);
+    *tmp = o.tmp;
+    return code == SL_OK ? o.code : code;
+}
+
+static enum sl_code compute_once(struct flight *flight, struct cache_tmp *tmp, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    enum sl_code code = flight->state->kind->compute(flight->context, tmp, &arena, error);
+    sl_arena_free(&arena);
+    return code;
+}
+
+/* A file that was cut while it was read is made anew, and the computation with it. */
+static enum sl_code compute(struct flight *flight, struct cache_tmp *tmp, struct sl_error *error)
+{
+    enum sl_code code = compute_once(flight, tmp, error);
+    if (code != SL_INTERNAL || !cache_mend())
+        return code;
+    cache_release(flight->base_item);
+    flight->base_item = NULL;
+    cache_tmp_discard(tmp);
+    code = open_file(tmp, error);
+    return code == SL_OK ? compute_once(flight, tmp, error) : code;
+}
+
+static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
+{
+    const struct cache_kind *kind = flight->state->kind;
+    bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
+    struct shared_finding finding = {.stale = false};
+    /* The others' misses are what a renewal wants to get behind. */
+    if (shareable && !flight->renews && from_shared(flight, tmp, is_refresh, &finding, outcome))
+        return;
+    *outcome = (struct outcome){.layer = "computed", .generation = outcome->generation};
+    if (tmp->fd < 0) {
+        outcome->code = sl_fail(&outcome->error, SL_INTERNAL, "cannot create a temporary file");
+        outcome->keep_ns = (uint64_t)CACHE_INTERNAL_FOR_NS;
+        return;
+    }
+    uint64_t begin = clock_mono_ns();
+    outcome->code = compute(flight, tmp, &outcome->error);
+    outcome->error.code = outcome->code;
+    metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
+    if (outcome->code == SL_INTERNAL)
+        space_suspect();
+    bool incomplete = tmp->incomplete;
+    if (compute_publishable(outcome->code, &outcome->error, is_refresh)) {
+        publish(flight, tmp, is_refresh, outcome);
+        if (shareable && outcome->code != SL_INTERNAL && outcome->code != SL_BUSY && !incomplete && !flight->outdated)
+            to_shared(flight, &finding, outcome);
+    } else {
+        cache_tmp_discard(tmp);
+    }
+    outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+    if (incomplete && outcome->code == SL_OK && outcome->keep_ns > engine.renew_after_ns)
+        outcome->keep_ns = engine.renew_after_ns;
+}
+
+void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome)
+{
+    struct renewing renewing = {engine.renewing, fiber_self()};
+    struct cache_tmp tmp;
+    *outcome = (struct outcome){.layer = "computed", .generation = flight->generation};
+    outcome->code = open_file(&tmp, &outcome->error);
+    outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+    if (flight->renews)
+        engine.renewing = &renewing;
+    if (outcome->code == SL_OK)
+        obtain(flight, &tmp, is_refresh, outcome);
+    else if (outcome->code == SL_INTERNAL)
+        space_suspect();
+    if (flight->renews) {
+        struct renewing **at = &engine.renewing;
+        while (*at != &renewing)
+            at = &(*at)->next;
+        *at = renewing.next;
+    }
+}
+
+void compute_publish_error(struct flight *flight, struct outcome *outcome)
+{
+    struct cache_tmp tmp = {.fd = -1};
+    if (compute_publishable(outcome->code, &outcome->error, false))
+        publish(flight, &tmp, false, outcome);
+    outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+}

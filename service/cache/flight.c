@@ -1,0 +1,285 @@
+#include "cache/engine.h"
+
+#include "core/log.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+/* Bytes of a flight, mostly, without and with a context of its own: many wait at a time. */
+enum { BARE_CHUNK = 1280, FIRST_CHUNK = 2560 };
+
+#define engine cache_engine
+
+/* ---- life ---- */
+static struct sl_str copy_str(struct sl_arena *arena, struct sl_str s, bool *ok)
+{
+    char *copy = sl_arena_strndup(arena, s.data ? s.data : "", s.size);
+    *ok = *ok && copy;
+    return (struct sl_str){copy, s.size};
+}
+
+static struct flight *flight_new(struct kind_state *state, const struct cache_key *key, const void *context,
+                                 struct flight *owner)
+{
+    bool copies = state->kind->retain && !owner;
+    struct sl_arena arena = {.next_chunk = copies ? FIRST_CHUNK : BARE_CHUNK};
+    struct flight *flight = SL_ARENA_NEW(&arena, struct flight);
+    bool ok = flight != NULL;
+    if (ok) {
+        flight->state = state;
+        flight->begun_ns = cache_now_ns();
+        flight->key = copy_str(&arena, key->text, &ok);
+        flight->scope = copy_str(&arena, key->scope, &ok);
+        flight->request_id = copy_str(&arena, fiber_request_id(), &ok);
+        flight->context = copies ? state->kind->retain(context, &arena) : (void *)context;
+        ok = ok && (!copies || flight->context);
+    }
+    if (!ok) {
+        sl_arena_free(&arena);
+        return NULL;
+    }
+    flight->arena = arena;
+    flight->references = 1;
+    flight->owner = owner;
+    if (owner)
+        owner->references++;
+    return flight;
+}
+
+void flight_release(struct flight *flight)
+{
+    if (--flight->references)
+        return;
+    cache_release(flight->base_item);
+    cache_release(flight->item);
+    struct sl_arena arena = flight->arena;
+    struct flight *owner = flight->owner;
+    sl_arena_free(&arena);
+    if (owner)
+        flight_release(owner);
+}
+
+/* ---- landing ---- */
+static void count_busy(const struct sl_error *error)
+{
+    metric_add(METRIC_BUSY, 1, strstr(error->message, "descriptor") ? "descriptors" : "memory", NULL, NULL);
+}
+
+static void answer(struct flight *flight, struct cache_look *look)
+{
+    look->code = flight->code;
+    look->item = flight->code == SL_OK ? cache_retain(flight->item) : NULL;
+    if (flight->code != SL_OK && look->error)
+        *look->error = flight->error;
+    if (look->joined)
+        engine_count(flight->state, "joined", flight->code);
+    look->flight = NULL;
+    flight_release(flight);
+    look->done(look);
+}
+
+/* The result goes into memory and the flight out of the table in one go: nobody can start a second one in between. A
+ * renewal that failed for reasons of its own leaves the old answer. */
+void flight_land(struct flight *flight, int64_t created_s, int64_t generation, uint64_t keep_ns)
+{
+    struct kind_state *state = flight->state;
+    flight->done = true;
+    flight->error.code = flight->code;
+    if (flight->code == SL_BUSY) {
+        count_busy(&flight->error);
+        engine_shed();
+    }
+    if (!flight->outdated && (!flight->renews || compute_publishable(flight->code, &flight->error, false)))
+        engine_remember(state, flight->key, flight->code, flight->item, &flight->error, created_s, generation, keep_ns);
+    if (sl_map_get(&state->flights, flight->key) == flight)
+        sl_map_remove(&state->flights, flight->key);
+    if (flight->renewal)
+        ++*flight->renewal;
+    flight->renewal = NULL;
+    for (struct cache_look *look; (look = flight->first);) {
+        flight->first = look->next;
+        *(look->next ? &look->next->previous : &flight->last) = NULL;
+        answer(flight, look);
+    }
+}
+
+/* For want of something that is no fact about the key. */
+static void land_as(struct flight *flight, enum sl_code code, const char *message)
+{
+    flight->code = sl_fail(&flight->error, code, "%s", message);
+    engine_count(flight->state, "computed", code);
+    flight_land(flight, 0, 0, 0);
+    flight_release(flight);
+}
+
+static void land_computed(struct flight *flight, struct outcome *outcome)
+{
+    flight->code = outcome->code;
+    flight->item = outcome->item;
+    flight->error = outcome->error;
+    engine_count(flight->state, outcome->layer, outcome->code);
+    if (outcome->code == SL_INTERNAL) /* clients learn no more than that */
+        log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
+                 LOG_SLSTR("key", flight->key), LOG_ERR(&outcome->error));
+    flight_land(flight, outcome->created_s, outcome->generation, outcome->keep_ns);
+    flight_release(flight);
+}
+
+/* Puts the flight into a line, or ends it. */
+static void go_on(struct line *line, struct flight *flight, flight_step *step)
+{
+    if (engine.group.cancelled)
+        land_as(flight, SL_CANCELLED, "cancelled");
+    else if (!line || !line_enter(line, flight, step))
+        land_as(flight, SL_BUSY, "out of memory");
+}
+
+/* ---- computing ---- */
+static void compute(struct flight *flight)
+{
+    struct outcome outcome;
+    compute_entry(flight, false, &outcome);
+    land_computed(flight, &outcome);
+}
+
+static void publish_base_error(struct flight *flight)
+{
+    struct outcome outcome = {
+        .code = flight->error.code, .error = flight->error, .layer = "computed", .generation = flight->generation};
+    compute_publish_error(flight, &outcome);
+    land_computed(flight, &outcome);
+}
+
+static void base_answered(struct flight *flight)
+{
+    flight->base_item = flight->base.item;
+    if (flight->base.code == SL_OK)
+        go_on(line_of(flight), flight, compute);
+    else
+        go_on(&engine.disk_line, flight, publish_base_error);
+}
+
+static void base_done(struct cache_look *look)
+{
+    base_answered((struct flight *)((char *)look - offsetof(struct flight, base)));
+}
+
+/* What other machines may have is asked for first. */
+static bool has_base(struct flight *flight, struct cache_key *key)
+{
+    const struct cache_kind *kind = flight->state->kind;
+    bool shared = shared_active() && !flight->renews && (!kind->shareable || kind->shareable(flight->context));
+    return kind->base && !shared &&
+           kind->base(flight->context, &flight->arena, &flight->base.kind, key, &flight->base.context);
+}
+
+static void begin_computing(struct flight *flight)
+{
+    struct cache_key key;
+    if (!has_base(flight, &key)) {
+        go_on(line_of(flight), flight, compute);
+        return;
+    }
+    flight->base.key = &key;
+    flight->base.error = &flight->error;
+    flight->base.done = base_done;
+    if (engine_ask(&flight->base, flight->renews, flight))
+        base_answered(flight);
+}
+
+/* ---- disk ---- */
+static void refresh_step(struct flight *flight)
+{
+    refresh_run(flight, flight->refresh);
+    flight_release(flight);
+}
+
+/* After the callers have gone on with what there is, the current version or the complete entry is made. */
+static void refresh_later(struct flight *flight)
+{
+    struct refresh *refresh = engine.group.cancelled ? NULL : refresh_begin(flight);
+    struct line *line = refresh ? line_of(flight) : NULL;
+    flight->refresh = refresh;
+    if (line && line_enter(line, flight, refresh_step))
+        return;
+    if (refresh)
+        refresh_give_up(flight, refresh);
+    flight_release(flight);
+}
+
+static void land_found(struct flight *flight, const struct cache_disk_lookup *lookup)
+{
+    struct kind_state *state = flight->state;
+    bool outdated = lookup->version != state->kind->version;
+    flight->code = lookup->code;
+    flight->item = lookup->item;
+    flight->error = lookup->error;
+    engine_count(state, outdated ? "fallback" : "disk", flight->code);
+    flight_land(flight, lookup->created_s, lookup->generation, lookup->left_ns);
+    if (outdated || lookup->renewable) {
+        refresh_later(flight);
+        return;
+    }
+    if (lookup->touched && !lookup->incomplete && shared_active() &&
+        (!state->kind->shareable || state->kind->shareable(flight->context)))
+        shared_offer(state->kind, flight->key, flight->item, SHARED_REFRESH, false);
+    flight_release(flight);
+}
+
+static void report_lookup(const struct flight *flight, const struct cache_disk_lookup *lookup)
+{
+    const char *kind = flight->state->kind->name;
+    engine_saw(lookup->generation);
+    engine_log_io("cannot read the cache directory", lookup->io_errno);
+    if (lookup->corrupt) {
+        metric_add(METRIC_CACHE_CORRUPT, lookup->corrupt, kind, NULL, NULL);
+        log_warn("cache", "cache entry damaged", LOG_STR("cache", kind), LOG_SLSTR("key", flight->key));
+    }
+    if (lookup->found && lookup->code == SL_OK)
+        metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);
+}
+
+static void look_on_disk(struct flight *flight)
+{
+    struct kind_state *state = flight->state;
+    struct cache_disk_lookup lookup = {.disk = &engine.disk,
+                                       .restart_retries_malformed = engine.config->restart_retries_malformed,
+                                       .kind = state->kind,
+                                       .lifetimes = state->lifetimes,
+                                       .key = flight->key,
+                                       .renew_before_ns = flight->renews ? engine_renew_before_ns() : 0,
+                                       .renew_after_ns = engine.renew_after_ns};
+    enum sl_code code = engine.dir ? pool_run(POOL_IO, cache_disk_lookup, &lookup, &flight->error) : SL_OK;
+    if (code == SL_INTERNAL && cache_mend()) { /* cut while it was opened */
+        lookup = (struct cache_disk_lookup){.corrupt = 1};
+        code = SL_OK;
+    }
+    if (code != SL_OK) {
+        land_as(flight, code, flight->error.message);
+        return;
+    }
+    report_lookup(flight, &lookup);
+    flight->stamp_ns = lookup.stamp_ns;
+    flight->generation = lookup.generation;
+    if (lookup.found)
+        land_found(flight, &lookup);
+    else
+        begin_computing(flight);
+}
+
+struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
+                            struct flight *owner)
+{
+    struct flight *flight = flight_new(state, key, context, owner);
+    if (!flight)
+        return NULL;
+    flight->renews = renews;
+    void **slot = sl_map_slot(&state->flights, flight->key, NULL);
+    if (slot)
+        *slot = flight;
+    if (slot && line_enter(&engine.disk_line, flight, look_on_disk))
+        return flight;
+    if (slot)
+        sl_map_remove(&state->flights, flight->key);
+    flight_release(flight);
+    return NULL;
+}

@@ -1,0 +1,106 @@
+#include "cache/engine.h"
+
+#include <stdlib.h>
+
+#include "core/metrics.h"
+
+/* Look-ups on disk are short, and the pool has few threads. At one place so many computations are begun that its downloads
+ * (max_downloads_per_host) and what follows them never wait for a fiber, and no more. */
+enum { DISK_FIBERS = 32, PLACE_FIBERS = 64 };
+
+static unsigned place_fibers = PLACE_FIBERS;
+
+void line_limits(const struct config *config)
+{
+    uint64_t twice = (uint64_t)config->max_downloads_per_host * 2;
+    place_fibers = twice > PLACE_FIBERS ? (unsigned)(twice < UINT32_MAX ? twice : UINT32_MAX) : PLACE_FIBERS;
+    cache_engine.disk_line.most = DISK_FIBERS;
+    cache_engine.disk_line.what = "disk";
+    for (size_t i = 0; i < cache_engine.count; i++) {
+        struct kind_state *state = &cache_engine.kinds[i];
+        state->line.most = state->kind->recursive ? UINT32_MAX : place_fibers;
+        state->line.what = "computation";
+    }
+}
+
+struct line *line_of(struct flight *flight)
+{
+    struct kind_state *state = flight->state;
+    struct sl_str place = state->kind->place ? state->kind->place(flight->context) : (struct sl_str){NULL, 0};
+    if (!place.size)
+        return &state->line;
+    struct line *line = sl_map_get(&state->lines, place);
+    if (line)
+        return line;
+    line = calloc(1, sizeof *line + place.size);
+    if (!line)
+        return NULL;
+    memcpy(line + 1, place.data, place.size);
+    *line = (struct line){
+        .most = place_fibers, .what = "computation", .map = &state->lines, .name = {(char *)(line + 1), place.size}};
+    void **slot = sl_map_slot(&state->lines, line->name, NULL);
+    if (!slot) {
+        free(line);
+        return NULL;
+    }
+    *slot = line;
+    return line;
+}
+
+static void drop_idle(struct line *line)
+{
+    if (line->running || line->first || !line->map)
+        return;
+    sl_map_remove(line->map, line->name);
+    free(line);
+}
+
+static void tell_waiting(const struct line *changed, long by)
+{
+    static long disk, computation;
+    long *total = changed == &cache_engine.disk_line ? &disk : &computation;
+    *total += by;
+    metric_set(METRIC_WAITING, (double)*total, changed->what, NULL, NULL);
+}
+
+static struct flight *next(struct line *line)
+{
+    struct flight *flight = line->first;
+    if (!flight)
+        return NULL;
+    line->first = flight->next_in_line;
+    if (!line->first)
+        line->last = NULL;
+    flight->next_in_line = NULL;
+    tell_waiting(line, -1);
+    return flight;
+}
+
+static void work_line(void *arg)
+{
+    struct line *line = arg;
+    for (struct flight *flight; (flight = next(line));) {
+        fiber_set_request_id(flight->request_id);
+        flight->step(flight);
+    }
+    line->running--;
+    drop_idle(line);
+}
+
+bool line_enter(struct line *line, struct flight *flight, flight_step *step)
+{
+    if (line->running < line->most) {
+        if (fiber_start_inner(&cache_engine.group, work_line, line)) {
+            line->running++;
+        } else if (!line->running) { /* those that run would come to it */
+            drop_idle(line);
+            return false;
+        }
+    }
+    flight->step = step;
+    flight->next_in_line = NULL;
+    *(line->last ? &line->last->next_in_line : &line->first) = flight;
+    line->last = flight;
+    tell_waiting(line, 1);
+    return true;
+}

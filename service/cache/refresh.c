@@ -1,0 +1,92 @@
+/* What outlived its version, or was made without something, serves until there is better. Only contents replace it: an error
+ * must not destroy what still serves. */
+#include "cache/engine.h"
+
+#include <stdlib.h>
+
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+enum { REFRESHES_REMEMBERED = 1024 }; /* per kind; when passed, those that may be tried again are forgotten */
+
+/* Running, or failed and not to be tried again before a time. */
+struct refresh {
+    uint64_t not_before_ms; /* 0 = running */
+    struct sl_str key;
+};
+
+void refreshes_forget(struct kind_state *state, uint64_t now_ms)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->refreshes, e));) {
+        struct refresh *refresh = e->value;
+        if (refresh->not_before_ms && refresh->not_before_ms <= now_ms) {
+            sl_map_remove(&state->refreshes, refresh->key);
+            free(refresh);
+        }
+    }
+}
+
+/* A place in `refreshes` and a token. */
+struct refresh *refresh_begin(struct flight *flight)
+{
+    struct kind_state *state = flight->state;
+    uint64_t now = loop_now_ms();
+    struct refresh *refresh = sl_map_get(&state->refreshes, flight->key);
+    if (!state->lazy || (refresh && (!refresh->not_before_ms || refresh->not_before_ms > now)))
+        return NULL;
+    if (*state->lazy == 0) {
+        metric_add(METRIC_CACHE_LAZY_REFUSED, 1, state->kind->name, NULL, NULL);
+        return NULL;
+    }
+    if (state->refreshes.count >= REFRESHES_REMEMBERED)
+        refreshes_forget(state, now);
+    if (!refresh && (refresh = sl_map_get(&state->refreshes, flight->key)) == NULL) {
+        refresh = calloc(1, sizeof *refresh + flight->key.size);
+        if (!refresh)
+            return NULL;
+        memcpy(refresh + 1, flight->key.data, flight->key.size);
+        refresh->key = (struct sl_str){(char *)(refresh + 1), flight->key.size};
+        void **slot = sl_map_slot(&state->refreshes, refresh->key, NULL);
+        if (!slot) {
+            free(refresh);
+            return NULL;
+        }
+        *slot = refresh;
+    }
+    refresh->not_before_ms = 0;
+    --*state->lazy;
+    return refresh;
+}
+
+static void refresh_end(struct flight *flight, struct refresh *refresh, enum sl_code code)
+{
+    struct kind_state *state = flight->state;
+    uint64_t wait_ms = DURATION_MS(state->lifetimes.retry_misses_after), now = loop_now_ms();
+    ++*state->lazy;
+    if (code == SL_OK || code == SL_BUSY || wait_ms == 0) {
+        sl_map_remove(&state->refreshes, refresh->key);
+        free(refresh);
+    } else {
+        refresh->not_before_ms = wait_ms > UINT64_MAX - now ? UINT64_MAX : now + wait_ms;
+    }
+}
+
+void refresh_give_up(struct flight *flight, struct refresh *refresh)
+{
+    refresh_end(flight, refresh, SL_BUSY);
+}
+
+void refresh_run(struct flight *flight, struct refresh *refresh)
+{
+    struct kind_state *state = flight->state;
+    struct outcome outcome;
+    compute_entry(flight, true, &outcome);
+    if (outcome.code == SL_OK && !flight->outdated)
+        engine_remember(state, flight->key, SL_OK, outcome.item, NULL, 0, outcome.generation, outcome.keep_ns);
+    else if (outcome.code != SL_OK)
+        log_debug("cache", "could not refresh an entry", LOG_STR("cache", state->kind->name), LOG_ERR(&outcome.error));
+    cache_release(outcome.item);
+    refresh_end(flight, refresh, outcome.code);
+}

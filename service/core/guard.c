@@ -1,0 +1,60 @@
+#include "core/guard.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "core/impl.h"
+#include "core/metrics.h"
+
+static _Thread_local sigjmp_buf *recovery;
+
+enum { FAULTS = 16 };
+static _Atomic(const void *) faults[FAULTS];
+static atomic_uint next_fault;
+
+static void on_sigbus(int signal_number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (recovery && info->si_code == BUS_ADRERR) {
+        atomic_store(&faults[atomic_fetch_add(&next_fault, 1) % FAULTS], info->si_addr);
+        siglongjmp(*recovery, 1);
+    }
+    signal(signal_number, SIG_DFL); /* the instruction faults again and ends the process */
+}
+
+bool guard_run(void (*fn)(void *arg), void *arg)
+{
+    sigjmp_buf here, *volatile outer = recovery;
+    if (sigsetjmp(here, 0) != 0) {
+        recovery = outer;
+        metric_add(METRIC_FAULTS_RECOVERED, 1, "sigbus", NULL, NULL);
+        return false;
+    }
+    recovery = &here;
+    fn(arg);
+    recovery = outer;
+    return true;
+}
+
+bool guard_next_fault(const void **address)
+{
+    for (int i = 0; i < FAULTS; i++)
+        if ((*address = atomic_exchange(&faults[i], NULL)))
+            return true;
+    return false;
+}
+
+void guard_fail(void)
+{
+    if (recovery)
+        siglongjmp(*recovery, 1);
+}
+
+void guard_open(void)
+{
+    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}

@@ -1,0 +1,164 @@
+/* What else the best files of a module are for: their source texts, or to be handed out. */
+#include "kinds/search.h"
+
+#include <stdio.h>
+
+static bool is_bundle(const struct probe *probe)
+{
+    return probe->request.file->type == FILE_SOURCEBUNDLE;
+}
+
+/* Opens all objects of one sort that have sources. */
+static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
+{
+    for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
+        struct probe *probe = &search->probes[i];
+        if (is_bundle(probe) != bundles || probe_grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
+            continue;
+        enum sl_code code = source_open(&probe->key, &probe->request, &result->objects[result->count]);
+        result->count += code == SL_OK;
+        if (code == SL_OK || code == SL_CANCELLED || !result->count)
+            result->code = code;
+    }
+}
+
+static void open_all(void *arg)
+{
+    struct search *search = arg;
+    struct source_lookup *result = search->result;
+    result->code = search->chosen && search->chosen->code != SL_OK ? search->chosen->code : SL_NOT_FOUND;
+    result->objects = SL_ARENA_ARRAY(search->arena, struct source_object, search->count + 1);
+    if (!result->objects) {
+        result->code = SL_BUSY;
+        return;
+    }
+    open_sources(search, true, result);
+    open_sources(search, false, result);
+    candidates_merge(search->arena, &result->candidates, &search->candidates);
+    if (result->count || result->code == SL_CANCELLED)
+        return;
+    struct search inside;
+    search_in_pe(search, &inside);
+    if (inside.failure.code != SL_OK) {
+        result->code = inside.failure.code;
+        return;
+    }
+    result->objects = SL_ARENA_ARRAY(search->arena, struct source_object, inside.count + 1);
+    if (result->objects)
+        open_sources(&inside, false, result);
+    else
+        result->code = SL_BUSY;
+    candidates_merge(search->arena, &result->candidates, &inside.candidates);
+}
+
+/* What is opened takes a fiber; most modules have nothing to open. */
+static bool opens_nothing(const struct search *search)
+{
+    if (search->chosen && search->chosen->code == SL_OK)
+        return false;
+    return search->id->type != OBJECT_PE_DOTNET || !kinds_config()->dotnet_ask_pe;
+}
+
+static void finish(struct search *search)
+{
+    struct source_lookup *result = search->result;
+    *result = (struct source_lookup){.code = search->failure.code};
+    if (search->failure.code != SL_OK)
+        return;
+    if (!opens_nothing(search)) {
+        search->opens = true;
+        return;
+    }
+    result->code = search->chosen ? search->chosen->code : SL_NOT_FOUND;
+    candidates_merge(search->arena, &result->candidates, &search->candidates);
+}
+
+bool kinds_find_sources(const struct source *sources, size_t source_count, struct sl_str scope,
+                        const struct source_question *questions, size_t count, struct sl_arena *arena)
+{
+    struct search *searches = SL_ARENA_ARRAY(arena, struct search, count);
+    void **opening = SL_ARENA_ARRAY(arena, void *, count);
+    size_t open_count = 0;
+    for (size_t i = 0; i < count; i++)
+        *questions[i].result = (struct source_lookup){.code = SL_BUSY};
+    if (count && (!searches || !opening))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        searches[i] = (struct search){.sources = sources,
+                                      .source_count = source_count,
+                                      .id = questions[i].id,
+                                      .scope = scope,
+                                      .purpose = PURPOSE_SOURCE,
+                                      .arena = arena,
+                                      .use = finish,
+                                      .result = questions[i].result};
+    if (!search_all(searches, count))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (searches[i].opens)
+            opening[open_count++] = &searches[i];
+    return kinds_for_each(open_all, opening, open_count);
+}
+
+void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
+                       const struct object_id *id, struct sl_arena *arena, struct source_lookup *result)
+{
+    struct source_question question = {id, result};
+    if (!kinds_find_sources(sources, source_count, scope, &question, 1, arena) && !result->count)
+        result->code = SL_CANCELLED;
+}
+
+static void make_etag(const struct cache_key *key, const struct cache_item *item, char out[64])
+{
+    char path[128];
+    size_t size = 0;
+    cache_relative_path(key->text, kind_objects.version, false, path);
+    out[size++] = '"';
+    for (const char *at = strchr(path, '/'); at && *at && size <= 16; at++)
+        if (*at != '/')
+            out[size++] = *at;
+    snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
+}
+
+static void get_chosen(struct search *search, struct file_lookup *result)
+{
+    *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    struct probe *chosen = search_one(search);
+    if (search->failure.code != SL_OK) {
+        result->error = search->failure;
+        result->code = search->failure.code;
+        return;
+    }
+    if (!chosen)
+        return;
+    result->is_public = chosen->request.file->source->is_public;
+    result->error = chosen->error;
+    result->code = chosen->code;
+    if (result->code == SL_OK)
+        result->code = cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, &result->error);
+    if (result->code == SL_OK)
+        make_etag(&chosen->key, result->item, result->etag);
+}
+
+void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
+                     const enum file_type *types, size_t type_count, struct sl_arena *arena, struct file_lookup *result)
+{
+    const struct wanted wanted = {id->type, types, type_count};
+    struct search search = {.sources = sources,
+                            .source_count = source_count,
+                            .id = id,
+                            .scope = scope,
+                            .purpose = PURPOSE_FILE,
+                            .wanted = &wanted,
+                            .arena = arena};
+    get_chosen(&search, result);
+}
+
+void kinds_find_object(const struct source *sources, size_t source_count, struct sl_str scope,
+                       const struct object_id *id, enum purpose purpose, struct sl_arena *arena,
+                       struct file_lookup *result)
+{
+    struct search search = {
+        .sources = sources, .source_count = source_count, .id = id, .scope = scope, .purpose = purpose, .arena = arena};
+    get_chosen(&search, result);
+}

@@ -1,0 +1,89 @@
+#include "kinds/search.h"
+
+struct crowd { /* searches that one fiber runs */
+    struct fiber *fiber;
+    struct fiber_group helpers;
+    struct search *first, *last; /* that can go on */
+    size_t unfinished;
+};
+
+static void make_ready(struct search *search)
+{
+    struct crowd *crowd = search->crowd;
+    search->next_ready = NULL;
+    *(crowd->last ? &crowd->last->next_ready : &crowd->first) = search;
+    crowd->last = search;
+}
+
+void search_answered(struct search *search)
+{
+    if (--search->waiting)
+        return;
+    make_ready(search);
+    fiber_wake(search->crowd->fiber);
+}
+
+static void help(void *arg)
+{
+    struct search *search = arg;
+    search->helper(search);
+    search_answered(search);
+}
+
+void search_in_fiber(struct search *search, void (*work)(struct search *search))
+{
+    search->helper = work;
+    search->waiting++;
+    if (fiber_start(&search->crowd->helpers, help, search))
+        return;
+    search->waiting--;
+    work(search);
+}
+
+static void go_on(struct search *search)
+{
+    while (!search->waiting && search->next) {
+        void (*step)(struct search * search) = search->next;
+        search->next = NULL;
+        step(search);
+    }
+    search->crowd->unfinished -= !search->waiting;
+}
+
+static void withdraw(struct search *search)
+{
+    for (size_t i = 0; i < search->count; i++)
+        cache_withdraw(&search->probes[i].look);
+    for (size_t i = 0; i < search->other_count; i++)
+        cache_withdraw(&search->others[i].look);
+    cache_withdraw(&search->table);
+    cache_release(search->table.item); /* answered, and not taken any more */
+}
+
+bool search_run(struct search *searches, size_t count)
+{
+    struct crowd crowd = {.fiber = fiber_self(), .unfinished = count};
+    bool going = !fiber_cancelled();
+    fiber_group_init(&crowd.helpers, fiber_group_current());
+    for (size_t i = 0; i < count; i++) {
+        searches[i].crowd = &crowd;
+        make_ready(&searches[i]);
+    }
+    while (going && crowd.unfinished) {
+        struct search *search = crowd.first;
+        if (!search) {
+            going = fiber_suspend();
+            continue;
+        }
+        crowd.first = search->next_ready;
+        if (!crowd.first)
+            crowd.last = NULL;
+        go_on(search);
+    }
+    if (!going)
+        fiber_group_cancel(&crowd.helpers);
+    fiber_group_wait(&crowd.helpers);
+    for (size_t i = 0; !going && i < count; i++)
+        withdraw(&searches[i]);
+    return going;
+}

@@ -1,0 +1,82 @@
+/* Looking for the best file of a module, of many modules at once, in one fiber: what waits is a record.
+ *
+ *     search.c   whose turn it is
+ *     find.c     the candidates of a module: list them, ask what each is good for, choose
+ *     find_symcache.c   what the chosen one is used for: the table of a module
+ *     find_source.c     and its source text, or the file itself
+ *
+ * A search goes from step to step. A step may post look-ups (`waiting` counts them) or have something done by a fiber of
+ * its own; the next step follows when all of that is answered. Private to this folder. */
+#pragma once
+
+#include "kinds/auxiliary.h"
+
+struct wanted { /* file types that are asked for */
+    enum object_type type;
+    const enum file_type *types;
+    size_t count;
+};
+
+enum { GRADE_BEST = 0, GRADE_SYMBOLS = 1, GRADE_ERROR = 3, GRADE_NONE = 4 };
+
+struct probe { /* one listed file */
+    struct object_request request;
+    struct cache_key key;
+    enum sl_code code;
+    struct sl_error error;
+    struct sl_features features;
+    bool skipped; /* a pointer that is of no use */
+    struct candidate *candidate;
+    struct cache_look look;
+    struct search *search;
+};
+
+struct search {
+    const struct source *sources;
+    size_t source_count;
+    const struct object_id *id;
+    struct sl_str scope;
+    enum purpose purpose;
+    const struct wanted *wanted; /* NULL: as the module's type and the purpose say */
+    struct sl_arena *arena;
+    void (*use)(struct search *search); /* the step after choosing; NULL = none */
+    void *result;                       /* of `use` */
+    bool opens;                         /* has sources to be opened */
+    /* what comes of it */
+    struct probe *chosen; /* NULL when there is nothing */
+    struct probe *probes;
+    size_t count, capacity;
+    struct listing *listings;         /* of each source */
+    struct candidate_list candidates; /* capacity reserved before the probes point into it */
+    struct sl_error failure;          /* code SL_OK = none */
+    /* of `use` */
+    struct probe *others; /* looks that are not candidates */
+    size_t other_count;
+    struct object_request *map, *lines; /* what the table is made with; NULL = nothing */
+    struct cache_look table;
+    /* of search.c */
+    void (*next)(struct search *search);
+    void (*helper)(struct search *search);
+    size_t waiting;
+    struct crowd *crowd;
+    struct search *next_ready;
+};
+
+/* Runs each from its `next` on to the end. False when cancelled: those that have a `next` still have not come to one. */
+bool search_run(struct search *searches, size_t count) SL_SUSPENDS;
+void search_answered(struct search *search); /* one of what it waits for */
+/* `work` is done by a fiber (by the running one when there is none to be had); the next step waits for its end. */
+void search_in_fiber(struct search *search, void (*work)(struct search *search)) SL_SUSPENDS;
+
+/* Lists, fetches, chooses and uses. False when cancelled. */
+bool search_all(struct search *searches, size_t count) SL_SUSPENDS;
+/* The chosen file; NULL with `failure` set, or without when there is nothing at all. */
+struct probe *search_one(struct search *search) SL_SUSPENDS;
+
+/* A Portable PDB inside of a PE file: NULL when it is not looked for, or there is none. */
+struct probe *search_in_pe(const struct search *first, struct search *search) SL_SUSPENDS;
+
+/* Sets `failure`: SL_CANCELLED, or SL_BUSY. False. */
+bool search_fail(struct search *search, enum sl_code code);
+unsigned probe_grade(const struct probe *probe, enum purpose purpose);
+struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *error);
