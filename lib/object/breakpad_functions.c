@@ -119,6 +119,7 @@ static bool reader_init(struct breakpad_reader *r, unsigned workers)
     size_t files = breakpad_names_count(&r->files);
     for (unsigned i = 0; i < workers; i++) {
         r->workers[i].purse.budget = r->object->budget;
+        r->workers[i].assembler.purse = &r->workers[i].purse;
         r->workers[i].indexes = calloc(files ? files : 1, sizeof *r->workers[i].indexes);
         r->workers[i].index_count = files;
         if (!r->workers[i].indexes)

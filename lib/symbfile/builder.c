@@ -28,6 +28,7 @@ void builder_step(struct sl_symbfile_builder *b, size_t step)
     sl_spill_rest(&b->line_memory);
     sl_spill_rest(&b->pad_memory);
     sl_spill_rest(&b->place_memory);
+    b->failed |= !sl_budget_spend(b->limit, RECORDS_IN_MEMORY);
 }
 
 static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
@@ -102,7 +103,7 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     b->has_lines |= out->line_count > 0;
     b->has_functions |= r->depth == 0;
     b->lowest = r->va < b->lowest ? r->va : b->lowest;
-    return b->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
 
 static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
@@ -119,7 +120,7 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
         b->places[b->place_count++] = (struct link){text_id(b, &p->places[i].function),
                                                     file_id(b, &p->places[i].file, FOREST_NO_TEXT), p->places[i].line};
     b->lowest = p->va < b->lowest ? p->va : b->lowest;
-    return b->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
 
 struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
@@ -130,9 +131,14 @@ struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
     b->sink = (struct sl_symbfile_sink){.range = on_range, .pad = on_pad, .table = on_table};
     b->directory = directory;
     b->table = 1;
-    sl_budget_init(&b->budget, 0);
+    sl_budget_init(&b->own_budget, 0);
     b->lowest = UINT64_MAX;
     return b;
+}
+
+void sl_symbfile_builder_limit(struct sl_symbfile_builder *b, struct sl_budget *budget)
+{
+    b->limit = b->arena.budget = budget;
 }
 
 void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
@@ -189,10 +195,15 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
  *     the second, u64 base, u32 flags, "SLSX" */
 enum { TRAILER = 40, FLAG_LINES = 1, FLAG_FUNCTIONS = 2 };
 
+static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
+{
+    return b->limit ? b->limit : &b->own_budget;
+}
+
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {
-    struct sl_symcache_options options = {.budget = &b->budget};
+    struct sl_symcache_options options = {.budget = index_budget(b)};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
     struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads) : NULL;
     enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -211,10 +222,10 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
 {
     uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
     if (b->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(b->limit, error);
     /* A long text may be named by every record. */
-    sl_budget_grow(&b->budget, b->range_count * sizeof *b->ranges + b->line_count * sizeof *b->lines +
-                                   b->place_count * sizeof *b->places + b->text_bytes);
+    sl_budget_grow(index_budget(b), b->range_count * sizeof *b->ranges + b->line_count * sizeof *b->lines +
+                                        b->place_count * sizeof *b->places + b->text_bytes);
     enum sl_code code = write_symcache(b, base, false, out, error);
     if (code != SL_OK)
         return code;
@@ -231,7 +242,7 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
     sl_buf_u64(out, base);
     sl_buf_u32(out, (b->has_lines ? FLAG_LINES : 0) | (b->has_functions ? FLAG_FUNCTIONS : 0));
     sl_buf_add(out, "SLSX", 4);
-    return out->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return out->failed || b->failed ? sl_budget_fail(b->limit, error) : SL_OK;
 }
 
 enum sl_code sl_symbfile_index_open(struct sl_bytes bytes, struct sl_symbfile_index *index, struct sl_error *error)

@@ -27,9 +27,10 @@ struct memo { /* what a reference means in the string table of that number */
 
 struct sl_symbfile_builder {
     struct sl_symbfile_sink sink;
-    struct sl_budget budget; /* of the index */
-    struct sl_arena arena;   /* texts */
-    struct sl_map map;       /* text to index + 1 */
+    struct sl_budget *limit;     /* the caller's, NULL = none */
+    struct sl_budget own_budget; /* of the index, when there is no other */
+    struct sl_arena arena;       /* texts */
+    struct sl_map map;           /* text to index + 1 */
     struct sl_str *texts;
     struct memo *memo;     /* by reference */
     uint32_t table;        /* number of the string table in force */
@@ -45,7 +46,8 @@ struct sl_symbfile_builder {
     bool has_lines, has_functions, failed;
 };
 
-/* To be called for every record that is added or used: now and then what was looked at so far is given up. */
+/* To be called for every record that is added or used: now and then what was looked at so far is given up, and the budget
+ * asked. */
 void builder_step(struct sl_symbfile_builder *b, size_t step);
 
 /* The indices of `count` items in the order that `before` tells, in which equal ones keep theirs; malloc'ed. NULL when

@@ -132,6 +132,8 @@ struct sl_symbfile_builder;
 /* Collects the records of all files of one executable; when there are many, in unlinked files in `directory` (NULL: in
  * memory), which must outlive the builder. NULL when out of memory. */
 struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory);
+/* What work and memory are taken from, before the first record; it outlives the builder. */
+void sl_symbfile_builder_limit(struct sl_symbfile_builder *builder, struct sl_budget *budget);
 void sl_symbfile_builder_free(struct sl_symbfile_builder *builder);
 struct sl_symbfile_sink *sl_symbfile_builder_sink(struct sl_symbfile_builder *builder);
 

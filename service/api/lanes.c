@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "core/loop.h"
+
 enum { RING_MIN = 16 * 1024, RING_MAX = 2 << 20, STEPS = 4 };
 
 struct traffic;
@@ -23,7 +25,9 @@ struct traffic {
     uint8_t *ring;
     size_t size;
     uint64_t filled;
-    bool ended; /* the body was read to its end */
+    const struct lanes_pace *pace;
+    uint64_t waited_ms; /* for the client */
+    bool ended;         /* the body was read to its end */
     enum sl_code code;
     struct sl_error error;
 };
@@ -65,7 +69,7 @@ static void run_lane(void *arg)
         if (code != SL_OK && t->code == SL_OK)
             t->error = error;
         if (code != SL_OK || !r->good) {
-            stop(t, code != SL_OK ? code : SL_MALFORMED);
+            stop(t, code == SL_OK ? SL_MALFORMED : code == SL_INTERNAL ? code : SL_BUSY);
             return;
         }
         r->done += r->bytes.size;
@@ -101,12 +105,24 @@ static bool fill(struct traffic *t, struct sl_bytes piece)
     return true;
 }
 
+static bool too_slow(const struct traffic *t)
+{
+    uint64_t rate = t->pace->min_rate;
+    return rate && t->waited_ms > t->pace->grace_ms && t->waited_ms - t->pace->grace_ms > t->filled / rate * 1000;
+}
+
 static void read_body(void *arg)
 {
     struct traffic *t = arg;
     struct sl_bytes piece;
     while (!t->ended) {
+        uint64_t begun_ms = loop_now_ms();
         enum sl_code code = http_body_read(t->x, &piece);
+        t->waited_ms += loop_now_ms() - begun_ms;
+        if (code == SL_OK && piece.size && too_slow(t)) {
+            stop(t, SL_TIMEOUT);
+            return;
+        }
         if (code != SL_OK && code != SL_CANCELLED)
             t->code = SL_CANCELLED; /* answered: whatever a lane says comes too late */
         if (code != SL_OK || !fill(t, piece)) {
@@ -126,9 +142,10 @@ static size_t ring_size(const struct http_exchange *x)
     return size;
 }
 
-enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t count, struct sl_error *error)
+enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t count, const struct lanes_pace *pace,
+                       struct sl_error *error)
 {
-    struct traffic t = {.x = x, .count = count, .size = ring_size(x)};
+    struct traffic t = {.x = x, .count = count, .size = ring_size(x), .pace = pace};
     t.ring = malloc(t.size);
     if (!t.ring)
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -139,8 +156,8 @@ enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t
         started = started && fiber_start(&t.group, run_lane, &t.runners[i]);
     }
     if (!started) {
-        sl_fail(&t.error, SL_UNSUPPORTED, "too many fibers");
-        stop(&t, SL_UNSUPPORTED);
+        sl_fail(&t.error, SL_BUSY, "too many fibers");
+        stop(&t, SL_BUSY);
     }
     fiber_group_wait(&t.group);
     free(t.ring);

@@ -18,9 +18,15 @@ struct lane {
     void *arg;
 };
 
+/* How slow a client may be: not more than `grace_ms` behind one that sends `min_rate` bytes a second (0 = any). Only the time
+ * counts in which the client was waited for. */
+struct lanes_pace {
+    uint64_t min_rate, grace_ms;
+};
+
 /* SL_OK: all lanes have taken all. SL_CANCELLED: the server has answered or the client is gone. SL_MALFORMED, without a
- * message: a lane refused. SL_UNSUPPORTED: the pool, or the service, has no place. Else SL_INTERNAL. In each case no lane
- * is at work any more. At most LANES_MAX lanes. */
+ * message: a lane refused. SL_TIMEOUT: the client is too slow. SL_BUSY: there is no memory, or no place. Else SL_INTERNAL. In
+ * each case no lane is at work any more. At most LANES_MAX lanes. */
 enum { LANES_MAX = 4 };
-enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t count,
+enum sl_code lanes_run(struct http_exchange *x, const struct lane *lanes, size_t count, const struct lanes_pace *pace,
                        struct sl_error *error) SL_SUSPENDS;

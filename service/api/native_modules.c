@@ -183,8 +183,12 @@ bool native_find_symbols(struct native_request *request)
     }
     if (!find_uploads(request, upload_first) || !find_tables(request) || !find_uploads(request, upload_last))
         return false;
-    for (size_t i = 0; i < request->module_count; i++)
-        request->out_of_memory |= request->modules[i].lookup.code == SL_BUSY;
+    for (size_t i = 0; i < request->module_count; i++) {
+        struct native_module *module = &request->modules[i];
+        if (module->lookup.code == SL_NOT_FOUND)
+            module->lookup.code = module->symbfile.code; /* an upload that is of no use is not nothing */
+        request->out_of_memory |= module->lookup.code == SL_BUSY;
+    }
     return true;
 }
 

@@ -285,7 +285,7 @@ static void use(struct json_writer *w, const char *key, enum sl_code code, struc
     json_key(w, key);
     json_object_begin(w);
     text_member(w, "status", code == SL_OK ? SL_STR("ok") : plain ? SL_STR("malformed") : SL_STR("error"));
-    if (!plain) {
+    if (!plain || details.size) {
         json_key(w, "details");
         json_str(w, details);
     }

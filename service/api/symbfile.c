@@ -11,13 +11,12 @@
 #include <unistd.h>
 
 #include "api/lanes.h"
+#include "core/duration.h"
 #include "core/log.h"
 #include "core/metrics.h"
 #include "symbfile/fileid.h"
 
-enum { MAX_UPLOADS = 64 }; /* each may hold a message and a string table in memory */
-
-static size_t uploads;
+static size_t uploads; /* each may hold a message and a string table in memory */
 
 /* ---- checks before the body ---- */
 static const char *const write_rights[] = {"symbols:write", NULL};
@@ -58,7 +57,7 @@ void symbfile_check(struct http_exchange *x)
     struct symbfile_failure failure = {0};
     struct upload_head head;
     bool good = read_head(x, &head, &failure);
-    if (good && uploads >= MAX_UPLOADS) {
+    if (good && uploads >= symbfiles_config()->symbfile.max_uploads) {
         symbfile_fail(&failure, 503, "1401", "Too many uploads in progress.");
         good = false;
     }
@@ -82,18 +81,13 @@ struct upload {
     struct symbfile_failure failure;
     struct symbfile_failure stored; /* of storing; told unless decoding has failed too */
     struct symbfile_part *part;
+    struct symbfile_part_file arrived; /* once it is whole */
     EVP_MD_CTX *hash;
     int fd;
     char path[600];
     bool encoded;               /* the server undoes a Content-Encoding: what arrives is not what was sent */
     uint64_t received, sent_on; /* bytes */
 };
-
-static void fail_internal(struct upload *u, const char *cause)
-{
-    symbfile_fail(&u->failure, 500, "1000", "Something went wrong on our side.");
-    snprintf(u->failure.cause, sizeof u->failure.cause, "%.200s", cause);
-}
 
 static void begin_receiving(void *arg)
 {
@@ -102,7 +96,7 @@ static void begin_receiving(void *arg)
     u->part = symbfile_part_new(u->head.part, u->head.parts, u->config->symbfile.max_part_inflated_bytes, NULL);
     u->fd = symbfile_store_receive(u->path, &u->failure);
     if (!u->failure.status && (!u->part || !u->hash || EVP_DigestInit_ex(u->hash, EVP_sha256(), NULL) != 1))
-        fail_internal(u, "out of memory");
+        symbfile_fail_by(&u->failure, SL_BUSY, "out of memory");
 }
 
 /* ---- the lanes of a body; each touches only what is its own of the upload ---- */
@@ -138,7 +132,23 @@ static bool decode(void *arg, struct sl_bytes bytes)
     return symbfile_part_feed(u->part, bytes, &u->failure);
 }
 
-static void complete(void *arg)
+static void finish(void *arg)
+{
+    struct upload *u = arg;
+    unsigned size;
+    if (!symbfile_part_finish(u->part, &u->failure))
+        return;
+    u->arrived = (struct symbfile_part_file){.number = (uint32_t)u->head.part,
+                                             .mode = (char)symbfile_part_mode(u->part),
+                                             .records = symbfile_part_records(u->part),
+                                             .inflated = symbfile_part_inflated(u->part)};
+    if (EVP_DigestFinal_ex(u->hash, u->arrived.sha256, &size) != 1)
+        symbfile_fail_by(&u->failure, SL_BUSY, "out of memory");
+    else if (fsync(u->fd) != 0)
+        symbfile_fail_by(&u->failure, SL_INTERNAL, strerror(errno));
+}
+
+static void add(void *arg)
 {
     struct upload *u = arg;
     struct symbfile_arrival arrival = {
@@ -146,21 +156,11 @@ static void complete(void *arg)
         .kind = u->head.kind,
         .parts = u->head.parts,
         .upload_id = u->head.upload_id,
-        .part = {.number = (uint32_t)u->head.part},
+        .part = u->arrived,
         .path = u->path,
         .fd = u->fd,
         .info = &u->head.info,
     };
-    unsigned size;
-    if (!symbfile_part_finish(u->part, &u->failure))
-        return;
-    if (EVP_DigestFinal_ex(u->hash, arrival.part.sha256, &size) != 1) {
-        fail_internal(u, "out of memory");
-        return;
-    }
-    arrival.part.mode = (char)symbfile_part_mode(u->part);
-    arrival.part.records = symbfile_part_records(u->part);
-    arrival.part.inflated = symbfile_part_inflated(u->part);
     symbfile_store_add(&arrival, &u->failure);
 }
 
@@ -175,19 +175,31 @@ static void end_receiving(void *arg)
     }
 }
 
-static void fail_by(struct upload *u, enum sl_code code, const struct sl_error *error)
-{
-    if (code == SL_UNSUPPORTED)
-        symbfile_fail(&u->failure, 503, "1401", "Too many uploads in progress.");
-    else if (code != SL_OK)
-        fail_internal(u, error->message);
-}
-
 static bool step(struct upload *u, enum pool_job job, void (*work)(void *arg))
 {
     struct sl_error error;
-    fail_by(u, pool_run(job, work, u, &error), &error);
+    enum sl_code code = pool_run(job, work, u, &error);
+    if (code != SL_OK)
+        symbfile_fail_by(&u->failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
     return u->failure.status == 0;
+}
+
+/* False when the client is gone. */
+static bool add_to_set(struct upload *u)
+{
+    struct symbfile_lock lock;
+    struct sl_error error;
+    uint64_t wait_ms = DURATION_MS(u->config->symbfile.body_timeout_ns);
+    enum sl_code code = symbfile_lock(&u->head.file_id, true, wait_ms, &lock, &error);
+    if (code == SL_CANCELLED)
+        return false;
+    if (code != SL_OK)
+        symbfile_fail_by(&u->failure, code, error.message);
+    else
+        step(u, POOL_CONVERT, add);
+    symbfile_answers_forget();
+    symbfile_unlock(&lock);
+    return true;
 }
 
 /* False when the server has answered or the client is gone. */
@@ -197,16 +209,17 @@ static bool receive(struct http_exchange *x, struct upload *u)
         return true;
     struct lane lanes[] = {{POOL_CONVERT, decode, u}, {POOL_CONVERT, hash, u}, {POOL_IO, store, u}};
     struct sl_error error = {0};
-    enum sl_code code = lanes_run(x, lanes, sizeof lanes / sizeof *lanes, &error);
+    struct lanes_pace pace = {u->config->http.min_rate, DURATION_MS(u->config->symbfile.body_timeout_ns)};
+    enum sl_code code = lanes_run(x, lanes, sizeof lanes / sizeof *lanes, &pace, &error);
     if (code == SL_CANCELLED)
         return false;
     if (!u->failure.status)
         u->failure = u->stored;
-    if (!u->failure.status)
-        fail_by(u, code, &error);
-    if (!u->failure.status)
-        step(u, POOL_CONVERT, complete);
-    return true;
+    if (!u->failure.status && code == SL_TIMEOUT)
+        symbfile_fail(&u->failure, 408, "1110", "Upload timed out.");
+    else if (!u->failure.status && code != SL_OK)
+        symbfile_fail_by(&u->failure, code, error.message);
+    return u->failure.status || !step(u, POOL_CONVERT, finish) || add_to_set(u);
 }
 
 static void reply_success(struct http_exchange *x)
@@ -360,40 +373,73 @@ static void reply_status(struct http_exchange *x, const struct question *q)
     http_reply_json(x, 200, &json);
 }
 
-/* What GET and DELETE have in common. False: answered. */
-static bool run_question(struct http_exchange *x, const char *const *rights, void (*work)(void *arg),
-                         struct question *q)
+/* What GET and DELETE begin with. */
+static bool read_question(const struct http_exchange *x, const char *const *rights, struct question *q,
+                          struct symbfile_failure *failure)
 {
-    struct symbfile_failure failure = {0};
     struct sl_str key_id;
-    struct sl_error error;
     *q = (struct question){0};
-    if (has_store(&failure) && upload_authorize(x, rights, &key_id, &failure)) {
-        if (!sl_file_id_parse_any(x->captures[0], &q->file_id))
-            symbfile_fail(&failure, 404, "1301", "Not found.");
-        else if (pool_run(POOL_IO, work, q, &error) != SL_OK)
-            symbfile_fail(&failure, 503, "1401", "Too many uploads in progress.");
-        else if (!q->any)
-            symbfile_fail(&failure, 404, "1301", "Not found.");
-    }
-    if (failure.status)
-        upload_reply_failure(x, &failure);
-    return failure.status == 0;
+    *failure = (struct symbfile_failure){0};
+    if (!has_store(failure) || !upload_authorize(x, rights, &key_id, failure))
+        return false;
+    if (!sl_file_id_parse_any(x->captures[0], &q->file_id))
+        symbfile_fail(failure, 404, "1301", "Not found.");
+    return failure->status == 0;
+}
+
+static void run_question(struct question *q, void (*work)(void *arg), struct symbfile_failure *failure)
+{
+    struct sl_error error;
+    enum sl_code code = pool_run(POOL_IO, work, q, &error);
+    if (code != SL_OK)
+        symbfile_fail_by(failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
+    else if (!q->any)
+        symbfile_fail(failure, 404, "1301", "Not found.");
 }
 
 void symbfile_status_handle(struct http_exchange *x)
 {
     struct question q;
-    if (run_question(x, read_rights, ask, &q))
+    struct symbfile_failure failure;
+    if (read_question(x, read_rights, &q, &failure))
+        run_question(&q, ask, &failure);
+    if (failure.status)
+        upload_reply_failure(x, &failure);
+    else
         reply_status(x, &q);
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
         free(q.sets[kind].have);
 }
 
+/* False when the client is gone. */
+static bool delete_sets(struct question *q, struct symbfile_failure *failure)
+{
+    struct symbfile_lock lock;
+    struct sl_error error;
+    uint64_t wait_ms = DURATION_MS(symbfiles_config()->symbfile.body_timeout_ns);
+    enum sl_code code = symbfile_lock(&q->file_id, false, wait_ms, &lock, &error);
+    if (code == SL_CANCELLED)
+        return false;
+    if (code == SL_OK)
+        run_question(q, delete, failure);
+    else if (code == SL_NOT_FOUND)
+        symbfile_fail(failure, 404, "1301", "Not found.");
+    else
+        symbfile_fail_by(failure, code, error.message);
+    symbfile_answers_forget();
+    symbfile_unlock(&lock);
+    return true;
+}
+
 void symbfile_delete_handle(struct http_exchange *x)
 {
     struct question q;
-    if (run_question(x, delete_rights, delete, &q))
+    struct symbfile_failure failure;
+    if (read_question(x, delete_rights, &q, &failure) && !delete_sets(&q, &failure))
+        return;
+    if (failure.status)
+        upload_reply_failure(x, &failure);
+    else
         reply_success(x);
 }
 

@@ -147,6 +147,14 @@ struct cache_file {
  * told (this process has forgotten them all the same); SL_CANCELLED. */
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error) SL_SUSPENDS;
 
+/* For who keeps items by himself, beside the memory layer: `hear` is called for every invalidation that this process makes or
+ * hears of through Redis. Every invalidation, also those of other processes of the directory, changes
+ * cache_generation_seen; cache_replaced tells whether one of the directory names the key. */
+bool cache_key_names(struct sl_str key, const struct cache_file *file);
+void cache_on_invalidation(void (*hear)(const struct cache_file *files, size_t count));
+int64_t cache_generation_seen(void); /* looks at most once a second */
+bool cache_replaced(struct sl_str key, int64_t created_s) SL_SUSPENDS;
+
 /* A further temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error); /* any thread */
 void cache_tmp_discard(struct cache_tmp *tmp);

@@ -41,7 +41,6 @@ bool cache_make_parents(char *path, size_t keep);
 /* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- */
 /* The next file that the rest of a key names; false when there is none. */
 bool cache_key_next(struct sl_str *rest, struct cache_file *file);
-bool cache_key_names(struct sl_str key, const struct cache_file *file);
 /* When the last stamp of any file was written: one that is new to a process changes it. `dir` may be NULL. */
 int64_t cache_generation(const char *dir);
 /* The newest stamp of the files that the key names. */

@@ -4,8 +4,62 @@
 #include <stdlib.h>
 
 #include "core/log.h"
+#include "core/loop.h"
 #include "core/pool.h"
 
+/* ---- who keeps items by himself ---- */
+enum { GENERATION_MS = 1000 };
+
+static void (*listener)(const struct cache_file *files, size_t count);
+static int64_t forgotten; /* how often this process has */
+
+void cache_on_invalidation(void (*hear)(const struct cache_file *files, size_t count))
+{
+    listener = hear;
+}
+
+int64_t cache_generation_seen(void)
+{
+    static int64_t generation; /* of the stamps */
+    static uint64_t due_ms;
+    uint64_t now = loop_now_ms();
+    if (now >= due_ms) {
+        due_ms = now + GENERATION_MS;
+        generation = cache_generation(cache_dir_of_process());
+    }
+    return generation + forgotten; /* neither goes back */
+}
+
+struct comparison { /* pool work */
+    const char *dir;
+    struct sl_str key;
+    int64_t stamp_ns;
+};
+
+static void compare(void *arg)
+{
+    struct comparison *c = arg;
+    c->stamp_ns = cache_stamp(c->dir, c->key);
+}
+
+/* Of the same second: maybe. */
+bool cache_replaced(struct sl_str key, int64_t created_s)
+{
+    struct comparison c = {.dir = cache_dir_of_process(), .key = key};
+    if (!c.dir)
+        return false;
+    return pool_run(POOL_IO, compare, &c, NULL) != SL_OK || (c.stamp_ns && c.stamp_ns / CACHE_SECOND_NS >= created_s);
+}
+
+static void forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg)
+{
+    forgotten++;
+    cache_forget(files, count, tell, arg);
+    if (listener)
+        listener(files, count);
+}
+
+/* ---- telling ---- */
 struct stamping { /* pool work */
     const char *dir;
     const struct cache_file *files;
@@ -83,7 +137,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct stamping s = {
         .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns(), .error = error};
     enum sl_code code = write_stamps(&s);
-    cache_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
+    forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
     shared_tell(files, count, s.at_ns);
@@ -103,5 +157,5 @@ void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns)
         .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns, .error = &error};
     if (write_stamps(&s) != SL_OK)
         log_warn("cache", "an invalidation could not be noted", LOG_ERR(&error));
-    cache_forget(files, count, tell_nobody, NULL);
+    forget(files, count, tell_nobody, NULL);
 }

@@ -129,11 +129,16 @@ struct config {
         const char *store_dir;                   /* NULL: `uploads` in cache_dir */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
+        unsigned max_uploads; /* that are received at once */
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */
     } memory;
+    struct {
+        uint64_t max_memory, max_time_ns; /* bytes; of the processor, beside what grows with the input */
+        unsigned max_heavy;
+    } conversion;
     struct {
         struct sl_str *require; /* groups of routes that need a key */
         size_t require_count;

@@ -230,10 +230,14 @@ const struct key config_keys[] = {
     {"symbfile.max_set_bytes", KEY_SIZE, AT(symbfile.max_set_bytes), .value = 16 * GIB, .min = 1},
     {"symbfile.max_records", KEY_COUNT, AT(symbfile.max_records), .value = 100000000, .min = 1},
     {"symbfile.max_parts", KEY_COUNT, AT(symbfile.max_parts), .value = 10000, .min = 1, .max = 1000000},
+    {"symbfile.max_uploads", KEY_UNSIGNED, AT(symbfile.max_uploads), .value = 64, .min = 1},
     {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
     {"symbfile.body_timeout", KEY_DURATION, AT(symbfile.body_timeout_ns), .value = 5 * MINUTE, .min = MS},
     {"memory.request_budget", KEY_SIZE, AT(memory.request_budget), .min = MIB},
     {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
+    {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
+    {"conversion.max_time", KEY_DURATION, AT(conversion.max_time_ns), .value = 30 * SECOND, .min = MS},
+    {"conversion.max_heavy", KEY_UNSIGNED, AT(conversion.max_heavy), .value = 1, .min = 1},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .check = text_is_route_group},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
@@ -283,7 +287,6 @@ static const struct group {
     {"http", KEY_FREE, NOT_YET, "unix_group reuseport file_max_age cors"},
     {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
-    {"conversion", KEY_FREE, NOT_YET, "max_memory max_time max_heavy"},
     {"page", KEY_FREE, NULL, "enabled"},
     {"cluster", KEY_FREE, NULL, "node_id results peers"},
 

@@ -317,6 +317,12 @@ static void set_default(struct config *config, const struct key *key)
         store_number(config, key, key->value);
 }
 
+static uint64_t default_conversion_memory(void)
+{
+    uint64_t most = UINT64_C(8) << 30, half = memory_default_budget();
+    return half < most ? half : most;
+}
+
 void config_defaults(struct config *config)
 {
     static const char *container_bind[] = {"0.0.0.0:3021"}, *local_bind[] = {"127.0.0.1:3021"};
@@ -335,6 +341,7 @@ void config_defaults(struct config *config)
 
     config->http.max_connections = loop_default_connections();
     config->memory.request_budget = memory_default_budget();
+    config->conversion.max_memory = default_conversion_memory();
 }
 
 void config_read(struct config *config, const struct value *root, struct value_problems *problems)

@@ -86,6 +86,7 @@ static const struct {
     {"source_token_total", COUNTER, {"kind", "result"}, NULL, "Credentials and indexes of sources, kept or asked for."},
     {"conversions_total", COUNTER, {"cache", "result"}, NULL, "Conversions of debug files."},
     {"conversion_seconds", HISTOGRAM, {"cache"}, &seconds, "Time of conversions."},
+    {"conversions_partial_total", COUNTER, {"cache"}, NULL, "Conversions that left out what could not be read."},
     {"symbfile_parts_total", COUNTER, {"kind", "result"}, NULL, "Parts of symbfiles, received or refused."},
     {"symbfile_bytes_total", COUNTER, {"kind"}, NULL, "Bytes of parts that were received."},
     {"symbfile_records_total", COUNTER, {"kind"}, NULL, "Records of parts that were received."},

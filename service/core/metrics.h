@@ -62,6 +62,7 @@ enum metric {
     METRIC_SOURCE_TOKEN,         /* kind, result */
     METRIC_CONVERSIONS,          /* cache, result */
     METRIC_CONVERSION_SECONDS,   /* cache */
+    METRIC_CONVERSIONS_PARTIAL,  /* cache */
     METRIC_SYMBFILE_PARTS,       /* kind, result: ok, cut off, or the code of the answer */
     METRIC_SYMBFILE_BYTES,       /* kind */
     METRIC_SYMBFILE_RECORDS,     /* kind */

@@ -18,7 +18,7 @@ struct auxiliary_search {
 };
 
 /* The first file of the type for `id` that can be had, in the order of the sources: `*found` is its request and `*item` a
- * reference to it. SL_NOT_FOUND; SL_CANCELLED. */
+ * reference to it. SL_NOT_FOUND; SL_CANCELLED, SL_BUSY. */
 enum sl_code auxiliary_find(const struct auxiliary_search *search, const struct object_id *id, enum file_type type,
                             const struct cache_kind *kind, struct object_request **found,
                             struct cache_item **item) SL_SUSPENDS;

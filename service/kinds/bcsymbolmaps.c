@@ -110,6 +110,8 @@ enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct obje
     struct parse parse = {.bytes = item->mapping.bytes};
     code = pool_run(POOL_CONVERT, parse_uuidmap, &parse, NULL);
     cache_release(item);
+    if (code == SL_BUSY)
+        return code;
     if (code != SL_OK || parse.code != SL_OK)
         return code != SL_OK ? code : SL_NOT_FOUND;
     id.debug_id = parse.original;

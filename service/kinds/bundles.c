@@ -119,6 +119,7 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
                          struct source_object *object)
 {
     *object = (struct source_object){.item = open_bundles_get(key->text), .scope = request->scope};
+    int64_t generation = cache_generation_seen();
     if (object->item)
         return SL_OK;
     enum sl_code code = cache_get(&kind_objects, key, request, &object->item, NULL);
@@ -130,7 +131,7 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
         return open_table(key, request, object);
     }
     if (code == SL_OK)
-        open_bundles_put(key->text, object->item);
+        open_bundles_put(key->text, object->item, generation);
     if (code != SL_OK)
         kinds_source_release(object);
     return code;

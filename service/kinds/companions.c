@@ -1,6 +1,6 @@
 /* The files that hold the rest of an object's debug information, from the source that the object came from. */
 #include "dwarf/dwarf.h"
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 #include "core/log.h"
 
@@ -12,48 +12,55 @@ static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const ch
     return sl_buf_keep(&out, arena);
 }
 
-static struct cache_item *get(const struct object_request *request, struct sl_arena *arena)
+/* A file that is not there, and one that a store does not let us see (some say so of what is not there), is none. */
+static enum sl_code get(const struct object_request *request, struct sl_arena *arena, struct cache_item **item,
+                        bool *incomplete, struct sl_error *error)
 {
-    struct cache_item *item;
-    struct sl_error error;
-    enum sl_code code = kinds_get(&kind_objects, request, arena, &item, &error);
-    if (code != SL_OK)
-        log_debug("symcaches", "no companion file", LOG_SLSTR("location", request->file->location),
-                  LOG_STR("status", sl_code_name(code)));
-    return item;
+    enum sl_code code = kinds_get(&kind_objects, request, arena, item, error);
+    if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
+        return code;
+    *incomplete |= code != SL_NOT_FOUND && code != SL_PERMISSION_DENIED;
+    log_debug("symcaches", "no companion file", LOG_SLSTR("location", request->file->location), LOG_ERR(error));
+    return SL_OK;
 }
 
 /* `<file>.dwp`, as the tools that make packages name them. */
-static struct cache_item *get_package(const struct object_request *request, struct sl_arena *arena)
+static enum sl_code get_package(const struct object_request *request, struct sl_arena *arena,
+                                struct companion_items *items, struct sl_error *error)
 {
     static const struct object_id any = {.type = OBJECT_ELF};
     struct remote_file file = *request->file;
     if (file.source->type == SOURCE_SENTRY || origin_has_index(file.source) || file.pointer)
-        return NULL; /* they have no file names, or know their files */
+        return SL_OK; /* they have no file names, or know their files */
     file.location = joined(arena, file.location, ".dwp");
     file.uri = joined(arena, file.uri, ".dwp");
     struct object_request package = {.file = &file, .id = &any, .scope = request->scope};
-    return file.location.data && file.uri.data ? get(&package, arena) : NULL;
+    if (!file.location.data || !file.uri.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return get(&package, arena, &items->package, &items->incomplete, error);
 }
 
 /* By its build id, where the source's layout has debug files by id. */
-static struct cache_item *get_supplementary(const struct object_request *request, const struct companion_wants *wants,
-                                            struct sl_arena *arena)
+static enum sl_code get_supplementary(const struct object_request *request, const struct companion_wants *wants,
+                                      struct sl_arena *arena, struct companion_items *items, struct sl_error *error)
 {
     static const enum file_type type = FILE_ELF_DEBUG;
     struct sl_buf hex = {0};
     sl_buf_hex(&hex, wants->dwz_id, wants->dwz_id_size);
     struct object_id id = {.type = OBJECT_ELF, .code_id = sl_buf_keep(&hex, arena)};
     struct listing listing;
-    struct cache_item *item = NULL;
-    if (!id.code_id.data ||
-        list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing) != SL_OK)
-        return NULL;
-    for (size_t i = 0; i < listing.count && !item; i++) {
+    if (!id.code_id.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = list_sources(request->file->source, 1, request->scope, &id, &type, 1, arena, &listing);
+    if (code != SL_OK)
+        return sl_fail(error, code == SL_CANCELLED ? code : SL_BUSY, "a source could not be listed");
+    bool incomplete = false;
+    for (size_t i = 0; i < listing.count && code == SL_OK && !items->dwz; i++) {
         struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};
-        item = get(&other, arena);
+        code = get(&other, arena, &items->dwz, &incomplete, error);
     }
-    return item;
+    items->incomplete |= incomplete && !items->dwz;
+    return code;
 }
 
 bool companions_wanted(struct sl_object *object, struct companion_wants *wants)
@@ -68,11 +75,16 @@ bool companions_wanted(struct sl_object *object, struct companion_wants *wants)
     return wants->package || wants->dwz_id_size;
 }
 
-void companions_get(const struct object_request *request, const struct companion_wants *wants, struct sl_arena *arena,
-                    struct companion_items *items)
+enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
+                            struct sl_arena *arena, struct companion_items *items, struct sl_error *error)
 {
-    items->package = wants->package ? get_package(request, arena) : NULL;
-    items->dwz = wants->dwz_id_size ? get_supplementary(request, wants, arena) : NULL;
+    enum sl_code code = SL_OK;
+    *items = (struct companion_items){.incomplete = false};
+    if (wants->package)
+        code = get_package(request, arena, items, error);
+    if (wants->dwz_id_size && code == SL_OK)
+        code = get_supplementary(request, wants, arena, items, error);
+    return code;
 }
 
 void companions_release(struct companion_items *items)
@@ -83,17 +95,26 @@ void companions_release(struct companion_items *items)
         cache_release(items->dwz);
 }
 
-static struct sl_object *open_item(struct cache_item *item)
+uint64_t companions_size(const struct companion_items *items)
 {
-    struct sl_object *object = NULL;
-    if (!item || kinds_open_object(item->mapping.bytes, &object, NULL) != SL_OK)
-        return NULL;
-    return object;
+    return (items->package ? items->package->mapping.bytes.size : 0) +
+           (items->dwz ? items->dwz->mapping.bytes.size : 0);
 }
 
-void companions_open(const struct companion_items *items, struct sl_companions *companions)
+static enum sl_code open_item(struct conversion *conversion, struct cache_item *item, struct sl_object **object,
+                              struct sl_error *error)
 {
-    *companions = (struct sl_companions){.dwp = open_item(items->package), .dwz = open_item(items->dwz)};
+    *object = NULL;
+    enum sl_code code = item ? conversion_open(conversion, item->mapping.bytes, object, error) : SL_OK;
+    return code == SL_MALFORMED && !sl_budget_used_up(&conversion->budget) ? SL_OK : code;
+}
+
+enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,
+                             struct sl_companions *companions, struct sl_error *error)
+{
+    *companions = (struct sl_companions){.dwp = NULL};
+    enum sl_code code = open_item(conversion, items->package, &companions->dwp, error);
+    return code == SL_OK ? open_item(conversion, items->dwz, &companions->dwz, error) : code;
 }
 
 void companions_close(struct sl_companions *companions)

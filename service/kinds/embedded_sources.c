@@ -1,5 +1,5 @@
 /* The kind `embedded_sources`: the source texts in an object's DWARF, as a source bundle. */
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 #include "base/map.h"
 #include "dwarf/dwarf.h"
@@ -37,12 +37,12 @@ static bool add(void *arg, const struct sl_file *file, struct sl_bytes text)
     return true;
 }
 
-static enum sl_code gather_texts(struct sl_bytes file, int fd, struct sl_error *error)
+static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes file, int fd, struct sl_error *error)
 {
-    struct gather g = {.size = 0};
+    struct gather g = {.arena = {.budget = &conversion->budget}};
     struct sl_object *object;
     struct sl_buf out = {0};
-    enum sl_code code = kinds_open_object(file, &object, error);
+    enum sl_code code = conversion_open(conversion, file, &object, error);
     if (code != SL_OK)
         return code;
     g.writer = sl_bundle_writer_new(&out);
@@ -53,7 +53,7 @@ static enum sl_code gather_texts(struct sl_bytes file, int fd, struct sl_error *
         code = sl_fail(error, SL_BUSY, "out of memory");
     }
     if (code == SL_OK)
-        code = kinds_write(fd, sl_buf_bytes(&out), error);
+        code = conversion_write(conversion, fd, &out, error);
     sl_bundle_writer_free(g.writer);
     sl_object_close(object);
     sl_buf_free(&out);

@@ -10,11 +10,14 @@ static void report_chosen_error(struct candidate *candidate, enum sl_code code)
     candidate->debug.code = SL_MALFORMED;
 }
 
-static void report_conversion(struct search *search, struct candidate *candidate, const struct sl_error *error)
+static void report_conversion(struct search *search, struct candidate *candidate, const struct symbol_lookup *result)
 {
+    const struct sl_error *error = &result->error;
     candidate->debug.set = true;
     candidate->debug.code = error->code;
-    if (error->code == SL_NOT_FOUND)
+    if (result->symcache && sl_symcache_is_partial(result->symcache))
+        candidate->debug.details = SL_STR("Some of the debug information could not be read");
+    else if (error->code == SL_NOT_FOUND)
         candidate->debug.details = SL_STR("Object file no longer available");
     else if (error->code != SL_OK && error->code != SL_MALFORMED)
         candidate->debug.details = search_error_text(search->arena, error);
@@ -40,7 +43,7 @@ static void take_table(struct search *search)
         result->arch = result->symcache->arch;
     }
     if (result->code != SL_CANCELLED && result->code != SL_BUSY)
-        report_conversion(search, search->chosen->candidate, &result->error);
+        report_conversion(search, search->chosen->candidate, result);
     search->next = finish;
 }
 
@@ -230,7 +233,7 @@ static void look_inside(struct search *search)
         result->error.code = result->code;
         result->ppdb = result->code == SL_OK ? result->item->loaded : NULL;
         if (result->code != SL_CANCELLED && result->code != SL_BUSY)
-            report_conversion(&inside, embedded->candidate, &result->error);
+            report_conversion(&inside, embedded->candidate, result);
     }
     candidates_merge(search->arena, &result->candidates, &search->candidates);
     search->candidates = inside.candidates;

@@ -65,8 +65,11 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
 void source_unload(void *loaded);
 
 /* ---- open_bundles.c: a bounded number of open bundles, by the keys of their objects. Loop thread ---- */
-struct cache_item *open_bundles_get(struct sl_str key); /* a reference; NULL when it is not there */
-void open_bundles_put(struct sl_str key, struct cache_item *item);
+void open_bundles_init(void);
+void open_bundles_close(void);
+struct cache_item *open_bundles_get(struct sl_str key) SL_SUSPENDS; /* a reference; NULL when it is not there */
+/* `generation`: cache_generation_seen before the item was got. */
+void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t generation);
 
 /* Gets what kinds_source_at needs. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
@@ -76,7 +79,9 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
 const struct config *kinds_config(void);
 /* Of any thread, as configured. */
 struct sl_object_limits kinds_object_limits(void);
-enum sl_code kinds_open_object(struct sl_bytes file, struct sl_object **object, struct sl_error *error);
+/* `budget` may be NULL. */
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
+                               struct sl_error *error);
 uint64_t kinds_max_source_size(void);
 
 /* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
@@ -95,8 +100,9 @@ bool kinds_append(struct sl_buf *to, const struct cache_item *item);
 typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
 
-/* Gets the request's object, and has what is made of it written to `fd`, on the pool. */
-typedef enum sl_code kinds_maker(struct sl_bytes object, int fd, struct sl_error *error);
+/* Gets the request's object, and has what is made of it written to `fd`, as a conversion. */
+struct conversion; /* conversion.h */
+typedef enum sl_code kinds_maker(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error);
 enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
                         struct sl_error *error) SL_SUSPENDS;
 
@@ -127,14 +133,17 @@ struct companion_wants {
 };
 struct companion_items { /* references; NULL = none */
     struct cache_item *package, *dwz;
+    bool incomplete; /* one could not be had, for another reason than that it is not there or not for us */
 };
 
 /* Whether the object refers to such files. Pool. */
 bool companions_wanted(struct sl_object *object, struct companion_wants *wants);
-/* Gets them from the source of the request's file; what is not there is left out. */
-void companions_get(const struct object_request *request, const struct companion_wants *wants, struct sl_arena *arena,
-                    struct companion_items *items) SL_SUSPENDS;
+/* Gets them from the source of the request's file; what cannot be had is left out. SL_CANCELLED, SL_BUSY. */
+enum sl_code companions_get(const struct object_request *request, const struct companion_wants *wants,
+                            struct sl_arena *arena, struct companion_items *items, struct sl_error *error) SL_SUSPENDS;
 void companions_release(struct companion_items *items);
-/* Opens and closes them for a conversion. Pool. */
-void companions_open(const struct companion_items *items, struct sl_companions *companions);
+uint64_t companions_size(const struct companion_items *items); /* bytes */
+/* Opens and closes them for a conversion. SL_BUSY, or what its budget says; one that is damaged is left out. Pool. */
+enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,
+                             struct sl_companions *companions, struct sl_error *error);
 void companions_close(struct sl_companions *companions);

@@ -1,4 +1,5 @@
 #include "kinds/auxiliary.h"
+#include "kinds/conversion.h"
 #include "kinds/symbfiles.h"
 
 #include <errno.h>
@@ -23,6 +24,8 @@ void kinds_init(const struct config *config)
 {
     configured = config;
     symbfiles_init(config);
+    conversions_configure(config);
+    open_bundles_init();
     max_section_size = config->object_max_section_size;
     max_source_size = config->object_max_source_size;
     struct origin_options options = {
@@ -38,14 +41,23 @@ void kinds_init(const struct config *config)
     origin_init(&options);
 }
 
+void kinds_close(void)
+{
+    open_bundles_close();
+    symbfile_answers_forget();
+    origin_close();
+}
+
 const struct config *kinds_config(void)
 {
     return configured;
 }
 
-enum sl_code kinds_open_object(struct sl_bytes file, struct sl_object **object, struct sl_error *error)
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
+                               struct sl_error *error)
 {
-    const struct sl_object_limits limits = kinds_object_limits();
+    struct sl_object_limits limits = kinds_object_limits();
+    limits.budget = budget;
     return sl_object_open(file, &limits, object, error);
 }
 

@@ -136,7 +136,7 @@ void kinds_find_object(const struct source *sources, size_t source_count, struct
                        struct file_lookup *result) SL_SUSPENDS;
 
 /* The Portable PDB that a file of the kind `objects` is, or that is inside of it if it is a PE file: then it is inflated
- * into the arena. SL_NOT_FOUND when it is neither. Pure: pool. */
+ * into the arena, and counts for its budget. SL_NOT_FOUND when it is neither. Pure: pool. */
 enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
                                 struct sl_error *error);
 

@@ -4,7 +4,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
                        struct cache_item **item, struct sl_error *error)
@@ -59,10 +59,10 @@ struct making {
     kinds_maker *make;
 };
 
-static enum sl_code make_one(void *arg, struct sl_error *error)
+static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     struct making *m = arg;
-    return m->make(m->object, m->fd, error);
+    return m->make(conversion, m->object, m->fd, error);
 }
 
 enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
@@ -73,7 +73,8 @@ enum sl_code kinds_make(const struct object_request *request, kinds_maker *make,
     if (code != SL_OK)
         return code;
     struct making making = {object->mapping.bytes, fd, make};
-    code = kinds_on_pool(make_one, &making, error);
+    struct conversion_input input = {object->mapping.bytes.size, request->file->location};
+    code = conversion_run(&input, make_one, &making, error);
     cache_release(object);
     return code;
 }

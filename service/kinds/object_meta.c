@@ -4,7 +4,7 @@
  *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b}}
  *
  * The version control system only if it is known, the last member only for PE files with a Portable PDB inside. */
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 #include <stdlib.h>
 
@@ -44,12 +44,13 @@ static void encode(const struct object_meta *meta, struct sl_buf *out)
 }
 
 /* One that cannot be read is none: the PE file itself is usable. */
-static void describe_embedded(struct sl_object *pe, struct sl_features *features)
+static void describe_embedded(struct conversion *conversion, struct sl_object *pe, struct sl_features *features)
 {
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_bytes bytes;
     struct sl_object *ppdb;
-    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK && kinds_open_object(bytes, &ppdb, NULL) == SL_OK) {
+    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK &&
+        conversion_open(conversion, bytes, &ppdb, NULL) == SL_OK) {
         *features = sl_object_info(ppdb)->features;
         sl_object_close(ppdb);
     }
@@ -63,19 +64,19 @@ static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes
     return false;
 }
 
-static enum sl_code describe(struct sl_bytes file, int fd, struct sl_error *error)
+static enum sl_code describe(struct conversion *conversion, struct sl_bytes file, int fd, struct sl_error *error)
 {
     struct sl_object *object;
-    enum sl_code code = kinds_open_object(file, &object, error);
+    enum sl_code code = conversion_open(conversion, file, &object, error);
     if (code != SL_OK)
         return code;
     struct sl_buf json = {0};
     struct object_meta meta = {.features = sl_object_info(object)->features};
-    describe_embedded(object, &meta.embedded);
+    describe_embedded(conversion, object, &meta.embedded);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     encode(&meta, &json);
     sl_object_close(object);
-    code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : kinds_write(fd, sl_buf_bytes(&json), error);
+    code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : conversion_write(conversion, fd, &json, error);
     sl_buf_free(&json);
     return code;
 }

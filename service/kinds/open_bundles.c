@@ -14,6 +14,7 @@ struct open_bundle {
     struct open_bundle *newer, *older;
     struct cache_item *item; /* reference */
     uint64_t until_ns;
+    int64_t generation; /* of invalidations, as of which it is known to be good */
     size_t key_size;
     char key[];
 };
@@ -52,29 +53,71 @@ static void drop(struct open_bundle *open)
     free(open);
 }
 
-struct cache_item *open_bundles_get(struct sl_str key)
+static struct open_bundle *find(struct sl_str key)
 {
     struct open_bundle *open = sl_map_get(&table.map, key);
+    if (!open || open->until_ns > clock_mono_ns())
+        return open;
+    drop(open);
+    return NULL;
+}
+
+/* After another process has invalidated something: whether that was this one. */
+static struct open_bundle *check(struct sl_str key, struct open_bundle *open, int64_t generation)
+{
+    struct cache_item *item = cache_retain(open->item);
+    bool replaced = cache_replaced(key, item->time_created);
+    open = find(key);
+    if (open && open->item == item) {
+        open->generation = generation;
+        if (replaced)
+            drop(open);
+    }
+    cache_release(item);
+    return replaced ? NULL : find(key);
+}
+
+struct cache_item *open_bundles_get(struct sl_str key)
+{
+    int64_t generation = cache_generation_seen();
+    struct open_bundle *open = find(key);
+    if (open && open->generation != generation)
+        open = check(key, open, generation);
     if (!open)
         return NULL;
-    if (open->until_ns <= clock_mono_ns()) {
-        drop(open);
-        return NULL;
-    }
     unlink_bundle(open);
     link_newest(open);
     return cache_retain(open->item);
 }
 
-void open_bundles_put(struct sl_str key, struct cache_item *item)
+static void hear(const struct cache_file *files, size_t count)
+{
+    for (struct open_bundle *open = table.oldest, *newer; open; open = newer) {
+        newer = open->newer;
+        bool named = false;
+        for (size_t i = 0; i < count && !named; i++)
+            named = cache_key_names(key_of(open), &files[i]);
+        if (named)
+            drop(open);
+    }
+}
+
+void open_bundles_init(void)
+{
+    cache_on_invalidation(hear);
+}
+
+void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t generation)
 {
     struct open_bundle *open = sl_map_get(&table.map, key);
     if (open)
         drop(open);
+    if (generation != cache_generation_seen()) /* it may be an old one */
+        return;
     open = item->weight <= keep_bytes ? malloc(sizeof *open + key.size) : NULL;
     if (!open)
         return;
-    *open = (struct open_bundle){.until_ns = clock_mono_ns() + keep_ns, .key_size = key.size};
+    *open = (struct open_bundle){.until_ns = clock_mono_ns() + keep_ns, .generation = generation, .key_size = key.size};
     memcpy(open->key, key.data, key.size);
     void **slot = sl_map_slot(&table.map, key_of(open), NULL);
     if (!slot) { /* nothing depends on its being kept */
@@ -89,10 +132,9 @@ void open_bundles_put(struct sl_str key, struct cache_item *item)
         drop(table.oldest);
 }
 
-void kinds_close(void)
+void open_bundles_close(void)
 {
     while (table.oldest)
         drop(table.oldest);
     sl_map_free(&table.map);
-    origin_close();
 }

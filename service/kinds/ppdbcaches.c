@@ -1,10 +1,11 @@
 /* The kind `ppdb_caches`: look-up tables made from Portable PDBs, also from those inside of PE files. */
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 #include <stdlib.h>
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "object/embedded.h"
 
 struct convert {
@@ -14,17 +15,19 @@ struct convert {
 };
 
 /* What was written is opened and read once more: a writer's mistake must not be kept for a week. */
-static enum sl_code store(const struct convert *c, const struct sl_buf *out, struct sl_error *error)
+static enum sl_code store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
+                          struct sl_error *error)
 {
     struct sl_ppdb_table table;
     struct sl_error reason;
     if (sl_ppdb_table_open(sl_buf_bytes(out), &table, &reason) != SL_OK ||
         sl_ppdb_table_verify(&table, &reason) != SL_OK)
         return sl_fail(error, SL_INTERNAL, "a fresh look-up table cannot be used: %s", reason.message);
-    return kinds_write(c->fd, sl_buf_bytes(out), error);
+    return conversion_write(conversion, c->fd, out, error);
 }
 
-static enum sl_code build(struct convert *c, struct sl_bytes bytes, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code build(struct conversion *conversion, struct convert *c, struct sl_bytes bytes,
+                          struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_ppdb *ppdb;
     struct sl_ppdb_info info;
@@ -36,21 +39,21 @@ static enum sl_code build(struct convert *c, struct sl_bytes bytes, struct sl_ar
     if (code != SL_OK)
         sl_fail(error, code, "error processing portable pdb file: %s", reason.message);
     else
-        code = store(c, &out, error);
+        code = store(conversion, c, &out, error);
     sl_buf_free(&out);
     return code;
 }
 
-static enum sl_code convert_object(void *arg, struct sl_error *error)
+static enum sl_code convert_object(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     struct convert *c = arg;
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_bytes ppdb;
     enum sl_code code = kinds_portable_pdb(c->file, &arena, &ppdb, error);
     if (code == SL_NOT_FOUND)
         code = sl_fail(error, SL_UNSUPPORTED, "Only portable PDB files can be used for .NET symbolication");
     else if (code == SL_OK)
-        code = build(c, ppdb, &arena, error);
+        code = build(conversion, c, ppdb, &arena, error);
     sl_arena_free(&arena);
     return code;
 }
@@ -64,7 +67,7 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
         return SL_OK;
     if (sl_format_detect(file) != SL_FORMAT_PE)
         return sl_fail(error, SL_NOT_FOUND, "no Portable PDB");
-    enum sl_code code = kinds_open_object(file, &object, error);
+    enum sl_code code = kinds_open_object(file, arena->budget, &object, error);
     if (code != SL_OK)
         return code;
     code = sl_object_embedded_ppdb(object, arena, ppdb, error);
@@ -81,12 +84,15 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
         return code;
     uint64_t begin = clock_mono_ns();
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
-    code = kinds_on_pool(convert_object, &c, error);
+    struct conversion_input input = {object->mapping.bytes.size, request->file->location};
+    code = conversion_run(&input, convert_object, &c, error);
     cache_release(object);
     kinds_count_conversion(&kind_ppdb_caches, code, begin);
-    if (code == SL_OK && c.dropped)
-        log_info("ppdb", "methods or documents could not be read", LOG_U64("count", c.dropped),
+    if (code == SL_OK && c.dropped) {
+        metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_ppdb_caches.name, NULL, NULL);
+        log_warn("ppdb", "methods or documents could not be read", LOG_U64("count", c.dropped),
                  LOG_SLSTR("location", request->file->location));
+    }
     return code;
 }
 

@@ -24,8 +24,8 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     } else if (text.size != mapping.bytes.size || text.data != (const char *)mapping.bytes.data) {
         if (!scratch.size) /* a view of the mapping, which is about to be overwritten */
             sl_buf_str(&scratch, text);
-        code = scratch.failed ? sl_fail(error, SL_BUSY, "out of memory")
-                              : kinds_write(fd, sl_buf_bytes(&scratch), error);
+        code =
+            scratch.failed ? sl_fail(error, SL_BUSY, "out of memory") : kinds_write(fd, sl_buf_bytes(&scratch), error);
         if (code == SL_OK && ftruncate(fd, (off_t)scratch.size) != 0)
             code = sl_fail(error, SL_INTERNAL, "cannot write a cache file");
     }

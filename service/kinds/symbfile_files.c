@@ -1,10 +1,11 @@
-/* Directories of the symbfile store. */
+/* Directories of the symbfile store, and how they fail. */
 #include "kinds/symbfile_impl.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,11 +93,45 @@ bool files_sync_dir(const char *path)
     return ok;
 }
 
-bool files_touch(const char *path)
+bool files_touch(const char *path, bool *made)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
     if (fd < 0)
-        return false;
+        return errno == EEXIST;
     close(fd);
+    *made = true;
     return true;
+}
+
+void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
+{
+    va_list arguments;
+    *failure = (struct symbfile_failure){.status = status, .kind = SL_MALFORMED};
+    snprintf(failure->code, sizeof failure->code, "%s", code);
+    va_start(arguments, format);
+    vsnprintf(failure->text, sizeof failure->text, format, arguments);
+    va_end(arguments);
+}
+
+void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const char *cause)
+{
+    if (code == SL_BUSY)
+        symbfile_fail(failure, 503, "1401", "Too many uploads in progress.");
+    else
+        symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
+    failure->kind = code;
+    snprintf(failure->cause, sizeof failure->cause, "%.230s", cause);
+}
+
+bool store_fail(struct symbfile_failure *failure, const char *what)
+{
+    int reason = errno;
+    bool scarce = reason == ENOMEM || reason == EMFILE || reason == ENFILE;
+    symbfile_fail_by(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
+    if (reason == ENOSPC || reason == EDQUOT) {
+        symbfile_fail(failure, 507, "1402", "Storage is full.");
+        failure->kind = SL_INTERNAL;
+    }
+    snprintf(failure->cause, sizeof failure->cause, "%s: %s", what, strerror(reason));
+    return false;
 }

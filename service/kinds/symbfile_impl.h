@@ -1,9 +1,25 @@
-/* What the files of the symbfile store share. */
+/* What the files of the symbfile store share.
+ *
+ *     symbfile_names.c    names and listings      symbfile_receive.c  room for parts
+ *     symbfile_table.c    parts that are there    symbfile_store.c    staging, publishing
+ *     symbfile_lock.c     one change at a time    symbfile_sweep.c    keeping clean
+ *     symbfile_info.c     ids and the way back    symbfile_answers.c  what look-ups found
+ *     symbfile_files.c    directories             symbfile_part.c     decoding a part */
 #pragma once
+
+#include <stdatomic.h>
 
 #include "kinds/symbfiles.h"
 
-enum { STORE_PATH = 900, FILE_ID_HEX = 33 };
+enum { STORE_PATH = 900, FILE_ID_HEX = 33, PART_NAME = 160 };
+
+/* ---- symbfile_names.c ---- */
+
+/* As configured, for the pool; the directories stay what they were at start. */
+extern struct store_limits {
+    const char *_Atomic store_dir, *_Atomic cache_dir;
+    _Atomic uint64_t min_free, max_size, max_set_bytes, max_records, staging_ttl_ns;
+} store_limits;
 
 void store_hex(const uint8_t *bytes, size_t size, char *out); /* terminated */
 
@@ -20,17 +36,76 @@ struct symbfile_set *store_sets(const char *home, size_t *count);
 bool store_load_parts(const char *home, struct symbfile_set *set);
 
 /* "<number>.<SHA-256>.<mode>.<records>.<inflated>" */
-void store_part_name(const struct symbfile_part_file *part, char out[160]);
+void store_part_name(const struct symbfile_part_file *part, char out[PART_NAME]);
+
+/* ---- symbfile_receive.c ---- */
+void store_grew(uint64_t bytes);
+void store_shrank(void);
+
+/* ---- symbfile_table.c: the parts of a staged set by number, so that adding one costs the same however many there are.
+ * Under the lock of the executable ---- */
+struct part_table {
+    int fd;
+    uint64_t parts;    /* of the set */
+    uint64_t complete; /* all parts before this one are there */
+};
+
+/* The table of the set in `dir`; one that is missing is made of the set's files. False: errno tells. */
+bool part_table_open(struct part_table *table, const char *home, struct symbfile_set *set);
+void part_table_close(struct part_table *table);
+
+/* False when that part is not there. */
+bool part_table_get(const struct part_table *table, uint64_t number, struct symbfile_part_file *part);
+
+/* Notes a part whose file is in place. False when it could not be written. */
+bool part_table_put(struct part_table *table, const struct symbfile_part_file *part);
+
+/* Takes the table away: of a set that is to be published, or whose files tell another story. */
+void part_table_remove(struct part_table *table, const char *home, const struct symbfile_set *set);
+
+/* ---- symbfile_lock.c ---- */
+
+/* Without waiting, for the pool; `make` makes the executable's directory. The descriptor; -1 with errno EWOULDBLOCK when
+ * somebody else has it. */
+int store_try_lock(const char *home, bool make);
+
+/* ---- symbfile_answers.c ---- */
+
+/* Tells every process, through the file `generation` in the store, that answers have changed. False: errno tells. */
+bool store_changed(const char *store);
+
+struct upload_answer {
+    bool found;
+    struct sl_file_id file_id;
+    struct symbfile_set sets[SYMBFILE_KINDS]; /* published, without their parts; generation 0 = none */
+    bool has_base;
+    uint64_t base;
+    enum sl_arch arch;
+};
+
+/* Whether what is remembered is at most a second behind; if not, answers_look makes it so. Loop thread, as all of these. */
+bool answers_current(void);
+enum sl_code answers_look(struct sl_error *error) SL_SUSPENDS;
+
+/* What is remembered of the question `key`; false when nothing is. */
+bool answers_get(struct sl_str key, struct upload_answer *answer);
+
+/* Remembers what was found by a search that began at `epoch` (answers_epoch), unless something has changed since. */
+uint64_t answers_epoch(void);
+void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t epoch);
 
 /* ---- symbfile_files.c ---- */
 bool files_make_dirs(const char *path); /* with its parents */
 void files_remove_tree(const char *path);
 bool files_sync_dir(const char *path);
-bool files_touch(const char *path); /* makes an empty file */
+bool files_touch(const char *path, bool *made); /* makes an empty file; `made` is set when it was not there */
 uint64_t files_tree_bytes(const char *path);
+
+/* Fails with what errno says; always false. */
+bool store_fail(struct symbfile_failure *failure, const char *what);
 
 /* ---- symbfile_info.c ---- */
 void info_read(const char *home, struct symbfile_info *info);
-/* Writes what is known after the upload, and the file's associations. */
+/* Writes what is known after the upload, and the file's associations; `*changed` is set when that is news. */
 bool info_update(const char *store, const char *home, const struct sl_file_id *file_id,
-                 const struct symbfile_info *news);
+                 const struct symbfile_info *news, bool *changed);

@@ -92,7 +92,7 @@ static bool info_write(const char *home, const struct symbfile_info *info)
     return ok;
 }
 
-static bool associate(const char *store, const char *id, const struct sl_file_id *file_id)
+static bool associate(const char *store, const char *id, const struct sl_file_id *file_id, bool *changed)
 {
     char path[STORE_PATH + 16], hex[FILE_ID_HEX];
     if (!*id)
@@ -102,11 +102,11 @@ static bool associate(const char *store, const char *id, const struct sl_file_id
     if (!files_make_dirs(path))
         return false;
     snprintf(path, sizeof path, "%s/by-id/%s/%s", store, id, hex);
-    return files_touch(path);
+    return files_touch(path, changed);
 }
 
 bool info_update(const char *store, const char *home, const struct sl_file_id *file_id,
-                 const struct symbfile_info *news)
+                 const struct symbfile_info *news, bool *changed)
 {
     struct symbfile_info info, before;
     info_read(home, &info);
@@ -135,8 +135,9 @@ bool info_update(const char *store, const char *home, const struct sl_file_id *f
     bool same = strcmp(info.build_id, before.build_id) == 0 && strcmp(info.debug_id, before.debug_id) == 0 &&
                 strcmp(info.go_build_id, before.go_build_id) == 0 && strcmp(info.code_file, before.code_file) == 0 &&
                 strcmp(info.arch, before.arch) == 0 && info.has_base == before.has_base && info.base == before.base;
-    return (same || info_write(home, &info)) && associate(store, info.build_id, file_id) &&
-           associate(store, info.debug_id, file_id);
+    *changed |= !same;
+    return (same || info_write(home, &info)) && associate(store, info.build_id, file_id, changed) &&
+           associate(store, info.debug_id, file_id, changed);
 }
 
 static bool is_safe(const char *id)

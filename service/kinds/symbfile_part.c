@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 enum {
     COMPRESSION_HEAD = 4,
@@ -26,22 +27,13 @@ struct symbfile_part {
     enum coding coding;
     z_stream zlib;
     ZSTD_DStream *zstd;
-    bool ended; /* a stream is complete; another may follow */
+    bool ended;  /* a stream is complete; another may follow */
+    bool scarce; /* it could not be undone for want of memory */
     uint8_t *out;
     /* later parts: what they begin with, inflated */
     uint8_t judged[SYMBFILE_HEAD];
     size_t judged_size;
 };
-
-void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
-{
-    va_list arguments;
-    *failure = (struct symbfile_failure){.status = status};
-    snprintf(failure->code, sizeof failure->code, "%s", code);
-    va_start(arguments, format);
-    vsnprintf(failure->text, sizeof failure->text, format, arguments);
-    va_end(arguments);
-}
 
 static enum sl_code ignore_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
                                  struct sl_error *error)
@@ -114,8 +106,7 @@ static bool decoded(struct symbfile_part *p, enum sl_code code, const struct sl_
     if (code == SL_OK)
         return true;
     if (code != SL_MALFORMED) {
-        symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
-        snprintf(failure->cause, sizeof failure->cause, "%.200s", error->message);
+        symbfile_fail_by(failure, code, error->message);
         return false;
     }
     snprintf(number, sizeof number, "%d", 1200 + (int)sl_symbfile_reader_problem(p->reader) % 100);
@@ -164,6 +155,10 @@ static bool take_inflated(struct symbfile_part *p, struct sl_bytes bytes, struct
 /* ---- compression ---- */
 static bool damaged(struct symbfile_part *p, struct symbfile_failure *failure)
 {
+    if (p->scarce) {
+        symbfile_fail_by(failure, SL_BUSY, "out of memory");
+        return false;
+    }
     if (!p->first && p->judged_size < SYMBFILE_HEAD) { /* it only looked compressed */
         p->mode = SYMBFILE_PIECE;
         return true;
@@ -178,8 +173,10 @@ static bool step_zstd(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     ZSTD_inBuffer input = {in->data, in->size, 0};
     ZSTD_outBuffer output = {p->out, OUT_STEP, 0};
     size_t result = ZSTD_decompressStream(p->zstd, &output, &input);
-    if (ZSTD_isError(result))
+    if (ZSTD_isError(result)) {
+        p->scarce = ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation;
         return false;
+    }
     in->data += input.pos;
     in->size -= input.pos;
     *size = output.pos;
@@ -201,6 +198,7 @@ static bool step_gzip(struct symbfile_part *p, struct sl_bytes *in, size_t *size
     in->size -= given - p->zlib.avail_in;
     *size = OUT_STEP - p->zlib.avail_out;
     p->ended = result == Z_STREAM_END;
+    p->scarce = result == Z_MEM_ERROR;
     return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR;
 }
 
@@ -249,8 +247,7 @@ static bool begin(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (open_coding(p))
         return take_received(p, (struct sl_bytes){p->head, p->head_size}, failure);
-    symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
-    snprintf(failure->cause, sizeof failure->cause, "out of memory");
+    symbfile_fail_by(failure, SL_BUSY, "out of memory");
     return false;
 }
 

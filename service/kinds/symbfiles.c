@@ -9,10 +9,14 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 #include "kinds/symbfile_impl.h"
 
-enum { SWEEP_MS = 3600 * 1000, ATTEMPTS = 3 }; /* a set may be replaced between finding and reading it */
+enum {
+    SWEEP_MS = 3600 * 1000,
+    ATTEMPTS = 3,
+    RECORD_BYTES = 32
+}; /* a set may be replaced between finding and reading it */
 
 static const struct config *config;
 
@@ -38,7 +42,7 @@ struct build {
     int fd;
 };
 
-static enum sl_code build(void *arg, struct sl_error *error)
+static enum sl_code build(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     const struct build *b = arg;
     char directory[STORE_PATH];
@@ -46,12 +50,14 @@ static enum sl_code build(void *arg, struct sl_error *error)
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
     struct sl_buf out = {0};
     enum sl_code code = builder ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (builder)
+        sl_symbfile_builder_limit(builder, &conversion->budget);
     if (code == SL_OK)
         code = symbfile_store_read(&b->request->file_id, &b->request->set, sl_symbfile_builder_sink(builder), error);
     if (code == SL_OK)
         code = sl_symbfile_builder_finish(builder, &out, error);
     if (code == SL_OK)
-        code = kinds_write(b->fd, sl_buf_bytes(&out), error);
+        code = conversion_write(conversion, b->fd, &out, error);
     sl_symbfile_builder_free(builder);
     sl_buf_free(&out);
     return code;
@@ -62,7 +68,9 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     (void)arena;
     struct build b = {.request = context, .fd = tmp->fd};
     uint64_t begin = clock_mono_ns();
-    enum sl_code code = kinds_on_pool(build, &b, error);
+    /* As many bytes as its records are in a symbfile, or more; the files would have to be asked. */
+    struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name)};
+    enum sl_code code = conversion_run(&input, build, &b, error);
     kinds_count_conversion(&kind_symbfile_index, code, begin);
     return code;
 }
@@ -110,54 +118,69 @@ static enum sl_code get_index(const struct index_request *request, struct cache_
 /* ---- finding ---- */
 struct search {
     const struct sl_file_id *given;
-    const struct object_id *id;
-    bool found;
-    struct sl_file_id file_id;
-    struct symbfile_set sets[SYMBFILE_KINDS];
-    struct symbfile_info info;
+    char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = not given */
+    struct upload_answer answer;
 };
 
-static bool is_published(const struct search *s)
+/* Everything that the answer depends on. */
+enum { QUESTION = 1 + sizeof(struct sl_file_id) + SYMBFILE_ID_MAX + SL_DEBUG_ID_TEXT };
+
+static struct sl_str question_of(const struct search *s, char out[QUESTION])
 {
-    return s->sets[SYMBFILE_RANGES].generation || s->sets[SYMBFILE_RETURNPADS].generation;
+    size_t size = 0, code_id = strlen(s->code_id) + 1, debug_id = strlen(s->debug_id) + 1;
+    out[size++] = s->given ? 'f' : 'i';
+    if (s->given)
+        memcpy(out + size, s->given->bytes, sizeof s->given->bytes);
+    size += s->given ? sizeof s->given->bytes : 0;
+    memcpy(out + size, s->code_id, code_id);
+    size += code_id;
+    memcpy(out + size, s->debug_id, debug_id);
+    return (struct sl_str){out, size + debug_id};
 }
 
-static bool find_by_id(struct search *s, const char *id)
+static void search_begin(struct search *s, const struct sl_file_id *file_id, const struct object_id *id)
 {
-    if (!symbfile_store_find(id, &s->file_id))
-        return false;
-    symbfile_store_published(&s->file_id, s->sets);
-    return is_published(s);
+    *s = (struct search){.given = file_id};
+    if (id->code_id.size < sizeof s->code_id)
+        snprintf(s->code_id, sizeof s->code_id, SL_STR_FMT, SL_STR_ARG(id->code_id));
+    if (id->has_debug_id)
+        sl_debug_id_format(&id->debug_id, s->debug_id);
+}
+
+static bool find_published(struct upload_answer *answer)
+{
+    symbfile_store_published(&answer->file_id, answer->sets);
+    return answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
+}
+
+static bool find_by_id(struct upload_answer *answer, const char *id)
+{
+    return *id && symbfile_store_find(id, &answer->file_id) && find_published(answer);
 }
 
 static void search(void *arg)
 {
     struct search *s = arg;
-    char id[SYMBFILE_ID_MAX];
-    if (s->given) {
-        s->file_id = *s->given;
-        symbfile_store_published(&s->file_id, s->sets);
-        s->found = is_published(s);
-    }
-    if (!s->found && s->id->code_id.size && s->id->code_id.size < sizeof id) {
-        snprintf(id, sizeof id, SL_STR_FMT, SL_STR_ARG(s->id->code_id));
-        s->found = find_by_id(s, id);
-    }
-    if (!s->found && s->id->has_debug_id) {
-        char debug_id[SL_DEBUG_ID_TEXT];
-        sl_debug_id_format(&s->id->debug_id, debug_id);
-        s->found = find_by_id(s, debug_id);
-    }
-    if (s->found)
-        symbfile_store_info(&s->file_id, &s->info);
+    struct upload_answer *answer = &s->answer;
+    struct symbfile_info info;
+    if (s->given)
+        answer->file_id = *s->given;
+    answer->found =
+        (s->given && find_published(answer)) || find_by_id(answer, s->code_id) || find_by_id(answer, s->debug_id);
+    if (!answer->found)
+        return;
+    symbfile_store_info(&answer->file_id, &info);
+    answer->has_base = info.has_base;
+    answer->base = info.base;
+    answer->arch = sl_arch_parse(sl_str(info.arch));
 }
 
-static enum sl_code load_indexes(const struct search *s, struct symbfile_lookup *result)
+static enum sl_code load_indexes(const struct upload_answer *answer, struct symbfile_lookup *result)
 {
     enum sl_code code = SL_NOT_FOUND;
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
-        struct index_request request = {s->file_id, s->sets[kind]};
-        if (!s->sets[kind].generation)
+        struct index_request request = {answer->file_id, answer->sets[kind]};
+        if (!answer->sets[kind].generation)
             continue;
         enum sl_code got = get_index(&request, &result->items[kind]);
         if (got == SL_OK) {
@@ -166,9 +189,26 @@ static enum sl_code load_indexes(const struct search *s, struct symbfile_lookup 
             result->features.has_debug_info |= index->has_lines;
             result->features.has_symbols |= index->has_functions;
         }
+        if (got == SL_BUSY || got == SL_CANCELLED)
+            return got; /* half of what is there is no answer */
         if (got == SL_OK || code == SL_NOT_FOUND)
             code = got;
     }
+    return code;
+}
+
+/* Remembered, unless `anew`, or searched for. */
+static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *error)
+{
+    char text[QUESTION];
+    struct sl_str question = question_of(s, text);
+    enum sl_code code = answers_current() ? SL_OK : answers_look(error);
+    if (code != SL_OK || (!anew && answers_get(question, &s->answer)))
+        return code;
+    uint64_t epoch = answers_epoch();
+    code = pool_run(POOL_IO, search, s, error);
+    if (code == SL_OK)
+        answers_put(question, &s->answer, epoch);
     return code;
 }
 
@@ -179,22 +219,19 @@ void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_i
     if (!symbfile_store_dir(store))
         return;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        struct search s = {.given = file_id, .id = id};
+        struct search s;
         struct sl_error error;
-        if (pool_run(POOL_IO, search, &s, &error) != SL_OK) {
-            result->code = SL_INTERNAL;
-            return;
-        }
-        if (!s.found)
-            return;
-        result->code = load_indexes(&s, result);
+        search_begin(&s, file_id, id);
+        result->code = get_answer(&s, attempt > 0, &error);
+        if (result->code == SL_OK)
+            result->code = s.answer.found ? load_indexes(&s.answer, result) : SL_NOT_FOUND;
         if (result->code == SL_OK) {
-            result->file_id = s.file_id;
-            result->has_base = s.info.has_base;
-            result->base = s.info.base;
-            result->arch = sl_arch_parse(sl_str(s.info.arch));
+            result->file_id = s.answer.file_id;
+            result->has_base = s.answer.has_base;
+            result->base = s.answer.base;
+            result->arch = s.answer.arch;
         }
-        if (result->code != SL_NOT_FOUND)
+        if (result->code != SL_NOT_FOUND || !s.answer.found)
             return;
     }
 }

@@ -4,9 +4,10 @@
  *
  *     <aa>/<file id>/info                                    what the uploads said about the executable (JSON)
  *                   /lock                                    flock(2)ed while a set changes
- *                   /staging-<kind>-<parts>-<upload id>/     a set on its way
+ *                   /staging-<kind>-<parts>-<upload id>/     a set on its way, with a `table` of its parts
  *                   /<kind>-<generation>-<parts>-<records>/  a published set; the highest generation counts
  *     by-id/<build id or debug id>/<file id>                 which executables have an id
+ *     generation                                             its time changes with what can be found
  *     tmp/                                                   parts that are being received
  *
  * A part is a file `<number>.<SHA-256>.<mode>.<records>.<inflated bytes>`, so that one rename makes it a part, and one
@@ -21,13 +22,17 @@ extern const char *const symbfile_kind_names[SYMBFILE_KINDS]; /* "ranges", "retu
 
 /* What went wrong with an upload: the code of the protocol and a sentence for humans. */
 struct symbfile_failure {
-    int status; /* HTTP; 0 = nothing went wrong */
+    int status;        /* HTTP; 0 = nothing went wrong */
+    enum sl_code kind; /* SL_BUSY, SL_NOT_FOUND, SL_INTERNAL, SL_UNSUPPORTED; SL_MALFORMED: what was sent is at fault */
     char code[8];
     char text[240];
     char cause[240]; /* for the log: may name paths */
 };
 void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* What says nothing about the upload: 503 when the code is SL_BUSY, else 500. `cause` goes to the log. */
+void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const char *cause);
 
 /* ---- symbfile_part.c: one part on its way ---- */
 
@@ -50,7 +55,7 @@ uint64_t symbfile_part_records(const struct symbfile_part *part);
 uint64_t symbfile_part_inflated(const struct symbfile_part *part);
 bool symbfile_part_cut(const struct symbfile_part *part);
 
-/* ---- symbfile_store.c: everything blocks, for the pool ---- */
+/* ---- the store; what is not said to be of the loop thread blocks, for the pool ---- */
 
 enum { SYMBFILE_ID_MAX = 129 }; /* hex of a build id with its NUL */
 
@@ -106,7 +111,19 @@ struct symbfile_arrival { /* a part that was received and decoded */
     const struct symbfile_info *info; /* of this request */
 };
 
-/* Puts the part into its set; the last one publishes it. False: `failure`. */
+/* Changes of an executable's sets are made by whoever holds its lock. symbfile_lock waits for it at most `wait_ms`: SL_BUSY
+ * after that, SL_CANCELLED; SL_NOT_FOUND when nothing was uploaded for it, unless `make`. Released in any case by
+ * symbfile_unlock; zeros with fd -1 hold nothing. Loop thread. */
+struct symbfile_turn;
+struct symbfile_lock {
+    int fd;
+    struct symbfile_turn *turn;
+};
+enum sl_code symbfile_lock(const struct sl_file_id *file_id, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+                           struct sl_error *error) SL_SUSPENDS;
+void symbfile_unlock(struct symbfile_lock *lock);
+
+/* Puts the part, which is synced, into its set; the last one publishes it. Under the lock. False: `failure`. */
 bool symbfile_store_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure);
 
 /* The published set of each kind (generation 0 = none); `sets`' parts are left out. */
@@ -117,7 +134,7 @@ void symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_
 bool symbfile_store_status(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS],
                            bool known[SYMBFILE_KINDS], struct symbfile_info *info);
 
-/* False when there was nothing. */
+/* Under the lock. False when there was nothing. */
 bool symbfile_store_delete(const struct sl_file_id *file_id);
 
 void symbfile_store_info(const struct sl_file_id *file_id, struct symbfile_info *info);
@@ -128,6 +145,9 @@ bool symbfile_store_find(const char *id, struct sl_file_id *file_id);
 /* Feeds all parts of a published set to the sink. SL_NOT_FOUND when it is gone. */
 enum sl_code symbfile_store_read(const struct sl_file_id *file_id, const struct symbfile_set *set,
                                  struct sl_symbfile_sink *sink, struct sl_error *error);
+
+/* What this process remembers of the store counts no more: after every change that it has made. Loop thread. */
+void symbfile_answers_forget(void);
 
 /* ---- symbfiles.c ---- */
 extern const struct cache_kind kind_symbfile_index; /* loaded: struct sl_symbfile_index */

@@ -1,10 +1,13 @@
 /* The kind `symcaches`: lookup tables made from objects. */
 #include "kinds/auxiliary.h"
+#include "kinds/conversion.h"
 
 #include <stdlib.h>
 
+#include "core/log.h"
+
 #include "core/loop.h"
-#include "core/pool.h"
+#include "core/metrics.h"
 #include "function/path.h"
 #include "object/bcsymbolmap.h"
 #include "source/il2cpp.h"
@@ -19,6 +22,8 @@ struct convert {
     struct cache_item *map, *lines; /* NULL = none */
     struct rewriting rewriting;
     int fd;
+    struct sl_symcache_gaps gaps;
+    bool damaged;  /* the file is not quite as its format wants it */
     bool complete; /* `items` holds what there is: convert in any case */
     bool wanting;  /* not converted: `wants` is to be got first */
     struct companion_wants wants;
@@ -26,13 +31,14 @@ struct convert {
 };
 
 /* What was written is opened once more, as a reader will: a writer's mistake must not be kept for a week. */
-static enum sl_code store(const struct convert *c, const struct sl_buf *out, struct sl_error *error)
+static enum sl_code store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
+                          struct sl_error *error)
 {
     struct sl_symcache cache;
     struct sl_error reason;
     if (sl_symcache_open(sl_buf_bytes(out), &cache, &reason) != SL_OK)
         return sl_fail(error, SL_INTERNAL, "a fresh symcache cannot be opened: %s", reason.message);
-    return kinds_write(c->fd, sl_buf_bytes(out), error);
+    return conversion_write(conversion, c->fd, out, error);
 }
 
 static struct sl_str map_name(void *arg, struct sl_str name)
@@ -84,7 +90,8 @@ static void close_rewriting(struct convert *c)
     c->rewriting = (struct rewriting){0};
 }
 
-static enum sl_code write_symcache(struct convert *c, struct sl_object *object, struct sl_error *error)
+static enum sl_code write_symcache(struct conversion *conversion, struct convert *c, struct sl_object *object,
+                                   struct sl_error *error)
 {
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_symcache_options options = {
@@ -95,31 +102,34 @@ static enum sl_code write_symcache(struct convert *c, struct sl_object *object, 
         .map_name = c->map ? map_name : NULL,
         .map_line = c->map || c->lines ? map_line : NULL,
         .map_arg = &c->rewriting,
+        .gaps = &c->gaps,
     };
+    c->damaged = info->partial;
     struct sl_companions companions;
     struct sl_buf out = {0};
     sl_object_set_bcsymbolmap(object, c->rewriting.map);
-    companions_open(&c->items, &companions);
-    enum sl_code code = sl_symcache_convert(object, &companions, &options, pool_parallel(), &out, error);
+    enum sl_code code = companions_open(conversion, &c->items, &companions, error);
+    if (code == SL_OK)
+        code = sl_symcache_convert(object, &companions, &options, &conversion->parallel.parallel, &out, error);
     companions_close(&companions);
     if (code == SL_OK)
-        code = store(c, &out, error);
+        code = store(conversion, c, &out, error);
     sl_buf_free(&out);
     return code;
 }
 
-static enum sl_code convert_object(void *arg, struct sl_error *error)
+static enum sl_code convert_object(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     struct convert *c = arg;
     struct sl_object *object;
-    enum sl_code code = kinds_open_object(c->file, &object, error);
+    enum sl_code code = conversion_open(conversion, c->file, &object, error);
     if (code != SL_OK)
         return code;
     c->wanting = !c->complete && companions_wanted(object, &c->wants);
     if (!c->wanting)
         code = open_rewriting(c, error);
     if (!c->wanting && code == SL_OK)
-        code = write_symcache(c, object, error);
+        code = write_symcache(conversion, c, object, error);
     sl_object_close(object);
     close_rewriting(c);
     return code;
@@ -134,22 +144,36 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
         code = kinds_get(&kind_auxdifs, request->map, arena, &c->map, error);
     if (code == SL_OK && request->lines)
         code = kinds_get(&kind_il2cpp, request->lines, arena, &c->lines, error);
-    return code == SL_OK || code == SL_CANCELLED ? code : sl_fail(error, SL_INTERNAL, "a mapping has vanished");
+    bool kept = code == SL_OK || code == SL_CANCELLED || code == SL_BUSY;
+    return kept ? code : sl_fail(error, SL_INTERNAL, "a mapping has vanished");
 }
 
 static enum sl_code convert(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
                             struct sl_error *error)
 {
+    struct conversion_input input = {c->file.size, request->object.file->location};
     enum sl_code code = get_rewriting(request, arena, c, error);
     if (code == SL_OK)
-        code = kinds_on_pool(convert_object, c, error);
+        code = conversion_run(&input, convert_object, c, error);
     if (code != SL_OK || !c->wanting)
         return code;
-    companions_get(&request->object, &c->wants, arena, &c->items);
+    code = companions_get(&request->object, &c->wants, arena, &c->items, error);
+    input.size += companions_size(&c->items);
     c->complete = true;
-    code = kinds_on_pool(convert_object, c, error);
+    if (code == SL_OK)
+        code = conversion_run(&input, convert_object, c, error);
     companions_release(&c->items);
     return code;
+}
+
+/* The table is of use all the same; whoever made the file may want to know. */
+static void report_gaps(const struct object_request *request, const struct convert *c)
+{
+    if (!c->gaps.units && !c->damaged)
+        return;
+    metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
+    log_warn("symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
+             LOG_U64("skipped_units", c->gaps.units), LOG_STR("first", c->gaps.first.message));
 }
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
@@ -162,11 +186,14 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     uint64_t begin = clock_mono_ns();
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
     code = convert(request, arena, &c, error);
+    tmp->incomplete = c.items.incomplete;
     struct cache_item *const used[] = {object, c.map, c.lines};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         if (used[i])
             cache_release(used[i]);
     kinds_count_conversion(&kind_symcaches, code, begin);
+    if (code == SL_OK)
+        report_gaps(&request->object, &c);
     return code;
 }
 

@@ -2,6 +2,7 @@
 import base64, hashlib, json, os, subprocess
 
 import harness
+import test_context as context
 from faults import Redis
 from harness import Service, Upstream, equal, http_source, wait_until
 
@@ -52,6 +53,33 @@ def test_misses_go_when_something_was_uploaded(work, objects):
         invalidate(s, f"?source=elsewhere&location={location}")
         up.routes[path] = objects.full
         equal(status(s, objects), "missing")
+
+
+def test_open_bundles_are_closed(work, objects):
+    """Source text out of a bundle that was open; another bundle stays as it is."""
+    def bundle(text):
+        return context.bundle({"files/s": ({"path": context.full_path(objects)}, text)})
+
+    with Upstream({}) as up:
+        native = {**http_source(up.url, id="store"), "layout": {"type": "native"}}
+        with Service(work, {"sources": [native], "auth": AUTH}) as s:
+            stem = f"/{objects.build_id[:2]}/{objects.build_id[2:]}"
+            line = lambda: harness.frames(s.symbolicate(harness.request(objects.module(), [context.address(objects)])))[0].get("context_line")
+            location = up.url + stem[1:] + ".src.zip"
+            ways = (lambda: invalidate(s, f"?source=store&location={location}"),
+                    lambda: invalidate(s, "?source=store"),
+                    lambda: equal(command(s, "invalidate", "--source", "store", "--location", location).returncode, 0))
+            for n, tell in enumerate(ways):
+                up.routes.update({stem + ".debug": objects.debug, stem + ".src.zip": bundle(b"old %d\n" % n * 99)})
+                tell()
+                wait_until("the bundle", lambda: line() == f"old {n}")
+                up.routes[stem + ".src.zip"] = bundle(b"new %d\n" % n * 99)
+                equal(line(), f"old {n}")
+                hits = up.hits.get(stem + ".src.zip")
+                invalidate(s, "?source=elsewhere")
+                equal((line(), up.hits.get(stem + ".src.zip")), (f"old {n}", hits))
+                tell()
+                wait_until("the new text", lambda: line() == f"new {n}")
 
 
 def test_the_files_of_a_module(work, objects):

@@ -275,6 +275,27 @@ def test_many_frames(work, objects):
         equal(len(chain), 102)
 
 
+def test_partial_tables_are_told(work, objects):
+    """Debug information of which something cannot be read: the rest answers, and log, metric and candidate say so."""
+    damaged = b"MODULE windows x86 3249D99D0C4049318610F4E4FB0B69361 crash.pdb\nFILE 0 a.c\nFUNC zz 10 0 bad\nFUNC 10 10 0 main\n10 10 1 0\n"
+    module = {"type": "pe", "debug_id": "3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "debug_file": "crash.pdb",
+              "image_addr": hex(BASE), "image_size": 4096}
+    source = {"id": "store", "type": "http", "filters": {"filetypes": ["breakpad"]}, "layout": {"type": "native"}}
+    path = "/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.sym"
+    for data, details in ((damaged, {"details": "Some of the debug information could not be read"}),
+                          (damaged.replace(b"zz", b"0"), {})):
+        with Upstream({path: data}) as up, Service(work) as s:
+            body = request(module, [0x14], sources=[{**source, "url": up.url}], options={"dif_candidates": True})
+            for _ in range(2):  # also from the cache
+                answer = s.symbolicate(body)
+                equal(frames(answer)[0]["function"], "main")
+                used = [c["debug"] for c in answer["modules"][0]["candidates"] if "debug" in c]
+                equal(used, [{"status": "ok", **details}])
+            partial = 'symloom_conversions_partial_total{cache="symcaches"} 1' in s.request("GET", "/metrics")[2].decode()
+            logged = s.logged().count("some debug information could not be read")
+            equal((partial, logged), (bool(details), len(details)))
+
+
 def test_split_and_shared_debug_information(work, objects):
     """A package beside the program, and the file that dwz made: both come from the same source."""
     def build(*command):

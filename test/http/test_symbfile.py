@@ -1,5 +1,5 @@
 """Symbfile uploads, what becomes of them, and symbolication with them."""
-import base64, glob, gzip, hashlib, json, os, signal, socket, subprocess, threading
+import base64, fcntl, glob, gzip, hashlib, json, os, signal, socket, subprocess, threading
 
 import harness
 from harness import Service, Upstream, equal, frames, http_source, request, wait_until
@@ -314,6 +314,80 @@ def test_a_body_that_stops_coming(work, objects):
         good(s, RANGES)
 
 
+def part_head(size, file_id=ID):
+    return (f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {file_id}\r\n"
+            f"Content-Length: {size}\r\n\r\n").encode()
+
+
+def test_slots_and_slow_uploaders(work, objects):
+    """As many uploads at once as configured; whoever sends some bytes now and then does not hold a place for ever."""
+    with service(work, symbfile={"max_uploads": 1, "body_timeout": "2s"}, config={"http": {"min_rate": "1MiB"}}) as s:
+        with socket.create_connection(("127.0.0.1", s.port)) as c:
+            c.settimeout(0.05)
+            c.sendall(part_head(1 << 20) + RANGES[:100])
+            wait_until("the part's file", lambda: glob.glob(os.path.join(s.cache, "uploads", "tmp", "*")))
+            refused(s, 503, "1401")
+            answer = b""
+            while b"}}" not in answer and b"408}" not in answer:
+                try:
+                    c.sendall(RANGES[100:101])
+                    answer += c.recv(65536)
+                except socket.timeout:
+                    pass
+        equal(answer.split(b" ", 2)[1], b"408", answer)
+        equal(json.loads(answer.split(b"\r\n\r\n", 1)[1])["error"]["Code"], "1110")
+        wait_until("the place is free", lambda: upload(s, RANGES)[0] == 200)
+
+
+def test_what_is_not_there_is_remembered(work, objects):
+    """Modules without uploads cost no look at the disk again and again."""
+    def io_jobs():
+        return sum(int(float(l.split()[-1])) for l in s.request("GET", "/metrics")[2].decode().splitlines()
+                   if l.startswith('symloom_pool_run_seconds_count{job="io"}'))
+
+    with service(work) as s:
+        body = {"modules": [{"type": "elf", "image_addr": hex(i << 20), "image_size": 4096, "file_id": f"{i:032x}",
+                             "code_id": f"{i:040x}"} for i in range(1, 31)],
+                "stacktraces": [{"frames": [{"instruction_addr": hex((i << 20) + 16)} for i in range(1, 31)]}]}
+        s.symbolicate(body)
+        before = io_jobs()
+        for _ in range(30):
+            equal({m["debug_status"] for m in s.symbolicate(body)["modules"]}, {"missing"})
+        equal(io_jobs() - before < 90, True, "900 modules were asked for")
+        good(s, RANGES, FileID=f"{7:032x}")
+        equal([i for i, m in enumerate(s.symbolicate(body)["modules"]) if m["debug_status"] == "found"], [6])
+
+
+def test_another_process_of_the_same_store(work, objects):
+    store = os.path.join(work, "store")
+    with service(work, symbfile={"store_dir": store}) as one, service(work, symbfile={"store_dir": store}) as two:
+        equal([ask(s, [0x654])[0]["modules"][0]["debug_status"] for s in (one, two)], ["missing", "missing"])
+        good(one, RANGES)
+        equal(found(one), FIVE)
+        wait_until("the other to notice", lambda: ask(two, [0x654])[0]["modules"][0]["debug_status"] == "found")
+        equal(one.request("DELETE", "/api/symbols/" + ID64, headers={"Authorization": key("boss:x:y")})[0], 200)
+        equal(ask(one, [0x654])[0]["modules"][0]["debug_status"], "missing")
+        wait_until("its removal", lambda: ask(two, [0x654])[0]["modules"][0]["debug_status"] == "missing")
+
+
+def test_a_lock_that_is_never_given_back(work, objects):
+    """A process that hangs with an executable's lock in its hands: 503 after a while, and no thread waits for it."""
+    with service(work, symbfile={"body_timeout": "300ms"}) as s:
+        good(s, RANGES)
+        with open(os.path.join(s.cache, "uploads", ID[:2], ID, "lock")) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            answers = []
+            threads = [threading.Thread(target=lambda: answers.append(upload(s, PADS, kind="returnpads")[0])) for _ in range(12)]
+            for t in threads:
+                t.start()
+            good(s, RANGES, FileID="22" * 16)
+            for t in threads:
+                t.join()
+            equal(answers, [503] * 12)
+            equal(found(s), FIVE)
+        good(s, PADS, kind="returnpads")
+
+
 def test_damage_is_told_before_the_body_ends(work, objects):
     with service(work) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
@@ -386,6 +460,22 @@ def test_limits(work, objects):
     with service(work, symbfile={"store_max_size": 1}) as s:
         good(s, RANGES)
         refused(s, 507, "1402", FileID="00" * 16)
+
+
+def test_conversions_over_their_limits(work, objects):
+    """An index that needs more than a conversion may have: unsupported, with a line in the log."""
+    first = EMPTY + bytes.fromhex("080260c00c10101a0161")
+    many = first + 130000 * bytes.fromhex("0702082010101a0161")
+    long = first + b"".join(bytes.fromhex("f00702082010101ae907") + b"%04d" % i + 997 * b"x" for i in range(3000))
+    for limit, body, text in (({"max_time": "1ms"}, many, "needs more than 1ms of time"),
+                              ({"max_memory": "1MiB"}, long, "needs more than 1 MiB of memory")):
+        with service(work, config={"conversion": limit}) as s:
+            good(s, body)
+            equal(ask(s, [0x644])[0]["modules"][0]["debug_status"], "unsupported")
+            equal(text in s.logged(), True, s.logged())
+        with service(work) as s:
+            good(s, body)
+            equal(names(ask(s, [0x644])[1][0]), [("a", 0)])
 
 
 def test_status_and_delete(work, objects):

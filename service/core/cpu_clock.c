@@ -1,0 +1,90 @@
+#include "core/cpu_clock.h"
+
+#include <time.h>
+
+/* Asking for the time of the processor is a system call; for the time of the day it is not. A thread cannot have used more of
+ * the one than has passed of the other. */
+static const uint64_t step_ns = 5 * 1000 * 1000;
+
+static _Atomic uint64_t serials;
+
+/* What this thread works for, and when it told last. A clock that was left by a jump is told apart by its serial. */
+static _Thread_local struct {
+    uint64_t serial, cpu_ns, wall_ns;
+} at;
+
+static uint64_t now_ns(clockid_t id)
+{
+    struct timespec time;
+    clock_gettime(id, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+void cpu_clock_init(struct cpu_clock *clock, uint64_t limit_ns)
+{
+    clock->serial = atomic_fetch_add(&serials, 1) + 1;
+    clock->limit_ns = limit_ns;
+    atomic_init(&clock->spent_ns, 0);
+}
+
+bool cpu_clock_enter(struct cpu_clock *clock)
+{
+    if (at.serial == clock->serial)
+        return false;
+    at.serial = clock->serial;
+    at.cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    at.wall_ns = now_ns(CLOCK_MONOTONIC);
+    return true;
+}
+
+static void tell(struct cpu_clock *clock)
+{
+    uint64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    atomic_fetch_add_explicit(&clock->spent_ns, cpu_ns - at.cpu_ns, memory_order_relaxed);
+    at.cpu_ns = cpu_ns;
+}
+
+void cpu_clock_leave(struct cpu_clock *clock)
+{
+    tell(clock);
+    at.serial = 0;
+}
+
+bool cpu_clock_expired(void *arg)
+{
+    struct cpu_clock *clock = arg;
+    uint64_t wall_ns = now_ns(CLOCK_MONOTONIC);
+    if (at.serial == clock->serial && wall_ns - at.wall_ns >= step_ns) {
+        at.wall_ns = wall_ns;
+        tell(clock);
+    }
+    return atomic_load_explicit(&clock->spent_ns, memory_order_relaxed) > clock->limit_ns;
+}
+
+struct pieces {
+    struct cpu_clock *clock;
+    void (*work)(void *arg, size_t index, unsigned worker);
+    void *arg;
+};
+
+static void do_piece(void *arg, size_t index, unsigned worker)
+{
+    const struct pieces *pieces = arg;
+    bool entered = cpu_clock_enter(pieces->clock);
+    pieces->work(pieces->arg, index, worker);
+    if (entered)
+        cpu_clock_leave(pieces->clock);
+}
+
+static void run_pieces(const struct sl_parallel *parallel, size_t count,
+                       void (*work)(void *arg, size_t index, unsigned worker), void *arg)
+{
+    const struct cpu_parallel *self = (const struct cpu_parallel *)parallel;
+    struct pieces pieces = {self->clock, work, arg};
+    self->base->run(self->base, count, do_piece, &pieces);
+}
+
+void cpu_parallel_init(struct cpu_parallel *self, const struct sl_parallel *base, struct cpu_clock *clock)
+{
+    *self = (struct cpu_parallel){.parallel = {base->workers, run_pieces}, .base = base, .clock = clock};
+}

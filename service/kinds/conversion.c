@@ -1,0 +1,118 @@
+#include "kinds/conversion.h"
+
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
+
+static struct { /* loop thread */
+    uint64_t max_memory, max_time_ns;
+    unsigned max_heavy, heavy; /* how many there may be; there are */
+    struct fiber_wait_list waiting;
+} limits = {.max_time_ns = UINT64_MAX, .max_heavy = 1};
+
+void conversions_configure(const struct config *config)
+{
+    limits.max_memory = config->conversion.max_memory;
+    limits.max_time_ns = config->conversion.max_time_ns;
+    limits.max_heavy = config->conversion.max_heavy;
+}
+
+/* ---- places of heavy ones ---- */
+static bool take_place(uint64_t size)
+{
+    if (size <= heavy_input)
+        return true;
+    if (limits.heavy >= limits.max_heavy) /* woken: the place of the one before */
+        return fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
+    limits.heavy++;
+    return true;
+}
+
+static void leave_place(uint64_t size)
+{
+    if (size <= heavy_input)
+        return;
+    if (limits.waiting.first && limits.heavy <= limits.max_heavy)
+        fiber_wake_one(&limits.waiting);
+    else
+        limits.heavy--;
+}
+
+/* ---- one ---- */
+static uint64_t time_for(uint64_t size)
+{
+    uint64_t more = size / bytes_a_second * second_ns;
+    return limits.max_time_ns > UINT64_MAX - more ? UINT64_MAX : limits.max_time_ns + more;
+}
+
+struct call {
+    struct conversion conversion;
+    conversion_job *job;
+    void *arg;
+    struct sl_error *error;
+    enum sl_code code;
+};
+
+static void run_call(void *arg)
+{
+    struct call *call = arg;
+    cpu_clock_enter(&call->conversion.clock);
+    call->code = call->job(&call->conversion, call->arg, call->error);
+    cpu_clock_leave(&call->conversion.clock);
+}
+
+static enum sl_code fail_time(const struct conversion *conversion, struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    duration_format_short(conversion->clock.limit_ns, &text);
+    struct sl_str limit = text.failed ? SL_STR("the limit") : sl_buf_view(&text);
+    sl_fail(error, SL_UNSUPPORTED, "needs more than " SL_STR_FMT " of time", SL_STR_ARG(limit));
+    sl_buf_free(&text);
+    return SL_UNSUPPORTED;
+}
+
+/* What was made in spite of a limit that it passed depends on chance. */
+static enum sl_code judge(const struct call *call, const struct conversion_input *input, struct sl_error *error)
+{
+    const struct sl_budget *budget = &call->conversion.budget;
+    int end = atomic_load(&budget->end);
+    if (end != SL_BUDGET_TIME && end != SL_BUDGET_MEMORY)
+        return call->code;
+    enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&call->conversion, error) : sl_budget_fail(budget, error);
+    log_info("conversion", "a conversion passed its limit", LOG_SLSTR("location", input->location),
+             LOG_U64("bytes", input->size), LOG_ERR(error));
+    return code;
+}
+
+enum sl_code conversion_run(const struct conversion_input *input, conversion_job *job, void *arg,
+                            struct sl_error *error)
+{
+    struct call call = {.job = job, .arg = arg, .error = error};
+    if (!take_place(input->size))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    sl_budget_init(&call.conversion.budget, input->size);
+    cpu_clock_init(&call.conversion.clock, time_for(input->size));
+    sl_budget_limit(&call.conversion.budget, limits.max_memory, cpu_clock_expired, &call.conversion.clock);
+    cpu_parallel_init(&call.conversion.parallel, pool_parallel(), &call.conversion.clock);
+    enum sl_code code = pool_run(POOL_CONVERT, run_call, &call, error);
+    leave_place(input->size);
+    return code == SL_OK ? judge(&call, input, error) : code;
+}
+
+enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,
+                             struct sl_error *error)
+{
+    return kinds_open_object(file, &conversion->budget, object, error);
+}
+
+enum sl_code conversion_write(struct conversion *conversion, int fd, const struct sl_buf *out, struct sl_error *error)
+{
+    if (out->failed || !sl_budget_take(&conversion->budget, out->capacity))
+        return sl_budget_fail(&conversion->budget, error);
+    enum sl_code code = kinds_write(fd, sl_buf_bytes(out), error);
+    sl_budget_return(&conversion->budget, out->capacity);
+    return code;
+}

@@ -1,0 +1,36 @@
+/* Conversions: what is made of files, within limits.
+ *
+ * A conversion may take `conversion.max_time` of the processor, and a second more for every 4 MiB of its input, summed over the
+ * threads that work for it, and `conversion.max_memory` beside its mapped input; what needs more is SL_UNSUPPORTED. Of inputs
+ * above 1 GiB, `conversion.max_heavy` are worked on at once; the others wait, without a thread. */
+#pragma once
+
+#include "core/cpu_clock.h"
+#include "kinds/impl.h"
+
+struct conversion {
+    struct sl_budget budget; /* for everything that is read and made */
+    struct cpu_clock clock;
+    struct cpu_parallel parallel;
+};
+
+struct conversion_input {
+    uint64_t size;          /* bytes */
+    struct sl_str location; /* for the log */
+};
+
+/* As configured, from now on. */
+void conversions_configure(const struct config *config);
+
+/* Runs the job on the pool: its code and error, or SL_UNSUPPORTED when it passed a limit. SL_CANCELLED while waiting; SL_BUSY,
+ * SL_INTERNAL when it could not run. */
+typedef enum sl_code conversion_job(struct conversion *conversion, void *arg, struct sl_error *error);
+enum sl_code conversion_run(const struct conversion_input *input, conversion_job *job, void *arg,
+                            struct sl_error *error) SL_SUSPENDS;
+
+/* Opens a file on the conversion's budget, which a companion adds its size to. */
+enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,
+                             struct sl_error *error);
+
+/* Writes the result, which counts as memory, to `fd`. */
+enum sl_code conversion_write(struct conversion *conversion, int fd, const struct sl_buf *out, struct sl_error *error);

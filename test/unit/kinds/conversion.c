@@ -1,0 +1,134 @@
+/* Limits of conversions. */
+#include "../cache/support.h"
+
+#include <time.h>
+
+#include "core/loop.h"
+#include "kinds/conversion.h"
+
+static struct sl_error error;
+
+static enum sl_code convert(uint64_t size, conversion_job *job, void *arg)
+{
+    struct conversion_input input = {size, SL_STR("there")};
+    error = (struct sl_error){0};
+    return conversion_run(&input, job, arg, &error);
+}
+
+static enum sl_code take_memory(struct conversion *conversion, void *arg, struct sl_error *failure)
+{
+    struct sl_arena arena = {.budget = &conversion->budget};
+    bool got = sl_arena_alloc(&arena, *(size_t *)arg, 1) != NULL;
+    sl_arena_free(&arena);
+    return got ? SL_OK : sl_fail(failure, SL_BUSY, "out of memory");
+}
+
+/* Goes on until it is told to end, as readers do, and then makes something of what it has. */
+static enum sl_code take_time(struct conversion *conversion, void *arg, struct sl_error *failure)
+{
+    struct timespec begun, now;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    do {
+        if (!sl_budget_spend(&conversion->budget, 1))
+            return SL_OK;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begun.tv_sec < 60);
+    return SL_OK;
+}
+
+static enum sl_code be_short(struct conversion *conversion, void *arg, struct sl_error *failure)
+{
+    return sl_budget_fail(&conversion->budget, failure); /* as after a failed malloc */
+}
+
+static void limits_body(void *arg)
+{
+    size_t little = 1 << 20, much = 40 << 20;
+    assert_int_equal(convert(1000, take_memory, &little), SL_OK);
+    assert_int_equal(convert(1000, take_memory, &much), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 32 MiB of memory");
+    assert_int_equal(convert(1000, take_time, NULL), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 20ms of time");
+    assert_int_equal(convert(5 << 20, take_time, NULL), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 1.02s of time");
+    assert_int_equal(convert(1000, be_short, NULL), SL_BUSY);
+}
+
+static void a_conversion_ends_at_its_limits(void **state)
+{
+    loop_run_fiber(limits_body, NULL);
+}
+
+/* ---- heavy ones ---- */
+static _Atomic int running, most;
+static int finished;
+
+static enum sl_code be_heavy(struct conversion *conversion, void *arg, struct sl_error *failure)
+{
+    int now = ++running, before = most;
+    while (now > before && !atomic_compare_exchange_weak(&most, &before, now))
+        ;
+    struct timespec nap = {0, 2000000};
+    nanosleep(&nap, NULL);
+    running--;
+    return SL_OK;
+}
+
+static void run_heavy(void *arg)
+{
+    struct sl_error mine;
+    struct conversion_input input = {(UINT64_C(1) << 30) + 1, SL_STR("there")};
+    enum sl_code code = conversion_run(&input, be_heavy, NULL, &mine);
+    assert_int_equal(code, fiber_cancelled() ? SL_CANCELLED : SL_OK);
+    finished += code == SL_OK;
+}
+
+static void heavy_body(void *arg)
+{
+    struct fiber_group group, cancelled;
+    fiber_group_init(&group, NULL);
+    for (int i = 0; i < 12; i++)
+        assert_true(fiber_start(&group, run_heavy, NULL));
+    assert_true(fiber_sleep(1));
+    fiber_group_init(&cancelled, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_true(fiber_start(&cancelled, run_heavy, NULL));
+    assert_true(fiber_sleep(1));
+    fiber_group_cancel(&cancelled);
+    fiber_group_wait(&cancelled);
+    assert_int_equal(convert(1000, be_heavy, NULL), SL_OK); /* a small one does not wait */
+    fiber_group_wait(&group);
+}
+
+static void heavy_conversions_wait_for_each_other(void **state)
+{
+    most = finished = 0;
+    loop_run_fiber(heavy_body, NULL);
+    assert_int_equal(finished, 12);
+    assert_true(most <= 3); /* two, and the small one */
+    most = finished = 0;
+    test_config.conversion.max_heavy = 1;
+    conversions_configure(&test_config);
+    loop_run_fiber(heavy_body, NULL);
+    assert_int_equal(finished, 12);
+    assert_true(most <= 2);
+}
+
+static int configure(void **state)
+{
+    test_config.conversion.max_memory = 32 << 20;
+    test_config.conversion.max_time_ns = 20 * MS;
+    test_config.conversion.max_heavy = 2;
+    conversions_configure(&test_config);
+    return 0;
+}
+
+int main(void)
+{
+    loop_init(4);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_conversion_ends_at_its_limits, configure),
+        cmocka_unit_test_setup(heavy_conversions_wait_for_each_other, configure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
