@@ -117,14 +117,15 @@ static void keep(struct remembered *entry)
         answers.old = answers.young;
         answers.young = (struct sl_map){0};
     }
-    void **slot = sl_map_slot(&answers.young, (struct sl_str){entry->key, entry->key_size}, NULL);
-    if (!slot) {
+    struct sl_str key = {entry->key, entry->key_size};
+    struct remembered *before = sl_map_remove(&answers.young, key); /* the map's key is a part of its entry */
+    if (before)
+        remembered_free(before);
+    void **slot = sl_map_slot(&answers.young, key, NULL);
+    if (slot)
+        *slot = entry;
+    else
         remembered_free(entry);
-        return;
-    }
-    if (*slot)
-        remembered_free(*slot);
-    *slot = entry;
 }
 
 bool answers_get(struct sl_str key, struct upload_answer *answer)

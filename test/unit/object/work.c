@@ -45,7 +45,7 @@ static enum sl_code read_with(struct sl_buf *file, uint64_t steps, struct sl_err
     struct sl_bytes section;
     size_t count;
     sl_budget_init(&budget, 0);
-    sl_budget_spend(&budget, (uint64_t)budget.steps - steps);
+    atomic_store(&budget.steps, (int64_t)steps);
     enum sl_code code = sl_object_open(sl_buf_bytes(file), &limits, &object, error);
     if (code != SL_OK)
         return code;
