@@ -6,8 +6,15 @@
 
 void sl_buf_free(struct sl_buf *buf)
 {
+    sl_budget_return(buf->budget, buf->capacity);
     free(buf->data);
-    *buf = (struct sl_buf){0};
+    *buf = (struct sl_buf){.budget = buf->budget};
+}
+
+void sl_buf_leave_budget(struct sl_buf *buf)
+{
+    sl_budget_return(buf->budget, buf->capacity);
+    buf->budget = NULL;
 }
 
 /* The slow part of sl_buf_reserve. */
@@ -22,7 +29,9 @@ bool sl_buf_grow(struct sl_buf *buf, size_t size)
     }
     if (capacity < need)
         capacity = need;
-    uint8_t *data = realloc(buf->data, capacity);
+    uint8_t *data = NULL;
+    if (sl_budget_take(buf->budget, capacity - buf->capacity) && !(data = realloc(buf->data, capacity)))
+        sl_budget_return(buf->budget, capacity - buf->capacity);
     if (!data) {
         buf->failed = true;
         return false;
@@ -134,7 +143,6 @@ void sl_buf_wipe(struct sl_buf *buf)
     if (buf->data)
         explicit_bzero(buf->data, buf->capacity);
     sl_buf_free(buf);
-    *buf = (struct sl_buf){0};
 }
 
 void sl_buf_number(struct sl_buf *buf, uint64_t value, char end)

@@ -1,6 +1,6 @@
 /* Growing byte buffer: output of writers, and building text.
  *
- * Owns its memory (malloc). Out of memory sets `failed`; later appends do nothing, so a writer checks once at the end. */
+ * Owns its memory (malloc), which may be a budget's. Out of memory, or of the budget's, sets `failed`; later appends do nothing, so a writer checks once at the end. */
 #pragma once
 
 #include "base/arena.h"
@@ -10,9 +10,14 @@ struct sl_buf {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
+    struct sl_budget *budget; /* what memory is taken from and given back to; NULL = none. Set while empty */
 };
 
 void sl_buf_free(struct sl_buf *buf);
+
+/* Gives the memory back to the budget but keeps it: the buffer will outlive the budget. */
+void sl_buf_leave_budget(struct sl_buf *buf);
+
 static inline void sl_buf_clear(struct sl_buf *buf)
 {
     buf->size = 0;

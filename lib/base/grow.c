@@ -43,6 +43,28 @@ bool sl_grow_held_array(struct sl_holding *holding, void *array, size_t *capacit
     return false;
 }
 
+void *sl_alloc_held(struct sl_holding *holding, size_t count, size_t item)
+{
+    size_t size;
+    if (__builtin_mul_overflow(count, item, &size) || !sl_budget_take(holding->budget, size))
+        return NULL;
+    void *items = malloc(size ? size : 1);
+    if (!items)
+        sl_budget_return(holding->budget, size);
+    else
+        holding->bytes += size;
+    return items;
+}
+
+void sl_free_held(struct sl_holding *holding, void *items, size_t count, size_t item)
+{
+    if (!items)
+        return;
+    free(items);
+    holding->bytes -= count * item;
+    sl_budget_return(holding->budget, count * item);
+}
+
 void sl_holding_release(struct sl_holding *holding)
 {
     sl_budget_return(holding->budget, holding->bytes);

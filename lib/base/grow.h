@@ -30,6 +30,11 @@ struct sl_holding {
     uint64_t bytes;
 };
 
+/* `count` items of `item` bytes, uninitialised, out of the holding's budget; NULL when that or memory ran out. To be given back
+ * before the rest with sl_free_held and the same size, or freed when the holding is released. */
+void *sl_alloc_held(struct sl_holding *holding, size_t count, size_t item);
+void sl_free_held(struct sl_holding *holding, void *items, size_t count, size_t item);
+
 bool sl_grow_held_array(struct sl_holding *holding, void *array, size_t *capacity, size_t need, size_t item);
 
 /* As sl_grow, taken from the holding's budget; false also when that has no more. */

@@ -10,8 +10,9 @@ uint64_t sl_hash(const void *data, size_t size)
 
 void sl_map_free(struct sl_map *map)
 {
+    sl_budget_return(map->budget, map->capacity * sizeof *map->entries);
     free(map->entries);
-    *map = (struct sl_map){0};
+    *map = (struct sl_map){.budget = map->budget};
 }
 
 static struct sl_map_entry *find(const struct sl_map *map, struct sl_str key, uint64_t hash)
@@ -44,12 +45,17 @@ static bool make_room(struct sl_map *map)
     size_t capacity = map->capacity ? map->capacity : 16;
     while ((map->count + 1) * 2 > capacity)
         capacity *= 2;
-    struct sl_map_entry *entries = calloc(capacity, sizeof *entries);
-    if (!entries)
+    if (!sl_budget_take(map->budget, capacity * sizeof *map->entries))
         return false;
+    struct sl_map_entry *entries = calloc(capacity, sizeof *entries);
+    if (!entries) {
+        sl_budget_return(map->budget, capacity * sizeof *entries);
+        return false;
+    }
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].used)
             *free_entry(entries, capacity, map->entries[i].hash) = map->entries[i];
+    sl_budget_return(map->budget, map->capacity * sizeof *entries);
     free(map->entries);
     map->entries = entries;
     map->capacity = capacity;

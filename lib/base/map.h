@@ -3,6 +3,7 @@
  * Does not own its keys or values: the key bytes must outlive the entry. Iterates in no particular order. */
 #pragma once
 
+#include "base/budget.h"
 #include "base/bytes.h"
 
 struct sl_map_entry {
@@ -16,6 +17,7 @@ struct sl_map_entry {
 struct sl_map {
     struct sl_map_entry *entries;
     size_t capacity, count, dead;
+    struct sl_budget *budget; /* what entries are taken from and given back to; NULL = none. Set while empty */
 };
 
 /* XXH3-64 of `size` bytes: the hash of this map, also used wherever content is hashed without an adversary. */

@@ -20,6 +20,8 @@ struct sl_breakpad_options {
     struct sl_str id;   /* Breakpad form of the debug id */
     struct sl_str name; /* of the debug file, without directories */
 
+    struct sl_budget *budget; /* what memory is taken from, of the main object; NULL = none */
+
     const struct sl_str *infos; /* what stands behind `INFO ` on each line of the header */
     size_t info_count;
 
@@ -55,7 +57,8 @@ struct sl_breakpad_output {
     void *arg;
 };
 
-/* Writes the file, but for its STACK records; once for each writer. SL_INTERNAL when out of memory, SL_CANCELLED when the
+/* Writes the file, but for its STACK records; once for each writer. SL_BUSY when out of memory, SL_UNSUPPORTED over the budget's,
+ * SL_CANCELLED when the
  * output wanted no more. */
 enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *writer, const struct sl_breakpad_output *output,
                                        struct sl_error *error);

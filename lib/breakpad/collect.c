@@ -30,7 +30,7 @@ uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     struct sl_str key = {copy, text.size};
     void **slot = copy && t->count < UINT32_MAX - 1 ? sl_map_slot(&t->map, key, NULL) : NULL;
-    if (!slot || !sl_grow(&t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
+    if (!slot || !sl_grow_held(&t->holding, &t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
         *failed = true;
         return 0;
     }
@@ -102,6 +102,8 @@ static void settle(struct prepared *p)
     p->flat.lines = settled(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
     p->flat.inlines = settled(p, p->flat.inlines, p->flat.inline_count * sizeof *p->flat.inlines);
     p->names.items = settled(p, p->names.items, p->names.count * sizeof *p->names.items);
+    sl_holding_release(&p->flat.holding);
+    sl_holding_release(&p->names.holding);
     sl_map_free(&p->names.map);
     sl_map_free(&p->stored);
 }
@@ -116,6 +118,7 @@ static void prepare(struct sl_function_sink *sink, struct sl_function_batch *bat
     if (!p)
         return;
     p->arena = arena;
+    p->flat.holding.budget = p->names.holding.budget = p->names.map.budget = p->stored.budget = o->budget;
     p->is_windows = o->is_windows;
     p->functions = SL_ARENA_ARRAY(arena, struct prepared_function, batch->function_count + 1);
     p->failed = !p->functions;
@@ -205,7 +208,7 @@ static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, s
     encode_inlines(out, f, p->flat.inlines + call, f->inline_end - call, n);
     uint8_t *data = sl_arena_alloc(&w->arena, out->size + 1, 1);
     if (!data || out->failed || out->size > UINT32_MAX || w->record_count >= UINT32_MAX ||
-        !sl_grow(&w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
+        !sl_grow_held(&w->holding, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
         w->failed = true;
         return;
     }
@@ -228,9 +231,10 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
     struct sl_breakpad_writer *w = (struct sl_breakpad_writer *)sink;
     struct prepared *p = batch->prepared;
     if (!p)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    w->failed = w->failed || p->failed ||
-                !sl_grow(&w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
+        return sl_budget_fail(w->options->budget, error);
+    w->failed =
+        w->failed || p->failed ||
+        !sl_grow_held(&w->holding, &w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
     if (!w->failed) {
         uint32_t *files = w->map, *names = w->map + p->file_count;
         struct numbers numbers = {names, files, p->file_count};
@@ -242,7 +246,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         for (size_t i = 0; i < p->function_count && !w->failed; i++)
             add_record(w, p, i, &numbers);
     }
-    return w->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return w->failed ? sl_budget_fail(w->options->budget, error) : SL_OK;
 }
 
 /* ---- the writer ---- */
@@ -252,7 +256,10 @@ struct sl_breakpad_writer *sl_breakpad_writer_new(const struct sl_breakpad_optio
     struct sl_breakpad_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
+    struct sl_budget *budget = options->budget;
     w->options = options;
+    w->arena.budget = w->holding.budget = w->scratch.budget = budget;
+    w->names.holding.budget = w->names.map.budget = w->files.holding.budget = w->files.map.budget = budget;
     w->sink = (struct sl_function_sink){.prepare = prepare, .consume = consume};
     return w;
 }
@@ -270,6 +277,9 @@ void sl_breakpad_writer_free(struct sl_breakpad_writer *w)
     free(w->records);
     free(w->symbols);
     free(w->map);
+    sl_holding_release(&w->names.holding);
+    sl_holding_release(&w->files.holding);
+    sl_holding_release(&w->holding);
     free(w);
 }
 
@@ -280,7 +290,7 @@ struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *w)
 
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_symbol *symbols, size_t count)
 {
-    if (!sl_grow(&w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
+    if (!sl_grow_held(&w->holding, &w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
         return false;
     for (size_t i = 0; i < count; i++)
         if (symbols[i].name.size) {

@@ -22,6 +22,7 @@ struct flat_inline {
 };
 
 struct flat {
+    struct sl_holding holding; /* of the arrays */
     struct flat_line *lines;
     struct flat_inline *inlines;
     size_t line_count, line_capacity, inline_count, inline_capacity;
@@ -29,6 +30,7 @@ struct flat {
 
 /* Texts with numbers from 0, each once. */
 struct texts {
+    struct sl_holding holding; /* of `items` */
     struct sl_map map;
     struct sl_str *items;
     size_t count, capacity;
@@ -50,7 +52,8 @@ struct symbol {
 struct sl_breakpad_writer {
     struct sl_function_sink sink;
     const struct sl_breakpad_options *options;
-    struct sl_arena arena; /* texts and records */
+    struct sl_arena arena;     /* texts and records */
+    struct sl_holding holding; /* of the arrays */
     struct texts names, files;
     struct record *records;
     struct symbol *symbols;

@@ -339,6 +339,6 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
     t.failed = t.failed || t.out.failed || w->scratch.failed;
     sl_buf_free(&t.out);
     if (t.failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(w->options->budget, error);
     return t.stopped ? sl_fail(error, SL_CANCELLED, "the output was closed") : SL_OK;
 }

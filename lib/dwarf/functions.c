@@ -521,6 +521,7 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
 {
     struct walk walk = {reader, w, unit, arena, 1, 0};
     w->assembler.purse = &w->purse;
+    w->assembler.holding.budget = w->purse.budget;
     w->function_count = w->inlinee_count = w->pending_count = 0;
     w->name_count = 0;
     w->name_generation++;

@@ -228,6 +228,7 @@ struct symbol_index {
 /* Keys of (begin, size). */
 struct range_set {
     struct range_table *_Atomic table;
+    struct sl_budget *budget; /* what its memory, and probing where keys were made to meet, are paid from */
 };
 
 struct dwarf_reader {

@@ -340,6 +340,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     struct dwarf_reader reader = {
         .object = object,
         .budget = sl_object_budget(object),
+        .ranges.budget = sl_object_budget(object),
         .companions = companions,
         .load_address = sl_object_info(object)->load_address,
     };

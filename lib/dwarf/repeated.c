@@ -25,25 +25,35 @@ static uint64_t key_at(const struct range_table *table, size_t at)
     return atomic_load_explicit(&table->keys[at], memory_order_relaxed);
 }
 
+enum { FREE_PROBES = 64 }; /* more are hardly ever needed, unless addresses were chosen for it */
+
 /* The place of `key`, or a free one. */
-static size_t find(const struct range_table *table, uint64_t key)
+static size_t find(const struct range_set *set, const struct range_table *table, uint64_t key)
 {
-    size_t at = (size_t)key & (table->capacity - 1);
-    for (uint64_t found; (found = key_at(table, at)) && found != key;)
+    size_t at = (size_t)key & (table->capacity - 1), probes = 0;
+    for (uint64_t found; (found = key_at(table, at)) && found != key; probes++)
         at = (at + 1) & (table->capacity - 1);
+    if (probes > FREE_PROBES)
+        sl_budget_spend(set->budget, probes);
     return at;
 }
 
 bool dwarf_range_known(const struct range_set *set, uint64_t key)
 {
     const struct range_table *table = atomic_load_explicit(&set->table, memory_order_acquire);
-    return table && key_at(table, find(table, key));
+    return table && key_at(table, find(set, table, key));
+}
+
+static size_t table_size(size_t capacity)
+{
+    return sizeof(struct range_table) + capacity * sizeof(uint64_t);
 }
 
 static struct range_table *enlarge(struct range_set *set, struct range_table *table)
 {
     size_t capacity = table ? table->capacity * 2 : 4096;
-    struct range_table *larger = calloc(1, sizeof *larger + capacity * sizeof *larger->keys);
+    size_t size = table_size(capacity);
+    struct range_table *larger = sl_budget_take(set->budget, size) ? calloc(1, size) : NULL;
     if (!larger)
         return NULL;
     larger->smaller = table;
@@ -51,7 +61,7 @@ static struct range_table *enlarge(struct range_set *set, struct range_table *ta
     larger->count = table ? table->count : 0;
     for (size_t i = 0; table && i < table->capacity; i++)
         if (key_at(table, i))
-            atomic_store_explicit(&larger->keys[find(larger, key_at(table, i))], key_at(table, i),
+            atomic_store_explicit(&larger->keys[find(set, larger, key_at(table, i))], key_at(table, i),
                                   memory_order_relaxed);
     atomic_store_explicit(&set->table, larger, memory_order_release);
     return larger;
@@ -64,7 +74,7 @@ enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key)
         table = enlarge(set, table);
     if (!table)
         return RANGE_NO_MEMORY;
-    size_t at = find(table, key);
+    size_t at = find(set, table, key);
     if (key_at(table, at))
         return RANGE_KNOWN;
     table->count++;
@@ -77,6 +87,7 @@ void dwarf_range_free(struct range_set *set)
     struct range_table *table = atomic_load(&set->table);
     while (table) {
         struct range_table *smaller = table->smaller;
+        sl_budget_return(set->budget, table_size(table->capacity));
         free(table);
         table = smaller;
     }

@@ -68,6 +68,7 @@ static bool read_header(struct sl_reader *r, struct dwarf_unit_header *h, bool *
 bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *skipped)
 {
     struct dwarf_unit_header *units = NULL, header;
+    struct sl_holding holding = {.budget = arena->budget};
     size_t count = 0, capacity = 0;
     struct sl_reader r = sl_reader(file->info, file->big_endian);
     while (sl_reader_left(&r) > 0) {
@@ -80,8 +81,9 @@ bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *
             ++*skipped;
             continue;
         }
-        if (!sl_grow(&units, &capacity, count + 1, sizeof *units)) {
+        if (!sl_grow_held(&holding, &units, &capacity, count + 1, sizeof *units)) {
             free(units);
+            sl_holding_release(&holding);
             return false;
         }
         units[count++] = header;
@@ -90,6 +92,7 @@ bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *
     if (file->units && count)
         memcpy(file->units, units, count * sizeof *units);
     free(units);
+    sl_holding_release(&holding);
     file->unit_count = file->units ? count : 0;
     return file->units != NULL;
 }

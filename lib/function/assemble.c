@@ -1,7 +1,5 @@
 #include "function/assemble.h"
 
-#include "base/grow.h"
-
 #include <stdlib.h>
 
 /* A part is looked at, becomes a node, cuts a line in two. */
@@ -30,7 +28,8 @@ void sl_assembler_free(struct sl_assembler *a)
     free(a->queue);
     free(a->nodes);
     free(a->owned);
-    *a = (struct sl_assembler){.purse = a->purse};
+    sl_holding_release(&a->holding);
+    *a = (struct sl_assembler){.purse = a->purse, .holding.budget = a->holding.budget};
 }
 
 static uint64_t end_of(uint64_t address, uint64_t size)
@@ -55,7 +54,8 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
 {
     size_t count = 0;
     bool sorted = true;
-    if (inlinee_count > UINT32_MAX || !sl_grow(&a->queue, &a->queue_capacity, inlinee_count, sizeof *a->queue))
+    if (inlinee_count > UINT32_MAX ||
+        !sl_grow_held(&a->holding, &a->queue, &a->queue_capacity, inlinee_count, sizeof *a->queue))
         return false;
     for (size_t i = 0; i < inlinee_count; i++) {
         const struct sl_flat_inlinee *f = &inlinees[i];
@@ -68,8 +68,8 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     *queued = count;
     if (sorted)
         return true;
-    if (!sl_grow(&a->order, &a->order_capacity, count, sizeof *a->order) ||
-        !sl_grow(&a->scratch, &a->scratch_capacity, count, sizeof *a->scratch))
+    if (!sl_grow_held(&a->holding, &a->order, &a->order_capacity, count, sizeof *a->order) ||
+        !sl_grow_held(&a->holding, &a->scratch, &a->scratch_capacity, count, sizeof *a->scratch))
         return false;
     for (size_t i = 0; i < count; i++)
         a->order[i] = (struct sl_ordered){a->queue[i].address, a->queue[i].depth, a->queue[i].index};
@@ -132,7 +132,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
             }
         }
         ends[height++] = part.end;
-        if (!sl_grow(&a->nodes, &a->node_capacity, *node_count + 1, sizeof *a->nodes))
+        if (!sl_grow_held(&a->holding, &a->nodes, &a->node_capacity, *node_count + 1, sizeof *a->nodes))
             return false;
         a->nodes[(*node_count)++] = (struct node){.part = part};
     }
@@ -161,7 +161,8 @@ static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, c
 static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, uint64_t start, uint64_t end,
                        uint32_t file, uint32_t line)
 {
-    if (*count == a->owned_capacity && !sl_grow(&a->owned, &a->owned_capacity, *count + 1, sizeof *a->owned))
+    if (*count == a->owned_capacity &&
+        !sl_grow_held(&a->holding, &a->owned, &a->owned_capacity, *count + 1, sizeof *a->owned))
         return false;
     a->owned[(*count)++] = (struct owned_line){{start, end - start, file, line}, owner};
     a->nodes[owner].line_count++;
@@ -275,7 +276,7 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
     function->lines = NULL;
     function->inlinees = NULL;
     function->line_count = function->inlinee_count = 0;
-    if (!sl_grow(&a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
+    if (!sl_grow_held(&a->holding, &a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
         return false;
     a->nodes[0] =
         (struct node){.part = {.address = function->address, .end = end_of(function->address, function->size)}};

@@ -4,6 +4,7 @@
  * An assembler is scratch memory, reused from function to function; one per thread. */
 #pragma once
 
+#include "base/grow.h"
 #include "function/function.h"
 #include "function/order.h"
 
@@ -19,7 +20,8 @@ struct sl_flat_inlinee {
 enum { SL_MAX_INLINE_DEPTH = 512 }; /* of inlinees, counted from 0; deeper ones are dropped */
 
 struct sl_assembler {
-    struct sl_purse *purse; /* what its work is paid with, the caller's; NULL = work without limit */
+    struct sl_purse *purse;    /* what its work is paid with, the caller's; NULL = work without limit */
+    struct sl_holding holding; /* of the arrays; its budget is the caller's to set, while empty */
     struct sl_ordered *order, *scratch;
     struct part *queue;
     struct node *nodes;

@@ -35,7 +35,8 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
         return SL_NO_FILE;
     struct breakpad_file_index *known = &w->indexes[index];
     if (known->batch != w->batch) {
-        if (!sl_grow(&chunk->files, &chunk->file_capacity, chunk->file_count + 1, sizeof *chunk->files)) {
+        if (!sl_grow_held(&chunk->holding, &chunk->files, &chunk->file_capacity, chunk->file_count + 1,
+                          sizeof *chunk->files)) {
             chunk->failed = true;
             return SL_NO_FILE;
         }
@@ -91,7 +92,8 @@ static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *ou
 static bool inlinee_room(struct breakpad_chunk *chunk)
 {
     if (chunk->inlinee_count < chunk->inlinee_capacity ||
-        sl_grow(&chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1, sizeof *chunk->inlinees))
+        sl_grow_held(&chunk->holding, &chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1,
+                     sizeof *chunk->inlinees))
         return true;
     chunk->failed = true;
     return false;
@@ -219,7 +221,7 @@ static bool read_func(struct breakpad_fields f, struct sl_function *function)
 /* Stable merge sort by address, for the rare function whose lines are out of order. */
 static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t count)
 {
-    if (!sl_grow(&w->sorted, &w->sorted_capacity, count, sizeof *lines))
+    if (!sl_grow_held(&w->holding, &w->sorted, &w->sorted_capacity, count, sizeof *lines))
         return false;
     struct sl_line *from = lines, *to = w->sorted;
     for (size_t width = 1; width < count; width *= 2) {
@@ -266,8 +268,9 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
         return;
     open->open = false;
     if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX ||
-        !sl_grow(&chunk->functions, &chunk->function_capacity, index + 1, sizeof open->function) ||
-        !sl_grow(&chunk->flats, &chunk->flat_capacity, index + 1, sizeof *chunk->flats)) {
+        !sl_grow_held(&chunk->holding, &chunk->functions, &chunk->function_capacity, index + 1,
+                      sizeof open->function) ||
+        !sl_grow_held(&chunk->holding, &chunk->flats, &chunk->flat_capacity, index + 1, sizeof *chunk->flats)) {
         chunk->failed = true;
         return;
     }
@@ -438,8 +441,8 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         w->batch = 1;
     }
     if (!set_text(r, chunk) ||
-        !sl_grow(&chunk->lines, &chunk->line_capacity, (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1,
-                 sizeof *chunk->lines)) {
+        !sl_grow_held(&chunk->holding, &chunk->lines, &chunk->line_capacity,
+                      (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1, sizeof *chunk->lines)) {
         chunk->failed = true;
         return;
     }

@@ -83,7 +83,7 @@ static enum sl_code read_all(struct breakpad_reader *r, const struct sl_parallel
     while (at < end && code == SL_OK) {
         size_t count = read_window(r, parallel, plan_window(r, at, end));
         at = count ? r->chunks[count - 1].end : at;
-        code = r->origins.failed ? sl_fail(error, SL_BUSY, "out of memory") : consume_window(r, parallel, count, error);
+        code = r->origins.failed ? sl_budget_fail(r->object->budget, error) : consume_window(r, parallel, count, error);
         for (size_t i = 0; i < r->chunk_count; i++)
             sl_arena_reset(&r->chunks[i].arena);
     }
@@ -108,22 +108,29 @@ static bool reader_init(struct breakpad_reader *r, unsigned workers)
     r->chunk_count = workers == 1 ? 1 : (size_t)workers * CHUNKS_PER_WORKER;
     r->ordered = workers == 1;
     size_t names = r->object->bytes.size / SMALLEST_NAME;
-    r->files.dense_limit = r->origins.dense_limit = names < DENSE_IDS ? DENSE_IDS : names;
+    struct sl_budget *budget = r->object->budget;
+    names = names < DENSE_IDS ? DENSE_IDS : names;
+    breakpad_names_init(&r->files, names, budget);
+    breakpad_names_init(&r->origins, names, budget);
     r->chunks = calloc(r->chunk_count, sizeof *r->chunks);
     r->workers = calloc(workers, sizeof *r->workers);
     if (!r->chunks || !r->workers)
         return false;
+    for (size_t i = 0; i < r->chunk_count; i++)
+        r->chunks[i].holding.budget = r->chunks[i].arena.budget = budget;
     read_header(r);
     if (r->files.failed || r->origins.failed)
         return false;
     size_t files = breakpad_names_count(&r->files);
     for (unsigned i = 0; i < workers; i++) {
-        r->workers[i].purse.budget = r->object->budget;
-        r->workers[i].assembler.purse = &r->workers[i].purse;
-        r->workers[i].indexes = calloc(files ? files : 1, sizeof *r->workers[i].indexes);
-        r->workers[i].index_count = files;
-        if (!r->workers[i].indexes)
+        struct breakpad_worker *w = &r->workers[i];
+        w->purse.budget = w->holding.budget = w->assembler.holding.budget = budget;
+        w->assembler.purse = &w->purse;
+        w->indexes = sl_alloc_held(&w->holding, files, sizeof *w->indexes);
+        if (!w->indexes)
             return false;
+        memset(w->indexes, 0, files * sizeof *w->indexes);
+        w->index_count = files;
     }
     return true;
 }
@@ -137,11 +144,13 @@ static void reader_free(struct breakpad_reader *r, unsigned workers)
         free(r->chunks[i].flats);
         free(r->chunks[i].inlinees);
         free(r->chunks[i].files);
+        sl_holding_release(&r->chunks[i].holding);
     }
     for (unsigned i = 0; r->workers && i < workers; i++) {
         sl_assembler_free(&r->workers[i].assembler);
         free(r->workers[i].sorted);
         free(r->workers[i].indexes);
+        sl_holding_release(&r->workers[i].holding);
     }
     free(r->chunks);
     free(r->workers);
@@ -157,7 +166,7 @@ enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_p
     unsigned workers = sl_parallel_workers(parallel);
     struct breakpad_reader r = {.object = object, .sink = sink};
     enum sl_code code =
-        reader_init(&r, workers) ? read_all(&r, parallel, error) : sl_fail(error, SL_BUSY, "out of memory");
+        reader_init(&r, workers) ? read_all(&r, parallel, error) : sl_budget_fail(object->budget, error);
     sink->skipped_units += r.skipped;
     if (code == SL_OK && !r.functions && !object->info.features.has_symbols)
         code = sl_fail(error, SL_MALFORMED, "bad debug file: parsing error");

@@ -21,9 +21,13 @@ struct breakpad_names {
     size_t dense_limit;   /* numbers below index `items` */
     struct sl_map sparse; /* by number: struct sparse_name */
     struct sl_arena arena;
-    bool redefined; /* some number */
-    bool failed;    /* out of memory */
+    struct sl_holding holding; /* of `items` */
+    bool redefined;            /* some number */
+    bool failed;               /* out of memory */
 };
+
+/* Empty; memory is the budget's. */
+void breakpad_names_init(struct breakpad_names *names, size_t dense_limit, struct sl_budget *budget);
 
 /* Takes `number name`, the rest of a FILE or INLINE_ORIGIN line. False when malformed. */
 bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields fields);
@@ -37,6 +41,7 @@ struct breakpad_chunk {
     const char *begin, *end;      /* in the file */
     const uint8_t *text, *behind; /* what is read: the same, or a copy that can be scanned (breakpad_scan.h) */
     struct sl_arena arena;
+    struct sl_holding holding; /* of the arrays */
     struct sl_function_batch batch;
     struct sl_line *lines;
     struct sl_function *functions;
@@ -53,6 +58,7 @@ struct breakpad_chunk {
 /* Scratch of one worker. */
 struct breakpad_worker {
     struct sl_assembler assembler;
+    struct sl_holding holding; /* of the arrays */
     struct sl_line *sorted;
     size_t sorted_capacity;
     struct breakpad_file_index { /* a file's index in batch number `batch` */

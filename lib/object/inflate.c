@@ -32,7 +32,7 @@ void object_drop(struct sl_object *object, uint8_t *data)
 
 /* Debug sections inflate to three to ten times their size. All that is inflated of a file, whether it succeeds or not, stays
  * below what is said here: sections may share their bytes, and zeros shrink a thousandfold. */
-static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 100;
+static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 64;
 enum { BYTES_PER_STEP = 16 };
 
 bool object_may_inflate(struct sl_object *object, uint64_t in, uint64_t out)

@@ -83,7 +83,10 @@ static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl
 static bool pdb_file_origin(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
                             struct sl_file_origin *origin)
 {
-    return sl_pdb_file_origin(object->impl, path, arena, origin);
+    bool known = sl_pdb_file_origin(object->impl, path, arena, origin);
+    if (sl_pdb_complete(object->impl, NULL) != SL_OK)
+        object_no_memory(object);
+    return known;
 }
 
 const struct object_format sl_object_pdb = {

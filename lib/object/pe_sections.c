@@ -109,6 +109,8 @@ bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_byte
         if (!has_name(s, sl_str(name), &compressed))
             continue;
         *bytes = compressed ? inflate_section(object, s) : raw(object, s);
+        if (!bytes->size && compressed) /* others of its name could cost as much, again and again */
+            break;
         if (!bytes->size)
             continue;
         if (address)

@@ -104,8 +104,12 @@ bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_b
     struct counts most = {0};
     struct sl_bytes data;
     uint32_t kind;
-    *t = (struct line_table){
-        .pdb = pdb, .arena = arena, .raw = last.raw, .raw_capacity = last.raw_capacity, .purse = last.purse};
+    *t = (struct line_table){.pdb = pdb,
+                             .arena = arena,
+                             .raw = last.raw,
+                             .raw_capacity = last.raw_capacity,
+                             .purse = last.purse,
+                             .holding = last.holding};
     struct sl_reader r = sl_reader(c13, false);
     while (c13_next(&r, &kind, &data)) {
         most.sections += kind == C13_LINES;
@@ -153,7 +157,7 @@ static uint32_t file_index(const struct line_table *t, uint32_t offset)
 
 bool raw_add(struct line_table *t, struct raw_line line)
 {
-    if (!sl_grow(&t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
+    if (!sl_grow_held(&t->holding, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
         return false;
     line.order = (uint32_t)t->raw_count;
     t->raw[t->raw_count++] = line;

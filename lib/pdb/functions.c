@@ -138,7 +138,8 @@ void module_reader_init(struct module_reader *r, const struct sl_pdb *pdb)
 {
     *r = (struct module_reader){
         .pdb = pdb,
-        .lines = {.purse = {.budget = pdb->budget}},
+        .lines = {.purse = {.budget = pdb->budget}, .holding = {.budget = pdb->budget}},
+        .holding = {.budget = pdb->budget},
         .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .purse = {.budget = pdb->budget}},
     };
 }
@@ -149,12 +150,14 @@ void module_reader_free(struct module_reader *r)
     free(r->lines.raw);
     free(r->nodes);
     free(r->scopes);
+    sl_holding_release(&r->lines.holding);
+    sl_holding_release(&r->holding);
     *r = (struct module_reader){0};
 }
 
 static struct node *node_add(struct module_reader *r)
 {
-    if (!sl_grow(&r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
+    if (!sl_grow_held(&r->holding, &r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
         return NULL;
     struct node *node = &r->nodes[r->node_count++];
     *node = (struct node){.parent = NO_NODE};

@@ -1,6 +1,7 @@
 /* What the files of this folder share. Private to it. */
 #pragma once
 
+#include "base/grow.h"
 #include "base/map.h"
 #include "pdb/pdb.h"
 #include "ppdb/links.h"
@@ -111,9 +112,6 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address);
 /* A text of the /names stream: empty when there is none, or none of a sensible length. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse);
 
-/* SL_OK; else what was missing: memory, or work that the budget has. */
-enum sl_code pdb_complete(const struct sl_pdb *pdb, struct sl_error *error);
-
 /* Bytes of one module's stream. */
 struct module_bytes {
     struct sl_bytes symbols; /* after the signature */
@@ -177,6 +175,7 @@ struct line_table {
     size_t section_count, file_count, inlinee_count;
     struct raw_line *raw; /* scratch, malloc'ed, kept from module to module */
     size_t raw_count, raw_capacity;
+    struct sl_holding holding; /* of the scratch */
     struct sl_purse purse;
 };
 
@@ -264,6 +263,7 @@ struct module_reader {
     struct node *nodes;
     struct scope *scopes;
     size_t node_count, node_capacity;
+    struct sl_holding holding; /* of the nodes */
 };
 
 void module_reader_init(struct module_reader *reader, const struct sl_pdb *pdb);
@@ -275,8 +275,9 @@ bool module_read(struct module_reader *reader, const struct pdb_module *module, 
 
 /* ---- srcsrv.c ---- */
 
-/* Reads the text of a srcsrv stream, up to the source files. NULL when it is none. */
-struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl_str *vcs);
+/* Reads the text of a srcsrv stream, up to the source files. NULL when it is none. `*no_memory`, which lives as long, is set,
+ * also later, when memory ran out: what is told has less in it then. */
+struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic bool *no_memory, struct sl_str *vcs);
 
 /* What the stream says of a build path; texts are in the stream or in `arena`. False (and `*origin` as it was) when it says
  * nothing. One thread at a time. */

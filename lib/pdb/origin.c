@@ -53,6 +53,7 @@ bool pdb_named(struct sl_bytes info, const char *wanted, uint32_t *stream)
 
 struct rules {
     struct sl_arena arena;
+    _Atomic bool *no_memory; /* the file's */
     struct sl_ppdb_link *items;
     size_t count;
 };
@@ -62,8 +63,10 @@ static void add_rules(struct rules *rules, const struct sl_ppdb_link *more, size
     if (!count || count > SL_PPDB_MAX_LINKS || rules->count > SL_PPDB_MAX_LINKS - count)
         return;
     struct sl_ppdb_link *all = SL_ARENA_ARRAY(&rules->arena, struct sl_ppdb_link, rules->count + count);
-    if (!all)
+    if (!all) {
+        *rules->no_memory = true;
         return;
+    }
     if (rules->count)
         memcpy(all, rules->items, rules->count * sizeof *all);
     memcpy(all + rules->count, more, count * sizeof *all);
@@ -91,22 +94,29 @@ static void read_rules(const struct sl_pdb *pdb, struct rules *rules)
         if (!msf_stream(&pdb->msf, index, &stream) || stream.size > left)
             continue;
         left -= stream.size;
-        if (msf_all(&stream, &rules->arena, &json) &&
-            sl_ppdb_links_parse((struct sl_str){(const char *)json.data, json.size}, &rules->arena, &more, &count,
-                                NULL) == SL_OK)
+        if (!msf_all(&stream, &rules->arena, &json))
+            continue;
+        struct sl_str text = {(const char *)json.data, json.size};
+        enum sl_code code = sl_ppdb_links_parse(text, &rules->arena, &more, &count, NULL);
+        if (code == SL_OK)
             add_rules(rules, more, count);
+        else if (code == SL_BUSY)
+            *rules->no_memory = true;
     }
 }
 
 static void open_links(struct sl_pdb *pdb)
 {
-    struct rules rules = {0};
-    struct sl_buf stored = {0};
+    struct rules rules = {.arena.budget = pdb->budget, .no_memory = pdb->msf.no_memory};
+    struct sl_buf stored = {.budget = pdb->budget};
     pdb->links_tried = true;
     read_rules(pdb, &rules);
     uint8_t *copy = NULL;
-    if (sl_ppdb_links_build(rules.items, rules.count, &stored, NULL) == SL_OK && stored.size)
-        copy = sl_arena_alloc(pdb->arena, stored.size, 1);
+    enum sl_code code = sl_ppdb_links_build(rules.items, rules.count, &stored, NULL);
+    if (code == SL_OK && stored.size && !(copy = sl_arena_alloc(pdb->arena, stored.size, 1)))
+        code = SL_BUSY;
+    if (code == SL_BUSY)
+        *pdb->msf.no_memory = true;
     if (copy) {
         memcpy(copy, stored.data, stored.size);
         sl_ppdb_links_open((struct sl_bytes){copy, stored.size}, &pdb->links);
@@ -123,6 +133,8 @@ static void link_of(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *are
     if (sl_ppdb_links_resolve(&pdb->links, path, &text) && !text.failed && sl_budget_spend(pdb->budget, text.size)) {
         char *copy = sl_arena_strndup(arena, (const char *)text.data, text.size);
         *url = (struct sl_str){copy, copy ? text.size : 0};
+        if (!copy)
+            *pdb->msf.no_memory = true;
     }
     sl_buf_free(&text);
 }

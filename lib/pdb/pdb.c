@@ -130,7 +130,8 @@ static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *
     struct msf_stream stream;
     struct sl_bytes bytes;
     if (msf_stream(&pdb->msf, index, &stream) && msf_all(&stream, pdb->arena, &bytes))
-        pdb->srcsrv = srcsrv_open((struct sl_str){(const char *)bytes.data, bytes.size}, pdb->arena, &info->srcsrv_vcs);
+        pdb->srcsrv = srcsrv_open((struct sl_str){(const char *)bytes.data, bytes.size}, pdb->arena, pdb->msf.no_memory,
+                                  &info->srcsrv_vcs);
 }
 
 /* A stream belongs to one module: a second claim to it is taken as none. */
@@ -166,7 +167,7 @@ static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
     return true;
 }
 
-enum sl_code pdb_complete(const struct sl_pdb *pdb, struct sl_error *error)
+enum sl_code sl_pdb_complete(const struct sl_pdb *pdb, struct sl_error *error)
 {
     return *pdb->msf.no_memory || sl_budget_used_up(pdb->budget) ? sl_budget_fail(pdb->budget, error) : SL_OK;
 }
@@ -206,7 +207,7 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (!read_modules(pdb, list))
         return sl_fail(error, SL_BUSY, "out of memory");
     *out = pdb;
-    return pdb_complete(pdb, error);
+    return sl_pdb_complete(pdb, error);
 }
 
 static uint32_t translate(struct sl_bytes omap, uint32_t address)
@@ -309,5 +310,5 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_arena_free(&scratch);
-    return code == SL_OK ? pdb_complete(pdb, error) : code;
+    return code == SL_OK ? sl_pdb_complete(pdb, error) : code;
 }

@@ -60,7 +60,10 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
 enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
 
+/* SL_OK; else what was missing while the file was read: memory, or work that the budget has. */
+enum sl_code sl_pdb_complete(const struct sl_pdb *pdb, struct sl_error *error);
+
 /* Where the file of a path (joined and cleaned, as function/path.h does) is kept: what the source server stream says, or
  * for the URL the Source Link rules. Texts are in the file or in `arena`. False when nothing is known. The first call reads
- * the lists; one thread at a time. */
+ * the lists; one thread at a time. When memory runs out, less is known: sl_pdb_complete() tells. */
 bool sl_pdb_file_origin(struct sl_pdb *pdb, struct sl_str path, struct sl_arena *arena, struct sl_file_origin *origin);

@@ -74,7 +74,7 @@ static enum sl_code read_all(const struct sl_pdb *pdb, const struct sl_parallel 
     free(window.slots);
     free(window.readers);
     if (code == SL_OK)
-        code = pdb_complete(pdb, error);
+        code = sl_pdb_complete(pdb, error);
     if (code == SL_OK && read == 0 && pdb->module_count)
         return sl_fail(error, SL_MALFORMED, "bad debug file: no module can be read");
     return code;

@@ -31,6 +31,7 @@ enum vcs { VCS_OTHER, VCS_PERFORCE, VCS_FOUNDATION };
 
 struct srcsrv {
     struct sl_arena *arena;
+    _Atomic bool *no_memory; /* the file's: it ran out somewhere */
     enum vcs vcs;
     struct variable *variables; /* sorted by name without case; of equal ones the last counts */
     size_t variable_count;
@@ -164,7 +165,7 @@ static size_t head_lines(struct sl_str text)
     return lines;
 }
 
-struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl_str *vcs)
+struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic bool *no_memory, struct sl_str *vcs)
 {
     struct head head = {.text = text};
     struct sl_str target;
@@ -172,11 +173,15 @@ struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, struct sl
     if (!sl_str_is_utf8(text) || !sl_str_starts(text, SL_STR("SRCSRV: ini --")))
         return NULL;
     struct srcsrv *s = SL_ARENA_NEW(arena, struct srcsrv);
-    if (!s)
+    struct variable *variables = SL_ARENA_ARRAY(arena, struct variable, head_lines(text) + 1);
+    if (!s || !variables) {
+        *no_memory = true;
         return NULL;
+    }
     s->arena = arena;
-    s->variables = SL_ARENA_ARRAY(arena, struct variable, head_lines(text) + 1);
-    if (!s->variables || !read_head(s, &head))
+    s->no_memory = no_memory;
+    s->variables = variables;
+    if (!read_head(s, &head))
         return NULL;
     qsort(s->variables, s->variable_count, sizeof *s->variables, by_name);
     if (!srcsrv_variable(s, SL_STR("SRCSRVTRG"), &target))
@@ -219,11 +224,13 @@ static void read_files(struct srcsrv *s)
     struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;
     s->indexed = true;
     s->entries = SL_ARENA_ARRAY(s->arena, struct entry, count_lines(text));
+    *s->no_memory = *s->no_memory || !s->entries;
     while (s->entries && next_line(&text, &line) && part_of(line) == PART_NONE) {
         split(line, fields);
         char *key = sl_arena_strndup(s->arena, fields[0].data, fields[0].size);
         for (size_t i = 0; key && i < fields[0].size; i++)
             key[i] = lower(key[i]);
+        *s->no_memory = *s->no_memory || !key;
         if (key && fields[0].size)
             s->entries[s->entry_count++] = (struct entry){{key, fields[0].size}, line, s->entry_count};
     }
@@ -246,6 +253,7 @@ static const struct entry *find(const struct srcsrv *s, struct sl_str path)
         else
             high = middle;
     }
+    *s->no_memory = *s->no_memory || clean.failed;
     bool found = low && sl_str_equal(s->entries[low - 1].key, key);
     sl_buf_free(&clean);
     return found ? &s->entries[low - 1] : NULL;
@@ -317,6 +325,7 @@ bool srcsrv_origin(struct srcsrv *s, struct sl_str path, struct sl_arena *arena,
     if (good && !srcsrv_variable(s, SL_STR("SRCSRVCMD"), &command) && is_download(sl_buf_view(&target))) {
         char *copy = sl_arena_strndup(arena, (const char *)target.data, target.size);
         origin->url = (struct sl_str){copy, copy ? target.size : 0};
+        *s->no_memory = *s->no_memory || !copy;
     }
     sl_buf_free(&target);
     return origin->path.size || origin->url.size;

@@ -110,14 +110,16 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 
 /* ---- Source Link ---- */
 
-void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
+enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
 {
     struct sl_arena arena = {0};
     struct sl_ppdb_link *all = NULL;
+    enum sl_code code = SL_OK;
     size_t count = 0;
     uint32_t row = 0, tag, parent;
     uint64_t offset;
-    for (unsigned blobs = 0; ppdb_next_custom(ppdb, CUSTOM_SOURCE_LINK, &row, &tag, &parent, &offset);) {
+    for (unsigned blobs = 0;
+         code != SL_BUSY && ppdb_next_custom(ppdb, CUSTOM_SOURCE_LINK, &row, &tag, &parent, &offset);) {
         struct sl_bytes blob;
         struct sl_ppdb_link *rules;
         size_t more;
@@ -125,22 +127,26 @@ void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
             continue;
         if (blobs++ == MAX_LINK_BLOBS)
             break;
-        if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK || blob.size > MAX_LINK_BLOB ||
-            sl_ppdb_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL) !=
-                SL_OK ||
-            !more)
+        if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK || blob.size > MAX_LINK_BLOB)
+            continue;
+        code = sl_ppdb_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL);
+        if (code != SL_OK || !more)
             continue;
         if (count + more > SL_PPDB_MAX_LINKS)
             break;
         struct sl_ppdb_link *merged = SL_ARENA_ARRAY(&arena, struct sl_ppdb_link, count + more);
-        if (!merged)
+        if (!merged) {
+            code = SL_BUSY;
             break;
+        }
         if (count)
             memcpy(merged, all, count * sizeof *all);
         memcpy(merged + count, rules, more * sizeof *rules);
         all = merged;
         count += more;
     }
-    sl_ppdb_links_build(all, count, links, NULL);
+    if (code != SL_BUSY)
+        code = sl_ppdb_links_build(all, count, links, NULL);
     sl_arena_free(&arena);
+    return code == SL_BUSY ? SL_BUSY : SL_OK;
 }

@@ -97,19 +97,18 @@ static enum sl_code read_pdb_stream(struct sl_ppdb *ppdb, struct sl_bytes stream
     return SL_OK;
 }
 
-static bool has_sources(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
+static enum sl_code find_sources(const struct sl_ppdb *ppdb, struct sl_ppdb_info *info)
 {
     uint32_t cursor = 0;
     struct sl_ppdb_source source;
-    if (sl_ppdb_next_source(ppdb, &cursor, &source))
-        return true;
-    if (!info->document_count)
-        return false;
+    info->has_sources = sl_ppdb_next_source(ppdb, &cursor, &source);
+    if (info->has_sources || !info->document_count)
+        return SL_OK;
     struct sl_buf links = {0};
-    sl_ppdb_read_links(ppdb, &links);
-    bool any = links.size != 0;
+    enum sl_code code = sl_ppdb_read_links(ppdb, &links);
+    info->has_sources = links.size != 0;
     sl_buf_free(&links);
-    return any;
+    return code;
 }
 
 enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_ppdb **out,
@@ -141,7 +140,8 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
         return sl_fail(error, SL_MALFORMED, "file does not contain a #Guid stream");
     if ((info->document_count || info->method_count) && !streams.has_blobs)
         return sl_fail(error, SL_MALFORMED, "file does not contain a #Blob stream");
-    info->has_sources = has_sources(ppdb, info);
+    if (find_sources(ppdb, info) != SL_OK)
+        return sl_fail(error, SL_BUSY, "out of memory");
     *out = ppdb;
     return SL_OK;
 }

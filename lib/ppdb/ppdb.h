@@ -88,5 +88,5 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 /* ---- Source Link ---- */
 
 /* The rules of all Source Link blobs, in the form of ppdb/links.h, appended to `links`; nothing when there are none that
- * can be read. */
-void sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links);
+ * can be read. SL_BUSY when out of memory. */
+enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links);

@@ -369,8 +369,9 @@ enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppd
         code = collect_methods(&w, error);
     if (code == SL_OK)
         code = collect_sources(&w, error);
+    if (code == SL_OK && sl_ppdb_read_links(ppdb, &w.links) != SL_OK)
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK) {
-        sl_ppdb_read_links(ppdb, &w.links);
         flag_documents(&w);
         code = put_table(&w, out, error);
     }

@@ -1,8 +1,6 @@
 /* Collecting the records of all parts; then the index. Texts and the index itself are in memory, records are in files. */
 #include "symbfile/builder.h"
 
-#include "base/grow.h"
-
 #include <stdlib.h>
 
 /* Symcaches hold addresses of at most 56 bits. */
@@ -38,7 +36,7 @@ static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
         return (uint32_t)index - 1;
     char *copy = sl_arena_strndup(&b->arena, str.data ? str.data : "", str.size);
     void **slot = copy ? sl_map_slot(&b->map, (struct sl_str){copy, str.size}, NULL) : NULL;
-    if (!slot || !sl_grow(&b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
+    if (!slot || !sl_grow_held(&b->holding, &b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
         b->failed = true;
         return 0;
     }
@@ -53,10 +51,13 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
 {
     if (text->ref == SL_SYMBFILE_INLINE)
         return intern(b, text->str);
-    if (!sl_grow_zeroed(&b->memo, &b->memo_capacity, (size_t)text->ref + 1, sizeof *b->memo)) {
+    size_t known = b->memo_capacity;
+    if (!sl_grow_held(&b->holding, &b->memo, &b->memo_capacity, (size_t)text->ref + 1, sizeof *b->memo)) {
         b->failed = true;
         return 0;
     }
+    if (b->memo_capacity > known)
+        memset(b->memo + known, 0, (b->memo_capacity - known) * sizeof *b->memo);
     if (b->memo[text->ref].table != b->table)
         b->memo[text->ref] = (struct memo){b->table, intern(b, text->str)};
     return b->memo[text->ref].text;
@@ -138,7 +139,7 @@ struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
 
 void sl_symbfile_builder_limit(struct sl_symbfile_builder *b, struct sl_budget *budget)
 {
-    b->limit = b->arena.budget = budget;
+    b->limit = b->arena.budget = b->map.budget = b->holding.budget = budget;
 }
 
 void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
@@ -149,6 +150,7 @@ void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
     sl_map_free(&b->map);
     free(b->texts);
     free(b->memo);
+    sl_holding_release(&b->holding);
     sl_spill_free(&b->range_memory);
     sl_spill_free(&b->line_memory);
     sl_spill_free(&b->pad_memory);
@@ -176,7 +178,7 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
                              struct sl_error *error)
 {
     uint32_t *order = b->pad_count < UINT32_MAX ? builder_order(b, b->pad_count, pad_before) : NULL;
-    enum sl_code code = order ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = order ? SL_OK : sl_budget_fail(b->limit, error);
     for (size_t i = 0; i < b->pad_count && code == SL_OK; i++) {
         const struct builder_pad *pad = &b->pads[order[i]];
         uint64_t at = pad->va - base;
@@ -185,7 +187,7 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
             continue;
         code = forest_add(forest, at, at + 1, b->places + pad->first, pad->count, error);
     }
-    free(order);
+    sl_free_held(&b->holding, order, b->pad_count, sizeof *order);
     return code;
 }
 
@@ -205,7 +207,7 @@ static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base,
 {
     struct sl_symcache_options options = {.budget = index_budget(b)};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
-    struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads) : NULL;
+    struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads, b->limit) : NULL;
     enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = pads ? add_pads(b, base, forest, error) : builder_sweep(b, base, forest, error);

@@ -1,6 +1,7 @@
 /* What the files of the index builder share. Private to this folder. */
 #pragma once
 
+#include "base/grow.h"
 #include "base/map.h"
 #include "base/spill.h"
 #include "symbfile/forest.h"
@@ -30,6 +31,7 @@ struct sl_symbfile_builder {
     struct sl_budget *limit;     /* the caller's, NULL = none */
     struct sl_budget own_budget; /* of the index, when there is no other */
     struct sl_arena arena;       /* texts */
+    struct sl_holding holding;   /* of the arrays that are not in files */
     struct sl_map map;           /* text to index + 1 */
     struct sl_str *texts;
     struct memo *memo;     /* by reference */
@@ -50,8 +52,8 @@ struct sl_symbfile_builder {
  * asked. */
 void builder_step(struct sl_symbfile_builder *b, size_t step);
 
-/* The indices of `count` items in the order that `before` tells, in which equal ones keep theirs; malloc'ed. NULL when
- * out of memory. */
+/* The indices of `count` items in the order that `before` tells, in which equal ones keep theirs: `count` items, held by the
+ * builder. NULL when out of memory. */
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right));
 

@@ -224,8 +224,10 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
     *out = (struct sl_symbfile_extraction){0};
     e.makers = calloc(e.maker_count, sizeof *e.makers);
     for (unsigned i = 0; e.makers && i < e.maker_count; i++)
-        e.makers[i] = (struct tree_maker){
-            .purse = {.budget = e.budget}, .load_address = e.load_address, .names = {.lasting = image->bytes}};
+        e.makers[i] = (struct tree_maker){.purse = {.budget = e.budget},
+                                          .holding = {.budget = e.budget},
+                                          .load_address = e.load_address,
+                                          .names = {.lasting = image->bytes}};
     enum sl_code code =
         e.makers ? coverage_new(image, e.budget, &e.coverage, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)

@@ -27,7 +27,8 @@ struct forest {
     uint64_t end; /* of the last segment */
     /* the batch */
     struct sl_arena arena;
-    struct level roots; /* closed functions as children */
+    struct sl_holding holding; /* of the arrays */
+    struct level roots;        /* closed functions as children */
     size_t nodes;
     struct sl_file *files;
     uint32_t *local; /* text to index in `files` + 1 */
@@ -35,7 +36,8 @@ struct forest {
     size_t file_count, file_capacity, local_capacity, used_capacity;
 };
 
-struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root)
+struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
+                          struct sl_budget *budget)
 {
     struct forest *f = calloc(1, sizeof *f);
     if (!f)
@@ -43,6 +45,7 @@ struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *t
     f->sink = sink;
     f->texts = texts;
     f->under_root = under_root;
+    f->arena.budget = f->holding.budget = budget;
     return f;
 }
 
@@ -63,12 +66,13 @@ void forest_free(struct forest *f)
     free(f->files);
     free(f->local);
     free(f->used);
+    sl_holding_release(&f->holding);
     free(f);
 }
 
 static bool grow(struct forest *f, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || sl_grow(array, capacity, need, item))
+    if (need <= *capacity || sl_grow_held(&f->holding, array, capacity, need, item))
         return true;
     f->failed = true;
     return false;

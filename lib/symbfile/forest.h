@@ -21,9 +21,10 @@ struct link { /* one function of a chain */
 struct forest;
 
 /* Functions go to `sink`, texts are looked up in `*texts`, which may move. With `under_root` they become inlined calls of
- * one nameless function that spans all addresses, so that equal functions at many addresses are one. NULL when out of
- * memory. */
-struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root);
+ * one nameless function that spans all addresses, so that equal functions at many addresses are one. Memory is the
+ * budget's (NULL = none). NULL when out of memory. */
+struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
+                          struct sl_budget *budget);
 void forest_free(struct forest *forest);
 
 /* `chain` is outermost first, at most SL_SYMBFILE_MAX_DEPTH + 1 links. */

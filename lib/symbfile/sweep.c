@@ -32,7 +32,8 @@ static bool range_before(const struct sl_symbfile_builder *builder, uint32_t lef
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right))
 {
-    uint32_t *a = malloc((count + 1) * sizeof *a), *scratch = malloc((count + 1) * sizeof *scratch);
+    struct sl_holding *held = &b->holding;
+    uint32_t *a = sl_alloc_held(held, count, sizeof *a), *scratch = sl_alloc_held(held, count, sizeof *scratch);
     for (size_t i = 0; a && i < count; i++)
         a[i] = (uint32_t)i;
     size_t looked_at = 0;
@@ -48,10 +49,10 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
         }
     }
     if (!scratch) {
-        free(a);
+        sl_free_held(held, a, count, sizeof *a);
         a = NULL;
     }
-    free(scratch);
+    sl_free_held(held, scratch, count, sizeof *scratch);
     return a;
 }
 
@@ -59,7 +60,7 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
 static bool open_range(struct sweep *s, uint32_t index)
 {
     const struct builder_range *ranges = s->b->ranges;
-    if (!sl_grow(&s->active, &s->active_capacity, s->active_count + 1, sizeof *s->active))
+    if (!sl_grow_held(&s->b->holding, &s->active, &s->active_capacity, s->active_count + 1, sizeof *s->active))
         return false;
     size_t at = s->active_count++;
     for (; at && ranges[s->active[at - 1]].depth > ranges[index].depth; at--)
@@ -186,14 +187,13 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
     s.max_work = (b->range_count + b->line_count) * WORK_PER_RANGE + AT_LEAST;
     s.max_nodes = (b->range_count + b->line_count) * NODES_PER_RANGE + AT_LEAST;
     s.order = b->range_count < UINT32_MAX ? builder_order(b, b->range_count, range_before) : NULL;
-    enum sl_code code = s.order ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = s.order ? SL_OK : sl_budget_fail(b->limit, error);
     uint64_t at = base;
     for (size_t i = 0; code == SL_OK && (i < b->range_count || s.active_count);) {
         uint64_t next = close_ranges(&s, at);
         for (; i < b->range_count && b->ranges[s.order[i]].start <= at && code == SL_OK; i++) {
             builder_step(b, i);
-            code =
-                open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_fail(error, SL_BUSY, "out of memory");
+            code = open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_budget_fail(b->limit, error);
             next = b->ranges[s.order[i]].end < next ? b->ranges[s.order[i]].end : next;
         }
         if (i < b->range_count && b->ranges[s.order[i]].start < next)
@@ -205,7 +205,7 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
             code = add_segment(&s, at, next, error);
         at = next;
     }
-    free(s.order);
-    free(s.active);
+    sl_free_held(&b->holding, s.order, b->range_count, sizeof *s.order);
+    sl_free_held(&b->holding, s.active, s.active_capacity, sizeof *s.active);
     return code;
 }

@@ -15,6 +15,7 @@ void tree_maker_free(struct tree_maker *m)
     names_free(&m->names);
     free(m->ranges);
     free(m->rows);
+    sl_holding_release(&m->holding);
 }
 
 static void make_path(struct tree_maker *m, uint32_t file)
@@ -42,7 +43,7 @@ static inline struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t fil
 
 static bool grow(struct tree_maker *m, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || sl_grow(array, capacity, need, item))
+    if (need <= *capacity || sl_grow_held(&m->holding, array, capacity, need, item))
         return true;
     m->failed = true;
     return false;

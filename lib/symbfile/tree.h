@@ -1,12 +1,14 @@
 /* A function of the stream as records: itself and what is inlined in it. Private to this folder. */
 #pragma once
 
+#include "base/grow.h"
 #include "function/function.h"
 #include "symbfile/names.h"
 #include "symbfile/symbfile.h"
 
 struct tree_maker { /* what a thread needs, and keeps from batch to batch */
     struct sl_purse purse;
+    struct sl_holding holding; /* of the arrays */
     struct names names;
     uint64_t load_address;
     struct sl_str *paths; /* of the batch's files; data NULL = not made yet */

@@ -133,7 +133,7 @@ struct sl_symcache_writer {
     struct sl_symcache_options options;
     const struct sl_parallel *parallel;
     struct sl_purse purse;        /* of consume, symbols and finish */
-    struct sl_holding holding;    /* of the arrays below */
+    struct sl_holding holding;    /* of the arrays below, and the encoder's */
     struct sl_arena arena;        /* texts */
     struct collector *collectors; /* one a worker */
     struct run *runs;             /* of all functions, in file order */
@@ -260,6 +260,5 @@ void symcache_encoder_free(struct encoder *e);
 /* Renumbers contexts, functions and files by first use and writes the file. */
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error);
 
-/* Sorts the texts whose `used` is set; `rank[i]` = new id. Returns the number of texts, SIZE_MAX when out of memory. */
-size_t symcache_sort_texts(const struct sl_parallel *parallel, const struct text *texts, size_t count,
-                           const uint8_t *used, uint32_t *order, uint32_t *rank);
+/* Sorts the writer's texts whose `used` is set; `rank[i]` = new id. Returns the number of texts, SIZE_MAX when out of memory. */
+size_t symcache_sort_texts(struct sl_symcache_writer *w, const uint8_t *used, uint32_t *order, uint32_t *rank);

@@ -17,6 +17,7 @@ struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *bu
         c->purse.budget = c->holding.budget = c->kept.budget = c->texts.budget = budget;
         c->kept.next_chunk = KEPT_CHUNK;
         c->assembler.purse = &c->purse;
+        c->assembler.holding.budget = budget;
     }
     return collectors;
 }
@@ -69,11 +70,12 @@ static void forget(struct id_table *t)
 static bool grow_table(struct collector *c, struct id_table *t)
 {
     size_t capacity = t->capacity ? t->capacity * 2 : 256;
-    struct id_slot *slots = calloc(capacity, sizeof *slots);
+    struct id_slot *slots = sl_alloc_held(&c->holding, capacity, sizeof *slots);
     if (!slots) {
         c->failed = true;
         return false;
     }
+    memset(slots, 0, capacity * sizeof *slots);
     for (size_t i = 0; i < t->capacity; i++) {
         if (t->slots[i].generation != t->generation)
             continue;
@@ -82,7 +84,7 @@ static bool grow_table(struct collector *c, struct id_table *t)
             at = (at + 1) & (capacity - 1);
         slots[at] = t->slots[i];
     }
-    free(t->slots);
+    sl_free_held(&c->holding, t->slots, t->capacity, sizeof *slots);
     t->slots = slots;
     t->capacity = capacity;
     return true;

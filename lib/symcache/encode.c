@@ -43,7 +43,9 @@ static bool collect_origins(struct encoder *e)
     bool any = false;
     if (!w->options.origins || !e->files.count)
         return true;
-    e->origins = calloc(e->files.count, sizeof *e->origins);
+    e->origins = sl_alloc_held(&w->holding, e->files.count, sizeof *e->origins);
+    if (e->origins)
+        memset(e->origins, 0, e->files.count * sizeof *e->origins);
     for (uint32_t i = 0; e->origins && i < e->files.count; i++) {
         struct sl_file_origin origin;
         if (!origin_of(e, &w->files[e->files.order[i]], &arena, &origin))
@@ -53,11 +55,11 @@ static bool collect_origins(struct encoder *e)
         any = true;
     }
     sl_arena_free(&arena);
-    bool ok = e->origins && !w->failed;
+    bool ok = e->origins && !w->failed && sl_object_complete(w->options.origins, NULL) == SL_OK;
     if (any) {
         e->flags |= FLAG_ORIGINS;
     } else {
-        free(e->origins);
+        sl_free_held(&w->holding, e->origins, e->files.count, sizeof *e->origins);
         e->origins = NULL;
     }
     return ok;
@@ -76,10 +78,14 @@ static void use_origin_texts(const struct encoder *e, uint8_t *used)
 static bool sort_texts(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
-    uint8_t *used = calloc(w->text_count + 1, 1);
-    e->text_order = malloc((w->text_count + 1) * sizeof *e->text_order);
-    e->text_rank = malloc((w->text_count + 1) * sizeof *e->text_rank);
+    struct sl_holding *held = &w->holding;
+    size_t room = w->text_count + 1;
+    uint8_t *used = sl_alloc_held(held, room, sizeof *used);
+    e->text_order = sl_alloc_held(held, room, sizeof *e->text_order);
+    e->text_rank = sl_alloc_held(held, room, sizeof *e->text_rank);
     bool ok = used && e->text_order && e->text_rank;
+    if (used)
+        memset(used, 0, room);
     for (uint32_t i = 0; ok && i < e->functions.count; i++)
         used[w->functions[e->functions.order[i]].name] = 1;
     for (uint32_t i = 0; ok && i < e->files.count; i++)
@@ -87,10 +93,10 @@ static bool sort_texts(struct encoder *e)
     if (ok)
         use_origin_texts(e, used);
     if (ok) {
-        e->text_count = symcache_sort_texts(w->parallel, w->texts, w->text_count, used, e->text_order, e->text_rank);
+        e->text_count = symcache_sort_texts(w, used, e->text_order, e->text_rank);
         ok = e->text_count != SIZE_MAX;
     }
-    free(used);
+    sl_free_held(held, used, room, sizeof *used);
     return ok;
 }
 
@@ -167,7 +173,7 @@ static bool write_columns(struct encoder *e, uint32_t id, const struct column_so
 /* A section of units, and one of the offsets where they begin. */
 static bool write_units(struct encoder *e, uint32_t id, uint32_t offsets_id, const struct unit_source *source)
 {
-    struct sl_buf offsets = {0};
+    struct sl_buf offsets = {.budget = e->w->options.budget};
     begin(e, id);
     size_t start = e->out->size;
     bool ok = symcache_write_units(e->out, start, &offsets, e->w->parallel, source);
@@ -311,6 +317,7 @@ struct encoder *symcache_encoder_new(struct sl_symcache_writer *w)
     if (!e)
         return NULL;
     e->w = w;
+    e->file.budget = w->options.budget;
     sl_buf_fill(&e->file, 0, HEAD_SIZE);
     if (e->file.failed) {
         free(e);
@@ -353,7 +360,9 @@ enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, s
         w->encoder = symcache_encoder_new(w);
     if (w->encoder)
         w->encoder->out = out;
-    if (w->encoder && encode(w->encoder))
+    bool ok = w->encoder && encode(w->encoder);
+    sl_buf_leave_budget(out);
+    if (ok)
         return SL_OK;
     if (w->encoder && w->encoder->too_large)
         return sl_fail(error, SL_UNSUPPORTED, "the symcache would have a section of more than 4 GiB");

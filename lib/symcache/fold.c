@@ -33,6 +33,7 @@ struct piece { /* clusters [first, end), addresses [low, limit) */
 };
 
 struct symcache_folding {
+    struct sl_holding holding; /* of the arrays */
     const struct sl_parallel *parallel;
     const struct op *symbols; /* sorted and folded */
     size_t symbol_count;
@@ -64,7 +65,7 @@ static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writ
 {
     bool sorted = true;
     f->run_count = w->run_count;
-    f->runs = malloc((w->run_count + 1) * sizeof *f->runs);
+    f->runs = sl_alloc_held(&f->holding, w->run_count + 1, sizeof *f->runs);
     for (size_t i = 0; f->runs && i < w->run_count; i++) {
         f->runs[i] = (struct ordered_run){w->runs[i].base, &w->runs[i]};
         sorted = sorted && (i == 0 || f->runs[i - 1].base <= f->runs[i].base);
@@ -81,7 +82,7 @@ static bool find_clusters(struct symcache_folding *f)
     uint64_t last = 0;
     bool last_is_hole = true;
     struct cluster *cluster = NULL;
-    f->clusters = malloc((f->run_count + 1) * sizeof *f->clusters);
+    f->clusters = sl_alloc_held(&f->holding, f->run_count + 1, sizeof *f->clusters);
     for (size_t i = 0; f->clusters && i < f->run_count; i++) {
         const struct run *run = f->runs[i].run;
         const struct short_op *end = &run->ops[run->count - 1];
@@ -160,21 +161,20 @@ static inline struct op op_of(const struct run *run, uint32_t i, const struct ru
     };
 }
 
-/* The operations in address order, those of one address in sequence; order[i].index tells which. To be freed; NULL when
- * out of memory. */
-static struct sl_ordered *order_ops(const struct op *ops, size_t count)
+/* The operations in address order, those of one address in sequence; order[i].index tells which. `count` items, held; NULL
+ * when out of memory. */
+static struct sl_ordered *order_ops(struct sl_holding *holding, const struct op *ops, size_t count)
 {
-    struct sl_ordered *order = count < UINT32_MAX ? malloc((count + 1) * sizeof *order) : NULL;
-    struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch);
-    if (!order || !scratch) {
-        free(order);
-        free(scratch);
+    struct sl_ordered *order = count < UINT32_MAX ? sl_alloc_held(holding, count, sizeof *order) : NULL;
+    struct sl_ordered *scratch = order ? sl_alloc_held(holding, count, sizeof *scratch) : NULL;
+    if (!scratch) {
+        sl_free_held(holding, order, count, sizeof *order);
         return NULL;
     }
     for (size_t i = 0; i < count; i++)
         order[i] = (struct sl_ordered){ops[i].address, 0, (uint32_t)i};
     sl_order(order, scratch, count);
-    free(scratch);
+    sl_free_held(holding, scratch, count, sizeof *scratch);
     return order;
 }
 
@@ -213,20 +213,23 @@ static void feed_all(struct emitter *e, const struct run *run, const struct run_
     }
 }
 
-static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster)
+static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster,
+                             struct sl_budget *budget)
 {
-    struct op *ops = malloc(cluster->op_count * sizeof *ops);
+    struct sl_holding holding = {.budget = budget};
+    struct op *ops = sl_alloc_held(&holding, cluster->op_count, sizeof *ops);
     size_t count = 0;
     qsort(runs, cluster->count, sizeof *runs, by_sequence);
     for (size_t i = 0; ops && i < cluster->count; i++)
         for (uint32_t j = 0; j < runs[i].run->count; j++)
             ops[count++] = op_of(runs[i].run, j, NULL);
-    struct sl_ordered *order = ops ? order_ops(ops, count) : NULL;
+    struct sl_ordered *order = ops ? order_ops(&holding, ops, count) : NULL;
     for (size_t i = 0; order && i < count; i++)
         feed_function(e, &ops[order[i].index]);
     bool ok = order != NULL;
     free(ops);
     free(order);
+    sl_holding_release(&holding);
     return ok;
 }
 
@@ -252,7 +255,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     for (size_t i = p->first; i < p->end; i++) {
         const struct cluster *cluster = &f->clusters[i];
         if (cluster->count > 1) {
-            p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster);
+            p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster, f->holding.budget);
             continue;
         }
         const struct run *run = f->runs[cluster->first].run;
@@ -269,7 +272,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
 /* Pieces of about PIECE operations of functions. */
 static bool cut_pieces(struct symcache_folding *f)
 {
-    f->pieces = malloc((f->cluster_count + 1) * sizeof *f->pieces);
+    f->pieces = sl_alloc_held(&f->holding, f->cluster_count + 1, sizeof *f->pieces);
     if (!f->pieces)
         return false;
     size_t at = 0;
@@ -312,8 +315,9 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
 /* Sorts and folds the operations of the symbols. */
 static bool sort_symbols(struct sl_symcache_writer *w)
 {
-    struct sl_ordered *order = order_ops(w->ops, w->op_count);
-    struct op *sorted = malloc((w->op_count + 1) * sizeof *sorted);
+    size_t room = w->op_count + 1;
+    struct sl_ordered *order = order_ops(&w->holding, w->ops, w->op_count);
+    struct op *sorted = sl_alloc_held(&w->holding, room, sizeof *sorted);
     size_t count = 0;
     for (size_t i = 0; order && sorted && i < w->op_count; i++) {
         const struct op *op = &w->ops[order[i].index];
@@ -322,14 +326,15 @@ static bool sort_symbols(struct sl_symcache_writer *w)
         else
             sorted[count++] = *op;
     }
-    free(order);
+    sl_free_held(&w->holding, order, w->op_count, sizeof *order);
     if (!order || !sorted) {
-        free(sorted);
+        sl_free_held(&w->holding, sorted, room, sizeof *sorted);
         return false;
     }
-    free(w->ops);
+    sl_free_held(&w->holding, w->ops, w->op_capacity, sizeof *w->ops);
     w->ops = sorted;
     w->op_count = count;
+    w->op_capacity = room;
     return true;
 }
 
@@ -339,6 +344,7 @@ struct symcache_folding *symcache_fold(struct sl_symcache_writer *w)
     if (!f)
         return NULL;
     f->parallel = w->parallel;
+    f->holding.budget = w->holding.budget;
     bool ok = sort_symbols(w);
     f->symbols = w->ops;
     f->symbol_count = w->op_count;
@@ -357,7 +363,7 @@ bool symcache_fold_window(struct symcache_folding *f, const struct op **entries,
     *count = 0;
     for (; pieces < window && f->next_piece + pieces < f->piece_count; pieces++)
         room += f->pieces[f->next_piece + pieces].room;
-    if (!sl_grow(&f->out, &f->out_capacity, room + 1, sizeof *f->out))
+    if (!sl_grow_held(&f->holding, &f->out, &f->out_capacity, room + 1, sizeof *f->out))
         return false;
     struct op *out = f->out;
     for (size_t i = 0; i < pieces; i++) {
@@ -385,13 +391,15 @@ void symcache_folding_free(struct symcache_folding *f)
     free(f->clusters);
     free(f->pieces);
     free(f->out);
+    sl_holding_release(&f->holding);
     free(f);
 }
 
 /* ---- runs in order ---- */
 
 struct flow {
-    struct piece piece; /* entries that were not handed on */
+    struct sl_holding *holding; /* the writer's */
+    struct piece piece;         /* entries that were not handed on */
     struct emitter emitter;
     uint64_t last; /* address of the last operation */
     bool last_is_hole;
@@ -405,6 +413,7 @@ struct flow *symcache_flow_new(struct sl_symcache_writer *w)
         free(f);
         return NULL;
     }
+    f->holding = &w->holding;
     f->last_is_hole = true;
     f->piece.limit = UINT64_MAX;
     f->emitter = (struct emitter){.piece = &f->piece, .symbol = w->ops, .symbols_end = w->ops + w->op_count};
@@ -430,7 +439,8 @@ static bool make_room(struct flow *f, size_t count, uint64_t last)
     const struct op *symbol = f->emitter.symbol;
     while (symbol < f->emitter.symbols_end && symbol->address <= last)
         symbol++;
-    return sl_grow(&p->out, &p->room, count + (size_t)(symbol - f->emitter.symbol) + 1, sizeof *p->out);
+    return sl_grow_held(f->holding, &p->out, &p->room, count + (size_t)(symbol - f->emitter.symbol) + 1,
+                        sizeof *p->out);
 }
 
 static bool hand_on(struct flow *f, struct encoder *e)

@@ -117,8 +117,15 @@ bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offse
     if (sl_parallel_workers(parallel) == 1)
         return write_in_place(out, start, offsets, source);
     size_t count = (source->count + source->per_chunk - 1) / source->per_chunk;
-    struct chunking c = {source, calloc(count + 1, sizeof *c.chunks), malloc((source->count + 1) * sizeof *c.offsets)};
+    struct sl_holding holding = {.budget = out->budget};
+    struct chunking c = {
+        source,
+        calloc(count + 1, sizeof *c.chunks),
+        sl_alloc_held(&holding, source->count + 1, sizeof *c.offsets),
+    };
     bool ok = c.chunks && c.offsets;
+    for (size_t i = 0; ok && i < count; i++)
+        c.chunks[i].budget = out->budget;
     if (ok)
         sl_parallel_run(parallel, count, write_chunk, &c);
     for (size_t i = 0; ok && i < count; i++) {
@@ -132,5 +139,6 @@ bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offse
         sl_buf_free(&c.chunks[i]);
     free(c.chunks);
     free(c.offsets);
+    sl_holding_release(&holding);
     return ok && !out->failed && !offsets->failed;
 }

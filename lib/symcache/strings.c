@@ -147,22 +147,22 @@ static void sort_items(const struct sl_parallel *parallel, const struct text *te
     sl_parallel_run(parallel, s.count, sort_one, &s);
 }
 
-size_t symcache_sort_texts(const struct sl_parallel *parallel, const struct text *texts, size_t count,
-                           const uint8_t *used, uint32_t *order, uint32_t *rank)
+size_t symcache_sort_texts(struct sl_symcache_writer *w, const uint8_t *used, uint32_t *order, uint32_t *rank)
 {
-    struct item *items = malloc((count + 1) * sizeof *items);
-    size_t n = 0;
+    const struct text *texts = w->texts;
+    size_t count = w->text_count, n = 0;
+    struct item *items = sl_alloc_held(&w->holding, count, sizeof *items);
     if (!items)
         return SIZE_MAX;
     for (size_t i = 0; i < count; i++)
         if (used[i])
             items[n++] = (struct item){word_at(&texts[i], 0), (uint32_t)i};
-    sort_items(parallel, texts, items, n);
+    sort_items(w->parallel, texts, items, n);
     for (size_t i = 0; i < n; i++) {
         order[i] = items[i].index;
         rank[items[i].index] = (uint32_t)i;
     }
-    free(items);
+    sl_free_held(&w->holding, items, count, sizeof *items);
     return n;
 }
 

@@ -51,7 +51,7 @@ static bool make_room(struct sl_symcache_writer *w, struct table *t)
     if ((t->count + 1) * 2 <= t->capacity)
         return true;
     size_t capacity = t->capacity ? t->capacity * 4 : 4096;
-    struct table_slot *slots = malloc(capacity * sizeof *slots);
+    struct table_slot *slots = sl_alloc_held(&w->holding, capacity, sizeof *slots);
     if (!slots) {
         w->failed = true;
         return false;
@@ -65,7 +65,7 @@ static bool make_room(struct sl_symcache_writer *w, struct table *t)
             at = (at + 1) & (capacity - 1);
         slots[at] = t->slots[i];
     }
-    free(t->slots);
+    sl_free_held(&w->holding, t->slots, t->capacity, sizeof *slots);
     t->slots = slots;
     t->capacity = capacity;
     return true;

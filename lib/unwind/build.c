@@ -1,5 +1,4 @@
 /* Rules of one place after the other to ranges of changes. */
-#include "base/grow.h"
 #include "unwind/impl.h"
 
 #include <stdlib.h>
@@ -14,6 +13,8 @@ bool builder_init(struct builder *b, struct sl_unwind_sink *sink, struct sl_obje
         .family = sl_arch_family(sl_object_info(object)->arch),
         .ra = SL_UNWIND_RA,
         .purse = {.budget = sl_object_budget(object)},
+        .holding = {.budget = sl_object_budget(object)},
+        .arena = {.budget = sl_object_budget(object)},
     };
     b->last = malloc(sizeof *b->last);
     return b->last != NULL;
@@ -25,6 +26,7 @@ void builder_free(struct builder *b)
     free(b->rows);
     free(b->rules);
     free(b->spans);
+    sl_holding_release(&b->holding);
     sl_arena_free(&b->arena);
 }
 
@@ -73,9 +75,9 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
 
 static bool room(struct builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
-    if (sl_grow(array, capacity, count + 1, item))
+    if (sl_grow_held(&b->holding, array, capacity, count + 1, item))
         return true;
-    b->code = sl_fail(b->error, SL_BUSY, "out of memory");
+    b->code = sl_budget_fail(b->holding.budget, b->error);
     return false;
 }
 

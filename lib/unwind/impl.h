@@ -3,6 +3,7 @@
  *     format reader ──rules of one place──▶ struct builder ──ranges of changes──▶ sink */
 #pragma once
 
+#include "base/grow.h"
 #include "unwind/unwind.h"
 
 enum {
@@ -37,6 +38,7 @@ struct builder {
     size_t row_count, row_capacity, rule_count, rule_capacity;
     struct rules *last; /* what the rows so far add up to */
     struct sl_purse purse;
+    struct sl_holding holding; /* of the arrays */
     uint64_t start;
     size_t emitted; /* ranges given to the sink */
     bool keeps_spans;

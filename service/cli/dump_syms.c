@@ -193,12 +193,14 @@ static bool is_of_group(const struct dump_module *m, const struct dump_module *f
 }
 
 /* The first of a group that has any unwind information gives it. */
-static void write_stack(struct dump *d, const struct dump_module *first)
+static enum sl_code write_stack(struct dump *d, const struct dump_module *first, struct sl_error *error)
 {
+    enum sl_code code = SL_OK;
     bool written = false;
-    for (const struct dump_module *m = first; m < d->modules + d->count && !written; m++)
+    for (const struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !written; m++)
         if (is_of_group(m, first))
-            written = dump_stack(m, d->o, write_text, d);
+            code = dump_stack(m, d->o, write_text, d, &written, error);
+    return code;
 }
 
 static bool has_stack(const struct dump *d, const struct dump_module *first)
@@ -227,7 +229,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         struct sl_breakpad_output output = {write_text, d};
         code = sl_breakpad_writer_finish(w, &output, &error);
         if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
-            write_stack(d, first);
+            code = write_stack(d, first, &error);
         bool keep = code == SL_OK || d->store.failed; /* a write that failed is told by the close */
         struct sl_error unwritten;
         if (d->to_store && output_file_close(&d->store, keep, &unwritten) != SL_OK)
@@ -255,6 +257,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
         .arch = sl_str(sl_arch_name(sl_object_info(first->main.object)->arch)),
         .id = sl_str(option_value(d->o, "id", id)),
         .name = header.name,
+        .budget = sl_object_budget(first->main.object),
         .infos = header.infos,
         .info_count = header.info_count,
         .base = option_given(d->o, "preserve-load-address") ? sl_object_info(first->code)->load_address : 0,

@@ -58,9 +58,10 @@ bool dump_header_make(const struct dump_module *module, const struct options *o,
 /* ---- dump_stack.c: unwind information ---- */
 
 /* Writes the module's STACK records: those of its executable, or else of the debug file. `write` returns false when it
- * wants no more. What cannot be read is left out, with a warning if the options ask for warnings. False if there are none. */
-bool dump_stack(const struct dump_module *module, const struct options *o, bool (*write)(void *arg, struct sl_str text),
-                void *arg);
+ * wants no more. What cannot be read is left out, with a warning if the options ask for warnings. `*written`: there were any.
+ * Fails when memory or the work that the file may take ended before the records did. */
+enum sl_code dump_stack(const struct dump_module *module, const struct options *o,
+                        bool (*write)(void *arg, struct sl_str text), void *arg, bool *written, struct sl_error *error);
 
 /* Whether there is any record to write. */
 bool dump_has_stack(const struct dump_module *module);

@@ -122,7 +122,7 @@ static bool read_documents(struct findings *f, const struct sl_ppdb *ppdb, const
             f->counts.lines += !point.hidden;
     f->counts.functions = info->method_count;
     f->counts.files = f->files.count;
-    sl_ppdb_read_links(ppdb, &f->links);
+    ok = sl_ppdb_read_links(ppdb, &f->links) == SL_OK && ok;
     sl_buf_free(&name);
     return ok;
 }

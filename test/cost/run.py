@@ -2,24 +2,32 @@
 """What hostile files cost: each generator makes a file of a size and one of double the size, and converting the second may
 take at most 2.3 times the instructions of the first.
 
-usage: run.py --symloom PATH [PATTERN ...]
+usage: run.py --symloom PATH [--limits] [PATTERN ...]
 
-Instructions are counted by callgrind in a release build: neither the machine nor its load matters. A module of generators has
+With --limits, files of 1 MiB are converted instead, which may take at most a second of CPU time and 200 MB of memory for each
+MB: figures of the machine at hand, to be looked at by people. Instructions are counted by callgrind in a release build: neither the machine nor its load matters. A module of generators has
 GENERATORS = {name: (function of a size in bytes that returns a file, arguments of symloom)}; in the arguments, {file} is the
 file and {out} one that may be written. The last line is "N passed, N failed".
 """
-import argparse, concurrent.futures, fnmatch, glob, importlib, os, re, subprocess, sys, tempfile
+import argparse, concurrent.futures, fnmatch, glob, importlib, os, re, resource, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZE, MOST = 20_000, 2.3
+LIMITS_SIZE, MOST_SECONDS, MOST_MEMORY = 1 << 20, 1, 200  # for each MB, at least one
+GIVEN_UP = 30  # seconds of CPU time for each MB
 
 
-def instructions(symloom, arguments, data, work):
+def written(arguments, data, work):
+    """The arguments for a file of this content."""
     paths = {"file": os.path.join(work, "file"), "out": os.path.join(work, "out")}
     with open(paths["file"], "wb") as f:
         f.write(data)
+    return [a.format(**paths) for a in arguments]
+
+
+def instructions(symloom, arguments, data, work):
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind", symloom]
-    run = subprocess.run(command + [a.format(**paths) for a in arguments], stdin=subprocess.DEVNULL, text=True,
+    run = subprocess.run(command + written(arguments, data, work), stdin=subprocess.DEVNULL, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     counted = re.search(r"Collected : (\d+)", run.stdout)
     if run.returncode < 0 or not counted:
@@ -27,15 +35,34 @@ def instructions(symloom, arguments, data, work):
     return int(counted[1])
 
 
-def measure(symloom, generator):
+def doubled(symloom, generator):
+    """Whether that is good, and a sentence."""
     make, arguments = generator
     with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work:
-        return [instructions(symloom, arguments, make(size), work) for size in (SIZE, 2 * SIZE)]
+        small, large = [instructions(symloom, arguments, make(size), work) for size in (SIZE, 2 * SIZE)]
+    return large <= MOST * small, f"{small / 1e6:.1f} to {large / 1e6:.1f} million, {large / small:.2f} times"
+
+
+def limits(symloom, generator):
+    make, arguments = generator
+    data = make(LIMITS_SIZE)
+    mb = max(1, len(data) / 1e6)
+    most = int(GIVEN_UP * mb)
+    with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work:
+        process = subprocess.Popen([symloom] + written(arguments, data, work), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)))
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds, memory = (usage.ru_utime + usage.ru_stime) / mb, usage.ru_maxrss / 1024 / mb
+    good = seconds <= MOST_SECONDS and memory <= MOST_MEMORY and process.returncode >= 0
+    return good, f"{len(data) / 1e6:.2f} MB, {seconds:.2f} s and {memory:.0f} MB for each, ended with {process.returncode}"
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--symloom", required=True, type=os.path.abspath)
+    parser.add_argument("--limits", action="store_true")
     parser.add_argument("patterns", nargs="*")
     args = parser.parse_args()
     sys.path.insert(0, HERE)
@@ -47,11 +74,10 @@ def main():
     names = [n for n in generators if not args.patterns or any(fnmatch.fnmatch(n, p) for p in args.patterns)]
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        runs = {name: pool.submit(measure, args.symloom, generators[name]) for name in names}
+        runs = {name: pool.submit(limits if args.limits else doubled, args.symloom, generators[name]) for name in names}
         for name, run in runs.items():
             try:
-                small, large = run.result()
-                good, what = large <= MOST * small, f"{small / 1e6:.1f} to {large / 1e6:.1f} million, {large / small:.2f} times"
+                good, what = run.result()
             except Exception as error:
                 good, what = False, str(error)
             passed += good

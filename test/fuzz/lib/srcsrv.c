@@ -31,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_buf target = {0};
     struct sl_str text = {(const char *)data, size}, vcs;
     uint64_t work = 1 << 20;
-    struct srcsrv *s = srcsrv_open(text, &arena, &vcs);
+    _Atomic bool no_memory = false;
+    struct srcsrv *s = srcsrv_open(text, &arena, &no_memory, &vcs);
     if (s) {
         if (srcsrv_evaluate(s, &fields, SL_STR("C:\\S"), &work, &target) && target.size > 64 << 10)
             __builtin_trap();

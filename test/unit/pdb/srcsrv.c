@@ -15,7 +15,8 @@ static struct srcsrv *stream(struct sl_arena *arena, const char *variables, cons
     sl_buf_cstr(&text, "\nSRCSRV: source files ---\n");
     sl_buf_cstr(&text, files);
     char *copy = sl_arena_strndup(arena, (char *)text.data, text.size);
-    struct srcsrv *s = srcsrv_open((struct sl_str){copy, text.size}, arena, &vcs);
+    static _Atomic bool no_memory;
+    struct srcsrv *s = srcsrv_open((struct sl_str){copy, text.size}, arena, &no_memory, &vcs);
     sl_buf_free(&text);
     return s;
 }
@@ -141,8 +142,10 @@ static void streams_that_are_ignored(void **state)
         "SRCSRV: ini --\nVERSION=1\nSRCSRV: variables --\nSRCSRVTRG=\xFF\nSRCSRV: source files --\n",
         "SRCSRV: ini --\nVERSION=9\nSRCSRV: variables --\nSRCSRVTRG=x\nSRCSRV: source files --\n",
     };
+    _Atomic bool no_memory = false;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_null(srcsrv_open(sl_str(rows[i]), &arena, &vcs));
+        assert_null(srcsrv_open(sl_str(rows[i]), &arena, &no_memory, &vcs));
+    assert_false(no_memory);
     sl_arena_free(&arena);
 }
 
