@@ -180,8 +180,8 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     const struct cache_kind *kind = flight->state->kind;
     bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
     struct shared_finding finding = {.stale = false};
-    /* The others' misses are what a renewal wants to get behind. */
-    if (shareable && !flight->renews && from_shared(flight, tmp, is_refresh, &finding, outcome))
+    /* The others' misses are what a renewal wants to get behind; what a refresh finds there is complete. */
+    if (shareable && (!flight->renews || is_refresh) && from_shared(flight, tmp, is_refresh, &finding, outcome))
         return;
     *outcome = (struct outcome){.layer = "computed", .generation = outcome->generation};
     if (tmp->fd < 0) {
