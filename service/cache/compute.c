@@ -210,11 +210,11 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
 
 void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome)
 {
-    struct renewing renewing = {engine.renewing, fiber_self()};
     struct cache_tmp tmp;
     *outcome = (struct outcome){.layer = "computed", .generation = flight->generation};
     outcome->code = open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+    struct renewing renewing = {engine.renewing, fiber_self()}; /* others may have begun while the file was opened */
     if (flight->renews)
         engine.renewing = &renewing;
     if (outcome->code == SL_OK)

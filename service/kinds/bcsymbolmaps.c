@@ -59,12 +59,14 @@ static enum sl_code first_of(const struct auxiliary_search *search, const struct
                              struct object_request **found, struct cache_item **item)
 {
     for (size_t i = 0; i < listing->count; i++) {
+        struct cache_key key;
         *found = keep_request(search, id, &listing->files[i]);
-        if (!*found)
+        if (!*found || !object_request_key(*found, search->arena, &key))
             return SL_BUSY;
-        enum sl_code code = kinds_get(kind, *found, search->arena, item, NULL);
+        enum sl_code code = cache_get(kind, &key, *found, item, NULL);
         if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
             return code;
+        cache_renew(kind, &key, *found);
     }
     return SL_NOT_FOUND;
 }
