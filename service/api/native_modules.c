@@ -208,7 +208,7 @@ bool native_find_symbols(struct native_request *request)
             continue;
         if (found->lookup.code == SL_NOT_FOUND)
             found->lookup.code = found->symbfile.code; /* an upload that is of no use is not nothing */
-        request->out_of_memory |= found->lookup.code == SL_BUSY;
+        request->out_of_memory |= found->lookup.code == SL_BUSY || found->symbfile.code == SL_BUSY;
     }
     return true;
 }
