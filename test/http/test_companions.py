@@ -61,3 +61,25 @@ def test_a_package_that_cannot_be_had_for_a_while(work, objects):
                         wait_until("the mark to go", lambda: marked(s) == [False])
             finally:
                 up.stopping.set()
+
+
+def test_a_package_that_is_not_waited_for(work, objects):
+    """When the service stops meanwhile, nothing is kept: the next one has the whole table at once."""
+    build_id, program, package, address = split(work, objects)
+    path = f"/{build_id}/executable"
+    module = objects.module(code_id=build_id, debug_id=None)
+    sent = [{"instruction_addr": hex(BASE + address + offset), "adjust_instruction_addr": False} for offset in range(24)]
+    with Upstream({path: program, path + ".dwp": hang}) as up:
+        up.stopping = threading.Event()
+        body = request(module, sent, sources=[http_source(up.url)])
+        try:
+            with Service(work, args=["--shutdown-timeout", "100ms"]) as s:
+                equal(s.symbolicate(body, "?timeout=0")["status"], "pending")
+                wait_until("the package to be asked for", lambda: up.hits.get(path + ".dwp"))
+        finally:
+            up.stopping.set()
+        equal(glob.glob(os.path.join(s.cache, "symcaches", "**", "*.metadata"), recursive=True), [])
+        up.routes[path + ".dwp"] = package
+        with Service(work, cache_dir=s.cache) as again:
+            answer = again.symbolicate(body)
+            assert "innermost" in {f.get("function", "").split("(")[0] for f in frames(answer)}, answer
