@@ -1,0 +1,76 @@
+/* Where code is: files and lines of line tables as compilers and assemblers write them. */
+#include "../object/debug_file.h"
+
+static int make_fixtures(void **state)
+{
+    return fixture_begin(state);
+}
+
+/* The chain `offset` bytes behind the symbol. */
+static void expect_behind(const char *file, const char *symbol, uint64_t offset, const char *chain)
+{
+    struct sl_bytes bytes = fixture_read(file);
+    struct sl_object *object = open_bytes(bytes);
+    struct converted c;
+    convert(&c, object);
+    assert_string_equal(chain_at(&c.cache, symbol_address(object, symbol) + offset), chain);
+    sl_buf_free(&c.file);
+    sl_object_close(object);
+    free((void *)bytes.data);
+}
+
+/* Packages built with a prefix map have relative compilation directories, which line tables of version 5 list once more. */
+static void relative_compilation_directories_are_joined_once(void **state)
+{
+    (void)state;
+    fixture_run("mkdir -p source/sub && printf 'int entry(int a)\\n{\\n    return a * 3;\\n}\\n' >source/sub/x.c");
+    for (unsigned version = 2; version <= 5; version++)
+        for (unsigned compiler = 0; compiler < 2; compiler++) {
+            char command[512];
+            snprintf(command, sizeof command,
+                     "(cd source && %s -g -gdwarf-%u -O1 -fPIC -shared -ffile-prefix-map=$PWD=build -o ../relative.so "
+                     "sub/x.c)",
+                     compiler ? "clang-14" : "gcc", version);
+            fixture_run(command);
+            expect_behind("relative.so", "entry", 1, "entry:3@build/sub/x.c");
+        }
+    fixture_run(
+        "(cd source/sub && gcc -g -gdwarf-5 -O1 -fPIC -shared -ffile-prefix-map=$PWD=build -o ../../relative.so "
+        "x.c)");
+    expect_behind("relative.so", "entry", 1, "entry:3@build/x.c");
+}
+
+/* A unit of version 4 around `entry`, whose line program defines its second file itself. */
+static const char defines_file[] =
+    ".text\n.globl entry\n.type entry,@function\nentry: .fill 16,1,0x90\n.Lend: .size entry,.-entry\n"
+    ".section .debug_abbrev,\"\",@progbits\n"
+    ".uleb128 1,0x11\n.byte 1\n.uleb128 0x1b,8,0x10,0x17,0x11,1,0x12,6,0,0\n"
+    ".uleb128 2,0x2e\n.byte 0\n.uleb128 3,8,0x11,1,0x12,6,0,0\n.byte 0\n"
+    ".section .debug_info,\"\",@progbits\n"
+    ".long 2f-1f\n1: .short 4\n.long .debug_abbrev\n.byte 8\n"
+    ".uleb128 1\n.asciz \"/build\"\n.long .debug_line\n.quad entry\n.long .Lend-entry\n"
+    ".uleb128 2\n.asciz \"entry\"\n.quad entry\n.long .Lend-entry\n.byte 0\n2:\n"
+    ".section .debug_line,\"\",@progbits\n"
+    ".long 6f-3f\n3: .short 4\n.long 5f-4f\n4: .byte 1,1,1,-5,14,13,0,1,1,1,1,0,0,0,1,0,0,1\n"
+    ".asciz \"include\"\n.byte 0\n.asciz \"first.c\"\n.uleb128 0,0,0\n.byte 0\n5:\n"
+    ".byte 0,9,2\n.quad entry\n"
+    ".byte 0\n.uleb128 8f-7f\n7: .byte 3\n.asciz \"second.h\"\n.uleb128 1,0,0\n8:\n" /* DW_LNE_define_file, directory 1 */
+    ".byte 4,2,3,6,1\n"                                                              /* file 2, line 7, row */
+    ".byte 2,16,0,1,1\n6:\n";
+
+static void files_defined_in_the_program_have_directories(void **state)
+{
+    (void)state;
+    fixture_write("defines.s", defines_file, sizeof defines_file - 1);
+    fixture_run("gcc -shared -nostdlib -o defines.so defines.s");
+    expect_behind("defines.so", "entry", 4, "entry:7@/build/include/second.h");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(relative_compilation_directories_are_joined_once),
+        cmocka_unit_test(files_defined_in_the_program_have_directories),
+    };
+    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
+}
