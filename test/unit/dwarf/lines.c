@@ -66,10 +66,60 @@ static void files_defined_in_the_program_have_directories(void **state)
     expect_behind("defines.so", "entry", 4, "entry:7@/build/include/second.h");
 }
 
+static const char two_functions[] = "volatile int sink;\n"
+                                    "__attribute__((noinline)) static int hidden(int a)\n"
+                                    "{\n"
+                                    "    sink = a;\n" /* 4 */
+                                    "    return a + sink;\n"
+                                    "}\n"
+                                    "int entry(int a)\n"
+                                    "{\n"
+                                    "    sink = 1;\n" /* 9 */
+                                    "    return hidden(a) * 2;\n"
+                                    "}\n";
+
+/* What is in the line table alone is named by the symbols. */
+static void lines_without_subprograms_are_kept(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {
+        "clang-14 -gline-tables-only -O1 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o bare.so two.c",
+        "gcc -g -gsplit-dwarf -O1 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o bare.so two.c && rm -f *.dwo",
+        "clang-14 -g -gdwarf-4 -gsplit-dwarf -O1 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o bare.so two.c && "
+        "rm -f *.dwo",
+    };
+    fixture_write("two.c", two_functions, sizeof two_functions - 1);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        fixture_run(commands[i]);
+        expect_behind("bare.so", "hidden", 2, "hidden:4@/src/two.c");
+        expect_behind("bare.so", "entry", 12, "entry:9@/src/two.c");
+    }
+}
+
+static const char assembler[] = ".text\n"
+                                ".type first,@function\nfirst:\n"
+                                "nop\nnop\nret\n.size first,.-first\n" /* 4 */
+                                ".balign 16\n"
+                                ".globl entry\n.type entry,@function\nentry:\n"
+                                "nop\nret\n.size entry,.-entry\n"; /* 13 */
+
+/* The assembler's rows go on behind a function, up to the next; what lies there belongs to neither. */
+static void assembled_functions_have_lines_and_padding_has_no_function(void **state)
+{
+    (void)state;
+    fixture_write("two.s", assembler, sizeof assembler - 1);
+    fixture_run("clang-14 -g -shared -nostdlib -Wa,-fdebug-compilation-dir=/src -o two.so two.s");
+    expect_behind("two.so", "first", 1, "first:5@/src/two.s");
+    expect_behind("two.so", "entry", 1, "entry:13@/src/two.s");
+    expect_behind("two.so", "first", 5, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relative_compilation_directories_are_joined_once),
+        cmocka_unit_test(lines_without_subprograms_are_kept),
+        cmocka_unit_test(assembled_functions_have_lines_and_padding_has_no_function),
         cmocka_unit_test(files_defined_in_the_program_have_directories),
     };
     return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
