@@ -81,17 +81,17 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
     return true;
 }
 
-static struct sl_str entry_name(struct walk *walk, const struct entry *e, enum sl_language *language)
+static struct entry_name entry_name(struct walk *walk, const struct entry *e, enum sl_language *language)
 {
     const struct attribute *a = e->attributes;
-    struct sl_str name = {NULL, 0};
+    struct entry_name name = {{NULL, 0}, false};
     if (a[SLOT_ORIGIN].form)
         name = dwarf_name_of(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
     if (a[SLOT_LINKAGE].form)
-        return dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_LINKAGE]);
+        return (struct entry_name){dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_LINKAGE]), true};
     if (a[SLOT_NAME].form) {
         struct sl_str own = dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_NAME]);
-        return own.size ? own : name;
+        return own.size ? (struct entry_name){own, false} : name;
     }
     return name;
 }
@@ -120,7 +120,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     frame->depth = 0;
     if (!count)
         return true;
-    uint64_t load = walk->reader->load_address, lowest = UINT64_MAX;
+    uint64_t load = walk->reader->load_address, entry = 0;
     bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
@@ -131,7 +131,8 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
         if (w->ranges[i].begin < load)
             continue;
         struct range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
-        lowest = range.begin < lowest ? range.begin : lowest;
+        if (w->pending_count == frame->first_pending)
+            entry = range.begin; /* of several ranges, compilers list that one first */
         known =
             known && dwarf_range_known(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
         w->pending[w->pending_count++] = w->covered[w->covered_count++] = range;
@@ -143,11 +144,10 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     }
     frame->pending_count = (uint32_t)w->pending_count - frame->first_pending;
     frame->language = walk->unit->language;
-    frame->name = entry_name(walk, e, &frame->language);
-    const struct sl_symbol *symbol =
-        walk->unit->is_dart || !frame->pending_count ? NULL : dwarf_symbol_at(&walk->reader->symbols, lowest);
-    if (symbol && symbol->name.size)
-        frame->name = symbol->name;
+    struct entry_name name = entry_name(walk, e, &frame->language);
+    frame->name = walk->unit->is_dart || !frame->pending_count
+                      ? name.text
+                      : dwarf_symbol_name(&walk->reader->symbols, entry, name, frame->language);
     return true;
 }
 
@@ -169,7 +169,7 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     if (frame->depth <= SL_MAX_INLINE_DEPTH) {
         uint64_t load = walk->reader->load_address;
         enum sl_language language = frame->language;
-        struct sl_str name = entry_name(walk, e, &language);
+        struct sl_str name = entry_name(walk, e, &language).text;
         for (size_t i = 0; i < count; i++)
             if (w->ranges[i].begin >= load)
                 w->inlinees[w->inlinee_count++] = (struct sl_flat_inlinee){

@@ -179,9 +179,15 @@ struct line_table {
     size_t row_count, row_capacity, sequence_count, sequence_capacity, file_count, file_capacity;
 };
 
+/* The name of a function; the text may be empty. */
+struct entry_name {
+    struct sl_str text;
+    bool linkage; /* the linker's, as against the source's */
+};
+
 struct name_slot {
     uint64_t key;
-    struct sl_str name;
+    struct entry_name name;
     int language;
     uint32_t generation;
 };
@@ -327,8 +333,8 @@ struct entry_format {
 size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_FORMATS]);
 
 /* Name (and, when another unit owns it, language) of the entry referred to. */
-struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
-                            enum sl_language *language);
+struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
+                                enum sl_language *language);
 
 /* Walks the unit and fills worker->functions; everything they point to is in `arena` or in the file. False when the
  * unit's entries could not be read to their end. */
@@ -351,6 +357,11 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
 
 /* The first symbol of that address; NULL for none. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address);
+
+/* What a function is called whose code is entered at the address: `name`, or the symbol there, where the entry has no name, a
+ * hidden one, or not the one that its language's compilers mangle. */
+struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry, struct entry_name name,
+                                enum sl_language language);
 
 /* The symbol that covers the address, and where it, or what no symbol covers, ends. Without a size it goes on to the next. */
 struct symbol_span {

@@ -335,7 +335,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         code = sl_budget_fail(reader.budget, error);
     if (code == SL_OK && sink->skipped_units)
         sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");
-    if (code == SL_OK)
+    if (code == SL_OK && !sink->takes_no_symbols)
         code = dwarf_index_symbols(&reader, &arena, error);
     if (code == SL_OK)
         code = read_all(&reader, parallel, sink, error);

@@ -53,6 +53,40 @@ const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64
     return place < index->count && index->order[place].key == address ? symbol(index, place) : NULL;
 }
 
+/* Itanium, Rust, D, Swift, Microsoft; on 32-bit Apple and Windows with an underscore more. */
+static bool is_mangled(struct sl_str name)
+{
+    static const char *const starts[] = {"_Z", "_R", "_D", "$s", "$S", "_T0", "?", "__Z", "_$s", "_$S"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (sl_str_starts(name, sl_str(starts[i])))
+            return true;
+    return false;
+}
+
+/* Manglings have identifiers as they are; template arguments, the sign of a destructor and operators are coded. */
+static bool mangles(struct sl_str symbol, struct sl_str name)
+{
+    if (sl_str_starts(name, SL_STR("operator")))
+        return is_mangled(symbol);
+    if (name.size && name.data[0] == '~')
+        name = (struct sl_str){name.data + 1, name.size - 1};
+    const char *arguments = name.size ? memchr(name.data, '<', name.size) : NULL;
+    if (arguments)
+        name.size = (size_t)(arguments - name.data);
+    return name.size && is_mangled(symbol) && memmem(symbol.data, symbol.size, name.data, name.size);
+}
+
+struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry, struct entry_name name,
+                                enum sl_language language)
+{
+    bool hidden = sl_str_starts(name.text, SL_STR("__hidden#"));
+    bool unnamed = !name.text.size || hidden;
+    if (!unnamed && (name.linkage || language == SL_LANG_C))
+        return name.text;
+    const struct sl_symbol *symbol = dwarf_symbol_at(index, entry);
+    return symbol && (unnamed || mangles(symbol->name, name.text)) ? symbol->name : name.text;
+}
+
 struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
     size_t next = behind(index, 0, address), place = next;

@@ -207,13 +207,14 @@ static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
 }
 
-/* 1001 knew fewer lines, and not where files are kept; it serves while a new one is made. */
-static const unsigned older[] = {1001, 0};
+/* 1002 had names of symbols for those of functions, and no lines outside of these; 1001 knew fewer lines, and not where files
+ * are kept. They serve while a new one is made. */
+static const unsigned older[] = {1002, 1001, 0};
 
 const struct cache_kind kind_symcaches = {
     .name = "symcaches",
     .section = CACHE_DERIVED,
-    .version = 1002,
+    .version = 1003,
     .fallbacks = older,
     .previous = older,
     .random_access = true,

@@ -114,12 +114,33 @@ static void assembled_functions_have_lines_and_padding_has_no_function(void **st
     expect_behind("two.so", "first", 5, "");
 }
 
+static const char cold_part[] = "void other(void);\n"
+                                "__attribute__((cold, noinline)) static void rare(void) { other(); }\n"
+                                "int entry(int a)\n"
+                                "{\n"
+                                "    if (__builtin_expect(a > 100, 0)) { rare(); other(); rare(); __builtin_trap(); }\n"
+                                "    return a * 7;\n" /* 6 */
+                                "}\n"
+                                "extern int hidden_alias(int) __attribute__((alias(\"entry\")));\n";
+
+/* Cold parts lie below, and aliases may be first among the symbols: neither is the function's name. */
+static void functions_are_named_by_their_entries(void **state)
+{
+    (void)state;
+    fixture_write("cold.c", cold_part, sizeof cold_part - 1);
+    fixture_run(
+        "gcc -g -O2 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o cold.so cold.c && nm cold.so | grep entry.cold");
+    expect_behind("cold.so", "entry", 0, "entry:5@/src/cold.c");
+    expect_behind("cold.so", "hidden_alias", 0, "entry:5@/src/cold.c");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relative_compilation_directories_are_joined_once),
         cmocka_unit_test(lines_without_subprograms_are_kept),
         cmocka_unit_test(assembled_functions_have_lines_and_padding_has_no_function),
+        cmocka_unit_test(functions_are_named_by_their_entries),
         cmocka_unit_test(files_defined_in_the_program_have_directories),
     };
     return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
