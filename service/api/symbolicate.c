@@ -6,8 +6,8 @@
 #include "core/guard.h"
 #include "core/metrics.h"
 
-/* No more frames and bytes than these are worked on by the loop itself: some 0.1 ms. */
-enum { FEW_FRAMES = 64, MANY_FRAMES = 10000, SMALL_BODY = 16 * 1024, FIRST_ANSWER = 1 << 20 };
+/* No larger bodies are read by the loop itself: some 0.1 ms. */
+enum { MANY_FRAMES = 10000, SMALL_BODY = 16 * 1024, FIRST_ANSWER = 1 << 20 };
 
 /* ---- the body ---- */
 struct reading {
@@ -128,7 +128,7 @@ static void write_answer(void *arg)
 /* On the loop when it is little, else on the pool. */
 static enum sl_code do_step(void (*work)(void *arg), struct step *step, size_t frames, struct sl_error *error)
 {
-    if (frames > FEW_FRAMES || step->request->module_count > FEW_FRAMES)
+    if (frames > NATIVE_FEW_FRAMES || step->request->module_count > NATIVE_FEW_FRAMES)
         return pool_run(frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE, work, step, error);
     return guard_run(work, step) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
 }
