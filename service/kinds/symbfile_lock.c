@@ -114,7 +114,7 @@ static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct
         if (attempt->reason == ENOENT && !attempt->make)
             return sl_fail(error, SL_NOT_FOUND, "not found");
         if (attempt->reason != EWOULDBLOCK)
-            return sl_fail(error, SL_INTERNAL, "cannot lock a directory of the store: %s", strerror(attempt->reason));
+            return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the store");
         if (loop_now_ms() >= until_ms)
             return sl_fail(error, SL_BUSY, "another process holds this executable's lock");
         if (!fiber_sleep(wait_ms))
