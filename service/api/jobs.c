@@ -11,7 +11,11 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, MAX_SPARE = 64, JOB_CHUNK = 32768 };
+enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, MAX_SPARE = 64 };
+enum {
+    JOB_CHUNK = 32768,
+    CROWD_CHUNK = 4096
+}; /* first of a job's arena; of a job beyond MAX_SPARE, which mostly waits */
 
 static const char *const task_names[TASKS] = {"symbolicate"};
 static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error", "busy"};
@@ -78,7 +82,7 @@ struct job *job_new(struct service *service, enum job_task task)
         job = calloc(1, sizeof *job);
         if (!job)
             return NULL;
-        job->arena.next_chunk = JOB_CHUNK;
+        job->arena.next_chunk = service->running < MAX_SPARE ? JOB_CHUNK : CROWD_CHUNK;
     }
     job->service = service;
     job->config = config_retain(service->config);
@@ -97,7 +101,7 @@ static void free_work(struct job *job)
     memory_set(&job->memory, 0);
     config_release(job->config);
     job->config = NULL;
-    if (job->arena.used > JOB_CHUNK || job->revealed) /* those whose results are kept are many */
+    if (job->arena.used != JOB_CHUNK || job->revealed) /* those whose results are kept are many */
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);
