@@ -13,6 +13,8 @@
 
 enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
+enum { CROWD_CHUNK = 4096 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
+
 /* Ended jobs whose arenas are used again, at most so many and so large: warm memory costs no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
@@ -82,7 +84,7 @@ struct job *job_new(struct service *service, enum job_task task)
         job = calloc(1, sizeof *job);
         if (!job)
             return NULL;
-        job->arena.next_chunk = JOB_CHUNK;
+        job->arena.next_chunk = service->running < MAX_SPARE ? JOB_CHUNK : CROWD_CHUNK;
     }
     job->service = service;
     job->config = config_retain(service->config);
@@ -101,7 +103,8 @@ static void free_work(struct job *job)
     memory_set(&job->memory, 0);
     config_release(job->config);
     job->config = NULL;
-    if (job->arena.used > MAX_SPARE_ARENA || job->revealed) /* those whose results are kept are many */
+    if (job->arena.used > MAX_SPARE_ARENA || job->arena.used < JOB_CHUNK ||
+        job->revealed) /* those whose results are kept are many */
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);

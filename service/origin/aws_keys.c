@@ -101,6 +101,8 @@ static enum sl_code read_token(struct asking *a, const char *path, struct sl_str
     int number = errno;
     if (fd >= 0)
         close(fd);
+    if (size < 0 && sl_fail_errno(a->error, number, "") == SL_BUSY)
+        return SL_BUSY;
     if (size < 0)
         return sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the token: %s", strerror(number));
     while (size && (text[size - 1] == '\n' || text[size - 1] == '\r' || text[size - 1] == ' '))
