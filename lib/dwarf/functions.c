@@ -81,28 +81,17 @@ static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, str
     return true;
 }
 
-static const struct sl_symbol *symbol_at(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
-{
-    for (size_t i = (size_t)(address * 0x9E3779B97F4A7C15u >> 24) & index->mask;; i = (i + 1) & index->mask) {
-        if (!index->slots[i] || !dwarf_spend(w, 1))
-            return NULL;
-        const struct sl_symbol *symbol = &index->symbols[index->slots[i] - 1];
-        if (symbol->address == address)
-            return symbol;
-    }
-}
-
-static struct sl_str entry_name(struct walk *walk, const struct entry *e, enum sl_language *language)
+static struct entry_name entry_name(struct walk *walk, const struct entry *e, enum sl_language *language)
 {
     const struct attribute *a = e->attributes;
-    struct sl_str name = {NULL, 0};
+    struct entry_name name = {{NULL, 0}, false};
     if (a[SLOT_ORIGIN].form)
         name = dwarf_name_of(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
     if (a[SLOT_LINKAGE].form)
-        return dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_LINKAGE]);
+        return (struct entry_name){dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_LINKAGE]), true};
     if (a[SLOT_NAME].form) {
         struct sl_str own = dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_NAME]);
-        return own.size ? own : name;
+        return own.size ? (struct entry_name){own, false} : name;
     }
     return name;
 }
@@ -131,20 +120,22 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     frame->depth = 0;
     if (!count)
         return true;
-    uint64_t load = walk->reader->load_address, lowest = UINT64_MAX;
+    uint64_t load = walk->reader->load_address, entry = 0;
     bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
-    if (!dwarf_room(w, &w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending))
+    if (!dwarf_room(w, &w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending) ||
+        !dwarf_room(w, &w->covered, &w->covered_capacity, w->covered_count + count, sizeof *w->covered))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (w->ranges[i].begin < load)
             continue;
         struct range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
-        lowest = range.begin < lowest ? range.begin : lowest;
+        if (w->pending_count == frame->first_pending)
+            entry = range.begin; /* of several ranges, compilers list that one first */
         known =
             known && dwarf_range_known(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
-        w->pending[w->pending_count++] = range;
+        w->pending[w->pending_count++] = w->covered[w->covered_count++] = range;
     }
     if (known) { /* would be dropped later */
         w->pending_count = frame->first_pending;
@@ -153,11 +144,10 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     }
     frame->pending_count = (uint32_t)w->pending_count - frame->first_pending;
     frame->language = walk->unit->language;
-    frame->name = entry_name(walk, e, &frame->language);
-    const struct sl_symbol *symbol =
-        walk->unit->is_dart || !frame->pending_count ? NULL : symbol_at(w, &walk->reader->symbols, lowest);
-    if (symbol && symbol->name.size)
-        frame->name = symbol->name;
+    struct entry_name name = entry_name(walk, e, &frame->language);
+    frame->name = walk->unit->is_dart || !frame->pending_count
+                      ? name.text
+                      : dwarf_symbol_name(&walk->reader->symbols, entry, name, frame->language);
     return true;
 }
 
@@ -179,7 +169,7 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     if (frame->depth <= SL_MAX_INLINE_DEPTH) {
         uint64_t load = walk->reader->load_address;
         enum sl_language language = frame->language;
-        struct sl_str name = entry_name(walk, e, &language);
+        struct sl_str name = entry_name(walk, e, &language).text;
         for (size_t i = 0; i < count; i++)
             if (w->ranges[i].begin >= load)
                 w->inlinees[w->inlinee_count++] = (struct sl_flat_inlinee){
@@ -199,11 +189,10 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
 
 /* Puts line records of [begin, end), relative, from every sequence that overlaps it, clipped, into worker->function_lines.
  * Sequences may overlap, as may functions: what is looked at is paid for. */
-static bool lines_of(struct walk *walk, struct range range, size_t *line_count)
+static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, size_t *line_count)
 {
-    struct dwarf_worker *w = walk->w;
     const struct line_table *t = &w->lines;
-    uint64_t load = walk->reader->load_address, begin = range.begin + load, end = range.end + load;
+    uint64_t begin = range.begin + load, end = range.end + load;
     size_t low = 0, high = t->sequence_count, count = 0;
     while (low < high) { /* first sequence that starts behind the range */
         size_t middle = low + (high - low) / 2;
@@ -260,6 +249,22 @@ static bool select_inlinees(struct dwarf_worker *w, const struct frame *frame, s
     return true;
 }
 
+bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, struct sl_arena *arena,
+                        struct sl_function *function, const struct sl_flat_inlinee *inlinees, size_t inlinee_count)
+{
+    struct range range = {function->address, function->address + function->size};
+    size_t line_count;
+    if (!dwarf_room(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions) ||
+        !lines_of(w, reader->load_address, range, &line_count))
+        return false;
+    if (!sl_assemble(&w->assembler, arena, function, inlinees, inlinee_count, w->function_lines, line_count)) {
+        w->exhausted = true;
+        return false;
+    }
+    w->functions[w->function_count++] = *function;
+    return true;
+}
+
 static bool close_subprogram(struct walk *walk, const struct frame *frame)
 {
     struct dwarf_worker *w = walk->w;
@@ -278,16 +283,8 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
                 return false;
             inlinees = w->selected;
         }
-        size_t line_count;
-        if (!dwarf_room(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions) ||
-            !lines_of(walk, range, &line_count))
+        if (!dwarf_add_function(walk->reader, w, walk->arena, &function, inlinees, inlinee_count))
             return false;
-        if (!sl_assemble(&w->assembler, walk->arena, &function, inlinees, inlinee_count, w->function_lines,
-                         line_count)) {
-            w->exhausted = true;
-            return false;
-        }
-        w->functions[w->function_count++] = function;
     }
     w->pending_count = frame->first_pending;
     w->inlinee_count = frame->first_inlinee;
@@ -521,7 +518,7 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
 {
     struct walk walk = {reader, w, unit, arena, 1, 0};
     w->assembler.purse = &w->purse;
-    w->function_count = w->inlinee_count = w->pending_count = 0;
+    w->function_count = w->inlinee_count = w->pending_count = w->covered_count = 0;
     w->name_count = 0;
     w->name_generation++;
     /* A split unit may be that of many skeletons. */
@@ -551,6 +548,7 @@ void dwarf_worker_free(struct dwarf_worker *w)
     free(w->function_lines);
     free(w->functions);
     free(w->pending);
+    free(w->covered);
     free(w->frames);
     free(w->names);
     sl_holding_release(&w->holding);

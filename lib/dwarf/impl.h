@@ -149,8 +149,9 @@ struct dwarf_unit {
     const struct dwarf_unit_header *header;
     const struct abbrev_table *abbrevs;
     uint64_t low_pc, ranges, stmt_list, str_offsets_base, addr_base, rnglists_base, gnu_ranges_base;
-    uint64_t dwo_id; /* of the header or, in version 4, of the root entry */
-    uint16_t ranges_form;
+    uint64_t dwo_id;  /* of the header or, in version 4, of the root entry */
+    uint64_t high_pc; /* of the form: an address, or how much is behind low_pc */
+    uint16_t ranges_form, high_pc_form;
     bool has_low_pc, has_ranges, has_stmt_list, is_dart;
     enum sl_language language;
     struct sl_str name, comp_dir, dwo_name, producer;
@@ -178,9 +179,15 @@ struct line_table {
     size_t row_count, row_capacity, sequence_count, sequence_capacity, file_count, file_capacity;
 };
 
+/* The name of a function; the text may be empty. */
+struct entry_name {
+    struct sl_str text;
+    bool linkage; /* the linker's, as against the source's */
+};
+
 struct name_slot {
     uint64_t key;
-    struct sl_str name;
+    struct entry_name name;
     int language;
     uint32_t generation;
 };
@@ -211,6 +218,8 @@ struct dwarf_worker {
     size_t function_count, function_capacity;
     struct range *pending; /* ranges of open subprograms, a stack */
     size_t pending_count, pending_capacity;
+    struct range *covered; /* by the unit's subprograms, relative */
+    size_t covered_count, covered_capacity;
     struct frame *frames;
     size_t frame_capacity;
     struct name_slot *names;
@@ -218,11 +227,11 @@ struct dwarf_worker {
     uint32_t name_generation;
 };
 
-/* All symbols of the object by address: the first of each address. */
+/* The named symbols of the object by address, those of one address in file order. */
 struct symbol_index {
     const struct sl_symbol *symbols;
-    uint32_t *slots; /* index + 1 */
-    size_t mask;
+    const struct sl_ordered *order;
+    size_t count;
 };
 
 /* Keys of (begin, size). */
@@ -324,13 +333,42 @@ struct entry_format {
 size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_FORMATS]);
 
 /* Name (and, when another unit owns it, language) of the entry referred to. */
-struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
-                            enum sl_language *language);
+struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
+                                enum sl_language *language);
 
 /* Walks the unit and fills worker->functions; everything they point to is in `arena` or in the file. False when the
  * unit's entries could not be read to their end. */
 bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                           struct sl_arena *arena);
+
+/* Appends the function, with the unit's lines and the inlined calls, to worker->functions. */
+bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, struct sl_arena *arena,
+                        struct sl_function *function, const struct sl_flat_inlinee *inlinees, size_t inlinee_count);
+
+/* After dwarf_read_functions: appends the code that has lines but no subprogram, under the names of symbols. `unit`: the one
+ * with the line table. False when the purse is empty. */
+bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                         enum sl_language language, struct sl_arena *arena);
+
+/* ---- symbols ---- */
+
+/* Without symbols, functions keep the names of their entries. */
+enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error);
+
+/* The first symbol of that address; NULL for none. */
+const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address);
+
+/* What a function is called whose code is entered at the address: `name`, or the symbol there, where the entry has no name, a
+ * hidden one, or not the one that its language's compilers mangle. */
+struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry, struct entry_name name,
+                                enum sl_language language);
+
+/* The symbol that covers the address, and where it, or what no symbol covers, ends. Without a size it goes on to the next. */
+struct symbol_span {
+    const struct sl_symbol *symbol; /* NULL: none */
+    uint64_t end;
+};
+struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address);
 
 /* The split unit of a skeleton, in a package or a .dwo file; false when it is not to be had. `file` is storage. */
 bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *skeleton,

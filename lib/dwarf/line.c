@@ -31,11 +31,13 @@ static bool add_file(struct table_reader *t, struct sl_str name, uint64_t direct
     struct line_table *lines = &t->w->lines;
     if (!dwarf_room(t->w, &lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
         return false;
-    lines->files[lines->file_count++] = (struct sl_file){
-        .comp_dir = t->unit->comp_dir,
-        .directory = directory < t->directory_count ? t->w->directories[directory] : (struct sl_str){NULL, 0},
-        .name = name,
-    };
+    struct sl_file *file = &lines->files[lines->file_count++];
+    *file = (struct sl_file){.comp_dir = t->unit->comp_dir, .name = name};
+    /* Directory 0 is the compilation directory itself, which may be a relative one: it is not joined to itself. */
+    if (directory && directory < t->directory_count)
+        file->directory = t->w->directories[directory];
+    else if (t->directory_count && t->w->directories[0].size)
+        file->comp_dir = t->w->directories[0];
     return true;
 }
 
@@ -368,7 +370,6 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
         .dead = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) - 1,
         .keep_zero = unit->address_file->relocatable,
     };
-    table.directory_count = 0; /* files defined in the program have none */
     run(&machine, &program);
     bool sorted = true;
     for (size_t i = 1; i < lines->sequence_count && sorted; i++)

@@ -96,10 +96,10 @@ static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
     return w->exhausted ? NULL : &w->names[at];
 }
 
-struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
-                            enum sl_language *language)
+struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
+                                enum sl_language *language)
 {
-    struct sl_str name = {NULL, 0};
+    struct entry_name name = {{NULL, 0}, false};
     int found = -1;
     if (!reference.file)
         return name;
@@ -127,14 +127,14 @@ struct sl_str dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *fro
         if (!read_entry(w, unit, reference.offset, &entry))
             break;
         if (entry.linkage.size || (entry.name.size && !entry.origin.file)) {
-            name = entry.linkage.size ? entry.linkage : entry.name;
+            name = (struct entry_name){entry.linkage.size ? entry.linkage : entry.name, entry.linkage.size > 0};
             break;
         }
         if (entry.name.size)
-            name = entry.name;
+            name.text = entry.name;
         if (entry.origin.file == reference.file && entry.origin.offset == reference.offset)
             break;
-        if (name.size)
+        if (name.text.size)
             break;
         reference = entry.origin;
     }

@@ -50,39 +50,6 @@ struct window {
     struct sl_error *error;
 };
 
-/* Without symbols, functions keep the names of their entries. */
-static enum sl_code build_symbol_index(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
-{
-    struct sl_symbol *symbols;
-    size_t count = 0, capacity = 16;
-    struct sl_purse purse = {.budget = reader->budget};
-    enum sl_code code = sl_object_symbols(reader->object, arena, &symbols, &count, error);
-    if (code == SL_BUSY || sl_budget_used_up(reader->budget))
-        return code;
-    if (code != SL_OK || count > UINT32_MAX / 4)
-        count = 0;
-    while (capacity < count * 2)
-        capacity *= 2;
-    uint32_t *slots = SL_ARENA_ARRAY(arena, uint32_t, capacity);
-    if (!slots)
-        return sl_budget_fail(reader->budget, error);
-    for (size_t i = 0; i < count; i++) {
-        if (!symbols[i].name.size)
-            continue;
-        symbols[i].address -= sl_object_info(reader->object)->dwarf_bias;
-        size_t at = (size_t)(symbols[i].address * 0x9E3779B97F4A7C15u >> 24) & (capacity - 1);
-        while (slots[at] && symbols[slots[at] - 1].address != symbols[i].address) {
-            if (!sl_purse_spend(&purse, 1))
-                return sl_budget_fail(reader->budget, error);
-            at = (at + 1) & (capacity - 1);
-        }
-        if (!slots[at])
-            slots[at] = (uint32_t)i + 1;
-    }
-    reader->symbols = (struct symbol_index){symbols, slots, capacity - 1};
-    return SL_OK;
-}
-
 static bool has_code(const struct dwarf_unit *unit)
 {
     return unit->has_ranges || (unit->has_low_pc && unit->low_pc) || unit->address_file->relocatable;
@@ -169,6 +136,7 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
     if (!dwarf_read_functions(reader, w, walked, &slot->memory->arena))
         slot->damage = "bad entries";
     w->pinned = NULL;
+    dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena);
     slot->skip = w->exhausted || !copy_batch(w, walked, slot);
     slot->exhausted = slot->skip;
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
@@ -367,8 +335,8 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         code = sl_budget_fail(reader.budget, error);
     if (code == SL_OK && sink->skipped_units)
         sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");
-    if (code == SL_OK)
-        code = build_symbol_index(&reader, &arena, error);
+    if (code == SL_OK && !sink->takes_no_symbols)
+        code = dwarf_index_symbols(&reader, &arena, error);
     if (code == SL_OK)
         code = read_all(&reader, parallel, sink, error);
     sl_arena_free(&arena);

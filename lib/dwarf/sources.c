@@ -86,7 +86,7 @@ static bool read_files(struct source_reader *s, struct sl_reader *r)
         struct sl_file file = {.name = entry.name};
         if (s->directory_count)
             file.comp_dir = s->directories[0];
-        if (entry.directory < s->directory_count)
+        if (entry.directory && entry.directory < s->directory_count) /* 0 is the compilation directory itself */
             file.directory = s->directories[entry.directory];
         if (!s->found(s->arg, &file, (struct sl_bytes){(const uint8_t *)entry.text.data, entry.text.size}))
             return false;

@@ -181,6 +181,10 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, bool
         case DW_AT_language: unit->language = dwarf_language(a.value); break;
         case DW_AT_language_name: unit->language = language_name(a.value); break;
         case DW_AT_low_pc: unit->has_low_pc = dwarf_address(unit, &a, &unit->low_pc); break;
+        case DW_AT_high_pc:
+            unit->high_pc = a.value;
+            unit->high_pc_form = a.form;
+            break;
         case DW_AT_ranges:
             unit->has_ranges = true;
             unit->ranges = a.value;

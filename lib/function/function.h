@@ -94,6 +94,7 @@ struct sl_function_sink {
     enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error);
     bool takes_flat;               /* the sink assembles functions itself, if it has to */
+    bool takes_no_symbols;         /* functions and names are those of the debug information alone */
     size_t skipped_units;          /* set by the reader: units (or records) dropped as malformed */
     struct sl_error first_skipped; /* which was the first, and why; the message may be empty */
 };

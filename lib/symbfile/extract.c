@@ -213,7 +213,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
                                  struct sl_error *error)
 {
     struct extractor e = {
-        .functions = {.prepare = prepare, .consume = consume},
+        .functions = {.prepare = prepare, .consume = consume, .takes_no_symbols = true},
         .go = {.tree = go_tree},
         .sink = sink,
         .maker_count = sl_parallel_workers(parallel),

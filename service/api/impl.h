@@ -18,7 +18,7 @@ struct service {
     struct job *finished_first, *finished_last; /* results that are kept, in the order of their ends */
     uint64_t kept_bytes, next_busy_log_ms;
     struct job *spare; /* to be used again, with their arenas */
-    size_t spare_count;
+    size_t spare_count, spare_bytes;
     uv_timer_t expiry;
     uint8_t random[256]; /* not used yet: its first `random_left` bytes */
     size_t random_left;

@@ -11,7 +11,12 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, MAX_SPARE = 64, JOB_CHUNK = 32768 };
+enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
+
+enum { CROWD_CHUNK = 4096 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
+
+/* Ended jobs whose arenas are used again, at most so many and so large: warm memory costs no page faults. */
+enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
 static const char *const task_names[TASKS] = {"symbolicate"};
 static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error", "busy"};
@@ -72,13 +77,14 @@ struct job *job_new(struct service *service, enum job_task task)
     if (job) {
         service->spare = job->next_spare;
         service->spare_count--;
+        service->spare_bytes -= job->arena.used;
         *job = (struct job){.arena = job->arena};
         job->arena.next_chunk = job->arena.chunks ? job->arena.next_chunk : JOB_CHUNK;
     } else {
         job = calloc(1, sizeof *job);
         if (!job)
             return NULL;
-        job->arena.next_chunk = JOB_CHUNK;
+        job->arena.next_chunk = service->running < MAX_SPARE ? JOB_CHUNK : CROWD_CHUNK;
     }
     job->service = service;
     job->config = config_retain(service->config);
@@ -97,7 +103,8 @@ static void free_work(struct job *job)
     memory_set(&job->memory, 0);
     config_release(job->config);
     job->config = NULL;
-    if (job->arena.used > JOB_CHUNK || job->revealed) /* those whose results are kept are many */
+    if (job->arena.used > MAX_SPARE_ARENA || job->arena.used < JOB_CHUNK ||
+        job->revealed) /* those whose results are kept are many */
         sl_arena_free(&job->arena);
     else
         sl_arena_reset(&job->arena);
@@ -115,9 +122,12 @@ void job_discard(struct job *job)
         free(job);
         return;
     }
+    if (service->spare_bytes + job->arena.used > MAX_SPARE_BYTES)
+        sl_arena_free(&job->arena);
     job->next_spare = service->spare;
     service->spare = job;
     service->spare_count++;
+    service->spare_bytes += job->arena.used;
 }
 
 static struct sl_str job_key(const struct job *job)
@@ -280,6 +290,7 @@ static bool new_id(struct service *service, uint8_t id[16])
     return true;
 }
 
+/* Runs the job until it first waits, which one that has everything in memory never does. */
 static bool begin(struct job *job)
 {
     struct service *service = job->service;
@@ -289,14 +300,19 @@ static bool begin(struct job *job)
     *slot = job;
     fiber_group_init(&job->group, &service->jobs_group);
     job->group.on_empty = job_ended;
-    fiber_group_deadline(&job->group, DURATION_MS(service->config->max_job_duration_ns));
     job->started_ns = clock_mono_ns();
     job->polled_ms = loop_now_ms();
-    if (fiber_start(&job->group, job_fiber, job)) {
-        service->running++;
+    service->running++;
+    job->waiting++; /* it may end at once */
+    bool started = fiber_run(&job->group, job_fiber, job);
+    job->waiting--;
+    if (started) {
         metric_add(METRIC_JOBS_ACCEPTED, 1, task_names[job->task], NULL, NULL);
+        if (job->outcome == JOB_RUNNING)
+            fiber_group_deadline(&job->group, DURATION_MS(service->config->max_job_duration_ns));
         return true;
     }
+    service->running--;
     fiber_group_finish(&job->group);
     sl_map_remove(&service->jobs, job_key(job));
     return false;

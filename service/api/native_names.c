@@ -7,7 +7,7 @@
 #include "core/pool.h"
 #include "demangle/demangle.h"
 
-enum { MEMO_BYTES = 4 << 20, MANY_FRAMES = 64 };
+enum { MEMO_BYTES = 4 << 20 };
 
 /* ---- memo: two generations; what the older one holds lives on only if it is asked for ---- */
 struct generation {
@@ -234,7 +234,7 @@ static void name_many(void *arg)
 
 bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
 {
-    bool many = request->result_count > MANY_FRAMES, ok = true;
+    bool many = request->result_count > NATIVE_FEW_FRAMES, ok = true;
     struct naming n = {.request = request, .memo = many ? NULL : memo};
     if (many)
         ok = pool_run(POOL_SYMBOLICATE, name_many, &n, error) == SL_OK;

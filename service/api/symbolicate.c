@@ -6,8 +6,8 @@
 #include "core/guard.h"
 #include "core/metrics.h"
 
-/* No more frames and bytes than these are worked on by the loop itself: some 0.1 ms. */
-enum { FEW_FRAMES = 64, MANY_FRAMES = 10000, SMALL_BODY = 16 * 1024, FIRST_ANSWER = 1 << 20 };
+/* No larger bodies are read by the loop itself: some 0.1 ms. */
+enum { MANY_FRAMES = 10000, SMALL_BODY = 16 * 1024, FIRST_ANSWER = 1 << 20 };
 
 /* ---- the body ---- */
 struct reading {
@@ -128,7 +128,7 @@ static void write_answer(void *arg)
 /* On the loop when it is little, else on the pool. */
 static enum sl_code do_step(void (*work)(void *arg), struct step *step, size_t frames, struct sl_error *error)
 {
-    if (frames > FEW_FRAMES || step->request->module_count > FEW_FRAMES)
+    if (frames > NATIVE_FEW_FRAMES || step->request->module_count > NATIVE_FEW_FRAMES)
         return pool_run(frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE, work, step, error);
     return guard_run(work, step) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
 }
@@ -157,7 +157,7 @@ static enum sl_code work(struct job *job, struct native_request *request, struct
     struct step step = {request, job->config, &job->answer};
     enum sl_code code;
     if (!native_find_symbols(request))
-        return SL_CANCELLED;
+        return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_CANCELLED;
     if ((code = do_step(symbolicate, &step, request->frame_count, error)) != SL_OK)
         return code;
     if (!native_name(request, job->service->names, error))
@@ -180,9 +180,9 @@ static void count(const struct native_request *request)
     const char *platform = "unknown";
     for (size_t i = 0; i < request->module_count; i++) {
         const struct native_module *module = &request->modules[i];
-        if (module->id.type != OBJECT_UNKNOWN && strcmp(platform, "unknown") == 0)
-            platform = object_type_name(module->id.type);
-        metric_add(METRIC_MODULES, 1, object_type_name(module->id.type), "debug", native_module_status(module));
+        if (module->id->type != OBJECT_UNKNOWN && strcmp(platform, "unknown") == 0)
+            platform = object_type_name(module->id->type);
+        metric_add(METRIC_MODULES, 1, object_type_name(module->id->type), "debug", native_module_status(module));
     }
     for (size_t i = 0; i < FRAME_STATUSES; i++)
         if (request->status_counts[i])

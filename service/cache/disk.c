@@ -150,8 +150,10 @@ static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_fac
     uint64_t age = now > facts->created_ns ? (uint64_t)(now - facts->created_ns) : 0;
     l->incomplete = true;
     l->renewable = age >= l->renew_after_ns;
-    if (!l->renewable && l->renew_after_ns - age < l->left_ns)
-        l->left_ns = l->renew_after_ns - age;
+    uint64_t next_ns =
+        l->renewable ? l->renew_after_ns : l->renew_after_ns - age; /* if this time nothing comes of it */
+    if (next_ns < l->left_ns)
+        l->left_ns = next_ns;
 }
 
 /* True when the entry is there, unexpired and usable. */
@@ -166,6 +168,10 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         return false;
     struct cache_meta read;
     enum cache_meta_result result = cache_meta_read(AT_FDCWD, path, &read);
+    if (result == CACHE_META_BUSY) {
+        l->code = sl_fail_errno(&l->error, errno, "cannot open a side file");
+        return true;
+    }
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
     /* Side files are never written in place: one that cannot be read was damaged, and nobody knows what else was. */
     if (result == CACHE_META_BAD ||
@@ -199,8 +205,8 @@ static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned v
     if (!entry_path(l->disk, l->kind, hash, version, path))
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && cache_fail_errno(NULL, errno, "") == SL_BUSY) {
-        l->code = cache_fail_errno(&l->error, errno, "cannot open a cache entry");
+    if (fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY) {
+        l->code = sl_fail_errno(&l->error, errno, "cannot open a cache entry");
         return true;
     }
     if (fd < 0) {

@@ -65,9 +65,10 @@ struct cache_meta {
     bool incomplete;
     int64_t mtime_ns; /* of the side file itself */
 };
-enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD };
+enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD, CACHE_META_BUSY };
 
-/* Reads the side file of the entry `name` below the directory `at`. BAD: there, but unusable. */
+/* Reads the side file of the entry `name` below the directory `at`. BAD: there, but unusable; BUSY: no descriptor or memory
+ * to look, errno. */
 enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_meta *meta);
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
                        bool incomplete, struct sl_buf *out);
@@ -113,8 +114,6 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error); /* N
 void cache_tmp_close(void);
 /* Another try to make a file in the directory after one failed: cache_writable. Pool. */
 void cache_tmp_probe(void *unused);
-/* SL_BUSY for a lack of memory or descriptors, else SL_INTERNAL. */
-enum sl_code cache_fail_errno(struct sl_error *error, int number, const char *what);
 /* Removes what processes that are gone have left below `<cache_dir>/tmp`. */
 void cache_tmp_sweep(const char *cache_dir);
 

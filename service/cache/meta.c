@@ -1,5 +1,6 @@
 #include "cache/impl.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
         return CACHE_META_MISSING;
     int fd = openat(at, side, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return CACHE_META_MISSING;
+        return sl_fail_errno(NULL, errno, "") == SL_BUSY ? CACHE_META_BUSY : CACHE_META_MISSING;
     enum cache_meta_result result = read_fd(fd, meta);
     close(fd);
     return result;

@@ -102,15 +102,6 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
     return code;
 }
 
-enum sl_code cache_fail_errno(struct sl_error *error, int number, const char *what)
-{
-    if (number == EMFILE || number == ENFILE)
-        return sl_fail(error, SL_BUSY, "out of descriptors");
-    if (number == ENOMEM)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    return sl_fail(error, SL_INTERNAL, "%s: %s", what, strerror(number));
-}
-
 /* While the directory takes no files, what is computed is used all the same, and not kept. */
 static enum sl_code elsewhere(struct cache_tmp *tmp, struct sl_error *error)
 {
@@ -120,7 +111,7 @@ static enum sl_code elsewhere(struct cache_tmp *tmp, struct sl_error *error)
     if (tmp->fd >= 0)
         unlink(tmp->path);
     tmp->path[0] = '\0';
-    return tmp->fd >= 0 ? SL_OK : cache_fail_errno(error, number, "cannot create a temporary file");
+    return tmp->fd >= 0 ? SL_OK : sl_fail_errno(error, number, "cannot create a temporary file");
 }
 
 void cache_tmp_probe(void *unused)
@@ -148,13 +139,13 @@ enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_er
         if (errno != EEXIST && !(errno == ENOENT && own.root[0] && remake_dir()))
             break;
     }
-    if (tmp->fd < 0 && own.root[0] && cache_fail_errno(NULL, errno, "") != SL_BUSY) {
+    if (tmp->fd < 0 && own.root[0] && sl_fail_errno(NULL, errno, "") != SL_BUSY) {
         atomic_store(&own.unwritable, true);
         return elsewhere(tmp, error);
     }
     if (tmp->fd < 0) {
         tmp->path[0] = '\0';
-        return cache_fail_errno(error, errno, "cannot create a temporary file");
+        return sl_fail_errno(error, errno, "cannot create a temporary file");
     }
     if (own.root[0])
         atomic_store(&own.unwritable, false);

@@ -148,24 +148,25 @@ static void read_back(void *arg)
 
 struct opening {
     const char *directory;
-    int fd;
+    int fd, error; /* errno */
 };
 
 static void open_file(void *arg)
 {
     struct opening *o = arg;
     o->fd = sl_unlinked_file(o->directory);
+    o->error = errno;
 }
 
 static enum sl_code begin_file(const char *directory, struct sl_error *error)
 {
-    struct opening o = {directory, -1};
+    struct opening o = {directory, -1, 0};
     opening = true;
     enum sl_code code = pool_run(POOL_IO, open_file, &o, error);
     opening = false;
     fiber_wake_all(&opened);
     if (code == SL_OK && o.fd < 0)
-        code = sl_fail(error, SL_INTERNAL, "a temporary file cannot be made in %s", directory);
+        code = sl_fail_errno(error, o.error, "a temporary file cannot be made");
     struct spill_file *file = code == SL_OK ? calloc(1, sizeof *file) : NULL;
     if (!file) {
         if (o.fd >= 0)

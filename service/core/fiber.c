@@ -4,8 +4,9 @@
  *     | guard page | stack, grows down          <----- top | struct fiber |
  *     +------------+---------------------------------------+--------------+
  *
- * Stacks of ended fibers are kept warm on a list. Control always passes between the loop and one fiber, never from
- * fiber to fiber: ready fibers wait in a queue that runs after the loop's timers (prepare) and after its I/O (check). */
+ * Stacks of ended fibers are kept warm on a list. A fiber that parks gives control back to who resumed it: the loop, or the
+ * fiber that has just started it. Ready fibers wait in a queue that runs after the loop's timers (prepare) and after its I/O
+ * (check). */
 #include "core/fiber.h"
 
 #include <sys/mman.h>
@@ -49,9 +50,11 @@ static size_t warm_count, live, stacks, limit = 20000;
 static struct timer *free_timers;
 static struct fiber_group root;
 static _Thread_local struct fiber *current;
-static void *loop_sp, *loop_fake, *loop_tsan;
-static const void *loop_stack;
-static size_t loop_stack_size;
+static struct resumer { /* of the running fiber */
+    void *sp, *fake_stack, *tsan;
+    const void *stack;
+    size_t stack_size;
+} resumer;
 
 /* ---- stacks ---- */
 static uint8_t *stack_of(struct fiber *fiber)
@@ -104,16 +107,16 @@ static void stack_give(struct fiber *fiber)
 /* ---- switching ---- */
 static void park(struct fiber *fiber)
 {
-    context_leaves(fiber->ended ? NULL : &fiber->fake_stack, loop_stack, loop_stack_size);
-    context_tsan_to(loop_tsan);
-    context_switch(&fiber->sp, loop_sp);
-    context_arrived(fiber->fake_stack, &loop_stack, &loop_stack_size);
+    context_leaves(fiber->ended ? NULL : &fiber->fake_stack, resumer.stack, resumer.stack_size);
+    context_tsan_to(resumer.tsan);
+    context_switch(&fiber->sp, resumer.sp);
+    context_arrived(fiber->fake_stack, &resumer.stack, &resumer.stack_size);
 }
 
 static void fiber_main(void *arg)
 {
     struct fiber *fiber = arg;
-    context_arrived(NULL, &loop_stack, &loop_stack_size);
+    context_arrived(NULL, &resumer.stack, &resumer.stack_size);
     fiber->run(fiber->arg);
     fiber->ended = true;
     park(fiber);
@@ -139,15 +142,18 @@ static void fiber_end(struct fiber *fiber)
 
 static void resume(struct fiber *fiber)
 {
+    struct resumer outer = resumer;
+    struct fiber *self = current;
     fiber->ready = false;
     fiber->parked = false;
     current = fiber;
-    loop_tsan = context_tsan_self();
-    context_leaves(&loop_fake, stack_of(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
+    resumer.tsan = context_tsan_self();
+    context_leaves(&resumer.fake_stack, stack_of(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
     context_tsan_to(fiber->tsan);
-    context_switch(&loop_sp, fiber->sp);
-    context_arrived(loop_fake, NULL, NULL);
-    current = NULL;
+    context_switch(&resumer.sp, fiber->sp);
+    context_arrived(resumer.fake_stack, NULL, NULL);
+    current = self;
+    resumer = outer;
     if (fiber->ended)
         fiber_end(fiber);
 }
@@ -245,8 +251,11 @@ bool fiber_start(struct fiber_group *group, void (*run)(void *arg), void *arg)
 
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg)
 {
-    if (current)
-        return fiber_start(group, run, arg);
+    return current ? fiber_start(group, run, arg) : fiber_run(group, run, arg);
+}
+
+bool fiber_run(struct fiber_group *group, void (*run)(void *arg), void *arg)
+{
     struct fiber *fiber = live < limit ? fiber_new(group, run, arg) : NULL;
     if (!fiber)
         return false;

@@ -28,9 +28,10 @@ struct fiber_group {
     size_t count;                      /* live fibers of the group itself */
     void *timer;                       /* deadline, NULL when none */
     bool cancelled;
-    bool expired;                                /* cancelled by its deadline */
-    void (*on_empty)(struct fiber_group *group); /* called by the loop when the last fiber has ended; may be NULL, and
-                                                    may free or reuse the group's memory */
+    bool expired; /* cancelled by its deadline */
+    void (*on_empty)(
+        struct fiber_group *group); /* called by the loop when the last fiber has ended, or in fiber_run; may
+                                                    be NULL, and may free or reuse the group's memory */
 };
 
 /* `parent` may be NULL. The group is embedded in its owner and must outlive its fibers. */
@@ -55,6 +56,10 @@ bool fiber_start_inner(struct fiber_group *group, void (*run)(void *arg), void *
 
 /* As fiber_start, but a call from a loop callback runs the fiber at once, until it first suspends. */
 bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *arg);
+
+/* As fiber_start, but the fiber runs at once, until it first suspends; then the caller, a fiber too or the loop, goes on
+ * without having been suspended. For what mostly ends without waiting: it takes no turn of the loop. */
+bool fiber_run(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
 /* Runs `run(arg)` in the running fiber and in up to `helpers` further ones, fewer when there are no more to be had; they share
  * a list in `arg`, each taking from it until nothing is left or it is cancelled, which happens to all of them with the

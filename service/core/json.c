@@ -43,9 +43,8 @@ void json_array_end(struct json_writer *w)
     close_with(w, ']');
 }
 
-void json_key(struct json_writer *w, const char *key)
+void json_key_plain(struct json_writer *w, const char *key, size_t size)
 {
-    size_t size = strlen(key);
     if (!sl_buf_reserve(w->out, size + 4))
         return;
     uint8_t *at = w->out->data + w->out->size, *start = at;
@@ -63,21 +62,28 @@ void json_key(struct json_writer *w, const char *key)
 #define ONES  0x0101010101010101ull
 #define HIGHS 0x8080808080808080ull
 
-/* Bytes from `at` that need no escape: printable ASCII but quote and backslash, eight at a time. */
-static size_t plain_run(const uint8_t *at, const uint8_t *end)
+/* Not zero when one of eight bytes needs an escape: all but printable ASCII, and quote and backslash. */
+static inline uint64_t stops(const uint8_t *at)
 {
-    const uint8_t *start = at;
-    for (; end - at >= 8; at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        uint64_t quote = word ^ (ONES * '"'), slash = word ^ (ONES * '\\');
-        uint64_t stop = ((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) | word;
-        if (stop & HIGHS)
-            break;
+    uint64_t word;
+    memcpy(&word, at, 8);
+    uint64_t quote = word ^ (ONES * '"'), slash = word ^ (ONES * '\\');
+    return (((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) | word) & HIGHS;
+}
+
+/* Copies the bytes up to the first that needs an escape, and returns how many they are. */
+static inline size_t copy_plain(uint8_t *to, const uint8_t *from, size_t size)
+{
+    size_t at = 0;
+    for (; size - at >= 8 && !stops(from + at); at += 8)
+        memcpy(to + at, from + at, 8);
+    if (size >= 8 && size - at < 8 && !stops(from + size - 8)) { /* the rest, with some of the bytes before it */
+        memcpy(to + size - 8, from + size - 8, 8);
+        return size;
     }
-    while (at < end && *at >= 0x20 && *at < 0x80 && *at != '"' && *at != '\\')
-        at++;
-    return (size_t)(at - start);
+    for (; at < size && from[at] >= 0x20 && from[at] < 0x80 && from[at] != '"' && from[at] != '\\'; at++)
+        to[at] = from[at];
+    return at;
 }
 
 static void escape_byte(struct sl_buf *out, uint8_t c)
@@ -100,18 +106,16 @@ static void escape_byte(struct sl_buf *out, uint8_t c)
 
 static void add_quoted(struct sl_buf *out, struct sl_str text)
 {
-    const uint8_t *end = (const uint8_t *)text.data + text.size;
     if (!sl_buf_reserve(out, text.size + 2))
         return;
-    sl_buf_u8(out, '"');
-    for (size_t at = 0; at < text.size;) {
-        const uint8_t *rest = (const uint8_t *)text.data + at;
-        size_t run = plain_run(rest, end);
-        sl_buf_add(out, rest, run);
+    out->data[out->size++] = '"';
+    for (size_t at = 0; at < text.size && sl_buf_reserve(out, text.size - at + 1);) {
+        size_t run = copy_plain(out->data + out->size, (const uint8_t *)text.data + at, text.size - at);
+        out->size += run;
         at += run;
         if (at == text.size)
             break;
-        if (rest[run] < 0x80)
+        if ((uint8_t)text.data[at] < 0x80)
             escape_byte(out, (uint8_t)text.data[at++]);
         else
             sl_buf_str(out, sl_utf8_mended(text, &at));

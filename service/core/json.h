@@ -21,7 +21,11 @@ void json_object_begin(struct json_writer *w);
 void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w);
 void json_array_end(struct json_writer *w);
-void json_key(struct json_writer *w, const char *key);       /* a plain ASCII key that needs no escape */
+void json_key_plain(struct json_writer *w, const char *key, size_t size);
+static inline void json_key(struct json_writer *w, const char *key) /* a plain ASCII key that needs no escape */
+{
+    json_key_plain(w, key, strlen(key)); /* mostly a constant */
+}
 void json_key_str(struct json_writer *w, struct sl_str key); /* any key */
 void json_str(struct json_writer *w, struct sl_str text);
 void json_u64(struct json_writer *w, uint64_t v);

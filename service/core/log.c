@@ -100,6 +100,7 @@ bool log_enabled(enum log_level level, const char *module)
 static atomic_int format_now = LOG_AUTO;
 static atomic_int file_fd = -1;
 static char *file_path;
+static atomic_int stderr_is_terminal = -1; /* asked for every line until log_start */
 
 void log_set_format(enum log_format format)
 {
@@ -153,6 +154,12 @@ void log_reopen(void)
 {
     if (file_path && !open_file(file_path))
         log_error("core", "log file cannot be reopened", LOG_STR("error", strerror(errno)));
+}
+
+static bool to_terminal(void)
+{
+    int known = atomic_load_explicit(&stderr_is_terminal, memory_order_relaxed);
+    return atomic_load(&file_fd) < 0 && (known < 0 ? isatty(STDERR_FILENO) : known);
 }
 
 static int destination(enum log_format format)
@@ -324,7 +331,7 @@ static void write_record(struct log_record *record)
 {
     static _Thread_local struct log_line line; /* too long for a fiber's stack */
     enum log_format format = (enum log_format)atomic_load(&format_now);
-    bool terminal = format != LOG_JSON && atomic_load(&file_fd) < 0 && isatty(STDERR_FILENO);
+    bool terminal = format != LOG_JSON && to_terminal();
     if (format == LOG_AUTO)
         format = terminal ? LOG_PRETTY : LOG_SIMPLIFIED;
     log_format_line(&line, record, format, terminal && format == LOG_PRETTY && !getenv("NO_COLOR"));
@@ -369,6 +376,7 @@ void log_start(void)
 {
     pthread_mutex_lock(&ring.lock);
     if (!ring.running) {
+        atomic_store(&stderr_is_terminal, isatty(STDERR_FILENO));
         ring.bytes = malloc(RING_SIZE);
         ring.head = ring.tail = ring.dropped = 0;
         ring.stopping = false;
@@ -404,6 +412,7 @@ void log_stop(void)
         return; /* nobody reads the pipe: the thread, and the ring it holds, end with the process */
     pthread_mutex_lock(&ring.lock);
     ring.running = false;
+    atomic_store(&stderr_is_terminal, -1);
     free(ring.bytes);
     ring.bytes = NULL;
     pthread_mutex_unlock(&ring.lock);

@@ -71,13 +71,13 @@ static int on_socket(CURL *easy, curl_socket_t socket, int what, void *arg, void
     }
     if (!w) {
         w = calloc(1, sizeof *w);
-        if (!w)
-            return -1;
-        *w = (struct watched){.pool = pool, .socket = socket};
-        if (uv_poll_init_socket(loop_get(), &w->poll, socket) != 0) {
+        if (!w || uv_poll_init_socket(loop_get(), &w->poll, socket) != 0) {
             free(w);
+            transfer_scarce(easy);
             return -1;
         }
+        w->pool = pool;
+        w->socket = socket;
         w->poll.data = w;
         curl_multi_assign(pool->multi, socket, w);
     }

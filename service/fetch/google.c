@@ -48,7 +48,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
     struct sl_str texts[3] = {{NULL, 0}};
     enum sl_code code = SL_OK;
     *account = (struct google_account){0};
-    if (!read_file(path, &text))
+    if (!read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
         code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
     struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
     bool object = code == SL_OK && sl_json_texts(&j, names, texts, 3);

@@ -33,6 +33,7 @@ void driver_close(void);
 bool driver_add(enum driver_pool pool, CURL *easy);
 void driver_remove(enum driver_pool pool, CURL *easy);
 void transfer_finished(CURL *easy, CURLcode result); /* transfer.c; called by the driver */
+void transfer_scarce(CURL *easy);                    /* the same: there is no memory to watch its socket */
 void transfer_socket_gone(CURL *easy);               /* the same: a socket of its is watched no more */
 void transfer_go_on(void);                           /* the same: those whose sockets have gone look for others */
 

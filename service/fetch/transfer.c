@@ -292,6 +292,14 @@ static void leave_gone(struct transfer *t)
     t->gone_link = NULL;
 }
 
+void transfer_scarce(CURL *easy)
+{
+    struct transfer *t = NULL;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+    if (t)
+        t->scarce = true;
+}
+
 void transfer_socket_gone(CURL *easy)
 {
     struct transfer *t = NULL;

@@ -1,5 +1,6 @@
 /* Request bodies: a window that the connection fills and the handler's fiber empties, decoding on the way. A full window
  * stops the reading of the socket, so that a fast client waits for a slow disk. */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -268,6 +269,7 @@ static void spool_open(void *arg)
 {
     struct spool *spool = arg;
     spool->fd = sl_unlinked_file(spool->directory);
+    spool->code = spool->fd >= 0 ? SL_OK : sl_fail_errno(NULL, errno, "");
 }
 
 static void spool_write(void *arg)
@@ -292,9 +294,12 @@ static enum sl_code spool_step(struct spool *spool, void (*step)(void *arg), str
 static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, struct sl_bytes *body)
 {
     struct spool spool = {.fd = -1, .directory = r->server->options.tmp_dir, .mapping = &r->body.spool};
-    if (spool_step(&spool, spool_open, first) != SL_OK || spool.fd < 0)
+    enum sl_code code = spool_step(&spool, spool_open, first);
+    if (code == SL_BUSY)
+        return fail_with(r, 503, no_memory);
+    if (code)
         return fail_with(r, 500, "temporary file could not be made");
-    enum sl_code code = spool_step(&spool, spool_write, first);
+    code = spool_step(&spool, spool_write, first);
     for (struct sl_bytes piece = {NULL, 1}; code == SL_OK && piece.size > 0;) {
         enum sl_code read = http_body_read(&r->x, &piece);
         if (read) {
@@ -307,6 +312,8 @@ static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, st
     if (code == SL_OK)
         code = spool_step(&spool, spool_map, (struct sl_bytes){NULL, 0});
     close(spool.fd);
+    if (code == SL_BUSY)
+        return fail_with(r, 503, no_memory);
     if (code)
         return fail_with(r, 500, "temporary file could not be written");
     *body = r->body.spool.bytes;

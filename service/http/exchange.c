@@ -128,7 +128,7 @@ static void run(void *arg)
 static void refuse_without_fiber(struct request *r)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-                               "Connection: close\r\n\r\n"
+                               "Content-Length: 44\r\nConnection: close\r\n\r\n"
                                "{\"detail\":\"too many requests are in flight\"}";
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text, sizeof text - 1);
     struct http_server *server = r->server;

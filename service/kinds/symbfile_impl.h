@@ -29,7 +29,7 @@ bool store_tmp(char out[STORE_PATH]);
 /* <store>/<aa>/<file id>; false when there is no store. */
 bool store_home(const struct sl_file_id *file_id, char out[STORE_PATH]);
 
-/* The sets below an executable's directory, without their parts; malloc'ed. */
+/* The sets below an executable's directory, without their parts; malloc'ed. errno: 0, or why there are none or not all. */
 struct symbfile_set *store_sets(const char *home, size_t *count);
 
 /* Fills in set->have, by number (to be freed). False, with none, when out of memory or the directory is gone. */

@@ -145,23 +145,24 @@ static bool is_safe(const char *id)
     return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
 }
 
-bool symbfile_store_find(const char *id, struct sl_file_id *file_id)
+enum sl_code symbfile_store_find(const char *id, struct sl_file_id *file_id)
 {
     char store[512], path[STORE_PATH];
     if (!is_safe(id) || !symbfile_store_dir(store))
-        return false;
+        return SL_NOT_FOUND;
     snprintf(path, sizeof path, "%s/by-id/%s", store, id);
     DIR *dir = opendir(path);
+    enum sl_code code = !dir && sl_fail_errno(NULL, errno, "") == SL_BUSY ? SL_BUSY : SL_OK;
     uint64_t newest = 0;
     unsigned looked_at = 0;
-    for (struct dirent *e; dir && looked_at < MAX_ALIASES && (e = readdir(dir));) {
+    for (struct dirent *e; dir && code == SL_OK && looked_at < MAX_ALIASES && (e = readdir(dir));) {
         struct symbfile_set sets[SYMBFILE_KINDS];
         struct sl_file_id candidate;
         if (strlen(e->d_name) != FILE_ID_HEX - 1 ||
             !sl_hex_decode(sl_str(e->d_name), candidate.bytes, sizeof candidate.bytes, NULL))
             continue;
         looked_at++;
-        symbfile_store_published(&candidate, sets);
+        code = symbfile_store_published(&candidate, sets);
         for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
             if (sets[kind].generation > newest) {
                 newest = sets[kind].generation;
@@ -171,5 +172,5 @@ bool symbfile_store_find(const char *id, struct sl_file_id *file_id)
     }
     if (dir)
         closedir(dir);
-    return newest > 0;
+    return code == SL_OK && newest == 0 ? SL_NOT_FOUND : code;
 }

@@ -1,6 +1,7 @@
 /* The names of files and directories in the store: its only state. */
 #include "kinds/symbfile_impl.h"
 
+#include <errno.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -106,7 +107,9 @@ struct symbfile_set *store_sets(const char *home, size_t *count)
 {
     struct symbfile_set *sets = NULL;
     size_t capacity = 0;
+    errno = 0;
     DIR *dir = opendir(home);
+    int reason = errno;
     *count = 0;
     for (struct dirent *e; dir && (e = readdir(dir));) {
         struct symbfile_set set;
@@ -114,12 +117,15 @@ struct symbfile_set *store_sets(const char *home, size_t *count)
         if (!parse_set_name(e->d_name, &set) || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         set.updated_s = set.published ? (int64_t)(set.generation / 1000000) : (int64_t)st.st_mtim.tv_sec;
-        if (!sl_grow(&sets, &capacity, *count + 1, sizeof *sets))
+        if (!sl_grow(&sets, &capacity, *count + 1, sizeof *sets)) {
+            reason = ENOMEM;
             break;
+        }
         sets[(*count)++] = set;
     }
     if (dir)
         closedir(dir);
+    errno = reason;
     return sets;
 }
 

@@ -12,11 +12,13 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-void symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS])
+enum sl_code symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS])
 {
     char home[STORE_PATH];
     size_t count = 0;
+    errno = 0;
     struct symbfile_set *all = store_home(file_id, home) ? store_sets(home, &count) : NULL;
+    bool scarce = errno && sl_fail_errno(NULL, errno, "") == SL_BUSY;
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
         sets[kind] = (struct symbfile_set){.kind = (enum symbfile_kind)kind};
         for (size_t i = 0; i < count; i++)
@@ -24,6 +26,7 @@ void symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_
                 sets[kind] = all[i];
     }
     free(all);
+    return scarce ? SL_BUSY : SL_OK;
 }
 
 /* ---- sets ---- */

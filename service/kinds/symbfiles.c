@@ -120,6 +120,7 @@ struct search {
     const struct sl_file_id *given;
     char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = not given */
     struct upload_answer answer;
+    enum sl_code code; /* SL_OK: the answer is true; SL_BUSY */
 };
 
 /* Everything that the answer depends on. */
@@ -147,15 +148,20 @@ static void search_begin(struct search *s, const struct sl_file_id *file_id, con
         sl_debug_id_format(&id->debug_id, s->debug_id);
 }
 
-static bool find_published(struct upload_answer *answer)
+/* These say true also when they could not look: `code` tells. */
+static bool find_published(struct search *s)
 {
-    symbfile_store_published(&answer->file_id, answer->sets);
-    return answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
+    struct upload_answer *answer = &s->answer;
+    s->code = symbfile_store_published(&answer->file_id, answer->sets);
+    return s->code != SL_OK || answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
 }
 
-static bool find_by_id(struct upload_answer *answer, const char *id)
+static bool find_by_id(struct search *s, const char *id)
 {
-    return *id && symbfile_store_find(id, &answer->file_id) && find_published(answer);
+    enum sl_code code = *id ? symbfile_store_find(id, &s->answer.file_id) : SL_NOT_FOUND;
+    if (code == SL_BUSY)
+        s->code = code;
+    return code == SL_BUSY || (code == SL_OK && find_published(s));
 }
 
 static void search(void *arg)
@@ -165,9 +171,8 @@ static void search(void *arg)
     struct symbfile_info info;
     if (s->given)
         answer->file_id = *s->given;
-    answer->found =
-        (s->given && find_published(answer)) || find_by_id(answer, s->code_id) || find_by_id(answer, s->debug_id);
-    if (!answer->found)
+    answer->found = (s->given && find_published(s)) || find_by_id(s, s->code_id) || find_by_id(s, s->debug_id);
+    if (s->code != SL_OK || !answer->found)
         return;
     symbfile_store_info(&answer->file_id, &info);
     answer->has_base = info.has_base;
@@ -207,6 +212,8 @@ static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *err
         return code;
     uint64_t epoch = answers_epoch();
     code = pool_run(POOL_IO, search, s, error);
+    if (code == SL_OK && s->code != SL_OK)
+        code = sl_fail(error, s->code, "out of memory or descriptors");
     if (code == SL_OK)
         answers_put(question, &s->answer, epoch);
     return code;

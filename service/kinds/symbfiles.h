@@ -126,8 +126,8 @@ void symbfile_unlock(struct symbfile_lock *lock);
 /* Puts the part, which is synced, into its set; the last one publishes it. Under the lock. False: `failure`. */
 bool symbfile_store_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure);
 
-/* The published set of each kind (generation 0 = none); `sets`' parts are left out. */
-void symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS]);
+/* The published set of each kind (generation 0 = none); `sets`' parts are left out. SL_OK, or SL_BUSY. */
+enum sl_code symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS]);
 
 /* What answers show of each kind: the published set, else the one that is on its way, with its parts (free them);
  * `*info` as well. False when nothing is known. */
@@ -139,8 +139,8 @@ bool symbfile_store_delete(const struct sl_file_id *file_id);
 
 void symbfile_store_info(const struct sl_file_id *file_id, struct symbfile_info *info);
 
-/* The executable with that id whose upload was published last. */
-bool symbfile_store_find(const char *id, struct sl_file_id *file_id);
+/* The executable with that id whose upload was published last. SL_OK, SL_NOT_FOUND or SL_BUSY. */
+enum sl_code symbfile_store_find(const char *id, struct sl_file_id *file_id);
 
 /* Feeds all parts of a published set to the sink. SL_NOT_FOUND when it is gone. */
 enum sl_code symbfile_store_read(const struct sl_file_id *file_id, const struct symbfile_set *set,

@@ -101,6 +101,8 @@ static enum sl_code read_token(struct asking *a, const char *path, struct sl_str
     int number = errno;
     if (fd >= 0)
         close(fd);
+    if (size < 0 && sl_fail_errno(a->error, number, "") == SL_BUSY)
+        return SL_BUSY;
     if (size < 0)
         return sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the token: %s", strerror(number));
     while (size && (text[size - 1] == '\n' || text[size - 1] == '\r' || text[size - 1] == ' '))
@@ -269,7 +271,7 @@ static enum sl_code ask_provider(const void *context, struct sl_buf *text, uint6
     sl_arena_free(&a.arena);
     if (code == SL_OK)
         return SL_OK;
-    if (code == SL_CANCELLED || code == SL_INTERNAL)
+    if (code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return sl_fail(error, code, "%s", why.message);
     return sl_fail(error, SL_DOWNLOAD_ERROR, "no %s credentials: %s", providers[source->credentials].name,
                    code == SL_NOT_FOUND ? "not found" : why.message);

@@ -7,16 +7,20 @@ void url_add_path(struct sl_buf *url, struct sl_str text)
     static const bool encoded[256] = {
         [0 ... ' '] = true, ['"'] = true,  ['#'] = true, ['%'] = true, ['<'] = true, ['>'] = true,
         ['?'] = true,       ['\\'] = true, ['`'] = true, ['{'] = true, ['}'] = true, [0x7F ... 0xFF] = true};
+    if (!sl_buf_reserve(url, 3 * text.size))
+        return;
+    uint8_t *at = url->data + url->size;
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = (uint8_t)text.data[i];
         if (!encoded[c]) {
-            sl_buf_u8(url, c);
+            *at++ = c;
         } else {
-            sl_buf_u8(url, '%');
-            sl_buf_u8(url, (uint8_t)hex[c >> 4]);
-            sl_buf_u8(url, (uint8_t)hex[c & 15]);
+            *at++ = '%';
+            *at++ = (uint8_t)hex[c >> 4];
+            *at++ = (uint8_t)hex[c & 15];
         }
     }
+    url->size = (size_t)(at - url->data);
 }
 
 /* A base URL in pieces: scheme "://" [user "@"] host path ["?" query]. */
@@ -82,6 +86,7 @@ struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, stru
     struct sl_buf url = {0};
     if (!split(text, &base))
         return (struct sl_str){NULL, 0};
+    sl_buf_reserve(&url, text.size + 3 * location.size + 2); /* grows but once */
     add_lower(&url, base.scheme);
     if (secret)
         sl_buf_str(&url, base.user);

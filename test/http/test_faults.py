@@ -3,7 +3,7 @@ missing, and the next one is right again.
 
 SYMLOOM_KILLS=1000 in the environment kills more often.
 """
-import contextlib, json, os, random, re, subprocess, sys, threading, time
+import contextlib, json, os, random, re, resource, subprocess, sys, threading, time
 
 import harness
 from faults import Module, Redis, World, check_directory, metric, small_disk
@@ -420,3 +420,36 @@ def test_more_modules_than_fibers(work, objects):
     with World(objects, 60) as world, Service(work, config) as s:
         equal(world.ask(s, world.modules), 60)
         equal(metric(s, 'symloom_busy_total{what="memory"}'), 0.0)
+
+
+def without_descriptors(world, service, body):
+    """EMFILE fails the job, with words of its own, and nothing is kept: whatever it is that has no descriptor."""
+    count = 10
+    equal(world.check(service.symbolicate(body(world.modules[:1])), 1), 1)
+    for spare, first in enumerate(range(1, len(world.modules), count)):
+        some = world.modules[first:first + count]
+        used = len(os.listdir(f"/proc/{service.process.pid}/fd"))
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (used + spare, 4096))
+        status, _, data = service.post("/symbolicate", body(some))
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (4096, 4096))
+        if status == 503:
+            equal(json.loads(data), {"detail": "not enough memory for this request"})
+        else:
+            world.check(json.loads(data), count)
+        equal(world.check(service.symbolicate(body(some)), count), count, f"found afterwards; {spare} were left")
+
+
+def test_downloads_without_descriptors(work, objects):
+    with World(objects, 121) as world, Service(work) as s:
+        without_descriptors(world, s, world.body)
+
+
+def test_local_files_without_descriptors(work, objects):
+    root = os.path.join(work, "root")
+    source = {"id": "local", "type": "filesystem", "path": root, "layout": {"type": "debuginfod"}}
+    with World(objects, 121) as world, Service(work, {"sources": [source]}) as s:
+        for m in world.modules:
+            os.makedirs(os.path.join(root, m.build_id))
+            with open(os.path.join(root, m.build_id, "debuginfo"), "wb") as f:
+                f.write(m.bytes)
+        without_descriptors(world, s, lambda some: {k: v for k, v in world.body(some).items() if k != "sources"})

@@ -1,6 +1,7 @@
 """Native symbolication: modules, addresses, frames, names, candidates."""
 import itertools, os, re, shutil, subprocess
 
+from faults import World, metric
 from harness import Service, Upstream, debuginfod, equal, frames, http_source, nginx, request, wait_until
 
 BASE = 0x10000000
@@ -331,3 +332,23 @@ def test_split_and_shared_debug_information(work, objects):
             functions = {f.get("function", "").split("(")[0] for f in frames(answer)}
             assert {"innermost", "middle", "shapes::Box::area"} <= functions, (name, functions)
             assert up.hits.get(companion), (name, up.hits)
+
+
+def test_what_is_in_memory_takes_no_thread(work, objects):
+    """A hundred frames over thirty modules: when all of their tables are loaded, the loop answers by itself."""
+    def jobs(service):
+        return [metric(service, f'symloom_pool_run_seconds_count{{job="{name}"}}') for name in ("json", "symbolicate", "walk",
+                                                                                               "convert")]
+
+    with World(objects, 30) as world, Service(work) as s:
+        body = world.body(world.modules)
+        body["stacktraces"] = [{"frames": [body["stacktraces"][i % 30]["frames"][0] for i in range(100)]}]
+        first = s.symbolicate(body)
+        equal({m["debug_status"] for m in first["modules"]}, {"found"})
+        equal({f["status"] for f in first["stacktraces"][0]["frames"]}, {"symbolicated"})
+        equal(s.symbolicate(body), first)
+        before = jobs(s)
+        assert before[3] > 0, before
+        for _ in range(5):
+            equal(s.symbolicate(body), first)
+        equal(jobs(s), before)

@@ -1,6 +1,8 @@
 /* Names, bytes and ages: all that needs neither the loop nor, but for side files, a disk. */
 #include "support.h"
 
+#include "../descriptors.h"
+
 /* ---- keys ---- */
 
 static void check_path(const char *key, unsigned version, bool format1, const char *path)
@@ -150,6 +152,18 @@ static void side_files_are_read(void **state)
     assert_true(meta.is_public && meta.has_status && meta.has_size);
     assert_int_equal(meta.status, SL_TIMEOUT);
     assert_int_equal(meta.size, 7);
+}
+
+static void side_files_that_cannot_be_opened_are_not_missing(void **state)
+{
+    (void)state;
+    struct cache_meta meta;
+    put_file("entry.metadata", "{\"scope\":null,\"time_created\":5}", 0);
+    use_up_descriptors();
+    enum cache_meta_result result = cache_meta_read(AT_FDCWD, in_dir("entry"), &meta);
+    free_descriptors();
+    assert_int_equal(result, CACHE_META_BUSY);
+    assert_int_equal(cache_meta_read(AT_FDCWD, in_dir("entry"), &meta), CACHE_META_READ);
 }
 
 static void bad_side_files_are_told(void **state)
@@ -405,6 +419,7 @@ int main(void)
         cmocka_unit_test(details_are_cleaned),
         cmocka_unit_test(errors_survive_a_round),
         cmocka_unit_test_setup_teardown(side_files_are_read, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(side_files_that_cannot_be_opened_are_not_missing, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(bad_side_files_are_told, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(side_files_are_written, dir_setup, dir_teardown),
         cmocka_unit_test(the_side_file_decides),

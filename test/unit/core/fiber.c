@@ -52,6 +52,30 @@ static void a_group_is_waited_for_and_fibers_run_in_order(void **state)
     assert_string_equal(trace, "1abAB2");
 }
 
+static void run_two(void *arg)
+{
+    (void)arg;
+    struct fiber_group group;
+    struct fiber *self = fiber_self();
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_run(&group, child, (void *)"a"));
+    note('1');
+    assert_ptr_equal(fiber_self(), self);
+    assert_true(fiber_run(&group, child, (void *)"b"));
+    note('2');
+    assert_ptr_equal(fiber_self(), self);
+    fiber_group_wait(&group);
+    note('3');
+}
+
+static void a_fiber_may_run_another_until_it_first_waits(void **state)
+{
+    (void)state;
+    trace[0] = '\0';
+    run(run_two, NULL);
+    assert_string_equal(trace, "a1b2AB3");
+}
+
 /* ---- cancellation ---- */
 struct sleeper {
     struct fiber_wait_list *list;
@@ -324,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_is_waited_for_and_fibers_run_in_order),
+        cmocka_unit_test(a_fiber_may_run_another_until_it_first_waits),
         cmocka_unit_test(cancelling_reaches_children_and_everything_they_wait_for),
         cmocka_unit_test(a_deadline_cancels_its_group),
         cmocka_unit_test(wait_lists_wake_in_order_and_lose_nothing),

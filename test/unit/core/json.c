@@ -44,6 +44,30 @@ static void the_writer_puts_commas_and_escapes(void **state)
     sl_buf_free(&out);
 }
 
+static void a_byte_is_escaped_wherever_it_stands(void **state)
+{
+    (void)state;
+    static const struct {
+        char byte;
+        const char *escaped;
+    } cases[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}, {1, "\\u0001"},
+                 {'!', "!"},    {'[', "["},     {' ', " "},    {'~', "~"}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (size_t size = 1; size <= 40; size++)
+            for (size_t at = 0; at < size; at++) {
+                char text[41], expected[64];
+                struct sl_buf out = {0};
+                struct json_writer w = json_writer(&out);
+                for (size_t i = 0; i < size; i++)
+                    text[i] = i == at ? cases[c].byte : (char)('a' + i % 26);
+                snprintf(expected, sizeof expected, "\"%.*s%s%.*s\"", (int)at, text, cases[c].escaped,
+                         (int)(size - at - 1), text + at + 1);
+                json_str(&w, (struct sl_str){text, size});
+                assert_string_equal(text_of(&out), expected);
+                sl_buf_free(&out);
+            }
+}
+
 static void text_is_valid_utf8_whatever_comes_in(void **state)
 {
     (void)state;
@@ -161,9 +185,8 @@ static int done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_writer_puts_commas_and_escapes),
-        cmocka_unit_test(text_is_valid_utf8_whatever_comes_in),
-        cmocka_unit_test(doubles_are_short_and_read_back),
+        cmocka_unit_test(the_writer_puts_commas_and_escapes),   cmocka_unit_test(a_byte_is_escaped_wherever_it_stands),
+        cmocka_unit_test(text_is_valid_utf8_whatever_comes_in), cmocka_unit_test(doubles_are_short_and_read_back),
         cmocka_unit_test(values_are_written_as_they_came_in),
     };
     return cmocka_run_group_tests(tests, NULL, done);

@@ -123,6 +123,25 @@ static void a_plain_line(void **state)
     assert_int_equal(strspn(text, "0123456789-T:.Z"), 27);
 }
 
+static void numbers_are_as_printf_has_them(void **state)
+{
+    (void)state;
+    static const double numbers[] = {0,        1,         1000,     0.5,       0.0001,    0.00012345678,
+                                     0.123456, 0.9999994, 9.99999,  9.9999996, 12.34567,  99999.94,
+                                     99999.97, 123456.7,  999998.4, 999999.7,  1e6,       1.5e9,
+                                     1e-5,     -1.25,     1.0 / 3,  2.0 / 3,   100.0 / 7, 271828.18};
+    log_set_format(LOG_SIMPLIFIED);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char expected[64];
+        snprintf(expected, sizeof expected, " number=%.6g\n", numbers[i]);
+        log_write(NULL, LOG_INFO, "fetch", __FILE__, __LINE__, "one",
+                  (struct log_field[]){LOG_DOUBLE("number", numbers[i]), {.key = NULL}});
+        const char *text = written();
+        if (!strstr(text, expected))
+            fail_msg("expected%s got %s", expected, text);
+    }
+}
+
 static void a_json_line_has_its_keys_in_order(void **state)
 {
     (void)state;
@@ -318,6 +337,7 @@ int main(void)
         cmocka_unit_test(levels_hold_for_all_or_for_one_module),
         cmocka_unit_test(levels_change_under_readers),
         cmocka_unit_test(a_plain_line),
+        cmocka_unit_test(numbers_are_as_printf_has_them),
         cmocka_unit_test(a_json_line_has_its_keys_in_order),
         cmocka_unit_test(nobody_can_forge_a_line_or_a_terminal_sequence),
         cmocka_unit_test(long_lines_are_cut_and_stay_whole_documents),

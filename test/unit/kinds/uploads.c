@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include "../descriptors.h"
 #include "core/loop.h"
 #include "kinds/symbfile_impl.h"
 
@@ -202,6 +203,23 @@ static void lock_body(void *arg)
     assert_int_equal(turns_taken, 21);
 }
 
+static void what_cannot_be_looked_at_is_not_missing(void **state)
+{
+    struct symbfile_set sets[SYMBFILE_KINDS];
+    struct sl_file_id found;
+    configure();
+    add(0, 1, 1, "abcdef");
+    assert_int_equal(symbfile_store_find("abcdef", &found), SL_OK);
+    use_up_descriptors();
+    enum sl_code published = symbfile_store_published(&file_id, sets), by_id = symbfile_store_find("abcdef", &found);
+    free_descriptors();
+    assert_int_equal(published, SL_BUSY);
+    assert_int_equal(by_id, SL_BUSY);
+    assert_int_equal(symbfile_store_published(&file_id, sets), SL_OK);
+    assert_true(sets[SYMBFILE_RANGES].generation > 0);
+    assert_int_equal(symbfile_store_find("fedcba", &found), SL_NOT_FOUND);
+}
+
 static void changes_take_turns(void **state)
 {
     configure();
@@ -265,6 +283,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_crashes_leave, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(a_part_that_vanished, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(a_part_costs_the_same_however_many_there_are, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_missing, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(changes_take_turns, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(answers_are_remembered_until_something_changes, dir_setup, dir_teardown),
     };

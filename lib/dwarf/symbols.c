@@ -1,0 +1,102 @@
+/* The object's symbols by address, for what its entries do not name. */
+#include "dwarf/impl.h"
+
+#include <stdlib.h>
+
+enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
+{
+    struct sl_symbol *symbols;
+    size_t count = 0, named = 0;
+    enum sl_code code = sl_object_symbols(reader->object, arena, &symbols, &count, error);
+    if (code == SL_BUSY || sl_budget_used_up(reader->budget))
+        return code;
+    if (code != SL_OK || count > UINT32_MAX)
+        count = 0;
+    struct sl_ordered *order = SL_ARENA_ARRAY(arena, struct sl_ordered, count + 1);
+    struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch);
+    if (order && scratch) {
+        for (size_t i = 0; i < count; i++) {
+            symbols[i].address -= sl_object_info(reader->object)->dwarf_bias;
+            if (symbols[i].name.size)
+                order[named++] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
+        }
+        sl_order(order, scratch, named);
+        reader->symbols = (struct symbol_index){symbols, order, named};
+    }
+    code = order && scratch ? SL_OK : sl_budget_fail(reader->budget, error);
+    free(scratch);
+    return code;
+}
+
+/* The first place in [low, count) behind all symbols up to `address`. */
+static size_t behind(const struct symbol_index *index, size_t low, uint64_t address)
+{
+    size_t high = index->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (index->order[middle].key <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const struct sl_symbol *symbol(const struct symbol_index *index, size_t place)
+{
+    return &index->symbols[index->order[place].index];
+}
+
+const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)
+{
+    size_t place = address ? behind(index, 0, address - 1) : 0;
+    return place < index->count && index->order[place].key == address ? symbol(index, place) : NULL;
+}
+
+/* Itanium, Rust, D, Swift, Microsoft; on 32-bit Apple and Windows with an underscore more. */
+static bool is_mangled(struct sl_str name)
+{
+    static const char *const starts[] = {"_Z", "_R", "_D", "$s", "$S", "_T0", "?", "__Z", "_$s", "_$S"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (sl_str_starts(name, sl_str(starts[i])))
+            return true;
+    return false;
+}
+
+/* Manglings have identifiers as they are; template arguments, the sign of a destructor and operators are coded. */
+static bool mangles(struct sl_str symbol, struct sl_str name)
+{
+    if (sl_str_starts(name, SL_STR("operator")))
+        return is_mangled(symbol);
+    if (name.size && name.data[0] == '~')
+        name = (struct sl_str){name.data + 1, name.size - 1};
+    const char *arguments = name.size ? memchr(name.data, '<', name.size) : NULL;
+    if (arguments)
+        name.size = (size_t)(arguments - name.data);
+    return name.size && is_mangled(symbol) && memmem(symbol.data, symbol.size, name.data, name.size);
+}
+
+struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry, struct entry_name name,
+                                enum sl_language language)
+{
+    bool hidden = sl_str_starts(name.text, SL_STR("__hidden#"));
+    bool unnamed = !name.text.size || hidden;
+    if (!unnamed && (name.linkage || language == SL_LANG_C))
+        return name.text;
+    const struct sl_symbol *symbol = dwarf_symbol_at(index, entry);
+    return symbol && (unnamed || mangles(symbol->name, name.text)) ? symbol->name : name.text;
+}
+
+struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
+{
+    size_t next = behind(index, 0, address), place = next;
+    struct symbol_span span = {NULL, next < index->count ? index->order[next].key : UINT64_MAX};
+    uint64_t next_start = span.end;
+    while (place && index->order[place - 1].key == index->order[next - 1].key && dwarf_spend(w, 1)) {
+        const struct sl_symbol *s = symbol(index, --place);
+        uint64_t end = s->size && s->size < UINT64_MAX - s->address ? s->address + s->size : next_start;
+        if (end > address)
+            span = (struct symbol_span){s, end < next_start ? end : next_start};
+    }
+    return span;
+}

@@ -1,0 +1,106 @@
+/* Code that has lines but no subprogram: of `-gline-tables-only`, of split DWARF whose parts are lost, of assemblers, of
+ * entries that a linker has removed. The symbol that covers it is the function. */
+#include "dwarf/impl.h"
+
+#include <stdlib.h>
+
+struct uncovered {
+    struct dwarf_reader *reader;
+    struct dwarf_worker *w;
+    const struct dwarf_unit *unit;
+    enum sl_language language;
+    struct sl_arena *arena;
+    size_t range_count; /* of the unit, in worker->ranges, sorted */
+    bool has_ranges;    /* they were read */
+};
+
+static int by_begin(const void *left, const void *right)
+{
+    const struct range *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* Units may share a line table: each speaks for its own code alone. Cuts [begin, *end) to what the unit says it has. */
+static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
+{
+    uint64_t load = u->reader->load_address;
+    const struct dwarf_unit *unit = u->unit;
+    if (!u->has_ranges) {
+        struct attribute ranges = {.value = unit->ranges, .form = unit->ranges_form};
+        struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
+        struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
+        u->range_count = dwarf_ranges(u->w, unit, &ranges, &low, &high);
+        if (u->range_count)
+            qsort(u->w->ranges, u->range_count, sizeof *u->w->ranges, by_begin);
+        u->has_ranges = true;
+    }
+    if (!u->range_count)
+        return true;
+    size_t low = 0, count = u->range_count;
+    while (count - low > 1) { /* the last range that begins at or before */
+        size_t middle = low + (count - low) / 2;
+        if (u->w->ranges[middle].begin <= begin + load)
+            low = middle;
+        else
+            count = middle;
+    }
+    const struct range *range = &u->w->ranges[low];
+    if (begin + load < range->begin || begin + load >= range->end)
+        return false;
+    if (range->end - load < *end)
+        *end = range->end - load;
+    return true;
+}
+
+/* [begin, end) has lines. Where a subprogram has the begin of a symbol without size, what is behind it is padding. */
+static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
+{
+    for (uint64_t at = begin; at < end;) {
+        struct symbol_span span = dwarf_symbol_over(u->w, &u->reader->symbols, at);
+        uint64_t stop = span.end < end ? span.end : end, own_end = stop;
+        const struct sl_symbol *s = span.symbol;
+        if (!dwarf_spend(u->w, 8))
+            return false;
+        if (s && (s->size || s->address >= begin) && of_unit(u, at, &own_end)) {
+            struct sl_function function = {
+                .address = at, .size = own_end - at, .name = s->name, .language = u->language};
+            if (!dwarf_add_function(u->reader, u->w, u->arena, &function, NULL, 0))
+                return false;
+        }
+        at = stop;
+    }
+    return true;
+}
+
+bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                         enum sl_language language, struct sl_arena *arena)
+{
+    struct uncovered u = {reader, w, unit, language, arena, 0, false};
+    const struct line_table *lines = &w->lines;
+    uint64_t load = reader->load_address, done = 0; /* all before it is known */
+    bool sorted = true;
+    if (!reader->symbols.count)
+        return true;
+    for (size_t i = 1; i < w->covered_count && sorted; i++)
+        sorted = w->covered[i - 1].begin <= w->covered[i].begin;
+    if (!sorted)
+        qsort(w->covered, w->covered_count, sizeof *w->covered, by_begin);
+    const struct range *next = w->covered, *covered_end = next ? next + w->covered_count : NULL;
+    for (size_t i = 0; i < lines->sequence_count; i++) {
+        const struct sequence *s = &lines->sequences[i];
+        uint64_t at = s->start < load ? 0 : s->start - load, end = s->end < load ? 0 : s->end - load;
+        while (at < end) {
+            for (; next < covered_end && next->begin <= at; next++)
+                done = next->end > done ? next->end : done;
+            if (done > at) {
+                at = done;
+                continue;
+            }
+            uint64_t stop = next < covered_end && next->begin < end ? next->begin : end;
+            if (!add_gap(&u, at, stop))
+                return false;
+            done = at = stop;
+        }
+    }
+    return true;
+}
