@@ -7,7 +7,8 @@ deny() { # FOLDER PATTERN
     [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
 }
 deny lib '(uv\.h|curl/|llhttp|hiredis|pthread|sys/socket|json-c|core/|config/|http/|fetch/|origin/|cache/|kinds/|api/|cli/)'
-for folder in id function demangle pdb ppdb source symbfile object dwarf symcache unwind; do deny lib/base "$folder/"; done
+for folder in table id function demangle pdb ppdb source symbfile object dwarf symcache unwind; do deny lib/base "$folder/"; done
+deny lib/table '(id|object|function|pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle)/'
 deny lib/id '(object|function|dwarf|symcache|demangle)/'
 deny lib/function '(object|dwarf|symcache|demangle)/'
 deny lib/source '(object|pdb|dwarf|symcache|demangle)/'

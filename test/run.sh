@@ -55,15 +55,15 @@ failed=$((failed + bad))
 [ "${ok:-0}" -gt 0 ] || failed=$((failed + 1))
 
 symloom=$build/service/cli/symloom
-suite "commands" python3 test/cli/run.py --symloom $symloom
+suite "commands" /usr/bin/python3 test/cli/run.py --symloom $symloom
 corpus=../shared/conformance
 # shellcheck disable=SC2046
-suite "HTTP tests" python3 test/http/run.py --symloom $symloom $([ -d $corpus ] && echo --corpus $corpus)
-suite "cost" python3 test/cost/run.py --symloom build/symloom
+suite "HTTP tests" /usr/bin/python3 test/http/run.py --symloom $symloom $([ -d $corpus ] && echo --corpus $corpus)
+suite "cost" /usr/bin/python3 test/cost/run.py --symloom build/symloom
 if [ -d $corpus ]; then
     # shellcheck disable=SC2046
     suite "conformance" $corpus/run.py --symloom $symloom $(cat test/conformance.txt)
-    suite "files of the corpus" python3 test/acceptance.py --symloom $symloom $corpus
+    suite "files of the corpus" /usr/bin/python3 test/acceptance.py --symloom $symloom $corpus
 fi
 
 echo "==> against llvm-symbolizer"
@@ -102,7 +102,7 @@ release=build
 check "release build" ninja -C $release --quiet service/cli/symloom
 check "protections of the release build" test/check_hardening.sh $release/service/cli/symloom
 check "include arrows" test/check_arrows.sh
-check "metrics are bumped as what they are" test/check_metrics.py
-check "keys of the configuration" test/check_keys.py $build
+check "metrics are bumped as what they are" /usr/bin/python3 test/check_metrics.py
+check "keys of the configuration" /usr/bin/python3 test/check_keys.py $build
 check "format" sh -c 'git ls-files "*.c" "*.h" "*.cc" | xargs clang-format-14 --dry-run -Werror 2>&1 | head -40; git ls-files "*.c" "*.h" "*.cc" | xargs clang-format-14 --dry-run -Werror >/dev/null 2>&1'
 finish

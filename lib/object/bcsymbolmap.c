@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 struct sl_bcsymbolmap {
+    struct sl_budget *budget; /* what `taken` bytes are of */
+    size_t taken;
     const char *text;
     size_t count;
     size_t ends[]; /* of name i: the offset of its line's end; it begins behind that of name i - 1 */
@@ -24,7 +26,8 @@ static struct sl_str line_at(const char *at, const char *end)
     return (struct sl_str){at, size && at[size - 1] == '\r' ? size - 1 : size};
 }
 
-enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_bcsymbolmap **out, struct sl_error *error)
+enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bcsymbolmap **out,
+                                 struct sl_error *error)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     const char *end = text.data + text.size, *first = line_end(text.data, end);
@@ -36,9 +39,16 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_bcsymbolmap **
         return sl_fail(error, SL_MALFORMED, "BCSymbolmap is not valid UTF-8");
     for (const char *at = first; at + 1 < end; at = line_end(at + 1, end))
         count++;
-    struct sl_bcsymbolmap *map = malloc(sizeof *map + (count + 1) * sizeof *map->ends);
-    if (!map)
+    size_t size = sizeof(struct sl_bcsymbolmap) + (count + 1) * sizeof(size_t);
+    if (!sl_budget_spend(budget, count) || !sl_budget_take(budget, size))
+        return sl_budget_fail(budget, error);
+    struct sl_bcsymbolmap *map = malloc(size);
+    if (!map) {
+        sl_budget_return(budget, size);
         return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    map->budget = budget;
+    map->taken = size;
     map->text = text.data;
     map->count = count;
     map->ends[0] = (size_t)(first - text.data);
@@ -50,6 +60,8 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_bcsymbolmap **
 
 void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
 {
+    if (map)
+        sl_budget_return(map->budget, map->taken);
     free(map);
 }
 

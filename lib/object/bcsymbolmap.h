@@ -15,8 +15,9 @@ struct sl_bcsymbolmap;
 
 /* Text: the line `BCSymbolMap Version: 2.0`, then a name on each line. One allocation for all names. The map is the
  * caller's: sl_bcsymbolmap_close. SL_MALFORMED "no valid BCSymbolMap header was found", "BCSymbolmap is not valid
- * UTF-8". */
-enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_bcsymbolmap **map, struct sl_error *error);
+ * UTF-8". What it takes, until it is closed, is of the budget; NULL = no limits. */
+enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bcsymbolmap **map,
+                                 struct sl_error *error);
 void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map); /* may be NULL */
 
 size_t sl_bcsymbolmap_count(const struct sl_bcsymbolmap *map);

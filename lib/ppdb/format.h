@@ -1,18 +1,15 @@
-/* The look-up table of a Portable PDB, version 1.0. Little-endian; private to this folder.
+/* The look-up table of a Portable PDB, version 1.0: a table (table/table.h) without section table, of these sections.
+ * Private to this folder.
  *
- *     HEADER     64 bytes
  *     DIRECTORY  a u32 a method: where its block begins in POINTS, 0 = no points
  *     DOCUMENTS  36 bytes a document, in the order of their names: u8 language, u8 flags, u8 kind of hash, u8 zero,
  *                32 bytes digest
- *     GROUPS     a u32 for every 16 names, and one more: where in NAMES they begin
- *     NAMES      the first of a group whole, the others as uleb shared prefix, uleb rest, bytes; the first as uleb size,
- *                bytes
+ *     GROUPS     of NAMES
+ *     NAMES      strings
  *     POINTS     a zero byte, then the blocks
  *     SOURCES    24 bytes a source, by document: u64 offset in the Portable PDB, u32 document, u32 stored size, u32 size,
  *                u32 flags (1 = deflated)
  *     LINKS      as ppdb/links.h has them
- *
- * They follow each other without gaps, so their sizes are all the header needs to have.
  *
  *     block  := uleb number of points, { u32 IL offset, u32 where it begins behind this table } of every run but the
  *               first, runs of 32 points
@@ -26,11 +23,8 @@
 
 enum {
     HEADER_SIZE = 64,
-    FORMAT_MAJOR = 1,
-    FORMAT_MINOR = 0,
     DOCUMENT_SIZE = 36,
     SOURCE_SIZE = 24,
-    GROUP_NAMES = 16,
     RUN_POINTS = 32,
     RESTART_SIZE = 8,
     DOCUMENT_EMBEDDED = 1,
@@ -39,11 +33,19 @@ enum {
     FLAG_PARTIAL = 1, /* something could not be read and was left out */
 };
 
+enum section_id {
+    SECTION_DIRECTORY = 1,
+    SECTION_DOCUMENTS,
+    SECTION_GROUPS,
+    SECTION_NAMES,
+    SECTION_POINTS,
+    SECTION_SOURCES,
+    SECTION_LINKS,
+    SECTION_ID_END,
+};
+
 /* Offsets in the header. */
 enum {
-    AT_MAGIC = 0,
-    AT_MAJOR = 4,
-    AT_MINOR = 6,
     AT_FLAGS = 8,
     AT_UUID = 12,
     AT_AGE = 28,
@@ -53,5 +55,7 @@ enum {
     AT_POINTS_SIZE = 44,
     AT_SOURCES = 48,
     AT_LINKS_SIZE = 52,
-    AT_HEADER_HASH = 56,
 };
+
+static const struct sl_table_format ppdb_table_format = {
+    .magic = "SLPP", .name = "look-up table of a Portable PDB", .major = 1, .header_size = HEADER_SIZE};

@@ -7,21 +7,22 @@
 #pragma once
 
 #include "ppdb/ppdb.h"
+#include "table/table.h"
 
 /* ---- writing ---- */
 
 /* Appends the table to `out`; equal input gives equal bytes. Methods and documents that cannot be read are left out and
- * counted in `*dropped` (may be NULL). SL_INTERNAL when out of memory, SL_MALFORMED when the table would be too large. */
+ * counted in `*dropped` (may be NULL). SL_BUSY when out of memory, SL_MALFORMED when the table would be too large. */
 enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,
                                  size_t *dropped, struct sl_error *error);
 
 /* ---- reading ---- */
 
 struct sl_ppdb_table {
-    struct sl_bytes bytes;
     struct sl_debug_id debug_id;
     uint32_t method_count, document_count, source_count;
-    struct sl_bytes directory, documents, groups, names, points, sources; /* private */
+    struct sl_table table; /* private, as the names */
+    struct sl_table_strings names;
     struct sl_ppdb_links links;
 };
 

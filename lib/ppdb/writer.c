@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "base/map.h"
+#include "table/writer.h"
 
 /* Rows may share blobs, so a small file can ask for much work and much memory: both are bounded by its size. */
 static const uint64_t work_floor = UINT64_C(64) << 20, names_floor = UINT64_C(32) << 20;
@@ -158,11 +158,6 @@ static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_
     return SL_OK;
 }
 
-static uint64_t zigzag(int64_t v)
-{
-    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
-}
-
 static void encode_run(const struct entry *entries, size_t count, struct sl_buf *out)
 {
     sl_buf_uleb(out, entries[0].il_offset);
@@ -174,7 +169,7 @@ static void encode_run(const struct entry *entries, size_t count, struct sl_buf 
             sl_buf_u8(out, 0);
             sl_buf_uleb(out, entries[i].document);
         }
-        sl_buf_uleb(out, zigzag((int64_t)entries[i].line - entries[i - 1].line) + 1);
+        sl_buf_uleb(out, sl_zigzag((int64_t)entries[i].line - entries[i - 1].line) + 1);
     }
 }
 
@@ -276,32 +271,10 @@ static void put_documents(const struct writer *w, struct sl_buf *out)
     }
 }
 
-static size_t shared_prefix(struct sl_str a, struct sl_str b)
+static struct sl_str get_name(const void *arg, size_t index)
 {
-    size_t n = 0;
-    while (n < a.size && n < b.size && a.data[n] == b.data[n])
-        n++;
-    return n;
-}
-
-/* GROUPS into `out`, NAMES into `names`. */
-static void put_names(const struct writer *w, struct sl_buf *out, struct sl_buf *names)
-{
-    struct sl_str last = {NULL, 0};
-    for (size_t i = 0; i < w->document_count; i++) {
-        struct sl_str name = name_of(w, &w->documents[i]);
-        size_t shared = 0;
-        if (i % GROUP_NAMES == 0) {
-            sl_buf_u32(out, (uint32_t)names->size);
-        } else {
-            shared = shared_prefix(last, name);
-            sl_buf_uleb(names, shared);
-        }
-        sl_buf_uleb(names, name.size - shared);
-        sl_buf_add(names, name.data + shared, name.size - shared);
-        last = name;
-    }
-    sl_buf_u32(out, (uint32_t)names->size);
+    const struct writer *w = arg;
+    return name_of(w, &w->documents[index]);
 }
 
 static void put_sources(const struct writer *w, struct sl_buf *out)
@@ -316,47 +289,48 @@ static void put_sources(const struct writer *w, struct sl_buf *out)
     }
 }
 
-static void put_header(const struct writer *w, size_t names_size, struct sl_buf *out)
+static void put_sections(const struct writer *w, struct sl_table_writer *t)
 {
-    size_t start = out->size;
-    sl_buf_cstr(out, "SLPP");
-    sl_buf_u16(out, FORMAT_MAJOR);
-    sl_buf_u16(out, FORMAT_MINOR);
-    sl_buf_u32(out, w->dropped ? FLAG_PARTIAL : 0);
-    sl_buf_add(out, w->info->debug_id.uuid, sizeof w->info->debug_id.uuid);
-    sl_buf_u32(out, w->info->debug_id.age);
-    sl_buf_u32(out, (uint32_t)w->method_count);
-    sl_buf_u32(out, (uint32_t)w->document_count);
-    sl_buf_u32(out, (uint32_t)names_size);
-    sl_buf_u32(out, (uint32_t)w->points.size);
-    sl_buf_u32(out, (uint32_t)w->source_count);
-    sl_buf_u32(out, (uint32_t)w->links.size);
-    if (!out->failed)
-        sl_buf_u64(out, sl_hash(out->data + start, AT_HEADER_HASH));
+    struct sl_table_string_source names = {get_name, w, w->document_count};
+    sl_table_section(t, SECTION_DIRECTORY);
+    for (size_t i = 0; i < w->method_count; i++)
+        sl_buf_u32(&t->file, w->directory[i]);
+    sl_table_section(t, SECTION_DOCUMENTS);
+    put_documents(w, &t->file);
+    sl_table_add_strings(t, SECTION_NAMES, SECTION_GROUPS, &names);
+    sl_table_section(t, SECTION_POINTS);
+    sl_buf_str(&t->file, sl_buf_view(&w->points));
+    sl_table_section(t, SECTION_SOURCES);
+    put_sources(w, &t->file);
+    sl_table_section(t, SECTION_LINKS);
+    sl_buf_str(&t->file, sl_buf_view(&w->links));
 }
 
-static enum sl_code put_table(struct writer *w, struct sl_buf *out, struct sl_error *error)
+static void put_header(const struct writer *w, struct sl_table_writer *t)
 {
-    struct sl_buf names = {0}, groups = {0};
-    put_names(w, &groups, &names);
-    bool large = names.size > UINT32_MAX || w->points.size > UINT32_MAX || w->links.size > UINT32_MAX;
-    if (!large) {
-        put_header(w, names.size, out);
-        for (size_t i = 0; i < w->method_count; i++)
-            sl_buf_u32(out, w->directory[i]);
-        put_documents(w, out);
-        sl_buf_str(out, sl_buf_view(&groups));
-        sl_buf_str(out, sl_buf_view(&names));
-        sl_buf_str(out, sl_buf_view(&w->points));
-        put_sources(w, out);
-        sl_buf_str(out, sl_buf_view(&w->links));
-    }
-    bool failed = names.failed || groups.failed || w->points.failed || w->links.failed || out->failed;
-    sl_buf_free(&names);
-    sl_buf_free(&groups);
-    if (large)
-        return sl_fail(error, SL_MALFORMED, "too large for a look-up table");
-    return failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    sl_table_put(t, AT_FLAGS, w->dropped ? FLAG_PARTIAL : 0, 4);
+    memcpy(t->file.data + AT_UUID, w->info->debug_id.uuid, sizeof w->info->debug_id.uuid);
+    sl_table_put(t, AT_AGE, w->info->debug_id.age, 4);
+    sl_table_put(t, AT_METHODS, w->method_count, 4);
+    sl_table_put(t, AT_DOCUMENTS, w->document_count, 4);
+    sl_table_put(t, AT_NAMES_SIZE, t->sections[SECTION_NAMES - 1].size, 4);
+    sl_table_put(t, AT_POINTS_SIZE, w->points.size, 4);
+    sl_table_put(t, AT_SOURCES, w->source_count, 4);
+    sl_table_put(t, AT_LINKS_SIZE, w->links.size, 4);
+}
+
+static enum sl_code put_table(const struct writer *w, struct sl_buf *out, struct sl_error *error)
+{
+    struct sl_table_writer t;
+    if (w->points.failed || w->links.failed || !sl_table_writer_init(&t, &ppdb_table_format, NULL))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    t.too_large = w->points.size > UINT32_MAX || w->links.size > UINT32_MAX;
+    put_sections(w, &t);
+    put_header(w, &t);
+    if (sl_table_finish(&t, out))
+        return SL_OK;
+    return t.too_large ? sl_fail(error, SL_MALFORMED, "too large for a look-up table")
+                       : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,

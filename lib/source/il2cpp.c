@@ -162,20 +162,25 @@ static bool sort(struct sl_il2cpp *m)
     return true;
 }
 
-enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_il2cpp **map, struct sl_error *error)
+enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_il2cpp **map,
+                            struct sl_error *error)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     struct sl_il2cpp *m = calloc(1, sizeof *m);
     *map = NULL;
     if (!m)
         return sl_fail(error, SL_BUSY, "out of memory");
+    m->arena.budget = budget;
     struct sl_json j = sl_json(text, &m->arena, false);
-    read_all(m, &j);
+    if (sl_budget_spend(budget, bytes.size))
+        read_all(m, &j);
     enum sl_code code = SL_OK;
-    if (!sl_json_end(&j))
+    if (sl_budget_used_up(budget))
+        code = sl_budget_fail(budget, error);
+    else if (!sl_json_end(&j))
         code = sl_fail(error, sl_json_code(&j), "Failed to parse il2cpp: %s at offset %zu", j.problem, j.at);
     else if (!sort(m))
-        code = sl_fail(error, SL_BUSY, "out of memory");
+        code = sl_budget_fail(budget, error);
     if (code == SL_OK)
         *map = m;
     else

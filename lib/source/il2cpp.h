@@ -11,8 +11,10 @@
 
 struct sl_il2cpp;
 
-/* `*map` is the caller's: sl_il2cpp_close. SL_MALFORMED "Failed to parse il2cpp: ...". */
-enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_il2cpp **map, struct sl_error *error);
+/* `*map` is the caller's: sl_il2cpp_close. SL_MALFORMED "Failed to parse il2cpp: ...". What it takes, until it is closed, is
+ * of the budget, and the work; NULL = no limits. */
+enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_il2cpp **map,
+                            struct sl_error *error);
 void sl_il2cpp_close(struct sl_il2cpp *map); /* may be NULL */
 
 /* The C# line of the nearest entry at or before `line` of the C++ file with exactly this path; false when there is none

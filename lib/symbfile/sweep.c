@@ -192,8 +192,7 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
         uint64_t next = close_ranges(&s, at);
         for (; i < b->range_count && b->ranges[s.order[i]].start <= at && code == SL_OK; i++) {
             builder_step(b, i);
-            code =
-                open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_fail(error, SL_BUSY, "out of memory");
+            code = open_range(&s, s.order[i]) ? check_work(&s, at, error) : sl_fail(error, SL_BUSY, "out of memory");
             next = b->ranges[s.order[i]].end < next ? b->ranges[s.order[i]].end : next;
         }
         if (i < b->range_count && b->ranges[s.order[i]].start < next)

@@ -4,11 +4,6 @@
 /* Four numbers of up to ten, five, five and five bytes, and the control byte. */
 enum { MAX_ENTRY = 26 };
 
-static uint64_t zigzag(int64_t v)
-{
-    return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
-}
-
 static inline uint8_t *put_uleb(uint8_t *at, uint64_t v)
 {
     for (; v >= 0x80; v >>= 7)
@@ -104,11 +99,11 @@ static bool begin(struct encoder *e, size_t count, struct writing *out)
         !renumbering_room(&e->files, w->file_count) ||
         !sl_grow(&e->starts, &e->start_capacity, e->block_count + blocks, sizeof *e->starts) ||
         !sl_grow(&e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
-        !sl_buf_reserve(&e->file, count * MAX_ENTRY))
+        !sl_buf_reserve(&e->table.file, count * MAX_ENTRY))
         return false;
     *out = (struct writing){
         e,
-        e->file.data + e->file.size,
+        e->table.file.data + e->table.file.size,
         e->contexts.id,
         e->files.id,
         w->contexts,
@@ -123,10 +118,10 @@ static bool begin(struct encoder *e, size_t count, struct writing *out)
 static bool end(const struct writing *w)
 {
     struct encoder *e = w->e;
-    e->file.size = (size_t)(w->at - e->file.data);
+    e->table.file.size = (size_t)(w->at - e->table.file.data);
     e->block = w->block;
-    e->too_large = e->file.size > UINT32_MAX;
-    return !e->too_large;
+    e->table.too_large = e->table.file.size > UINT32_MAX;
+    return !e->table.too_large;
 }
 
 static inline void put_address(struct writing *w, uint64_t address)
@@ -136,7 +131,7 @@ static inline void put_address(struct writing *w, uint64_t address)
         w->at = put_uleb(w->at, address - w->block.address);
     } else {
         e->starts[e->block_count] = address;
-        e->offsets[e->block_count++] = (uint32_t)(w->at - e->file.data - HEAD_SIZE);
+        e->offsets[e->block_count++] = (uint32_t)(w->at - e->table.file.data - HEAD_SIZE);
         w->block = (struct block){.count = 1};
         w->old_context = NO_CONTEXT;
         memset(w->lines, 0, LINE_SLOTS * sizeof *w->lines);
@@ -165,7 +160,7 @@ static inline struct telling change_context(struct writing *w, uint32_t old_cont
     b->highest = context > b->highest ? context : b->highest;
     w->old_context = old_context;
     w->default_file = w->contexts[old_context].file;
-    return (struct telling){CONTEXT_DELTA + fresh - same, zigzag(delta)};
+    return (struct telling){CONTEXT_DELTA + fresh - same, sl_zigzag(delta)};
 }
 
 static inline void put_location(struct writing *w, uint32_t old_context, uint32_t file, uint32_t line)
@@ -188,7 +183,7 @@ static inline void put_location(struct writing *w, uint32_t old_context, uint32_
         w->at = put_uleb(w->at, file == SL_NO_FILE ? 0 : (uint64_t)w->file_ids[file] + 1);
     }
     if (!small)
-        w->at = put_uleb(w->at, zigzag(line_delta));
+        w->at = put_uleb(w->at, sl_zigzag(line_delta));
 }
 
 bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)

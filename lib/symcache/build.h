@@ -217,33 +217,6 @@ bool symcache_flow_fits(const struct flow *flow, const struct run *run);
 bool symcache_flow_add(struct flow *flow, const struct run *run, const struct run_ids *ids, struct encoder *e);
 bool symcache_flow_end(struct flow *flow, struct encoder *e);
 
-/* ---- pack.c ---- */
-
-enum { MAX_COLUMNS = 5 };
-
-struct column_source {
-    /* Puts the values of rows [from, from + count) into values[column]. Called from several threads. */
-    void (*fill)(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values);
-    const void *arg;
-    uint32_t rows;
-    unsigned columns;
-    uint64_t max[MAX_COLUMNS]; /* which no value exceeds: all get the bits that it needs */
-};
-
-/* Appends eight widths and the columns (format.h). */
-bool symcache_write_columns(struct sl_buf *out, const struct sl_parallel *parallel, const struct column_source *source);
-
-struct unit_source {
-    void (*write)(const void *arg, size_t unit, struct sl_buf *out); /* appends; called from several threads */
-    const void *arg;
-    size_t count, per_chunk; /* per_chunk: units that one call of a worker writes */
-};
-
-/* Appends the units, and to `offsets` the u32 offset of each from `start` of `out`. False also when the end's needs more
- * bits. */
-bool symcache_write_units(struct sl_buf *out, size_t start, struct sl_buf *offsets, const struct sl_parallel *parallel,
-                          const struct unit_source *source);
-
 /* ---- blocks.c ---- */
 
 /* The next entries. False when out of memory. */

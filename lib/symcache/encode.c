@@ -1,7 +1,5 @@
-/* Writing the file: ids in order of first use, columns packed to the width they need, texts front-coded. */
+/* Writing the file: what its sections hold. */
 #include "symcache/encoder.h"
-
-#include "base/map.h"
 
 #include <stdlib.h>
 
@@ -96,19 +94,6 @@ static bool sort_texts(struct encoder *e)
 
 /* ---- sections ---- */
 
-static void begin(struct encoder *e, uint32_t id)
-{
-    sl_buf_align(e->out, 8);
-    e->sections[e->section_count].id = id;
-    e->sections[e->section_count].offset = e->out->size - e->start;
-}
-
-static void end(struct encoder *e)
-{
-    e->sections[e->section_count].size = e->out->size - e->start - e->sections[e->section_count].offset;
-    e->section_count++;
-}
-
 static void fill_contexts(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
     const struct encoder *e = arg;
@@ -156,30 +141,16 @@ static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_
     }
 }
 
-static bool write_columns(struct encoder *e, uint32_t id, const struct column_source *source)
+/* The texts are sorted, and far apart in memory. */
+static struct sl_str sorted_text(const void *arg, size_t index)
 {
-    begin(e, id);
-    bool ok = symcache_write_columns(e->out, e->w->parallel, source);
-    end(e);
-    return ok;
-}
-
-/* A section of units, and one of the offsets where they begin. */
-static bool write_units(struct encoder *e, uint32_t id, uint32_t offsets_id, const struct unit_source *source)
-{
-    struct sl_buf offsets = {0};
-    begin(e, id);
-    size_t start = e->out->size;
-    bool ok = symcache_write_units(e->out, start, &offsets, e->w->parallel, source);
-    end(e);
-    begin(e, offsets_id);
-    sl_buf_add(e->out, offsets.data, offsets.size);
-    sl_buf_u32(e->out, (uint32_t)(e->sections[e->section_count - 1].size));
-    end(e);
-    ok = ok && !offsets.failed;
-    e->too_large = e->too_large || (!ok && e->out->size - start > UINT32_MAX);
-    sl_buf_free(&offsets);
-    return ok;
+    enum { AHEAD = 8 };
+    const struct encoder *e = arg;
+    if (index + 2 * AHEAD < e->text_count) {
+        __builtin_prefetch(&e->w->texts[e->text_order[index + 2 * AHEAD]]);
+        __builtin_prefetch(e->w->texts[e->text_order[index + AHEAD]].str.data);
+    }
+    return e->w->texts[e->text_order[index]].str;
 }
 
 /* Folds the operations; the entries become blocks as they come. */
@@ -198,111 +169,69 @@ static bool fold_all(struct encoder *e)
 
 static void write_directory(struct encoder *e)
 {
-    begin(e, SECTION_DIRECTORY);
+    struct sl_buf *out = &e->table.file;
+    uint32_t end = (uint32_t)(out->size - HEAD_SIZE);
+    sl_table_section(&e->table, SECTION_OFFSETS);
+    for (size_t i = 0; i < e->block_count; i++)
+        sl_buf_u32(out, e->offsets[i]);
+    sl_buf_u32(out, end);
+    sl_table_section(&e->table, SECTION_DIRECTORY);
     for (size_t i = 0; i < e->block_count; i++)
         if (e->flags & FLAG_WIDE)
-            sl_buf_u64(e->out, e->starts[i]);
+            sl_buf_u64(out, e->starts[i]);
         else
-            sl_buf_u32(e->out, (uint32_t)e->starts[i]);
-    end(e);
-}
-
-/* The blocks stay where they are if nothing else is in `out`. */
-static void begin_file(struct encoder *e)
-{
-    size_t size = e->file.size - HEAD_SIZE;
-    sl_buf_align(e->out, 8);
-    e->start = e->out->size;
-    if (e->start) {
-        sl_buf_add(e->out, e->file.data, e->file.size);
-    } else {
-        sl_buf_free(e->out);
-        *e->out = e->file;
-        e->file = (struct sl_buf){0};
-    }
-    e->sections[e->section_count].id = SECTION_BLOCKS;
-    e->sections[e->section_count].offset = HEAD_SIZE;
-    e->sections[e->section_count++].size = size;
-    begin(e, SECTION_OFFSETS);
-    for (size_t i = 0; i < e->block_count; i++)
-        sl_buf_u32(e->out, e->offsets[i]);
-    sl_buf_u32(e->out, (uint32_t)size);
-    end(e);
-}
-
-static bool write_strings(struct encoder *e)
-{
-    struct unit_source groups = {symcache_write_group, e, (e->text_count + GROUP_STRINGS - 1) / GROUP_STRINGS, 128};
-    return write_units(e, SECTION_STRINGS, SECTION_GROUPS, &groups);
+            sl_buf_u32(out, (uint32_t)e->starts[i]);
 }
 
 /* ---- the file ---- */
 
-static void put(uint8_t *at, uint64_t value, unsigned size)
-{
-    for (unsigned i = 0; i < size; i++)
-        at[i] = (uint8_t)(value >> (8 * i));
-}
-
 static void write_header(struct encoder *e)
 {
     const struct sl_symcache_options *o = &e->w->options;
-    uint8_t *h = e->out->data + e->start, *table = h + HEADER_SIZE;
-    size_t content = HEADER_SIZE + (size_t)e->section_count * SECTION_ENTRY;
-    memcpy(h + AT_MAGIC, "SLSC", 4);
-    put(h + AT_MAJOR, FORMAT_MAJOR, 2);
-    put(h + AT_MINOR, FORMAT_MINOR, 2);
-    put(h + AT_HEADER_SIZE, HEADER_SIZE, 4);
-    put(h + AT_FLAGS, e->flags, 4);
-    put(h + AT_ARCH, o->arch, 4);
-    put(h + AT_AGE, o->debug_id.age, 4);
-    memcpy(h + AT_UUID, o->debug_id.uuid, 16);
-    put(h + AT_IMAGE_SIZE, o->image_size, 8);
-    put(h + AT_ENTRIES, e->block_count ? (e->block_count - 1) * BLOCK_ENTRIES + e->block.count : 0, 8);
-    put(h + AT_CONTEXTS, e->contexts.count, 8);
-    put(h + AT_FUNCTIONS, e->functions.count, 8);
-    put(h + AT_FILES, e->files.count, 8);
-    put(h + AT_STRINGS, e->text_count, 8);
-    put(h + AT_SECTION_COUNT, e->section_count, 4);
-    for (uint32_t i = 0; i < e->section_count; i++) {
-        put(table + i * SECTION_ENTRY, e->sections[i].id, 4);
-        put(table + i * SECTION_ENTRY + 8, e->sections[i].offset, 8);
-        put(table + i * SECTION_ENTRY + 16, e->sections[i].size, 8);
-    }
-    put(h + AT_CONTENT_HASH, sl_hash(h + content, e->out->size - e->start - content), 8);
-    put(h + AT_HEADER_HASH, sl_hash(h, content), 8);
+    struct sl_table_writer *t = &e->table;
+    sl_table_put(t, AT_FLAGS, e->flags, 4);
+    sl_table_put(t, AT_ARCH, o->arch, 4);
+    sl_table_put(t, AT_AGE, o->debug_id.age, 4);
+    memcpy(t->file.data + AT_UUID, o->debug_id.uuid, sizeof o->debug_id.uuid);
+    sl_table_put(t, AT_IMAGE_SIZE, o->image_size, 8);
+    sl_table_put(t, AT_ENTRIES, e->block_count ? (e->block_count - 1) * BLOCK_ENTRIES + e->block.count : 0, 8);
+    sl_table_put(t, AT_CONTEXTS, e->contexts.count, 8);
+    sl_table_put(t, AT_FUNCTIONS, e->functions.count, 8);
+    sl_table_put(t, AT_FILES, e->files.count, 8);
+    sl_table_put(t, AT_STRINGS, e->text_count, 8);
 }
 
 static bool write_tables(struct encoder *e)
 {
     uint32_t functions = e->functions.count, files = e->files.count, contexts = e->contexts.count;
     uint64_t texts = e->text_count;
-    struct column_source context_rows = {
+    struct sl_table_column_source context_rows = {
         fill_contexts, e, contexts, 5, {functions, contexts, files, e->max_call_line, files}};
-    struct column_source function_rows = {fill_functions, e, functions, 3, {texts, e->max_entry, e->max_language}};
-    struct column_source file_rows = {fill_files, e, files, 1, {texts}};
-    struct column_source origin_rows = {fill_origins, e, files, 3, {texts, texts, texts}};
-    if (!write_columns(e, SECTION_CONTEXTS, &context_rows) || !write_columns(e, SECTION_FUNCTIONS, &function_rows) ||
-        !write_columns(e, SECTION_FILES, &file_rows) || !write_strings(e))
+    struct sl_table_column_source function_rows = {
+        fill_functions, e, functions, 3, {texts, e->max_entry, e->max_language}};
+    struct sl_table_column_source file_rows = {fill_files, e, files, 1, {texts}};
+    struct sl_table_column_source origin_rows = {fill_origins, e, files, 3, {texts, texts, texts}};
+    struct sl_table_string_source strings = {sorted_text, e, e->text_count};
+    struct sl_table_writer *t = &e->table;
+    if (!sl_table_add_columns(t, SECTION_CONTEXTS, &context_rows) ||
+        !sl_table_add_columns(t, SECTION_FUNCTIONS, &function_rows) ||
+        !sl_table_add_columns(t, SECTION_FILES, &file_rows) ||
+        !sl_table_add_strings(t, SECTION_STRINGS, SECTION_GROUPS, &strings))
         return false;
     if (e->w->options.module_file.size) {
-        begin(e, SECTION_MODULE);
-        sl_buf_str(e->out, e->w->options.module_file);
-        end(e);
+        sl_table_section(t, SECTION_MODULE);
+        sl_buf_str(&t->file, e->w->options.module_file);
     }
-    return !e->origins || write_columns(e, SECTION_ORIGINS, &origin_rows);
+    return !e->origins || sl_table_add_columns(t, SECTION_ORIGINS, &origin_rows);
 }
 
-static bool write_file(struct encoder *e)
+static bool write_file(struct encoder *e, struct sl_buf *out)
 {
-    begin_file(e);
     write_directory(e);
-    bool ok = write_tables(e);
-    sl_buf_align(e->out, 8);
-    if (!ok || e->out->failed)
+    if (!write_tables(e))
         return false;
     write_header(e);
-    return true;
+    return sl_table_finish(&e->table, out);
 }
 
 struct encoder *symcache_encoder_new(struct sl_symcache_writer *w)
@@ -311,11 +240,11 @@ struct encoder *symcache_encoder_new(struct sl_symcache_writer *w)
     if (!e)
         return NULL;
     e->w = w;
-    sl_buf_fill(&e->file, 0, HEAD_SIZE);
-    if (e->file.failed) {
+    if (!sl_table_writer_init(&e->table, &symcache_format, w->parallel)) {
         free(e);
         return NULL;
     }
+    sl_table_section(&e->table, SECTION_BLOCKS);
     return e;
 }
 
@@ -323,7 +252,7 @@ void symcache_encoder_free(struct encoder *e)
 {
     if (!e)
         return;
-    sl_buf_free(&e->file);
+    sl_buf_free(&e->table.file);
     free(e->offsets);
     free(e->starts);
     renumbering_free(&e->contexts);
@@ -336,7 +265,7 @@ void symcache_encoder_free(struct encoder *e)
 }
 
 /* The address map comes first: its entries tell which functions, files and texts are used at all. */
-static bool encode(struct encoder *e)
+static bool encode(struct encoder *e, struct sl_buf *out)
 {
     struct sl_symcache_writer *w = e->w;
     bool ok = w->flow ? symcache_flow_end(w->flow, e) : fold_all(e);
@@ -344,18 +273,16 @@ static bool encode(struct encoder *e)
     w->collectors = NULL;
     e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;
     e->flags |= w->sink.skipped_units ? FLAG_PARTIAL : 0;
-    return ok && collect_origins(e) && sort_texts(e) && write_file(e);
+    return ok && collect_origins(e) && sort_texts(e) && write_file(e, out);
 }
 
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     if (!w->encoder)
         w->encoder = symcache_encoder_new(w);
-    if (w->encoder)
-        w->encoder->out = out;
-    if (w->encoder && encode(w->encoder))
+    if (w->encoder && encode(w->encoder, out))
         return SL_OK;
-    if (w->encoder && w->encoder->too_large)
+    if (w->encoder && w->encoder->table.too_large)
         return sl_fail(error, SL_UNSUPPORTED, "the symcache would have a section of more than 4 GiB");
     return sl_budget_fail(w->options.budget, error);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "symcache/build.h"
+#include "table/writer.h"
 
 /* New ids by first use in address order; order[] lists the old ids in the new order. */
 struct renumbering {
@@ -21,9 +22,9 @@ struct encoder {
     struct sl_symcache_writer *w;
     struct block block; /* the last one */
     uint32_t lines[LINE_SLOTS];
-    struct sl_buf file; /* room for the head, then the blocks */
-    uint64_t *starts;   /* first addresses of the blocks */
-    uint32_t *offsets;  /* where they begin */
+    struct sl_table_writer table; /* the section of the blocks comes first */
+    uint64_t *starts;             /* first addresses of the blocks */
+    uint32_t *offsets;            /* where they begin */
     size_t block_count, start_capacity, offset_capacity;
     struct renumbering contexts, functions, files;
     uint64_t max_entry; /* of the functions, plus one */
@@ -31,21 +32,10 @@ struct encoder {
     struct origin_row *origins; /* by new id of a file; NULL: nothing is known of any */
     uint32_t *text_order, *text_rank;
     size_t text_count;
-    struct sl_buf *out;
-    size_t start; /* of the file in `out` */
-    struct {
-        uint32_t id;
-        uint64_t offset, size;
-    } sections[MAX_SECTIONS];
-    uint32_t section_count;
     uint32_t flags;
-    bool too_large; /* for offsets of 32 bits */
 };
 
 static inline uint64_t file_plus_one(const struct encoder *e, uint32_t file)
 {
     return file == SL_NO_FILE ? 0 : (uint64_t)e->files.id[file] + 1;
 }
-
-/* unit_source.write of the texts; the encoder is the argument. */
-void symcache_write_group(const void *arg, size_t group, struct sl_buf *out);

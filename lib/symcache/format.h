@@ -1,16 +1,8 @@
-/* The symcache file, version 1.0. Little-endian; private to this folder.
- *
- *     +-----------------+ 0
- *     | header, 128     |
- *     +-----------------+ 128
- *     | section table   |  24 bytes a section: u32 id, u32 flags, u64 offset, u64 size
- *     +-----------------+
- *     | sections        |  each 8-aligned
- *     +-----------------+
+/* The symcache file, version 1.0: a table (table/table.h) of these sections. Private to this folder.
  *
  * DIRECTORY  first address of every block of 64 entries, ascending (u32, or u64 with FLAG_WIDE)
- * OFFSETS    u32 a block, and one more: where in BLOCKS it begins
- * BLOCKS     entries: uleb address delta to the previous entry (the first: none), control byte, then what it asks for
+ * OFFSETS    of BLOCKS
+ * BLOCKS     units of entries: uleb address delta to the previous entry (the first: none), control byte, then what it asks for
  *
  *     control   7 6 5 4 3     2           1 0
  *               line code     file        context
@@ -23,25 +15,18 @@
  * CONTEXTS   columns function, parent + 1, call file + 1, call line, default file + 1: one link of an inline chain
  * FUNCTIONS  columns name, entry + 1 (0 = inlinee), language
  * FILES      column path
- * STRINGS    groups of 16, sorted, each group: the first whole, the others as uleb shared prefix, uleb rest, bytes
- * GROUPS     u32 a group, and one more: where in STRINGS it begins
+ * STRINGS    strings
+ * GROUPS     of STRINGS
  * MODULE     the module's file name, optional
- * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 of where each file is kept (0 = not known)
- *
- * A section with columns begins with eight bytes: the width in bits of each column; the columns follow, 8-aligned. */
+ * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 of where each file is kept (0 = not known) */
 #pragma once
 
 #include "symcache/symcache.h"
 
 enum {
     HEADER_SIZE = 128,
-    SECTION_ENTRY = 24,
-    FORMAT_MAJOR = 1,
-    FORMAT_MINOR = 0,
     BLOCK_ENTRIES = 64,
-    GROUP_STRINGS = 16,
     LINE_SLOTS = 8,
-    MAX_SECTIONS = 16,
     FLAG_WIDE = 1,
     FLAG_PARTIAL = 2,
     FLAG_ORIGINS = 4,
@@ -62,7 +47,7 @@ enum section_id {
 };
 
 /* What the writer leaves in front of the sections. */
-enum { HEAD_SIZE = HEADER_SIZE + (SECTION_ID_END - 1) * SECTION_ENTRY };
+enum { HEAD_SIZE = SL_TABLE_HEAD_SIZE(HEADER_SIZE, SECTION_ID_END - 1) };
 
 enum column {
     COLUMN_CONTEXT_FUNCTION,
@@ -93,9 +78,6 @@ enum {
 
 /* Offsets in the header. */
 enum {
-    AT_MAGIC = 0,
-    AT_MAJOR = 4,
-    AT_MINOR = 6,
     AT_HEADER_SIZE = 8,
     AT_FLAGS = 12,
     AT_ARCH = 16,
@@ -109,5 +91,13 @@ enum {
     AT_STRINGS = 80,
     AT_SECTION_COUNT = 88,
     AT_CONTENT_HASH = 96,
-    AT_HEADER_HASH = 120,
 };
+
+static const struct sl_table_format symcache_format = {.magic = "SLSC",
+                                                       .name = "symcache",
+                                                       .major = 1,
+                                                       .header_size = HEADER_SIZE,
+                                                       .at_header_size = AT_HEADER_SIZE,
+                                                       .at_section_count = AT_SECTION_COUNT,
+                                                       .at_content_hash = AT_CONTENT_HASH,
+                                                       .sections = SECTION_ID_END - 1};

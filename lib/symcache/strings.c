@@ -1,9 +1,9 @@
-/* Texts: sorted, front-coded; and the decoration of Windows names. */
-#include "symcache/encoder.h"
+/* Texts, sorted. */
+#include "symcache/build.h"
 
 #include <stdlib.h>
 
-enum { MAX_LEVEL = 200, STRETCHES = 256, MIN_STRETCH = 256, AHEAD = 8 };
+enum { MAX_LEVEL = 200, STRETCHES = 256, MIN_STRETCH = 256 };
 
 struct item {
     uint64_t word;
@@ -164,38 +164,4 @@ size_t symcache_sort_texts(const struct sl_parallel *parallel, const struct text
     }
     free(items);
     return n;
-}
-
-static size_t shared_prefix(struct sl_str a, struct sl_str b)
-{
-    size_t max = a.size < b.size ? a.size : b.size, n = 0;
-    for (uint64_t x, y; n + 8 <= max; n += 8) {
-        memcpy(&x, a.data + n, 8);
-        memcpy(&y, b.data + n, 8);
-        if (x != y)
-            break;
-    }
-    while (n < max && a.data[n] == b.data[n])
-        n++;
-    return n;
-}
-
-void symcache_write_group(const void *arg, size_t group, struct sl_buf *out)
-{
-    const struct encoder *e = arg;
-    size_t first = group * GROUP_STRINGS;
-    struct sl_str previous = {NULL, 0};
-    for (size_t i = first; i < first + GROUP_STRINGS && i < e->text_count; i++) {
-        struct sl_str text = e->w->texts[e->text_order[i]].str;
-        if (i + 2 * AHEAD < e->text_count) { /* neighbours are far apart in memory */
-            __builtin_prefetch(&e->w->texts[e->text_order[i + 2 * AHEAD]]);
-            __builtin_prefetch(e->w->texts[e->text_order[i + AHEAD]].str.data);
-        }
-        size_t shared = i > first ? shared_prefix(previous, text) : 0;
-        if (i > first)
-            sl_buf_uleb(out, shared);
-        sl_buf_uleb(out, text.size - shared);
-        sl_buf_add(out, text.data + shared, text.size - shared);
-        previous = text;
-    }
 }

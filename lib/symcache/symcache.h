@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "function/function.h"
 #include "object/object.h"
+#include "table/table.h"
 
 /* ---- writing ---- */
 
@@ -72,16 +73,11 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
 
 /* ---- reading ---- */
 
-struct sl_symcache_column { /* bit-packed numbers; private to reader.c */
-    const uint8_t *data;
-    uint64_t count;
-    uint8_t width;
-};
-
 struct sl_symcache {
-    struct sl_bytes bytes;
-    struct sl_bytes sections[16]; /* by id; private to reader.c */
-    struct sl_symcache_column columns[12];
+    struct sl_table table; /* this and what follows up to the id: private to reader.c */
+    struct sl_table_units blocks;
+    struct sl_column columns[12];
+    struct sl_table_strings strings;
     uint64_t block_count;
     struct sl_debug_id debug_id;
     enum sl_arch arch;

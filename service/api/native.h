@@ -80,21 +80,27 @@ struct native_trace {
     bool has_thread_id;
 };
 
-struct native_module {
-    struct object_id id;                                                    /* its texts are those for look-ups */
-    struct sl_str debug_id, code_id, debug_file, code_file, debug_checksum; /* as answers show them */
-    bool has_debug_id;
-    struct opt_u64 image_address, image_size;
-    /* of profilers: uploaded symbols are asked first */
+struct native_upload { /* what profilers send: uploaded symbols are asked first */
     bool has_file_id, bad_file_id;
     struct sl_file_id file_id;
     struct opt_u64 image_vmaddr; /* what the image's start is in the addresses of its program headers */
-    /* look-up */
-    bool referenced;                 /* by a frame that was sent */
-    struct symbol_lookup lookup;     /* when referenced */
+};
+
+struct native_found { /* what the look-ups of a module came to */
+    struct symbol_lookup lookup;
     struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
-    bool source_wanted, has_sources; /* wanted: by a resulting frame */
     struct source_lookup sources;    /* when wanted */
+};
+
+/* As sent. There may be far more than frames refer to, so it is small: what few have lies elsewhere. */
+struct native_module {
+    uint64_t image_address, image_size;
+    const struct object_id *id;
+    const struct native_upload *upload;
+    struct native_found *found; /* when referenced; set by native_find_symbols */
+    bool has_image_size : 1;
+    bool referenced : 1;                     /* by a frame that was sent */
+    bool source_wanted : 1, has_sources : 1; /* wanted: by a resulting frame */
 };
 
 struct native_options {
@@ -200,7 +206,7 @@ bool native_sort_modules(struct native_request *request);
 /* Finds the module of every frame; the modules must be sorted. Pure: loop or pool. */
 void native_match(struct native_request *request);
 
-/* Finds the symbol files of all modules that frames refer to. False when cancelled. */
+/* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 
 /* The look-ups for source context of the modules that resulting frames refer to. False when cancelled. */
@@ -211,7 +217,7 @@ void native_reset(struct native_request *request);   /* the same, and all that t
 
 static inline bool native_is_upload(const struct native_module *module)
 {
-    return module->symbfile.indexes[0] || module->symbfile.indexes[1];
+    return module->found->symbfile.indexes[0] || module->found->symbfile.indexes[1];
 }
 
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);

@@ -50,7 +50,7 @@ static bool is_crash_signal(const struct native_request *request, const struct n
     enum { SIGNAL_ILL = 4, SIGNAL_BUS_LINUX = 7, SIGNAL_BUS = 10, SIGNAL_SEGV = 11 };
     uint64_t signal = request->signal.set ? request->signal.value : 0;
     return signal == SIGNAL_ILL || signal == SIGNAL_BUS || signal == SIGNAL_SEGV ||
-           (signal == SIGNAL_BUS_LINUX && module->id.type == OBJECT_ELF);
+           (signal == SIGNAL_BUS_LINUX && module->id->type == OBJECT_ELF);
 }
 
 static const struct native_register *find_register(const struct native_trace *trace, const char *name)
@@ -83,12 +83,12 @@ static uint64_t previous_instruction(enum sl_cpu_family family, uint64_t aligned
 static bool lookup_address(const struct trace_walk *walk, size_t index, const struct native_module *module,
                            uint64_t relative, uint64_t *out, bool *caller)
 {
-    uint64_t base = module->image_address.value, address;
+    uint64_t base = module->image_address, address;
     *out = relative;
     *caller = false;
     if ((base == 0 && !native_is_upload(module)) || __builtin_add_overflow(base, relative, &address))
         return true;
-    enum sl_cpu_family family = sl_arch_family(module->lookup.arch);
+    enum sl_cpu_family family = sl_arch_family(module->found->lookup.arch);
     uint64_t aligned = address - address % sl_cpu_instruction_alignment(family);
     *caller = is_caller(walk, index, module, address, sl_cpu_ip_register(family));
     if (*caller)
@@ -103,14 +103,14 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
 static void add_expansion(struct trace_walk *walk, struct native_result_frame frame, const struct native_module *module,
                           uint64_t relative, const struct sl_location *chain, size_t count)
 {
-    uint64_t base = module->image_address.value;
+    uint64_t base = module->image_address;
     for (size_t i = 0; i < count; i++) {
         struct sl_symcache_function function = {.entry = UINT64_MAX};
         struct native_result_frame *out = add(walk);
         if (!out)
             return;
         *out = frame;
-        sl_symcache_function(module->lookup.symcache, chain[i].function, &function);
+        sl_symcache_function(module->found->lookup.symcache, chain[i].function, &function);
         out->status = FRAME_SYMBOLICATED;
         out->location = chain[i];
         out->language = (uint8_t)function.language;
@@ -127,7 +127,7 @@ static bool expand_upload(struct trace_walk *walk, size_t index, struct native_r
                           const struct native_module *module, uint64_t relative)
 {
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
-    uint64_t adjusted, base = module->image_address.value;
+    uint64_t adjusted, base = module->image_address;
     bool caller;
     if (!lookup_address(walk, index, module, relative, &adjusted, &caller))
         return false;
@@ -197,8 +197,8 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         return;
     }
     const struct native_module *module = &request->modules[frame.module];
-    if (module->lookup.code != SL_OK) {
-        add_failed(walk, frame, module->lookup.code == SL_MALFORMED ? FRAME_MALFORMED : FRAME_MISSING);
+    if (module->found->lookup.code != SL_OK) {
+        add_failed(walk, frame, module->found->lookup.code == SL_MALFORMED ? FRAME_MALFORMED : FRAME_MISSING);
         return;
     }
     if (native_is_upload(module)) {
@@ -206,15 +206,15 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
             add_failed(walk, frame, FRAME_MISSING_SYMBOL);
         return;
     }
-    if (module->lookup.ppdb) {
-        add_dotnet(walk, frame, module->lookup.ppdb);
+    if (module->found->lookup.ppdb) {
+        add_dotnet(walk, frame, module->found->lookup.ppdb);
         return;
     }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     size_t count = 0;
     bool caller;
     if (!sent->undefined && lookup_address(walk, index, module, relative, &address, &caller))
-        count = sl_symcache_lookup(module->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
+        count = sl_symcache_lookup(module->found->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (count)
         add_expansion(walk, frame, module, address, chain, count);

@@ -25,8 +25,10 @@ static void fill_sizes(struct native_request *request)
     for (size_t i = 0; i + 1 < request->module_count; i++) {
         struct native_module *module = &request->modules[request->by_address[i]];
         const struct native_module *next = &request->modules[request->by_address[i + 1]];
-        if (!module->image_size.value)
-            module->image_size = (struct opt_u64){true, next->image_address.value - module->image_address.value};
+        if (!module->image_size) {
+            module->image_size = next->image_address - module->image_address;
+            module->has_image_size = true;
+        }
     }
 }
 
@@ -38,7 +40,7 @@ bool native_sort_modules(struct native_request *request)
     if (count && (!order || !request->by_address))
         return false;
     for (size_t i = 0; i < count; i++)
-        order[i] = (struct sortable){request->modules[i].image_address.value, (uint32_t)i};
+        order[i] = (struct sortable){request->modules[i].image_address, (uint32_t)i};
     if (count)
         qsort(order, count, sizeof *order, by_address);
     for (size_t i = 0; i < count; i++)
@@ -53,7 +55,7 @@ static size_t module_at(const struct native_request *request, uint64_t address)
     size_t low = 0, high = request->module_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (request->modules[request->by_address[middle]].image_address.value <= address)
+        if (request->modules[request->by_address[middle]].image_address <= address)
             low = middle + 1;
         else
             high = middle;
@@ -62,10 +64,10 @@ static size_t module_at(const struct native_request *request, uint64_t address)
         return 0;
     const struct native_module *module = &request->modules[request->by_address[low - 1]];
     uint64_t end;
-    if (__builtin_add_overflow(module->image_address.value, module->image_size.value, &end))
+    if (__builtin_add_overflow(module->image_address, module->image_size, &end))
         return 0;
     /* The end itself still matches: a return address behind a call that does not return lies there. */
-    return module->image_size.value && address > end ? 0 : low;
+    return module->image_size && address > end ? 0 : low;
 }
 
 static void match(const struct native_request *request, struct native_frame *frame)
@@ -78,7 +80,7 @@ static void match(const struct native_request *request, struct native_frame *fra
     if (place == 0)
         return;
     frame->module_index = request->by_address[place - 1];
-    uint64_t base = request->modules[frame->module_index].image_address.value;
+    uint64_t base = request->modules[frame->module_index].image_address;
     frame->relative -= base;
     frame->undefined = base == 0;
 }
@@ -117,12 +119,13 @@ struct crew { /* fibers that share a list of modules */
 
 static void find_upload(struct native_module *module)
 {
-    kinds_find_symbfile(module->has_file_id ? &module->file_id : NULL, &module->id, &module->symbfile);
-    if (module->symbfile.code != SL_OK)
+    struct native_found *found = module->found;
+    kinds_find_symbfile(module->upload->has_file_id ? &module->upload->file_id : NULL, module->id, &found->symbfile);
+    if (found->symbfile.code != SL_OK)
         return;
-    module->lookup.code = SL_OK;
-    module->lookup.features = module->symbfile.features;
-    module->lookup.arch = module->symbfile.arch;
+    found->lookup.code = SL_OK;
+    found->lookup.features = found->symbfile.features;
+    found->lookup.arch = found->symbfile.arch;
 }
 
 static void find_some_uploads(void *arg)
@@ -144,19 +147,20 @@ static bool find_uploads(struct native_request *request, is_wanted *wanted)
 
 static bool upload_first(const struct native_module *module)
 {
-    return module->referenced && !module->bad_file_id && kinds_prefer_symbfile(module->has_file_id);
+    return module->referenced && !module->upload->bad_file_id && kinds_prefer_symbfile(module->upload->has_file_id);
 }
 
 static bool upload_last(const struct native_module *module)
 {
-    return module->referenced && !module->bad_file_id && !kinds_prefer_symbfile(module->has_file_id) &&
-           module->lookup.code != SL_OK && module->lookup.code != SL_CANCELLED && module->lookup.code != SL_BUSY;
+    return module->referenced && !module->upload->bad_file_id && !kinds_prefer_symbfile(module->upload->has_file_id) &&
+           module->found->lookup.code != SL_OK && module->found->lookup.code != SL_CANCELLED &&
+           module->found->lookup.code != SL_BUSY;
 }
 
 /* ---- files of the sources ---- */
 static bool wants_table(const struct native_module *module)
 {
-    return module->referenced && !module->bad_file_id && module->symbfile.code != SL_OK;
+    return module->referenced && !module->upload->bad_file_id && module->found->symbfile.code != SL_OK;
 }
 
 static bool find_tables(struct native_request *request)
@@ -168,26 +172,43 @@ static bool find_tables(struct native_request *request)
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++)
-        questions[i] = (struct symbol_question){&modules[i]->id, &modules[i]->lookup};
+        questions[i] = (struct symbol_question){modules[i]->id, &modules[i]->found->lookup};
     return kinds_find_symcaches(request->sources, request->source_count, request->scope, questions, count,
                                 request->arena);
 }
 
-bool native_find_symbols(struct native_request *request)
+/* Room for what is found of the modules that frames refer to. False when out of memory. */
+static bool make_room(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_module *module = &request->modules[i];
-        module->symbfile.code = SL_NOT_FOUND;
-        if (module->referenced && module->bad_file_id)
-            module->lookup.code = SL_MALFORMED;
+        if (!module->referenced)
+            continue;
+        module->found = SL_ARENA_NEW(request->arena, struct native_found);
+        if (!module->found) {
+            request->out_of_memory = true;
+            return false;
+        }
+        module->found->symbfile.code = SL_NOT_FOUND;
+        if (module->upload->bad_file_id)
+            module->found->lookup.code = SL_MALFORMED;
     }
+    return true;
+}
+
+bool native_find_symbols(struct native_request *request)
+{
+    if (!make_room(request))
+        return false;
     if (!find_uploads(request, upload_first) || !find_tables(request) || !find_uploads(request, upload_last))
         return false;
     for (size_t i = 0; i < request->module_count; i++) {
-        struct native_module *module = &request->modules[i];
-        if (module->lookup.code == SL_NOT_FOUND)
-            module->lookup.code = module->symbfile.code; /* an upload that is of no use is not nothing */
-        request->out_of_memory |= module->lookup.code == SL_BUSY;
+        struct native_found *found = request->modules[i].found;
+        if (!found)
+            continue;
+        if (found->lookup.code == SL_NOT_FOUND)
+            found->lookup.code = found->symbfile.code; /* an upload that is of no use is not nothing */
+        request->out_of_memory |= found->lookup.code == SL_BUSY || found->symbfile.code == SL_BUSY;
     }
     return true;
 }
@@ -206,14 +227,14 @@ bool native_find_sources(struct native_request *request)
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++)
-        questions[i] = (struct source_question){&modules[i]->id, &modules[i]->sources};
+        questions[i] = (struct source_question){modules[i]->id, &modules[i]->found->sources};
     if (!kinds_find_sources(request->sources, request->source_count, request->scope, questions, count, request->arena))
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_module *module = modules[i];
-        candidates_merge(request->arena, &module->lookup.candidates, &module->sources.candidates);
-        module->has_sources = module->sources.count > 0;
-        request->out_of_memory |= module->sources.code == SL_BUSY && !module->sources.count;
+        candidates_merge(request->arena, &module->found->lookup.candidates, &module->found->sources.candidates);
+        module->has_sources = module->found->sources.count > 0;
+        request->out_of_memory |= module->found->sources.code == SL_BUSY && !module->found->sources.count;
     }
     return true;
 }
@@ -221,12 +242,14 @@ bool native_find_sources(struct native_request *request)
 void native_release(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
-        struct native_module *module = &request->modules[i];
-        if (module->lookup.item)
-            cache_release(module->lookup.item);
-        kinds_release_symbfile(&module->symbfile);
-        for (size_t o = 0; o < module->sources.count; o++)
-            kinds_source_release(&module->sources.objects[o]);
+        struct native_found *found = request->modules[i].found;
+        if (!found)
+            continue;
+        if (found->lookup.item)
+            cache_release(found->lookup.item);
+        kinds_release_symbfile(&found->symbfile);
+        for (size_t o = 0; o < found->sources.count; o++)
+            kinds_source_release(&found->sources.objects[o]);
     }
 }
 
@@ -235,9 +258,7 @@ void native_reset(struct native_request *request)
     native_release(request);
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_module *module = &request->modules[i];
-        module->lookup = (struct symbol_lookup){0};
-        module->symbfile = (struct symbfile_lookup){0};
-        module->sources = (struct source_lookup){0};
+        module->found = NULL;
         module->source_wanted = module->has_sources = false;
     }
     request->results = NULL;
@@ -249,7 +270,7 @@ void native_reset(struct native_request *request)
 
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table)
 {
-    const struct sl_symbfile_index *const *indexes = module->symbfile.indexes;
+    const struct sl_symbfile_index *const *indexes = module->found->symbfile.indexes;
     switch (table) {
     case TABLE_SYMCACHE: break;
     case TABLE_RANGES: return &indexes[0]->ranges;
@@ -257,14 +278,14 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
     case TABLE_RETURNPADS: return &indexes[1]->ranges;
     case TABLE_RETURNPADS_PADS: return &indexes[1]->pads;
     }
-    return module->lookup.symcache;
+    return module->found->lookup.symcache;
 }
 
 const char *native_module_status(const struct native_module *module)
 {
     if (!module->referenced)
         return "unused";
-    switch (module->lookup.code) {
+    switch (module->found->lookup.code) {
     case SL_OK: return "found";
     case SL_NOT_FOUND: return "missing";
     case SL_MALFORMED: return "malformed";

@@ -24,6 +24,7 @@ struct reading {
     const char *too_much;   /* which count was passed */
     struct sl_json threads; /* where they begin: they only count when nothing has the right name */
     bool has_threads, has_traces;
+    const struct object_id *bare[OBJECT_WASM + 1]; /* ids of modules that only have a type */
 };
 
 /* Another frame or module of `size` bytes: memory beyond what the body's size allows. False when there are too many. */
@@ -290,53 +291,57 @@ static bool read_traces(struct schema *s, const struct schema_place *at, void *o
 }
 
 /* ---- modules ---- */
+struct module { /* while it is read */
+    struct object_id id;
+    struct opt_u64 image_address, image_size;
+    struct native_upload upload;
+};
+
+/* Most modules of a body that has many say little: what they have in common. */
+static const struct native_upload no_upload;
+
 static bool read_type(struct schema *s, const struct schema_place *at, void *out)
 {
     struct sl_str type;
     if (!schema_text(s, at, &type))
         return false;
-    ((struct native_module *)out)->id.type = object_type_parse(type);
+    ((struct module *)out)->id.type = object_type_parse(type);
     return true;
 }
 
 static bool read_debug_id(struct schema *s, const struct schema_place *at, void *out)
 {
-    struct native_module *module = out;
+    struct module *module = out;
     struct sl_str text;
     if (!schema_text(s, at, &text))
         return false;
-    if (!sl_debug_id_parse(text, &module->id.debug_id))
-        return true;
-    char shown[SL_DEBUG_ID_TEXT];
-    sl_debug_id_format(&module->id.debug_id, shown);
-    const char *copy = sl_arena_strndup(s->json->arena, shown, strlen(shown));
-    module->id.has_debug_id = true;
-    module->debug_id = sl_str(copy);
-    return copy || sl_json_no_memory(s->json);
+    module->id.has_debug_id |= sl_debug_id_parse(text, &module->id.debug_id);
+    return true;
 }
 
 static bool read_code_id(struct schema *s, const struct schema_place *at, void *out)
 {
-    struct native_module *module = out;
+    struct module *module = out;
     struct sl_str text;
     if (!schema_text(s, at, &text))
         return false;
     if (!text.size)
         return true;
     module->id.code_id = sl_code_id_normalise(s->json->arena, text);
-    module->code_id = module->id.code_id.size ? module->id.code_id : SL_STR("");
+    if (!module->id.code_id.size)
+        module->id.code_id = SL_STR("");
     return true;
 }
 
 /* A bad one makes the module malformed, not the request. */
 static bool read_file_id(struct schema *s, const struct schema_place *at, void *out)
 {
-    struct native_module *module = out;
+    struct module *module = out;
     struct sl_str text;
     if (!schema_text(s, at, &text))
         return false;
-    module->has_file_id = sl_file_id_parse_any(text, &module->file_id);
-    module->bad_file_id = !module->has_file_id;
+    module->upload.has_file_id = sl_file_id_parse_any(text, &module->upload.file_id);
+    module->upload.bad_file_id = !module->upload.has_file_id;
     return true;
 }
 
@@ -344,27 +349,62 @@ static const struct field module_fields[] = {
     {SL_STR("type"), FIELD_CUSTOM, true, 0, read_type},
     {SL_STR("debug_id"), FIELD_CUSTOM, false, 0, read_debug_id},
     {SL_STR("code_id"), FIELD_CUSTOM, false, 0, read_code_id},
-    FIELD(TEXT, native_module, debug_file, "debug_file"),
-    FIELD(TEXT, native_module, code_file, "code_file"),
-    FIELD(TEXT, native_module, debug_checksum, "debug_checksum"),
-    FIELD(HEX, native_module, image_address, "image_addr"),
-    FIELD(HEX, native_module, image_size, "image_size"),
+    FIELD(TEXT, module, id.debug_file, "debug_file"),
+    FIELD(TEXT, module, id.code_file, "code_file"),
+    FIELD(TEXT, module, id.debug_checksum, "debug_checksum"),
+    FIELD(HEX, module, image_address, "image_addr"),
+    FIELD(HEX, module, image_size, "image_size"),
     {SL_STR("file_id"), FIELD_CUSTOM, false, 0, read_file_id},
-    FIELD(HEX, native_module, image_vmaddr, "image_vmaddr"),
+    FIELD(HEX, module, upload.image_vmaddr, "image_vmaddr"),
     END,
 };
+
+/* A copy in the arena, beyond what the body's size allows. */
+static const void *keep(struct schema *s, const void *value, size_t size)
+{
+    s->json->arena->limit += size;
+    void *copy = sl_arena_alloc(s->json->arena, size, _Alignof(max_align_t));
+    if (copy)
+        memcpy(copy, value, size);
+    else
+        sl_json_no_memory(s->json);
+    return copy;
+}
+
+static const struct object_id *keep_id(struct schema *s, const struct object_id *id)
+{
+    struct reading *r = s->context;
+    bool bare = !id->has_debug_id && !id->code_id.data && !id->code_file.data && !id->debug_file.data &&
+                !id->debug_checksum.data;
+    const struct object_id **shared = &r->bare[id->type];
+    if (bare && *shared)
+        return *shared;
+    const struct object_id *kept = keep(s, id, sizeof *id);
+    if (bare)
+        *shared = kept;
+    return kept;
+}
+
+static const struct native_upload *keep_upload(struct schema *s, const struct native_upload *upload)
+{
+    bool any = upload->has_file_id || upload->bad_file_id || upload->image_vmaddr.set;
+    return any ? keep(s, upload, sizeof *upload) : &no_upload;
+}
 
 static bool read_module(struct schema *s, const struct schema_place *at, void *out)
 {
     struct reading *r = s->context;
-    struct native_module *module = out;
-    if (!admit(s, at->index + 1, r->config->max_request_modules, sizeof *module, "too many modules") ||
-        !schema_object(s, at, module_fields, module))
+    struct module module = {.upload = {.has_file_id = false}};
+    struct native_module *kept = out;
+    if (!admit(s, at->index + 1, r->config->max_request_modules, sizeof *kept, "too many modules") ||
+        !schema_object(s, at, module_fields, &module))
         return false;
-    module->id.code_file = module->code_file;
-    module->id.debug_file = module->debug_file;
-    module->id.debug_checksum = module->debug_checksum;
-    return true;
+    kept->image_address = module.image_address.value;
+    kept->image_size = module.image_size.value;
+    kept->has_image_size = module.image_size.set;
+    kept->id = keep_id(s, &module.id);
+    kept->upload = keep_upload(s, &module.upload);
+    return kept->id && kept->upload;
 }
 
 static bool read_modules(struct schema *s, const struct schema_place *at, void *out)

@@ -53,7 +53,7 @@ bool native_frame_place(const struct native_request *request, const struct nativ
     *line = symbolicated ? frame->location.line : frame->sent->line;
     sl_buf_clear(scratch);
     if (frame->is_dotnet)
-        sl_ppdb_table_name(request->modules[frame->module].lookup.ppdb, frame->location.file, scratch);
+        sl_ppdb_table_name(request->modules[frame->module].found->lookup.ppdb, frame->location.file, scratch);
     else if (symbolicated && frame->location.file != SL_SYMCACHE_NONE)
         sl_symcache_file(native_table(&request->modules[frame->module], frame->table), frame->location.file, scratch);
     if (scratch->size)
@@ -77,7 +77,7 @@ static bool has_source(const struct native_request *request, const struct native
     struct sl_symcache_origin origin;
     if (frame->module == NATIVE_NO_MODULE)
         return false;
-    return request->modules[frame->module].sources.count ||
+    return request->modules[frame->module].found->sources.count ||
            (request->srcsrv_links && native_frame_origin(request, frame, &table, &origin));
 }
 
@@ -190,7 +190,7 @@ static void add_link(struct sourcing *s, struct native_link *link, struct sl_str
         return;
     if (!link->sources)
         link->sources = SL_ARENA_ARRAY(s->request->arena, struct web_source,
-                                       s->request->modules[link->places->frame->module].sources.count + 1);
+                                       s->request->modules[link->places->frame->module].found->sources.count + 1);
     if (link->sources)
         link->sources[link->source_count++] = (struct web_source){url, scope};
     else
@@ -243,7 +243,7 @@ static bool add_origin(struct sourcing *s, struct native_link *link)
 /* The first text of the module's objects counts; without one, the links. */
 static void resolve(struct sourcing *s, struct place *places, size_t count)
 {
-    const struct source_lookup *sources = &s->request->modules[places->frame->module].sources;
+    const struct source_lookup *sources = &s->request->modules[places->frame->module].found->sources;
     struct native_link link = {.places = places, .count = count};
     bool known = false;
     for (size_t i = 0; i < sources->count && !s->request->out_of_memory; i++) {
@@ -312,7 +312,7 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     else if (error->code != SL_NOT_FOUND && error->code != SL_MALFORMED)
         cache_error_text(error, &text);
     candidate.download_details = kept_text(request->arena, &text);
-    candidates_merge(request->arena, &request->modules[module].lookup.candidates, &one);
+    candidates_merge(request->arena, &request->modules[module].found->lookup.candidates, &one);
 }
 
 /* Headers make the answer the requester's own: it is kept under their scope. */

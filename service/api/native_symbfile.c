@@ -5,12 +5,12 @@ enum { TABLES_PER_INDEX = 2 };
 
 uint64_t native_symbfile_base(const struct native_module *module)
 {
-    if (module->image_vmaddr.set)
-        return module->image_vmaddr.value;
+    if (module->upload->image_vmaddr.set)
+        return module->upload->image_vmaddr.value;
     /* A module without an address of its own: what is relative to it are the addresses of the program headers. */
-    if (!module->image_address.value)
+    if (!module->image_address)
         return 0;
-    return module->symbfile.has_base ? module->symbfile.base : 0;
+    return module->found->symbfile.has_base ? module->found->symbfile.base : 0;
 }
 
 /* The uploads in the order in which they are asked: pads are what the second kind is made of. */
@@ -18,7 +18,7 @@ static size_t find_pad(const struct native_module *module, uint64_t va, struct s
                        enum native_table *table)
 {
     for (int kind = 1; kind >= 0; kind--) {
-        const struct sl_symbfile_index *index = module->symbfile.indexes[kind];
+        const struct sl_symbfile_index *index = module->found->symbfile.indexes[kind];
         size_t count = index ? sl_symbfile_lookup_pad(index, va, chain, capacity) : 0;
         *table = (enum native_table)(TABLE_RANGES_PADS + kind * TABLES_PER_INDEX);
         if (count)
@@ -31,7 +31,7 @@ static size_t find_range(const struct native_module *module, uint64_t va, struct
                          enum native_table *table)
 {
     for (int kind = 0; kind < 2; kind++) {
-        const struct sl_symbfile_index *index = module->symbfile.indexes[kind];
+        const struct sl_symbfile_index *index = module->found->symbfile.indexes[kind];
         size_t count = index ? sl_symbfile_lookup_range(index, va, chain, capacity) : 0;
         *table = (enum native_table)(TABLE_RANGES + kind * TABLES_PER_INDEX);
         if (count)
@@ -51,7 +51,7 @@ static bool find_start(const struct native_module *module, uint64_t va, uint64_t
         !sl_symcache_function(native_table(module, table), chain[count - 1].function, &function) ||
         function.entry == UINT64_MAX)
         return false;
-    *start = function.entry + module->symbfile.indexes[(table - TABLE_RANGES) / TABLES_PER_INDEX]->base;
+    *start = function.entry + module->found->symbfile.indexes[(table - TABLE_RANGES) / TABLES_PER_INDEX]->base;
     return true;
 }
 

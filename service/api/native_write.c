@@ -73,7 +73,7 @@ static void address_mode(struct answer *a, const struct native_result_frame *fra
     char text[16];
     uint32_t module = frame->sent->module;
     if (is_native(frame))
-        module = a->request->modules[frame->module].image_address.value ? NATIVE_NO_MODULE : frame->module;
+        module = a->request->modules[frame->module].image_address ? NATIVE_NO_MODULE : frame->module;
     if (module == NATIVE_NO_MODULE)
         return;
     snprintf(text, sizeof text, "rel:%u", module);
@@ -84,7 +84,7 @@ static void package(struct answer *a, const struct native_result_frame *frame)
 {
     text_member(a->w, "package",
                 frame->module == NATIVE_NO_MODULE ? native_text(frame->sent, SENT_PACKAGE)
-                                                  : a->request->modules[frame->module].code_file);
+                                                  : a->request->modules[frame->module].id->code_file);
 }
 
 static void names(struct answer *a, const struct native_result_frame *frame)
@@ -108,7 +108,7 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
         sl_buf_clear(&a->path);
         const struct native_module *module = &a->request->modules[frame->module];
         if (frame->is_dotnet)
-            sl_ppdb_table_name(module->lookup.ppdb, frame->location.file, &a->path);
+            sl_ppdb_table_name(module->found->lookup.ppdb, frame->location.file, &a->path);
         else
             sl_symcache_file(native_table(module, frame->table), frame->location.file, &a->path);
         if (a->path.size) {
@@ -316,29 +316,35 @@ static void candidates(struct json_writer *w, const struct candidate_list *list)
 
 static void module(struct answer *a, const struct native_module *module)
 {
+    static const struct native_found nothing;
     struct json_writer *w = a->w;
+    const struct symbol_lookup *lookup = module->found ? &module->found->lookup : &nothing.lookup;
+    const struct object_id *id = module->id;
+    char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
     json_object_begin(w);
     text_member(w, "debug_status", sl_str(native_module_status(module)));
     json_key(w, "features");
-    features(w, &module->lookup.features, module->has_sources);
-    text_member(w, "arch", sl_str(sl_arch_name(module->lookup.arch)));
-    text_member(w, "type", sl_str(object_type_name(module->id.type)));
-    text_member(w, "code_id", module->code_id);
-    text_member(w, "code_file", module->code_file);
-    text_member(w, "debug_id", module->debug_id);
-    text_member(w, "debug_file", module->debug_file);
-    text_member(w, "debug_checksum", module->debug_checksum);
-    json_key(w, "image_addr");
-    json_hex(w, module->image_address.value);
-    number_member(w, "image_size", module->image_size);
-    if (module->has_file_id) {
-        char id[SL_FILE_ID_HEX];
-        sl_file_id_format_hex(&module->file_id, id);
-        text_member(w, "file_id", sl_str(id));
+    features(w, &lookup->features, module->has_sources);
+    text_member(w, "arch", sl_str(sl_arch_name(lookup->arch)));
+    text_member(w, "type", sl_str(object_type_name(id->type)));
+    text_member(w, "code_id", id->code_id);
+    text_member(w, "code_file", id->code_file);
+    if (id->has_debug_id) {
+        sl_debug_id_format(&id->debug_id, debug_id);
+        text_member(w, "debug_id", sl_str(debug_id));
     }
-    hex_member(w, "image_vmaddr", module->image_vmaddr);
-    if (a->request->options.dif_candidates == BOOL_TRUE && module->lookup.candidates.count)
-        candidates(w, &module->lookup.candidates);
+    text_member(w, "debug_file", id->debug_file);
+    text_member(w, "debug_checksum", id->debug_checksum);
+    json_key(w, "image_addr");
+    json_hex(w, module->image_address);
+    number_member(w, "image_size", (struct opt_u64){module->has_image_size, module->image_size});
+    if (module->upload->has_file_id) {
+        sl_file_id_format_hex(&module->upload->file_id, file_id);
+        text_member(w, "file_id", sl_str(file_id));
+    }
+    hex_member(w, "image_vmaddr", module->upload->image_vmaddr);
+    if (a->request->options.dif_candidates == BOOL_TRUE && lookup->candidates.count)
+        candidates(w, &lookup->candidates);
     json_object_end(w);
 }
 

@@ -267,8 +267,8 @@ static void take(struct http_exchange *x, struct upload *u)
         log_part(u);
         reply_success(x);
     }
-    if (u->fd >= 0 || u->part || u->hash)
-        pool_run(POOL_IO, end_receiving, u, NULL);
+    if ((u->fd >= 0 || u->part || u->hash) && pool_run(POOL_IO, end_receiving, u, NULL) == SL_BUSY)
+        end_receiving(u);
 }
 
 void symbfile_handle(struct http_exchange *x)
@@ -276,7 +276,7 @@ void symbfile_handle(struct http_exchange *x)
     struct upload *u = SL_ARENA_NEW(&x->arena, struct upload);
     struct symbfile_failure failure = {0};
     if (!u) {
-        symbfile_fail(&failure, 500, "1000", "Something went wrong on our side.");
+        symbfile_fail_by(&failure, SL_BUSY, "out of memory");
         upload_reply_failure(x, &failure);
         return;
     }

@@ -157,7 +157,7 @@ static enum sl_code work(struct job *job, struct native_request *request, struct
     struct step step = {request, job->config, &job->answer};
     enum sl_code code;
     if (!native_find_symbols(request))
-        return SL_CANCELLED;
+        return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_CANCELLED;
     if ((code = do_step(symbolicate, &step, request->frame_count, error)) != SL_OK)
         return code;
     if (!native_name(request, job->service->names, error))
@@ -180,9 +180,9 @@ static void count(const struct native_request *request)
     const char *platform = "unknown";
     for (size_t i = 0; i < request->module_count; i++) {
         const struct native_module *module = &request->modules[i];
-        if (module->id.type != OBJECT_UNKNOWN && strcmp(platform, "unknown") == 0)
-            platform = object_type_name(module->id.type);
-        metric_add(METRIC_MODULES, 1, object_type_name(module->id.type), "debug", native_module_status(module));
+        if (module->id->type != OBJECT_UNKNOWN && strcmp(platform, "unknown") == 0)
+            platform = object_type_name(module->id->type);
+        metric_add(METRIC_MODULES, 1, object_type_name(module->id->type), "debug", native_module_status(module));
     }
     for (size_t i = 0; i < FRAME_STATUSES; i++)
         if (request->status_counts[i])

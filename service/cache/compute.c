@@ -180,8 +180,8 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     const struct cache_kind *kind = flight->state->kind;
     bool shareable = shared_active() && (!kind->shareable || kind->shareable(flight->context));
     struct shared_finding finding = {.stale = false};
-    /* The others' misses are what a renewal wants to get behind. */
-    if (shareable && !flight->renews && from_shared(flight, tmp, is_refresh, &finding, outcome))
+    /* The others' misses are what a renewal wants to get behind; what a refresh finds there is complete. */
+    if (shareable && (!flight->renews || is_refresh) && from_shared(flight, tmp, is_refresh, &finding, outcome))
         return;
     *outcome = (struct outcome){.layer = "computed", .generation = outcome->generation};
     if (tmp->fd < 0) {
@@ -210,11 +210,11 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
 
 void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome)
 {
-    struct renewing renewing = {engine.renewing, fiber_self()};
     struct cache_tmp tmp;
     *outcome = (struct outcome){.layer = "computed", .generation = flight->generation};
     outcome->code = open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
+    struct renewing renewing = {engine.renewing, fiber_self()}; /* others may have begun while the file was opened */
     if (flight->renews)
         engine.renewing = &renewing;
     if (outcome->code == SL_OK)

@@ -150,8 +150,10 @@ static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_fac
     uint64_t age = now > facts->created_ns ? (uint64_t)(now - facts->created_ns) : 0;
     l->incomplete = true;
     l->renewable = age >= l->renew_after_ns;
-    if (!l->renewable && l->renew_after_ns - age < l->left_ns)
-        l->left_ns = l->renew_after_ns - age;
+    uint64_t next_ns =
+        l->renewable ? l->renew_after_ns : l->renew_after_ns - age; /* if this time nothing comes of it */
+    if (next_ns < l->left_ns)
+        l->left_ns = next_ns;
 }
 
 /* True when the entry is there, unexpired and usable. */

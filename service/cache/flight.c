@@ -193,9 +193,11 @@ static void refresh_step(struct flight *flight)
     flight_release(flight);
 }
 
-/* After the callers have gone on with what there is, the current version or the complete entry is made. */
-static void refresh_later(struct flight *flight)
+/* After the callers have gone on with what there is, the current version or the complete entry is made: the latter asks
+ * again for what was missing. */
+static void refresh_later(struct flight *flight, bool renews)
 {
+    flight->renews = renews;
     struct refresh *refresh = engine.group.cancelled ? NULL : refresh_begin(flight);
     struct line *line = refresh ? line_of(flight) : NULL;
     flight->refresh = refresh;
@@ -216,7 +218,7 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
     engine_count(state, outdated ? "fallback" : "disk", flight->code);
     flight_land(flight, lookup->created_s, lookup->generation, lookup->left_ns);
     if (outdated || lookup->renewable) {
-        refresh_later(flight);
+        refresh_later(flight, lookup->renewable);
         return;
     }
     if (lookup->touched && !lookup->incomplete && shared_active() &&

@@ -270,7 +270,7 @@ static void print_symcache(struct findings *f, struct sl_buf *out)
     if (option_given(f->options, "verify") && sl_symcache_verify(c, &error) != SL_OK)
         f->problem = "damaged contents";
     sl_buf_cstr(out, "  Format       symcache, ");
-    inspect_put_size(out, c->bytes.size);
+    inspect_put_size(out, c->table.bytes.size);
     sl_buf_printf(out, "\n  Debug ID     %s\n  Arch         %s\n", id, sl_arch_name(c->arch));
     print_line(out, "Module file", sl_symcache_module_file(c));
     sl_buf_printf(out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries, %llu strings\n",

@@ -310,7 +310,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     if ((all || names || out) && (!m || m->error.code != SL_OK))
         return m ? report(report_status(m->error.code), m->error.message, NULL)
                  : options_wrong("lookup", "no file given (-e)");
-    if (out && sl_write_file(out, m->input.cache.bytes, &error) != SL_OK)
+    if (out && sl_write_file(out, m->input.cache.table.bytes, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (all)
         serve_all(l, m);

@@ -350,8 +350,7 @@ static int extract_parts(const struct push_source *source, const struct file *ex
     };
     for (int kind = 0; kind < PUSH_KINDS; kind++)
         x.writers[kind] = (struct part_writer){.set = &job->sets[kind], .chunk_size = job->chunk_size};
-    enum sl_code code =
-        x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_BUSY, "out of memory");
+    enum sl_code code = x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_BUSY, "out of memory");
     if (code == SL_OK && job->wanted[PUSH_RETURNPADS] && !sl_symbfile_pads_supported(x.pads))
         fprintf(stderr, "warning: %s: unsupported object file architecture: no return pads\n", executable->path);
     for (int kind = 0; kind < PUSH_KINDS; kind++)

@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include <ucontext.h>
 
+#include "core/context.h"
 #include "core/impl.h"
 #include "core/metrics.h"
 
 static _Thread_local sigjmp_buf *recovery;
 
-enum { FAULTS = 16 };
+enum { FAULTS = 16, LEFT_BEHIND = 128 * 1024 /* bytes of stack that a jump skips, at most */ };
 static _Atomic(const void *) faults[FAULTS];
 static atomic_uint next_fault;
 
@@ -31,6 +32,7 @@ bool guard_run(void (*fn)(void *arg), void *arg)
     sigjmp_buf here, *volatile outer = recovery;
     if (sigsetjmp(here, 0) != 0) {
         recovery = outer;
+        context_clean((char *)__builtin_frame_address(0) - LEFT_BEHIND, LEFT_BEHIND);
         metric_add(METRIC_FAULTS_RECOVERED, 1, "sigbus", NULL, NULL);
         return false;
     }

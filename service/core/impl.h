@@ -6,7 +6,7 @@
 void fibers_open(uv_loop_t *loop);
 void fibers_close(void); /* closes handles; the loop must run once more */
 void fibers_free(void);  /* after the loop has ended: stacks and timers */
-void guard_open(void); /* takes SIGBUS */
+void guard_open(void);   /* takes SIGBUS */
 void pool_open(uv_loop_t *loop);
 void pool_close(void);
 void pool_set_metrics(void); /* the gauges */

@@ -3,10 +3,14 @@
  * absence is silent. */
 #pragma once
 
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 extern const struct cache_kind kind_auxdifs; /* UUID maps and BCSymbolMaps; nothing loaded */
 extern const struct cache_kind kind_il2cpp;  /* line mappings; nothing loaded */
+
+/* Downloads the request's file into `fd` and has it checked: the download's error, or what the check says. */
+enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,
+                             struct sl_error *error) SL_SUSPENDS;
 
 /* Everything that a look-up for a module has at hand. */
 struct auxiliary_search {

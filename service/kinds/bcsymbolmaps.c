@@ -1,20 +1,39 @@
 /* The kind `auxdifs`: UUID maps and BCSymbolMaps; and the way from a module to its map. */
 #include "kinds/auxiliary.h"
 
+#include "core/log.h"
 #include "core/pool.h"
 #include "object/bcsymbolmap.h"
 
-static enum sl_code check_uuidmap(struct sl_bytes file, struct sl_error *error)
+static enum sl_code check_uuidmap(struct conversion *conversion, struct sl_bytes file, void *arg,
+                                  struct sl_error *error)
 {
+    (void)arg;
+    (void)conversion; /* of a megabyte at most */
     struct sl_debug_id id;
     return sl_uuidmap_parse(file, &id, error);
 }
 
-static enum sl_code check_bcsymbolmap(struct sl_bytes file, struct sl_error *error)
+static enum sl_code check_bcsymbolmap(struct conversion *conversion, struct sl_bytes file, void *arg,
+                                      struct sl_error *error)
 {
+    (void)arg;
     struct sl_bcsymbolmap *map;
-    enum sl_code code = sl_bcsymbolmap_open(file, &map, error);
+    enum sl_code code = sl_bcsymbolmap_open(file, &conversion->budget, &map, error);
     sl_bcsymbolmap_close(map);
+    return code;
+}
+
+enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,
+                             struct sl_error *error)
+{
+    enum sl_code code = origin_fetch(request->file, fd, error);
+    if (code != SL_OK)
+        return code;
+    code = conversion_check(fd, request->file->location, check, NULL, error);
+    if (code != SL_OK)
+        log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
+                  LOG_SLSTR("location", request->file->location), LOG_ERR(error));
     return code;
 }
 
@@ -23,7 +42,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     (void)arena;
     const struct object_request *request = context;
     bool uuids = request->file->type == FILE_UUIDMAP;
-    return kinds_fetch_checked(request, uuids ? check_uuidmap : check_bcsymbolmap, tmp->fd, error);
+    return auxiliary_fetch(request, uuids ? check_uuidmap : check_bcsymbolmap, tmp->fd, error);
 }
 
 static const unsigned older[] = {1, 0};
@@ -59,12 +78,14 @@ static enum sl_code first_of(const struct auxiliary_search *search, const struct
                              struct object_request **found, struct cache_item **item)
 {
     for (size_t i = 0; i < listing->count; i++) {
+        struct cache_key key;
         *found = keep_request(search, id, &listing->files[i]);
-        if (!*found)
+        if (!*found || !object_request_key(*found, search->arena, &key))
             return SL_BUSY;
-        enum sl_code code = kinds_get(kind, *found, search->arena, item, NULL);
+        enum sl_code code = cache_get(kind, &key, *found, item, NULL);
         if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
             return code;
+        cache_renew(kind, &key, *found);
     }
     return SL_NOT_FOUND;
 }
@@ -110,10 +131,10 @@ enum sl_code bcsymbolmap_find(const struct auxiliary_search *search, struct obje
     struct parse parse = {.bytes = item->mapping.bytes};
     code = pool_run(POOL_CONVERT, parse_uuidmap, &parse, NULL);
     cache_release(item);
-    if (code == SL_BUSY)
+    if (code == SL_OK && parse.code != SL_OK)
+        code = parse.code == SL_BUSY ? SL_BUSY : SL_NOT_FOUND;
+    if (code != SL_OK)
         return code;
-    if (code != SL_OK || parse.code != SL_OK)
-        return code != SL_OK ? code : SL_NOT_FOUND;
     id.debug_id = parse.original;
     code = auxiliary_find(search, &id, FILE_BCSYMBOLMAP, &kind_auxdifs, map, &item);
     if (code == SL_OK)

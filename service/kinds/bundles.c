@@ -14,9 +14,11 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
 {
     struct sl_bundle *bundle;
     *loaded = NULL;
-    /* A bundle that cannot be opened now parsed when it came in: memory is out, and the file is no worse for it. */
-    if (sl_format_detect(bytes) != SL_FORMAT_SOURCEBUNDLE || sl_bundle_open(bytes, &bundle, error) != SL_OK)
+    if (sl_format_detect(bytes) != SL_FORMAT_SOURCEBUNDLE)
         return SL_OK;
+    enum sl_code code = sl_bundle_open(bytes, &bundle, error);
+    if (code != SL_OK) /* it parsed when it came in: one that does not now is of no use as a bundle */
+        return code == SL_BUSY ? code : SL_OK;
     *loaded = bundle;
     *weight = sl_bundle_memory(bundle);
     return SL_OK;

@@ -1,8 +1,12 @@
 #include "kinds/conversion.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
@@ -11,6 +15,7 @@ static struct { /* loop thread */
     uint64_t max_memory, max_time_ns;
     unsigned max_heavy, heavy; /* how many there may be; there are */
     struct fiber_wait_list waiting;
+    unsigned queued; /* in `waiting` */
 } limits = {.max_time_ns = UINT64_MAX, .max_heavy = 1};
 
 void conversions_configure(const struct config *config)
@@ -25,10 +30,14 @@ static bool take_place(uint64_t size)
 {
     if (size <= heavy_input)
         return true;
-    if (limits.heavy >= limits.max_heavy) /* woken: the place of the one before */
-        return fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN;
-    limits.heavy++;
-    return true;
+    if (limits.heavy < limits.max_heavy) {
+        limits.heavy++;
+        return true;
+    }
+    metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
+    bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN; /* the place of the one before */
+    metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);
+    return woken;
 }
 
 static void leave_place(uint64_t size)
@@ -100,6 +109,35 @@ enum sl_code conversion_run(const struct conversion_input *input, conversion_job
     enum sl_code code = pool_run(POOL_CONVERT, run_call, &call, error);
     leave_place(input->size);
     return code == SL_OK ? judge(&call, input, error) : code;
+}
+
+struct checking {
+    int fd;
+    conversion_checker *check;
+    void *arg;
+};
+
+static enum sl_code check_file(struct conversion *conversion, void *arg, struct sl_error *error)
+{
+    const struct checking *c = arg;
+    struct sl_mapping mapping;
+    enum sl_code code = sl_map_fd(c->fd, &mapping, error);
+    if (code != SL_OK)
+        return code == SL_BUSY ? code : SL_INTERNAL;
+    code = c->check(conversion, mapping.bytes, c->arg, error);
+    sl_unmap(&mapping);
+    return code;
+}
+
+enum sl_code conversion_check(int fd, struct sl_str location, conversion_checker *check, void *arg,
+                              struct sl_error *error)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return sl_fail_errno(error, errno, "cannot read a downloaded file");
+    struct checking c = {fd, check, arg};
+    struct conversion_input input = {(uint64_t)st.st_size, location};
+    return conversion_run(&input, check_file, &c, error);
 }
 
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,

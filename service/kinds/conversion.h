@@ -28,6 +28,12 @@ typedef enum sl_code conversion_job(struct conversion *conversion, void *arg, st
 enum sl_code conversion_run(const struct conversion_input *input, conversion_job *job, void *arg,
                             struct sl_error *error) SL_SUSPENDS;
 
+/* Runs the job over the contents of `fd`, as conversion_run: `check` says what is wrong with them. */
+typedef enum sl_code conversion_checker(struct conversion *conversion, struct sl_bytes file, void *arg,
+                                        struct sl_error *error);
+enum sl_code conversion_check(int fd, struct sl_str location, conversion_checker *check, void *arg,
+                              struct sl_error *error) SL_SUSPENDS;
+
 /* Opens a file on the conversion's budget, which a companion adds its size to. */
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,
                              struct sl_error *error);

@@ -15,6 +15,7 @@ struct gather {
     struct sl_buf path;
     struct sl_arena arena;
     uint64_t size;
+    bool out_of_memory;
 };
 
 static bool add(void *arg, const struct sl_file *file, struct sl_bytes text)
@@ -23,12 +24,14 @@ static bool add(void *arg, const struct sl_file *file, struct sl_bytes text)
     sl_buf_clear(&g->path);
     sl_path_full(&g->path, file->comp_dir, file->directory, file->name);
     struct sl_str path = sl_buf_view(&g->path);
+    g->out_of_memory |= g->path.failed;
     if (g->path.failed || sl_map_get(&g->paths, path))
         return !g->path.failed;
     if (text.size > max_texts - g->size)
         return true;
     path.data = sl_arena_strndup(&g->arena, path.data, path.size);
     void **slot = path.data ? sl_map_slot(&g->paths, path, NULL) : NULL;
+    g->out_of_memory |= !slot;
     if (!slot)
         return false;
     *slot = g;
@@ -48,7 +51,8 @@ static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes 
     g.writer = sl_bundle_writer_new(&out);
     if (g.writer) {
         sl_dwarf_sources(object, add, &g);
-        code = sl_bundle_finish(g.writer, NULL, 0, error);
+        code =
+            g.out_of_memory ? sl_budget_fail(&conversion->budget, error) : sl_bundle_finish(g.writer, NULL, 0, error);
     } else {
         code = sl_fail(error, SL_BUSY, "out of memory");
     }

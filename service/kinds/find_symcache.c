@@ -110,6 +110,8 @@ static void auxiliary_answered(struct cache_look *look)
     struct probe *other = (struct probe *)((char *)look - offsetof(struct probe, look));
     other->code = look->code;
     cache_release(look->item);
+    if (look->code != SL_OK)
+        cache_renew(look->kind, look->key, look->context);
     search_answered(other->search);
 }
 

@@ -2,10 +2,11 @@
 #include "source/il2cpp.h"
 #include "kinds/auxiliary.h"
 
-static enum sl_code check(struct sl_bytes file, struct sl_error *error)
+static enum sl_code check(struct conversion *conversion, struct sl_bytes file, void *arg, struct sl_error *error)
 {
+    (void)arg;
     struct sl_il2cpp *lines;
-    enum sl_code code = sl_il2cpp_open(file, &lines, error);
+    enum sl_code code = sl_il2cpp_open(file, &conversion->budget, &lines, error);
     sl_il2cpp_close(lines);
     return code;
 }
@@ -13,7 +14,7 @@ static enum sl_code check(struct sl_bytes file, struct sl_error *error)
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     (void)arena;
-    return kinds_fetch_checked(context, check, tmp->fd, error);
+    return auxiliary_fetch(context, check, tmp->fd, error);
 }
 
 static const unsigned older[] = {1, 0};

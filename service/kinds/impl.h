@@ -96,7 +96,7 @@ enum sl_code kinds_get(const struct cache_kind *kind, const struct object_reques
 /* Appends the contents; false when they could not be read, as guard_run. */
 bool kinds_append(struct sl_buf *to, const struct cache_item *item);
 
-/* Runs the job on the pool: its code and error, SL_INTERNAL when it could not run. */
+/* Runs the job on the pool: its code and error, or why it could not run: SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
 typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
 
@@ -119,11 +119,6 @@ enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
 typedef enum sl_code kinds_opener(struct sl_bytes bytes, void *into, struct sl_error *error);
 enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,
                         struct sl_error *error);
-
-/* Downloads the request's file into `fd` and has it checked on the pool: the download's error, or what the check says. */
-typedef enum sl_code kinds_checker(struct sl_bytes file, struct sl_error *error);
-enum sl_code kinds_fetch_checked(const struct object_request *request, kinds_checker *check, int fd,
-                                 struct sl_error *error) SL_SUSPENDS;
 
 /* ---- companions.c: files with the rest of an object's debug information ---- */
 struct companion_wants {

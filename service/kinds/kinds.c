@@ -93,34 +93,3 @@ enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, 
     *weight = size;
     return SL_OK;
 }
-
-struct check { /* pool work */
-    int fd;
-    kinds_checker *check;
-};
-
-static enum sl_code check_file(void *arg, struct sl_error *error)
-{
-    const struct check *c = arg;
-    struct sl_mapping mapping;
-    enum sl_code code = sl_map_fd(c->fd, &mapping, error);
-    if (code != SL_OK)
-        return code == SL_BUSY ? code : SL_INTERNAL;
-    code = c->check(mapping.bytes, error);
-    sl_unmap(&mapping);
-    return code;
-}
-
-enum sl_code kinds_fetch_checked(const struct object_request *request, kinds_checker *check, int fd,
-                                 struct sl_error *error)
-{
-    struct check c = {.fd = fd, .check = check};
-    enum sl_code code = origin_fetch(request->file, fd, error);
-    if (code != SL_OK)
-        return code;
-    code = kinds_on_pool(check_file, &c, error);
-    if (code != SL_OK)
-        log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
-                  LOG_SLSTR("location", request->file->location), LOG_ERR(error));
-    return code;
-}

@@ -37,7 +37,7 @@ static void list_one(void *arg)
     if (l->code == SL_OK)
         return;
     l->count = 0;
-    if (l->code == SL_CANCELLED)
+    if (l->code == SL_CANCELLED || l->code == SL_BUSY)
         return;
     log_debug("find", "a source could not be listed", LOG_SLSTR("source", l->source->id), LOG_ERR(&error));
     l->code = SL_OK;
@@ -63,7 +63,7 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
     if (count && !kinds_for_each(list_one, asking, count))
         return SL_CANCELLED;
     for (size_t i = 0; i < source_count; i++)
-        if (listings[i].code == SL_CANCELLED)
-            return SL_CANCELLED;
+        if (listings[i].code != SL_OK)
+            return listings[i].code;
     return SL_OK;
 }

@@ -44,17 +44,21 @@ static void encode(const struct object_meta *meta, struct sl_buf *out)
 }
 
 /* One that cannot be read is none: the PE file itself is usable. */
-static void describe_embedded(struct conversion *conversion, struct sl_object *pe, struct sl_features *features)
+static enum sl_code describe_embedded(struct conversion *conversion, struct sl_object *pe, struct sl_features *features,
+                                      struct sl_error *error)
 {
     struct sl_arena arena = {.budget = &conversion->budget};
     struct sl_bytes bytes;
     struct sl_object *ppdb;
-    if (sl_object_embedded_ppdb(pe, &arena, &bytes, NULL) == SL_OK &&
-        conversion_open(conversion, bytes, &ppdb, NULL) == SL_OK) {
+    enum sl_code code = sl_object_embedded_ppdb(pe, &arena, &bytes, error);
+    if (code == SL_OK)
+        code = conversion_open(conversion, bytes, &ppdb, error);
+    if (code == SL_OK) {
         *features = sl_object_info(ppdb)->features;
         sl_object_close(ppdb);
     }
     sl_arena_free(&arena);
+    return code == SL_BUSY ? code : SL_OK;
 }
 
 static bool one_is_enough(void *arg, const struct sl_file *file, struct sl_bytes text)
@@ -72,11 +76,12 @@ static enum sl_code describe(struct conversion *conversion, struct sl_bytes file
         return code;
     struct sl_buf json = {0};
     struct object_meta meta = {.features = sl_object_info(object)->features};
-    describe_embedded(conversion, object, &meta.embedded);
+    code = describe_embedded(conversion, object, &meta.embedded, error);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     encode(&meta, &json);
     sl_object_close(object);
-    code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : conversion_write(conversion, fd, &json, error);
+    if (code == SL_OK)
+        code = conversion_write(conversion, fd, &json, error);
     sl_buf_free(&json);
     return code;
 }

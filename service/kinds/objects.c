@@ -1,5 +1,5 @@
 /* The kind `objects`: files as the sources have them, decompressed, and known to parse. */
-#include "kinds/impl.h"
+#include "kinds/conversion.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,11 +40,14 @@ static enum sl_code keep_slice(int fd, const struct sl_archive *archive, size_t 
     return code;
 }
 
-static enum sl_code check_bytes(struct check *check, struct sl_bytes bytes, struct sl_error *error)
+static enum sl_code check_object(struct conversion *conversion, struct sl_bytes bytes, void *arg,
+                                 struct sl_error *error)
 {
+    struct check *check = arg;
     struct sl_object_wanted wanted = {check->wanted->has_debug_id ? &check->wanted->debug_id : NULL,
                                       check->wanted->code_id};
-    const struct sl_object_limits limits = kinds_object_limits();
+    struct sl_object_limits limits = kinds_object_limits();
+    limits.budget = &conversion->budget;
     struct sl_archive archive;
     struct sl_object *object;
     size_t index = 0;
@@ -59,18 +62,6 @@ static enum sl_code check_bytes(struct check *check, struct sl_bytes bytes, stru
     sl_debug_id_format(&info->debug_id, check->found);
     sl_object_close(object);
     return archive.is_fat ? keep_slice(check->fd, &archive, index, error) : SL_OK;
-}
-
-static enum sl_code check_object(void *arg, struct sl_error *error)
-{
-    struct check *check = arg;
-    struct sl_mapping mapping;
-    enum sl_code code = sl_map_fd(check->fd, &mapping, error);
-    if (code != SL_OK)
-        return code == SL_BUSY ? code : SL_INTERNAL;
-    code = check_bytes(check, mapping.bytes, error);
-    sl_unmap(&mapping);
-    return code;
 }
 
 /* Stores with wrong files work for their users today, so the answer stays; somebody may want to know. */
@@ -92,7 +83,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     if (code != SL_OK)
         return code;
     struct check check = {.fd = tmp->fd, .wanted = request->id};
-    code = kinds_on_pool(check_object, &check, error);
+    code = conversion_check(tmp->fd, request->file->location, check_object, &check, error);
     if (code == SL_OK && (!check.same_id || !check.same_checksum))
         report_mismatch(request, &check);
     return code;

@@ -80,7 +80,7 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
     file.max_size = INDEX_MAX;
     code = origin_fetch(&file, raw.fd, error);
     if (code == SL_OK && sl_map_fd(raw.fd, &mapping, error) != SL_OK)
-        code = sl_fail(error, SL_INTERNAL, "cannot map a segment");
+        code = error->code == SL_BUSY ? SL_BUSY : sl_fail(error, SL_INTERNAL, "cannot map a segment");
     else if (code == SL_OK) {
         struct work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
         code = kinds_on_pool(sort_and_write, &w, error);
@@ -121,7 +121,7 @@ static enum sl_code add_segments(const struct index_request *r, uint32_t from, s
     for (one.number = from; one.number <= r->number; one.number++) {
         struct cache_item *item;
         enum sl_code code = get(&one, arena, &item, error);
-        if (code == SL_CANCELLED || code == SL_INTERNAL)
+        if (code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
             return code;
         if (code != SL_OK)
             return sl_fail(error, SL_DOWNLOAD_ERROR, "Failed to download symstore index segment %u", one.number);
@@ -292,9 +292,10 @@ enum sl_code source_index_filter(const struct source *source, struct sl_str scop
     enum sl_code code = current(source, scope, arena, &item, &error);
     if (code != SL_OK) {
         *count = 0;
-        if (code != SL_CANCELLED)
-            log_warn("find", "a source's index could not be had", LOG_SLSTR("source", source->id), LOG_ERR(&error));
-        return code == SL_CANCELLED ? code : SL_OK;
+        if (code == SL_CANCELLED || code == SL_BUSY)
+            return code;
+        log_warn("find", "a source's index could not be had", LOG_SLSTR("source", source->id), LOG_ERR(&error));
+        return SL_OK;
     }
     code = filter(item->mapping.bytes, arena, files, count, &error);
     cache_release(item);

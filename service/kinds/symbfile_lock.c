@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 
 enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 };
@@ -23,6 +24,12 @@ struct symbfile_turn {
 };
 
 static struct sl_map turns; /* by file id: those that somebody has. Loop thread */
+
+static void count_waiting(int by)
+{
+    static int waiting;
+    metric_set(METRIC_WAITING, waiting += by, "lock", NULL, NULL);
+}
 
 static struct sl_str turn_key(const struct sl_file_id *file_id)
 {
@@ -59,7 +66,9 @@ static enum sl_code turn_take(const struct sl_file_id *file_id, uint64_t until_m
     }
     uint64_t now = loop_now_ms();
     turn->waiting++;
+    count_waiting(1);
     enum fiber_wait result = fiber_wait_on(&turn->next, until_ms > now ? until_ms - now : 0);
+    count_waiting(-1);
     turn->waiting--;
     *taken = turn;
     if (result == FIBER_WOKEN)
@@ -114,10 +123,13 @@ static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct
         if (attempt->reason == ENOENT && !attempt->make)
             return sl_fail(error, SL_NOT_FOUND, "not found");
         if (attempt->reason != EWOULDBLOCK)
-            return sl_fail(error, SL_INTERNAL, "cannot lock a directory of the store: %s", strerror(attempt->reason));
+            return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the store");
         if (loop_now_ms() >= until_ms)
             return sl_fail(error, SL_BUSY, "another process holds this executable's lock");
-        if (!fiber_sleep(wait_ms))
+        count_waiting(1);
+        bool slept = fiber_sleep(wait_ms);
+        count_waiting(-1);
+        if (!slept)
             return sl_fail(error, SL_CANCELLED, "cancelled");
     }
 }

@@ -72,14 +72,20 @@ static bool map_line(void *arg, const struct sl_file *file, uint32_t line, struc
     return changed;
 }
 
+static uint64_t rewriting_size(const struct convert *c)
+{
+    return (c->map ? c->map->mapping.bytes.size : 0) + (c->lines ? c->lines->mapping.bytes.size : 0);
+}
+
 /* Checked when they were fetched: what does not open now makes the symcache malformed. */
-static enum sl_code open_rewriting(struct convert *c, struct sl_error *error)
+static enum sl_code open_rewriting(struct conversion *conversion, struct convert *c, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
+    sl_budget_grow(&conversion->budget, rewriting_size(c));
     if (c->map)
-        code = sl_bcsymbolmap_open(c->map->mapping.bytes, &c->rewriting.map, error);
+        code = sl_bcsymbolmap_open(c->map->mapping.bytes, &conversion->budget, &c->rewriting.map, error);
     if (c->lines && code == SL_OK)
-        code = sl_il2cpp_open(c->lines->mapping.bytes, &c->rewriting.lines, error);
+        code = sl_il2cpp_open(c->lines->mapping.bytes, &conversion->budget, &c->rewriting.lines, error);
     return code;
 }
 
@@ -127,7 +133,7 @@ static enum sl_code convert_object(struct conversion *conversion, void *arg, str
         return code;
     c->wanting = !c->complete && companions_wanted(object, &c->wants);
     if (!c->wanting)
-        code = open_rewriting(c, error);
+        code = open_rewriting(conversion, c, error);
     if (!c->wanting && code == SL_OK)
         code = write_symcache(conversion, c, object, error);
     sl_object_close(object);
@@ -151,8 +157,8 @@ static enum sl_code get_rewriting(const struct symcache_request *request, struct
 static enum sl_code convert(const struct symcache_request *request, struct sl_arena *arena, struct convert *c,
                             struct sl_error *error)
 {
-    struct conversion_input input = {c->file.size, request->object.file->location};
     enum sl_code code = get_rewriting(request, arena, c, error);
+    struct conversion_input input = {c->file.size + rewriting_size(c), request->object.file->location};
     if (code == SL_OK)
         code = conversion_run(&input, convert_object, c, error);
     if (code != SL_OK || !c->wanting)
@@ -207,14 +213,15 @@ static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
 }
 
-/* 1002 had names of symbols for those of functions, and no lines outside of these; 1001 knew fewer lines, and not where files
- * are kept. They serve while a new one is made. */
-static const unsigned older[] = {1002, 1001, 0};
+/* They serve while a new one is made. 1001 knew fewer lines, and not where files are kept; 1002 may lack, without a mark, what
+ * a companion or a scarcity of memory took from it; 1003 had names of symbols for those of functions, and no lines outside of
+ * these. */
+static const unsigned older[] = {1003, 1002, 1001, 0};
 
 const struct cache_kind kind_symcaches = {
     .name = "symcaches",
     .section = CACHE_DERIVED,
-    .version = 1003,
+    .version = 1004,
     .fallbacks = older,
     .previous = older,
     .random_access = true,

@@ -269,7 +269,7 @@ static enum sl_code ask_provider(const void *context, struct sl_buf *text, uint6
     sl_arena_free(&a.arena);
     if (code == SL_OK)
         return SL_OK;
-    if (code == SL_CANCELLED || code == SL_INTERNAL)
+    if (code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return sl_fail(error, code, "%s", why.message);
     return sl_fail(error, SL_DOWNLOAD_ERROR, "no %s credentials: %s", providers[source->credentials].name,
                    code == SL_NOT_FOUND ? "not found" : why.message);

@@ -65,7 +65,7 @@ static enum sl_code open_error(int number, struct sl_error *error)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (number == EACCES || number == EPERM)
         return sl_fail(error, SL_PERMISSION_DENIED, "%s", strerror(number));
-    return sl_fail(error, SL_INTERNAL, "cannot open the file: %s", strerror(number));
+    return sl_fail_errno(error, number, "cannot open the file");
 }
 
 static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_error *error)
@@ -86,7 +86,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
             continue;
         }
         if (n < 0 || (!in_kernel && !sl_write_all(to, (struct sl_bytes){(const uint8_t *)piece, (size_t)n})))
-            return sl_fail(error, SL_INTERNAL, "cannot copy the file: %s", strerror(errno));
+            return sl_fail_errno(error, errno, "cannot copy the file");
         copied += (uint64_t)n;
         if (n == 0)
             return SL_OK;

@@ -127,7 +127,7 @@ static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, 
         bool renew = keep && entry->has_text;
         entry->code = renew ? SL_OK : code;
         entry->error = error;
-        entry->deadline_ms = renew ? deadline(memo->again_ns) : keep ? deadline(memo->error_ns) : 0;
+        entry->deadline_ms = renew ? deadline(memo->again_ns) : keep && code != SL_BUSY ? deadline(memo->error_ns) : 0;
     }
     fiber_wake_all(&entry->waiters);
 }

@@ -1,6 +1,7 @@
 /* `file.ptr`: a text in the directory of a file that names where the file is ("Symbol storage formats", Microsoft's
  * documentation of SymStore). What it names is followed once, and only to the web or to directories that the
  * configuration allows. */
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -123,7 +124,7 @@ enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_err
     struct remote_file pointer = *file;
     int body = memfd_create("file.ptr", MFD_CLOEXEC);
     if (body < 0)
-        return sl_fail(error, SL_INTERNAL, "cannot make a file in memory");
+        return sl_fail_errno(error, errno, "cannot make a file in memory");
     pointer.pointer = false;
     pointer.max_size = sizeof text;
     enum sl_code code = origin_fetch(&pointer, body, error);

@@ -1,5 +1,6 @@
 /* The index of a symbol store: `000Admin/lastid.txt` counts its transactions, and each has a file that names what it added
  * ("SymStore", Microsoft's documentation of the debugging tools). */
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
         return sl_fail(error, SL_BUSY, "out of memory");
     int fd = memfd_create("lastid", MFD_CLOEXEC);
     if (fd < 0)
-        return sl_fail(error, SL_INTERNAL, "cannot make a file in memory");
+        return sl_fail_errno(error, errno, "cannot make a file in memory");
     file.max_size = sizeof contents;
     enum sl_code code = origin_fetch(&file, fd, error);
     ssize_t size = code == SL_OK ? pread(fd, contents, sizeof contents, 0) : 0;

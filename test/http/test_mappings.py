@@ -1,7 +1,7 @@
 """Names of bitcode builds and C# lines of Unity builds: files beside the debug file that change what it says."""
 import json, os, re, shutil, subprocess, tempfile
 
-from harness import Service, Upstream, equal, frames, http_source, request
+from harness import Service, Upstream, equal, frames, http_source, request, wait_until
 
 SOURCE = """
 int first(int) __asm__("__hidden#0_");
@@ -99,6 +99,21 @@ def test_a_map_that_appears_makes_another_symcache(work, objects):
         with Service(work, cache_dir=s.cache) as again:
             equal(place(again.symbolicate(body))[0], "_Z6secondi")
         equal(max(count for path, count in up.hits.items() if path.endswith("executable")), 1, "the program is kept")
+
+
+def test_what_was_missing_is_asked_for_again(work, objects):
+    """Public misses last for a day; a request uses what there is, and what appeared is found in the background."""
+    program = Hidden(work)
+    lines = json.dumps({program.path: {"C:\\Game\\Game.cs": {"5": 42}}, "__debug-id__": {program.debug_id: {}}})
+    for without, all_of_it, expected in [(dict(uuidmap=PLIST, bcsymbolmap=500), dict(bcsymbolmap=NAMES), "_Z6secondi"),
+                                         (dict(), dict(uuidmap=PLIST, bcsymbolmap=NAMES), "_Z6secondi"),
+                                         (dict(il2cpp=500), dict(il2cpp=lines), 42)]:
+        routes = program.routes(**without)
+        with Upstream(routes) as up, Service(work, {"caches": {"upgrade_fallback_after": "1s"}}) as s:
+            body = program.request(source(up, is_public=True))
+            assert expected not in place(s.symbolicate(body))
+            routes.update(program.routes(**all_of_it))
+            wait_until("what appeared to be used", lambda: expected in place(s.symbolicate(body)))
 
 
 def test_csharp_lines(work, objects):

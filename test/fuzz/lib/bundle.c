@@ -58,7 +58,7 @@ static void read_lines(struct sl_bytes bytes)
     struct sl_il2cpp *map;
     struct sl_str file;
     uint32_t line;
-    if (sl_il2cpp_open(bytes, &map, NULL) != SL_OK)
+    if (sl_il2cpp_open(bytes, NULL, &map, NULL) != SL_OK)
         return;
     for (uint32_t i = 0; i < 100; i++)
         if (sl_il2cpp_lookup(map, SL_STR("a.cpp"), i, &file, &line) && file.size && !file.data)

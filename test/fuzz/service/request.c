@@ -42,9 +42,15 @@ static void answer(struct native_request *request)
     struct json_writer w = json_writer(&out);
     native_match(request);
     for (size_t i = 0; i < request->module_count; i++) {
-        request->modules[i].lookup.code = codes[i % 3];
-        request->modules[i].lookup.symcache = i % 3 ? NULL : &symcache;
-        request->modules[i].lookup.arch = SL_ARCH_ARM64;
+        if (!request->modules[i].referenced)
+            continue;
+        struct native_found *found = SL_ARENA_NEW(request->arena, struct native_found);
+        if (!found)
+            abort();
+        found->lookup.code = codes[i % 3];
+        found->lookup.symcache = i % 3 ? NULL : &symcache;
+        found->lookup.arch = SL_ARCH_ARM64;
+        request->modules[i].found = found;
     }
     native_symbolicate(request, 1000);
     native_finish(request);
@@ -69,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     struct sl_str body = {(const char *)data, size};
     bool good = native_read(&request, body, &config, &status, &problem);
-    if (arena.used > 3 * size + (1 << 20) + request.frame_count * 96 + config.max_request_modules * 2000)
+    if (arena.used > 3 * size + (1 << 20) + request.frame_count * 96 + config.max_request_modules * 300)
         abort();
     if (!good) {
         if (!problem || (status != 400 && status != 422 && status != 413))

@@ -38,13 +38,14 @@ static void memory_is_in_proportion(void **state)
         {"{\"x\":{", "\"k\\n\":\"\\u00e9\"", "}}", 300000, 0, 200},
         {"{\"sources\":[", "0", "]}", 1000000, 0, 422},
         {"{\"stacktraces\":[", "{\"frames\":[]}", "]}", 300000, 0, 413},
+        {"{\"modules\":[", "{\"type\":\"\"}", "]}", 50000, 0, 200},
         {"{\"stacktraces\":[{\"frames\":[", "{\"instruction_addr\":0}", "]}]}", 1000000, 1000000, 200},
         {"{\"stacktraces\":[{\"frames\":[", "{\"instruction_addr\":0,\"lang\":\"c\",\"vars\":{}}", "]}]}", 300000,
          300000, 200},
         {"{\"stacktraces\":[{\"frames\":[{\"instruction_addr\":0,\"function\":\"", "\\n", "\"}]}]}", 1000000, 1, 200},
         {"{\"stacktraces\":[{\"frames\":[{\"instruction_addr\":0,\"pre_context\":[", "\"\"", "]}]}]}", 1000000, 1, 200},
     };
-    assert_true(sizeof(struct native_frame) <= 56);
+    assert_true(sizeof(struct native_frame) <= 56 && sizeof(struct native_module) <= 48);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sl_buf text = {0};
         struct sl_arena arena = {0};

@@ -7,7 +7,7 @@
 /* The world as the sources have it, and how often it was asked. */
 static struct world {
     enum sl_code code;
-    unsigned files, features;
+    unsigned files, features, tables;
     struct fiber_wait_list *gate;
 } world;
 
@@ -44,13 +44,27 @@ static enum sl_code compute_features(void *context, struct cache_tmp *tmp, struc
 
 static const struct cache_kind meta = {
     .name = "object_meta", .section = CACHE_DERIVED, .version = 2, .compute = compute_features};
-static const struct cache_kind *const kinds[] = {&objects, &meta};
+/* Made of the features, of less when they are not to be had. */
+static enum sl_code compute_table(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    (void)arena;
+    struct cache_item *item;
+    world.tables++;
+    tmp->incomplete = cache_get(&meta, &key, context, &item, error) != SL_OK;
+    cache_release(item);
+    assert_int_equal(write(tmp->fd, tmp->incomplete ? "some" : "all!", 4), 4);
+    return SL_OK;
+}
+
+static const struct cache_kind table = {
+    .name = "symcaches", .section = CACHE_DERIVED, .version = 1, .compute = compute_table};
+static const struct cache_kind *const kinds[] = {&objects, &meta, &table};
 
 static void run(void (*body)(void *arg))
 {
     struct sl_error error = {0};
     world = (struct world){.code = SL_NOT_FOUND};
-    if (cache_init(&test_config, kinds, 2, &error) != SL_OK)
+    if (cache_init(&test_config, kinds, 3, &error) != SL_OK)
         fail_msg("%s", error.message);
     loop_run_fiber(body, NULL);
     cache_close();
@@ -154,7 +168,7 @@ static void disk_body(void *arg)
     cache_drain();
     cache_close();
     struct sl_error error;
-    assert_int_equal(cache_init(&test_config, kinds, 2, &error), SL_OK);
+    assert_int_equal(cache_init(&test_config, kinds, 3, &error), SL_OK);
     expect(SL_NOT_FOUND);
     cache_renew(&meta, &key, NULL); /* renewed by the first process: not yet of age */
     cache_drain();
@@ -213,6 +227,55 @@ static void so_many_at_once(void **state)
     run(tokens_body);
 }
 
+static bool table_is(const char *text)
+{
+    struct cache_item *item;
+    assert_int_equal(cache_get(&table, &key, NULL, &item, NULL), SL_OK);
+    bool same = memcmp(item->mapping.bytes.data, text, 4) == 0;
+    cache_release(item);
+    return same;
+}
+
+static void incomplete_body(void *arg)
+{
+    (void)arg;
+    put_old_miss(&objects);
+    put_old_miss(&meta);
+    assert_true(table_is("some"));
+    assert_int_equal(world.files, 0);
+    world.code = SL_OK;
+    while (!table_is("all!")) /* used, and made anew: the misses would last for a day */
+        fiber_sleep(1);
+    assert_int_equal(world.files, 1);
+    cache_drain();
+}
+
+static void what_is_incomplete_asks_again_for_what_it_lacked(void **state)
+{
+    (void)state;
+    test_config.upgrade_fallback_after_ns = 0;
+    run(incomplete_body);
+}
+
+static void in_vain_body(void *arg)
+{
+    (void)arg;
+    put_old_miss(&objects);
+    put_old_miss(&meta);
+    while (world.tables < 4) { /* each time again, not only once */
+        assert_true(table_is("some"));
+        fiber_sleep(1);
+    }
+    cache_drain();
+}
+
+static void what_stays_incomplete_is_tried_again(void **state)
+{
+    (void)state;
+    test_config.upgrade_fallback_after_ns = 2 * MS;
+    run(in_vain_body);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, dir_setup, dir_teardown)
 
 int main(void)
@@ -225,6 +288,8 @@ int main(void)
         TEST(at_most_once_in_a_period_for_all_processes),
         TEST(failures_of_our_own_leave_the_old_answer),
         TEST(so_many_at_once),
+        TEST(what_is_incomplete_asks_again_for_what_it_lacked),
+        TEST(what_stays_incomplete_is_tried_again),
     };
     int failures = cmocka_run_group_tests_name("renewal", tests, NULL, NULL);
     loop_close();

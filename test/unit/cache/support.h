@@ -50,6 +50,7 @@ static inline int dir_setup(void **state)
                                   .default_capacity = 100 << 10,
                                   .max_mapped_files = UINT64_MAX,
                                   .upgrade_fallback_after_ns = 3600 * S,
+                                  .conversion = {.max_memory = 1 << 30, .max_time_ns = 30 * S, .max_heavy = 1},
                                   .cache_max_size = UINT64_MAX,
                                   .cache_min_free_space = UINT64_MAX,
                                   .max_inflate_ratio = 1000,

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "kinds/conversion.h"
 
 static struct sl_error error;
@@ -59,7 +60,42 @@ static void a_conversion_ends_at_its_limits(void **state)
     loop_run_fiber(limits_body, NULL);
 }
 
+static enum sl_code check_for_long(struct conversion *conversion, struct sl_bytes file, void *arg,
+                                   struct sl_error *failure)
+{
+    *(size_t *)arg = file.size;
+    return take_time(conversion, NULL, failure);
+}
+
+static void check_body(void *arg)
+{
+    size_t size = 0;
+    put_file("download", "12345", 0);
+    int fd = open(in_dir("download"), O_RDONLY);
+    assert_int_equal(conversion_check(fd, SL_STR("there"), check_for_long, &size, &error), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 20ms of time");
+    assert_int_equal(size, 5);
+    close(fd);
+}
+
+static void the_check_of_a_download_ends_at_its_limits(void **state)
+{
+    loop_run_fiber(check_body, NULL);
+}
+
 /* ---- heavy ones ---- */
+static double waiting(void)
+{
+    static const char line[] = "symloom_waiting{what=\"heavy\"} ";
+    struct sl_buf out = {0};
+    metrics_write(&out, false);
+    sl_buf_add(&out, "", 1);
+    const char *at = strstr((const char *)out.data, line);
+    double value = at ? strtod(at + sizeof line - 1, NULL) : -1;
+    sl_buf_free(&out);
+    return value;
+}
+
 static _Atomic int running, most;
 static int finished;
 
@@ -94,10 +130,12 @@ static void heavy_body(void *arg)
     for (int i = 0; i < 3; i++)
         assert_true(fiber_start(&cancelled, run_heavy, NULL));
     assert_true(fiber_sleep(1));
+    assert_true(waiting() >= 3);
     fiber_group_cancel(&cancelled);
     fiber_group_wait(&cancelled);
     assert_int_equal(convert(1000, be_heavy, NULL), SL_OK); /* a small one does not wait */
     fiber_group_wait(&group);
+    assert_true(waiting() == 0);
 }
 
 static void heavy_conversions_wait_for_each_other(void **state)
@@ -123,11 +161,17 @@ static int configure(void **state)
     return 0;
 }
 
+static int configure_dir(void **state)
+{
+    return dir_setup(state) || configure(state);
+}
+
 int main(void)
 {
     loop_init(4);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_conversion_ends_at_its_limits, configure),
+        cmocka_unit_test_setup_teardown(the_check_of_a_download_ends_at_its_limits, configure_dir, dir_teardown),
         cmocka_unit_test_setup(heavy_conversions_wait_for_each_other, configure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

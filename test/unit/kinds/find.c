@@ -43,6 +43,8 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
         types_asked[i] = types[i];
     if (sl_str_equal(source->id, SL_STR("unlistable")))
         return sl_fail(error, SL_UNSUPPORTED, "no such source");
+    if (sl_str_equal(source->id, SL_STR("busy")))
+        return sl_fail(error, SL_BUSY, "out of memory");
     *files = SL_ARENA_ARRAY(arena, struct remote_file, shelf_count + 1);
     for (size_t t = 0; t < type_count; t++)
         for (size_t i = 0; i < shelf_count; i++)
@@ -147,6 +149,10 @@ static int drop_fixtures(void **state)
 /* ---- running ---- */
 
 static const struct object_id elf = {.type = OBJECT_ELF, .code_id = SL_STR("0123456789abcdef0123456789abcdef01234567")};
+static const struct object_id elf_with_id = {.type = OBJECT_ELF,
+                                             .code_id = SL_STR("0123456789abcdef0123456789abcdef01234567"),
+                                             .debug_id = {{1}, 0},
+                                             .has_debug_id = true};
 static struct source *sources;
 static size_t source_count;
 static struct sl_arena arena;
@@ -190,6 +196,10 @@ static void check_candidate(size_t index, const char *source, const char *locati
 #define USE_FILES(...)                                                                                                 \
     struct stored used_files[] = {__VA_ARGS__};                                                                        \
     fill(used_files, sizeof used_files / sizeof *used_files)
+
+#define USE_FILES_AGAIN(...)                                                                                           \
+    struct stored used_again[] = {__VA_ARGS__};                                                                        \
+    fill(used_again, sizeof used_again / sizeof *used_again)
 
 /* ---- file types ---- */
 
@@ -316,6 +326,30 @@ static void sources_without_files_have_a_row(void **state)
     run(nothing_body);
 }
 
+static void busy_body(void *arg)
+{
+    (void)arg;
+    USE_SOURCES({.id = SL_STR("s")}, {.id = SL_STR("busy")});
+    USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .code = SL_NOT_FOUND});
+    look_up(&elf);
+    assert_int_equal(found.code, SL_BUSY);
+    USE_FILES_AGAIN({.source = "s", .uri = "http://s/2", .type = FILE_ELF_CODE, .path = full},
+                    {.source = "s", .uri = "http://s/3", .type = FILE_UUIDMAP, .code = SL_BUSY});
+    source_count = 1;
+    look_up(&elf_with_id);
+    assert_int_equal(found.code, SL_BUSY); /* with the map its names would be others */
+    used_again[1].code = SL_NOT_FOUND;
+    look_up(&elf_with_id);
+    assert_int_equal(found.code, SL_OK);
+    cache_release(found.item);
+}
+
+static void scarcity_is_no_answer(void **state)
+{
+    (void)state;
+    run(busy_body);
+}
+
 /* ---- choosing ---- */
 
 /* A look-up of every entry's address finds the function somewhere. */
@@ -432,7 +466,7 @@ static void keys_body(void *arg)
         assert_non_null(strstr(file_text(path), i == 0 ? "\"scope\":null" : "\"scope\":\"scope1\""));
     }
     char relative[128], path[160];
-    cache_relative_path(sl_str(keys[0]), 1002, false, relative);
+    cache_relative_path(sl_str(keys[0]), 1003, false, relative);
     snprintf(path, sizeof path, "symcaches/%s", relative);
     assert_memory_equal(file_text(path), "SLSC", 4);
 }
@@ -462,7 +496,7 @@ static const char *symcache_path(unsigned version)
 static void old_symcache_body(void *arg)
 {
     (void)arg;
-    const char *before = symcache_path(1001), *now = symcache_path(1002);
+    const char *before = symcache_path(1003), *now = symcache_path(1004);
     USE_SOURCES({.id = SL_STR("s")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
     look_up(&elf);
@@ -692,6 +726,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(types_follow_module_and_purpose, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(errors_reach_candidates, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(sources_without_files_have_a_row, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(scarcity_is_no_answer, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(the_best_file_is_chosen, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(an_object_may_vanish_before_conversion, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(keys_name_scope_source_and_place, dir_setup, dir_teardown),

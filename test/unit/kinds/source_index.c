@@ -4,9 +4,10 @@
 #include "core/loop.h"
 #include "kinds/impl.h"
 
-static const char *last_id; /* NULL = not there */
-static unsigned segments;   /* that can be had */
-static char fetched[512];   /* what was asked for, separated by blanks */
+static const char *last_id;        /* NULL = not there */
+static unsigned segments;          /* that can be had */
+static unsigned busy = UINT32_MAX; /* the segment that there is no memory for */
+static char fetched[512];          /* what was asked for, separated by blanks */
 static struct sl_arena arena;
 static struct source source;
 
@@ -32,6 +33,8 @@ enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_erro
     snprintf(fetched + used, sizeof fetched - used, "%s%s", used ? " " : "", path + strlen("000Admin/"));
     unsigned number = (unsigned)strtoul(path + strlen("000Admin/"), NULL, 10);
     bool last = strcmp(path, "000Admin/lastid.txt") == 0;
+    if (number == busy)
+        return sl_fail(error, SL_BUSY, "out of memory");
     if (last ? !last_id : number == 0 || number > segments)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (last)
@@ -86,6 +89,19 @@ static void an_index_that_grows(void *arg)
     expect("n1/1/n1 n2/1/n2 n3/1/n3 both/1/both", "lastid.txt");
 }
 
+static void an_index_that_waits_for_memory(void *arg)
+{
+    struct remote_file file = {.source = &source, .path = SL_STR("n1/1/n1")};
+    size_t count = 1;
+    last_id = "1";
+    segments = busy = 1;
+    source.id = SL_STR("busy");
+    fetched[0] = 0;
+    assert_int_equal(source_index_filter(&source, SL_STR("42"), &arena, &file, &count), SL_BUSY);
+    busy = UINT32_MAX;
+    expect("n1/1/n1 both/1/both", "0000000001"); /* nothing was kept */
+}
+
 static void an_index_that_fails(void *arg)
 {
     last_id = "2";
@@ -134,6 +150,11 @@ static void run(void (*body)(void *arg))
     sl_arena_free(&arena);
 }
 
+static void test_an_index_that_waits_for_memory(void **state)
+{
+    run(an_index_that_waits_for_memory);
+}
+
 static void test_an_index_that_grows(void **state)
 {
     run(an_index_that_grows);
@@ -149,6 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_an_index_that_grows, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(test_an_index_that_fails, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(test_an_index_that_waits_for_memory, dir_setup, dir_teardown),
     };
     log_set_levels("off");
     loop_init(2);

@@ -7,7 +7,7 @@ static struct sl_bcsymbolmap *open_map(const char *text)
 {
     struct sl_bcsymbolmap *map;
     struct sl_error error = {0};
-    if (sl_bcsymbolmap_open((struct sl_bytes){(const uint8_t *)text, strlen(text)}, &map, &error) != SL_OK)
+    if (sl_bcsymbolmap_open((struct sl_bytes){(const uint8_t *)text, strlen(text)}, NULL, &map, &error) != SL_OK)
         fail_msg("%s", error.message);
     return map;
 }
@@ -73,10 +73,30 @@ static void what_is_no_map(void **state)
         struct sl_bcsymbolmap *map;
         struct sl_error error;
         struct sl_bytes bytes = {(const uint8_t *)rows[i].text, strlen(rows[i].text)};
-        assert_int_equal(sl_bcsymbolmap_open(bytes, &map, &error), SL_MALFORMED);
+        assert_int_equal(sl_bcsymbolmap_open(bytes, NULL, &map, &error), SL_MALFORMED);
         assert_string_equal(error.message, rows[i].message);
         assert_null(map);
     }
+}
+
+static void what_it_takes_is_of_the_budget(void **state)
+{
+    (void)state;
+    const char *text = "BCSymbolMap Version: 2.0\na\nb\nc\n";
+    struct sl_bytes bytes = {(const uint8_t *)text, strlen(text)};
+    struct sl_budget budget;
+    struct sl_bcsymbolmap *map;
+    struct sl_error error;
+    sl_budget_init(&budget, bytes.size);
+    sl_budget_limit(&budget, 1 << 20, NULL, NULL);
+    int64_t before = budget.memory;
+    assert_int_equal(sl_bcsymbolmap_open(bytes, &budget, &map, &error), SL_OK);
+    assert_true(budget.memory < before);
+    sl_bcsymbolmap_close(map);
+    assert_true(budget.memory == before);
+    sl_budget_limit(&budget, 16, NULL, NULL);
+    assert_int_equal(sl_bcsymbolmap_open(bytes, &budget, &map, &error), SL_UNSUPPORTED);
+    assert_null(map);
 }
 
 static void the_parts_of_a_path_are_resolved_apart(void **state)
@@ -280,6 +300,7 @@ int main(void)
         cmocka_unit_test(names_by_line),
         cmocka_unit_test(other_names_stay),
         cmocka_unit_test(what_is_no_map),
+        cmocka_unit_test(what_it_takes_is_of_the_budget),
         cmocka_unit_test(the_parts_of_a_path_are_resolved_apart),
         cmocka_unit_test(hidden_symbols),
         cmocka_unit_test(xml_property_lists),

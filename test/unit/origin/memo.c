@@ -69,6 +69,10 @@ static void errors_that_are_kept(void *arg)
     outcome = SL_TIMEOUT;
     assert_string_equal(get("a"), "no 1");
     assert_string_equal(get("a"), "no 1");
+    outcome = SL_BUSY; /* says nothing about the key */
+    assert_string_equal(get("b"), "no 2");
+    assert_string_equal(get("b"), "no 3");
+    asked = 1;
     outcome = SL_OK;
     good_for = 30 * MS;
     const char *text;

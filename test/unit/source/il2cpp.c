@@ -7,7 +7,7 @@ static struct sl_il2cpp *opened(const char *json)
 {
     struct sl_il2cpp *map;
     struct sl_error error = {0};
-    if (sl_il2cpp_open((struct sl_bytes){(const uint8_t *)json, strlen(json)}, &map, &error) != SL_OK)
+    if (sl_il2cpp_open((struct sl_bytes){(const uint8_t *)json, strlen(json)}, NULL, &map, &error) != SL_OK)
         fail_msg("%s", error.message);
     return map;
 }
@@ -72,10 +72,30 @@ static void what_is_valid(void **state)
         struct sl_il2cpp *map;
         struct sl_error error = {0};
         struct sl_bytes bytes = {(const uint8_t *)bad[i], strlen(bad[i])};
-        assert_int_equal(sl_il2cpp_open(bytes, &map, &error), SL_MALFORMED);
+        assert_int_equal(sl_il2cpp_open(bytes, NULL, &map, &error), SL_MALFORMED);
         assert_non_null(strstr(error.message, "Failed to parse il2cpp"));
         assert_null(map);
     }
+}
+
+static void what_it_takes_is_of_the_budget(void **state)
+{
+    (void)state;
+    const char *text = "{\"a\":{\"b\":{\"1\":2}}}";
+    struct sl_bytes bytes = {(const uint8_t *)text, strlen(text)};
+    struct sl_budget budget;
+    struct sl_il2cpp *map;
+    struct sl_error error;
+    sl_budget_init(&budget, bytes.size);
+    sl_budget_limit(&budget, 1 << 20, NULL, NULL);
+    int64_t before = budget.memory;
+    assert_int_equal(sl_il2cpp_open(bytes, &budget, &map, &error), SL_OK);
+    assert_true(budget.memory < before);
+    sl_il2cpp_close(map);
+    assert_true(budget.memory == before);
+    sl_budget_limit(&budget, 16, NULL, NULL);
+    assert_int_equal(sl_il2cpp_open(bytes, &budget, &map, &error), SL_UNSUPPORTED);
+    assert_null(map);
 }
 
 static char scanned[256];
@@ -113,6 +133,7 @@ static void marks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_nearest_line_before), cmocka_unit_test(several_files),
-                                       cmocka_unit_test(what_is_valid), cmocka_unit_test(marks)};
+                                       cmocka_unit_test(what_is_valid),
+                                       cmocka_unit_test(what_it_takes_is_of_the_budget), cmocka_unit_test(marks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
