@@ -213,15 +213,15 @@ static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
 }
 
-/* They serve while a new one is made. 1001 knew fewer lines, and not where files are kept; 1002 had names of symbols for those
- * of functions and no lines outside of these, and may lack, without a mark, what a companion or a scarcity of memory took
- * from it. */
-static const unsigned older[] = {1002, 1001, 0};
+/* They serve while a new one is made. 1001 knew fewer lines, and not where files are kept; 1002 may lack, without a mark, what
+ * a companion or a scarcity of memory took from it; 1003 had names of symbols for those of functions, and no lines outside of
+ * these. */
+static const unsigned older[] = {1003, 1002, 1001, 0};
 
 const struct cache_kind kind_symcaches = {
     .name = "symcaches",
     .section = CACHE_DERIVED,
-    .version = 1003,
+    .version = 1004,
     .fallbacks = older,
     .previous = older,
     .random_access = true,

@@ -496,7 +496,7 @@ static const char *symcache_path(unsigned version)
 static void old_symcache_body(void *arg)
 {
     (void)arg;
-    const char *before = symcache_path(1002), *now = symcache_path(1003);
+    const char *before = symcache_path(1003), *now = symcache_path(1004);
     USE_SOURCES({.id = SL_STR("s")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
     look_up(&elf);
