@@ -12,10 +12,8 @@
 #include "core/metrics.h"
 
 enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, MAX_SPARE = 64 };
-enum {
-    JOB_CHUNK = 32768,
-    CROWD_CHUNK = 4096
-}; /* first of a job's arena; of a job beyond MAX_SPARE, which mostly waits */
+/* The first chunk of a job's arena; that of one more when MAX_SPARE run already, which mostly wait. */
+enum { JOB_CHUNK = 32768, CROWD_CHUNK = 4096 };
 
 static const char *const task_names[TASKS] = {"symbolicate"};
 static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error", "busy"};
