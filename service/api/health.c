@@ -23,10 +23,13 @@ void live_handle(struct http_exchange *x)
     reply_text(x, 200, "ok");
 }
 
+enum { STALLED_MS = 30000 };
+
 void ready_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
-    bool writable = cache_writable(), ready = writable && !service->draining;
+    bool writable = cache_writable(), stalled = pool_stalled(STALLED_MS);
+    bool ready = writable && !stalled && !service->draining;
     struct json_writer w = json_writer(&x->body);
     count_check();
     http_reply(x, ready ? 200 : 503, "application/json", SL_STR(""));
@@ -40,6 +43,8 @@ void ready_handle(struct http_exchange *x)
             json_str(&w, SL_STR("draining"));
         if (!writable)
             json_str(&w, SL_STR("cache directory not writable"));
+        if (stalled)
+            json_str(&w, SL_STR("pool stalled"));
         json_array_end(&w);
     }
     json_object_end(&w);

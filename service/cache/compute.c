@@ -1,6 +1,7 @@
 /* Computing an entry, or getting it from the shared layer, and publishing it. */
 #include "cache/engine.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "core/duration.h"
@@ -193,8 +194,8 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     outcome->code = compute(flight, tmp, &outcome->error);
     outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
-    if (outcome->code == SL_INTERNAL)
-        space_suspect();
+    if (outcome->code == SL_INTERNAL && space_suspect())
+        engine_log_io("cache write failed", ENOSPC);
     bool incomplete = tmp->incomplete;
     if (compute_publishable(outcome->code, &outcome->error, is_refresh)) {
         publish(flight, tmp, is_refresh, outcome);
@@ -219,8 +220,8 @@ void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outco
         engine.renewing = &renewing;
     if (outcome->code == SL_OK)
         obtain(flight, &tmp, is_refresh, outcome);
-    else if (outcome->code == SL_INTERNAL)
-        space_suspect();
+    else if (outcome->code == SL_INTERNAL && space_suspect())
+        engine_log_io("cache write failed", ENOSPC);
     if (flight->renews) {
         struct renewing **at = &engine.renewing;
         while (*at != &renewing)

@@ -225,8 +225,8 @@ void space_make(int number);
 /* When the directory takes no files: tries again every 5 s until it does. */
 void space_probe(void);
 /* After a computation that failed for reasons of its own, its temporary file being still there: a full disk is one that
- * computations have no word for. */
-void space_suspect(void) SL_SUSPENDS;
+ * computations have no word for. True when it is so. */
+bool space_suspect(void) SL_SUSPENDS;
 
 /* ---- evict.c ---- */
 

@@ -103,10 +103,11 @@ static void look_for_space(void *arg)
     look->full = statvfs(look->dir, &fs) == 0 && fs.f_bavail * fs.f_frsize < DISK_FULL_BELOW;
 }
 
-void space_suspect(void)
+bool space_suspect(void)
 {
     struct look look = {.dir = space.config->cache_dir}; /* the same in all configurations */
     if (!look.dir || pool_run(POOL_IO, look_for_space, &look, NULL) != SL_OK || !look.full)
-        return;
+        return false;
     space_make(ENOSPC);
+    return true;
 }

@@ -384,6 +384,33 @@ size_t pool_queued(void)
     return lane_queued(QUICK) + lane_queued(HEAVY);
 }
 
+static struct { /* a job that does nothing; loop thread */
+    uv_work_t work;
+    uint64_t since_ms;
+    bool waits;
+} probe;
+
+static void probe_work(uv_work_t *work)
+{
+    (void)work;
+}
+
+static void probe_done(uv_work_t *work, int status)
+{
+    (void)work, (void)status;
+    probe.waits = false;
+}
+
+bool pool_stalled(uint64_t most_ms)
+{
+    uint64_t now = loop_now_ms();
+    if (!probe.waits && uv_queue_work(loop, &probe.work, probe_work, probe_done) == 0) {
+        probe.waits = true;
+        probe.since_ms = now;
+    }
+    return probe.waits && now - probe.since_ms > most_ms;
+}
+
 void pool_set_metrics(void)
 {
     metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);

@@ -39,4 +39,6 @@ const struct sl_parallel *pool_parallel(void);
 
 void pool_set_limit(size_t max_queued);
 size_t pool_queued(void);
+/* Whether a job that does nothing, begun by an earlier call of this, has waited longer than that for a thread. */
+bool pool_stalled(uint64_t most_ms);
 size_t pool_busy(void);

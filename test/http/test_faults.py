@@ -163,6 +163,7 @@ def test_a_full_file_system(work, objects):
             if all(world.ask(s, [m], allowed=("other",)) for m in world.modules):
                 raise AssertionError("it was never full")
             wait_until("room made", lambda: "the disk was full" in s.logged())
+            equal(s.logged().count("cache write failed"), 1, "lines, of which there is one a minute")
             equal(s.leftovers(), [])
             fresh = Module(objects, 1000, 200000)
             world.up.routes[f"/{fresh.build_id}/debuginfo"] = fresh.bytes

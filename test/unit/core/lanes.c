@@ -299,6 +299,34 @@ static void lines_of_a_job_carry_the_request_id(void **state)
     close(fd);
 }
 
+static void stalling(void *arg)
+{
+    struct fiber_group group;
+    struct gated jobs[4];
+    (void)arg;
+    assert_false(pool_stalled(UINT64_MAX));
+    gate_set(false);
+    fiber_group_init(&group, NULL);
+    for (int i = 0; i < 4; i++) { /* quick ones, for each thread */
+        jobs[i] = (struct gated){.kind = POOL_IO, .letter = 'a', .fn = pass_gate, .request = ""};
+        assert_true(fiber_start(&group, run_gated, &jobs[i]));
+    }
+    while (!pool_stalled(1))
+        assert_true(fiber_sleep(1));
+    assert_false(pool_stalled(UINT64_MAX));
+    gate_set(true);
+    fiber_group_wait(&group);
+    fiber_group_finish(&group);
+    while (pool_stalled(1)) /* until the probe had its turn */
+        assert_true(fiber_sleep(1));
+}
+
+static void a_pool_without_a_free_thread_is_stalled(void **state)
+{
+    (void)state;
+    run(stalling, 4);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +334,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(requests_take_turns_in_the_heavy_lane),
         cmocka_unit_test(a_heavy_job_that_waits_can_be_cancelled),
         cmocka_unit_test(lines_of_a_job_carry_the_request_id),
+        cmocka_unit_test(a_pool_without_a_free_thread_is_stalled),
     };
     const struct CMUnitTest single[] = {cmocka_unit_test(one_thread_serves_both_lanes)};
     if (argc > 1 && strcmp(argv[1], "1") == 0)
