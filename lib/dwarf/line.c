@@ -24,6 +24,7 @@ struct table_reader {
     const struct dwarf_unit *unit;
     size_t directory_count; /* in worker->directories */
     uint8_t offset_size;    /* of the program: assemblers write 32-bit ones for 64-bit units */
+    bool names_first;       /* directory 0 is a directory as others, relative to the compilation directory */
 };
 
 static bool add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
@@ -33,8 +34,8 @@ static bool add_file(struct table_reader *t, struct sl_str name, uint64_t direct
         return false;
     struct sl_file *file = &lines->files[lines->file_count++];
     *file = (struct sl_file){.comp_dir = t->unit->comp_dir, .name = name};
-    /* Directory 0 is the compilation directory itself, which may be a relative one: it is not joined to itself. */
-    if (directory && directory < t->directory_count)
+    /* In version 5 directory 0 is the compilation directory itself, which may be a relative one: it is not joined to itself. */
+    if ((directory || t->names_first) && directory < t->directory_count)
         file->directory = t->w->directories[directory];
     else if (t->directory_count && t->w->directories[0].size)
         file->comp_dir = t->w->directories[0];
@@ -50,9 +51,11 @@ static bool add_directory(struct table_reader *t, struct sl_str name)
     return true;
 }
 
-/* Versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. */
+/* Versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. A relative one is said twice, as the
+ * reference has it: crashes are grouped by such paths. */
 static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
 {
+    t->names_first = true;
     bool ok = add_directory(t, t->unit->comp_dir);
     while (ok && !r->failed) {
         struct sl_str name = sl_read_cstr(r);
