@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -165,8 +166,11 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
     enum sl_code code = pool_run(POOL_IO, open_file, &o, error);
     opening = false;
     fiber_wake_all(&opened);
-    if (code == SL_OK && o.fd < 0)
-        code = sl_fail_errno(error, o.error, "a temporary file cannot be made");
+    if (code == SL_OK && o.fd < 0) {
+        char what[256];
+        snprintf(what, sizeof what, "a temporary file cannot be made in %s", directory);
+        code = sl_fail_errno(error, o.error, what);
+    }
     struct spill_file *file = code == SL_OK ? calloc(1, sizeof *file) : NULL;
     if (!file) {
         if (o.fd >= 0)
