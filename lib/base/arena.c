@@ -145,7 +145,7 @@ void *sl_arena_array_add(struct sl_arena_array *array)
 }
 
 /* The chunk joins the arena's, behind the one that things are taken from. */
-static void join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
+static void arena_join(struct sl_arena *arena, struct sl_arena_chunk *chunk)
 {
     struct sl_arena_chunk **place = arena->chunks ? &arena->chunks->older : &arena->chunks;
     chunk->older = *place;
@@ -158,7 +158,7 @@ void *sl_arena_array_keep(struct sl_arena_array *array)
     void *items;
     if (array->chunk && size >= OWN_CHUNK && resize(array, size + sizeof(struct sl_arena_chunk))) {
         items = array->chunk + 1;
-        join(array->arena, array->chunk);
+        arena_join(array->arena, array->chunk);
         array->chunk = NULL;
     } else {
         items = sl_arena_alloc(array->arena, size, _Alignof(max_align_t));

@@ -34,7 +34,7 @@ void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(
     budget->arg = arg;
 }
 
-static bool end(struct sl_budget *budget, enum sl_budget_end what)
+static bool budget_end(struct sl_budget *budget, enum sl_budget_end what)
 {
     int left = SL_BUDGET_LEFT;
     atomic_compare_exchange_strong(&budget->end, &left, what);
@@ -53,10 +53,10 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
     if (sl_budget_used_up(budget))
         return false;
     if (budget->expired && budget->expired(budget->arg))
-        return end(budget, SL_BUDGET_TIME);
+        return budget_end(budget, SL_BUDGET_TIME);
     if (steps > INT64_MAX / 4 ||
         atomic_fetch_sub_explicit(&budget->steps, (int64_t)steps, memory_order_relaxed) < (int64_t)steps)
-        return end(budget, SL_BUDGET_WORK);
+        return budget_end(budget, SL_BUDGET_WORK);
     return true;
 }
 
@@ -69,7 +69,7 @@ bool sl_budget_take(struct sl_budget *budget, uint64_t bytes)
         return true;
     if (bytes <= INT64_MAX / 4)
         sl_budget_return(budget, bytes);
-    return end(budget, SL_BUDGET_MEMORY);
+    return budget_end(budget, SL_BUDGET_MEMORY);
 }
 
 void sl_budget_return(struct sl_budget *budget, uint64_t bytes)

@@ -7,7 +7,7 @@ int sl_str_compare(struct sl_str a, struct sl_str b)
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-static unsigned char lower(char c)
+static unsigned char bytes_lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
@@ -17,7 +17,7 @@ bool sl_str_equal_nocase(struct sl_str a, struct sl_str b)
     if (a.size != b.size)
         return false;
     for (size_t i = 0; i < a.size; i++)
-        if (lower(a.data[i]) != lower(b.data[i]))
+        if (bytes_lower(a.data[i]) != bytes_lower(b.data[i]))
             return false;
     return true;
 }

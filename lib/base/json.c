@@ -295,7 +295,7 @@ bool sl_json_enter(struct sl_json *j)
     return c == '{' || c == '[' ? enter(j, c == '{') : unexpected(j, "expected an object or an array");
 }
 
-static bool leave(struct sl_json *j)
+static bool json_leave(struct sl_json *j)
 {
     j->at++;
     j->depth--;
@@ -303,7 +303,7 @@ static bool leave(struct sl_json *j)
     return false;
 }
 
-static bool key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
+static bool json_key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     if (token(j) != '"')
         return unexpected(j, "expected a key");
@@ -316,7 +316,7 @@ static bool key_of(struct sl_json *j, struct sl_str *key, bool *escaped)
 }
 
 /* Moves to the next member, whose key is raw. */
-static bool next(struct sl_json *j, struct sl_str *key, bool *escaped)
+static bool json_next(struct sl_json *j, struct sl_str *key, bool *escaped)
 {
     int c = token(j);
     *key = (struct sl_str){NULL, 0};
@@ -326,22 +326,22 @@ static bool next(struct sl_json *j, struct sl_str *key, bool *escaped)
     bool object = in_object(j);
     char closing = object ? '}' : ']';
     if (c == closing)
-        return leave(j);
+        return json_leave(j);
     if (!j->fresh) {
         if (c != ',')
             return unexpected(j, "expected a comma or the end of the list");
         j->at++;
         if (j->relaxed && token(j) == closing)
-            return leave(j);
+            return json_leave(j);
     }
     j->fresh = false;
-    return !object || key_of(j, key, escaped);
+    return !object || json_key_of(j, key, escaped);
 }
 
 bool sl_json_next(struct sl_json *j, struct sl_str *key)
 {
     bool escaped;
-    return next(j, key, &escaped) && (!escaped || unescape(j, *key, key));
+    return json_next(j, key, &escaped) && (!escaped || unescape(j, *key, key));
 }
 
 /* ---- numbers ---- */
@@ -492,7 +492,7 @@ bool sl_json_array(struct sl_json *j)
 }
 
 /* Skips a value, of an object or array only the opening bracket. */
-static void step(struct sl_json *j)
+static void json_step(struct sl_json *j)
 {
     struct sl_str raw;
     bool escaped;
@@ -513,8 +513,8 @@ void sl_json_skip(struct sl_json *j)
     struct sl_str key;
     bool escaped;
     do {
-        step(j);
-        while (!j->failed && j->depth > outside && !next(j, &key, &escaped))
+        json_step(j);
+        while (!j->failed && j->depth > outside && !json_next(j, &key, &escaped))
             continue;
     } while (!j->failed && j->depth > outside);
 }

@@ -15,7 +15,7 @@ void sl_map_free(struct sl_map *map)
     *map = (struct sl_map){.budget = map->budget};
 }
 
-static struct sl_map_entry *find(const struct sl_map *map, struct sl_str key, uint64_t hash)
+static struct sl_map_entry *map_find(const struct sl_map *map, struct sl_str key, uint64_t hash)
 {
     if (!map->capacity)
         return NULL;
@@ -38,7 +38,7 @@ static struct sl_map_entry *free_entry(struct sl_map_entry *entries, size_t capa
 }
 
 /* Keeps at least a quarter of the entries empty, so that every probe ends. */
-static bool make_room(struct sl_map *map)
+static bool map_make_room(struct sl_map *map)
 {
     if ((map->count + map->dead + 1) * 4 <= map->capacity * 3)
         return true;
@@ -65,19 +65,19 @@ static bool make_room(struct sl_map *map)
 
 void *sl_map_get(const struct sl_map *map, struct sl_str key)
 {
-    struct sl_map_entry *entry = find(map, key, sl_hash(key.data, key.size));
+    struct sl_map_entry *entry = map_find(map, key, sl_hash(key.data, key.size));
     return entry ? entry->value : NULL;
 }
 
 void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
 {
     uint64_t hash = sl_hash(key.data, key.size);
-    struct sl_map_entry *entry = find(map, key, hash);
+    struct sl_map_entry *entry = map_find(map, key, hash);
     if (made)
         *made = !entry;
     if (entry)
         return &entry->value;
-    if (!make_room(map))
+    if (!map_make_room(map))
         return NULL;
     entry = free_entry(map->entries, map->capacity, hash);
     if (entry->dead)
@@ -89,7 +89,7 @@ void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
 
 void *sl_map_remove(struct sl_map *map, struct sl_str key)
 {
-    struct sl_map_entry *entry = find(map, key, sl_hash(key.data, key.size));
+    struct sl_map_entry *entry = map_find(map, key, sl_hash(key.data, key.size));
     if (!entry)
         return NULL;
     void *value = entry->value;

@@ -108,8 +108,8 @@ static void settle(struct prepared *p)
     sl_map_free(&p->stored);
 }
 
-static void prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
-                    unsigned worker)
+static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch,
+                                     struct sl_arena *arena, unsigned worker)
 {
     (void)worker;
     const struct sl_breakpad_options *o = ((struct sl_breakpad_writer *)sink)->options;
@@ -225,8 +225,8 @@ static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, s
     w->record_count++;
 }
 
-static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
-                            struct sl_error *error)
+static enum sl_code breakpad_collect_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                             struct sl_error *error)
 {
     struct sl_breakpad_writer *w = (struct sl_breakpad_writer *)sink;
     struct prepared *p = batch->prepared;
@@ -260,7 +260,7 @@ struct sl_breakpad_writer *sl_breakpad_writer_new(const struct sl_breakpad_optio
     w->options = options;
     w->arena.budget = w->holding.budget = w->scratch.budget = budget;
     w->names.holding.budget = w->names.map.budget = w->files.holding.budget = w->files.map.budget = budget;
-    w->sink = (struct sl_function_sink){.prepare = prepare, .consume = consume};
+    w->sink = (struct sl_function_sink){.prepare = breakpad_collect_prepare, .consume = breakpad_collect_consume};
     return w;
 }
 

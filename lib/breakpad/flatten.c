@@ -28,12 +28,12 @@ struct walk {
     bool failed;
 };
 
-static uint64_t end_of(uint64_t address, uint64_t size)
+static uint64_t flatten_end_of(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
-static int by_start(const void *left, const void *right)
+static int flatten_by_start(const void *left, const void *right)
 {
     const struct span *a = left, *b = right;
     if (a->start != b->start)
@@ -56,17 +56,17 @@ static struct span *spans_of(struct walk *w, const struct sl_function *f, size_t
     for (uint32_t i = 0; i < f->inlinee_count; i++)
         for (uint32_t j = 0; j < f->inlinees[i].line_count; j++) {
             const struct sl_line *line = &f->inlinees[i].lines[j];
-            spans[*count] =
-                (struct span){line->address, end_of(line->address, line->size ? line->size : 1), &f->inlinees[i]};
+            spans[*count] = (struct span){line->address, flatten_end_of(line->address, line->size ? line->size : 1),
+                                          &f->inlinees[i]};
             sorted = sorted && (*count == 0 || spans[*count - 1].start <= line->address);
             ++*count;
         }
     if (!sorted)
-        qsort(spans, *count, sizeof *spans, by_start);
+        qsort(spans, *count, sizeof *spans, flatten_by_start);
     return spans;
 }
 
-static void add_line(struct walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
+static void flatten_add_line(struct walk *w, uint64_t start, uint64_t end, uint32_t file, uint32_t line)
 {
     struct flat *f = w->flat;
     struct flat_line *last = f->line_count > w->first_line ? &f->lines[f->line_count - 1] : NULL;
@@ -103,7 +103,7 @@ static void walk_function(struct walk *w, const struct sl_function *f, uint32_t 
     bool any = false;
     for (uint32_t i = 0; i < f->line_count && !w->failed; i++) {
         const struct sl_line *line = &f->lines[i];
-        uint64_t at = line->address, end = end_of(at, line->size ? line->size : 1);
+        uint64_t at = line->address, end = flatten_end_of(at, line->size ? line->size : 1);
         if ((any && at < covered) || end <= w->low)
             continue;
         at = at < w->low ? w->low : at;
@@ -111,7 +111,7 @@ static void walk_function(struct walk *w, const struct sl_function *f, uint32_t 
         while (at < end) {
             uint64_t stop = next < span_count && spans[next].start < end ? spans[next].start : end;
             if (stop > at)
-                add_line(w, at, stop, line->file, line->line);
+                flatten_add_line(w, at, stop, line->file, line->line);
             if (stop == end && (next >= span_count || spans[next].start >= end)) {
                 at = end;
                 break;
@@ -127,7 +127,7 @@ static void walk_function(struct walk *w, const struct sl_function *f, uint32_t 
         walk_function(w, &f->inlinees[i], depth + 1);
 }
 
-static int by_address(const void *left, const void *right)
+static int flatten_by_address(const void *left, const void *right)
 {
     const struct flat_line *a = left, *b = right;
     if (a->address != b->address)
@@ -143,7 +143,7 @@ static void sort_lines(struct flat *f, size_t from)
     for (size_t i = from + 1; i < f->line_count && sorted; i++)
         sorted = f->lines[i - 1].address <= f->lines[i].address;
     if (!sorted)
-        qsort(f->lines + from, f->line_count - from, sizeof *f->lines, by_address);
+        qsort(f->lines + from, f->line_count - from, sizeof *f->lines, flatten_by_address);
     size_t kept = from;
     for (size_t i = from; i < f->line_count; i++) {
         struct flat_line *last = kept > from ? &f->lines[kept - 1] : NULL, line = f->lines[i];
@@ -155,17 +155,17 @@ static void sort_lines(struct flat *f, size_t from)
     f->line_count = kept;
 }
 
-static int compare(uint32_t a, uint32_t b)
+static int flatten_compare(uint32_t a, uint32_t b)
 {
     return (a > b) - (a < b);
 }
 
 static int by_call(const struct flat_inline *a, const struct flat_inline *b)
 {
-    int order = compare(a->depth, b->depth);
-    order = order ? order : compare(a->call_line, b->call_line);
-    order = order ? order : compare(a->call_file, b->call_file);
-    return order ? order : compare(a->name, b->name);
+    int order = flatten_compare(a->depth, b->depth);
+    order = order ? order : flatten_compare(a->call_line, b->call_line);
+    order = order ? order : flatten_compare(a->call_file, b->call_file);
+    return order ? order : flatten_compare(a->name, b->name);
 }
 
 static int by_call_and_address(const void *left, const void *right)
@@ -198,8 +198,8 @@ static bool group_inlines(struct flat *f, size_t from, struct sl_arena *arena)
     qsort(all, count, sizeof *all, by_call_and_address);
     for (size_t i = 0; i < count; i++) {
         struct flat_inline *last = kept ? &all[kept - 1] : NULL;
-        if (last && by_call(last, &all[i]) == 0 && all[i].address <= end_of(last->address, last->size)) {
-            uint64_t end = end_of(all[i].address, all[i].size);
+        if (last && by_call(last, &all[i]) == 0 && all[i].address <= flatten_end_of(last->address, last->size)) {
+            uint64_t end = flatten_end_of(all[i].address, all[i].size);
             last->size = end > last->address + last->size ? end - last->address : last->size;
         } else {
             groups += !last || by_call(last, &all[i]) != 0;
@@ -236,7 +236,7 @@ bool breakpad_flatten(struct flat *flat, const struct sl_function *function, bre
         .arg = arg,
         .first_line = flat->line_count,
         .low = function->address,
-        .high = end_of(function->address, function->size),
+        .high = flatten_end_of(function->address, function->size),
     };
     size_t inlines = flat->inline_count;
     walk_function(&walk, function, 0);

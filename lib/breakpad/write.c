@@ -28,7 +28,7 @@ struct text {
 
 /* ---- order ---- */
 
-static int by_place(const void *left, const void *right)
+static int breakpad_write_by_place(const void *left, const void *right)
 {
     const struct record *a = left, *b = right;
     if (a->address != b->address)
@@ -36,7 +36,7 @@ static int by_place(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-static int by_address(const void *left, const void *right)
+static int breakpad_write_by_address(const void *left, const void *right)
 {
     const struct symbol *a = left, *b = right;
     if (a->address != b->address)
@@ -49,7 +49,7 @@ static int by_range(const void *left, const void *right)
     const struct record *a = left, *b = right;
     if (a->address == b->address && a->size != b->size)
         return a->size < b->size ? -1 : 1;
-    return by_place(left, right);
+    return breakpad_write_by_place(left, right);
 }
 
 /* Of functions with one range the last one stays. */
@@ -67,7 +67,7 @@ static void fold_records(struct sl_breakpad_writer *w)
         }
     }
     w->record_count = kept;
-    qsort(w->records, w->record_count, sizeof *w->records, by_place);
+    qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_place);
 }
 
 /* A symbol at the functions' start. True when none of them needs to hear of another one. */
@@ -119,7 +119,7 @@ static void place_symbols(struct text *t)
     size_t next = 0;
     uint64_t covered = 0; /* end of all functions that begin at or before the symbol */
     if (w->symbol_count)
-        qsort(w->symbols, w->symbol_count, sizeof *w->symbols, by_address);
+        qsort(w->symbols, w->symbol_count, sizeof *w->symbols, breakpad_write_by_address);
     for (size_t i = 0, end; i < w->symbol_count && !t->failed; i = end) {
         uint64_t address = w->symbols[i].address;
         for (end = i + 1; end < w->symbol_count && w->symbols[end].address == address;)
@@ -137,7 +137,7 @@ static void place_symbols(struct text *t)
 
 /* ---- numbers ---- */
 
-static void use(uint32_t *numbers, uint32_t *order, uint32_t *count, uint32_t id)
+static void breakpad_write_use(uint32_t *numbers, uint32_t *order, uint32_t *count, uint32_t id)
 {
     if (id == SL_NO_FILE || numbers[id] != unnumbered)
         return;
@@ -155,15 +155,15 @@ static void use_record(struct text *t, const struct record *record)
         sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
     for (uint64_t count = sl_read_uleb(&calls); count; count--) {
         sl_read_uleb(&calls), sl_read_uleb(&calls);
-        use(t->files, t->file_order, &t->file_count, (uint32_t)sl_read_uleb(&calls));
-        use(t->origins, t->origin_order, &t->origin_count, (uint32_t)sl_read_uleb(&calls));
+        breakpad_write_use(t->files, t->file_order, &t->file_count, (uint32_t)sl_read_uleb(&calls));
+        breakpad_write_use(t->origins, t->origin_order, &t->origin_count, (uint32_t)sl_read_uleb(&calls));
         for (uint64_t ranges = sl_read_uleb(&calls); ranges; ranges--)
             sl_read_sleb(&calls), sl_read_uleb(&calls);
     }
     for (uint64_t i = 0; i < lines; i++) {
         sl_read_sleb(&r), sl_read_uleb(&r), sl_read_uleb(&r);
         file += sl_read_sleb(&r);
-        use(t->files, t->file_order, &t->file_count, (uint32_t)file);
+        breakpad_write_use(t->files, t->file_order, &t->file_count, (uint32_t)file);
     }
 }
 
@@ -176,7 +176,7 @@ static uint32_t *numbers_new(struct text *t, size_t count)
     return numbers;
 }
 
-static void number(struct text *t)
+static void breakpad_write_number(struct text *t)
 {
     const struct sl_breakpad_writer *w = t->w;
     t->files = numbers_new(t, w->files.count);
@@ -189,7 +189,7 @@ static void number(struct text *t)
 
 /* ---- text ---- */
 
-static void flush(struct text *t, size_t least)
+static void breakpad_write_flush(struct text *t, size_t least)
 {
     if (t->out.size < least)
         return;
@@ -237,13 +237,13 @@ static void write_files(struct text *t)
         sl_buf_number(&t->out, i, ' ');
         breakpad_render_text(&t->out, o->map_path ? o->map_path(o->map_arg, path) : path);
         sl_buf_u8(&t->out, '\n');
-        flush(t, PIECE);
+        breakpad_write_flush(t, PIECE);
     }
     for (uint32_t i = 0; i < t->origin_count && !t->stopped; i++) {
         sl_buf_cstr(&t->out, "INLINE_ORIGIN ");
         sl_buf_number(&t->out, i, ' ');
         put_text(&t->out, t->w->names.items[t->origin_order[i]]);
-        flush(t, PIECE);
+        breakpad_write_flush(t, PIECE);
     }
 }
 
@@ -289,7 +289,7 @@ static void write_function(struct text *t, const struct record *f)
         sl_buf_number(&t->out, line, ' ');
         sl_buf_number(&t->out, file_number(t, (uint64_t)file), '\n');
         at += size;
-        flush(t, PIECE);
+        breakpad_write_flush(t, PIECE);
     }
 }
 
@@ -312,7 +312,7 @@ static void write_records(struct text *t)
             write_function(t, &w->records[function++]);
         else
             write_public(t, &t->publics[public ++]);
-        flush(t, PIECE);
+        breakpad_write_flush(t, PIECE);
     }
 }
 
@@ -327,14 +327,14 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
             fold_records(w);
         if (!t.failed)
             place_symbols(&t);
-        number(&t);
+        breakpad_write_number(&t);
     }
     if (!t.failed) {
         write_header(&t);
         write_files(&t);
         if (!w->options->header_only)
             write_records(&t);
-        flush(&t, 0);
+        breakpad_write_flush(&t, 0);
     }
     t.failed = t.failed || t.out.failed || w->scratch.failed;
     sl_buf_free(&t.out);

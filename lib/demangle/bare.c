@@ -41,8 +41,9 @@ static bool at_end(const struct bare *p)
     return p->at == p->end || *p->at == 'E';
 }
 
-static bool add_function(struct bare *p, const struct state *state, const struct piece *result,
-                         const struct piece *called, const struct piece *parameters, size_t count, struct piece *out)
+static bool bare_add_function(struct bare *p, const struct state *state, const struct piece *result,
+                              const struct piece *called, const struct piece *parameters, size_t count,
+                              struct piece *out)
 {
     size_t start = p->used;
     if ((result->kind != UNKNOWN && (!add_piece(p, result) || !ADD(p, " "))) || !add_piece(p, called) || !ADD(p, "(") ||
@@ -75,7 +76,7 @@ bool bare_encoding(struct bare *p, struct piece *out)
                 if (count == MAX_PARAMETERS || !bare_type(p, &parameters[count++]))
                     return false;
             } while (!at_end(p));
-        if (!add_function(p, &state, &result, &called, parameters, count, out))
+        if (!bare_add_function(p, &state, &result, &called, parameters, count, out))
             return false;
     }
     p->depth--;

@@ -191,7 +191,7 @@ bool bare_substitution(struct bare *p, struct piece *out)
 }
 
 /* One more part of a nested name. */
-static bool part(struct bare *p, struct state *state, struct piece *whole)
+static bool bare_name_part(struct bare *p, struct state *state, struct piece *whole)
 {
     consume(p, 'L');
     char c = look(p, 0), next = look(p, 1);
@@ -230,7 +230,7 @@ static bool nested_name(struct bare *p, struct state *state, struct piece *out)
             return false;
     }
     while (!consume(p, 'E'))
-        if (p->at == p->end || !part(p, state, out))
+        if (p->at == p->end || !bare_name_part(p, state, out))
             return false;
     if (!out->size || !p->substitution_count)
         return false;

@@ -576,7 +576,7 @@ static void read_encoding(struct ms_reader *r, struct ms_symbol *symbol)
 }
 
 /* A string's symbol has its length and hash, and how it begins. */
-static const struct ms_symbol *read_string(struct ms_reader *r, struct ms_symbol *symbol)
+static const struct ms_symbol *microsoft_read_read_string(struct ms_reader *r, struct ms_symbol *symbol)
 {
     symbol->name.innermost = new_piece(r, MS_TEXT, SL_STR("`string'"));
     r->at = r->end;
@@ -607,7 +607,7 @@ const struct ms_symbol *ms_read_symbol(struct ms_reader *r)
     if (!symbol || !ms_next(r, '?') || !ms_enter(r))
         return ms_fail(r);
     if (ms_next_text(r, "?_C@"))
-        return read_string(r, symbol);
+        return microsoft_read_read_string(r, symbol);
     if (ms_next_text(r, "?_R0"))
         return read_type_descriptor(r, symbol);
     symbol->name.innermost = read_symbol_piece(r);

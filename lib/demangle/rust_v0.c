@@ -22,7 +22,7 @@ static void path(struct v0 *v, bool value);
 static void type(struct v0 *v);
 static void constant(struct v0 *v, bool value);
 
-static void fail(struct v0 *v)
+static void rust_v0_fail(struct v0 *v)
 {
     v->failed = true;
 }
@@ -34,11 +34,11 @@ static char peek(const struct v0 *v)
     return !v->failed && v->at < v->text.size ? v->text.data[v->at] : '\0';
 }
 
-static char next(struct v0 *v)
+static char rust_v0_next(struct v0 *v)
 {
     char c = peek(v);
     if (!c || ++v->steps > MAX_STEPS)
-        fail(v);
+        rust_v0_fail(v);
     else
         v->at++;
     return v->failed ? '\0' : c;
@@ -48,7 +48,7 @@ static bool eat(struct v0 *v, char c)
 {
     if (peek(v) != c)
         return false;
-    next(v);
+    rust_v0_next(v);
     return !v->failed;
 }
 
@@ -56,11 +56,11 @@ static bool eat(struct v0 *v, char c)
 static bool enter(struct v0 *v)
 {
     if (++v->depth > MAX_DEPTH)
-        fail(v);
+        rust_v0_fail(v);
     return !v->failed;
 }
 
-static void leave(struct v0 *v)
+static void rust_v0_leave(struct v0 *v)
 {
     v->depth--;
 }
@@ -72,7 +72,7 @@ static uint64_t base62(struct v0 *v)
     if (eat(v, '_'))
         return 0;
     for (;;) {
-        char c = next(v);
+        char c = rust_v0_next(v);
         unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
                          : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10
                          : c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') + 36
@@ -80,7 +80,7 @@ static uint64_t base62(struct v0 *v)
         if (c == '_' && value < UINT64_MAX)
             return value + 1;
         if (digit == 62 || value > (UINT64_MAX - digit) / 62) {
-            fail(v);
+            rust_v0_fail(v);
             return 0;
         }
         value = value * 62 + digit;
@@ -94,7 +94,7 @@ static uint64_t optional62(struct v0 *v, char tag)
         return 0;
     uint64_t value = base62(v);
     if (value == UINT64_MAX)
-        fail(v);
+        rust_v0_fail(v);
     return value + 1;
 }
 
@@ -102,40 +102,40 @@ static uint64_t optional62(struct v0 *v, char tag)
 static struct sl_str hex_digits(struct v0 *v)
 {
     size_t start = v->at;
-    for (char c = next(v); !v->failed && c != '_'; c = next(v))
+    for (char c = rust_v0_next(v); !v->failed && c != '_'; c = rust_v0_next(v))
         if (text_hex_digit(c) < 0 || (c >= 'A' && c <= 'F'))
-            fail(v);
+            rust_v0_fail(v);
     return v->failed ? (struct sl_str){"", 0} : (struct sl_str){v->text.data + start, v->at - 1 - start};
 }
 
 /* ---- showing ---- */
 
-static void show(struct v0 *v, struct sl_str text)
+static void rust_v0_show(struct v0 *v, struct sl_str text)
 {
     if (!v->out || v->failed)
         return;
     if (text.size > v->end - v->out->size)
-        fail(v);
+        rust_v0_fail(v);
     else
         sl_buf_str(v->out, text);
 }
 
 static void say(struct v0 *v, const char *text)
 {
-    show(v, sl_str(text));
+    rust_v0_show(v, sl_str(text));
 }
 
 static void show_number(struct v0 *v, uint64_t value)
 {
     char text[24];
     int size = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    show(v, (struct sl_str){text, (size_t)size});
+    rust_v0_show(v, (struct sl_str){text, (size_t)size});
 }
 
 static void show_char(struct v0 *v, uint32_t c)
 {
     char text[4];
-    show(v, (struct sl_str){text, sl_utf8_encode(c, text)});
+    rust_v0_show(v, (struct sl_str){text, sl_utf8_encode(c, text)});
 }
 
 /* As in Rust source, between `quote`s. */
@@ -172,15 +172,15 @@ static struct identifier undisambiguated(struct v0 *v)
     struct identifier id = {{"", 0}, {"", 0}};
     bool unicode = eat(v, 'u');
     size_t length = 0;
-    char c = next(v);
+    char c = rust_v0_next(v);
     if (c < '0' || c > '9')
-        fail(v);
+        rust_v0_fail(v);
     length = (size_t)(c - '0');
     while (length && peek(v) >= '0' && peek(v) <= '9' && length < v->text.size)
-        length = length * 10 + (size_t)(next(v) - '0');
+        length = length * 10 + (size_t)(rust_v0_next(v) - '0');
     eat(v, '_');
     if (v->failed || length > v->text.size - v->at) {
-        fail(v);
+        rust_v0_fail(v);
         return id;
     }
     id.ascii = (struct sl_str){v->text.data + v->at, length};
@@ -192,7 +192,7 @@ static struct identifier undisambiguated(struct v0 *v)
     id.punycode = (struct sl_str){id.ascii.data + skip, length - skip};
     id.ascii.size = split;
     if (!id.punycode.size)
-        fail(v);
+        rust_v0_fail(v);
     return id;
 }
 
@@ -211,15 +211,15 @@ static void show_identifier(struct v0 *v, struct identifier id)
     uint32_t chars[TEXT_MAX_PUNYCODE];
     size_t count;
     if (!id.punycode.size) {
-        show(v, id.ascii);
+        rust_v0_show(v, id.ascii);
     } else if (v->out && decode_punycode(id, chars, &count)) {
         for (size_t i = 0; i < count; i++)
             show_char(v, chars[i]);
     } else {
         say(v, "punycode{");
-        show(v, id.ascii);
+        rust_v0_show(v, id.ascii);
         say(v, id.ascii.size ? "-" : "");
-        show(v, id.punycode);
+        rust_v0_show(v, id.punycode);
         say(v, "}");
     }
 }
@@ -233,7 +233,7 @@ static bool follow(struct v0 *v, size_t *back)
     size_t here = v->at - 1; /* of the `B` */
     uint64_t target = base62(v);
     if (target >= here)
-        fail(v);
+        rust_v0_fail(v);
     if (v->failed || !v->out || !enter(v))
         return false;
     *back = v->at;
@@ -244,7 +244,7 @@ static bool follow(struct v0 *v, size_t *back)
 static void come_back(struct v0 *v, size_t back)
 {
     v->at = back;
-    leave(v);
+    rust_v0_leave(v);
 }
 
 /* 0 is the erased lifetime, 1 the innermost bound one. */
@@ -255,7 +255,7 @@ static void show_lifetime(struct v0 *v, uint64_t index)
         return;
     }
     if (index > v->lifetimes) {
-        fail(v);
+        rust_v0_fail(v);
         return;
     }
     uint64_t depth = v->lifetimes - index;
@@ -270,7 +270,7 @@ static uint64_t binder(struct v0 *v)
 {
     uint64_t count = optional62(v, 'G');
     if (v->failed || count > MAX_STEPS) {
-        fail(v);
+        rust_v0_fail(v);
         return 0;
     }
     if (count)
@@ -322,9 +322,9 @@ static void silent_impl_path(struct v0 *v)
 
 static void nested(struct v0 *v, bool value)
 {
-    char space = next(v);
+    char space = rust_v0_next(v);
     if (!((space >= 'a' && space <= 'z') || (space >= 'A' && space <= 'Z')))
-        fail(v);
+        rust_v0_fail(v);
     path(v, value);
     uint64_t number = optional62(v, 's');
     struct identifier id = undisambiguated(v);
@@ -381,7 +381,7 @@ static void path(struct v0 *v, bool value)
 {
     size_t back;
     if (enter(v)) {
-        switch (next(v)) {
+        switch (rust_v0_next(v)) {
         case 'C':
             optional62(v, 's');
             show_identifier(v, undisambiguated(v));
@@ -408,10 +408,10 @@ static void path(struct v0 *v, bool value)
                 come_back(v, back);
             }
             break;
-        default: fail(v);
+        default: rust_v0_fail(v);
         }
     }
-    leave(v);
+    rust_v0_leave(v);
 }
 
 /* ---- types ---- */
@@ -435,7 +435,7 @@ static void function_type(struct v0 *v)
         } else {
             struct identifier abi = undisambiguated(v);
             if (!abi.ascii.size || abi.punycode.size)
-                fail(v);
+                rust_v0_fail(v);
             for (size_t i = 0; i < abi.ascii.size; i++)
                 show_char(v, abi.ascii.data[i] == '_' ? '-' : (uint8_t)abi.ascii.data[i]);
         }
@@ -474,7 +474,7 @@ static void dyn_type(struct v0 *v)
     }
     v->lifetimes -= bound;
     if (!eat(v, 'L'))
-        fail(v);
+        rust_v0_fail(v);
     uint64_t lifetime = base62(v);
     if (lifetime) {
         say(v, " + ");
@@ -536,14 +536,14 @@ static void compound_type(struct v0 *v, char tag)
 static void type(struct v0 *v)
 {
     if (enter(v)) {
-        char tag = next(v);
+        char tag = rust_v0_next(v);
         const char *basic = basic_type(tag);
         if (basic)
             say(v, basic);
         else if (!v->failed)
             compound_type(v, tag);
     }
-    leave(v);
+    rust_v0_leave(v);
 }
 
 /* ---- constants ---- */
@@ -569,7 +569,7 @@ static void integer(struct v0 *v, bool is_signed)
         show_number(v, value);
     } else {
         say(v, "0x");
-        show(v, digits);
+        rust_v0_show(v, digits);
     }
 }
 
@@ -577,7 +577,7 @@ static void character(struct v0 *v)
 {
     uint64_t c;
     if (!hex_value(hex_digits(v), &c) || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) {
-        fail(v);
+        rust_v0_fail(v);
         return;
     }
     say(v, "'");
@@ -591,12 +591,12 @@ static void string(struct v0 *v)
     struct sl_str digits = hex_digits(v);
     struct sl_buf bytes = {0};
     if (digits.size % 2)
-        fail(v);
+        rust_v0_fail(v);
     for (size_t i = 0; i + 1 < digits.size; i += 2)
         sl_buf_u8(&bytes, (uint8_t)(text_hex_digit(digits.data[i]) << 4 | text_hex_digit(digits.data[i + 1])));
     struct sl_str text = sl_buf_view(&bytes);
     if (bytes.failed || !sl_str_is_utf8(text))
-        fail(v);
+        rust_v0_fail(v);
     say(v, "\"");
     for (size_t at = 0; at < text.size && !v->failed;)
         show_escaped(v, sl_utf8_next(text, &at), '"');
@@ -620,7 +620,7 @@ static void field(struct v0 *v)
 static void structure(struct v0 *v)
 {
     path(v, true);
-    switch (next(v)) {
+    switch (rust_v0_next(v)) {
     case 'U': break;
     case 'T':
         say(v, "(");
@@ -632,7 +632,7 @@ static void structure(struct v0 *v)
         list(v, field);
         say(v, " }");
         break;
-    default: fail(v);
+    default: rust_v0_fail(v);
     }
 }
 
@@ -664,7 +664,7 @@ static void compound_constant(struct v0 *v, char tag, bool value)
         say(v, list(v, element) == 1 ? ",)" : ")");
         break;
     case 'V': structure(v); break;
-    default: fail(v);
+    default: rust_v0_fail(v);
     }
     say(v, value ? "" : "}");
 }
@@ -674,7 +674,7 @@ static void constant(struct v0 *v, bool value)
     size_t back;
     uint64_t truth;
     if (enter(v)) {
-        char tag = next(v);
+        char tag = rust_v0_next(v);
         switch (tag) {
         case 'p': say(v, "_"); break;
         case 'h':
@@ -691,7 +691,7 @@ static void constant(struct v0 *v, bool value)
         case 'i': integer(v, true); break;
         case 'b':
             if (!hex_value(hex_digits(v), &truth) || truth > 1)
-                fail(v);
+                rust_v0_fail(v);
             else
                 say(v, truth ? "true" : "false");
             break;
@@ -705,7 +705,7 @@ static void constant(struct v0 *v, bool value)
         default: compound_constant(v, tag, value);
         }
     }
-    leave(v);
+    rust_v0_leave(v);
 }
 
 bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
@@ -727,6 +727,6 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     }
     if (v.failed || !rust_suffix((struct sl_str){v.text.data + v.at, v.text.size - v.at}, &suffix))
         return false;
-    show(&v, suffix);
+    rust_v0_show(&v, suffix);
     return !v.failed;
 }

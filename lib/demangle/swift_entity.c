@@ -158,7 +158,7 @@ static struct node *closure(struct reader *r, const char *text)
     return closure;
 }
 
-static struct node *part(struct reader *r, enum node_kind kind, const char *text, uint32_t number)
+static struct node *swift_entity_part(struct reader *r, enum node_kind kind, const char *text, uint32_t number)
 {
     struct node *node = node_entity(r, kind, reader_pop_context(r), NULL, NULL, NULL);
     if (node) {
@@ -232,25 +232,25 @@ struct node *entity_part(struct reader *r)
     uint32_t number;
     struct node *signature;
     switch (reader_next(r)) {
-    case 'A': return reader_index(r, &number) ? part(r, N_PART_OF, "default argument ", number) : NULL;
+    case 'A': return reader_index(r, &number) ? swift_entity_part(r, N_PART_OF, "default argument ", number) : NULL;
     case 'C': return initializer(r, true);
     case 'c': return initializer(r, false);
-    case 'D': return part(r, N_DEINIT, "__deallocating_deinit", 1);
-    case 'Z': return part(r, N_DEINIT, "__isolated_deallocating_deinit", 1);
-    case 'd': return part(r, N_DEINIT, "deinit", 0);
-    case 'E': return part(r, N_DEINIT, "__ivar_destroyer", 0);
-    case 'e': return part(r, N_DEINIT, "__ivar_initializer", 0);
-    case 'F': return part(r, N_PART_OF, "property wrapped field init accessor", NO_INDEX);
-    case 'i': return part(r, N_PART_OF, "variable initialization expression", NO_INDEX);
+    case 'D': return swift_entity_part(r, N_DEINIT, "__deallocating_deinit", 1);
+    case 'Z': return swift_entity_part(r, N_DEINIT, "__isolated_deallocating_deinit", 1);
+    case 'd': return swift_entity_part(r, N_DEINIT, "deinit", 0);
+    case 'E': return swift_entity_part(r, N_DEINIT, "__ivar_destroyer", 0);
+    case 'e': return swift_entity_part(r, N_DEINIT, "__ivar_initializer", 0);
+    case 'F': return swift_entity_part(r, N_PART_OF, "property wrapped field init accessor", NO_INDEX);
+    case 'i': return swift_entity_part(r, N_PART_OF, "variable initialization expression", NO_INDEX);
     case 'M': return macro_expansion(r);
     case 'm':
         signature = reader_pop_kind(r, N_SIGNATURE);
         return declaration(r, N_MACRO, with_signature(r, signature, reader_pop_type(r)));
-    case 'P': return part(r, N_PART_OF, "property wrapper backing initializer", NO_INDEX);
+    case 'P': return swift_entity_part(r, N_PART_OF, "property wrapper backing initializer", NO_INDEX);
     case 'p': return declaration(r, N_VARIABLE, reader_pop_type(r)); /* a generic parameter */
     case 'U': return closure(r, "closure #");
     case 'u': return closure(r, "implicit closure #");
-    case 'W': return part(r, N_PART_OF, "property wrapper init from projected value", NO_INDEX);
+    case 'W': return swift_entity_part(r, N_PART_OF, "property wrapper init from projected value", NO_INDEX);
     default: return NULL;
     }
 }

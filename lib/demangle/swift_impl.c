@@ -77,7 +77,7 @@ static struct node *representation(struct reader *r, struct node *function)
 }
 
 /* The convention with what is said before and behind it; the type is added later. NULL: no more of them. */
-static struct node *part(struct reader *r, enum node_kind kind, const char *before, const struct code *codes)
+static struct node *swift_impl_part(struct reader *r, enum node_kind kind, const char *before, const struct code *codes)
 {
     const char *convention = eat_code(r, codes);
     if (!convention)
@@ -91,14 +91,14 @@ static struct node *part(struct reader *r, enum node_kind kind, const char *befo
 static struct node *parts(struct reader *r, struct node *function)
 {
     struct node *node;
-    while ((node = part(r, N_IMPL_PARAMETER, "", parameters)))
+    while ((node = swift_impl_part(r, N_IMPL_PARAMETER, "", parameters)))
         function = node_add(r, function, node);
-    while ((node = part(r, N_IMPL_RESULT, "", results)))
+    while ((node = swift_impl_part(r, N_IMPL_RESULT, "", results)))
         function = node_add(r, function, node);
     while (reader_eat(r, 'Y'))
-        function = node_add(r, function, part(r, N_IMPL_RESULT, "@yields ", parameters));
+        function = node_add(r, function, swift_impl_part(r, N_IMPL_RESULT, "@yields ", parameters));
     if (reader_eat(r, 'z'))
-        function = node_add(r, function, part(r, N_IMPL_RESULT, "@error ", results));
+        function = node_add(r, function, swift_impl_part(r, N_IMPL_RESULT, "@error ", results));
     return function;
 }
 

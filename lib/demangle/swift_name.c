@@ -66,7 +66,7 @@ static bool read_mixed(struct reader *r, struct sl_buf *text)
     return true;
 }
 
-static struct sl_str keep(struct reader *r, const struct sl_buf *text)
+static struct sl_str swift_name_keep(struct reader *r, const struct sl_buf *text)
 {
     char *copy = text->failed ? NULL : sl_arena_strndup(&r->arena, (const char *)text->data, text->size);
     return (struct sl_str){copy ? copy : "", copy ? text->size : 0};
@@ -91,7 +91,7 @@ static struct sl_str read_identifier(struct reader *r)
         return text.size ? name_punycode(r, text) : none;
     }
     struct sl_buf mixed = {0};
-    struct sl_str text = read_mixed(r, &mixed) ? keep(r, &mixed) : none;
+    struct sl_str text = read_mixed(r, &mixed) ? swift_name_keep(r, &mixed) : none;
     sl_buf_free(&mixed);
     return text;
 }

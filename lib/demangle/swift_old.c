@@ -151,7 +151,8 @@ struct node *old_conformance(struct reader *r)
 
 /* ---- declarations ---- */
 
-static struct node *part(struct reader *r, struct node *place, enum node_kind kind, const char *text, uint32_t number)
+static struct node *swift_old_part(struct reader *r, struct node *place, enum node_kind kind, const char *text,
+                                   uint32_t number)
 {
     struct node *node = node_entity(r, kind, place, NULL, NULL, NULL);
     if (node) {
@@ -173,7 +174,7 @@ static struct node *typed(struct reader *r, struct node *node)
 static struct node *closure(struct reader *r, struct node *place, const char *text)
 {
     uint32_t number;
-    return reader_index(r, &number) ? typed(r, part(r, place, N_CLOSURE, text, number)) : NULL;
+    return reader_index(r, &number) ? typed(r, swift_old_part(r, place, N_CLOSURE, text, number)) : NULL;
 }
 
 /* An initial value or a default argument. */
@@ -181,8 +182,9 @@ static struct node *initializer(struct reader *r, struct node *place)
 {
     uint32_t number;
     if (reader_eat(r, 'A'))
-        return reader_index(r, &number) ? part(r, place, N_PART_OF, "default argument ", number) : NULL;
-    return reader_eat(r, 'i') ? part(r, place, N_PART_OF, "variable initialization expression", NO_INDEX) : NULL;
+        return reader_index(r, &number) ? swift_old_part(r, place, N_PART_OF, "default argument ", number) : NULL;
+    return reader_eat(r, 'i') ? swift_old_part(r, place, N_PART_OF, "variable initialization expression", NO_INDEX)
+                              : NULL;
 }
 
 static struct node *storage(struct reader *r, struct node *place, enum node_kind kind)
@@ -227,19 +229,19 @@ static struct node *function(struct reader *r, struct node *place)
         if (reader_eat_text(r, accessors[i].code))
             return accessor(r, place, accessors[i].text);
     if (reader_eat(r, 'C'))
-        return typed(r, part(r, place, N_INIT, "", 1));
+        return typed(r, swift_old_part(r, place, N_INIT, "", 1));
     if (reader_eat(r, 'c'))
-        return typed(r, part(r, place, N_INIT, "", 0));
+        return typed(r, swift_old_part(r, place, N_INIT, "", 0));
     if (reader_eat(r, 'D'))
-        return part(r, place, N_DEINIT, "__deallocating_deinit", 1);
+        return swift_old_part(r, place, N_DEINIT, "__deallocating_deinit", 1);
     if (reader_eat(r, 'Z'))
-        return part(r, place, N_DEINIT, "__isolated_deallocating_deinit", 1);
+        return swift_old_part(r, place, N_DEINIT, "__isolated_deallocating_deinit", 1);
     if (reader_eat(r, 'd'))
-        return part(r, place, N_DEINIT, "deinit", 0);
+        return swift_old_part(r, place, N_DEINIT, "deinit", 0);
     if (reader_eat(r, 'E'))
-        return part(r, place, N_DEINIT, "__ivar_destroyer", 0);
+        return swift_old_part(r, place, N_DEINIT, "__ivar_destroyer", 0);
     if (reader_eat(r, 'e'))
-        return part(r, place, N_DEINIT, "__ivar_initializer", 0);
+        return swift_old_part(r, place, N_DEINIT, "__ivar_initializer", 0);
     if (reader_eat(r, 'U'))
         return closure(r, place, "closure #");
     if (reader_eat(r, 'u'))

@@ -71,7 +71,7 @@ static struct node *parameter(struct reader *r)
     return reader_index(r, &index) ? node_parameter(r, 0, index + 1) : NULL;
 }
 
-static struct node *member(struct reader *r, struct node *base)
+static struct node *swift_old_type_member(struct reader *r, struct node *base)
 {
     struct node *name, *protocol = NULL;
     if (!base)
@@ -92,14 +92,14 @@ static struct node *member_path(struct reader *r)
 {
     struct node *type = parameter(r);
     while (type && !reader_eat(r, '_'))
-        type = member(r, type);
+        type = swift_old_type_member(r, type);
     return type;
 }
 
 static struct node *constrained(struct reader *r)
 {
     if (reader_eat(r, 'w'))
-        return member(r, parameter(r));
+        return swift_old_type_member(r, parameter(r));
     if (reader_eat(r, 'W'))
         return member_path(r);
     return parameter(r);
@@ -225,7 +225,7 @@ static struct node *tuple(struct reader *r, bool variadic)
     return node;
 }
 
-static struct node *composition(struct reader *r)
+static struct node *swift_old_type_composition(struct reader *r)
 {
     struct node *protocols = node_new(r, N_LIST);
     while (protocols && !reader_eat(r, '_'))
@@ -308,7 +308,7 @@ static struct node *intermediate_function(struct reader *r)
 
 /* ---- the operators ---- */
 
-static struct node *metatype(struct reader *r, enum node_kind kind)
+static struct node *swift_old_type_metatype(struct reader *r, enum node_kind kind)
 {
     char c = reader_next(r);
     const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
@@ -319,8 +319,8 @@ static struct node *special(struct reader *r)
 {
     switch (reader_next(r)) {
     case 'F': return intermediate_function(r);
-    case 'M': return metatype(r, N_METATYPE);
-    case 'P': return reader_eat(r, 'M') ? metatype(r, N_EXISTENTIAL_METATYPE) : NULL;
+    case 'M': return swift_old_type_metatype(r, N_METATYPE);
+    case 'P': return reader_eat(r, 'M') ? swift_old_type_metatype(r, N_EXISTENTIAL_METATYPE) : NULL;
     case 'b': return node_marked(r, "@box ", old_type(r));
     case 'f': return function(r, "@convention(thin) ");
     case 'o': return node_marked(r, "unowned ", old_type(r));
@@ -360,7 +360,8 @@ static struct node *type(struct reader *r)
     case 'G': return old_bound(r);
     case 'K': return function(r, "@autoclosure ");
     case 'M': return node_of(r, N_METATYPE, old_type(r));
-    case 'P': return reader_eat(r, 'M') ? node_of(r, N_EXISTENTIAL_METATYPE, old_type(r)) : composition(r);
+    case 'P':
+        return reader_eat(r, 'M') ? node_of(r, N_EXISTENTIAL_METATYPE, old_type(r)) : swift_old_type_composition(r);
     case 'Q': return opaque_result(r);
     case 'R': return node_marked(r, "inout ", old_type(r));
     case 'S': return old_substitution(r);
@@ -372,7 +373,7 @@ static struct node *type(struct reader *r)
     case 'q': return parameter(r);
     case 't': return tuple(r, true);
     case 'u': return generic(r);
-    case 'w': return member(r, parameter(r));
+    case 'w': return swift_old_type_member(r, parameter(r));
     default: return NULL;
     }
 }

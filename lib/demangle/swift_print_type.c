@@ -271,7 +271,7 @@ static void sugar(struct printer *p, const struct node *type)
 
 /* ---- the other types ---- */
 
-static void composition(struct printer *p, const struct node *type)
+static void swift_print_type_composition(struct printer *p, const struct node *type)
 {
     const struct node *protocols = node_child(type, 0), *superclass = node_child(type, 1);
     print_node(p, superclass);
@@ -283,7 +283,7 @@ static void composition(struct printer *p, const struct node *type)
         print_say(p, "Any");
 }
 
-static void metatype(struct printer *p, const struct node *type)
+static void swift_print_type_metatype(struct printer *p, const struct node *type)
 {
     const struct node *instance = node_child(type, 0);
     bool existential = instance->kind == N_COMPOSITION || instance->kind == N_EXISTENTIAL_METATYPE;
@@ -363,8 +363,8 @@ void print_type(struct printer *p, const struct node *type)
         print_node(p, node_child(type, 0));
         break;
     case N_METATYPE:
-    case N_EXISTENTIAL_METATYPE: metatype(p, type); break;
-    case N_COMPOSITION: composition(p, type); break;
+    case N_EXISTENTIAL_METATYPE: swift_print_type_metatype(p, type); break;
+    case N_COMPOSITION: swift_print_type_composition(p, type); break;
     case N_CONSTRAINED:
         print_say(p, "any ");
         print_node(p, node_child(type, 0));

@@ -49,7 +49,7 @@ static struct node *owned(struct reader *r)
     return node_marked(r, "__owned ", reader_pop_type(r));
 }
 
-static struct node *metatype(struct reader *r)
+static struct node *swift_read_metatype(struct reader *r)
 {
     return node_of(r, N_METATYPE, reader_pop_type(r));
 }
@@ -64,7 +64,7 @@ static struct node *throwing(struct reader *r)
     return node_effect(r, EFFECT_THROWS, "");
 }
 
-static struct node *composition(struct reader *r)
+static struct node *swift_read_composition(struct reader *r)
 {
     return node_put(r, node_of(r, N_COMPOSITION, type_protocols(r)), NULL);
 }
@@ -157,10 +157,10 @@ static struct node *(*const operators[128])(struct reader *r) = {
     ['h'] = shared,
     ['i'] = entity_subscript,
     ['l'] = signature_of_one,
-    ['m'] = metatype,
+    ['m'] = swift_read_metatype,
     ['n'] = owned,
     ['o'] = name_fixity,
-    ['p'] = composition,
+    ['p'] = swift_read_composition,
     ['q'] = generic_parameter,
     ['r'] = signature_of_many,
     ['s'] = swift_module,

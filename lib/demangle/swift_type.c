@@ -164,7 +164,7 @@ struct node *type_protocols(struct reader *r)
     return node_reverse(list, 0);
 }
 
-static struct node *composition(struct reader *r, struct node *superclass, bool any_object)
+static struct node *swift_type_composition(struct reader *r, struct node *superclass, bool any_object)
 {
     struct node *node = node_put(r, node_of(r, N_COMPOSITION, type_protocols(r)), superclass);
     if (node)
@@ -175,7 +175,7 @@ static struct node *composition(struct reader *r, struct node *superclass, bool 
 static struct node *composition_with_class(struct reader *r)
 {
     struct node *superclass = reader_pop_type(r);
-    return superclass ? composition(r, superclass, false) : NULL;
+    return superclass ? swift_type_composition(r, superclass, false) : NULL;
 }
 
 static struct node *constrained(struct reader *r)
@@ -188,7 +188,7 @@ static struct node *constrained(struct reader *r)
     return node_pair(r, N_CONSTRAINED, reader_pop_type(r), node_reverse(requirements, 0));
 }
 
-static struct node *metatype(struct reader *r, enum node_kind kind)
+static struct node *swift_type_metatype(struct reader *r, enum node_kind kind)
 {
     char c = reader_next(r);
     const char *text = c == 't' ? "@thin " : c == 'T' ? "@thick " : c == 'o' ? "@objc_metatype " : NULL;
@@ -247,12 +247,12 @@ struct node *type_special(struct reader *r)
     case 'f': return type_function(r, "@convention(thin) ");
     case 'z': return c_function(r);
     case 'D': return reader_pop_type(r) ? node_new(r, N_DYNAMIC_SELF) : NULL;
-    case 'M': return metatype(r, N_METATYPE);
-    case 'm': return metatype(r, N_EXISTENTIAL_METATYPE);
+    case 'M': return swift_type_metatype(r, N_METATYPE);
+    case 'm': return swift_type_metatype(r, N_EXISTENTIAL_METATYPE);
     case 'p': return node_of(r, N_EXISTENTIAL_METATYPE, reader_pop_type(r));
     case 'P': return constrained(r);
     case 'c': return composition_with_class(r);
-    case 'l': return composition(r, NULL, true);
+    case 'l': return swift_type_composition(r, NULL, true);
     case 'b': return node_marked(r, "@box ", reader_pop_type(r));
     case 'o': return node_marked(r, "unowned ", reader_pop_type(r));
     case 'u': return node_marked(r, "unowned(unsafe) ", reader_pop_type(r));
@@ -315,7 +315,7 @@ static struct node *opaque(struct reader *r)
     return reader_substitutable(r, node);
 }
 
-static struct node *pack(struct reader *r, bool direct)
+static struct node *swift_type_pack(struct reader *r, bool direct)
 {
     if (direct && !reader_eat(r, 'd') && !reader_eat(r, 'i'))
         return NULL;
@@ -347,8 +347,8 @@ struct node *type_archetype(struct reader *r)
     case 'u': return node_new(r, N_OPAQUE_RESULT);
     case 'R':
     case 'U': return reader_index(r, &number) ? node_new(r, N_OPAQUE_RESULT) : NULL;
-    case 'P': return pack(r, false);
-    case 'S': return pack(r, true);
+    case 'P': return swift_type_pack(r, false);
+    case 'S': return swift_type_pack(r, true);
     case 'p': return pack_expansion(r);
     case 'e': return reader_index(r, &number) ? node_marked(r, "each ", reader_pop_type(r)) : NULL;
     case 'a': return reader_substitutable(r, associated(r));

@@ -31,7 +31,8 @@ struct walk {
     size_t depth;  /* open entries */
 };
 
-static bool read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
+static bool dwarf_functions_read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
+                                       struct entry *e)
 {
     const struct abbrev_step *step = &walk->unit->abbrevs->steps[abbrev->first_step];
     const struct abbrev_step *end = step + abbrev->step_count;
@@ -378,7 +379,7 @@ static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_read
         r->at = skip_entry(walk->unit, abbrev, r->at, r->end);
         return r->at && (!abbrev->children || open_plain(walk));
     }
-    if (!read_entry(walk, abbrev, r, e))
+    if (!dwarf_functions_read_entry(walk, abbrev, r, e))
         return false;
     return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
 }

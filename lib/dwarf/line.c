@@ -27,7 +27,7 @@ struct table_reader {
     bool names_first;       /* directory 0 is a directory as others, relative to the compilation directory */
 };
 
-static bool add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
+static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
     struct line_table *lines = &t->w->lines;
     if (!dwarf_room(t->w, &lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
@@ -63,7 +63,7 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
             break;
         ok = add_directory(t, name);
     }
-    ok = ok && add_file(t, t->unit->name, 0);
+    ok = ok && dwarf_line_add_file(t, t->unit->name, 0);
     while (ok && !r->failed) {
         struct sl_str name = sl_read_cstr(r);
         if (name.size == 0)
@@ -71,7 +71,7 @@ static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
         uint64_t directory = sl_read_uleb(r);
         sl_read_uleb(r);
         sl_read_uleb(r);
-        ok = add_file(t, name, directory);
+        ok = dwarf_line_add_file(t, name, directory);
     }
     return ok && !r->failed;
 }
@@ -95,8 +95,8 @@ static bool read_form(struct table_reader *t, struct sl_reader *r, uint16_t form
     return !r->failed;
 }
 
-static bool read_entry(struct table_reader *t, struct sl_reader *r, const struct entry_format *formats, size_t count,
-                       struct file_entry *entry)
+static bool dwarf_line_read_entry(struct table_reader *t, struct sl_reader *r, const struct entry_format *formats,
+                                  size_t count, struct file_entry *entry)
 {
     *entry = (struct file_entry){0};
     if (!dwarf_spend(t->w, count)) /* forms may take no bytes */
@@ -121,16 +121,17 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     uint64_t count = sl_read_uleb(r);
     bool ok = count <= sl_reader_left(r) && (!count || format_count);
     for (uint64_t i = 0; ok && i < count; i++)
-        ok = read_entry(t, r, formats, format_count, &entry) && add_directory(t, entry.name);
+        ok = dwarf_line_read_entry(t, r, formats, format_count, &entry) && add_directory(t, entry.name);
     format_count = dwarf_read_formats(r, formats);
     count = sl_read_uleb(r);
     ok = ok && count <= sl_reader_left(r) && (!count || format_count);
     for (uint64_t i = 0; ok && i < count; i++)
-        ok = read_entry(t, r, formats, format_count, &entry) && add_file(t, entry.name, entry.directory);
+        ok = dwarf_line_read_entry(t, r, formats, format_count, &entry) &&
+             dwarf_line_add_file(t, entry.name, entry.directory);
     return ok;
 }
 
-static bool read_header(struct table_reader *t, struct program *p)
+static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
 {
     const struct dwarf_file *file = t->unit->address_file;
     struct sl_reader r = sl_reader(file->line, file->big_endian);
@@ -195,7 +196,7 @@ struct machine {
     bool keep_zero;
 };
 
-static bool emit(struct machine *m)
+static bool dwarf_line_emit(struct machine *m)
 {
     struct line_table *t = m->lines;
     if (m->killed || m->address >= m->dead || (m->address == 0 && !m->keep_zero))
@@ -246,7 +247,7 @@ static void reset(struct machine *m)
     m->killed = false;
 }
 
-static void advance(struct machine *m, const struct program *p, uint64_t ops)
+static void dwarf_line_advance(struct machine *m, const struct program *p, uint64_t ops)
 {
     if (p->max_ops <= 1) {
         m->address += ops * p->min_instruction;
@@ -288,7 +289,7 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
         struct sl_str name = sl_read_cstr(&in);
         uint64_t directory = sl_read_uleb(&in);
         if (!in.failed)
-            add_file(m->table, name, directory);
+            dwarf_line_add_file(m->table, name, directory);
         break;
     }
     }
@@ -298,8 +299,8 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
 static bool standard(struct machine *m, const struct program *p, struct sl_reader *r, uint8_t opcode)
 {
     switch (opcode) {
-    case DW_LNS_copy: return emit(m);
-    case DW_LNS_advance_pc: advance(m, p, dwarf_uleb(r)); break;
+    case DW_LNS_copy: return dwarf_line_emit(m);
+    case DW_LNS_advance_pc: dwarf_line_advance(m, p, dwarf_uleb(r)); break;
     case DW_LNS_advance_line: m->line = (uint32_t)((int64_t)m->line + dwarf_sleb(r)); break;
     case DW_LNS_set_file: {
         uint64_t file = sl_read_uleb(r);
@@ -311,7 +312,7 @@ static bool standard(struct machine *m, const struct program *p, struct sl_reade
     case DW_LNS_set_basic_block:
     case DW_LNS_set_prologue_end:
     case DW_LNS_set_epilogue_begin: break;
-    case DW_LNS_const_add_pc: advance(m, p, (255u - p->opcode_base) / p->line_range); break;
+    case DW_LNS_const_add_pc: dwarf_line_advance(m, p, (255u - p->opcode_base) / p->line_range); break;
     case DW_LNS_fixed_advance_pc:
         m->address += sl_read_u16(r);
         m->op_index = 0;
@@ -323,7 +324,7 @@ static bool standard(struct machine *m, const struct program *p, struct sl_reade
     return !r->failed;
 }
 
-static void run(struct machine *m, const struct program *p)
+static void dwarf_line_run(struct machine *m, const struct program *p)
 {
     struct sl_reader r = sl_reader(p->code, p->big_endian);
     bool simple = p->max_ops <= 1;
@@ -335,9 +336,9 @@ static void run(struct machine *m, const struct program *p)
             if (simple)
                 m->address += (uint64_t)ops * p->min_instruction;
             else
-                advance(m, p, ops);
+                dwarf_line_advance(m, p, ops);
             m->line += (uint32_t)p->special_lines[opcode];
-            if (!emit(m))
+            if (!dwarf_line_emit(m))
                 return;
         } else if (opcode == 0 ? !extended(m, p, &r) : !standard(m, p, &r, opcode)) {
             break;
@@ -347,7 +348,7 @@ static void run(struct machine *m, const struct program *p)
     close_sequence(m, 0);
 }
 
-static int by_start(const void *left, const void *right)
+static int dwarf_line_by_start(const void *left, const void *right)
 {
     const struct sequence *a = left, *b = right;
     if (a->start != b->start)
@@ -364,7 +365,7 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
         return;
     struct table_reader table = {.w = w, .unit = unit};
     struct program program = {0};
-    if (!read_header(&table, &program))
+    if (!dwarf_line_read_header(&table, &program))
         return;
     unsigned bits = program.address_size >= 8 || program.address_size == 0 ? 64 : 8u * program.address_size;
     struct machine machine = {
@@ -373,10 +374,10 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
         .dead = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) - 1,
         .keep_zero = unit->address_file->relocatable,
     };
-    run(&machine, &program);
+    dwarf_line_run(&machine, &program);
     bool sorted = true;
     for (size_t i = 1; i < lines->sequence_count && sorted; i++)
         sorted = lines->sequences[i - 1].start <= lines->sequences[i].start;
     if (!sorted)
-        qsort(lines->sequences, lines->sequence_count, sizeof *lines->sequences, by_start);
+        qsort(lines->sequences, lines->sequence_count, sizeof *lines->sequences, dwarf_line_by_start);
 }

@@ -35,7 +35,8 @@ static const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwa
 }
 
 /* Entries are read again from every unit that refers to them: each time is paid for. */
-static bool read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset, struct entry_names *out)
+static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
+                                   struct entry_names *out)
 {
     *out = (struct entry_names){0};
     struct sl_reader r =
@@ -124,7 +125,7 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
             unit = &copy;
             found = (int)unit->language;
         }
-        if (!read_entry(w, unit, reference.offset, &entry))
+        if (!dwarf_names_read_entry(w, unit, reference.offset, &entry))
             break;
         if (entry.linkage.size || (entry.name.size && !entry.origin.file)) {
             name = (struct entry_name){entry.linkage.size ? entry.linkage : entry.name, entry.linkage.size > 0};

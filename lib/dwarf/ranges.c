@@ -10,7 +10,7 @@ struct collector {
     bool relocatable;
 };
 
-static void add(struct collector *c, uint64_t begin, uint64_t end)
+static void dwarf_ranges_add(struct collector *c, uint64_t begin, uint64_t end)
 {
     if (begin >= end || begin >= c->dead || (begin == 0 && !c->relocatable))
         return;
@@ -27,7 +27,7 @@ static uint64_t tombstone(unsigned address_size)
 static void add_offset_pair(struct collector *c, uint64_t base, uint64_t begin, uint64_t end)
 {
     if (base < c->dead && begin <= UINT64_MAX - base && end <= UINT64_MAX - base)
-        add(c, base + begin, base + end);
+        dwarf_ranges_add(c, base + begin, base + end);
 }
 
 /* Lists may be shared and overlap: every entry is paid for, also for what is made of its range. */
@@ -54,13 +54,13 @@ static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uin
             if (!dwarf_indexed_address(unit, dwarf_uleb(&r), &begin) ||
                 !dwarf_indexed_address(unit, dwarf_uleb(&r), &end))
                 return;
-            add(c, begin, end);
+            dwarf_ranges_add(c, begin, end);
             break;
         case DW_RLE_startx_length:
             if (!dwarf_indexed_address(unit, dwarf_uleb(&r), &begin))
                 return;
             end = dwarf_uleb(&r);
-            add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
+            dwarf_ranges_add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
             break;
         case DW_RLE_offset_pair:
             begin = dwarf_uleb(&r);
@@ -71,12 +71,12 @@ static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uin
         case DW_RLE_start_end:
             begin = sl_read_uint(&r, size);
             end = sl_read_uint(&r, size);
-            add(c, begin, end);
+            dwarf_ranges_add(c, begin, end);
             break;
         case DW_RLE_start_length:
             begin = sl_read_uint(&r, size);
             end = dwarf_uleb(&r);
-            add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
+            dwarf_ranges_add(c, begin, end > UINT64_MAX - begin ? begin : begin + end);
             break;
         default: return;
         }
@@ -128,7 +128,7 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
     if (c.count == 0 && low_pc->form && high_pc->form && dwarf_address(unit, low_pc, &begin)) {
         if (!dwarf_address(unit, high_pc, &end))
             end = high_pc->value > UINT64_MAX - begin ? begin : begin + high_pc->value;
-        add(&c, begin, end);
+        dwarf_ranges_add(&c, begin, end);
     }
     return c.count;
 }

@@ -192,7 +192,7 @@ static void drop_repeated(struct window *window, struct slot *slot)
     slot->batch.function_count = kept;
 }
 
-static void consume(struct window *window, struct slot *slot)
+static void dwarf_read_consume(struct window *window, struct slot *slot)
 {
     if (slot->exhausted && window->code == SL_OK)
         window->code = sl_budget_fail(window->reader->budget, window->error);
@@ -206,8 +206,8 @@ static void consume(struct window *window, struct slot *slot)
 
 /* Takes `step` for the slots that are next and in the state for it, unless another thread is doing so. A slot that gets
  * ready while that thread leaves is seen by it: it looks again when `busy` is false. */
-static void advance(struct window *window, struct stage *stage, enum slot_state state,
-                    void (*step)(struct window *window, struct slot *slot))
+static void dwarf_read_advance(struct window *window, struct stage *stage, enum slot_state state,
+                               void (*step)(struct window *window, struct slot *slot))
 {
     size_t done;
     do {
@@ -232,18 +232,18 @@ static bool claim(struct window *window, size_t *index)
     return false;
 }
 
-static void work(void *arg, size_t index, unsigned worker)
+static void dwarf_read_work(void *arg, size_t index, unsigned worker)
 {
     struct window *window = arg;
     read_unit(window, index, &window->workers[worker], &window->memories[worker]);
     atomic_store(&window->slots[index].state, SLOT_READ);
-    advance(window, &window->dropping, SLOT_READ, drop_repeated);
+    dwarf_read_advance(window, &window->dropping, SLOT_READ, drop_repeated);
     while (claim(window, &index)) {
         struct slot *slot = &window->slots[index];
         if (!slot->skip && window->sink->prepare)
             window->sink->prepare(window->sink, &slot->batch, &slot->memory->arena, worker);
         atomic_store(&slot->state, SLOT_PREPARED);
-        advance(window, &window->consuming, SLOT_PREPARED, consume);
+        dwarf_read_advance(window, &window->consuming, SLOT_PREPARED, dwarf_read_consume);
     }
 }
 
@@ -254,11 +254,11 @@ static void read_window(struct window *window, const struct sl_parallel *paralle
     atomic_store(&window->claimed, 0);
     for (size_t i = 0; i < window->count; i++)
         atomic_store(&window->slots[i].state, SLOT_WAITING);
-    sl_parallel_run(parallel, window->count, work, window);
+    sl_parallel_run(parallel, window->count, dwarf_read_work, window);
 }
 
-static enum sl_code read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
-                             struct sl_function_sink *sink, struct sl_error *error)
+static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_parallel *parallel,
+                                   struct sl_function_sink *sink, struct sl_error *error)
 {
     unsigned workers = sl_parallel_workers(parallel);
     size_t slots = workers == 1 ? 1 : workers * UNITS_PER_WORKER;
@@ -339,7 +339,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     if (code == SL_OK && !sink->takes_no_symbols)
         code = dwarf_index_symbols(&reader, &arena, error);
     if (code == SL_OK)
-        code = read_all(&reader, parallel, sink, error);
+        code = dwarf_read_all(&reader, parallel, sink, error);
     sl_arena_free(&arena);
     return code;
 }

@@ -28,7 +28,7 @@ static uint64_t key_at(const struct range_table *table, size_t at)
 enum { FREE_PROBES = 64 }; /* more are hardly ever needed, unless addresses were chosen for it */
 
 /* The place of `key`, or a free one. */
-static size_t find(const struct range_set *set, const struct range_table *table, uint64_t key)
+static size_t repeated_find(const struct range_set *set, const struct range_table *table, uint64_t key)
 {
     size_t at = (size_t)key & (table->capacity - 1), probes = 0;
     for (uint64_t found; (found = key_at(table, at)) && found != key; probes++)
@@ -41,7 +41,7 @@ static size_t find(const struct range_set *set, const struct range_table *table,
 bool dwarf_range_known(const struct range_set *set, uint64_t key)
 {
     const struct range_table *table = atomic_load_explicit(&set->table, memory_order_acquire);
-    return table && key_at(table, find(set, table, key));
+    return table && key_at(table, repeated_find(set, table, key));
 }
 
 static size_t table_size(size_t capacity)
@@ -61,7 +61,7 @@ static struct range_table *enlarge(struct range_set *set, struct range_table *ta
     larger->count = table ? table->count : 0;
     for (size_t i = 0; table && i < table->capacity; i++)
         if (key_at(table, i))
-            atomic_store_explicit(&larger->keys[find(set, larger, key_at(table, i))], key_at(table, i),
+            atomic_store_explicit(&larger->keys[repeated_find(set, larger, key_at(table, i))], key_at(table, i),
                                   memory_order_relaxed);
     atomic_store_explicit(&set->table, larger, memory_order_release);
     return larger;
@@ -74,7 +74,7 @@ enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key)
         table = enlarge(set, table);
     if (!table)
         return RANGE_NO_MEMORY;
-    size_t at = find(set, table, key);
+    size_t at = repeated_find(set, table, key);
     if (key_at(table, at))
         return RANGE_KNOWN;
     table->count++;

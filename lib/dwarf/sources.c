@@ -21,8 +21,8 @@ struct source_entry {
     uint64_t directory;
 };
 
-static bool read_entry(struct source_reader *s, struct sl_reader *r, const struct entry_format *formats, size_t count,
-                       struct source_entry *entry)
+static bool dwarf_sources_read_entry(struct source_reader *s, struct sl_reader *r, const struct entry_format *formats,
+                                     size_t count, struct source_entry *entry)
 {
     *entry = (struct source_entry){.directory = 0};
     if (!sl_purse_spend(&s->purse, (uint32_t)count)) /* forms may take no bytes */
@@ -60,7 +60,7 @@ static bool read_directories(struct source_reader *s, struct sl_reader *r)
         !sl_grow(&s->directories, &s->directory_capacity, (size_t)count, sizeof *s->directories))
         return false;
     for (; s->directory_count < count; s->directory_count++) {
-        if (!read_entry(s, r, formats, format_count, &entry))
+        if (!dwarf_sources_read_entry(s, r, formats, format_count, &entry))
             return false;
         s->directories[s->directory_count] = entry.name;
     }
@@ -68,7 +68,7 @@ static bool read_directories(struct source_reader *s, struct sl_reader *r)
 }
 
 /* False when no more is wanted. A damaged table ends where it is damaged. */
-static bool read_files(struct source_reader *s, struct sl_reader *r)
+static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *r)
 {
     struct entry_format formats[MAX_FORMATS];
     struct source_entry entry;
@@ -80,7 +80,7 @@ static bool read_files(struct source_reader *s, struct sl_reader *r)
         s->any = true;
         return false;
     }
-    for (uint64_t i = 0; i < count && read_entry(s, r, formats, format_count, &entry); i++) {
+    for (uint64_t i = 0; i < count && dwarf_sources_read_entry(s, r, formats, format_count, &entry); i++) {
         if (!entry.text.size || !entry.name.size)
             continue;
         struct sl_file file = {.name = entry.name};
@@ -126,7 +126,7 @@ static void read_tables(struct source_reader *s)
         struct sl_reader table = r;
         table.end = r.at + length;
         r.at += length;
-        if (read_head(s, &table) && read_directories(s, &table) && !read_files(s, &table))
+        if (read_head(s, &table) && read_directories(s, &table) && !dwarf_sources_read_files(s, &table))
             return;
     }
 }

@@ -28,7 +28,7 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
 }
 
 /* Reads one header; the reader stands behind the unit afterwards. False when the rest cannot be read. */
-static bool read_header(struct sl_reader *r, struct dwarf_unit_header *h, bool *usable)
+static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header *h, bool *usable)
 {
     *h = (struct dwarf_unit_header){.offset = sl_reader_offset(r), .offset_size = 4};
     uint64_t length = sl_read_u32(r);
@@ -73,7 +73,7 @@ bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *
     struct sl_reader r = sl_reader(file->info, file->big_endian);
     while (sl_reader_left(&r) > 0) {
         bool usable = false;
-        if (!read_header(&r, &header, &usable)) {
+        if (!dwarf_unit_read_header(&r, &header, &usable)) {
             ++*skipped;
             break;
         }

@@ -32,7 +32,7 @@ void sl_assembler_free(struct sl_assembler *a)
     *a = (struct sl_assembler){.purse = a->purse, .holding.budget = a->holding.budget};
 }
 
-static uint64_t end_of(uint64_t address, uint64_t size)
+static uint64_t assemble_end_of(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
@@ -45,7 +45,7 @@ static bool before(const struct part *a, const struct part *b)
 static struct part part_of(const struct sl_flat_inlinee *inlinees, size_t i)
 {
     const struct sl_flat_inlinee *f = &inlinees[i];
-    return (struct part){f->address, end_of(f->address, f->size), f->depth, (uint32_t)i};
+    return (struct part){f->address, assemble_end_of(f->address, f->size), f->depth, (uint32_t)i};
 }
 
 /* Puts the inlinees into the queue, by start and depth; the same ones in the order given. */
@@ -203,7 +203,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
             continue;
         }
         const struct sl_line *line = &lines[next_line];
-        uint64_t end = end_of(line->address, line->size ? line->size : 1), stop = end;
+        uint64_t end = assemble_end_of(line->address, line->size ? line->size : 1), stop = end;
         uint64_t limit = a->nodes[stack[height - 1]].part.end;
         if (next_node < node_count && a->nodes[next_node].part.address < limit)
             limit = a->nodes[next_node].part.address;
@@ -230,8 +230,8 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
 }
 
 /* Lays lines and children of every node out in arrays of their own. */
-static bool build(struct sl_assembler *a, struct sl_arena *arena, struct sl_function *function,
-                  const struct sl_flat_inlinee *inlinees, size_t node_count, size_t owned)
+static bool assemble_build(struct sl_assembler *a, struct sl_arena *arena, struct sl_function *function,
+                           const struct sl_flat_inlinee *inlinees, size_t node_count, size_t owned)
 {
     struct sl_line *lines = sl_arena_alloc(arena, owned * sizeof *lines + 1, _Alignof(struct sl_line));
     struct sl_function *children = sl_arena_alloc(arena, node_count * sizeof *children, _Alignof(struct sl_function));
@@ -278,9 +278,9 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
     function->line_count = function->inlinee_count = 0;
     if (!sl_grow_held(&a->holding, &a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
         return false;
-    a->nodes[0] =
-        (struct node){.part = {.address = function->address, .end = end_of(function->address, function->size)}};
+    a->nodes[0] = (struct node){
+        .part = {.address = function->address, .end = assemble_end_of(function->address, function->size)}};
     return fill_queue(a, function, inlinees, inlinee_count, &queued) && accept_all(a, queued, &nodes) &&
            distribute(a, inlinees, &nodes, lines, line_count, &owned) &&
-           build(a, arena, function, inlinees, nodes, owned);
+           assemble_build(a, arena, function, inlinees, nodes, owned);
 }

@@ -43,7 +43,7 @@ static bool parse_hex32(struct sl_str text, uint32_t *value)
     return true;
 }
 
-static struct sl_str part(struct sl_str text, size_t from)
+static struct sl_str id_part(struct sl_str text, size_t from)
 {
     return (struct sl_str){text.data + from, text.size - from};
 }
@@ -62,7 +62,7 @@ bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b)
 static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)
 {
     struct sl_str stamp = {text.data, 8};
-    if (!sl_hex_decode(stamp, id->uuid, 4, NULL) || !parse_hex32(part(text, 8 + hyphen), &id->age))
+    if (!sl_hex_decode(stamp, id->uuid, 4, NULL) || !parse_hex32(id_part(text, 8 + hyphen), &id->age))
         return false;
     id->pdb20 = true;
     return true;
@@ -101,11 +101,11 @@ bool sl_debug_id_parse(struct sl_str text, struct sl_debug_id *id)
     size_t length = hyphen ? 36 : 32;
     if (text.size < length || !parse_uuid(text, hyphen, parsed.uuid))
         return false;
-    struct sl_str rest = part(text, length);
+    struct sl_str rest = id_part(text, length);
     if (rest.size) {
         if ((rest.data[0] == '-') != hyphen)
             return false;
-        rest = part(rest, hyphen);
+        rest = id_part(rest, hyphen);
         for (size_t i = 0; i < rest.size; i++)
             if ((unsigned char)rest.data[i] >= 0x80)
                 return false;
@@ -126,7 +126,7 @@ bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id)
         return false;
     bool ok = text.size >= 9 && text.size <= 16 ? parse_pdb20(text, false, &parsed)
               : text.size >= 33 && text.size <= 40
-                  ? parse_uuid(text, false, parsed.uuid) && parse_hex32(part(text, 32), &parsed.age)
+                  ? parse_uuid(text, false, parsed.uuid) && parse_hex32(id_part(text, 32), &parsed.age)
                   : false;
     if (ok)
         *id = parsed;

@@ -20,7 +20,7 @@ static const char *line_end(const char *at, const char *end)
     return newline ? newline : end;
 }
 
-static struct sl_str line_at(const char *at, const char *end)
+static struct sl_str bcsymbolmap_line_at(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);
     return (struct sl_str){at, size && at[size - 1] == '\r' ? size - 1 : size};
@@ -33,7 +33,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
     const char *end = text.data + text.size, *first = line_end(text.data, end);
     size_t count = 0;
     *out = NULL;
-    if (!text.size || !sl_str_equal(line_at(text.data, first), SL_STR("BCSymbolMap Version: 2.0")))
+    if (!text.size || !sl_str_equal(bcsymbolmap_line_at(text.data, first), SL_STR("BCSymbolMap Version: 2.0")))
         return sl_fail(error, SL_MALFORMED, "no valid BCSymbolMap header was found");
     if (!sl_str_is_utf8(text))
         return sl_fail(error, SL_MALFORMED, "BCSymbolmap is not valid UTF-8");
@@ -80,7 +80,9 @@ struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl
         if (digit > 9 || __builtin_mul_overflow(number, 10u, &number) || __builtin_add_overflow(number, digit, &number))
             return name;
     }
-    return number < map->count ? line_at(map->text + map->ends[number] + 1, map->text + map->ends[number + 1]) : name;
+    return number < map->count
+               ? bcsymbolmap_line_at(map->text + map->ends[number] + 1, map->text + map->ends[number + 1])
+               : name;
 }
 
 struct sl_str sl_bcsymbolmap_map_name(void *map, struct sl_str name)

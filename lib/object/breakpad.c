@@ -54,7 +54,7 @@ static int digit_value(char c)
                                   : 99;
 }
 
-static bool number(struct sl_str field, unsigned base, uint64_t *value)
+static bool breakpad_number(struct sl_str field, unsigned base, uint64_t *value)
 {
     *value = 0;
     for (size_t i = 0; i < field.size; i++) {
@@ -68,12 +68,12 @@ static bool number(struct sl_str field, unsigned base, uint64_t *value)
 
 bool breakpad_hex(struct breakpad_fields *f, uint64_t *value)
 {
-    return number(breakpad_field(f), 16, value);
+    return breakpad_number(breakpad_field(f), 16, value);
 }
 
 bool breakpad_decimal(struct breakpad_fields *f, uint64_t *value)
 {
-    return number(breakpad_field(f), 10, value);
+    return breakpad_number(breakpad_field(f), 10, value);
 }
 
 /* `word` and a blank behind it. */

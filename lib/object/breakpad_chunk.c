@@ -15,7 +15,7 @@ struct open_function {
     bool open, sorted;
 };
 
-static uint64_t end_of(uint64_t address, uint64_t size)
+static uint64_t breakpad_chunk_end_of(uint64_t address, uint64_t size)
 {
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
@@ -244,7 +244,7 @@ static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t 
 /* Without inlinees there is nothing to assemble: the lines stay where they were read, cut to the function. */
 static void take_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
 {
-    uint64_t end = end_of(function->address, function->size);
+    uint64_t end = breakpad_chunk_end_of(function->address, function->size);
     while (count && lines->address < function->address) {
         lines++;
         count--;
@@ -373,10 +373,11 @@ static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct b
     return at;
 }
 
-static void add_line(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
-                     struct open_function *open, const struct line_record *record)
+static void breakpad_chunk_add_line(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                    struct breakpad_chunk *chunk, struct open_function *open,
+                                    const struct line_record *record)
 {
-    uint64_t end = end_of(record->address, record->size);
+    uint64_t end = breakpad_chunk_end_of(record->address, record->size);
     open->sorted = open->sorted && record->address >= open->last_address;
     open->last_address = record->address;
     open->lines_end = end > open->lines_end ? end : open->lines_end;
@@ -402,7 +403,7 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
             at = next;
         } else if ((next = scan_line(at, &record))) {
             if (record.size && open.open)
-                add_line(r, w, chunk, &open, &record);
+                breakpad_chunk_add_line(r, w, chunk, &open, &record);
             at = next;
         } else if ((next = open_usual_func(r, w, chunk, at, &open))) {
             at = next;

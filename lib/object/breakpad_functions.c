@@ -75,7 +75,8 @@ static enum sl_code consume_window(struct breakpad_reader *r, const struct sl_pa
     return code;
 }
 
-static enum sl_code read_all(struct breakpad_reader *r, const struct sl_parallel *parallel, struct sl_error *error)
+static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const struct sl_parallel *parallel,
+                                                struct sl_error *error)
 {
     const struct breakpad *b = r->object->impl;
     const char *begin = (const char *)r->object->bytes.data, *at = begin + b->records, *end = begin + b->end;
@@ -90,7 +91,7 @@ static enum sl_code read_all(struct breakpad_reader *r, const struct sl_parallel
     return code;
 }
 
-static void read_header(struct breakpad_reader *r)
+static void breakpad_functions_read_header(struct breakpad_reader *r)
 {
     const struct breakpad *b = r->object->impl;
     const char *begin = (const char *)r->object->bytes.data, *end = begin + b->records;
@@ -118,7 +119,7 @@ static bool reader_init(struct breakpad_reader *r, unsigned workers)
         return false;
     for (size_t i = 0; i < r->chunk_count; i++)
         r->chunks[i].holding.budget = r->chunks[i].arena.budget = budget;
-    read_header(r);
+    breakpad_functions_read_header(r);
     if (r->files.failed || r->origins.failed)
         return false;
     size_t files = breakpad_names_count(&r->files);
@@ -165,8 +166,8 @@ enum sl_code breakpad_read_functions(struct sl_object *object, const struct sl_p
         return sl_fail(error, SL_NOT_FOUND, "no debug information");
     unsigned workers = sl_parallel_workers(parallel);
     struct breakpad_reader r = {.object = object, .sink = sink};
-    enum sl_code code =
-        reader_init(&r, workers) ? read_all(&r, parallel, error) : sl_budget_fail(object->budget, error);
+    enum sl_code code = reader_init(&r, workers) ? breakpad_functions_read_all(&r, parallel, error)
+                                                 : sl_budget_fail(object->budget, error);
     sink->skipped_units += r.skipped;
     if (code == SL_OK && !r.functions && !object->info.features.has_symbols)
         code = sl_fail(error, SL_MALFORMED, "bad debug file: parsing error");

@@ -3,7 +3,7 @@
 
 #include "source/bundle.h"
 
-static struct sl_str copy(struct sl_object *object, struct sl_str text)
+static struct sl_str bundle_copy(struct sl_object *object, struct sl_str text)
 {
     char *data = sl_arena_strndup(&object->arena, text.data, text.size);
     return (struct sl_str){data, data ? text.size : 0};
@@ -21,7 +21,7 @@ static enum sl_code open_bundle(struct sl_object *object, struct sl_error *error
     info->debug_id = attributes->debug_id;
     info->code_id = sl_code_id_normalise(&object->arena, attributes->code_id);
     info->arch = sl_arch_parse(attributes->arch);
-    info->debug_file = copy(object, attributes->object_name);
+    info->debug_file = bundle_copy(object, attributes->object_name);
     info->features.has_sources = sl_bundle_has_sources(bundle);
     sl_bundle_close(bundle);
     return SL_OK;

@@ -8,7 +8,7 @@ struct elf_header {
     uint16_t phentsize, phnum, shentsize, shnum, shstrndx;
 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what, uint64_t offset)
+static enum sl_code elf_invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
     return sl_fail(error, SL_MALFORMED, "invalid ELF file: %s at 0x%" PRIx64, what, offset);
 }
@@ -18,7 +18,7 @@ static uint64_t read_word(struct sl_reader *r, bool is_64bit)
     return is_64bit ? sl_read_u64(r) : sl_read_u32(r);
 }
 
-static bool read_header(struct sl_object *object, struct elf *elf, struct elf_header *h)
+static bool elf_read_header(struct sl_object *object, struct elf *elf, struct elf_header *h)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
     sl_reader_skip(&r, 4);
@@ -90,7 +90,7 @@ static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, 
 }
 
 /* Section 0 holds the counts that do not fit the file header. */
-static bool read_sections(struct sl_object *object, struct elf *elf, struct elf_header *h, uint64_t *segments)
+static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct elf_header *h, uint64_t *segments)
 {
     bool wide = object->info.is_64bit;
     uint64_t count = h->shnum, names_index = h->shstrndx;
@@ -363,12 +363,12 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
     if (!elf)
         return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = elf;
-    if (!read_header(object, elf, &header))
-        return invalid(error, "bad file header", 0);
-    if (!read_sections(object, elf, &header, &segments))
-        return invalid(error, "section headers outside of the file", header.shoff);
+    if (!elf_read_header(object, elf, &header))
+        return elf_invalid(error, "bad file header", 0);
+    if (!elf_read_sections(object, elf, &header, &segments))
+        return elf_invalid(error, "section headers outside of the file", header.shoff);
     if (!read_segments(object, elf, &header, segments))
-        return invalid(error, "program headers outside of the file", header.phoff);
+        return elf_invalid(error, "program headers outside of the file", header.phoff);
     object->info.arch = arch_of(elf, object->info.is_64bit);
     set_addresses(object, elf);
     object->info.kind = kind_of(object, elf);

@@ -193,13 +193,13 @@ static uint64_t symbol_value(const struct relocator *rel, uint64_t index)
     return wide ? sl_read_u64(&r) : sl_read_u32(&r);
 }
 
-static void store(const struct relocator *rel, uint64_t offset, unsigned width, uint64_t value)
+static void elf_sections_store(const struct relocator *rel, uint64_t offset, unsigned width, uint64_t value)
 {
     for (unsigned i = 0; i < width; i++)
         rel->out[offset + i] = (uint8_t)(value >> (8 * (rel->object->info.big_endian ? width - 1 - i : i)));
 }
 
-static void apply(struct relocator *rel, struct sl_bytes table, bool has_addend)
+static void elf_sections_apply(struct relocator *rel, struct sl_bytes table, bool has_addend)
 {
     const struct elf *elf = rel->object->impl;
     bool wide = rel->object->info.is_64bit;
@@ -216,7 +216,7 @@ static void apply(struct relocator *rel, struct sl_bytes table, bool has_addend)
             struct sl_reader at = sl_reader((struct sl_bytes){rel->out + offset, width}, r.big_endian);
             addend = sl_read_uint(&at, width);
         }
-        store(rel, offset, width, symbol_value(rel, wide ? info >> 32 : info >> 8) + addend);
+        elf_sections_store(rel, offset, width, symbol_value(rel, wide ? info >> 32 : info >> 8) + addend);
     }
 }
 
@@ -237,7 +237,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
                 return plain;
             memcpy(rel.out, plain.data, plain.size);
         }
-        apply(&rel, table, s->type == SHT_RELA);
+        elf_sections_apply(&rel, table, s->type == SHT_RELA);
     }
     return rel.out ? (struct sl_bytes){rel.out, plain.size} : plain;
 }

@@ -116,7 +116,7 @@ static bool dynamic_table(const struct sl_object *object, struct table *table)
     return section_table(object, SHT_DYNSYM, table);
 }
 
-static bool reserve(struct collector *c, size_t more)
+static bool elf_symbols_reserve(struct collector *c, size_t more)
 {
     if (more <= c->capacity - c->count)
         return true;
@@ -175,7 +175,7 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
     const struct elf *elf = object->impl;
     size_t count = table->symbols.size / entry_size(object);
     struct sl_reader r = sl_reader(table->symbols, object->info.big_endian);
-    if (!reserve(c, count))
+    if (!elf_symbols_reserve(c, count))
         return sl_budget_fail(object->budget, error);
     /* Thumb and microMIPS functions carry their mode in bit 0. */
     bool mode_bit = elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;

@@ -20,7 +20,7 @@ enum {
 
 static const uint8_t fat_magic[] = {0xCA, 0xFE, 0xBA};
 
-static enum sl_code invalid(struct sl_error *error, const char *what, uint64_t offset)
+static enum sl_code macho_invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
     return sl_fail(error, SL_MALFORMED, "invalid MachO file: %s at 0x%" PRIx64, what, offset);
 }
@@ -128,17 +128,17 @@ static enum sl_code read_commands(struct sl_object *object, struct macho *macho,
                                   uint32_t size, struct sl_error *error)
 {
     if (size > sl_reader_left(r))
-        return invalid(error, "load commands outside of the file", sl_reader_offset(r));
+        return macho_invalid(error, "load commands outside of the file", sl_reader_offset(r));
     r->end = r->at + size;
     for (uint32_t i = 0; i < count; i++) {
         struct sl_reader at = *r;
         uint64_t offset = sl_reader_offset(r);
         uint32_t type = sl_read_u32(&at), length = sl_read_u32(&at);
         if (at.failed || length < 8)
-            return invalid(error, "bad load command", offset);
+            return macho_invalid(error, "bad load command", offset);
         struct sl_bytes command = sl_read_bytes(r, length);
         if (r->failed)
-            return invalid(error, "load command outside of the list", offset);
+            return macho_invalid(error, "load command outside of the list", offset);
         if (!read_command(object, macho, type, command))
             return sl_fail(error, SL_BUSY, "out of memory");
     }
@@ -239,7 +239,7 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
         return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = macho;
     if (memcmp(object->bytes.data, fat_magic, sizeof fat_magic) == 0)
-        return invalid(error, "a fat file is an archive of objects", 0);
+        return macho_invalid(error, "a fat file is an archive of objects", 0);
     struct sl_reader r = sl_reader(object->bytes, true);
     uint32_t magic = sl_read_u32(&r);
     object->info.big_endian = r.big_endian = magic >> 16 == 0xFEED;
@@ -250,7 +250,7 @@ static enum sl_code macho_open(struct sl_object *object, struct sl_error *error)
     uint32_t count = sl_read_u32(&r), size = sl_read_u32(&r);
     sl_reader_skip(&r, object->info.is_64bit ? 8 : 4);
     if (r.failed)
-        return invalid(error, "bad file header", 0);
+        return macho_invalid(error, "bad file header", 0);
     enum sl_code code = read_commands(object, macho, &r, count, size, error);
     if (code != SL_OK)
         return code;

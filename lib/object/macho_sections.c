@@ -89,7 +89,7 @@ static struct reloc read_reloc(struct sl_reader *r)
 }
 
 /* Without a symbol the place already holds the address; with one it holds what to add to the symbol's. */
-static void apply(struct sl_bytes place, uint64_t value, bool big_endian)
+static void macho_sections_apply(struct sl_bytes place, uint64_t value, bool big_endian)
 {
     struct sl_reader r = sl_reader(place, big_endian);
     uint8_t *out = (uint8_t *)place.data;
@@ -134,7 +134,7 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
         if (is_subtractor(object->impl, &reloc))
             minus = value;
         else if (reloc.type == RELOC_POINTER && inside && reloc.size >= 4)
-            apply(place, value - subtract, big_endian);
+            macho_sections_apply(place, value - subtract, big_endian);
     }
     return result;
 }

@@ -21,7 +21,7 @@ struct headers {
     uint64_t optional_offset;
 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what, uint64_t offset)
+static enum sl_code pe_invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
     return sl_fail(error, SL_MALFORMED, "invalid PE file: %s at 0x%" PRIx64, what, offset);
 }
@@ -127,7 +127,7 @@ static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, stru
     return text.size ? text : name;
 }
 
-static bool read_sections(struct sl_object *object, struct pe *pe, const struct headers *h)
+static bool pe_read_sections(struct sl_object *object, struct pe *pe, const struct headers *h)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
     sl_reader_seek(&r, h->optional_offset + h->optional_size);
@@ -265,12 +265,12 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
         return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = pe;
     if (!read_file_header(object->bytes, &h))
-        return invalid(error, "bad file header", h.offset);
+        return pe_invalid(error, "bad file header", h.offset);
     if (!read_optional_header(object, pe, &h))
-        return invalid(error, "bad optional header", h.optional_offset);
+        return pe_invalid(error, "bad optional header", h.optional_offset);
     find_symbol_table(object, pe, &h);
-    if (!read_sections(object, pe, &h) || !pe_index_sections(object))
-        return invalid(error, "section headers outside of the file", h.optional_offset + h.optional_size);
+    if (!pe_read_sections(object, pe, &h) || !pe_index_sections(object))
+        return pe_invalid(error, "section headers outside of the file", h.optional_offset + h.optional_size);
     bool stub = is_stub(pe);
     struct sl_object_info *info = &object->info;
     info->arch = object_machine_arch(h.machine);

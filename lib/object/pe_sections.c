@@ -16,12 +16,12 @@ static struct sl_bytes raw(const struct sl_object *object, const struct pe_secti
     return sl_bytes_slice(object->bytes, s->offset, size < left ? size : left, NULL);
 }
 
-static uint32_t size_of(const struct pe_section *s)
+static uint32_t pe_sections_size_of(const struct pe_section *s)
 {
     return s->virtual_size > s->raw_size ? s->virtual_size : s->raw_size;
 }
 
-static int by_address(const void *left, const void *right)
+static int pe_sections_by_address(const void *left, const void *right)
 {
     const struct pe_section *a = *(const struct pe_section *const *)left, *b = *(const struct pe_section *const *)right;
     if (a->address != b->address)
@@ -36,9 +36,9 @@ bool pe_index_sections(struct sl_object *object)
     if (!pe->by_address)
         return object_no_memory(object), false;
     for (size_t i = 0; i < pe->section_count; i++)
-        if (size_of(&pe->sections[i]))
+        if (pe_sections_size_of(&pe->sections[i]))
             pe->by_address[pe->mapped_count++] = &pe->sections[i];
-    qsort(pe->by_address, pe->mapped_count, sizeof(void *), by_address);
+    qsort(pe->by_address, pe->mapped_count, sizeof(void *), pe_sections_by_address);
     return true;
 }
 
@@ -53,7 +53,7 @@ const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
             high = middle;
     }
     const struct pe_section *s = low ? pe->by_address[low - 1] : NULL;
-    return s && address - s->address < size_of(s) ? s : NULL;
+    return s && address - s->address < pe_sections_size_of(s) ? s : NULL;
 }
 
 struct sl_bytes pe_at(const struct sl_object *object, uint32_t address)

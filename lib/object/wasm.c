@@ -24,7 +24,7 @@ struct wasm {
     uint32_t imported_functions;
 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what, uint64_t offset)
+static enum sl_code wasm_invalid(struct sl_error *error, const char *what, uint64_t offset)
 {
     return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s at 0x%" PRIx64, what, offset);
 }
@@ -56,18 +56,18 @@ static struct wasm_section *add_section(struct sl_object *object, struct wasm *w
     return &wasm->sections[wasm->section_count++];
 }
 
-static enum sl_code read_sections(struct sl_object *object, struct wasm *wasm, struct sl_error *error)
+static enum sl_code wasm_read_sections(struct sl_object *object, struct wasm *wasm, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
     sl_reader_skip(&r, 4);
     if (sl_read_u32(&r) != 1) /* components count differently */
-        return invalid(error, "not a module of version 1", 4);
+        return wasm_invalid(error, "not a module of version 1", 4);
     while (sl_reader_left(&r)) {
         uint64_t offset = sl_reader_offset(&r);
         uint8_t id = sl_read_u8(&r);
         struct sl_bytes contents = sl_read_bytes(&r, read_u32(&r));
         if (r.failed)
-            return invalid(error, "section outside of the file", offset);
+            return wasm_invalid(error, "section outside of the file", offset);
         struct sl_reader in = sl_reader(contents, false);
         struct sl_str name = id == SECTION_CUSTOM ? read_name(&in) : (struct sl_str){NULL, 0};
         if (in.failed) {
@@ -84,7 +84,7 @@ static enum sl_code read_sections(struct sl_object *object, struct wasm *wasm, s
     return SL_OK;
 }
 
-static const struct wasm_section *find(const struct wasm *wasm, uint8_t id, struct sl_str name)
+static const struct wasm_section *wasm_find(const struct wasm *wasm, uint8_t id, struct sl_str name)
 {
     for (size_t i = 0; i < wasm->section_count; i++)
         if (wasm->sections[i].id == id && sl_str_equal(wasm->sections[i].name, name))
@@ -94,12 +94,12 @@ static const struct wasm_section *find(const struct wasm *wasm, uint8_t id, stru
 
 static const struct wasm_section *find_custom(const struct wasm *wasm, const char *name)
 {
-    return find(wasm, SECTION_CUSTOM, sl_str(name));
+    return wasm_find(wasm, SECTION_CUSTOM, sl_str(name));
 }
 
 static const struct wasm_section *find_known(const struct wasm *wasm, uint8_t id)
 {
-    return find(wasm, id, (struct sl_str){NULL, 0});
+    return wasm_find(wasm, id, (struct sl_str){NULL, 0});
 }
 
 /* One byte, or for (ref ht), (ref null ht) of the function references proposal another number. */
@@ -197,7 +197,7 @@ static enum sl_code wasm_open(struct sl_object *object, struct sl_error *error)
     if (!wasm)
         return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = wasm;
-    enum sl_code code = read_sections(object, wasm, error);
+    enum sl_code code = wasm_read_sections(object, wasm, error);
     if (code != SL_OK)
         return code;
     count_imports(object, wasm);

@@ -47,7 +47,7 @@ static void read_line_section(struct line_table *t, struct sl_bytes data)
         t->sections[t->section_count++] = s;
 }
 
-static void read_files(struct line_table *t, struct sl_bytes data)
+static void c13_read_files(struct line_table *t, struct sl_bytes data)
 {
     struct sl_reader r = sl_reader(data, false);
     while (sl_reader_left(&r) >= 6) {
@@ -80,7 +80,7 @@ static void read_inlinees(struct line_table *t, struct sl_bytes data)
     }
 }
 
-static int by_place(const void *left, const void *right)
+static int c13_by_place(const void *left, const void *right)
 {
     const struct line_section *a = left, *b = right;
     if (a->section != b->section)
@@ -128,14 +128,14 @@ bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_b
         case C13_LINES: read_line_section(t, data); break;
         case C13_CHECKSUMS:
             if (!t->file_count)
-                read_files(t, data);
+                c13_read_files(t, data);
             break;
         case C13_INLINEES: read_inlinees(t, data); break;
         case C13_IMPORTS: t->imports = data; break;
         default: break;
         }
     }
-    qsort(t->sections, t->section_count, sizeof *t->sections, by_place);
+    qsort(t->sections, t->section_count, sizeof *t->sections, c13_by_place);
     qsort(t->inlinees, t->inlinee_count, sizeof *t->inlinees, by_id);
     return true;
 }

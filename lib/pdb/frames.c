@@ -54,7 +54,7 @@ struct output {
 };
 
 /* Prologue and body may have been moved apart. */
-static bool give(struct output *o, struct sl_pdb_frame frame)
+static bool frames_give(struct output *o, struct sl_pdb_frame frame)
 {
     uint32_t prolog = frame.prolog < frame.size ? frame.prolog : frame.size;
     uint32_t start = pdb_translate(o->pdb, frame.start), body = pdb_translate(o->pdb, frame.start + prolog);
@@ -104,7 +104,7 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
         bool take_b = has_b && (!has_a || b.start <= a.start);
         if (take_b && has_a && a.start == b.start)
             has_a = false;
-        going = give(&o, take_b ? b : a);
+        going = frames_give(&o, take_b ? b : a);
         if (take_b)
             has_b = false;
         else

@@ -168,7 +168,7 @@ static struct node *node_add(struct module_reader *r)
 
 /* Each of these reads one record and sets `*node` when it makes a function; false when out of memory. */
 
-static bool add_function(struct walk *w, uint16_t section, uint32_t offset, uint32_t size, uint32_t *node)
+static bool pdb_functions_add_function(struct walk *w, uint16_t section, uint32_t offset, uint32_t size, uint32_t *node)
 {
     uint32_t address = pdb_address(w->reader->pdb, section, offset);
     if (address == NOT_MAPPED)
@@ -202,7 +202,7 @@ static bool read_procedure(struct walk *w, uint16_t kind, struct sl_reader *r, u
     w->name = namer_procedure(&w->reader->namer, w->arena, name, type, is_id);
     w->procedure = (struct place){offset, section};
     w->has_procedure = true;
-    return add_function(w, section, offset, size, node);
+    return pdb_functions_add_function(w, section, offset, size, node);
 }
 
 static bool read_separated(struct walk *w, struct sl_reader *r, uint32_t *node)
@@ -215,7 +215,7 @@ static bool read_separated(struct walk *w, struct sl_reader *r, uint32_t *node)
     sl_read_u16(r);
     if (r->failed || !w->has_procedure || parent_offset != w->procedure.offset)
         return true;
-    return add_function(w, section, offset, size, node);
+    return pdb_functions_add_function(w, section, offset, size, node);
 }
 
 static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, const struct scope *around, uint32_t *node)

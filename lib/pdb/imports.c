@@ -11,7 +11,7 @@ void imports_free(struct imports *imports)
     imports->exports = NULL;
 }
 
-static struct sl_str lower(struct sl_arena *arena, struct sl_str text)
+static struct sl_str imports_lower(struct sl_arena *arena, struct sl_str text)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     for (size_t i = 0; copy && i < text.size; i++)
@@ -20,14 +20,14 @@ static struct sl_str lower(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-static bool prepare(struct imports *im)
+static bool imports_prepare(struct imports *im)
 {
     if (im->exports)
         return true;
     struct module_exports *exports = SL_ARENA_ARRAY(&im->arena, struct module_exports, im->pdb->module_count + 1);
     for (size_t i = 0; exports && i < im->pdb->module_count; i++) {
         bool made = false;
-        struct sl_str name = lower(&im->arena, im->pdb->modules[i].name);
+        struct sl_str name = imports_lower(&im->arena, im->pdb->modules[i].name);
         void **slot = name.data ? sl_map_slot(&im->modules, name, &made) : NULL;
         if (!slot)
             return false;
@@ -90,7 +90,7 @@ static void look_up(struct imports *im, struct imported *imported, struct sl_str
 {
     struct sl_arena scratch = {0};
     imported->looked_up = true;
-    const struct pdb_module *module = sl_map_get(&im->modules, lower(&scratch, name));
+    const struct pdb_module *module = sl_map_get(&im->modules, imports_lower(&scratch, name));
     sl_arena_free(&scratch);
     if (!module)
         return;
@@ -105,7 +105,7 @@ bool imports_resolve(struct imports *im, uint32_t index, struct sl_purse *purse,
     struct sl_reader r = sl_reader(im->subsection, false);
     if (module >= im->count)
         return false;
-    if (!prepare(im)) {
+    if (!imports_prepare(im)) {
         *im->pdb->msf.no_memory = true;
         return false;
     }

@@ -26,7 +26,7 @@ struct state {
     uint32_t last_kind;
 };
 
-static uint32_t number(struct sl_reader *r)
+static uint32_t inline_number(struct sl_reader *r)
 {
     uint8_t first = sl_read_u8(r);
     if (!(first & 0x80))
@@ -46,7 +46,7 @@ static uint32_t sign(uint32_t value)
     return value & 1 ? 0 - (value >> 1) : value >> 1;
 }
 
-static bool emit(struct line_table *t, struct state *s)
+static bool inline_emit(struct line_table *t, struct state *s)
 {
     uint32_t at = s->offset + s->base;
     struct raw_line *last = t->raw_count ? &t->raw[t->raw_count - 1] : NULL;
@@ -58,13 +58,13 @@ static bool emit(struct line_table *t, struct state *s)
     return raw_add(t, line);
 }
 
-static bool apply(struct line_table *t, struct state *s, uint32_t op, struct sl_reader *r)
+static bool inline_apply(struct line_table *t, struct state *s, uint32_t op, struct sl_reader *r)
 {
-    uint32_t value = number(r);
+    uint32_t value = inline_number(r);
     switch (op) {
     case CODE_OFFSET: s->offset = value; return true;
     case CODE_BASE: s->base = value; return true;
-    case CODE_DELTA: s->offset += value; return emit(t, s);
+    case CODE_DELTA: s->offset += value; return inline_emit(t, s);
     case CODE_LENGTH:
         if (t->raw_count && !t->raw[t->raw_count - 1].size)
             t->raw[t->raw_count - 1].size = value;
@@ -80,12 +80,12 @@ static bool apply(struct line_table *t, struct state *s, uint32_t op, struct sl_
     case CODE_AND_LINE_DELTA:
         s->offset += value & 15;
         s->line += sign(value >> 4);
-        return emit(t, s);
+        return inline_emit(t, s);
     case CODE_LENGTH_AND_DELTA:
         s->length = value;
         s->has_length = true;
-        s->offset += number(r);
-        return emit(t, s);
+        s->offset += inline_number(r);
+        return inline_emit(t, s);
     default: return false;
     }
 }
@@ -96,10 +96,10 @@ bool inline_lines(struct line_table *t, const struct inlinee *inlinee, uint32_t 
     struct state s = {.offset = start, .file = inlinee->file, .line = inlinee->line, .kind = 1, .last_kind = 1};
     t->raw_count = 0;
     while (sl_reader_left(&r)) {
-        uint32_t op = number(&r);
+        uint32_t op = inline_number(&r);
         if (op == END && !r.failed)
             break;
-        if (r.failed || !apply(t, &s, op, &r) || r.failed)
+        if (r.failed || !inline_apply(t, &s, op, &r) || r.failed)
             return false;
     }
     for (size_t i = 0; i < t->raw_count; i++)

@@ -6,7 +6,7 @@
 enum { MAGIC_SIZE = 32, SUPERBLOCK = 52, NO_STREAM_SIZE = 0xFFFFFFFF };
 enum { MIN_PAGE_SHIFT = 8, MAX_PAGE_SHIFT = 23 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what)
+static enum sl_code msf_invalid(struct sl_error *error, const char *what)
 {
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
@@ -136,21 +136,21 @@ enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *
     while (msf->page_shift < MAX_PAGE_SHIFT && page_size > 1u << msf->page_shift)
         msf->page_shift++;
     if (r.failed || page_size != 1u << msf->page_shift || msf->page_shift < MIN_PAGE_SHIFT)
-        return invalid(error, "bad page size");
+        return msf_invalid(error, "bad page size");
     if (size > file.size || size == (uint32_t)NO_STREAM_SIZE)
-        return invalid(error, "directory larger than the file");
+        return msf_invalid(error, "directory larger than the file");
 
     struct msf_stream stream;
     struct sl_bytes bytes = {NULL, 0};
     uint32_t list_size = pages_of(msf, size) * 4, roots = pages_of(msf, list_size);
     uint32_t *root = words(sl_bytes_slice(file, SUPERBLOCK, (uint64_t)roots * 4, NULL), roots, arena);
     if (!root || !set_pages(msf, root, list_size, &stream) || !msf_all(&stream, arena, &bytes))
-        return invalid(error, "list of directory pages outside of the file");
+        return msf_invalid(error, "list of directory pages outside of the file");
     uint32_t *list = words(bytes, list_size / 4, arena);
     if (!list || !set_pages(msf, list, size, &stream) || !msf_all(&stream, arena, &bytes))
-        return invalid(error, "directory outside of the file");
+        return msf_invalid(error, "directory outside of the file");
     uint32_t *directory = words(bytes, size / 4, arena);
     if (!directory || !set_streams(msf, directory, size / 4, arena))
-        return invalid(error, "bad stream directory");
+        return msf_invalid(error, "bad stream directory");
     return SL_OK;
 }

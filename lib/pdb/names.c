@@ -45,12 +45,12 @@ void namer_free(struct namer *n)
     sl_buf_free(&n->out);
 }
 
-static void put(struct namer *n, const char *text)
+static void pdb_names_put(struct namer *n, const char *text)
 {
     sl_buf_cstr(&n->out, text);
 }
 
-static bool get(struct namer *n, const struct type_table *table, uint32_t index, struct type_record *record)
+static bool pdb_names_get(struct namer *n, const struct type_table *table, uint32_t index, struct type_record *record)
 {
     uint32_t global;
     if (n->steps == MAX_STEPS || n->scratch.used > MAX_SCRATCH || !sl_purse_spend(&n->purse, STEPS_PER_RECORD))
@@ -64,7 +64,7 @@ static bool get(struct namer *n, const struct type_table *table, uint32_t index,
 
 static bool get_type(struct namer *n, uint32_t index, struct type_record *record)
 {
-    return get(n, &n->pdb->types, index, record);
+    return pdb_names_get(n, &n->pdb->types, index, record);
 }
 
 /* ---- simple types ---- */
@@ -131,10 +131,10 @@ static bool simple(struct namer *n, uint32_t index, bool constant)
     if (!name)
         return false;
     if (constant && !pointer)
-        put(n, "const ");
-    put(n, name);
+        pdb_names_put(n, "const ");
+    pdb_names_put(n, name);
     if (pointer)
-        put(n, constant ? "* const" : "*");
+        pdb_names_put(n, constant ? "* const" : "*");
     return true;
 }
 
@@ -172,7 +172,7 @@ static uint64_t simple_size(uint32_t index)
     return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
 }
 
-static uint64_t size_of(struct namer *n, uint32_t index)
+static uint64_t pdb_names_size_of(struct namer *n, uint32_t index)
 {
     struct type_record t;
     for (unsigned i = 0; i < MAX_DEPTH; i++) {
@@ -231,7 +231,7 @@ static bool arguments(struct namer *n, uint32_t index, bool first)
         return false;
     for (uint32_t i = 0; i < count; i++, first = false) {
         if (!first)
-            put(n, ", ");
+            pdb_names_put(n, ", ");
         if (n->out.size > MAX_TEXT || !type_name(n, sl_read_u32(&t.data)))
             return false;
     }
@@ -240,9 +240,9 @@ static bool arguments(struct namer *n, uint32_t index, bool first)
 
 static bool parameters(struct namer *n, uint32_t list)
 {
-    put(n, "(");
+    pdb_names_put(n, "(");
     bool ok = arguments(n, list, true);
-    put(n, ")");
+    pdb_names_put(n, ")");
     return ok;
 }
 
@@ -282,12 +282,12 @@ static enum this_kind kind_of_this(struct namer *n, const struct method *m)
 static bool method_arguments(struct namer *n, const struct method *m, bool with_const)
 {
     enum this_kind kind = kind_of_this(n, m);
-    put(n, "(");
+    pdb_names_put(n, "(");
     if (kind == THIS_OTHER && !type_name(n, m->this))
         return false;
     if (!arguments(n, m->arguments, kind != THIS_OTHER))
         return false;
-    put(n, kind == THIS_CONST && with_const ? ") const" : ")");
+    pdb_names_put(n, kind == THIS_CONST && with_const ? ") const" : ")");
     return true;
 }
 
@@ -312,7 +312,7 @@ static bool result(struct namer *n, uint32_t index, uint8_t options)
         return true;
     if (!type_name(n, index))
         return false;
-    put(n, " ");
+    pdb_names_put(n, " ");
     return true;
 }
 
@@ -321,10 +321,10 @@ static void print_sigils(struct namer *n, const struct sigil *sigils, unsigned c
     static const char *const texts[8] = {"*", "&", "::*", "::*", "&&", "", "", ""};
     for (unsigned i = count; i-- > 0; space = true) {
         if (sigils[i].pointee_constant)
-            put(n, space ? " const" : "const");
-        put(n, texts[sigils[i].mode]);
+            pdb_names_put(n, space ? " const" : "const");
+        pdb_names_put(n, texts[sigils[i].mode]);
         if (sigils[i].constant)
-            put(n, " const");
+            pdb_names_put(n, " const");
     }
 }
 
@@ -357,19 +357,19 @@ static bool pointer_to_function(struct namer *n, struct type_record t, const str
         struct procedure p = read_procedure(&t.data);
         if (!result(n, p.result, p.options))
             return false;
-        put(n, "(");
+        pdb_names_put(n, "(");
         print_sigils(n, sigils, count, false);
-        put(n, ")");
+        pdb_names_put(n, ")");
         return parameters(n, p.arguments) && !t.data.failed;
     }
     struct method m = read_method(&t.data);
     if (!result(n, m.result, m.options))
         return false;
-    put(n, "(");
+    pdb_names_put(n, "(");
     if (!type_name(n, m.class))
         return false;
     print_sigils(n, sigils, count, false);
-    put(n, ")");
+    pdb_names_put(n, ")");
     return method_arguments(n, &m, false) && !t.data.failed;
 }
 
@@ -399,7 +399,7 @@ static bool modifier(struct namer *n, struct type_record t)
     if (get_type(n, index, &below) && below.leaf == LF_POINTER)
         return pointer(n, below, constant);
     if (constant)
-        put(n, "const ");
+        pdb_names_put(n, "const ");
     return type_name(n, index);
 }
 
@@ -416,14 +416,14 @@ static bool array(struct namer *n, struct type_record t)
             return false;
     } while (count < MAX_DEPTH && !is_simple(n, element) && get_type(n, element, &t) &&
              (t.leaf == LF_ARRAY || t.leaf == LF_ARRAY_ST));
-    sizes[count] = size_of(n, element);
+    sizes[count] = pdb_names_size_of(n, element);
     if (!type_name(n, element))
         return false;
     for (unsigned i = 0; i < count; i++) {
         if (sizes[i + 1])
             sl_buf_printf(&n->out, "[%llu]", (unsigned long long)(sizes[i] / sizes[i + 1]));
         else
-            put(n, "[]");
+            pdb_names_put(n, "[]");
     }
     return true;
 }
@@ -487,7 +487,7 @@ static bool function(struct namer *n, struct sl_str name, uint32_t type)
     if (name.size)
         sl_buf_str(&n->out, name);
     else
-        put(n, "<name omitted>");
+        pdb_names_put(n, "<name omitted>");
     if (type == 0 || !get_type(n, type, &t))
         return true;
     if (t.leaf == LF_PROCEDURE) {
@@ -517,22 +517,22 @@ static bool is_unnamed(struct sl_str part)
 static bool scope(struct namer *n, uint32_t index)
 {
     struct type_record t;
-    if (!get(n, &n->pdb->ids, index, &t) || t.leaf != LF_STRING_ID)
+    if (!pdb_names_get(n, &n->pdb->ids, index, &t) || t.leaf != LF_STRING_ID)
         return false;
     sl_read_u32(&t.data);
     struct sl_str text = sl_read_cstr(&t.data);
     if (is_unnamed(text))
-        put(n, "`anonymous namespace'");
+        pdb_names_put(n, "`anonymous namespace'");
     else
         sl_buf_str(&n->out, text);
-    put(n, "::");
+    pdb_names_put(n, "::");
     return !t.data.failed;
 }
 
 static bool print_id(struct namer *n, uint32_t index)
 {
     struct type_record t;
-    if (!get(n, &n->pdb->ids, index, &t))
+    if (!pdb_names_get(n, &n->pdb->ids, index, &t))
         return false;
     uint32_t parent = sl_read_u32(&t.data), type = sl_read_u32(&t.data);
     struct sl_str name = sl_read_cstr(&t.data);
@@ -542,7 +542,7 @@ static bool print_id(struct namer *n, uint32_t index)
         return (parent == 0 || scope(n, parent)) && function(n, name, type);
     if (t.leaf != LF_MFUNC_ID || !type_name(n, parent))
         return false;
-    put(n, "::");
+    pdb_names_put(n, "::");
     return function(n, name, type);
 }
 
@@ -551,14 +551,14 @@ void namer_begin_module(struct namer *n, struct sl_bytes imports)
     imports_begin_module(&n->imports, imports);
 }
 
-static void begin(struct namer *n)
+static void pdb_names_begin(struct namer *n)
 {
     sl_arena_reset(&n->scratch);
     sl_buf_clear(&n->out);
     n->depth = n->steps = 0;
 }
 
-static bool keep(struct namer *n, struct sl_arena *arena, struct sl_str *name)
+static bool pdb_names_keep(struct namer *n, struct sl_arena *arena, struct sl_str *name)
 {
     size_t size = n->out.size;
     if (size > MAX_TEXT || !sl_purse_spend(&n->purse, (uint32_t)size * STEPS_PER_LETTER))
@@ -574,22 +574,22 @@ struct sl_str namer_procedure(struct namer *n, struct sl_arena *arena, struct sl
 {
     struct type_record t;
     struct sl_str out;
-    begin(n);
+    pdb_names_begin(n);
     if (is_id) {
-        bool found = get(n, &n->pdb->ids, type, &t) && (t.leaf == LF_FUNC_ID || t.leaf == LF_MFUNC_ID);
+        bool found = pdb_names_get(n, &n->pdb->ids, type, &t) && (t.leaf == LF_FUNC_ID || t.leaf == LF_MFUNC_ID);
         if (found)
             sl_read_u32(&t.data);
         type = found ? sl_read_u32(&t.data) : 0;
     }
     if (type == 0 && name.size)
         return name;
-    if (function(n, name, type) && keep(n, arena, &out))
+    if (function(n, name, type) && pdb_names_keep(n, arena, &out))
         return out;
     return name.size ? name : SL_STR("<name omitted>");
 }
 
 bool namer_inlinee(struct namer *n, struct sl_arena *arena, uint32_t id, struct sl_str *name)
 {
-    begin(n);
-    return print_id(n, id) && keep(n, arena, name);
+    pdb_names_begin(n);
+    return print_id(n, id) && pdb_names_keep(n, arena, name);
 }

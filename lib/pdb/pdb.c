@@ -10,7 +10,7 @@ struct dbi {
     uint16_t machine, symbol_stream;
 };
 
-static enum sl_code invalid(struct sl_error *error, const char *what)
+static enum sl_code pdb_invalid(struct sl_error *error, const char *what)
 {
     return sl_fail(error, SL_MALFORMED, "invalid pdb file: %s", what);
 }
@@ -56,7 +56,7 @@ static bool read_dbi(const struct msf_stream *stream, struct sl_arena *arena, st
     return !r.failed;
 }
 
-static bool read_sections(struct sl_pdb *pdb, uint16_t index)
+static bool pdb_read_sections(struct sl_pdb *pdb, uint16_t index)
 {
     struct msf_stream stream;
     struct sl_bytes bytes;
@@ -103,9 +103,9 @@ static void read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
         streams[i] = sl_reader_left(&r) >= 2 ? sl_read_u16(&r) : (uint16_t)NO_STREAM;
     pdb->fpo_stream = streams[DEBUG_FPO];
     pdb->frame_stream = streams[DEBUG_FRAMES];
-    if (read_sections(pdb, streams[DEBUG_SECTIONS]))
+    if (pdb_read_sections(pdb, streams[DEBUG_SECTIONS]))
         *image_size = end_of_sections(pdb);
-    if (streams[DEBUG_ORIGINAL_SECTIONS] == NO_STREAM || !read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]))
+    if (streams[DEBUG_ORIGINAL_SECTIONS] == NO_STREAM || !pdb_read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]))
         return;
     struct msf_stream omap;
     pdb->has_omap = true;
@@ -189,11 +189,11 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     if (code != SL_OK)
         return code;
     if (!msf_stream(&pdb->msf, STREAM_INFO, &stream) || !msf_all(&stream, arena, &bytes) || !read_info(bytes, info))
-        return invalid(error, "no info stream");
+        return pdb_invalid(error, "no info stream");
     if (!msf_stream(&pdb->msf, STREAM_DBI, &stream) || !read_dbi(&stream, arena, &dbi))
-        return invalid(error, "no debug information stream");
+        return pdb_invalid(error, "no debug information stream");
     if (!msf_view(&stream, DBI_HEADER, dbi.module_size, arena, &list))
-        return invalid(error, "module list outside of its stream");
+        return pdb_invalid(error, "module list outside of its stream");
     if (dbi.age)
         info->debug_id.age = dbi.age;
     info->machine = dbi.machine;

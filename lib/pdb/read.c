@@ -45,8 +45,8 @@ static enum sl_code consume_window(struct window *window, const struct sl_parall
     return code;
 }
 
-static enum sl_code read_all(const struct sl_pdb *pdb, const struct sl_parallel *parallel,
-                             struct sl_function_sink *sink, struct sl_error *error)
+static enum sl_code pdb_read_all(const struct sl_pdb *pdb, const struct sl_parallel *parallel,
+                                 struct sl_function_sink *sink, struct sl_error *error)
 {
     unsigned workers = sl_parallel_workers(parallel);
     size_t slots = workers == 1 ? 1 : (size_t)workers * MODULES_PER_WORKER, read = 0;
@@ -87,5 +87,5 @@ enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel 
                               !type_table_open(&pdb->msf, STREAM_IPI, pdb->arena, &pdb->ids)))
         return sl_fail(error, SL_BUSY, "out of memory");
     pdb->types_tried = true;
-    return read_all(pdb, parallel, sink, error);
+    return pdb_read_all(pdb, parallel, sink, error);
 }

@@ -42,7 +42,7 @@ struct srcsrv {
     uint64_t work_left; /* steps that evaluating may still take: hostile templates grow with every level */
 };
 
-static bool next_line(struct sl_str *text, struct sl_str *line)
+static bool srcsrv_next_line(struct sl_str *text, struct sl_str *line)
 {
     if (!text->size)
         return false;
@@ -84,7 +84,7 @@ static bool assignment(struct sl_str line, struct sl_str *name, struct sl_str *v
 
 /* ---- variables ---- */
 
-static char lower(char c)
+static char srcsrv_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
@@ -92,12 +92,12 @@ static char lower(char c)
 static int compare_nocase(struct sl_str a, struct sl_str b)
 {
     for (size_t i = 0; i < a.size && i < b.size; i++)
-        if (lower(a.data[i]) != lower(b.data[i]))
-            return (uint8_t)lower(a.data[i]) < (uint8_t)lower(b.data[i]) ? -1 : 1;
+        if (srcsrv_lower(a.data[i]) != srcsrv_lower(b.data[i]))
+            return (uint8_t)srcsrv_lower(a.data[i]) < (uint8_t)srcsrv_lower(b.data[i]) ? -1 : 1;
     return (a.size > b.size) - (a.size < b.size);
 }
 
-static int by_name(const void *left, const void *right)
+static int srcsrv_by_name(const void *left, const void *right)
 {
     const struct variable *a = left, *b = right;
     int order = compare_nocase(a->name, b->name);
@@ -132,10 +132,10 @@ struct head {
 static bool read_head(struct srcsrv *s, struct head *h)
 {
     struct sl_str line, name, value;
-    if (!next_line(&h->text, &line) || part_of(line) != PART_INI)
+    if (!srcsrv_next_line(&h->text, &line) || part_of(line) != PART_INI)
         return false;
     enum part part = PART_INI;
-    while (part < PART_FILES && next_line(&h->text, &line)) {
+    while (part < PART_FILES && srcsrv_next_line(&h->text, &line)) {
         enum part begun = part_of(line);
         if (begun != PART_NONE) {
             if (begun != part + 1)
@@ -160,7 +160,7 @@ static size_t head_lines(struct sl_str text)
 {
     struct sl_str line;
     size_t lines = 0;
-    while (next_line(&text, &line) && part_of(line) != PART_FILES)
+    while (srcsrv_next_line(&text, &line) && part_of(line) != PART_FILES)
         lines++;
     return lines;
 }
@@ -183,7 +183,7 @@ struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic b
     s->variables = variables;
     if (!read_head(s, &head))
         return NULL;
-    qsort(s->variables, s->variable_count, sizeof *s->variables, by_name);
+    qsort(s->variables, s->variable_count, sizeof *s->variables, srcsrv_by_name);
     if (!srcsrv_variable(s, SL_STR("SRCSRVTRG"), &target))
         return NULL;
     *vcs = head.vcs;
@@ -198,7 +198,7 @@ struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic b
 
 /* ---- source files ---- */
 
-static size_t split(struct sl_str line, struct sl_str fields[SRCSRV_MAX_FIELDS])
+static size_t srcsrv_split(struct sl_str line, struct sl_str fields[SRCSRV_MAX_FIELDS])
 {
     size_t count = 0;
     while (count < SRCSRV_MAX_FIELDS) {
@@ -219,17 +219,17 @@ static int by_key(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-static void read_files(struct srcsrv *s)
+static void srcsrv_read_files(struct srcsrv *s)
 {
     struct sl_str line, fields[SRCSRV_MAX_FIELDS], text = s->files;
     s->indexed = true;
     s->entries = SL_ARENA_ARRAY(s->arena, struct entry, count_lines(text));
     *s->no_memory = *s->no_memory || !s->entries;
-    while (s->entries && next_line(&text, &line) && part_of(line) == PART_NONE) {
-        split(line, fields);
+    while (s->entries && srcsrv_next_line(&text, &line) && part_of(line) == PART_NONE) {
+        srcsrv_split(line, fields);
         char *key = sl_arena_strndup(s->arena, fields[0].data, fields[0].size);
         for (size_t i = 0; key && i < fields[0].size; i++)
-            key[i] = lower(key[i]);
+            key[i] = srcsrv_lower(key[i]);
         *s->no_memory = *s->no_memory || !key;
         if (key && fields[0].size)
             s->entries[s->entry_count++] = (struct entry){{key, fields[0].size}, line, s->entry_count};
@@ -238,13 +238,13 @@ static void read_files(struct srcsrv *s)
         qsort(s->entries, s->entry_count, sizeof *s->entries, by_key);
 }
 
-static const struct entry *find(const struct srcsrv *s, struct sl_str path)
+static const struct entry *srcsrv_find(const struct srcsrv *s, struct sl_str path)
 {
     struct sl_buf clean = {0};
     size_t low = 0, high = s->entry_count;
     sl_path_clean(&clean, path);
     for (size_t i = 0; i < clean.size; i++)
-        clean.data[i] = (uint8_t)lower((char)clean.data[i]);
+        clean.data[i] = (uint8_t)srcsrv_lower((char)clean.data[i]);
     struct sl_str key = sl_buf_view(&clean);
     while (low < high) { /* the first entry beyond */
         size_t middle = low + (high - low) / 2;
@@ -312,11 +312,11 @@ bool srcsrv_origin(struct srcsrv *s, struct sl_str path, struct sl_arena *arena,
     struct sl_str command;
     struct sl_buf target = {0};
     if (!s->indexed)
-        read_files(s);
-    const struct entry *entry = find(s, path);
+        srcsrv_read_files(s);
+    const struct entry *entry = srcsrv_find(s, path);
     if (!entry)
         return false;
-    fields.count = split(entry->line, fields.items);
+    fields.count = srcsrv_split(entry->line, fields.items);
     bool good = srcsrv_evaluate(s, &fields, SL_STR(""), &s->work_left, &target);
     if (good && s->vcs == VCS_PERFORCE)
         perforce_origin(&fields, origin);

@@ -28,7 +28,7 @@ static bool pay(struct evaluation *e, size_t work)
     return !e->out->failed;
 }
 
-static bool add(struct evaluation *e, struct sl_str text)
+static bool srcsrv_evaluate_add(struct evaluation *e, struct sl_str text)
 {
     if (!pay(e, text.size + 1))
         return false;
@@ -55,9 +55,9 @@ static bool add_variable(struct evaluation *e, struct sl_str name, unsigned dept
     struct sl_str value;
     size_t number = field_number(name);
     if (number)
-        return number <= e->fields->count && add(e, e->fields->items[number - 1]);
+        return number <= e->fields->count && srcsrv_evaluate_add(e, e->fields->items[number - 1]);
     if (sl_str_equal_nocase(name, SL_STR("targ")))
-        return add(e, e->targ);
+        return srcsrv_evaluate_add(e, e->targ);
     return srcsrv_variable(e->stream, name, &value) && expand(e, &value, false, depth + 1);
 }
 
@@ -133,7 +133,7 @@ static bool expand(struct evaluation *e, struct sl_str *text, bool in_parenthese
         size_t plain = 0;
         while (plain < text->size && text->data[plain] != '%' && !(in_parentheses && text->data[plain] == ')'))
             plain++;
-        if (!add(e, (struct sl_str){text->data, plain}))
+        if (!srcsrv_evaluate_add(e, (struct sl_str){text->data, plain}))
             return false;
         *text = (struct sl_str){text->data + plain, text->size - plain};
         if (text->size && text->data[0] == ')' && in_parentheses) {

@@ -58,7 +58,7 @@ static const struct range {
     // clang-format on
 };
 
-static uint32_t lower(uint32_t c)
+static uint32_t ppdb_fold_lower(uint32_t c)
 {
     if (c < 0x80)
         return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
@@ -79,7 +79,7 @@ uint32_t links_next_lower(struct sl_str text, size_t *at)
 {
     uint8_t first = (uint8_t)text.data[*at];
     if (sl_utf8_sequence(text.data + *at, text.size - *at, NULL))
-        return lower(sl_utf8_next(text, at));
+        return ppdb_fold_lower(sl_utf8_next(text, at));
     ++*at;
     return NO_UTF8 + first;
 }

@@ -11,7 +11,7 @@ struct rules {
     size_t count, capacity;
 };
 
-static bool add(struct sl_json *j, struct rules *rules, struct sl_ppdb_link link)
+static bool linkjson_add(struct sl_json *j, struct rules *rules, struct sl_ppdb_link link)
 {
     if (rules->count == SL_PPDB_MAX_LINKS)
         return sl_json_fail(j, "too many rules");
@@ -22,7 +22,7 @@ static bool add(struct sl_json *j, struct rules *rules, struct sl_ppdb_link link
 }
 
 /* What is no URL is passed over: one bad rule does not spoil the others. */
-static void read_documents(struct sl_json *j, struct rules *rules)
+static void linkjson_read_documents(struct sl_json *j, struct rules *rules)
 {
     struct sl_ppdb_link link;
     if (sl_json_peek(j) != SL_JSON_OBJECT)
@@ -31,7 +31,7 @@ static void read_documents(struct sl_json *j, struct rules *rules)
         sl_json_enter(j);
     while (!j->failed && sl_json_next(j, &link.pattern))
         if (sl_json_text(j, &link.url))
-            add(j, rules, link);
+            linkjson_add(j, rules, link);
 }
 
 enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, struct sl_ppdb_link **links, size_t *count,
@@ -51,7 +51,7 @@ enum sl_code sl_ppdb_links_parse(struct sl_str json, struct sl_arena *arena, str
         bool documents = sl_str_equal(key, SL_STR("documents"));
         found = found || documents;
         if (documents)
-            read_documents(&j, &rules);
+            linkjson_read_documents(&j, &rules);
         else
             sl_json_skip(&j);
     }

@@ -30,8 +30,8 @@ static bool same_rule(const struct rule *a, const struct rule *b)
     return a->prefix == b->prefix && sl_str_equal(a->pattern, b->pattern);
 }
 
-static void prepare(struct rule *rule, const struct sl_ppdb_link *link, size_t index, struct sl_buf *scratch,
-                    struct sl_arena *arena)
+static void ppdb_links_prepare(struct rule *rule, const struct sl_ppdb_link *link, size_t index, struct sl_buf *scratch,
+                               struct sl_arena *arena)
 {
     struct sl_str text = link->pattern;
     *rule = (struct rule){.original = link->pattern, .url = link->url, .index = index};
@@ -70,7 +70,7 @@ static void link_prefixes(struct rule *rules, size_t count)
     }
 }
 
-static void store(const struct rule *rules, size_t count, struct sl_buf *out)
+static void ppdb_links_store(const struct rule *rules, size_t count, struct sl_buf *out)
 {
     uint64_t size = 0, exact = 0, at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -107,13 +107,13 @@ enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count,
     struct sl_buf scratch = {0};
     struct rule *rules = SL_ARENA_ARRAY(&arena, struct rule, count);
     for (size_t i = 0; rules && i < count; i++)
-        prepare(&rules[i], &links[i], i, &scratch, &arena);
+        ppdb_links_prepare(&rules[i], &links[i], i, &scratch, &arena);
     bool ok = rules && !scratch.failed;
     if (ok) {
         qsort(rules, count, sizeof *rules, in_order);
         count = drop_duplicates(rules, count);
         link_prefixes(rules, count);
-        store(rules, count, out);
+        ppdb_links_store(rules, count, out);
     }
     sl_buf_free(&scratch);
     sl_arena_free(&arena);

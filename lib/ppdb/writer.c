@@ -43,7 +43,7 @@ struct writer {
     bool out_of_memory;
 };
 
-static bool work(struct writer *w, uint64_t amount)
+static bool ppdb_writer_work(struct writer *w, uint64_t amount)
 {
     if (amount > w->work_left)
         return false;
@@ -53,7 +53,7 @@ static bool work(struct writer *w, uint64_t amount)
 
 /* ---- documents ---- */
 
-static int by_name(const void *a, const void *b, void *names)
+static int ppdb_writer_by_name(const void *a, const void *b, void *names)
 {
     const struct document *x = a, *y = b;
     const char *text = names;
@@ -74,7 +74,7 @@ static bool same_file(const struct writer *w, const struct document *a, const st
     return a->properties.language == b->properties.language && sl_str_equal(name_of(w, a), name_of(w, b));
 }
 
-static enum sl_code read_documents(struct writer *w, struct sl_error *error)
+static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error *error)
 {
     for (uint32_t row = 1; row <= w->info->document_count; row++) {
         struct document *d = &w->documents[w->document_count];
@@ -86,7 +86,7 @@ static enum sl_code read_documents(struct writer *w, struct sl_error *error)
             d->name_size = w->names.size - d->name_offset;
             w->document_count++;
         }
-        if (!work(w, d->name_size + 1) || w->names.size > names_floor + NAMES_PER_BYTE * w->info->file_size)
+        if (!ppdb_writer_work(w, d->name_size + 1) || w->names.size > names_floor + NAMES_PER_BYTE * w->info->file_size)
             return sl_fail(error, SL_MALFORMED, "too much repetition in documents");
     }
     return w->names.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
@@ -97,7 +97,7 @@ static void number_documents(struct writer *w)
 {
     size_t kept = 0;
     if (w->document_count)
-        qsort_r(w->documents, w->document_count, sizeof *w->documents, by_name,
+        qsort_r(w->documents, w->document_count, sizeof *w->documents, ppdb_writer_by_name,
                 w->names.data ? w->names.data : (void *)"");
     for (uint32_t i = 0; i < w->info->document_count; i++)
         w->ids[i] = UINT32_MAX;
@@ -115,7 +115,7 @@ static enum sl_code collect_documents(struct writer *w, struct sl_error *error)
     w->ids = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->document_count + 1);
     if (!w->documents || !w->ids)
         return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = read_documents(w, error);
+    enum sl_code code = ppdb_writer_read_documents(w, error);
     if (code == SL_OK)
         number_documents(w);
     return code;
@@ -140,7 +140,7 @@ static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_
     struct sl_ppdb_point point;
     sl_ppdb_points_begin(w->ppdb, method, &points);
     w->entry_count = 0;
-    if (!work(w, sl_reader_left(&points.blob) + 1))
+    if (!ppdb_writer_work(w, sl_reader_left(&points.blob) + 1))
         return sl_fail(error, SL_MALFORMED, "too much repetition in sequence points");
     while (sl_ppdb_points_next(&points, &point)) {
         if (point.hidden)

@@ -96,7 +96,7 @@ static void read_type(struct sl_json *j, struct sl_bundle_file *file)
             file->type = (enum sl_bundle_type)i;
 }
 
-static void read_file(struct sl_bundle *b, struct sl_json *j, struct sl_bundle_file *file)
+static void bundle_read_file(struct sl_bundle *b, struct sl_json *j, struct sl_bundle_file *file)
 {
     struct sl_str key;
     if (sl_json_peek(j) != SL_JSON_OBJECT) {
@@ -118,7 +118,7 @@ static void read_file(struct sl_bundle *b, struct sl_json *j, struct sl_bundle_f
     }
 }
 
-static void read_files(struct sl_bundle *b, struct sl_json *j)
+static void bundle_read_files(struct sl_bundle *b, struct sl_json *j)
 {
     size_t capacity = 0;
     struct sl_str name;
@@ -141,7 +141,7 @@ static void read_files(struct sl_bundle *b, struct sl_json *j)
             capacity = capacity * 2 + 16;
         }
         b->files[b->count] = (struct sl_bundle_file){.name = name};
-        read_file(b, j, &b->files[b->count++]);
+        bundle_read_file(b, j, &b->files[b->count++]);
     }
 }
 
@@ -207,7 +207,7 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
     while (!j.failed && sl_json_next(&j, &key)) {
         bool object = sl_json_peek(&j) == SL_JSON_OBJECT;
         if (object && sl_str_equal(key, SL_STR("files")))
-            read_files(b, &j);
+            bundle_read_files(b, &j);
         else if (object && sl_str_equal(key, SL_STR("source_links")))
             read_links(b, &j);
         else

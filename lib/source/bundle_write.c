@@ -56,7 +56,7 @@ static void add_member(struct sl_buf *out, const char *comma, struct sl_str key,
 
 /* ---- files ---- */
 
-static struct sl_str keep(struct sl_bundle_writer *w, struct sl_str text)
+static struct sl_str bundle_write_keep(struct sl_bundle_writer *w, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&w->arena, text.data, text.size);
     w->failed = w->failed || !copy;
@@ -125,7 +125,7 @@ static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, s
         name.size = size;
         sl_buf_printf(&name, ".%u", number);
     }
-    struct sl_str copy = keep(w, sl_buf_view(&name));
+    struct sl_str copy = bundle_write_keep(w, sl_buf_view(&name));
     void **slot = copy.data ? sl_map_slot(&w->names, copy, NULL) : NULL;
     w->failed = w->failed || name.failed || !slot;
     if (slot)
@@ -144,7 +144,7 @@ static struct sl_str describe(struct sl_bundle_writer *w, enum sl_bundle_type ty
     if (url.size)
         add_member(&json, ",", SL_STR("url"), url);
     sl_buf_u8(&json, '}');
-    struct sl_str text = keep(w, sl_buf_view(&json));
+    struct sl_str text = bundle_write_keep(w, sl_buf_view(&json));
     w->failed = w->failed || json.failed;
     sl_buf_free(&json);
     return text;
@@ -184,7 +184,7 @@ bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, st
 
 void sl_bundle_add_link(struct sl_bundle_writer *writer, struct sl_str pattern, struct sl_str url)
 {
-    add_pair(writer, &writer->links, keep(writer, pattern), keep(writer, url));
+    add_pair(writer, &writer->links, bundle_write_keep(writer, pattern), bundle_write_keep(writer, url));
 }
 
 /* ---- manifest ---- */

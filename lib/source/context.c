@@ -7,7 +7,7 @@ struct sl_context_cursor sl_context_cursor(struct sl_str text)
 }
 
 /* The line at the cursor, which moves to the next; false at the end of the text. */
-static bool next_line(struct sl_context_cursor *c, struct sl_str *line)
+static bool context_next_line(struct sl_context_cursor *c, struct sl_str *line)
 {
     if (c->at >= c->text.size)
         return false;
@@ -33,15 +33,15 @@ bool sl_context_at(struct sl_context_cursor *cursor, uint64_t line, struct sl_co
         cursor->at = 0;
     }
     while (cursor->line < first)
-        if (!next_line(cursor, &ignored))
+        if (!context_next_line(cursor, &ignored))
             return false;
     struct sl_context_cursor window = *cursor;
     while (window.line < line)
-        if (!next_line(&window, &context->before[context->before_count++]))
+        if (!context_next_line(&window, &context->before[context->before_count++]))
             return false;
-    if (!next_line(&window, &context->line))
+    if (!context_next_line(&window, &context->line))
         return false;
-    while (context->after_count < SL_CONTEXT_LINES && next_line(&window, &context->after[context->after_count]))
+    while (context->after_count < SL_CONTEXT_LINES && context_next_line(&window, &context->after[context->after_count]))
         context->after_count++;
     return true;
 }

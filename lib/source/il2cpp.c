@@ -93,7 +93,7 @@ static void read_csharp_files(struct sl_il2cpp *m, struct sl_json *j, uint32_t f
     }
 }
 
-static void read_all(struct sl_il2cpp *m, struct sl_json *j)
+static void il2cpp_read_all(struct sl_il2cpp *m, struct sl_json *j)
 {
     struct sl_str key;
     if (sl_json_peek(j) != SL_JSON_OBJECT) {
@@ -113,7 +113,7 @@ static void read_all(struct sl_il2cpp *m, struct sl_json *j)
     }
 }
 
-static int by_name(const void *left, const void *right, void *arg)
+static int il2cpp_by_name(const void *left, const void *right, void *arg)
 {
     const struct sl_il2cpp *m = arg;
     return sl_str_compare(m->names[*(const uint32_t *)left], m->names[*(const uint32_t *)right]);
@@ -128,13 +128,13 @@ static bool rank_names(struct sl_il2cpp *m)
         return false;
     for (size_t i = 0; i < m->name_count; i++)
         order[i] = (uint32_t)i;
-    qsort_r(order, m->name_count, sizeof *order, by_name, m);
+    qsort_r(order, m->name_count, sizeof *order, il2cpp_by_name, m);
     for (size_t i = 0; i < m->name_count; i++)
         m->ranks[order[i]] = (uint32_t)i;
     return true;
 }
 
-static int by_place(const void *left, const void *right, void *arg)
+static int il2cpp_by_place(const void *left, const void *right, void *arg)
 {
     const struct entry *a = left, *b = right;
     const uint32_t *ranks = ((const struct sl_il2cpp *)arg)->ranks;
@@ -153,7 +153,7 @@ static bool sort(struct sl_il2cpp *m)
     if (!m->ranges || !rank_names(m))
         return false;
     if (m->entry_count)
-        qsort_r(m->entries, m->entry_count, sizeof *m->entries, by_place, m);
+        qsort_r(m->entries, m->entry_count, sizeof *m->entries, il2cpp_by_place, m);
     for (size_t i = 0; i < m->entry_count; i++) {
         struct range *range = &m->ranges[m->entries[i].file];
         if (!range->count++)
@@ -173,7 +173,7 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_budget *budget, str
     m->arena.budget = budget;
     struct sl_json j = sl_json(text, &m->arena, false);
     if (sl_budget_spend(budget, bytes.size))
-        read_all(m, &j);
+        il2cpp_read_all(m, &j);
     enum sl_code code = SL_OK;
     if (sl_budget_used_up(budget))
         code = sl_budget_fail(budget, error);

@@ -94,7 +94,7 @@ static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
     }
 }
 
-static bool read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
+static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
 {
     if (sl_read_u32(r) != entry_magic)
         return false;
@@ -129,7 +129,7 @@ static enum sl_code read_directory(struct sl_bytes bytes, const struct directory
         return sl_fail(error, SL_BUSY, "out of memory");
     for (; found.count < d->count; found.count++) {
         size_t at = sl_reader_offset(&r);
-        if (!read_entry(&r, &found.entries[found.count]))
+        if (!zip_read_entry(&r, &found.entries[found.count]))
             return sl_fail(error, SL_MALFORMED, "malformed zip archive: directory entry at offset %zu", at);
     }
     *zip = found;

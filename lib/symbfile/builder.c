@@ -7,7 +7,8 @@
 static const uint64_t widest = (UINT64_C(1) << 56) - 2;
 
 /* Room for `count` records of `item` bytes; `pointer` is where they are. */
-static bool reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count, size_t item)
+static bool builder_reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count,
+                            size_t item)
 {
     if (!sl_spill_reserve(memory, count * item, b->directory)) {
         b->failed = true;
@@ -83,8 +84,8 @@ static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symb
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
     if (!r->length || r->depth > SL_SYMBFILE_MAX_DEPTH)
         return SL_OK;
-    if (!reserve(b, &b->range_memory, &b->ranges, b->range_count + 1, sizeof *b->ranges) ||
-        !reserve(b, &b->line_memory, &b->lines, b->line_count + r->line_count, sizeof *b->lines))
+    if (!builder_reserve(b, &b->range_memory, &b->ranges, b->range_count + 1, sizeof *b->ranges) ||
+        !builder_reserve(b, &b->line_memory, &b->lines, b->line_count + r->line_count, sizeof *b->lines))
         return sl_fail(error, SL_BUSY, "no room for the records");
     builder_step(b, b->range_count);
     struct builder_range *out = &b->ranges[b->range_count++];
@@ -112,8 +113,8 @@ static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfi
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
     if (!p->count || p->count > SL_SYMBFILE_MAX_DEPTH)
         return SL_OK;
-    if (!reserve(b, &b->pad_memory, &b->pads, b->pad_count + 1, sizeof *b->pads) ||
-        !reserve(b, &b->place_memory, &b->places, b->place_count + p->count, sizeof *b->places))
+    if (!builder_reserve(b, &b->pad_memory, &b->pads, b->pad_count + 1, sizeof *b->pads) ||
+        !builder_reserve(b, &b->place_memory, &b->places, b->place_count + p->count, sizeof *b->places))
         return sl_fail(error, SL_BUSY, "no room for the records");
     builder_step(b, b->pad_count);
     b->pads[b->pad_count++] = (struct builder_pad){p->va, b->place_count, (uint32_t)p->count};

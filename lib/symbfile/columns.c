@@ -19,7 +19,7 @@ void columns_free(struct columns *c)
 }
 
 /* Room for all numbers that a message of that size can hold: each takes a byte or more. */
-static bool reserve(struct columns *c, size_t size)
+static bool columns_reserve(struct columns *c, size_t size)
 {
     if (size <= c->capacity && (c->capacity <= KEEP_NUMBERS || size > KEEP_NUMBERS))
         return true;
@@ -150,7 +150,7 @@ bool columns_read_range(struct columns *columns, struct sl_bytes body, Symbfile_
 {
     struct cursor c = {body.data, body.data + body.size};
     symbfile__range_v1__init(m);
-    if (!reserve(columns, body.size))
+    if (!columns_reserve(columns, body.size))
         return false;
     while (c.at < c.end)
         if (!take_range_field(columns, &c, m))
@@ -162,7 +162,7 @@ bool columns_read_pad(struct columns *columns, struct sl_bytes body, Symbfile__R
 {
     struct cursor c = {body.data, body.data + body.size};
     symbfile__return_pad_v1__init(m);
-    if (!reserve(columns, body.size))
+    if (!columns_reserve(columns, body.size))
         return false;
     uint32_t *next = columns->numbers;
     while (c.at < c.end) {

@@ -65,15 +65,15 @@ static enum sl_code filter_all(struct extractor *e, const struct sl_symbfile_ran
 }
 
 /* Making records of functions is most of the work, and needs nothing of other batches. */
-static void prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
-                    unsigned worker)
+static void extract_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                            unsigned worker)
 {
     struct extractor *e = (struct extractor *)sink;
     batch->prepared = (void *)(uintptr_t)tree_make(&e->makers[worker], batch, arena);
 }
 
-static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
-                            struct sl_error *error)
+static enum sl_code extract_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                    struct sl_error *error)
 {
     struct extractor *e = (struct extractor *)sink;
     const struct tree_list *list = batch->prepared;
@@ -213,7 +213,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
                                  struct sl_error *error)
 {
     struct extractor e = {
-        .functions = {.prepare = prepare, .consume = consume, .takes_no_symbols = true},
+        .functions = {.prepare = extract_prepare, .consume = extract_consume, .takes_no_symbols = true},
         .go = {.tree = go_tree},
         .sink = sink,
         .maker_count = sl_parallel_workers(parallel),

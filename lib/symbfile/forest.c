@@ -70,7 +70,7 @@ void forest_free(struct forest *f)
     free(f);
 }
 
-static bool grow(struct forest *f, void *array, size_t *capacity, size_t need, size_t item)
+static bool forest_grow(struct forest *f, void *array, size_t *capacity, size_t need, size_t item)
 {
     if (need <= *capacity || sl_grow_held(&f->holding, array, capacity, need, item))
         return true;
@@ -89,8 +89,8 @@ static uint32_t local_file(struct forest *f, uint32_t text)
     }
     if (f->local[text])
         return f->local[text] - 1;
-    if (!grow(f, &f->files, &f->file_capacity, f->file_count + 1, sizeof *f->files) ||
-        !grow(f, &f->used, &f->used_capacity, f->file_count + 1, sizeof *f->used))
+    if (!forest_grow(f, &f->files, &f->file_capacity, f->file_count + 1, sizeof *f->files) ||
+        !forest_grow(f, &f->used, &f->used_capacity, f->file_count + 1, sizeof *f->used))
         return SL_NO_FILE;
     f->files[f->file_count] = (struct sl_file){.name = (*f->texts)[text]};
     f->used[f->file_count] = text;
@@ -98,22 +98,22 @@ static uint32_t local_file(struct forest *f, uint32_t text)
     return f->local[text] - 1;
 }
 
-static void add_line(struct forest *f, struct level *level, struct sl_line line)
+static void forest_add_line(struct forest *f, struct level *level, struct sl_line line)
 {
     struct sl_line *last = level->line_count ? &level->lines[level->line_count - 1] : NULL;
     if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
         last->size += line.size;
-    else if (grow(f, &level->lines, &level->line_capacity, level->line_count + 1, sizeof *level->lines))
+    else if (forest_grow(f, &level->lines, &level->line_capacity, level->line_count + 1, sizeof *level->lines))
         level->lines[level->line_count++] = line;
 }
 
 static void add_child(struct forest *f, struct level *level, const struct sl_function *child)
 {
-    if (grow(f, &level->children, &level->child_capacity, level->child_count + 1, sizeof *level->children))
+    if (forest_grow(f, &level->children, &level->child_capacity, level->child_count + 1, sizeof *level->children))
         level->children[level->child_count++] = *child;
 }
 
-static void *copy(struct forest *f, const void *items, size_t size)
+static void *forest_copy(struct forest *f, const void *items, size_t size)
 {
     void *to = size ? sl_arena_alloc(&f->arena, size, _Alignof(max_align_t)) : NULL;
     f->failed |= size && !to;
@@ -129,9 +129,9 @@ static void close_level(struct forest *f)
         .address = level->start,
         .size = f->end - level->start,
         .name = (*f->texts)[level->link.function],
-        .lines = copy(f, level->lines, level->line_count * sizeof *level->lines),
+        .lines = forest_copy(f, level->lines, level->line_count * sizeof *level->lines),
         .line_count = (uint32_t)level->line_count,
-        .inlinees = copy(f, level->children, level->child_count * sizeof *level->children),
+        .inlinees = forest_copy(f, level->children, level->child_count * sizeof *level->children),
         .inlinee_count = (uint32_t)level->child_count,
         .call_file = level->call_file,
         .call_line = level->call_line,
@@ -140,7 +140,7 @@ static void close_level(struct forest *f)
         return;
     add_child(f, f->height ? &f->levels[f->height - 1] : &f->roots, &function);
     if (f->height == 0 && f->under_root)
-        add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
+        forest_add_line(f, &f->roots, (struct sl_line){function.address, function.size, SL_NO_FILE, 0});
     f->nodes++;
 }
 
@@ -155,7 +155,7 @@ static void open_level(struct forest *f, uint64_t start, const struct link *link
     level->line_count = level->child_count = 0;
 }
 
-static enum sl_code flush(struct forest *f, struct sl_error *error)
+static enum sl_code forest_flush(struct forest *f, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     struct sl_function root = {
@@ -206,7 +206,7 @@ enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const st
     while (f->height > same)
         close_level(f);
     if (f->height == 0 && f->nodes >= BATCH_NODES) {
-        enum sl_code code = flush(f, error);
+        enum sl_code code = forest_flush(f, error);
         if (code != SL_OK)
             return code;
     }
@@ -214,7 +214,8 @@ enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const st
         open_level(f, start, &chain[f->height], f->height ? &chain[f->height - 1] : NULL);
     for (size_t i = 0; i < count; i++) {
         f->levels[i].link = chain[i];
-        add_line(f, &f->levels[i], (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
+        forest_add_line(f, &f->levels[i],
+                        (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
     }
     f->end = end;
     return f->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
@@ -229,5 +230,5 @@ enum sl_code forest_finish(struct forest *f, struct sl_error *error)
 {
     while (f->height)
         close_level(f);
-    return flush(f, error);
+    return forest_flush(f, error);
 }

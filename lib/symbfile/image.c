@@ -4,7 +4,7 @@
 
 enum { PT_LOAD = 1, PF_X = 1, PAGE = 4096, PROGRAM_HEADER = 56, MAX_SEGMENTS = 1024 };
 
-static int by_address(const void *left, const void *right)
+static int symbfile_image_by_address(const void *left, const void *right)
 {
     const struct image_segment *a = left, *b = right;
     return (a->address > b->address) - (a->address < b->address);
@@ -37,7 +37,7 @@ static enum sl_code read_segments(struct sl_symbfile_image *image, uint64_t offs
             image->segments[image->segment_count++] = s;
     }
     if (image->segment_count)
-        qsort(image->segments, image->segment_count, sizeof *image->segments, by_address);
+        qsort(image->segments, image->segment_count, sizeof *image->segments, symbfile_image_by_address);
     const struct image_segment *before = NULL;
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct image_segment *s = &image->segments[i];
@@ -94,7 +94,7 @@ bool sl_symbfile_image_base(const struct sl_symbfile_image *image, uint64_t *bas
     return true;
 }
 
-static const struct image_segment *find(const struct sl_symbfile_image *image, uint64_t address)
+static const struct image_segment *symbfile_image_find(const struct sl_symbfile_image *image, uint64_t address)
 {
     for (size_t i = 0; i < image->segment_count; i++)
         if (address >= image->segments[i].address &&
@@ -105,7 +105,7 @@ static const struct image_segment *find(const struct sl_symbfile_image *image, u
 
 struct sl_bytes image_from(const struct sl_symbfile_image *image, uint64_t address)
 {
-    const struct image_segment *s = find(image, address);
+    const struct image_segment *s = symbfile_image_find(image, address);
     uint64_t at = s ? address - s->address : 0;
     if (!s || at >= s->file_size || s->offset > image->bytes.size || at > image->bytes.size - s->offset)
         return (struct sl_bytes){NULL, 0};
@@ -116,7 +116,7 @@ struct sl_bytes image_from(const struct sl_symbfile_image *image, uint64_t addre
 
 struct sl_bytes image_code(const struct sl_symbfile_image *image, uint64_t address, uint64_t size)
 {
-    const struct image_segment *s = find(image, address);
+    const struct image_segment *s = symbfile_image_find(image, address);
     if (!s || size > s->memory_size - (address - s->address))
         return (struct sl_bytes){NULL, 0};
     struct sl_bytes code = image_from(image, address);

@@ -185,7 +185,7 @@ static bool more_places(struct names *names)
     return true;
 }
 
-static struct sl_str by_place(struct names *names, struct sl_str name)
+static struct sl_str symbfile_names_by_place(struct names *names, struct sl_str name)
 {
     if (names->place_count * 2 >= names->place_capacity && !more_places(names))
         return name;
@@ -220,7 +220,7 @@ static struct sl_str by_text(struct names *names, struct sl_str name)
 struct sl_str names_readable(struct names *names, struct sl_str name)
 {
     if ((uintptr_t)name.data - (uintptr_t)names->lasting.data < names->lasting.size)
-        return by_place(names, name);
+        return symbfile_names_by_place(names, name);
     size_t hash = ((uintptr_t)name.data ^ (uintptr_t)name.data >> 9) % NAMES_RECENT;
     if (names->recent[hash].name.data != name.data || names->recent[hash].name.size != name.size) {
         names->recent[hash].readable = by_text(names, name);

@@ -84,7 +84,7 @@ enum instruction pads_instruction(uint16_t machine, struct sl_bytes code, unsign
 }
 
 /* ---- pads ---- */
-static uint32_t line_at(const struct sl_symbfile_range *range, uint64_t va)
+static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
 {
     uint32_t line = 0;
     size_t low = 0, high = range->line_count;
@@ -101,14 +101,14 @@ static uint32_t line_at(const struct sl_symbfile_range *range, uint64_t va)
 }
 
 /* Room for all of a tree to be open at once. */
-static bool reserve(struct sl_symbfile_pads *p, size_t count)
+static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
 {
     return sl_grow(&p->open, &p->open_capacity, count, sizeof *p->open) &&
            sl_grow(&p->places, &p->place_capacity, count, sizeof *p->places);
 }
 
-static enum sl_code emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
-                         struct sl_symbfile_sink *sink, struct sl_error *error)
+static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
+                              struct sl_symbfile_sink *sink, struct sl_error *error)
 {
     for (size_t i = 0; i < height; i++) {
         const struct sl_symbfile_range *range = p->open[i], *next = i + 1 < height ? p->open[i + 1] : NULL;
@@ -116,7 +116,7 @@ static enum sl_code emit(struct sl_symbfile_pads *p, size_t height, uint64_t cal
             return SL_OK; /* a function is missing in the chain */
         p->places[i] = (struct sl_symbfile_place){range->function, range->file, 0};
         if (!next) {
-            p->places[i].line = line_at(range, call);
+            p->places[i].line = pads_line_at(range, call);
         } else {
             p->places[i].line = next->call_line;
             if (next->call_file.str.data)
@@ -139,7 +139,7 @@ static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symb
     if (pads_instruction(p->image->machine, code, &length) == INSTRUCTION_BAD)
         return SL_OK;
     p->open[0] = range;
-    return emit(p, 1, range->va, range->va + length - 1, sink, error);
+    return pads_emit(p, 1, range->va, range->va + length - 1, sink, error);
 }
 
 enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct sl_symbfile_range *ranges, size_t count,
@@ -147,7 +147,7 @@ enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct s
 {
     if (!count || !sl_symbfile_pads_supported(p))
         return SL_OK;
-    if (!reserve(p, count))
+    if (!pads_reserve(p, count))
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = emit_goexit(p, &ranges[0], sink, error);
     struct sl_bytes text = image_code(p->image, ranges[0].va, ranges[0].length);
@@ -167,7 +167,7 @@ enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct s
             while (height && p->open[height - 1]->va + p->open[height - 1]->length <= at)
                 height--;
             if (height)
-                code = emit(p, height, at, at + length - 1, sink, error);
+                code = pads_emit(p, height, at, at + length - 1, sink, error);
         }
         text.data += length;
         text.size -= length;

@@ -164,7 +164,7 @@ static bool read_end(struct table *t, const struct function *f, uint64_t *end, b
 }
 
 /* The first file of the function that has a name. */
-static struct sl_str read_file(struct table *t, const struct function *f)
+static struct sl_str pclntab_read_file(struct table *t, const struct function *f)
 {
     struct values v = values_at(t, f->file_values);
     while (f->file_values && sl_purse_spend(&t->purse, 1) && next_value(t, &v)) {
@@ -199,7 +199,7 @@ enum sl_code pclntab_read(struct sl_object *object, const struct sl_symbfile_ima
             return sl_budget_fail(budget, error);
         if (!usable || !size || !f.name.size || !sl_str_is_utf8(f.name))
             continue;
-        struct sl_str file = read_file(&t, &f);
+        struct sl_str file = pclntab_read_file(&t, &f);
         struct sl_symbfile_range range = {
             .va = f.entry,
             .length = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size,

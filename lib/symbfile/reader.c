@@ -69,7 +69,7 @@ bool sl_symbfile_reader_cut(const struct sl_symbfile_reader *r)
     return r->cut;
 }
 
-static enum sl_code fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem problem)
+static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem problem)
 {
     static const char *const texts[] = {
         [SL_SYMBFILE_SHORT] = "file is shorter than the magic",
@@ -92,7 +92,7 @@ static enum sl_code fail(struct sl_symbfile_reader *r, enum sl_symbfile_problem 
 }
 
 /* ---- decoding: what columns.c leaves to it, protobuf-c builds in an arena, which is given back as a whole ---- */
-static void *take(void *arena, size_t size)
+static void *symbfile_reader_take(void *arena, size_t size)
 {
     return sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
 }
@@ -104,10 +104,10 @@ static void give_back(void *arena, void *memory)
 
 static ProtobufCAllocator allocator(struct sl_arena *arena)
 {
-    return (ProtobufCAllocator){.alloc = take, .free = give_back, .allocator_data = arena};
+    return (ProtobufCAllocator){.alloc = symbfile_reader_take, .free = give_back, .allocator_data = arena};
 }
 
-static struct sl_str text_of(ProtobufCBinaryData data)
+static struct sl_str symbfile_reader_text_of(ProtobufCBinaryData data)
 {
     return (struct sl_str){data.data ? (const char *)data.data : "", data.len};
 }
@@ -118,7 +118,7 @@ static enum sl_symbfile_problem take_text(const struct sl_symbfile_reader *r, bo
 {
     *out = (struct sl_symbfile_text){{NULL, 0}, SL_SYMBFILE_INLINE};
     if (inlined)
-        out->str = text_of(data);
+        out->str = symbfile_reader_text_of(data);
     if (!referred)
         return SL_SYMBFILE_FINE;
     if (ref >= r->table_size)
@@ -163,10 +163,10 @@ static enum sl_symbfile_problem take_lines(struct sl_symbfile_reader *r, const S
 
 static bool range_is_utf8(const Symbfile__RangeV1 *m)
 {
-    return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || sl_str_is_utf8(text_of(m->funcstr))) &&
-           (m->file_case != SYMBFILE__RANGE_V1__FILE_FILE_STR || sl_str_is_utf8(text_of(m->filestr))) &&
+    return (m->func_case != SYMBFILE__RANGE_V1__FUNC_FUNC_STR || sl_str_is_utf8(symbfile_reader_text_of(m->funcstr))) &&
+           (m->file_case != SYMBFILE__RANGE_V1__FILE_FILE_STR || sl_str_is_utf8(symbfile_reader_text_of(m->filestr))) &&
            (m->call_file_case != SYMBFILE__RANGE_V1__CALL_FILE_CALL_FILE_STR ||
-            sl_str_is_utf8(text_of(m->callfilestr)));
+            sl_str_is_utf8(symbfile_reader_text_of(m->callfilestr)));
 }
 
 static enum sl_symbfile_problem convert_range(struct sl_symbfile_reader *r, const Symbfile__RangeV1 *m,
@@ -207,7 +207,7 @@ static enum sl_code read_range(struct sl_symbfile_reader *r, struct sl_bytes bod
     struct sl_symbfile_range range = {0};
     enum sl_symbfile_problem problem = m ? convert_range(r, m, &range) : SL_SYMBFILE_BAD_MESSAGE;
     if (problem)
-        return fail(r, problem);
+        return symbfile_reader_fail(r, problem);
     r->records++;
     return r->sink->range(r->sink, &range, &r->error);
 }
@@ -246,7 +246,7 @@ static enum sl_code read_pad(struct sl_symbfile_reader *r, struct sl_bytes body)
     struct sl_symbfile_pad pad = {0};
     enum sl_symbfile_problem problem = m ? convert_pad(r, m, &pad) : SL_SYMBFILE_BAD_MESSAGE;
     if (problem)
-        return fail(r, problem);
+        return symbfile_reader_fail(r, problem);
     r->records++;
     return r->sink->pad(r->sink, &pad, &r->error);
 }
@@ -260,11 +260,11 @@ static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes bod
     r->table = m ? SL_ARENA_ARRAY(&r->table_memory, struct sl_str, m->n_strings) : NULL;
     r->table_size = 0;
     if (!m || (m->n_strings && !r->table))
-        return fail(r, SL_SYMBFILE_BAD_MESSAGE);
+        return symbfile_reader_fail(r, SL_SYMBFILE_BAD_MESSAGE);
     for (size_t i = 0; i < m->n_strings; i++) {
-        r->table[i] = text_of(m->strings[i]);
+        r->table[i] = symbfile_reader_text_of(m->strings[i]);
         if (!sl_str_is_utf8(r->table[i]))
-            return fail(r, SL_SYMBFILE_BAD_MESSAGE);
+            return symbfile_reader_fail(r, SL_SYMBFILE_BAD_MESSAGE);
     }
     r->table_size = m->n_strings;
     if (r->sink->table)
@@ -272,10 +272,11 @@ static enum sl_code read_table(struct sl_symbfile_reader *r, struct sl_bytes bod
     return SL_OK;
 }
 
-static enum sl_code read_header(struct sl_symbfile_reader *r, struct sl_bytes body)
+static enum sl_code symbfile_reader_read_header(struct sl_symbfile_reader *r, struct sl_bytes body)
 {
     ProtobufCAllocator memory = allocator(&r->scratch);
-    return symbfile__header__unpack(&memory, body.size, body.data) ? SL_OK : fail(r, SL_SYMBFILE_BAD_MESSAGE);
+    return symbfile__header__unpack(&memory, body.size, body.data) ? SL_OK
+                                                                   : symbfile_reader_fail(r, SL_SYMBFILE_BAD_MESSAGE);
 }
 
 static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, struct sl_bytes body)
@@ -284,7 +285,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
     enum sl_code code = SL_OK;
     body.data = body.data ? body.data : &nothing;
     switch (type) {
-    case SYMBFILE__MESSAGE_TYPE__MT_HEADER: code = read_header(r, body); break;
+    case SYMBFILE__MESSAGE_TYPE__MT_HEADER: code = symbfile_reader_read_header(r, body); break;
     case SYMBFILE__MESSAGE_TYPE__MT_RANGE_V1: code = read_range(r, body); break;
     case SYMBFILE__MESSAGE_TYPE__MT_RETURN_PAD_V1: code = read_pad(r, body); break;
     case SYMBFILE__MESSAGE_TYPE__MT_STRING_TABLE_V1: code = read_table(r, body); break;
@@ -311,7 +312,7 @@ static enum step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes
         if (byte < 0x80)
             return STEP_DONE;
     }
-    fail(r, SL_SYMBFILE_BAD_VARINT);
+    symbfile_reader_fail(r, SL_SYMBFILE_BAD_VARINT);
     return STEP_FAILED;
 }
 
@@ -323,7 +324,7 @@ static enum step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes
     if (step != STEP_DONE)
         return step;
     if (*size > SL_SYMBFILE_MAX_MESSAGE) {
-        fail(r, SL_SYMBFILE_BAD_SIZE);
+        symbfile_reader_fail(r, SL_SYMBFILE_BAD_SIZE);
         return STEP_FAILED;
     }
     step = read_varint(r, bytes, at, type);
@@ -331,11 +332,11 @@ static enum step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes
         return step;
     bool first = r->message == 1;
     if (*type > INT32_MAX || (!first && *type <= SYMBFILE__MESSAGE_TYPE__MT_HEADER)) {
-        fail(r, SL_SYMBFILE_BAD_TYPE);
+        symbfile_reader_fail(r, SL_SYMBFILE_BAD_TYPE);
         return STEP_FAILED;
     }
     if (first && *type != SYMBFILE__MESSAGE_TYPE__MT_HEADER) {
-        fail(r, SL_SYMBFILE_NO_HEADER);
+        symbfile_reader_fail(r, SL_SYMBFILE_NO_HEADER);
         return STEP_FAILED;
     }
     return STEP_DONE;
@@ -349,7 +350,7 @@ static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
         if (bytes.size < MAGIC_SIZE)
             return 0;
         if (!sl_symbfile_detect(bytes)) {
-            fail(r, SL_SYMBFILE_NO_MAGIC);
+            symbfile_reader_fail(r, SL_SYMBFILE_NO_MAGIC);
             return SIZE_MAX;
         }
         r->magic_seen = true;
@@ -415,7 +416,7 @@ enum sl_code sl_symbfile_reader_finish(struct sl_symbfile_reader *r, struct sl_e
         return failed(r, error);
     if (r->magic_seen && !r->pending.size && r->message > 1)
         return SL_OK;
-    fail(r, r->magic_seen ? SL_SYMBFILE_TRUNCATED : SL_SYMBFILE_SHORT);
+    symbfile_reader_fail(r, r->magic_seen ? SL_SYMBFILE_TRUNCATED : SL_SYMBFILE_SHORT);
     return failed(r, error);
 }
 

@@ -123,7 +123,8 @@ static void choose(struct sweep *s)
 /* ---- locations ---- */
 
 /* The line of a range's own table at `va`, 0 when there is none; lowers `*next` to where another one begins. */
-static uint32_t line_at(const struct sweep *s, const struct builder_range *range, uint64_t va, uint64_t *next)
+static uint32_t symbfile_sweep_line_at(const struct sweep *s, const struct builder_range *range, uint64_t va,
+                                       uint64_t *next)
 {
     if (!range->line_count)
         return 0;
@@ -150,7 +151,7 @@ static void locate(const struct sweep *s, uint64_t va, struct link *chain, uint6
         const struct builder_range *inner = i + 1 < s->chosen_count ? s->chosen[i + 1] : NULL;
         chain[i] = (struct link){range->function, range->file, 0};
         if (!inner || inner->depth != range->depth + 1) {
-            chain[i].line = line_at(s, range, va, next);
+            chain[i].line = symbfile_sweep_line_at(s, range, va, next);
             continue;
         }
         chain[i].line = inner->call_line;

@@ -41,7 +41,7 @@ static inline struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t fil
     return text;
 }
 
-static bool grow(struct tree_maker *m, void *array, size_t *capacity, size_t need, size_t item)
+static bool tree_grow(struct tree_maker *m, void *array, size_t *capacity, size_t need, size_t item)
 {
     if (need <= *capacity || sl_grow_held(&m->holding, array, capacity, need, item))
         return true;
@@ -49,7 +49,7 @@ static bool grow(struct tree_maker *m, void *array, size_t *capacity, size_t nee
     return false;
 }
 
-static uint64_t end_of(uint64_t start, uint64_t size)
+static uint64_t tree_end_of(uint64_t start, uint64_t size)
 {
     return size > UINT64_MAX - start ? UINT64_MAX : start + size;
 }
@@ -61,7 +61,7 @@ static inline void add_row(struct tree_maker *m, size_t first, size_t *count, ui
     const struct tree_row *last = *count > first ? &m->rows[*count - 1] : NULL;
     if (!line->line || (last && (last->start == start || (last->file == line->file && last->line == line->line))))
         return;
-    if (grow(m, &m->rows, &m->row_capacity, *count + 1, sizeof *m->rows))
+    if (tree_grow(m, &m->rows, &m->row_capacity, *count + 1, sizeof *m->rows))
         m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
 }
 
@@ -75,13 +75,13 @@ static void add_gaps(struct tree_maker *m, const struct sl_function *f, const st
             add_row(m, first, count, at, line);
         if (!inlined)
             break;
-        at = end_of(f->inlinees[c].address, f->inlinees[c].size);
+        at = tree_end_of(f->inlinees[c].address, f->inlinees[c].size);
     }
 }
 
 static inline uint64_t line_end(const struct sl_line *line)
 {
-    return end_of(line->address, line->size ? line->size : 1);
+    return tree_end_of(line->address, line->size ? line->size : 1);
 }
 
 /* The rows of [low, high), in m->rows from index `first` on; their number. */
@@ -98,7 +98,7 @@ static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64
                 add_row(m, first, &count, at, line);
             continue;
         }
-        while (child < f->inlinee_count && end_of(f->inlinees[child].address, f->inlinees[child].size) <= at)
+        while (child < f->inlinee_count && tree_end_of(f->inlinees[child].address, f->inlinees[child].size) <= at)
             child++;
         add_gaps(m, f, line, at, end, child, first, &count);
     }
@@ -111,7 +111,7 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
 {
     static const struct sl_symbfile_text none = {.ref = SL_SYMBFILE_INLINE};
     struct sl_symbfile_line *lines = sl_arena_alloc(m->arena, row_count * sizeof *lines, _Alignof(struct sl_line));
-    if ((row_count && !lines) || !grow(m, &m->ranges, &m->capacity, m->count + 1, sizeof *m->ranges)) {
+    if ((row_count && !lines) || !tree_grow(m, &m->ranges, &m->capacity, m->count + 1, sizeof *m->ranges)) {
         m->failed = true;
         return;
     }
@@ -134,10 +134,10 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
 
 /* The function's rows lie in m->rows from `first` on, those of what is inlined in it behind them. False, and nothing is
  * added, when there are none at all. */
-static bool emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
-                 size_t first)
+static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
+                      size_t first)
 {
-    uint64_t start = f->address < low ? low : f->address, end = end_of(f->address, f->size);
+    uint64_t start = f->address < low ? low : f->address, end = tree_end_of(f->address, f->size);
     end = end > high ? high : end;
     if (start >= end || m->failed || depth > SL_SYMBFILE_MAX_DEPTH)
         return false;
@@ -153,7 +153,7 @@ static bool emit(struct tree_maker *m, const struct sl_function *f, uint32_t dep
         if (f->name.size)
             add_range(m, f, depth, start, part_end, first, first < last ? next - first : 0);
         for (uint32_t i = 0; i < f->inlinee_count; i++)
-            has_rows |= emit(m, &f->inlinees[i], depth + 1, start, part_end, inner);
+            has_rows |= tree_emit(m, &f->inlinees[i], depth + 1, start, part_end, inner);
         start = part_end;
         if (next >= last)
             break;
@@ -175,7 +175,7 @@ const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function
     for (size_t i = 0; i < batch->function_count && !m->failed; i++) {
         const struct sl_function *f = &batch->functions[i];
         if (f->size && m->load_address + f->address > 1)
-            emit(m, f, 0, f->address, end_of(f->address, f->size), 0);
+            tree_emit(m, f, 0, f->address, tree_end_of(f->address, f->size), 0);
     }
     struct sl_symbfile_range *copy =
         m->failed ? NULL : sl_arena_alloc(arena, m->count * sizeof *copy + 1, _Alignof(struct sl_symbfile_range));

@@ -80,7 +80,7 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     free(w);
 }
 
-static bool grow(struct sl_symbfile_writer *w, void *array, size_t *capacity, size_t need, size_t item)
+static bool symbfile_writer_grow(struct sl_symbfile_writer *w, void *array, size_t *capacity, size_t need, size_t item)
 {
     if (need <= *capacity || sl_grow(array, capacity, need, item))
         return true;
@@ -129,7 +129,7 @@ static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_
 }
 
 /* ---- collecting ---- */
-static uint32_t find(struct sl_symbfile_writer *w, struct sl_str str);
+static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str str);
 
 /* Debug information has paths in any encoding; one that is not UTF-8 would make readers refuse the file. */
 static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
@@ -137,13 +137,13 @@ static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
     struct sl_buf clean = {0};
     sl_buf_utf8(&clean, str);
     w->failed |= clean.failed;
-    uint32_t index = clean.failed ? NO_TEXT : find(w, sl_buf_view(&clean));
+    uint32_t index = clean.failed ? NO_TEXT : symbfile_writer_find(w, sl_buf_view(&clean));
     sl_buf_free(&clean);
     return index;
 }
 
 /* The index of a text, which is added if it is new; NO_TEXT when out of memory. */
-static uint32_t find(struct sl_symbfile_writer *w, struct sl_str str)
+static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str str)
 {
     uintptr_t index = (uintptr_t)sl_map_get(&w->map, str);
     if (!index && !sl_str_is_utf8(str))
@@ -151,7 +151,7 @@ static uint32_t find(struct sl_symbfile_writer *w, struct sl_str str)
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
-        if (!slot || !grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
+        if (!slot || !symbfile_writer_grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
             w->failed = true;
             return NO_TEXT;
         }
@@ -169,7 +169,7 @@ static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, b
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
     uint32_t index = *recent;
     if (index >= w->text_count || !sl_str_equal(w->texts[index].str, str)) {
-        index = find(w, str);
+        index = symbfile_writer_find(w, str);
         if (index == NO_TEXT)
             return index;
         *recent = index;
@@ -186,19 +186,19 @@ static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text 
 
 static struct record *add_record(struct sl_symbfile_writer *w)
 {
-    if (!grow(w, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records))
+    if (!symbfile_writer_grow(w, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records))
         return NULL;
     return &w->records[w->record_count++];
 }
 
-static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error);
+static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct sl_error *error);
 
 static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->failed)
         return sl_fail(error, SL_BUSY, "out of memory");
     size_t bytes = w->record_count * sizeof *w->records + w->encoded.size + w->number_count * sizeof *w->numbers;
-    return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? flush(w, error) : SL_OK;
+    return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? symbfile_writer_flush(w, error) : SL_OK;
 }
 
 static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
@@ -257,7 +257,8 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
 {
     struct record *r = pad->count <= UINT32_MAX ? add_record(w) : NULL;
     if (!r || !sl_buf_reserve(&w->encoded, 1 + MAX_ULEB64) ||
-        !grow(w, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count, sizeof *w->numbers))
+        !symbfile_writer_grow(w, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count,
+                              sizeof *w->numbers))
         return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
     *r = (struct record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
@@ -403,7 +404,7 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct reco
     return w->out.size >= OUT_STEP ? send_out(w, error) : SL_OK;
 }
 
-static enum sl_code flush(struct sl_symbfile_writer *w, struct sl_error *error)
+static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (!w->begun)
         sl_buf_add(&w->out, "symbfile\0\1", 10);
@@ -429,5 +430,5 @@ enum sl_code sl_symbfile_writer_finish(struct sl_symbfile_writer *w, struct sl_e
 {
     if (w->failed)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return w->record_count || !w->begun ? flush(w, error) : SL_OK;
+    return w->record_count || !w->begun ? symbfile_writer_flush(w, error) : SL_OK;
 }

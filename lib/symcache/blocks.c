@@ -23,7 +23,7 @@ static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
 
 /* ---- ids by first use ---- */
 
-static void use(struct renumbering *r, uint32_t old)
+static void symcache_blocks_use(struct renumbering *r, uint32_t old)
 {
     if (r->id[old] == UINT32_MAX) {
         r->id[old] = r->count;
@@ -42,13 +42,13 @@ static void use_function(struct encoder *e, uint32_t function)
     if (f->entry != UINT64_MAX && f->entry >= e->max_entry)
         e->max_entry = f->entry + 1;
     e->max_language = larger(e->max_language, f->language);
-    use(&e->functions, function);
+    symcache_blocks_use(&e->functions, function);
 }
 
 static void use_file(struct encoder *e, uint32_t file)
 {
     if (file != SL_NO_FILE)
-        use(&e->files, file);
+        symcache_blocks_use(&e->files, file);
 }
 
 /* Gives ids to a file and everything a context leads to. Parents come after their children: chains have no cycles by construction. */
@@ -57,7 +57,7 @@ static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t f
     use_file(e, file);
     for (uint32_t c = context; c != NO_CONTEXT && e->contexts.id[c] == UINT32_MAX; c = e->w->contexts[c].parent) {
         const struct context *link = &e->w->contexts[c];
-        use(&e->contexts, c);
+        symcache_blocks_use(&e->contexts, c);
         use_function(e, link->function);
         e->max_call_line = larger(e->max_call_line, link->call_line);
         use_file(e, link->call_file);
@@ -91,7 +91,7 @@ struct writing {
 };
 
 /* Room for `count` entries. */
-static bool begin(struct encoder *e, size_t count, struct writing *out)
+static bool symcache_blocks_begin(struct encoder *e, size_t count, struct writing *out)
 {
     struct sl_symcache_writer *w = e->w;
     struct sl_holding *held = &w->holding;
@@ -117,7 +117,7 @@ static bool begin(struct encoder *e, size_t count, struct writing *out)
     return true;
 }
 
-static bool end(const struct writing *w)
+static bool symcache_blocks_end(const struct writing *w)
 {
     struct encoder *e = w->e;
     e->table.file.size = (size_t)(w->at - e->table.file.data);
@@ -191,7 +191,7 @@ static inline void put_location(struct writing *w, uint32_t old_context, uint32_
 bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
 {
     struct writing w;
-    if (!begin(e, count, &w))
+    if (!symcache_blocks_begin(e, count, &w))
         return false;
     for (const struct op *op = ops; op < ops + count; op++) {
         put_address(&w, op->address);
@@ -200,7 +200,7 @@ bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
         else
             put_location(&w, op->context, op->file, op_line(op->what));
     }
-    return end(&w);
+    return symcache_blocks_end(&w);
 }
 
 /* Whether the operation leaves everything as the one before it has: both set a location, or neither. */
@@ -215,7 +215,7 @@ bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const st
     const struct short_op *last = run->ops + run->count - 1;
     const struct run_ids local = *ids;
     uint64_t base = run->base;
-    if (!begin(e, run->count, &w))
+    if (!symcache_blocks_begin(e, run->count, &w))
         return false;
     for (const struct short_op *op = run->ops + 1; op < last; op++) {
         if (goes_on(op - 1, op))
@@ -227,5 +227,5 @@ bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const st
             put_location(&w, local.first_context + op->context, symcache_global_file(&local, op->file),
                          op_line(op->what));
     }
-    return end(&w);
+    return symcache_blocks_end(&w);
 }

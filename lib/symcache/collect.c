@@ -61,7 +61,7 @@ void symcache_forget_operations(struct collector *collectors)
 
 /* ---- local ids ---- */
 
-static void forget(struct id_table *t)
+static void symcache_collect_forget(struct id_table *t)
 {
     t->generation++;
     t->count = 0;
@@ -97,8 +97,9 @@ static inline bool table_room(struct collector *c, struct id_table *t)
 
 /* The slot of the item that is the same as `key`; one of another generation if there is none. NULL when the purse is empty:
  * items may be made to meet in one place of the table. */
-static inline struct id_slot *find(struct collector *c, const struct id_table *t, uint32_t hash, const void *items,
-                                   const void *key, bool (*same)(const void *items, uint32_t index, const void *key))
+static inline struct id_slot *symcache_collect_find(struct collector *c, const struct id_table *t, uint32_t hash,
+                                                    const void *items, const void *key,
+                                                    bool (*same)(const void *items, uint32_t index, const void *key))
 {
     size_t mask = t->capacity - 1;
     for (size_t at = hash & mask;; at = (at + 1) & mask) {
@@ -110,7 +111,7 @@ static inline struct id_slot *find(struct collector *c, const struct id_table *t
     }
 }
 
-static void take(struct id_table *t, struct id_slot *slot, uint32_t hash, uint32_t index)
+static void symcache_collect_take(struct id_table *t, struct id_slot *slot, uint32_t hash, uint32_t index)
 {
     *slot = (struct id_slot){t->generation, hash, index};
     t->count++;
@@ -139,7 +140,7 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file, con
     }
     struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
     uint32_t hash = (uint32_t)text.hash;
-    struct id_slot *slot = find(c, &c->file_table, hash, c->files, &text, same_file);
+    struct id_slot *slot = symcache_collect_find(c, &c->file_table, hash, c->files, &text, same_file);
     if (!slot || !symcache_spend(c, c->path.size / BYTES_PER_STEP))
         return SL_NO_FILE;
     if (slot->generation != c->file_table.generation) {
@@ -147,7 +148,7 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file, con
         c->failed = c->failed || !text.str.data;
         if (c->failed || !symcache_room(c, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
             return SL_NO_FILE;
-        take(&c->file_table, slot, hash, (uint32_t)c->file_count);
+        symcache_collect_take(&c->file_table, slot, hash, (uint32_t)c->file_count);
         c->files[c->file_count++] = text;
     }
     return slot->index;
@@ -230,7 +231,7 @@ static struct local_function function_of(struct collector *c, struct sl_str name
     return (struct local_function){name, sl_hash(name.data, name.size), entry, language};
 }
 
-static uint32_t add_function(struct collector *c, const struct local_function *function)
+static uint32_t symcache_collect_add_function(struct collector *c, const struct local_function *function)
 {
     if (!symcache_room(c, &c->functions, &c->function_capacity, c->function_count + 1, sizeof *c->functions))
         return 0;
@@ -242,7 +243,7 @@ static uint32_t add_function(struct collector *c, const struct local_function *f
 static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
 {
     struct local_function function = function_of(c, f->name, f->language, f->address);
-    return add_function(c, &function);
+    return symcache_collect_add_function(c, &function);
 }
 
 static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_language language)
@@ -251,14 +252,14 @@ static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_
         return 0;
     struct local_function function = function_of(c, name, language, UINT64_MAX);
     uint32_t hash = (uint32_t)function.hash;
-    struct id_slot *slot = find(c, &c->function_table, hash, c->functions, &function, same_function);
+    struct id_slot *slot = symcache_collect_find(c, &c->function_table, hash, c->functions, &function, same_function);
     if (!slot)
         return 0;
     if (slot->generation != c->function_table.generation) {
-        uint32_t id = add_function(c, &function);
+        uint32_t id = symcache_collect_add_function(c, &function);
         if (c->failed)
             return 0;
-        take(&c->function_table, slot, hash, id);
+        symcache_collect_take(&c->function_table, slot, hash, id);
     }
     return slot->index;
 }
@@ -295,14 +296,14 @@ uint32_t symcache_intern_context(struct collector *c, struct context context)
         return 0;
     uint32_t hash = (uint32_t)symcache_mix((uint64_t)context.function << 32 | context.parent,
                                            (uint64_t)context.call_file << 32 | context.call_line);
-    struct id_slot *slot = find(c, &c->context_table, hash, c->contexts, &context, same_context);
+    struct id_slot *slot = symcache_collect_find(c, &c->context_table, hash, c->contexts, &context, same_context);
     if (!slot)
         return 0;
     if (slot->generation == c->context_table.generation)
         return slot->index;
     if (!symcache_room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
         return 0;
-    take(&c->context_table, slot, hash, (uint32_t)c->context_count);
+    symcache_collect_take(&c->context_table, slot, hash, (uint32_t)c->context_count);
     c->contexts[c->context_count] = context;
     return (uint32_t)c->context_count++;
 }
@@ -321,7 +322,7 @@ static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uin
         c->ops[c->op_count++] = (struct op){address, context, file, op_what(kind, line > MAX_LINE ? 0 : line)};
 }
 
-static int by_start(const void *left, const void *right)
+static int symcache_collect_by_start(const void *left, const void *right)
 {
     const struct span *a = left, *b = right;
     return (a->start > b->start) - (a->start < b->start);
@@ -347,7 +348,7 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
         }
     }
     if (!sorted)
-        qsort(spans, count, sizeof *spans, by_start);
+        qsort(spans, count, sizeof *spans, symcache_collect_by_start);
     return count;
 }
 
@@ -444,7 +445,7 @@ static void collect_inlinees(struct collector *c, const struct sl_function *f, s
 static void collect_function(struct collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
-    forget(&c->context_table);
+    symcache_collect_forget(&c->context_table);
     if (!symcache_room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
     uint32_t id = outermost_id(c, f);
@@ -507,7 +508,7 @@ static void add_run(struct collector *c)
 
 /* ---- the rule: in address order ---- */
 
-static inline void put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
+static inline void symcache_collect_put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
 {
     c->folded[c->folded_count++] = op_at(offset, at, kind);
 }
@@ -525,8 +526,8 @@ static bool has_calls(const struct sl_function *f)
  * where it is called, as assembled functions have. `link`: the context of `f`, made when the first line is met; `id`: that
  * of the outermost function. `around`: where code of an inlined call is that has no line; NULL: outermost. False when `f` is
  * not like that. */
-static bool walk(struct collector *c, const struct sl_function *f, uint64_t base, struct context link, uint32_t id,
-                 const struct place *around)
+static bool symcache_collect_walk(struct collector *c, const struct sl_function *f, uint64_t base, struct context link,
+                                  uint32_t id, const struct place *around)
 {
     const struct sl_function *inlinee = f->inlinees, *inlinees_end = inlinee + f->inlinee_count;
     uint64_t at = f->address, end = end_of(f->address, f->size);
@@ -542,14 +543,14 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
             id = symcache_intern_context(c, link);
         }
         if (line->address > at && (around || (behind_call && c->has_calls)))
-            put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
+            symcache_collect_put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
         struct place place = {id, location.file, location.line};
         behind_call = inlinee < inlinees_end && inlinee->address == line->address;
         if (!behind_call) {
-            put(c, (uint32_t)(line->address - base), &place, OP_SET);
+            symcache_collect_put(c, (uint32_t)(line->address - base), &place, OP_SET);
         } else {
             struct context call = {inlinee_id(c, inlinee), id, place.file, place.line, SL_NO_FILE};
-            if (inlinee->size != size || !walk(c, inlinee, base, call, NO_CONTEXT, &place))
+            if (inlinee->size != size || !symcache_collect_walk(c, inlinee, base, call, NO_CONTEXT, &place))
                 return false;
             inlinee++;
         }
@@ -558,7 +559,7 @@ static bool walk(struct collector *c, const struct sl_function *f, uint64_t base
     if (!symcache_room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
         return false;
     if (at < end && (around || (behind_call && c->has_calls)))
-        put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
+        symcache_collect_put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
     return inlinee == inlinees_end;
 }
 
@@ -567,10 +568,10 @@ static bool walk_tree(struct collector *c, const struct sl_function *f, uint32_t
     struct place place = {entry, SL_NO_FILE, 0};
     c->has_calls = has_calls(f);
     if (!f->line_count || f->lines->address > f->address)
-        put(c, 0, &place, OP_ENTRY);
+        symcache_collect_put(c, 0, &place, OP_ENTRY);
     if (f->line_count)
         *file = location_of(c, f->lines->file, f->lines->line).file;
-    return walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry, NULL);
+    return symcache_collect_walk(c, f, f->address, (struct context){.file = SL_NO_FILE}, entry, NULL);
 }
 
 static const struct sl_flat no_calls = {NULL, 0};
@@ -586,7 +587,7 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
         !symcache_room(c, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
         return false;
     if (f->inlinee_count || flat)
-        forget(&c->context_table);
+        symcache_collect_forget(&c->context_table);
     c->folded_count = 0;
     c->context_count++;
     if (!flat && !f->inlinee_count)
@@ -595,7 +596,7 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
         c->context_count = entry;
         return false;
     }
-    put(c, (uint32_t)f->size, &nowhere, OP_HOLE);
+    symcache_collect_put(c, (uint32_t)f->size, &nowhere, OP_HOLE);
     c->contexts[entry] = (struct context){outermost_id(c, f), NO_CONTEXT, SL_NO_FILE, 0, file};
     struct short_op *ops = reserve_ops(c, c->folded_count);
     struct run *run = ops ? start_run(c, f->address, ops) : NULL;
@@ -609,8 +610,8 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
 /* ---- the batch ---- */
 
 /* Of an array's items of `size` bytes those from `first` on. */
-static void *copy(struct collector *c, struct sl_arena *arena, const void *items, size_t first, size_t count,
-                  size_t size)
+static void *symcache_collect_copy(struct collector *c, struct sl_arena *arena, const void *items, size_t first,
+                                   size_t count, size_t size)
 {
     void *copied = sl_arena_alloc(arena, count * size + 1, 8);
     if (copied && count)
@@ -637,8 +638,8 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
         c->function_count = c->file_count = 0;
         unknown(&c->numbered_files);
         unknown(&c->numbered_inlinees);
-        forget(&c->function_table);
-        forget(&c->file_table);
+        symcache_collect_forget(&c->function_table);
+        symcache_collect_forget(&c->file_table);
     }
     c->lasting = batch->lasting;
     c->has_mapped = false;
@@ -680,8 +681,8 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
             add_any(c, f, flat);
     }
     *p = (struct prepared){
-        .runs = copy(c, arena, c->runs, 0, c->run_count, sizeof *c->runs),
-        .contexts = copy(c, arena, c->contexts, 0, c->context_count, sizeof *c->contexts),
+        .runs = symcache_collect_copy(c, arena, c->runs, 0, c->run_count, sizeof *c->runs),
+        .contexts = symcache_collect_copy(c, arena, c->contexts, 0, c->context_count, sizeof *c->contexts),
         .run_count = c->run_count,
         .context_count = c->context_count,
         .function_count = c->function_count - first_function,
@@ -692,7 +693,8 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
         .file_ids = &c->global_files,
         .lasting = c->lasting,
     };
-    p->functions = copy(c, arena, c->functions, first_function, p->function_count, sizeof *c->functions);
-    p->files = copy(c, arena, c->files, first_file, p->file_count, sizeof *c->files);
+    p->functions =
+        symcache_collect_copy(c, arena, c->functions, first_function, p->function_count, sizeof *c->functions);
+    p->files = symcache_collect_copy(c, arena, c->files, first_file, p->file_count, sizeof *c->files);
     p->failed = c->failed;
 }

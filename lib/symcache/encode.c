@@ -11,7 +11,7 @@ static void renumbering_free(struct renumbering *r)
 
 /* ---- where files are kept ---- */
 
-static uint32_t text_of(struct encoder *e, struct sl_str text)
+static uint32_t symcache_encode_text_of(struct encoder *e, struct sl_str text)
 {
     return text.size ? symcache_intern(e->w, text) + 1 : 0;
 }
@@ -49,7 +49,8 @@ static bool collect_origins(struct encoder *e)
         if (!origin_of(e, &w->files[e->files.order[i]], &arena, &origin))
             continue;
         e->origins[i] =
-            (struct origin_row){text_of(e, origin.path), text_of(e, origin.revision), text_of(e, origin.url)};
+            (struct origin_row){symcache_encode_text_of(e, origin.path), symcache_encode_text_of(e, origin.revision),
+                                symcache_encode_text_of(e, origin.url)};
         any = true;
     }
     sl_arena_free(&arena);
@@ -271,7 +272,7 @@ void symcache_encoder_free(struct encoder *e)
 }
 
 /* The address map comes first: its entries tell which functions, files and texts are used at all. */
-static bool encode(struct encoder *e, struct sl_buf *out)
+static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
 {
     struct sl_symcache_writer *w = e->w;
     bool ok = w->flow ? symcache_flow_end(w->flow, e) : fold_all(e);
@@ -286,7 +287,7 @@ enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, s
 {
     if (!w->encoder)
         w->encoder = symcache_encoder_new(w);
-    if (w->encoder && encode(w->encoder, out))
+    if (w->encoder && symcache_encode_encode(w->encoder, out))
         return SL_OK;
     if (w->encoder && w->encoder->table.too_large)
         return sl_fail(error, SL_UNSUPPORTED, "the symcache would have a section of more than 4 GiB");

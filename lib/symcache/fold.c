@@ -118,7 +118,7 @@ struct emitter {
     bool any;
 };
 
-static void flush(struct emitter *e)
+static void symcache_fold_flush(struct emitter *e)
 {
     struct piece *p = e->piece;
     e->now.what = op_entry(e->now.what);
@@ -134,7 +134,7 @@ static void feed(struct emitter *e, const struct op *op)
         symcache_apply(&e->now, op);
         return;
     }
-    flush(e);
+    symcache_fold_flush(e);
     e->now = *op;
     e->any = true;
 }
@@ -185,7 +185,7 @@ static void feed_alone(struct emitter *e, const struct run *run)
     feed_function(e, &op);
     if (run->count == 1)
         return;
-    flush(e);
+    symcache_fold_flush(e);
     struct op *last = &e->piece->out[e->piece->count - 1];
     for (uint32_t i = 1; i + 1 < run->count; i++) {
         op = op_of(run, i, NULL);
@@ -266,7 +266,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     }
     while (e.symbol < e.symbols_end)
         feed(&e, e.symbol++);
-    flush(&e);
+    symcache_fold_flush(&e);
 }
 
 /* Pieces of about PIECE operations of functions. */
@@ -433,7 +433,7 @@ bool symcache_flow_fits(const struct flow *f, const struct run *run)
 }
 
 /* Makes room for `count` operations and the symbols up to `last`. */
-static bool make_room(struct flow *f, size_t count, uint64_t last)
+static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
 {
     struct piece *p = &f->piece;
     const struct op *symbol = f->emitter.symbol;
@@ -457,7 +457,7 @@ static bool hand_on_alone(struct flow *f, const struct run *run, const struct ru
 {
     struct op op = op_of(run, 0, ids);
     feed_function(&f->emitter, &op);
-    flush(&f->emitter);
+    symcache_fold_flush(&f->emitter);
     if (!hand_on(f, e) || !symcache_encoder_add_run(e, run, ids))
         return false;
     f->piece.last = op_of(run, run->count - 2, ids);
@@ -472,7 +472,7 @@ bool symcache_flow_add(struct flow *f, const struct run *run, const struct run_i
     bool alone = run->count > 2 && stands_alone(&f->emitter, run);
     f->last = run->base + end->offset;
     f->last_is_hole = op_kind(end->what) == OP_HOLE;
-    if (!make_room(f, alone ? 1 : run->count, f->last))
+    if (!symcache_fold_make_room(f, alone ? 1 : run->count, f->last))
         return false;
     if (alone)
         return hand_on_alone(f, run, ids, e);
@@ -482,10 +482,10 @@ bool symcache_flow_add(struct flow *f, const struct run *run, const struct run_i
 
 bool symcache_flow_end(struct flow *f, struct encoder *e)
 {
-    if (!make_room(f, 0, UINT64_MAX))
+    if (!symcache_fold_make_room(f, 0, UINT64_MAX))
         return false;
     while (f->emitter.symbol < f->emitter.symbols_end)
         feed(&f->emitter, f->emitter.symbol++);
-    flush(&f->emitter);
+    symcache_fold_flush(&f->emitter);
     return hand_on(f, e);
 }

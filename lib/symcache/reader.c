@@ -94,7 +94,7 @@ static bool open_block(const struct sl_symcache *c, uint64_t block, struct decod
 }
 
 /* The entry behind its address. `file` of the result is UINT32_MAX when it is the context's default. */
-static inline void read_entry(struct decoder *d, struct entry *e)
+static inline void symcache_reader_read_entry(struct decoder *d, struct entry *e)
 {
     if (d->at >= d->end) {
         d->failed = true;
@@ -151,12 +151,12 @@ static bool find_entry(const struct sl_symcache *c, uint64_t address, struct ent
         return false;
     uint64_t left = c->entry_count - block * BLOCK_ENTRIES;
     left = left < BLOCK_ENTRIES ? left : BLOCK_ENTRIES;
-    read_entry(&d, &e);
+    symcache_reader_read_entry(&d, &e);
     while (!d.failed && --left) {
         d.address += read_uleb(&d);
         if (d.address > address)
             break;
-        read_entry(&d, &e);
+        symcache_reader_read_entry(&d, &e);
     }
     *found = e;
     return !d.failed && !e.hole;
@@ -241,10 +241,10 @@ static bool entry_at(const struct sl_symcache *c, uint64_t index, struct entry *
     struct decoder d;
     if (index >= c->entry_count || !open_block(c, index / BLOCK_ENTRIES, &d))
         return false;
-    read_entry(&d, e);
+    symcache_reader_read_entry(&d, e);
     for (uint64_t i = index % BLOCK_ENTRIES; i && !d.failed; i--) {
         d.address += read_uleb(&d);
-        read_entry(&d, e);
+        symcache_reader_read_entry(&d, e);
     }
     return !d.failed;
 }

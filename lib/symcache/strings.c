@@ -75,7 +75,7 @@ struct stretch {
 
 /* One step of multikey quicksort by words of eight bytes: long common prefixes, the rule with mangled names, are looked at
  * once. What is left to sort is in `parts`. */
-static void split(const struct text *texts, const struct stretch *s, struct stretch parts[3])
+static void strings_split(const struct text *texts, const struct stretch *s, struct stretch parts[3])
 {
     struct item *items = s->items;
     uint64_t pivot = median(items[0].word, items[s->count / 2].word, items[s->count - 1].word);
@@ -106,7 +106,7 @@ static void sort_stretch(const struct text *texts, struct stretch s)
             qsort_r(s.items, s.count, sizeof *s.items, by_text, (void *)texts);
             return;
         }
-        split(texts, &s, parts);
+        strings_split(texts, &s, parts);
         sort_stretch(texts, parts[0]);
         sort_stretch(texts, parts[2]);
         s = parts[1];
@@ -139,7 +139,7 @@ static void sort_items(const struct sl_parallel *parallel, const struct text *te
             i++;
             continue;
         }
-        split(texts, &s.stretches[i], parts);
+        strings_split(texts, &s.stretches[i], parts);
         s.stretches[i] = parts[1];
         s.stretches[s.count++] = parts[0];
         s.stretches[s.count++] = parts[2];

@@ -27,7 +27,7 @@ struct sweep {
     struct frame frames[MAX_DEPTH + 1];
 };
 
-static inline void add(struct sweep *s, uint64_t offset, const struct place *at, enum op_kind kind)
+static inline void symcache_sweep_add(struct sweep *s, uint64_t offset, const struct place *at, enum op_kind kind)
 {
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
@@ -78,11 +78,11 @@ static inline bool skip_to(struct sweep *s, const struct frame *frame, uint64_t 
     if (offset <= frame->at)
         return true;
     if (frame > s->frames)
-        add(s, frame->at, &frame->around, OP_SET);
+        symcache_sweep_add(s, frame->at, &frame->around, OP_SET);
     else if (frame->at == frame->call_end && !s->call_has_lines) /* whether a later one has is not known */
         return false;
     else if (frame->at == frame->call_end)
-        add(s, frame->at, &nowhere, OP_HOLE);
+        symcache_sweep_add(s, frame->at, &nowhere, OP_HOLE);
     return true;
 }
 
@@ -96,7 +96,7 @@ static void begin_lines(struct sweep *s, uint64_t offset, uint32_t file)
         frame->id = symcache_intern_context(s->c, frame->link);
         s->call_has_lines = s->call_has_lines || frame == s->frames + 1;
     } else if (offset) {
-        add(s, 0, &(struct place){frame->id, SL_NO_FILE, 0}, OP_ENTRY);
+        symcache_sweep_add(s, 0, &(struct place){frame->id, SL_NO_FILE, 0}, OP_ENTRY);
     }
 }
 
@@ -173,7 +173,8 @@ static inline uint64_t limit_of(const struct sweep *s)
 }
 
 /* A line in [at, end), piece by piece. */
-static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct location location, uint64_t *limit)
+static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_t end, struct location location,
+                                           uint64_t *limit)
 {
     const struct short_op *piece = NULL; /* behind the last one */
     for (;;) {
@@ -186,7 +187,7 @@ static inline bool add_line(struct sweep *s, uint64_t at, uint64_t end, struct l
         if (!enter(s, at, location.file))
             return false;
         if (s->out != piece || piece[-1].context != s->top->id) /* else the piece goes on: the call had no code left */
-            add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
+            symcache_sweep_add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
         piece = s->out;
         s->top->at = stop;
         if (stop == end)
@@ -219,7 +220,7 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f)
             continue;
         }
         s->out = out;
-        if (!add_line(s, at, behind, location, &limit))
+        if (!symcache_sweep_add_line(s, at, behind, location, &limit))
             return false;
         out = s->out;
     }
@@ -254,7 +255,7 @@ bool symcache_sweep(struct collector *c, const struct sl_function *f, const stru
     if (!sweep_lines(&s, f))
         return false;
     if (!s.frames->has_lines)
-        add(&s, 0, &(struct place){entry, SL_NO_FILE, 0}, OP_ENTRY);
+        symcache_sweep_add(&s, 0, &(struct place){entry, SL_NO_FILE, 0}, OP_ENTRY);
     c->folded_count = (size_t)(s.out - c->folded);
     *file = s.frames->link.file;
     return true;

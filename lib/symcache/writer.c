@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static bool grow(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
+static bool symcache_writer_grow(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
 {
     if (sl_grow_held(&w->holding, array, capacity, need, item))
         return true;
@@ -24,7 +24,7 @@ static bool spend(struct sl_symcache_writer *w, size_t steps)
 }
 
 /* Why `failed` is set. */
-static enum sl_code fail(const struct sl_symcache_writer *w, struct sl_error *error)
+static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->options.budget, error);
 }
@@ -46,7 +46,7 @@ static struct table_slot *find_slot(struct sl_symcache_writer *w, struct table *
     }
 }
 
-static bool make_room(struct sl_symcache_writer *w, struct table *t)
+static bool symcache_writer_make_room(struct sl_symcache_writer *w, struct table *t)
 {
     if ((t->count + 1) * 2 <= t->capacity)
         return true;
@@ -104,7 +104,7 @@ static bool same_text(const void *arg, uint32_t i)
 static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash, bool lasting)
 {
     struct text_query query = {w, {str, hash}};
-    if (!make_room(w, &w->text_table))
+    if (!symcache_writer_make_room(w, &w->text_table))
         return 0;
     struct table_slot *slot = find_slot(w, &w->text_table, hash, same_text, &query);
     if (!slot)
@@ -114,7 +114,7 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
     if (!spend(w, str.size)) /* texts may share bytes of the file, but not of the symcache */
         return 0;
     const char *copy = lasting && str.data ? str.data : sl_arena_strndup(&w->arena, str.data, str.size);
-    if (!copy || !grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
+    if (!copy || !symcache_writer_grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
         w->failed = true;
         return 0;
     }
@@ -142,7 +142,7 @@ static bool same_function(const void *arg, uint32_t i)
 static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uint64_t entry, enum sl_language language)
 {
     struct function_query query = {w, {entry, name, NO_CONTEXT, (uint8_t)language}};
-    if (!make_room(w, &w->function_table))
+    if (!symcache_writer_make_room(w, &w->function_table))
         return 0;
     uint64_t hash = symcache_mix((uint64_t)name << 8 | query.row.language, entry);
     struct table_slot *slot = find_slot(w, &w->function_table, hash, same_function, &query);
@@ -150,7 +150,7 @@ static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uin
         return 0;
     if (slot->index)
         return slot->index - 1;
-    if (!grow(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
+    if (!symcache_writer_grow(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
         return 0;
     w->functions[w->function_count] = query.row;
     return take_slot(&w->function_table, slot, hash, ++w->function_count);
@@ -169,7 +169,7 @@ static bool same_file(const void *arg, uint32_t i)
 
 static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *path)
 {
-    if (!make_room(w, &w->file_table))
+    if (!symcache_writer_make_room(w, &w->file_table))
         return SL_NO_FILE;
     struct file_query query = {w, intern_text(w, path->str, path->hash, false)};
     uint64_t hash = symcache_mix(query.path, 1);
@@ -178,7 +178,7 @@ static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *pat
         return SL_NO_FILE;
     if (slot->index)
         return slot->index - 1;
-    if (!grow(w, &w->files, &w->file_capacity, w->file_count + 1, sizeof *w->files))
+    if (!symcache_writer_grow(w, &w->files, &w->file_capacity, w->file_count + 1, sizeof *w->files))
         return SL_NO_FILE;
     w->files[w->file_count] = query.path;
     return take_slot(&w->file_table, slot, hash, ++w->file_count);
@@ -212,8 +212,8 @@ static void add_contexts(struct sl_symcache_writer *w, const struct prepared *p,
 static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepared *p, const struct run_ids *ids,
                               struct sl_error *error)
 {
-    if (!grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
-        return fail(w, error);
+    if (!symcache_writer_grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
+        return symcache_writer_fail(w, error);
     for (size_t i = 0; i < p->run_count; i++) {
         const struct run *run = &p->runs[i];
         for (struct short_op *op = run->ops, *end = op + run->count; op < end; op++) {
@@ -234,29 +234,31 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepa
             return sl_fail(error, SL_UNSUPPORTED, "functions are not in address order");
         }
         if (!symcache_flow_add(w->flow, &p->runs[i], ids, w->encoder))
-            return fail(w, error);
+            return symcache_writer_fail(w, error);
     }
     symcache_forget_operations(w->collectors);
     return SL_OK;
 }
 
 /* Local ids of the batch to global ones, in the order of the batch. */
-static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
-                            struct sl_error *error)
+static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                            struct sl_error *error)
 {
     struct sl_symcache_writer *w = (struct sl_symcache_writer *)sink;
     struct prepared *p = batch->prepared;
     if (!p || p->failed)
-        return fail(w, error);
+        return symcache_writer_fail(w, error);
     if (p->context_count >= NO_CONTEXT - w->context_count)
         return sl_fail(error, SL_UNSUPPORTED, "more than 2^32 inlined calls");
     uint32_t base = (uint32_t)w->context_count;
     struct id_list *file_ids = p->file_ids, *function_ids = p->function_ids;
-    if (!grow(w, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count, sizeof *file_ids->ids) ||
-        !grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
-              sizeof *function_ids->ids) ||
-        !grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count, sizeof *w->contexts))
-        return fail(w, error);
+    if (!symcache_writer_grow(w, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count,
+                              sizeof *file_ids->ids) ||
+        !symcache_writer_grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
+                              sizeof *function_ids->ids) ||
+        !symcache_writer_grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count,
+                              sizeof *w->contexts))
+        return symcache_writer_fail(w, error);
     uint32_t *files = file_ids->ids, *functions = function_ids->ids;
     for (size_t i = 0; i < p->file_count; i++)
         files[p->first_file + i] = intern_file(w, &p->files[i]);
@@ -268,7 +270,7 @@ static enum sl_code consume(struct sl_function_sink *sink, const struct sl_funct
         functions[p->first_function + i] = intern_function(w, name, f->entry, f->language);
     }
     if (w->failed)
-        return fail(w, error);
+        return symcache_writer_fail(w, error);
     add_contexts(w, p, files, functions);
     const struct run_ids ids = {base, files};
     return w->flow ? encode_runs(w, p, &ids, error) : keep_runs(w, p, &ids, error);
@@ -285,7 +287,8 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
     w->options = *options;
     w->parallel = parallel;
     w->purse.budget = w->holding.budget = w->arena.budget = options->budget;
-    w->sink = (struct sl_function_sink){.prepare = symcache_prepare, .consume = consume, .takes_flat = true};
+    w->sink =
+        (struct sl_function_sink){.prepare = symcache_prepare, .consume = symcache_writer_consume, .takes_flat = true};
     w->keeps_sources =
         options->map_line && options->origins && sl_object_info(options->origins)->features.srcsrv_vcs.size;
     w->collectors = symcache_collectors_new(sl_parallel_workers(parallel), options->budget);
@@ -327,7 +330,7 @@ static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
 {
     struct function_row *row = &w->functions[function];
     if (row->root == NO_CONTEXT && w->context_count < NO_CONTEXT &&
-        grow(w, &w->contexts, &w->context_capacity, w->context_count + 1, sizeof *w->contexts)) {
+        symcache_writer_grow(w, &w->contexts, &w->context_capacity, w->context_count + 1, sizeof *w->contexts)) {
         row->root = (uint32_t)w->context_count;
         w->contexts[w->context_count++] = (struct context){function, NO_CONTEXT, SL_NO_FILE, 0, SL_NO_FILE};
     }
@@ -360,7 +363,7 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
 {
     struct text names[AHEAD];
-    if (!grow(w, &w->ops, &w->op_capacity, w->op_count + 2 * count, sizeof *w->ops))
+    if (!symcache_writer_grow(w, &w->ops, &w->op_capacity, w->op_count + 2 * count, sizeof *w->ops))
         return;
     for (size_t i = 0; i < count + AHEAD && !w->failed; i++) {
         struct text *name = &names[i % AHEAD];
@@ -376,7 +379,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     if (w->failed)
-        return fail(w, error);
+        return symcache_writer_fail(w, error);
     if (w->options.gaps)
         *w->options.gaps = (struct sl_symcache_gaps){w->sink.skipped_units, w->sink.first_skipped};
     return symcache_encode(w, out, error);
@@ -422,7 +425,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
         sl_symcache_writer_symbols(w, symbols, count);
     if (code == SL_OK && *in_order) {
         sl_symcache_writer_in_order(w);
-        code = w->failed ? fail(w, error) : add_functions(w, object, companions, error);
+        code = w->failed ? symcache_writer_fail(w, error) : add_functions(w, object, companions, error);
     }
     if (code == SL_OK)
         code = sl_symcache_writer_finish(w, out, error);

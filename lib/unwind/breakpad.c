@@ -40,7 +40,7 @@ static bool is_register(struct sl_str field)
 }
 
 /* Sets the rule of a name; registers the architecture does not have are told apart by their names. */
-static bool set(struct stack *s, struct sl_str name, struct sl_str expression)
+static bool breakpad_set(struct stack *s, struct sl_str name, struct sl_str expression)
 {
     unsigned reg = register_number(s->b->family, name);
     struct sl_unwind_rule rule = rule_parse(s->b->family, reg, expression);
@@ -73,7 +73,8 @@ static bool parse_rules(struct stack *s, struct sl_str rest, bool store)
         }
         if (!begin)
             return false;
-        if (store && !set(s, (struct sl_str){name.data, name.size - 1}, (struct sl_str){begin, (size_t)(end - begin)}))
+        if (store &&
+            !breakpad_set(s, (struct sl_str){name.data, name.size - 1}, (struct sl_str){begin, (size_t)(end - begin)}))
             return false;
         name = field;
     }

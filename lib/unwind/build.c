@@ -136,7 +136,7 @@ static void add_changes(struct builder *b, const struct rules *now)
     }
 }
 
-static void keep(struct rules *to, const struct rules *from)
+static void unwind_build_keep(struct rules *to, const struct rules *from)
 {
     to->cfa = from->cfa;
     to->cfa_known = from->cfa_known;
@@ -162,7 +162,7 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
         b->start = address;
     b->open = true;
     b->rows[b->row_count++] = (struct sl_unwind_row){.address = address, .count = b->rule_count - before};
-    keep(b->last, rules);
+    unwind_build_keep(b->last, rules);
 }
 
 enum sl_code builder_end(struct builder *b, uint64_t end)
@@ -187,7 +187,7 @@ enum sl_code builder_end(struct builder *b, uint64_t end)
 
 /* ---- spans ---- */
 
-static int by_start(const void *left, const void *right)
+static int unwind_build_by_start(const void *left, const void *right)
 {
     const struct span *a = left, *b = right;
     return (a->start > b->start) - (a->start < b->start);
@@ -199,7 +199,7 @@ void builder_close_spans(struct builder *b)
     size_t kept = 0;
     b->keeps_spans = false;
     if (b->span_count)
-        qsort(b->spans, b->span_count, sizeof *b->spans, by_start);
+        qsort(b->spans, b->span_count, sizeof *b->spans, unwind_build_by_start);
     for (size_t i = 0; i < b->span_count; i++) {
         struct span *last = kept ? &b->spans[kept - 1] : NULL;
         if (last && b->spans[i].start <= last->end)

@@ -54,7 +54,7 @@ static uint32_t word_at(const struct compact *c, uint64_t offset, bool *ok)
 
 /* ---- encodings ---- */
 
-static void set(struct rules *rules, struct sl_unwind_rule rule)
+static void compact_set(struct rules *rules, struct sl_unwind_rule rule)
 {
     rules_set(rules, &rule);
 }
@@ -70,16 +70,16 @@ static bool x86_frame(struct rules *rules, uint32_t encoding, bool is_64bit)
 {
     int64_t p = is_64bit ? 8 : 4, offset = encoding >> 16 & 0xFF;
     unsigned bp = is_64bit ? X86_64_RBP : X86_EBP;
-    set(rules, rule_offset(SL_UNWIND_CFA, bp, 2 * p));
-    set(rules, rule_memory(bp, SL_UNWIND_CFA, -2 * p));
-    set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
+    compact_set(rules, rule_offset(SL_UNWIND_CFA, bp, 2 * p));
+    compact_set(rules, rule_memory(bp, SL_UNWIND_CFA, -2 * p));
+    compact_set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
     for (int64_t i = 0; i < 5; i++) {
         unsigned number = encoding >> (3 * i) & 7;
         int reg = saved_register(is_64bit, number);
         if (number && reg < 0)
             return false;
         if (number)
-            set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(offset + 2 - i) * p));
+            compact_set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(offset + 2 - i) * p));
     }
     return true;
 }
@@ -110,11 +110,11 @@ static bool x86_frameless(struct rules *rules, uint32_t encoding, bool is_64bit,
     unsigned registers[6], count = encoding >> 10 & 7;
     if (count > 6 || !unpermute(encoding & 0x3FF, count, registers))
         return false;
-    set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, size));
-    set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
+    compact_set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, size));
+    compact_set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
     for (unsigned i = 0; i < count; i++) {
         int reg = saved_register(is_64bit, registers[count - 1 - i]);
-        set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(int64_t)(i + 2) * p));
+        compact_set(rules, rule_memory((unsigned)reg, SL_UNWIND_CFA, -(int64_t)(i + 2) * p));
     }
     return true;
 }
@@ -140,8 +140,8 @@ static bool x86_rules(const struct compact *c, struct rules *rules, uint32_t enc
     case MODE_FRAMELESS: return x86_frameless(rules, encoding, is_64bit, (encoding >> 16 & 0xFF) * p);
     case MODE_INDIRECT: return x86_indirect(c, rules, encoding, is_64bit, start);
     default: /* nothing said: a leaf that leaves the stack alone */
-        set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, p));
-        set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
+        compact_set(rules, rule_offset(SL_UNWIND_CFA, is_64bit ? X86_64_RSP : X86_ESP, p));
+        compact_set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -p));
         return true;
     }
 }
@@ -153,8 +153,8 @@ static void arm64_pairs(struct rules *rules, uint32_t encoding, int64_t offset)
         unsigned reg = bit < 5 ? 19 + 2 * bit : ARM64_D8 + 2 * (bit - 5);
         if (!(encoding >> bit & 1))
             continue;
-        set(rules, rule_memory(reg, SL_UNWIND_CFA, offset));
-        set(rules, rule_memory(reg + 1, SL_UNWIND_CFA, offset - 8));
+        compact_set(rules, rule_memory(reg, SL_UNWIND_CFA, offset));
+        compact_set(rules, rule_memory(reg + 1, SL_UNWIND_CFA, offset - 8));
         offset -= 16;
     }
 }
@@ -163,17 +163,19 @@ static void arm64_rules(struct rules *rules, uint32_t encoding)
 {
     switch (encoding >> 24 & 15) {
     case ARM64_MODE_FRAME:
-        set(rules, rule_offset(SL_UNWIND_CFA, ARM64_FP, 16));
-        set(rules, rule_memory(ARM64_FP, SL_UNWIND_CFA, -16));
-        set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
+        compact_set(rules, rule_offset(SL_UNWIND_CFA, ARM64_FP, 16));
+        compact_set(rules, rule_memory(ARM64_FP, SL_UNWIND_CFA, -16));
+        compact_set(rules, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
         arm64_pairs(rules, encoding, -24);
         break;
     case ARM64_MODE_FRAMELESS:
-        set(rules, rule_offset(SL_UNWIND_CFA, ARM64_SP, 16 * (int64_t)(encoding >> 12 & 0xFFF)));
-        set(rules, rule_offset(SL_UNWIND_RA, ARM64_LR, 0));
+        compact_set(rules, rule_offset(SL_UNWIND_CFA, ARM64_SP, 16 * (int64_t)(encoding >> 12 & 0xFFF)));
+        compact_set(rules, rule_offset(SL_UNWIND_RA, ARM64_LR, 0));
         arm64_pairs(rules, encoding, -8);
         break;
-    default: set(rules, rule_register(SL_UNWIND_CFA, ARM64_SP)); set(rules, rule_register(SL_UNWIND_RA, ARM64_LR));
+    default:
+        compact_set(rules, rule_register(SL_UNWIND_CFA, ARM64_SP));
+        compact_set(rules, rule_register(SL_UNWIND_RA, ARM64_LR));
     }
 }
 
@@ -224,8 +226,8 @@ static void sigtramp_rules(struct rules *rules)
         {SL_UNWIND_CFA, SL_STR("$rbx 48 + ^ 72 + ^")}, {SL_UNWIND_RA, SL_STR("$rbx 48 + ^ 144 + ^")},
     };
     for (size_t i = 0; i < sizeof saved / sizeof *saved; i++)
-        set(rules,
-            (struct sl_unwind_rule){.reg = saved[i].reg, .kind = SL_UNWIND_PROGRAM, .program = saved[i].program});
+        compact_set(rules, (struct sl_unwind_rule){
+                               .reg = saved[i].reg, .kind = SL_UNWIND_PROGRAM, .program = saved[i].program});
 }
 
 static void add_entry(struct compact *c, uint64_t start, uint64_t end, uint32_t encoding)

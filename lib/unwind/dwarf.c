@@ -75,7 +75,7 @@ bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t en
 /* ---- entries ---- */
 
 /* False at the end of the section and when it cannot be read on. */
-static bool read_entry(const struct frames *f, uint64_t offset, struct entry *e)
+static bool dwarf_read_entry(const struct frames *f, uint64_t offset, struct entry *e)
 {
     struct sl_reader r = sl_reader(f->bytes, f->big_endian);
     sl_reader_seek(&r, offset);
@@ -181,7 +181,7 @@ static bool find_cie(const struct frames *f, uint64_t offset, struct cie *cie, s
     if (cie->offset == offset)
         return cie->usable;
     cie->offset = offset;
-    cie->usable = offset < f->bytes.size && read_entry(f, offset, &e) && e.is_cie && read_cie(f, &e, cie, b);
+    cie->usable = offset < f->bytes.size && dwarf_read_entry(f, offset, &e) && e.is_cie && read_cie(f, &e, cie, b);
     return cie->usable;
 }
 
@@ -227,7 +227,7 @@ enum sl_code frames_read(const struct frames *f, struct builder *b)
         return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
     forget_cie(cie);
     while (b->code == SL_OK && offset < f->bytes.size) {
-        if (!read_entry(f, offset, &e)) {
+        if (!dwarf_read_entry(f, offset, &e)) {
             if (f->bytes.size - offset >= 4) /* less is padding */
                 b->code = sl_fail(b->error, SL_MALFORMED, "%s: entry at offset 0x%llx reaches past the end",
                                   f->is_eh ? "eh_frame" : "debug_frame", (unsigned long long)offset);
@@ -249,7 +249,7 @@ enum sl_code frames_read_at(const struct frames *f, uint64_t offset, struct buil
     if (!cie)
         return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
     cie->offset = UINT64_MAX;
-    if (offset >= f->bytes.size || !read_entry(f, offset, &e) || e.is_end || e.is_cie || !read_fde(f, &e, cie, b))
+    if (offset >= f->bytes.size || !dwarf_read_entry(f, offset, &e) || e.is_end || e.is_cie || !read_fde(f, &e, cie, b))
         b->sink->skipped++;
     free(cie);
     return b->code;

@@ -38,7 +38,7 @@ struct machine {
 
 /* ---- instructions ---- */
 
-static int next(struct instructions *in)
+static int ehabi_next(struct instructions *in)
 {
     if (!in->bytes_left) {
         if (!in->words_left)
@@ -106,7 +106,7 @@ static bool add_large(struct machine *m)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 35; shift += 7) {
-        int byte = next(&m->in);
+        int byte = ehabi_next(&m->in);
         if (byte == NONE)
             return false;
         value |= (uint64_t)(byte & 0x7F) << shift;
@@ -131,9 +131,9 @@ static bool execute_b(struct machine *m, int op)
 {
     int operand;
     switch (op) {
-    case 0xB1: operand = next(&m->in); return operand > 0 && operand < 16 && pop_mask(m, 0, (unsigned)operand);
+    case 0xB1: operand = ehabi_next(&m->in); return operand > 0 && operand < 16 && pop_mask(m, 0, (unsigned)operand);
     case 0xB2: return add_large(m);
-    case 0xB3: return pop_vector(m, ARM_D0, next(&m->in), 16, 4);
+    case 0xB3: return pop_vector(m, ARM_D0, ehabi_next(&m->in), 16, 4);
     case 0xB4: m->offset += 4; return true; /* the code that authenticates the return address */
     case 0xB5: return true;                 /* and that it was made of the stack pointer here */
     case 0xB6:
@@ -146,10 +146,12 @@ static bool execute_c(struct machine *m, int op)
 {
     int operand;
     switch (op) {
-    case 0xC6: return pop_vector(m, ARM_WR0, next(&m->in), 16, 0);
-    case 0xC7: operand = next(&m->in); return operand > 0 && operand < 16 && pop_mask(m, ARM_WCGR0, (unsigned)operand);
-    case 0xC8: return pop_vector(m, ARM_D0 + 16, next(&m->in), 16, 0);
-    case 0xC9: return pop_vector(m, ARM_D0, next(&m->in), 16, 0);
+    case 0xC6: return pop_vector(m, ARM_WR0, ehabi_next(&m->in), 16, 0);
+    case 0xC7:
+        operand = ehabi_next(&m->in);
+        return operand > 0 && operand < 16 && pop_mask(m, ARM_WCGR0, (unsigned)operand);
+    case 0xC8: return pop_vector(m, ARM_D0 + 16, ehabi_next(&m->in), 16, 0);
+    case 0xC9: return pop_vector(m, ARM_D0, ehabi_next(&m->in), 16, 0);
     default: return op < 0xC6 && pop_vector(m, ARM_WR0, 10 << 4 | (op & 7), 16, 0);
     }
 }
@@ -167,7 +169,7 @@ static bool execute(struct machine *m, int op)
     case 0x5:
     case 0x6:
     case 0x7: m->offset -= ((op & 0x3F) << 2) + 4; return true;
-    case 0x8: more = next(&m->in); return more != NONE && pop_core(m, (unsigned)((op & 15) << 8 | more));
+    case 0x8: more = ehabi_next(&m->in); return more != NONE && pop_core(m, (unsigned)((op & 15) << 8 | more));
     case 0x9: return set_from_register(m, (unsigned)op & 15);
     case 0xA: return pop(m, 4, (unsigned)(op & 7) + 1, 4) && (!(op & 8) || pop(m, ARM_LR, 1, 4));
     case 0xB: return execute_b(m, op);
@@ -181,7 +183,7 @@ static bool execute(struct machine *m, int op)
 
 /* What was popped lies around the CFA, which is what the stack pointer has become; the caller goes on at pc, which is lr
  * where only that was saved. */
-static void finish(struct machine *m)
+static void ehabi_finish(struct machine *m)
 {
     struct rules *rules = m->rules;
     struct slot *ra = NULL;
@@ -248,18 +250,18 @@ static bool find_instructions(const struct tables *t, uint64_t place, uint32_t c
     return !in->words.failed && (word >> 28 & 7) == 0 && personality <= (is_inline ? 0 : 2);
 }
 
-static bool run(struct machine *m, struct builder *b)
+static bool ehabi_run(struct machine *m, struct builder *b)
 {
     int op;
-    while ((op = next(&m->in)) != NONE && op != FINISH)
+    while ((op = ehabi_next(&m->in)) != NONE && op != FINISH)
         if (!execute(m, op) || !builder_spend(b, 1 + (uint32_t)m->rules->count)) /* most pop many registers */
             return false;
-    finish(m);
+    ehabi_finish(m);
     return !m->in.words.failed;
 }
 
 /* The parts of [start, end) for which no other table had rules. */
-static void give(struct builder *b, uint64_t start, uint64_t end, const struct rules *rules)
+static void ehabi_give(struct builder *b, uint64_t start, uint64_t end, const struct rules *rules)
 {
     struct span gap;
     while (b->code == SL_OK && builder_gap(b, start, end, &gap)) {
@@ -289,8 +291,8 @@ static void read_function(const struct tables *t, uint64_t at, uint64_t start, u
     if (content == CANNOT_UNWIND)
         return;
     rules_clear(rules);
-    if (start < end && find_instructions(t, at + 4, content, &m.in) && run(&m, b))
-        give(b, start, end, rules);
+    if (start < end && find_instructions(t, at + 4, content, &m.in) && ehabi_run(&m, b))
+        ehabi_give(b, start, end, rules);
     else
         b->sink->skipped++;
 }

@@ -64,7 +64,7 @@ struct translation {
     bool failed;
 };
 
-static void put(struct translation *t, const char *data, size_t size)
+static void expression_put(struct translation *t, const char *data, size_t size)
 {
     if (t->size + size > MAX_TEXT) {
         t->failed = true;
@@ -78,8 +78,8 @@ static void put(struct translation *t, const char *data, size_t size)
 static void put_token(struct translation *t, const char *token)
 {
     if (t->count && t->size > t->items[t->count - 1].begin)
-        put(t, " ", 1);
-    put(t, token, strlen(token));
+        expression_put(t, " ", 1);
+    expression_put(t, token, strlen(token));
 }
 
 static void push(struct translation *t, const char *token, uint64_t max, bool is_constant)
@@ -123,7 +123,7 @@ static bool need(struct translation *t, size_t count)
 }
 
 /* A copy of the item `depth` below the top. */
-static void copy(struct translation *t, size_t depth)
+static void expression_copy(struct translation *t, size_t depth)
 {
     if (!need(t, depth + 1) || t->count == MAX_ITEMS) {
         t->failed = true;
@@ -132,11 +132,11 @@ static void copy(struct translation *t, size_t depth)
     struct item item = t->items[t->count - 1 - depth];
     size_t end = depth ? t->items[t->count - depth].begin : t->size, begin = item.begin;
     item.begin = t->size;
-    put(t, t->text + begin, end - begin);
+    expression_put(t, t->text + begin, end - begin);
     t->items[t->count++] = item;
 }
 
-static void drop(struct translation *t)
+static void expression_drop(struct translation *t)
 {
     if (need(t, 1))
         t->size = t->items[--t->count].begin;
@@ -157,7 +157,7 @@ static void swap(struct translation *t)
 }
 
 /* The two topmost items become one. */
-static void join(struct translation *t, const char *operator, uint64_t max)
+static void expression_join(struct translation *t, const char *operator, uint64_t max)
 {
     if (!need(t, 2))
         return;
@@ -184,14 +184,14 @@ static uint64_t pop_constant(struct translation *t)
         return 0;
     }
     uint64_t value = t->items[t->count - 1].max;
-    drop(t);
+    expression_drop(t);
     return value;
 }
 
 static void with_number(struct translation *t, uint64_t value, const char *operator, uint64_t max)
 {
     push_number(t, value);
-    join(t, operator, max);
+    expression_join(t, operator, max);
 }
 
 static void mask(struct translation *t)
@@ -223,7 +223,7 @@ static void shift(struct translation *t, bool left)
 
 /* Whether the item below the constant on top is at least that, as 0 or 1: with a power of two above its greatest value,
  * adding what the constant lacks to the power carries exactly then. */
-static void compare(struct translation *t, uint64_t more)
+static void expression_compare(struct translation *t, uint64_t more)
 {
     uint64_t limit = pop_constant(t) + more, power = 1;
     if (!need(t, 1) || t->items[t->count - 1].max >= UINT64_C(1) << 32 || limit > UINT64_C(1) << 32) {
@@ -275,7 +275,7 @@ static bool push_constant(struct translation *t, unsigned op)
     return true;
 }
 
-static void step(struct translation *t)
+static void expression_step(struct translation *t)
 {
     struct sl_reader *r = &t->r;
     unsigned op = sl_read_u8(r);
@@ -293,22 +293,22 @@ static void step(struct translation *t)
     }
     case DW_OP_deref: deref(t, sl_cpu_pointer_size(t->family)); break;
     case DW_OP_deref_size: deref(t, sl_read_u8(r)); break;
-    case DW_OP_dup: copy(t, 0); break;
-    case DW_OP_over: copy(t, 1); break;
-    case DW_OP_drop: drop(t); break;
+    case DW_OP_dup: expression_copy(t, 0); break;
+    case DW_OP_over: expression_copy(t, 1); break;
+    case DW_OP_drop: expression_drop(t); break;
     case DW_OP_swap: swap(t); break;
-    case DW_OP_plus: join(t, "+", add_max(t)); break;
-    case DW_OP_minus: join(t, "-", UINT64_MAX); break;
-    case DW_OP_mul: join(t, "*", UINT64_MAX); break;
+    case DW_OP_plus: expression_join(t, "+", add_max(t)); break;
+    case DW_OP_minus: expression_join(t, "-", UINT64_MAX); break;
+    case DW_OP_mul: expression_join(t, "*", UINT64_MAX); break;
     case DW_OP_plus_uconst:
         push_number(t, sl_read_uleb(r));
-        join(t, "+", add_max(t));
+        expression_join(t, "+", add_max(t));
         break;
     case DW_OP_and: mask(t); break;
     case DW_OP_shl: shift(t, true); break;
     case DW_OP_shr: shift(t, false); break;
-    case DW_OP_ge: compare(t, 0); break;
-    case DW_OP_gt: compare(t, 1); break;
+    case DW_OP_ge: expression_compare(t, 0); break;
+    case DW_OP_gt: expression_compare(t, 1); break;
     case DW_OP_nop: break;
     default: t->failed = true;
     }
@@ -325,7 +325,7 @@ bool expression_translate(struct sl_bytes expression, enum sl_cpu_family family,
     if (pushes_cfa)
         push(&t, ".cfa", UINT64_MAX, false);
     while (!t.failed && !t.r.failed && sl_reader_left(&t.r))
-        step(&t);
+        expression_step(&t);
     if (t.failed || t.r.failed || !t.count)
         return false;
     size_t begin = t.items[t.count - 1].begin, size = t.size - begin;

@@ -4,7 +4,7 @@
 #include "object/embedded.h"
 #include "pdb/pdb.h"
 
-static bool add(void *arg, const struct sl_pdb_frame *f)
+static bool pdb_add(void *arg, const struct sl_pdb_frame *f)
 {
     struct builder *b = arg;
     struct sl_unwind_win win = {
@@ -32,7 +32,7 @@ static bool add(void *arg, const struct sl_pdb_frame *f)
 
 enum sl_code pdb_read(const struct sl_object *object, struct builder *b)
 {
-    enum sl_code code = sl_pdb_frames(sl_object_as_pdb(object), add, b, NULL);
+    enum sl_code code = sl_pdb_frames(sl_object_as_pdb(object), pdb_add, b, NULL);
     if (b->code == SL_OK && code != SL_OK && code != SL_NOT_FOUND)
         b->code = sl_fail(b->error, code, "frame data cannot be read");
     return b->code;

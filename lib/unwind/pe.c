@@ -38,7 +38,7 @@ static bool exception_directory(const struct sl_object *object, uint32_t *addres
     return !r.failed && count > DIRECTORY_EXCEPTION && *address && *size;
 }
 
-static int by_address(const void *left, const void *right)
+static int pe_by_address(const void *left, const void *right)
 {
     const struct sl_section_info *a = left, *b = right;
     if (a->address != b->address)
@@ -58,7 +58,7 @@ enum sl_code pe_read(struct sl_object *object, struct builder *b)
     for (t->section_count = 0; t->section_count < PE_MAX_SECTIONS; t->section_count++)
         if (!sl_object_section_info(object, t->section_count, &t->sections[t->section_count]))
             break;
-    qsort(t->sections, t->section_count, sizeof *t->sections, by_address);
+    qsort(t->sections, t->section_count, sizeof *t->sections, pe_by_address);
     t->directory = pe_tables_at(t, address);
     t->directory.size = t->directory.size < size ? t->directory.size : size;
     if (b->family == SL_CPU_ARM64)

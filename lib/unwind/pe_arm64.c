@@ -37,7 +37,7 @@ struct steps {
     bool bad;
 };
 
-static void add(struct steps *s, enum step_kind kind, unsigned first, unsigned second, uint32_t offset)
+static void pe_arm64_add(struct steps *s, enum step_kind kind, unsigned first, unsigned second, uint32_t offset)
 {
     if (s->count == MAX_STEPS)
         s->bad = true;
@@ -53,23 +53,23 @@ static bool add_save(struct steps *s, unsigned byte, unsigned next)
 {
     unsigned reg4 = (byte & 3) << 2 | next >> 6, reg3 = (byte & 1) << 2 | next >> 6, offset = (next & 63) * 8;
     if (byte < 0xCC) /* save_regp */
-        add(s, STEP_SAVE, X19 + reg4, X19 + reg4 + 1, offset);
+        pe_arm64_add(s, STEP_SAVE, X19 + reg4, X19 + reg4 + 1, offset);
     else if (byte < 0xD0) /* save_regp_x */
-        add(s, STEP_PUSH, X19 + reg4, X19 + reg4 + 1, offset + 8);
+        pe_arm64_add(s, STEP_PUSH, X19 + reg4, X19 + reg4 + 1, offset + 8);
     else if (byte < 0xD4) /* save_reg */
-        add(s, STEP_SAVE, X19 + reg4, 0, offset);
+        pe_arm64_add(s, STEP_SAVE, X19 + reg4, 0, offset);
     else if (byte < 0xD6) /* save_reg_x */
-        add(s, STEP_PUSH, X19 + ((byte & 1) << 3 | next >> 5), 0, (next & 31) * 8 + 8);
+        pe_arm64_add(s, STEP_PUSH, X19 + ((byte & 1) << 3 | next >> 5), 0, (next & 31) * 8 + 8);
     else if (byte < 0xD8) /* save_lrpair */
-        add(s, STEP_SAVE, X19 + 2 * reg3, LR, offset);
+        pe_arm64_add(s, STEP_SAVE, X19 + 2 * reg3, LR, offset);
     else if (byte < 0xDA) /* save_fregp */
-        add(s, STEP_SAVE, D8 + reg3, D8 + reg3 + 1, offset);
+        pe_arm64_add(s, STEP_SAVE, D8 + reg3, D8 + reg3 + 1, offset);
     else if (byte < 0xDC) /* save_fregp_x */
-        add(s, STEP_PUSH, D8 + reg3, D8 + reg3 + 1, offset + 8);
+        pe_arm64_add(s, STEP_PUSH, D8 + reg3, D8 + reg3 + 1, offset + 8);
     else if (byte < 0xDE) /* save_freg */
-        add(s, STEP_SAVE, D8 + reg3, 0, offset);
+        pe_arm64_add(s, STEP_SAVE, D8 + reg3, 0, offset);
     else if (byte == 0xDE) /* save_freg_x */
-        add(s, STEP_PUSH, D8 + (next >> 5), 0, (next & 31) * 8 + 8);
+        pe_arm64_add(s, STEP_PUSH, D8 + (next >> 5), 0, (next & 31) * 8 + 8);
     else
         return false;
     return true;
@@ -81,32 +81,32 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
     unsigned byte = sl_read_u8(r);
     size_t count = s->count;
     if (byte < 0x20)
-        add(s, STEP_ALLOC, 0, 0, byte * 16);
+        pe_arm64_add(s, STEP_ALLOC, 0, 0, byte * 16);
     else if (byte < 0x40)
-        add(s, STEP_PUSH, X19, X19 + 1, (byte & 31) * 8);
+        pe_arm64_add(s, STEP_PUSH, X19, X19 + 1, (byte & 31) * 8);
     else if (byte < 0x80)
-        add(s, STEP_SAVE, FP, LR, (byte & 63) * 8);
+        pe_arm64_add(s, STEP_SAVE, FP, LR, (byte & 63) * 8);
     else if (byte < 0xC0)
-        add(s, STEP_PUSH, FP, LR, (byte & 63) * 8 + 8);
+        pe_arm64_add(s, STEP_PUSH, FP, LR, (byte & 63) * 8 + 8);
     else if (byte < 0xC8)
-        add(s, STEP_ALLOC, 0, 0, ((byte & 7) << 8 | sl_read_u8(r)) * 16);
+        pe_arm64_add(s, STEP_ALLOC, 0, 0, ((byte & 7) << 8 | sl_read_u8(r)) * 16);
     else if (byte < 0xE0)
         s->bad = !add_save(s, byte, sl_read_u8(r));
     else if (byte == 0xE0) {
         uint32_t high = sl_read_u8(r), middle = sl_read_u8(r);
-        add(s, STEP_ALLOC, 0, 0, (high << 16 | middle << 8 | sl_read_u8(r)) * 16);
+        pe_arm64_add(s, STEP_ALLOC, 0, 0, (high << 16 | middle << 8 | sl_read_u8(r)) * 16);
     } else if (byte == 0xE1)
-        add(s, STEP_SET_FP, 0, 0, 0);
+        pe_arm64_add(s, STEP_SET_FP, 0, 0, 0);
     else if (byte == 0xE2)
-        add(s, STEP_SET_FP, 0, 0, sl_read_u8(r) * 8u);
+        pe_arm64_add(s, STEP_SET_FP, 0, 0, sl_read_u8(r) * 8u);
     else if (byte == 0xE3 || byte == 0xFC) /* nop, pac_sign_lr */
-        add(s, STEP_NOTHING, 0, 0, 0);
+        pe_arm64_add(s, STEP_NOTHING, 0, 0, 0);
     else if (byte == 0xE4)
         return false;
     else if (byte == 0xE5) /* end_c: the codes of the part before follow */
         *before = true;
     else if (byte == 0xE6)
-        add(s, STEP_SAVE_NEXT, 0, 0, 0);
+        pe_arm64_add(s, STEP_SAVE_NEXT, 0, 0, 0);
     else if (byte != 0xEC) /* frames of the system, scalable vectors, reserved */
         s->bad = true;
     for (; count < s->count; count++)
@@ -155,19 +155,19 @@ static void add_saves(struct steps *s, const struct packed *p)
             second = LR;
             lr_pending = false;
         }
-        add(s, at ? STEP_SAVE : STEP_PUSH, X19 + i, second, at ? at : p->saved);
+        pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, X19 + i, second, at ? at : p->saved);
         at += second ? 16 : 8;
     }
     if (lr_pending)
-        add(s, at ? STEP_SAVE : STEP_PUSH, LR, 0, at ? p->integers - 8 : p->saved);
+        pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, LR, 0, at ? p->integers - 8 : p->saved);
     at = p->integers;
     for (unsigned i = 0; p->reg_f && i < p->reg_f + 1; i += 2) {
         unsigned second = i + 1 < p->reg_f + 1 ? D8 + i + 1 : 0;
-        add(s, at ? STEP_SAVE : STEP_PUSH, D8 + i, second, at ? at : p->saved);
+        pe_arm64_add(s, at ? STEP_SAVE : STEP_PUSH, D8 + i, second, at ? at : p->saved);
         at += second ? 16 : 8;
     }
     for (unsigned i = 0; p->homed && i < 4; i++) /* parameters */
-        add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
+        pe_arm64_add(s, i == 0 && !p->integers && !p->floats ? STEP_ALLOC : STEP_NOTHING, 0, 0, p->saved);
 }
 
 static void add_frame(struct steps *s, const struct packed *p)
@@ -175,16 +175,16 @@ static void add_frame(struct steps *s, const struct packed *p)
     uint32_t local = p->frame - p->saved;
     bool has_frame = p->cr >= 2;
     if (has_frame && local <= 512) {
-        add(s, STEP_PUSH, FP, LR, local);
+        pe_arm64_add(s, STEP_PUSH, FP, LR, local);
     } else if (local) {
         if (local > 4080)
-            add(s, STEP_ALLOC, 0, 0, 4080);
-        add(s, STEP_ALLOC, 0, 0, local > 4080 ? local - 4080 : local);
+            pe_arm64_add(s, STEP_ALLOC, 0, 0, 4080);
+        pe_arm64_add(s, STEP_ALLOC, 0, 0, local > 4080 ? local - 4080 : local);
         if (has_frame)
-            add(s, STEP_SAVE, FP, LR, 0);
+            pe_arm64_add(s, STEP_SAVE, FP, LR, 0);
     }
     if (has_frame)
-        add(s, STEP_SET_FP, 0, 0, 0);
+        pe_arm64_add(s, STEP_SET_FP, 0, 0, 0);
 }
 
 static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
@@ -201,7 +201,7 @@ static bool read_packed(uint32_t word, struct steps *s, uint32_t *length)
     if (p.reg_i > 10 || p.saved > p.frame)
         return false;
     if (p.cr == 2) /* the return address is signed */
-        add(s, STEP_NOTHING, 0, 0, 0);
+        pe_arm64_add(s, STEP_NOTHING, 0, 0, 0);
     add_saves(s, &p);
     add_frame(s, &p);
     for (size_t i = 0; i < s->count / 2; i++) {
@@ -224,7 +224,7 @@ struct state {
     struct step last; /* that saved */
 };
 
-static void set(struct state *s, struct sl_unwind_rule rule)
+static void pe_arm64_set(struct state *s, struct sl_unwind_rule rule)
 {
     rules_set(&s->rules, &rule);
 }
@@ -235,14 +235,14 @@ static void save(struct state *s, const struct step *step, int64_t offset)
     for (size_t i = 0; i < 2 && (i == 0 || regs[i]); i++) {
         int64_t at = offset + 8 * (int64_t)i - s->stack;
         if (regs[i] == LR)
-            set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, at));
-        set(s, rule_memory(regs[i], SL_UNWIND_CFA, at));
+            pe_arm64_set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, at));
+        pe_arm64_set(s, rule_memory(regs[i], SL_UNWIND_CFA, at));
     }
     s->last = *step;
     s->last.offset = (uint32_t)offset;
 }
 
-static void apply(struct state *s, const struct step *step)
+static void pe_arm64_apply(struct state *s, const struct step *step)
 {
     struct step next;
     switch ((enum step_kind)step->kind) {
@@ -263,24 +263,24 @@ static void apply(struct state *s, const struct step *step)
         break;
     case STEP_SET_FP:
         s->has_frame = true;
-        set(s, rule_offset(SL_UNWIND_CFA, FP, s->stack - step->offset));
+        pe_arm64_set(s, rule_offset(SL_UNWIND_CFA, FP, s->stack - step->offset));
         break;
     }
     if (!s->has_frame)
-        set(s, rule_offset(SL_UNWIND_CFA, SP, s->stack));
+        pe_arm64_set(s, rule_offset(SL_UNWIND_CFA, SP, s->stack));
 }
 
-static void run(struct builder *b, const struct steps *steps, uint32_t begin, uint32_t length)
+static void pe_arm64_run(struct builder *b, const struct steps *steps, uint32_t begin, uint32_t length)
 {
     struct state s = {.stack = 0};
     uint32_t offset = 0;
-    set(&s, rule_offset(SL_UNWIND_CFA, SP, 0));
+    pe_arm64_set(&s, rule_offset(SL_UNWIND_CFA, SP, 0));
     for (size_t i = steps->count; i-- > 0;) {
         if (!steps->items[i].before && offset < length) {
             builder_row(b, (uint64_t)begin + offset, &s.rules);
             offset += 4;
         }
-        apply(&s, &steps->items[i]);
+        pe_arm64_apply(&s, &steps->items[i]);
     }
     if (offset < length)
         builder_row(b, (uint64_t)begin + offset, &s.rules);
@@ -302,7 +302,7 @@ enum sl_code pe_read_arm64(const struct pe_tables *t, struct builder *b)
         if (!builder_spend(b, 1 + (uint32_t)steps.count))
             break;
         if (ok)
-            run(b, &steps, begin, length);
+            pe_arm64_run(b, &steps, begin, length);
         else
             b->sink->skipped++;
     }

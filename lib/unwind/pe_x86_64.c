@@ -105,17 +105,17 @@ static unsigned dwarf_register(unsigned number)
     return map[number & 15];
 }
 
-static void set(struct state *s, struct sl_unwind_rule rule)
+static void pe_x86_64_set(struct state *s, struct sl_unwind_rule rule)
 {
     rules_set(&s->rules, &rule);
 }
 
-static void apply(struct state *s, const struct info *info, const struct code *code)
+static void pe_x86_64_apply(struct state *s, const struct info *info, const struct code *code)
 {
     switch (code->op) {
     case UWOP_PUSH_NONVOL:
         s->stack += 8;
-        set(s, rule_memory(dwarf_register(code->info), SL_UNWIND_CFA, -s->stack));
+        pe_x86_64_set(s, rule_memory(dwarf_register(code->info), SL_UNWIND_CFA, -s->stack));
         break;
     case UWOP_ALLOC_LARGE: s->stack += code->operand; break;
     case UWOP_ALLOC_SMALL: s->stack += code->info * 8 + 8; break;
@@ -123,24 +123,25 @@ static void apply(struct state *s, const struct info *info, const struct code *c
         s->has_frame = true;
         s->frame = dwarf_register(info->frame_register);
         s->frame_offset = info->frame_offset * 16;
-        set(s, rule_offset(SL_UNWIND_CFA, s->frame, s->stack - s->frame_offset));
+        pe_x86_64_set(s, rule_offset(SL_UNWIND_CFA, s->frame, s->stack - s->frame_offset));
         break;
     case UWOP_SAVE_NONVOL:
     case UWOP_SAVE_NONVOL_FAR:
         if (s->has_frame)
-            set(s, rule_memory(dwarf_register(code->info), s->frame, (int64_t)code->operand - s->frame_offset));
+            pe_x86_64_set(s,
+                          rule_memory(dwarf_register(code->info), s->frame, (int64_t)code->operand - s->frame_offset));
         else
-            set(s, rule_memory(dwarf_register(code->info), SL_UNWIND_CFA, (int64_t)code->operand - s->stack));
+            pe_x86_64_set(s, rule_memory(dwarf_register(code->info), SL_UNWIND_CFA, (int64_t)code->operand - s->stack));
         break;
     case UWOP_PUSH_MACHFRAME: /* of an interrupt: ip, cs, flags, sp, ss, and perhaps an error code below */
-        set(s, rule_memory(RSP, SL_UNWIND_CFA, -(s->stack + 16)));
-        set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -(s->stack + 40)));
+        pe_x86_64_set(s, rule_memory(RSP, SL_UNWIND_CFA, -(s->stack + 16)));
+        pe_x86_64_set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -(s->stack + 40)));
         s->stack += 40 + (code->info ? 8 : 0);
         break;
     default: break;
     }
     if (!s->has_frame)
-        set(s, rule_offset(SL_UNWIND_CFA, RSP, s->stack));
+        pe_x86_64_set(s, rule_offset(SL_UNWIND_CFA, RSP, s->stack));
 }
 
 /* The codes of the prologue, newest first; -1 when one cannot be understood. */
@@ -182,7 +183,7 @@ static void run_part(const struct part *part, const struct info *info, const str
             add_row(part, offset, &s->rules);
             offset = codes[i].offset;
         }
-        apply(s, info, &codes[i]);
+        pe_x86_64_apply(s, info, &codes[i]);
     }
     add_row(part, offset, &s->rules);
 }
@@ -194,11 +195,11 @@ static void begin_state(struct state *s)
     s->stack = 8;
     s->has_frame = false;
     rules_clear(&s->rules);
-    set(s, rule_offset(SL_UNWIND_CFA, RSP, 8));
-    set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
+    pe_x86_64_set(s, rule_offset(SL_UNWIND_CFA, RSP, 8));
+    pe_x86_64_set(s, rule_memory(SL_UNWIND_RA, SL_UNWIND_CFA, -8));
 }
 
-static enum sl_code add_function(struct part_reader *pe, uint32_t begin, uint32_t end, uint32_t address)
+static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begin, uint32_t end, uint32_t address)
 {
     struct builder *b = pe->b;
     struct state state;
@@ -224,7 +225,7 @@ static enum sl_code add_function(struct part_reader *pe, uint32_t begin, uint32_
     for (size_t i = depth; i-- > 0 && count >= 0;) {
         count = builder_spend(b, 2u * pe->chain[i].count) ? read_codes(&pe->chain[i], codes) : -1;
         for (int j = count; i > 0 && j-- > 0;)
-            apply(&state, &pe->chain[i], &codes[j]);
+            pe_x86_64_apply(&state, &pe->chain[i], &codes[j]);
     }
     if (count < 0) {
         b->sink->skipped += b->code == SL_OK;
@@ -245,7 +246,7 @@ enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct builder *b)
     while (sl_reader_left(&r) >= 12 && b->code == SL_OK) {
         uint32_t begin = sl_read_u32(&r), end = sl_read_u32(&r), info = sl_read_u32(&r);
         if (begin < end)
-            add_function(pe, begin, end, info);
+            pe_x86_64_add_function(pe, begin, end, info);
     }
     free(pe);
     return b->code;

@@ -76,7 +76,7 @@ static int64_t factored(const struct run *run, int64_t offset)
 }
 
 /* Rules of registers without a name are of no use to anyone, and are many in hostile files. */
-static void set(struct run *run, const struct sl_unwind_rule *rule)
+static void unwind_program_set(struct run *run, const struct sl_unwind_rule *rule)
 {
     if (sl_unwind_register_name(run->b->family, rule->reg) && !rules_set(&run->now, rule))
         run->bad = true;
@@ -87,7 +87,7 @@ static void set_kind(struct run *run, uint64_t number, enum sl_unwind_kind kind)
     struct sl_unwind_rule rule = {.reg = (uint16_t)reg_of(run, number), .kind = (uint8_t)kind};
     if (rule.reg == SL_UNWIND_RA && kind == SL_UNWIND_SAME)
         rule = rule_register(SL_UNWIND_RA, base_of(run, number));
-    set(run, &rule);
+    unwind_program_set(run, &rule);
 }
 
 static void set_offset(struct run *run, uint64_t number, int64_t offset, bool is_value)
@@ -95,7 +95,7 @@ static void set_offset(struct run *run, uint64_t number, int64_t offset, bool is
     unsigned reg = reg_of(run, number);
     struct sl_unwind_rule rule =
         is_value ? rule_offset(reg, SL_UNWIND_CFA, offset) : rule_memory(reg, SL_UNWIND_CFA, offset);
-    set(run, &rule);
+    unwind_program_set(run, &rule);
 }
 
 static void set_register(struct run *run, uint64_t number, uint64_t other)
@@ -103,7 +103,7 @@ static void set_register(struct run *run, uint64_t number, uint64_t other)
     struct sl_unwind_rule rule = rule_register(reg_of(run, number), base_of(run, other));
     if (!sl_unwind_register_name(run->b->family, rule.base))
         rule = (struct sl_unwind_rule){.reg = rule.reg, .kind = SL_UNWIND_PROGRAM, .program = SL_STR(".undef")};
-    set(run, &rule);
+    unwind_program_set(run, &rule);
 }
 
 /* Numbers are printed and texts moved for nearly every byte. */
@@ -132,7 +132,7 @@ static void set_expression(struct run *run, uint64_t number, struct sl_bytes exp
         loaded = (struct sl_str){data, text.size + (is_value ? 0 : 2)};
     }
     struct sl_unwind_rule rule = rule_parse(b->family, reg_of(run, number), loaded);
-    set(run, &rule);
+    unwind_program_set(run, &rule);
 }
 
 static void set_cfa(struct run *run, uint64_t number, int64_t offset)
@@ -228,7 +228,7 @@ static void move(struct run *run, uint64_t to)
     run->at = to;
 }
 
-static void advance(struct run *run, uint64_t delta)
+static void unwind_program_advance(struct run *run, uint64_t delta)
 {
     uint64_t bytes, to;
     if (__builtin_mul_overflow(delta, run->cie->code_alignment, &bytes) || __builtin_add_overflow(run->at, bytes, &to))
@@ -296,22 +296,22 @@ static void step_register(struct run *run, unsigned op)
     }
 }
 
-static void step(struct run *run)
+static void unwind_program_step(struct run *run)
 {
     struct sl_reader *r = &run->r;
     unsigned op = sl_read_u8(r), low = op & 0x3F;
     switch (op & 0xC0) {
-    case DW_CFA_advance_loc: advance(run, low); return;
+    case DW_CFA_advance_loc: unwind_program_advance(run, low); return;
     case DW_CFA_offset: set_offset(run, low, factored(run, (int64_t)sl_read_uleb(r)), false); return;
     case DW_CFA_restore: restore(run, low); return;
     }
     switch (op) {
     case DW_CFA_nop: break;
     case DW_CFA_set_loc: set_location(run); break;
-    case DW_CFA_advance_loc1: advance(run, sl_read_u8(r)); break;
-    case DW_CFA_advance_loc2: advance(run, sl_read_u16(r)); break;
-    case DW_CFA_advance_loc4: advance(run, sl_read_u32(r)); break;
-    case DW_CFA_MIPS_advance_loc8: advance(run, sl_read_u64(r)); break;
+    case DW_CFA_advance_loc1: unwind_program_advance(run, sl_read_u8(r)); break;
+    case DW_CFA_advance_loc2: unwind_program_advance(run, sl_read_u16(r)); break;
+    case DW_CFA_advance_loc4: unwind_program_advance(run, sl_read_u32(r)); break;
+    case DW_CFA_MIPS_advance_loc8: unwind_program_advance(run, sl_read_u64(r)); break;
     case DW_CFA_remember_state: remember(run); break;
     case DW_CFA_restore_state: recall(run); break;
     case DW_CFA_GNU_args_size: sl_read_uleb(r); break;
@@ -334,7 +334,7 @@ static bool execute(struct run *run, struct sl_bytes instructions)
 {
     run->r = sl_reader(instructions, run->frames->big_endian);
     while (!run->bad && sl_reader_left(&run->r)) {
-        step(run);
+        unwind_program_step(run);
         if (run->r.failed || !builder_spend(run->b, steps_of(&run->now)))
             run->bad = true;
     }
@@ -342,7 +342,7 @@ static bool execute(struct run *run, struct sl_bytes instructions)
 }
 
 /* Leaves the rules as they are: there are many, and few are used. */
-static void begin(struct run *run, const struct frames *frames, const struct cie *cie, struct builder *b)
+static void unwind_program_begin(struct run *run, const struct frames *frames, const struct cie *cie, struct builder *b)
 {
     memset(run, 0, offsetof(struct run, now));
     memset(run->remembered, 0, sizeof *run - offsetof(struct run, remembered));
@@ -351,7 +351,7 @@ static void begin(struct run *run, const struct frames *frames, const struct cie
     run->b = b;
 }
 
-static void end(struct run *run)
+static void unwind_program_end(struct run *run)
 {
     for (size_t i = 0; i < MAX_REMEMBERED && run->remembered[i]; i++)
         free(run->remembered[i]);
@@ -360,11 +360,11 @@ static void end(struct run *run)
 bool program_begin(const struct frames *frames, struct cie *cie, struct builder *b)
 {
     struct run run;
-    begin(&run, frames, cie, b);
+    unwind_program_begin(&run, frames, cie, b);
     rules_clear(&run.now);
     rules_clear(&cie->initial);
     bool ok = execute(&run, cie->instructions) && run.at == 0;
-    end(&run);
+    unwind_program_end(&run);
     copy_rules(&cie->initial, &run.now);
     return ok;
 }
@@ -372,14 +372,14 @@ bool program_begin(const struct frames *frames, struct cie *cie, struct builder 
 bool program_run(const struct frames *frames, const struct cie *cie, const struct fde *fde, struct builder *b)
 {
     struct run run;
-    begin(&run, frames, cie, b);
+    unwind_program_begin(&run, frames, cie, b);
     run.at = fde->start;
     run.end = fde->end;
     builder_spend(b, steps_of(&cie->initial));
     copy_rules(&run.now, &cie->initial);
     run.has_cfa = run.now.cfa.kind == SL_UNWIND_OFFSET;
     bool ok = execute(&run, fde->instructions);
-    end(&run);
+    unwind_program_end(&run);
     if (ok && run.at < run.end)
         builder_row(b, run.at - frames->load_address, &run.now);
     builder_end(b, (ok || run.at > run.end ? run.end : run.at) - frames->load_address);

@@ -83,8 +83,8 @@ static bool has_holder(const struct config *config, const char *const *rights)
 }
 
 /* An empty id: the key alone tells. All keys are compared whether one fits or not. */
-static enum access check(const struct config *config, struct sl_str id, struct sl_str secret, const char *const *rights,
-                         const struct access_key **granted)
+static enum access api_access_check(const struct config *config, struct sl_str id, struct sl_str secret,
+                                    const char *const *rights, const struct access_key **granted)
 {
     static const struct access_key nobody;
     const struct access_key *key = &nobody;
@@ -111,7 +111,7 @@ enum access access_check_api_key(const struct config *config, struct sl_str head
     if (!header.data)
         return ACCESS_MISSING;
     enum access access = strip_scheme(&header, "APIKey") && split_base64(header, decoded, &id, &secret)
-                             ? check(config, id, secret, rights, granted)
+                             ? api_access_check(config, id, secret, rights, granted)
                              : ACCESS_MALFORMED;
     OPENSSL_cleanse(decoded, sizeof decoded);
     return access;
@@ -132,7 +132,7 @@ enum access access_check(const struct config *config, struct sl_str header, stru
         ok = (strip_scheme(&header, "Basic") || strip_scheme(&header, "APIKey")) &&
              split_base64(header, decoded, &id, &secret);
     }
-    enum access access = ok ? check(config, id, secret, rights, granted) : ACCESS_MALFORMED;
+    enum access access = ok ? api_access_check(config, id, secret, rights, granted) : ACCESS_MALFORMED;
     OPENSSL_cleanse(decoded, sizeof decoded);
     return access;
 }

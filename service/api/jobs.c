@@ -135,7 +135,7 @@ static struct sl_str job_key(const struct job *job)
     return (struct sl_str){(const char *)job->id, sizeof job->id};
 }
 
-static void forget(struct job *job)
+static void jobs_forget(struct job *job)
 {
     job->service->kept_bytes -= job->kept_bytes;
     sl_map_remove(&job->service->jobs, job_key(job));
@@ -152,7 +152,7 @@ static bool is_kept(const struct job *job)
 static void drop_if_unknown(struct job *job)
 {
     if (job->outcome != JOB_RUNNING && job->group.count == 0 && !job->waiting && !is_kept(job))
-        forget(job);
+        jobs_forget(job);
 }
 
 static uint64_t ttl_ms(const struct service *service)
@@ -168,7 +168,7 @@ static void expire(uv_timer_t *timer)
         service->finished_first = job->next_finished;
         if (!job->next_finished)
             service->finished_last = NULL;
-        forget(job);
+        jobs_forget(job);
     }
     if (job) {
         uint64_t end = job->finished_ms + ttl_ms(service), now = loop_now_ms();
@@ -176,7 +176,7 @@ static void expire(uv_timer_t *timer)
     }
 }
 
-static void keep(struct job *job)
+static void jobs_keep(struct job *job)
 {
     struct service *service = job->service;
     if (service->finished_last)
@@ -212,7 +212,7 @@ static void write_outcome(struct job *job, const char *status)
     json_object_end(&w);
 }
 
-static void finish(struct job *job, enum sl_code code, const struct sl_error *error)
+static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
     enum job_outcome outcome = code == SL_BUSY || job->answer.failed        ? JOB_BUSY
@@ -241,7 +241,7 @@ static void finish(struct job *job, enum sl_code code, const struct sl_error *er
     metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, task_names[job->task], NULL,
                    NULL);
     if (is_kept(job))
-        keep(job);
+        jobs_keep(job);
     else if (job->revealed) /* waiters hear of it, later polls do not know it */
         sl_map_remove(&service->jobs, job_key(job));
     fiber_wake_all(&job->waiters);
@@ -252,7 +252,7 @@ static void job_fiber(void *arg)
     struct job *job = arg;
     struct sl_error error = {0};
     enum sl_code code = job->run(job, job->arg, &error);
-    finish(job, code, &error);
+    jobs_finish(job, code, &error);
 }
 
 static void job_ended(struct fiber_group *group)
@@ -291,7 +291,7 @@ static bool new_id(struct service *service, uint8_t id[16])
 }
 
 /* Runs the job until it first waits, which one that has everything in memory never does. */
-static bool begin(struct job *job)
+static bool jobs_begin(struct job *job)
 {
     struct service *service = job->service;
     void **slot = new_id(service, job->id) ? sl_map_slot(&service->jobs, job_key(job), NULL) : NULL;
@@ -408,7 +408,7 @@ void job_start(struct http_exchange *x, struct job *job,
         job_discard(job);
         return;
     }
-    if (!begin(job)) {
+    if (!jobs_begin(job)) {
         job_discard(job);
         metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
         http_reply_detail(x, 503, "maximum number of concurrent requests reached", NULL);

@@ -25,7 +25,7 @@ const char *native_trust_name(enum native_trust trust)
     return names[trust];
 }
 
-static struct native_result_frame *add(struct trace_walk *walk)
+static struct native_result_frame *native_frames_add(struct trace_walk *walk)
 {
     if (walk->count == walk->capacity) {
         size_t capacity = walk->capacity ? walk->capacity * 2 : walk->trace->frame_count + 4;
@@ -106,7 +106,7 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
     uint64_t base = module->image_address;
     for (size_t i = 0; i < count; i++) {
         struct sl_symcache_function function = {.entry = UINT64_MAX};
-        struct native_result_frame *out = add(walk);
+        struct native_result_frame *out = native_frames_add(walk);
         if (!out)
             return;
         *out = frame;
@@ -137,7 +137,7 @@ static bool expand_upload(struct trace_walk *walk, size_t index, struct native_r
     frame.table = (uint8_t)hit.table;
     frame.address = base + hit.address;
     for (size_t i = 0; i < count; i++) {
-        struct native_result_frame *out = add(walk);
+        struct native_result_frame *out = native_frames_add(walk);
         if (!out)
             break;
         *out = frame;
@@ -156,7 +156,7 @@ static bool is_dropped(const struct native_frame *frame, enum native_status stat
 static void add_failed(struct trace_walk *walk, struct native_result_frame frame, enum native_status status)
 {
     frame.status = (uint8_t)status;
-    struct native_result_frame *out = is_dropped(frame.sent, status) ? NULL : add(walk);
+    struct native_result_frame *out = is_dropped(frame.sent, status) ? NULL : native_frames_add(walk);
     if (out)
         *out = frame;
 }
@@ -180,7 +180,7 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
     frame.is_dotnet = true;
     frame.language = (uint8_t)document.properties.language;
     frame.location = (struct sl_location){.file = location.document, .line = location.line};
-    struct native_result_frame *out = add(walk);
+    struct native_result_frame *out = native_frames_add(walk);
     if (out)
         *out = frame;
 }

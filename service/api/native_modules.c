@@ -11,7 +11,7 @@ struct sortable {
     uint32_t index;
 };
 
-static int by_address(const void *a, const void *b)
+static int native_modules_by_address(const void *a, const void *b)
 {
     const struct sortable *x = a, *y = b;
     if (x->address != y->address)
@@ -42,7 +42,7 @@ bool native_sort_modules(struct native_request *request)
     for (size_t i = 0; i < count; i++)
         order[i] = (struct sortable){request->modules[i].image_address, (uint32_t)i};
     if (count)
-        qsort(order, count, sizeof *order, by_address);
+        qsort(order, count, sizeof *order, native_modules_by_address);
     for (size_t i = 0; i < count; i++)
         request->by_address[i] = order[i].index;
     fill_sizes(request);
@@ -178,7 +178,7 @@ static bool find_tables(struct native_request *request)
 }
 
 /* Room for what is found of the modules that frames refer to. False when out of memory. */
-static bool make_room(struct native_request *request)
+static bool native_modules_make_room(struct native_request *request)
 {
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_module *module = &request->modules[i];
@@ -198,7 +198,7 @@ static bool make_room(struct native_request *request)
 
 bool native_find_symbols(struct native_request *request)
 {
-    if (!make_room(request))
+    if (!native_modules_make_room(request))
         return false;
     if (!find_uploads(request, upload_first) || !find_tables(request) || !find_uploads(request, upload_last))
         return false;

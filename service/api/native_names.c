@@ -86,7 +86,7 @@ struct naming {
     struct sl_buf text;
 };
 
-static struct sl_str keep(struct naming *n, struct sl_str text)
+static struct sl_str native_names_keep(struct naming *n, struct sl_str text)
 {
     char *copy = sl_arena_strndup(n->request->arena, text.data, text.size);
     n->request->out_of_memory = n->request->out_of_memory || !copy;
@@ -97,7 +97,7 @@ static void demangle(struct naming *n, struct native_names *names, enum sl_langu
 {
     sl_buf_clear(&n->text);
     if (sl_demangle(names->symbol, language, &n->text))
-        names->function = keep(n, sl_buf_view(&n->text));
+        names->function = native_names_keep(n, sl_buf_view(&n->text));
 }
 
 static struct sl_str memo_key(struct naming *n, const struct pending *pending)
@@ -120,7 +120,7 @@ static void make_readable(struct naming *n, struct native_names *names, enum sl_
     const struct sl_str *known = memo_get(n->memo, memo_key(n, &pending));
     if (known) {
         if (!sl_str_equal(*known, names->symbol))
-            names->function = keep(n, *known);
+            names->function = native_names_keep(n, *known);
         return;
     }
     struct pending *item = SL_ARENA_NEW(n->request->arena, struct pending);
@@ -154,8 +154,8 @@ static void name_symbolicated(struct naming *n, struct native_result_frame *fram
     if (sl_symcache_function(cache, frame->location.function, &function))
         sl_symcache_string(cache, function.name, &n->text);
     struct sl_str symbol = n->text.size ? sl_buf_view(&n->text) : SL_STR("?");
-    struct native_names *names = new_names(n, keep(n, symbol));
-    key = keep(n, key);
+    struct native_names *names = new_names(n, native_names_keep(n, symbol));
+    key = native_names_keep(n, key);
     void **slot = sl_map_slot(&n->functions, key, NULL);
     n->request->out_of_memory = n->request->out_of_memory || !slot;
     if (!names || !slot)

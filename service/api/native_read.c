@@ -209,7 +209,7 @@ struct trace { /* while it is read */
     enum opt_bool is_requesting;
 };
 
-static int by_name(const void *a, const void *b)
+static int native_read_by_name(const void *a, const void *b)
 {
     return sl_str_compare(((const struct native_register *)a)->name, ((const struct native_register *)b)->name);
 }
@@ -240,7 +240,7 @@ static bool read_registers(struct schema *s, const struct schema_place *at, void
     trace->register_count = (uint32_t)registers.count;
     trace->registers = sl_arena_array_keep(&registers);
     if (trace->register_count && trace->registers)
-        qsort(trace->registers, trace->register_count, sizeof *trace->registers, by_name);
+        qsort(trace->registers, trace->register_count, sizeof *trace->registers, native_read_by_name);
     return trace->registers || sl_json_no_memory(s->json);
 }
 
@@ -360,7 +360,7 @@ static const struct field module_fields[] = {
 };
 
 /* A copy in the arena, beyond what the body's size allows. */
-static const void *keep(struct schema *s, const void *value, size_t size)
+static const void *native_read_keep(struct schema *s, const void *value, size_t size)
 {
     s->json->arena->limit += size;
     void *copy = sl_arena_alloc(s->json->arena, size, _Alignof(max_align_t));
@@ -379,7 +379,7 @@ static const struct object_id *keep_id(struct schema *s, const struct object_id 
     const struct object_id **shared = &r->bare[id->type];
     if (bare && *shared)
         return *shared;
-    const struct object_id *kept = keep(s, id, sizeof *id);
+    const struct object_id *kept = native_read_keep(s, id, sizeof *id);
     if (bare)
         *shared = kept;
     return kept;
@@ -388,7 +388,7 @@ static const struct object_id *keep_id(struct schema *s, const struct object_id 
 static const struct native_upload *keep_upload(struct schema *s, const struct native_upload *upload)
 {
     bool any = upload->has_file_id || upload->bad_file_id || upload->image_vmaddr.set;
-    return any ? keep(s, upload, sizeof *upload) : &no_upload;
+    return any ? native_read_keep(s, upload, sizeof *upload) : &no_upload;
 }
 
 static bool read_module(struct schema *s, const struct schema_place *at, void *out)

@@ -155,7 +155,8 @@ static const struct native_context *keep_context(struct sourcing *s, const struc
 }
 
 /* Gives the frames of one source their lines; `text` NULL: only the link. */
-static void give(struct sourcing *s, struct place *places, size_t count, const struct sl_str *text, struct sl_str link)
+static void native_sources_give(struct sourcing *s, struct place *places, size_t count, const struct sl_str *text,
+                                struct sl_str link)
 {
     struct sl_context_cursor cursor = sl_context_cursor(text ? *text : SL_STR(""));
     struct native_source *source = NULL;
@@ -179,7 +180,7 @@ static void give_text(struct sourcing *s, struct place *places, size_t count, st
 {
     struct sl_str text;
     bool is_text = sl_text_decode(bytes, &s->decoded, &text);
-    give(s, places, count, is_text ? &text : NULL, link);
+    native_sources_give(s, places, count, is_text ? &text : NULL, link);
 }
 
 /* ---- out of objects ---- */
@@ -210,7 +211,7 @@ static void queue(struct sourcing *s, const struct native_link *link)
 }
 
 /* As kinds_source_at, as long as the request has not cost too much. */
-static bool ask(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
+static bool native_sources_ask(struct sourcing *s, struct source_object *object, struct sl_str path, bool *has_text)
 {
     uint64_t before = object->work;
     sl_buf_clear(&s->text);
@@ -248,7 +249,7 @@ static void resolve(struct sourcing *s, struct place *places, size_t count)
     bool known = false;
     for (size_t i = 0; i < sources->count && !s->request->out_of_memory; i++) {
         bool has_text = false;
-        if (!ask(s, &sources->objects[i], places->path, &has_text))
+        if (!native_sources_ask(s, &sources->objects[i], places->path, &has_text))
             continue;
         struct sl_str url = scraping_url(s->request->arena, sl_buf_view(&s->url));
         known = known || has_text || s->url.size;
@@ -261,12 +262,12 @@ static void resolve(struct sourcing *s, struct place *places, size_t count)
     known = add_origin(s, &link) || known;
     if (!known)
         return;
-    give(s, places, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});
+    native_sources_give(s, places, count, NULL, link.source_count ? link.sources->url : (struct sl_str){NULL, 0});
     if (link.source_count)
         queue(s, &link);
 }
 
-static void finish(struct sourcing *s)
+static void native_sources_finish(struct sourcing *s)
 {
     sl_buf_free(&s->text);
     sl_buf_free(&s->decoded);
@@ -284,7 +285,7 @@ void native_apply_sources(struct native_request *request)
             end++;
         resolve(&s, &s.places[begin], end - begin);
     }
-    finish(&s);
+    native_sources_finish(&s);
 }
 
 /* ---- from the web ---- */
@@ -362,7 +363,7 @@ static void apply_texts(void *arg)
     for (const struct native_link *link = s.request->links; link; link = link->next)
         if (link->item)
             give_text(&s, link->places, link->count, link->item->mapping.bytes, link->url);
-    finish(&s);
+    native_sources_finish(&s);
 }
 
 static bool download_all(struct downloads *d)

@@ -153,7 +153,7 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
 
-static void text_of(struct answer *a, const char *key, const struct sl_symcache *table, uint32_t text)
+static void native_write_text_of(struct answer *a, const char *key, const struct sl_symcache *table, uint32_t text)
 {
     if (text == SL_SYMCACHE_NONE)
         return;
@@ -168,8 +168,8 @@ static void version_control(struct answer *a, const struct native_result_frame *
     struct sl_symcache_origin origin;
     if (!a->request->srcsrv_frames || !native_frame_origin(a->request, frame, &table, &origin))
         return;
-    text_of(a, "srcsrv_path", table, origin.path);
-    text_of(a, "srcsrv_revision", table, origin.revision);
+    native_write_text_of(a, "srcsrv_path", table, origin.path);
+    native_write_text_of(a, "srcsrv_revision", table, origin.revision);
 }
 
 static void line(struct answer *a, const struct native_result_frame *frame)
@@ -279,7 +279,7 @@ static void download(struct json_writer *w, const struct candidate *candidate)
     json_object_end(w);
 }
 
-static void use(struct json_writer *w, const char *key, enum sl_code code, struct sl_str details)
+static void native_write_use(struct json_writer *w, const char *key, enum sl_code code, struct sl_str details)
 {
     bool plain = code == SL_OK || code == SL_MALFORMED;
     json_key(w, key);
@@ -306,9 +306,9 @@ static void candidates(struct json_writer *w, const struct candidate_list *list)
         json_key(w, "download");
         download(w, candidate);
         if (candidate->unwind.set)
-            use(w, "unwind", candidate->unwind.code, candidate->unwind.details);
+            native_write_use(w, "unwind", candidate->unwind.code, candidate->unwind.details);
         if (candidate->debug.set)
-            use(w, "debug", candidate->debug.code, candidate->debug.details);
+            native_write_use(w, "debug", candidate->debug.code, candidate->debug.details);
         json_object_end(w);
     }
     json_array_end(w);

@@ -8,7 +8,7 @@ void reply_text(struct http_exchange *x, int status, const char *text)
     http_reply(x, status, "text/plain; charset=utf-8", sl_str(text));
 }
 
-static bool refuse(struct http_exchange *x, const char *key, const char *reason)
+static bool api_query_refuse(struct http_exchange *x, const char *key, const char *reason)
 {
     char text[128];
     snprintf(text, sizeof text, "Failed to deserialize query string: %s: %s", key, reason);
@@ -36,11 +36,11 @@ bool query_read(struct http_exchange *x, struct api_query *query)
         if (!timeout && !scope)
             continue;
         if (http_query_count(x, key) > 1)
-            return refuse(x, key, "duplicate field");
+            return api_query_refuse(x, key, "duplicate field");
         if (scope)
             query->scope = x->query[i].value;
         else if (!read_seconds(x->query[i].value, &query->timeout_s))
-            return refuse(x, key, "expected a number of seconds");
+            return api_query_refuse(x, key, "expected a number of seconds");
         query->has_timeout = query->has_timeout || timeout;
     }
     return true;

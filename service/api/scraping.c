@@ -4,7 +4,7 @@
 
 #include <curl/curl.h>
 
-static struct sl_str part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
+static struct sl_str scraping_part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
 {
     char *text = NULL, *copy = NULL;
     if (curl_url_get(url, what, &text, flags) == CURLUE_OK)
@@ -13,7 +13,7 @@ static struct sl_str part(struct sl_arena *arena, CURLU *url, CURLUPart what, un
     return sl_str(copy);
 }
 
-static struct sl_str lower(struct sl_arena *arena, struct sl_str text)
+static struct sl_str scraping_lower(struct sl_arena *arena, struct sl_str text)
 {
     char *copy = text.data ? sl_arena_strndup(arena, text.data, text.size) : NULL;
     for (size_t i = 0; copy && i < text.size; i++)
@@ -32,18 +32,18 @@ static bool is_ascii(struct sl_str text)
 /* The URL's host as DNS has it. libcurl reads names in the encoding of the thread's locale. */
 static struct sl_str ascii_host(struct sl_arena *arena, CURLU *url)
 {
-    struct sl_str host = part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
+    struct sl_str host = scraping_part(arena, url, CURLUPART_HOST, 0), ascii = {NULL, 0};
     if (host.data && is_ascii(host))
-        return lower(arena, host);
+        return scraping_lower(arena, host);
     locale_t unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     locale_t before = unicode ? uselocale(unicode) : (locale_t)0;
     if (host.data)
-        ascii = part(arena, url, CURLUPART_HOST, CURLU_PUNYCODE);
+        ascii = scraping_part(arena, url, CURLUPART_HOST, CURLU_PUNYCODE);
     if (unicode) {
         uselocale(before);
         freelocale(unicode);
     }
-    return lower(arena, ascii.data ? ascii : host);
+    return scraping_lower(arena, ascii.data ? ascii : host);
 }
 
 struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
@@ -57,7 +57,7 @@ struct sl_str scraping_url(struct sl_arena *arena, struct sl_str text)
     if (copy && url && curl_url_set(url, CURLUPART_URL, copy, CURLU_URLENCODE) == CURLUE_OK) {
         struct sl_str host = ascii_host(arena, url);
         if (host.data && curl_url_set(url, CURLUPART_HOST, host.data, 0) == CURLUE_OK)
-            result = part(arena, url, CURLUPART_URL, CURLU_NO_DEFAULT_PORT);
+            result = scraping_part(arena, url, CURLUPART_URL, CURLU_NO_DEFAULT_PORT);
     }
     curl_url_cleanup(url);
     return result;
@@ -80,9 +80,9 @@ static bool read_target(struct sl_arena *arena, struct sl_str text, struct targe
     CURLU *url = curl_url();
     bool good = copy && url && curl_url_set(url, CURLUPART_URL, copy, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
     if (good)
-        *target =
-            (struct target){text, part(arena, url, CURLUPART_SCHEME, 0), ascii_host(arena, url),
-                            part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT), part(arena, url, CURLUPART_PATH, 0)};
+        *target = (struct target){text, scraping_part(arena, url, CURLUPART_SCHEME, 0), ascii_host(arena, url),
+                                  scraping_part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT),
+                                  scraping_part(arena, url, CURLUPART_PATH, 0)};
     curl_url_cleanup(url);
     return good && target->scheme.data && target->host.data;
 }
@@ -92,7 +92,7 @@ static struct sl_str slice(struct sl_str text, size_t from, size_t to)
     return (struct sl_str){text.data + from, to - from};
 }
 
-static size_t find(struct sl_str text, char c)
+static size_t scraping_find(struct sl_str text, char c)
 {
     const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
     return found ? (size_t)(found - text.data) : text.size;
@@ -108,7 +108,7 @@ static struct sl_str pattern_host(struct sl_arena *arena, struct sl_str host)
         curl_url_set(url, CURLUPART_HOST, copy, 0) == CURLUE_OK)
         result = ascii_host(arena, url);
     curl_url_cleanup(url);
-    return result.data ? result : lower(arena, host);
+    return result.data ? result : scraping_lower(arena, host);
 }
 
 static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct pattern *p)
@@ -116,11 +116,11 @@ static bool read_pattern(struct sl_arena *arena, struct sl_str text, struct patt
     *p = (struct pattern){0};
     for (size_t i = 0; i + 2 < text.size; i++)
         if (memcmp(text.data + i, "://", 3) == 0) {
-            p->scheme = lower(arena, slice(text, 0, i));
+            p->scheme = scraping_lower(arena, slice(text, 0, i));
             text = slice(text, i + 3, text.size);
             break;
         }
-    size_t end = find(text, '/');
+    size_t end = scraping_find(text, '/');
     struct sl_str host = slice(text, 0, end);
     p->path = slice(text, end, text.size);
     if (p->path.size && p->path.data[p->path.size - 1] == '*')

@@ -46,7 +46,7 @@ static bool read_head(const struct http_exchange *x, struct upload_head *head, s
     return true;
 }
 
-static void refuse(struct http_exchange *x, enum symbfile_kind kind, const struct symbfile_failure *failure)
+static void symbfile_refuse(struct http_exchange *x, enum symbfile_kind kind, const struct symbfile_failure *failure)
 {
     metric_add(METRIC_SYMBFILE_PARTS, 1, symbfile_kind_names[kind], failure->code, NULL);
     upload_reply_failure(x, failure);
@@ -62,7 +62,7 @@ void symbfile_check(struct http_exchange *x)
         good = false;
     }
     if (!good)
-        refuse(x, head.kind, &failure);
+        symbfile_refuse(x, head.kind, &failure);
 }
 
 uint64_t symbfile_body_limit(const struct http_exchange *x)
@@ -101,7 +101,7 @@ static void begin_receiving(void *arg)
 
 /* ---- the lanes of a body; each touches only what is its own of the upload ---- */
 /* What is written is sent on to the disk at once, so that the last part of the file does not wait for all of it. */
-static bool store(void *arg, struct sl_bytes bytes)
+static bool api_symbfile_store(void *arg, struct sl_bytes bytes)
 {
     enum { SEND_ON = 8 << 20 };
     struct upload *u = arg;
@@ -132,7 +132,7 @@ static bool decode(void *arg, struct sl_bytes bytes)
     return symbfile_part_feed(u->part, bytes, &u->failure);
 }
 
-static void finish(void *arg)
+static void symbfile_finish(void *arg)
 {
     struct upload *u = arg;
     unsigned size;
@@ -148,7 +148,7 @@ static void finish(void *arg)
         symbfile_fail_by(&u->failure, SL_INTERNAL, strerror(errno));
 }
 
-static void add(void *arg)
+static void symbfile_add(void *arg)
 {
     struct upload *u = arg;
     struct symbfile_arrival arrival = {
@@ -175,7 +175,7 @@ static void end_receiving(void *arg)
     }
 }
 
-static bool step(struct upload *u, enum pool_job job, void (*work)(void *arg))
+static bool symbfile_step(struct upload *u, enum pool_job job, void (*work)(void *arg))
 {
     struct sl_error error;
     enum sl_code code = pool_run(job, work, u, &error);
@@ -196,7 +196,7 @@ static bool add_to_set(struct upload *u)
     if (code != SL_OK)
         symbfile_fail_by(&u->failure, code, error.message);
     else
-        step(u, POOL_CONVERT, add);
+        symbfile_step(u, POOL_CONVERT, symbfile_add);
     symbfile_answers_forget();
     symbfile_unlock(&lock);
     return true;
@@ -205,9 +205,9 @@ static bool add_to_set(struct upload *u)
 /* False when the server has answered or the client is gone. */
 static bool receive(struct http_exchange *x, struct upload *u)
 {
-    if (!step(u, POOL_IO, begin_receiving))
+    if (!symbfile_step(u, POOL_IO, begin_receiving))
         return true;
-    struct lane lanes[] = {{POOL_CONVERT, decode, u}, {POOL_CONVERT, hash, u}, {POOL_IO, store, u}};
+    struct lane lanes[] = {{POOL_CONVERT, decode, u}, {POOL_CONVERT, hash, u}, {POOL_IO, api_symbfile_store, u}};
     struct sl_error error = {0};
     struct lanes_pace pace = {u->config->http.min_rate, DURATION_MS(u->config->symbfile.body_timeout_ns)};
     enum sl_code code = lanes_run(x, lanes, sizeof lanes / sizeof *lanes, &pace, &error);
@@ -219,7 +219,7 @@ static bool receive(struct http_exchange *x, struct upload *u)
         symbfile_fail(&u->failure, 408, "1110", "Upload timed out.");
     else if (!u->failure.status && code != SL_OK)
         symbfile_fail_by(&u->failure, code, error.message);
-    return u->failure.status || !step(u, POOL_CONVERT, finish) || add_to_set(u);
+    return u->failure.status || !symbfile_step(u, POOL_CONVERT, symbfile_finish) || add_to_set(u);
 }
 
 static void reply_success(struct http_exchange *x)
@@ -247,12 +247,12 @@ static void log_part(const struct upload *u)
         log_warn("symbfile", "a range longer than 32 bits was cut", LOG_STR("file_id", id));
 }
 
-static void take(struct http_exchange *x, struct upload *u)
+static void symbfile_take(struct http_exchange *x, struct upload *u)
 {
     struct sl_str coding = http_header(x, "Content-Encoding");
     u->encoded = coding.data && !sl_str_equal_nocase(coding, SL_STR("identity"));
     if (!read_head(x, &u->head, &u->failure)) {
-        refuse(x, u->head.kind, &u->failure);
+        symbfile_refuse(x, u->head.kind, &u->failure);
         return;
     }
     uploads++;
@@ -261,7 +261,7 @@ static void take(struct http_exchange *x, struct upload *u)
     if (!mine) {
         metric_add(METRIC_SYMBFILE_PARTS, 1, symbfile_kind_names[u->head.kind], "cut off", NULL);
     } else if (u->failure.status) {
-        refuse(x, u->head.kind, &u->failure);
+        symbfile_refuse(x, u->head.kind, &u->failure);
     } else {
         count_part(u);
         log_part(u);
@@ -282,7 +282,7 @@ void symbfile_handle(struct http_exchange *x)
     }
     u->fd = -1;
     u->config = config_retain(symbfiles_config());
-    take(x, u);
+    symbfile_take(x, u);
     config_release(u->config);
 }
 
@@ -294,7 +294,7 @@ struct question {
     struct symbfile_info info;
 };
 
-static void ask(void *arg)
+static void symbfile_ask(void *arg)
 {
     struct question *q = arg;
     q->any = symbfile_store_status(&q->file_id, q->sets, q->known, &q->info);
@@ -402,7 +402,7 @@ void symbfile_status_handle(struct http_exchange *x)
     struct question q;
     struct symbfile_failure failure;
     if (read_question(x, read_rights, &q, &failure))
-        run_question(&q, ask, &failure);
+        run_question(&q, symbfile_ask, &failure);
     if (failure.status)
         upload_reply_failure(x, &failure);
     else

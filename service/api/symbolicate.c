@@ -152,7 +152,7 @@ static enum sl_code add_context(struct step *step, struct sl_error *error)
     return code == SL_OK ? native_download_sources(request, error) : code;
 }
 
-static enum sl_code work(struct job *job, struct native_request *request, struct sl_error *error)
+static enum sl_code symbolicate_work(struct job *job, struct native_request *request, struct sl_error *error)
 {
     struct step step = {request, job->config, &job->answer};
     enum sl_code code;
@@ -190,14 +190,14 @@ static void count(const struct native_request *request)
                        native_frame_status((enum native_status)i));
 }
 
-static enum sl_code run(struct job *job, void *arg, struct sl_error *error)
+static enum sl_code symbolicate_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct native_request *request = arg;
-    enum sl_code code = work(job, request, error);
+    enum sl_code code = symbolicate_work(job, request, error);
     if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
         native_reset(request);
         sl_buf_clear(&job->answer);
-        code = work(job, request, error);
+        code = symbolicate_work(job, request, error);
     }
     if (code == SL_OK)
         count(request);
@@ -215,7 +215,7 @@ void native_handle(struct http_exchange *x)
     }
     struct native_request *request = query_read(x, &query) ? read_body(x, job, query.scope) : NULL;
     if (request)
-        job_start(x, job, run, request);
+        job_start(x, job, symbolicate_run, request);
     else
         job_discard(job);
 }

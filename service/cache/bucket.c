@@ -30,7 +30,7 @@ static bool holds(struct sl_str text, const char *part)
 }
 
 /* Answers that another try would not change are final: fetch tries the others again. */
-static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+static enum sl_code bucket_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     struct bucket_request *request = arg;
     request->status = status;
@@ -43,25 +43,25 @@ static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl
                    SL_STR_ARG(start));
 }
 
-static bool begin(struct bucket_request *request, enum shared_op op, const char *name)
+static bool bucket_begin(struct bucket_request *request, enum shared_op op, const char *name)
 {
     request->fetch = (struct fetch_request){.headers = request->headers,
                                             .trusted = true,
                                             .source = "shared_cache",
                                             .keep_wrapper = true,
                                             .whole = true,
-                                            .refused = refused,
+                                            .refused = bucket_refused,
                                             .modified_s = &request->modified_s,
                                             .arg = request};
     return bucket->prepare(request, op, name) && request->fetch.url;
 }
 
-static void end(struct bucket_request *request)
+static void bucket_end(struct bucket_request *request)
 {
     sl_arena_free(&request->arena);
 }
 
-static void tell(const char *what, const struct sl_error *error)
+static void bucket_tell(const char *what, const struct sl_error *error)
 {
     static uint64_t next_ms;
     if (loop_minutely(&next_ms))
@@ -77,7 +77,7 @@ static enum shared_result failure(const struct bucket_request *request, enum sl_
     case SL_NOT_FOUND: return SHARED_MISS;
     default: break;
     }
-    tell(what, error);
+    bucket_tell(what, error);
     return request->status || code != SL_DOWNLOAD_ERROR ? SHARED_ERROR : SHARED_UNREACHABLE;
 }
 
@@ -149,13 +149,14 @@ static enum shared_result get_within(struct bucket_request *request, int fd)
     return request->denied ? SHARED_MISS : failure(request, d.code, "cannot read from the bucket", &d.error);
 }
 
-static enum shared_result get(const char *name, int fd, struct shared_value *value)
+static enum shared_result bucket_get(const char *name, int fd, struct shared_value *value)
 {
     struct bucket_request request = {0};
     value->code = SL_OK;
-    enum shared_result result = begin(&request, SHARED_GET, name) ? get_within(&request, fd) : SHARED_UNREACHABLE;
+    enum shared_result result =
+        bucket_begin(&request, SHARED_GET, name) ? get_within(&request, fd) : SHARED_UNREACHABLE;
     value->created_s = request.modified_s;
-    end(&request);
+    bucket_end(&request);
     return result;
 }
 
@@ -166,7 +167,7 @@ static enum shared_result exists(const char *name)
     struct sl_buf answer = {0};
     struct sl_error error = {0};
     enum shared_result result = SHARED_UNREACHABLE;
-    if (begin(&request, SHARED_EXISTS, name)) {
+    if (bucket_begin(&request, SHARED_EXISTS, name)) {
         request.fetch.timeout_ns = HEAD_MS * (SECOND_NS / 1000);
         enum sl_code code = fetch_text(&request.fetch, &answer, &error);
         bool there = code == SL_OK || (code == SL_MALFORMED && !request.status);
@@ -175,7 +176,7 @@ static enum shared_result exists(const char *name)
                                   : failure(&request, code, "cannot read from the bucket", &error);
     }
     sl_buf_free(&answer);
-    end(&request);
+    bucket_end(&request);
     return result;
 }
 
@@ -191,7 +192,7 @@ static enum shared_result del(const char *name)
     struct sl_buf answer = {0};
     struct sl_error error = {0};
     enum shared_result result = SHARED_UNREACHABLE;
-    if (begin(&request, SHARED_DEL, name)) {
+    if (bucket_begin(&request, SHARED_DEL, name)) {
         request.fetch.method = "DELETE";
         request.fetch.max_size = ANSWER_MAX;
         request.fetch.timeout_ns = BODY_S * SECOND_NS;
@@ -201,7 +202,7 @@ static enum shared_result del(const char *name)
                      : failure(&request, code, "cannot delete from the bucket", &error);
     }
     sl_buf_free(&answer);
-    end(&request);
+    bucket_end(&request);
     return result;
 }
 
@@ -212,7 +213,7 @@ static enum shared_result put_once(const struct shared_entry *entry, bool uncond
     struct sl_buf answer = {0};
     struct sl_error error = {0};
     enum shared_result result = SHARED_UNREACHABLE;
-    if (begin(&request, SHARED_PUT, entry->name)) {
+    if (bucket_begin(&request, SHARED_PUT, entry->name)) {
         request.fetch.body.hidden = (struct sl_str){(const char *)entry->packed.data, entry->packed.size};
         request.fetch.max_size = ANSWER_MAX;
         request.fetch.timeout_ns = BODY_S * SECOND_NS;
@@ -222,17 +223,17 @@ static enum shared_result put_once(const struct shared_entry *entry, bool uncond
         result = code == SL_OK    ? SHARED_WRITTEN
                  : there          ? SHARED_SKIPPED
                  : unable         ? SHARED_ERROR
-                 : request.denied ? (tell("cannot write to the bucket", &error), SHARED_ERROR)
+                 : request.denied ? (bucket_tell("cannot write to the bucket", &error), SHARED_ERROR)
                                   : failure(&request, code, "cannot write to the bucket", &error);
         result = result == SHARED_MISS ? SHARED_ERROR : result; /* there is no such bucket */
     }
     *status = request.status;
     sl_buf_free(&answer);
-    end(&request);
+    bucket_end(&request);
     return result;
 }
 
-static enum shared_result put(const struct shared_entry *entry)
+static enum shared_result bucket_put(const struct shared_entry *entry)
 {
     int status;
     while (uploads.running >= uploads.max)
@@ -265,8 +266,8 @@ struct shared_backend *bucket_backend(const struct bucket *which, const struct c
                                       .patience = 20,
                                       .packed = true,
                                       .max_packed = UINT64_MAX,
-                                      .get = get,
-                                      .put = put,
+                                      .get = bucket_get,
+                                      .put = bucket_put,
                                       .exists = exists,
                                       .del = del,
                                       .probe = probe,

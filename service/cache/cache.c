@@ -171,7 +171,7 @@ void cache_stamped(int64_t previous, int64_t made)
 
 /* What memory holds, unless other processes made stamps that it has not been compared with: the disk look-up does that.
  * Looking for those is one call about a file that is always in the kernel's cache, once a second. */
-static struct cache_memory_entry *find(struct kind_state *state, struct sl_str key)
+static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
 {
     uint64_t now = loop_now_ms();
     struct cache_memory_entry *entry = cache_memory_find(&state->memory, key, now);
@@ -186,7 +186,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
                 struct cache_item **item, struct sl_error *error)
 {
     struct kind_state *state = state_of(kind);
-    struct cache_memory_entry *entry = state ? find(state, key->text) : NULL;
+    struct cache_memory_entry *entry = state ? cache_find(state, key->text) : NULL;
     if (!entry)
         return false;
     *code = entry->item ? SL_OK : entry->error->code;
@@ -287,8 +287,8 @@ static bool names_any(struct sl_str key, const struct cache_file *files, size_t 
     return false;
 }
 
-static void forget(struct kind_state *state, const struct cache_file *files, size_t count, cache_forgotten *tell,
-                   void *arg)
+static void cache_cache_forget(struct kind_state *state, const struct cache_file *files, size_t count,
+                               cache_forgotten *tell, void *arg)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->flights, e));) {
         struct flight *flight = e->value;
@@ -310,7 +310,7 @@ static void forget(struct kind_state *state, const struct cache_file *files, siz
 void cache_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg)
 {
     for (size_t i = 0; i < engine.count; i++)
-        forget(&engine.kinds[i], files, count, tell, arg);
+        cache_cache_forget(&engine.kinds[i], files, count, tell, arg);
 }
 
 const char *cache_dir_of_process(void)
@@ -330,7 +330,7 @@ static bool is_renewing(void)
 /* Whether memory holds a miss that is old enough to be asked for again. */
 static bool old_miss(struct kind_state *state, struct sl_str key)
 {
-    const struct cache_memory_entry *entry = find(state, key);
+    const struct cache_memory_entry *entry = cache_find(state, key);
     return entry && entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE &&
            entry->error->code != SL_INTERNAL && entry->created_s * CACHE_SECOND_NS < engine_renew_before_ns();
 }

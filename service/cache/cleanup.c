@@ -190,7 +190,7 @@ static void count_removed(const char *name, const char *reason, uint64_t files, 
     metric_add(METRIC_CACHE_REMOVED_FILES, files, name, reason, NULL);
 }
 
-static void add(struct cleanup_totals *totals, const struct cleanup_totals *kind)
+static void cleanup_add(struct cleanup_totals *totals, const struct cleanup_totals *kind)
 {
     totals->files += kind->files;
     totals->bytes += kind->bytes;
@@ -264,7 +264,7 @@ static enum sl_code sweep_wanted(const struct config *config, const struct clean
     return code;
 }
 
-static void show(const char *kind, const struct cleanup_totals *totals)
+static void cleanup_show(const char *kind, const struct cleanup_totals *totals)
 {
     metric_set(METRIC_CACHE_DISK_BYTES, (double)totals->bytes, kind, NULL, NULL);
     metric_set(METRIC_CACHE_DISK_FILES, (double)totals->files, kind, NULL, NULL);
@@ -317,9 +317,9 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
     }
     evict(config, options, runs, kind_count, by_kind);
     for (size_t i = 0; i < kind_count; i++) {
-        add(totals, &by_kind[i]);
+        cleanup_add(totals, &by_kind[i]);
         if (runs[i].wanted)
-            show(runs[i].kind->name, &by_kind[i]);
+            cleanup_show(runs[i].kind->name, &by_kind[i]);
     }
     return result;
 }

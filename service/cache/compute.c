@@ -46,7 +46,7 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
 /* ---- publishing ---- */
 
 /* Contents and errors get into `outcome` as they are to be given to callers. */
-static void publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
+static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)
 {
     struct kind_state *state = flight->state;
     struct cache_disk_publish job = {.disk = &engine.disk,
@@ -108,7 +108,7 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
         outcome->created_s = value->created_s;
         outcome->keep_ns = finding->left_ns;
     }
-    publish(flight, tmp, is_refresh, outcome);
+    compute_publish(flight, tmp, is_refresh, outcome);
     if (outcome->code == SL_OK && !flight->outdated)
         shared_pass_on(state->kind, flight->key, outcome->item, finding);
     if (outcome->code == value->code)
@@ -146,7 +146,7 @@ static void open_tmp(void *arg)
     o->code = cache_tmp_create(&o->tmp, false, o->error);
 }
 
-static enum sl_code open_file(struct cache_tmp *tmp, struct sl_error *error)
+static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *error)
 {
     struct opening o = {.tmp.fd = -1, .error = error};
     enum sl_code code = pool_run(POOL_IO, open_tmp, &o, error);
@@ -164,7 +164,7 @@ static enum sl_code compute_once(struct flight *flight, struct cache_tmp *tmp, s
 }
 
 /* A file that was cut while it was read is made anew, and the computation with it. */
-static enum sl_code compute(struct flight *flight, struct cache_tmp *tmp, struct sl_error *error)
+static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, struct sl_error *error)
 {
     enum sl_code code = compute_once(flight, tmp, error);
     if (code != SL_INTERNAL || !cache_mend())
@@ -172,7 +172,7 @@ static enum sl_code compute(struct flight *flight, struct cache_tmp *tmp, struct
     cache_release(flight->base_item);
     flight->base_item = NULL;
     cache_tmp_discard(tmp);
-    code = open_file(tmp, error);
+    code = compute_open_file(tmp, error);
     return code == SL_OK ? compute_once(flight, tmp, error) : code;
 }
 
@@ -191,14 +191,14 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
         return;
     }
     uint64_t begin = clock_mono_ns();
-    outcome->code = compute(flight, tmp, &outcome->error);
+    outcome->code = cache_compute(flight, tmp, &outcome->error);
     outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
     if (outcome->code == SL_INTERNAL && space_suspect())
         engine_log_io("cache write failed", ENOSPC);
     bool incomplete = tmp->incomplete;
     if (compute_publishable(outcome->code, &outcome->error, is_refresh)) {
-        publish(flight, tmp, is_refresh, outcome);
+        compute_publish(flight, tmp, is_refresh, outcome);
         if (shareable && outcome->code != SL_INTERNAL && outcome->code != SL_BUSY && !incomplete && !flight->outdated)
             to_shared(flight, &finding, outcome);
     } else {
@@ -213,7 +213,7 @@ void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outco
 {
     struct cache_tmp tmp;
     *outcome = (struct outcome){.layer = "computed", .generation = flight->generation};
-    outcome->code = open_file(&tmp, &outcome->error);
+    outcome->code = compute_open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
     struct renewing renewing = {engine.renewing, fiber_self()}; /* others may have begun while the file was opened */
     if (flight->renews)
@@ -234,6 +234,6 @@ void compute_publish_error(struct flight *flight, struct outcome *outcome)
 {
     struct cache_tmp tmp = {.fd = -1};
     if (compute_publishable(outcome->code, &outcome->error, false))
-        publish(flight, &tmp, false, outcome);
+        compute_publish(flight, &tmp, false, outcome);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
 }

@@ -28,7 +28,7 @@ static bool path_of(const char *name, char out[CACHE_PATH_BYTES])
     return snprintf(out, CACHE_PATH_BYTES, "%s/%s", root, name) < CACHE_PATH_BYTES;
 }
 
-static bool copy(int from, int to)
+static bool cache_directory_copy(int from, int to)
 {
     uint8_t *chunk = malloc(CHUNK);
     ssize_t n = chunk ? 1 : -1;
@@ -53,7 +53,7 @@ static void get_file(void *arg)
         return;
     struct stat st;
     job->modified_s = fstat(fd, &st) == 0 ? (int64_t)st.st_mtim.tv_sec : 0;
-    if (copy(fd, job->fd))
+    if (cache_directory_copy(fd, job->fd))
         job->result = SHARED_HIT;
     close(fd);
 }
@@ -116,28 +116,28 @@ static void put_file(void *arg)
     }
 }
 
-static enum shared_result run(struct job *job, void (*fn)(void *))
+static enum shared_result cache_directory_run(struct job *job, void (*fn)(void *))
 {
     return pool_run(POOL_IO, fn, job, NULL) == SL_OK ? job->result : SHARED_ERROR;
 }
 
-static enum shared_result get(const char *name, int fd, struct shared_value *value)
+static enum shared_result cache_directory_get(const char *name, int fd, struct shared_value *value)
 {
     value->code = SL_OK;
     struct job job = {.name = name, .fd = fd};
-    enum shared_result result = run(&job, get_file);
+    enum shared_result result = cache_directory_run(&job, get_file);
     value->created_s = job.modified_s;
     return result;
 }
 
-static enum shared_result put(const struct shared_entry *entry)
+static enum shared_result cache_directory_put(const struct shared_entry *entry)
 {
-    return run(&(struct job){.name = entry->name, .bytes = entry->contents}, put_file);
+    return cache_directory_run(&(struct job){.name = entry->name, .bytes = entry->contents}, put_file);
 }
 
 static enum shared_result exists(const char *name)
 {
-    return run(&(struct job){.name = name}, exists_file);
+    return cache_directory_run(&(struct job){.name = name}, exists_file);
 }
 
 static void delete_file(void *arg)
@@ -149,7 +149,7 @@ static void delete_file(void *arg)
 
 static enum shared_result del(const char *name)
 {
-    return run(&(struct job){.name = name}, delete_file);
+    return cache_directory_run(&(struct job){.name = name}, delete_file);
 }
 
 static enum shared_result probe(void)
@@ -166,7 +166,12 @@ struct shared_backend *shared_directory(const struct config *config, struct sl_e
         sl_fail(error, SL_MALFORMED, "shared_cache.filesystem.path: the path is too long");
         return NULL;
     }
-    backend = (struct shared_backend){
-        .name = "filesystem", .patience = 20, .get = get, .put = put, .exists = exists, .del = del, .probe = probe};
+    backend = (struct shared_backend){.name = "filesystem",
+                                      .patience = 20,
+                                      .get = cache_directory_get,
+                                      .put = cache_directory_put,
+                                      .exists = exists,
+                                      .del = del,
+                                      .probe = probe};
     return &backend;
 }

@@ -268,7 +268,7 @@ static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)
     }
 }
 
-static void publish(struct cache_disk_publish *p, uint64_t size, int64_t created_ns)
+static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int64_t created_ns)
 {
     uint8_t hash[CACHE_HASH_BYTES];
     char path[CACHE_PATH_BYTES];
@@ -317,14 +317,14 @@ void cache_disk_publish(void *arg)
     if (p->code != SL_OK) {
         if (p->disk->dir && (p->tmp->fd >= 0 || cache_tmp_create(p->tmp, false, NULL) == SL_OK) && p->tmp->path[0] &&
             write_marker(p, &size))
-            publish(p, size, created_ns);
+            disk_publish_entry(p, size, created_ns);
     } else if (fstat(p->tmp->fd, &st) != 0) {
         p->code = sl_fail(&p->error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
     } else if (make_item(p->tmp->fd, (uint64_t)st.st_size, p->kind, created_ns / CACHE_SECOND_NS, &p->item,
                          &p->error) != SL_OK) {
         p->code = p->error.code = p->error.code == SL_BUSY ? SL_BUSY : SL_INTERNAL;
     } else {
-        publish(p, (uint64_t)st.st_size, created_ns);
+        disk_publish_entry(p, (uint64_t)st.st_size, created_ns);
     }
     cache_tmp_discard(p->tmp);
 }

@@ -91,7 +91,7 @@ static void visit(struct eviction *e, int at, const char *name, const struct sta
     }
 }
 
-static void walk(struct eviction *e, int at, const char *name, unsigned depth)
+static void evict_walk(struct eviction *e, int at, const char *name, unsigned depth)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -108,7 +108,7 @@ static void walk(struct eviction *e, int at, const char *name, unsigned depth)
         if (S_ISREG(st.st_mode))
             visit(e, fd, d->d_name, &st);
         else if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
-            walk(e, fd, d->d_name, depth + 1);
+            evict_walk(e, fd, d->d_name, depth + 1);
     }
     closedir(dir);
 }
@@ -147,7 +147,7 @@ static void walk_kinds(struct eviction *e, const char *const *names, const bool 
         e->wanted = wanted[i];
         e->totals = &totals[i];
         if (both || (e->expensive == expensive && wanted[i]))
-            walk(e, at, names[i], 0);
+            evict_walk(e, at, names[i], 0);
     }
 }
 

@@ -134,7 +134,7 @@ static void go_on(struct line *line, struct flight *flight, flight_step *step)
 }
 
 /* ---- computing ---- */
-static void compute(struct flight *flight)
+static void flight_compute(struct flight *flight)
 {
     struct outcome outcome;
     compute_entry(flight, false, &outcome);
@@ -153,7 +153,7 @@ static void base_answered(struct flight *flight)
 {
     flight->base_item = flight->base.item;
     if (flight->base.code == SL_OK)
-        go_on(line_of(flight), flight, compute);
+        go_on(line_of(flight), flight, flight_compute);
     else
         go_on(&engine.disk_line, flight, publish_base_error);
 }
@@ -176,7 +176,7 @@ static void begin_computing(struct flight *flight)
 {
     struct cache_key key;
     if (!has_base(flight, &key)) {
-        go_on(line_of(flight), flight, compute);
+        go_on(line_of(flight), flight, flight_compute);
         return;
     }
     flight->base.key = &key;

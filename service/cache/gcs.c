@@ -22,7 +22,7 @@ static const char *url_of(struct sl_arena *arena, enum shared_op op, const char 
     return sl_buf_keep(&url, arena).data;
 }
 
-static bool prepare(struct bucket_request *request, enum shared_op op, const char *name)
+static bool gcs_prepare(struct bucket_request *request, enum shared_op op, const char *name)
 {
     const char *token = gcs_token_get(&request->arena);
     request->fetch.url = url_of(&request->arena, op, name, request->unconditional);
@@ -39,7 +39,7 @@ static bool prepare(struct bucket_request *request, enum shared_op op, const cha
     return true;
 }
 
-static const struct bucket bucket = {.name = "gcs", .prepare = prepare, .close = gcs_token_close};
+static const struct bucket bucket = {.name = "gcs", .prepare = gcs_prepare, .close = gcs_token_close};
 
 struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
                                   struct sl_error *error)

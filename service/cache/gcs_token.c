@@ -23,7 +23,7 @@ static struct {
     struct fiber_wait_list changed;
 } token;
 
-static void ask(void *arg)
+static void gcs_token_ask(void *arg)
 {
     (void)arg;
     struct sl_buf header = {0};
@@ -59,7 +59,7 @@ const char *gcs_token_get(struct sl_arena *arena)
 {
     uint64_t end = loop_now_ms() + WAIT_MS;
     if (!good_for(AHEAD_MS) && !token.asking && loop_now_ms() >= token.not_before_ms)
-        token.asking = fiber_start(token.group, ask, NULL);
+        token.asking = fiber_start(token.group, gcs_token_ask, NULL);
     while (!good_for(MARGIN_MS) && token.asking) {
         uint64_t now = loop_now_ms();
         if (now >= end || fiber_wait_on(&token.changed, end - now) == FIBER_CANCELLED)

@@ -36,7 +36,7 @@ struct comparison { /* pool work */
     int64_t stamp_ns;
 };
 
-static void compare(void *arg)
+static void invalidate_compare(void *arg)
 {
     struct comparison *c = arg;
     c->stamp_ns = cache_stamp(c->dir, c->key);
@@ -48,10 +48,11 @@ bool cache_replaced(struct sl_str key, int64_t created_s)
     struct comparison c = {.dir = cache_dir_of_process(), .key = key};
     if (!c.dir)
         return false;
-    return pool_run(POOL_IO, compare, &c, NULL) != SL_OK || (c.stamp_ns && c.stamp_ns / CACHE_SECOND_NS >= created_s);
+    return pool_run(POOL_IO, invalidate_compare, &c, NULL) != SL_OK ||
+           (c.stamp_ns && c.stamp_ns / CACHE_SECOND_NS >= created_s);
 }
 
-static void forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg)
+static void invalidate_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg)
 {
     forgotten++;
     cache_forget(files, count, tell, arg);
@@ -137,7 +138,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct stamping s = {
         .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns(), .error = error};
     enum sl_code code = write_stamps(&s);
-    forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
+    invalidate_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
     shared_tell(files, count, s.at_ns);
@@ -157,5 +158,5 @@ void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns)
         .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns, .error = &error};
     if (write_stamps(&s) != SL_OK)
         log_warn("cache", "an invalidation could not be noted", LOG_ERR(&error));
-    forget(files, count, tell_nobody, NULL);
+    invalidate_forget(files, count, tell_nobody, NULL);
 }

@@ -63,7 +63,7 @@ static void tell_waiting(const struct line *changed, long by)
     metric_set(METRIC_WAITING, (double)*total, changed->what, NULL, NULL);
 }
 
-static struct flight *next(struct line *line)
+static struct flight *cache_line_next(struct line *line)
 {
     struct flight *flight = line->first;
     if (!flight)
@@ -79,7 +79,7 @@ static struct flight *next(struct line *line)
 static void work_line(void *arg)
 {
     struct line *line = arg;
-    for (struct flight *flight; (flight = next(line));) {
+    for (struct flight *flight; (flight = cache_line_next(line));) {
         fiber_set_request_id(flight->request_id);
         flight->step(flight);
     }

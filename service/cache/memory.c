@@ -29,7 +29,7 @@ static void publish_size(const struct cache_memory *memory)
     metric_set(METRIC_CACHE_MAPPED_FILES, (double)memory->mapped, memory->name, NULL, NULL);
 }
 
-static void drop(struct cache_memory *memory, struct cache_memory_entry *entry)
+static void cache_memory_drop(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
     sl_map_remove(&memory->map, entry->key);
     unlink_entry(memory, entry);
@@ -48,7 +48,7 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
     if (!entry)
         return NULL;
     if (entry->deadline_ms <= now_ms) {
-        drop(memory, entry);
+        cache_memory_drop(memory, entry);
         publish_size(memory);
         return NULL;
     }
@@ -89,7 +89,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
 {
     struct cache_memory_entry *old = sl_map_get(&memory->map, key);
     if (old)
-        drop(memory, old);
+        cache_memory_drop(memory, old);
     struct cache_memory_entry *entry = new_entry(key, item, error);
     void **slot = entry ? sl_map_slot(&memory->map, entry->key, NULL) : NULL;
     if (!slot) { /* out of memory: the layer is allowed to forget */
@@ -109,7 +109,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
     memory->mapped += item && item->mapping.mapped;
     link_newest(memory, entry);
     while (memory->bytes > memory->capacity && memory->oldest)
-        drop(memory, memory->oldest);
+        cache_memory_drop(memory, memory->oldest);
     publish_size(memory);
 }
 
@@ -117,7 +117,7 @@ void cache_memory_forget(struct cache_memory *memory, struct sl_str key)
 {
     struct cache_memory_entry *entry = sl_map_get(&memory->map, key);
     if (entry)
-        drop(memory, entry);
+        cache_memory_drop(memory, entry);
     publish_size(memory);
 }
 
@@ -125,7 +125,7 @@ bool cache_memory_evict_mapped(struct cache_memory *memory)
 {
     for (struct cache_memory_entry *entry = memory->oldest; entry; entry = entry->newer)
         if (entry->item && entry->item->mapping.mapped) {
-            drop(memory, entry);
+            cache_memory_drop(memory, entry);
             return true;
         }
     return false;
@@ -134,7 +134,7 @@ bool cache_memory_evict_mapped(struct cache_memory *memory)
 void cache_memory_free(struct cache_memory *memory)
 {
     while (memory->oldest)
-        drop(memory, memory->oldest);
+        cache_memory_drop(memory, memory->oldest);
     sl_map_free(&memory->map);
 }
 

@@ -17,7 +17,7 @@ bool cache_meta_name(const char *entry, char *out, size_t size)
     return length > 0 && (size_t)length < size;
 }
 
-static bool read_all(int fd, char *to, size_t size)
+static bool meta_read_all(int fd, char *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
         ssize_t n = pread(fd, to + at, size - at, (off_t)at);
@@ -90,8 +90,8 @@ static enum cache_meta_result read_fd(int fd, struct cache_meta *meta)
         return CACHE_META_BAD;
     meta->mtime_ns = (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS + st.st_mtim.tv_nsec;
     char small[1024], *text = (size_t)st.st_size <= sizeof small ? small : malloc((size_t)st.st_size);
-    bool ok =
-        text && read_all(fd, text, (size_t)st.st_size) && from_json((struct sl_str){text, (size_t)st.st_size}, meta);
+    bool ok = text && meta_read_all(fd, text, (size_t)st.st_size) &&
+              from_json((struct sl_str){text, (size_t)st.st_size}, meta);
     if (text != small)
         free(text);
     return ok ? CACHE_META_READ : CACHE_META_BAD;

@@ -20,7 +20,7 @@ static char space[128];
 static uint64_t max_inflate_ratio;
 static struct shared_backend backend;
 
-static struct sl_str key_of(const char *name, char out[320])
+static struct sl_str redis_key_of(const char *name, char out[320])
 {
     int size = snprintf(out, 320, "%s:%s", space, name);
     return (struct sl_str){out, (size_t)size};
@@ -42,7 +42,7 @@ static enum shared_result unpack_contents(struct sl_bytes frame, int fd)
     return pool_run(POOL_COMPRESS, unpack_run, &u, NULL) == SL_OK && u.code == SL_OK ? SHARED_HIT : SHARED_ERROR;
 }
 
-static enum shared_result take(const struct redis_answer *answer, int fd, struct shared_value *value)
+static enum shared_result redis_take(const struct redis_answer *answer, int fd, struct shared_value *value)
 {
     if (answer->type == REDIS_NIL)
         return SHARED_MISS;
@@ -60,14 +60,14 @@ static enum shared_result take(const struct redis_answer *answer, int fd, struct
     return data[0] == IS_CONTENTS ? unpack_contents(frame, fd) : SHARED_ERROR;
 }
 
-static enum shared_result get(const char *name, int fd, struct shared_value *value)
+static enum shared_result redis_get(const char *name, int fd, struct shared_value *value)
 {
     char key[320];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("GET"), key_of(name, key)};
+    struct sl_str words[] = {SL_STR("GET"), redis_key_of(name, key)};
     enum shared_result result = redis_command(words, 2, &answer);
     if (result == SHARED_HIT)
-        result = take(&answer, fd, value);
+        result = redis_take(&answer, fd, value);
     sl_buf_free(&answer.text);
     return result;
 }
@@ -85,11 +85,11 @@ static void pack_error(struct sl_buf *out, struct sl_bytes marker)
         out->size += size;
 }
 
-static enum shared_result set(const struct shared_entry *entry, struct sl_str value)
+static enum shared_result redis_set(const struct shared_entry *entry, struct sl_str value)
 {
     char key[320], ttl[24];
     struct redis_answer answer;
-    struct sl_str words[5] = {SL_STR("SET"), key_of(entry->name, key), value};
+    struct sl_str words[5] = {SL_STR("SET"), redis_key_of(entry->name, key), value};
     size_t count = 3;
     if (entry->code != SL_OK) {
         int size = snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)entry->ttl_s);
@@ -107,7 +107,7 @@ static enum shared_result set(const struct shared_entry *entry, struct sl_str va
     return result;
 }
 
-static enum shared_result put(const struct shared_entry *entry)
+static enum shared_result redis_put(const struct shared_entry *entry)
 {
     struct sl_buf value = {0};
     sl_buf_u8(&value, entry->code == SL_OK ? IS_CONTENTS : IS_ERROR);
@@ -116,7 +116,7 @@ static enum shared_result put(const struct shared_entry *entry)
         sl_buf_add(&value, entry->packed.data, entry->packed.size);
     else
         pack_error(&value, entry->marker);
-    enum shared_result result = value.failed ? SHARED_ERROR : set(entry, sl_buf_view(&value));
+    enum shared_result result = value.failed ? SHARED_ERROR : redis_set(entry, sl_buf_view(&value));
     sl_buf_free(&value);
     return result;
 }
@@ -125,7 +125,7 @@ static enum shared_result exists(const char *name)
 {
     char key[320];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("EXISTS"), key_of(name, key)};
+    struct sl_str words[] = {SL_STR("EXISTS"), redis_key_of(name, key)};
     enum shared_result result = redis_command(words, 2, &answer);
     if (result == SHARED_HIT)
         result = answer.type != REDIS_NUMBER ? SHARED_ERROR : answer.number ? SHARED_HIT : SHARED_MISS;
@@ -137,7 +137,7 @@ static enum shared_result del(const char *name)
 {
     char key[320];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("DEL"), key_of(name, key)};
+    struct sl_str words[] = {SL_STR("DEL"), redis_key_of(name, key)};
     enum shared_result result = redis_command(words, 2, &answer);
     if (result == SHARED_HIT && answer.type != REDIS_NUMBER)
         result = SHARED_ERROR;
@@ -179,8 +179,8 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
                                       .negative = shared->redis_negative,
                                       .packed = true,
                                       .max_packed = shared->redis_max_value_size,
-                                      .get = get,
-                                      .put = put,
+                                      .get = redis_get,
+                                      .put = redis_put,
                                       .exists = exists,
                                       .del = del,
                                       .probe = probe,

@@ -122,7 +122,7 @@ static void set_state(enum link_state state)
 }
 
 /* Ends the connection, whatever its state. The calls on it are told, now or when hiredis comes round to it. */
-static void drop(void)
+static void redis_link_drop(void)
 {
     redisAsyncContext *context = conn.context;
     conn.context = NULL;
@@ -141,7 +141,7 @@ static bool idle(const redisAsyncContext *context)
 static void drop_surplus(const redisAsyncContext *context)
 {
     if (context == conn.context && idle(context) && context->c.reader->pos < context->c.reader->len)
-        drop();
+        redis_link_drop();
 }
 
 /* ---- hiredis on the loop; its own adapter has no place for the check above ---- */
@@ -159,7 +159,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
         events = watch->events;
     if (watch->context && (events & UV_READABLE)) {
         if (idle(watch->context) && watch->context == conn.context)
-            drop();
+            redis_link_drop();
         else
             redisAsyncHandleRead(watch->context);
     }
@@ -333,7 +333,7 @@ void redis_link_init(const struct redis_options *options, struct fiber_group *gr
 
 void redis_link_close(void)
 {
-    drop();
+    redis_link_drop();
 }
 
 /* Waits until the connection can be used: for one attempt at most. */
@@ -356,7 +356,7 @@ static enum shared_result ready(uint64_t end_ms)
         if (conn.attempts != attempt || conn.state == LINK_DOWN)
             return SHARED_UNREACHABLE;
         if (woken == FIBER_TIMED_OUT) {
-            drop();
+            redis_link_drop();
             return SHARED_TIMEOUT;
         }
     }
@@ -424,7 +424,7 @@ enum shared_result redis_command(const struct sl_str *words, size_t count, struc
             result = woken == FIBER_CANCELLED ? SHARED_CANCELLED : SHARED_TIMEOUT;
     }
     if (result == SHARED_TIMEOUT && context == conn.context)
-        drop();
+        redis_link_drop();
     if (result == SHARED_HIT) {
         result = call->answered && !call->answer.text.failed ? SHARED_HIT : SHARED_UNREACHABLE;
         *answer = call->answer;

@@ -15,7 +15,7 @@ static const char *sign(void *arg, struct sl_arena *arena)
     return aws_presign(arena, request->signing);
 }
 
-static bool prepare(struct bucket_request *request, enum shared_op op, const char *name)
+static bool s3_prepare(struct bucket_request *request, enum shared_op op, const char *name)
 {
     struct aws_signing *signing = SL_ARENA_NEW(&request->arena, struct aws_signing);
     struct sl_buf path = {0};
@@ -60,7 +60,7 @@ static struct sl_str from_environment(const char *name)
     return sl_str(text ? text : "");
 }
 
-static const struct bucket bucket = {.name = "s3", .prepare = prepare};
+static const struct bucket bucket = {.name = "s3", .prepare = s3_prepare};
 
 struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, struct sl_error *error)
 {

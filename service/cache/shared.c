@@ -110,14 +110,14 @@ static bool counts(const struct shared_question *q, const struct shared_value *v
     return !verdict.expired;
 }
 
-static uint64_t size_of(int fd)
+static uint64_t shared_size_of(int fd)
 {
     struct stat st;
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-static bool ask(struct shared_backend *backend, const struct shared_question *q, const char *name, int fd,
-                struct shared_finding *finding)
+static bool shared_ask(struct shared_backend *backend, const struct shared_question *q, const char *name, int fd,
+                       struct shared_finding *finding)
 {
     if (!backend || !breaker_allows(backend))
         return false;
@@ -136,14 +136,14 @@ static bool ask(struct shared_backend *backend, const struct shared_question *q,
         hit = false;
     }
     /* A server that has lost its data but not its index says so. Entries that are rightly empty cost nothing to make. */
-    if (hit && finding->value.code == SL_OK && size_of(fd) == 0) {
+    if (hit && finding->value.code == SL_OK && shared_size_of(fd) == 0) {
         finding->stale = true;
         hit = false;
     }
     if (hit)
         finding->from = backend;
     if (hit && finding->value.code == SL_OK)
-        metric_add(METRIC_SHARED_BYTES, size_of(fd), backend->name, "in", NULL);
+        metric_add(METRIC_SHARED_BYTES, shared_size_of(fd), backend->name, "in", NULL);
     return hit;
 }
 
@@ -155,7 +155,7 @@ bool shared_get(const struct shared_question *question, int fd, struct shared_fi
     backends_of(question->kind->name, backends);
     shared_name(&name, question->kind, question->key);
     for (int i = 0; i < SHARED_BACKENDS; i++) {
-        if (ask(backends[i], question, name.text, fd, finding))
+        if (shared_ask(backends[i], question, name.text, fd, finding))
             return true;
         /* Part of the contents may have come before it broke. A failure shows when the file is written. */
         if (backends[i] && ftruncate(fd, 0) == 0)

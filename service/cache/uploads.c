@@ -43,7 +43,7 @@ static void upload_free(struct upload *upload)
     free(upload);
 }
 
-static void refuse(struct upload *upload, const char *result)
+static void uploads_refuse(struct upload *upload, const char *result)
 {
     for (int i = 0; i < SHARED_BACKENDS; i++)
         if (upload->to[i])
@@ -52,7 +52,8 @@ static void refuse(struct upload *upload, const char *result)
 }
 
 /* ---- one upload ---- */
-static enum shared_result store(struct shared_backend *to, const struct upload *upload, struct shared_entry *entry)
+static enum shared_result uploads_store(struct shared_backend *to, const struct upload *upload,
+                                        struct shared_entry *entry)
 {
     if (upload->reason == SHARED_REFRESH) {
         uint64_t begin = loop_now_ms();
@@ -70,7 +71,7 @@ static void store_counted(struct shared_backend *to, const struct upload *upload
 {
     uint64_t begin = loop_now_ms();
     bool fits = upload->item == NULL || !to->packed || entry->packed.size <= to->max_packed;
-    enum shared_result result = fits ? store(to, upload, entry) : SHARED_SKIPPED;
+    enum shared_result result = fits ? uploads_store(to, upload, entry) : SHARED_SKIPPED;
     breaker_note(to, SHARED_PUT, upload->kind->name, begin, result);
     if (result == SHARED_WRITTEN && upload->item)
         metric_add(METRIC_SHARED_BYTES, to->packed ? entry->packed.size : entry->contents.size, to->name, "out", NULL);
@@ -146,7 +147,7 @@ static void upload_run(struct upload *upload)
 }
 
 /* ---- the queue ---- */
-static struct upload *take(void)
+static struct upload *uploads_take(void)
 {
     struct upload *upload = queue.first;
     if (!upload)
@@ -158,24 +159,24 @@ static struct upload *take(void)
     return upload;
 }
 
-static void show(void)
+static void uploads_show(void)
 {
     metric_set(METRIC_SHARED_QUEUE, (double)queue.count, NULL, NULL, NULL);
     metric_set(METRIC_SHARED_UPLOADS, queue.running, NULL, NULL, NULL);
 }
 
-static void work(void *arg)
+static void uploads_work(void *arg)
 {
     (void)arg;
-    for (struct upload *upload; !fiber_cancelled() && (upload = take());) {
-        show();
+    for (struct upload *upload; !fiber_cancelled() && (upload = uploads_take());) {
+        uploads_show();
         upload_run(upload);
         queue.bytes -= bytes_of(upload);
         upload_free(upload);
     }
     if (--queue.running == 0)
         fiber_wake_all(&queue.idle);
-    show();
+    uploads_show();
 }
 
 static bool by_chance(unsigned percent)
@@ -188,22 +189,22 @@ void uploads_add(struct upload *upload)
 {
     uint64_t bytes = bytes_of(upload);
     if (upload->reason == SHARED_REFRESH && by_chance(REFRESHES_DROPPED_PERCENT)) {
-        refuse(upload, "discarded");
+        uploads_refuse(upload, "discarded");
         return;
     }
     if (queue.count >= queue.max_count || bytes > queue.max_bytes - queue.bytes) {
         log_warn("shared", "Shared cache upload queue full", LOG_U64("entries", queue.count),
                  LOG_U64("bytes", queue.bytes));
-        refuse(upload, "dropped");
+        uploads_refuse(upload, "dropped");
         return;
     }
     *queue.end = upload;
     queue.end = &upload->next;
     queue.count++;
     queue.bytes += bytes;
-    if (queue.running < queue.max_running && fiber_start(&queue.group, work, NULL))
+    if (queue.running < queue.max_running && fiber_start(&queue.group, uploads_work, NULL))
         queue.running++;
-    show();
+    uploads_show();
 }
 
 void uploads_drain(uint64_t ms)
@@ -214,7 +215,7 @@ void uploads_drain(uint64_t ms)
             break;
     fiber_group_cancel(&queue.group);
     fiber_group_wait(&queue.group);
-    for (struct upload *upload; (upload = take());)
-        refuse(upload, "dropped");
+    for (struct upload *upload; (upload = uploads_take());)
+        uploads_refuse(upload, "dropped");
     queue.bytes = 0;
 }

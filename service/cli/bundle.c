@@ -119,7 +119,7 @@ static char *result_path(const struct bundling *b, const char *file, size_t slic
 
 /* ---- results ---- */
 
-static int publish(const char *path, struct sl_str bytes)
+static int bundle_publish(const char *path, struct sl_str bytes)
 {
     struct output_file file;
     struct sl_error error;
@@ -175,8 +175,8 @@ static void print_object(struct bundling *b, const char *input, const char *outp
         fprintf(stderr, "skipped %s (no files found)\n", input);
 }
 
-static enum sl_code finish(struct sl_bundle_writer *writer, const char *path, const struct sl_object_info *info,
-                           struct sl_error *error)
+static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *path, const struct sl_object_info *info,
+                                  struct sl_error *error)
 {
     char id[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(&info->debug_id, id);
@@ -198,7 +198,7 @@ static int write_mapping(struct bundling *b, struct packing *p, const struct sou
     struct sl_buf json = {0};
     int status = 0;
     if (path && !b->list && pack_line_mapping(p, paths, id, &json))
-        status = publish(path, sl_buf_view(&json));
+        status = bundle_publish(path, sl_buf_view(&json));
     sl_buf_free(&json);
     return status;
 }
@@ -213,12 +213,12 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
     if (p->failed)
         return report(1, "out of memory", NULL);
     if (p->packed_count && p->writer) {
-        enum sl_code code = finish(p->writer, input->path, info, &error);
+        enum sl_code code = bundle_finish(p->writer, input->path, info, &error);
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
             status = output ? report_file(path, code, &error) : report(1, "out of memory", NULL);
         else
-            status = publish(output, sl_buf_view(bytes));
+            status = bundle_publish(output, sl_buf_view(bytes));
     }
     if (status == 0 && b->json)
         report_object(b, path, output, p, info);
@@ -342,7 +342,7 @@ static int bundle_project(struct bundling *b, const char *directory)
         fprintf(stderr, "skipped %s (no files found)\n", directory);
     else if (status == 0 && sl_bundle_finish(writer, &attribute, 1, &error) != SL_OK)
         status = report(1, error.message, NULL);
-    else if (status == 0 && (status = publish(into ? path : output, sl_buf_view(&bytes))) == 0)
+    else if (status == 0 && (status = bundle_publish(into ? path : output, sl_buf_view(&bytes))) == 0)
         sl_buf_printf(&b->out, "Created %s\n", into ? path : output);
     output_write(sl_buf_view(&b->out));
     sl_bundle_writer_free(writer);
@@ -365,7 +365,7 @@ static bool read_roots(struct bundling *b)
     return b->roots != NULL;
 }
 
-static int run(const struct options *o)
+static int bundle_run(const struct options *o)
 {
     struct bundling b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};
     const char *arch = option_value(o, "arch", NULL), *id = option_value(o, "id", NULL);
@@ -389,5 +389,5 @@ static int run(const struct options *o)
 int command_bundle(int argc, char **argv)
 {
     return options_command(specs, "bundle [OPTION..] FILE..",
-                           "The sources that a debug file names, as a source bundle.", run, argc, argv);
+                           "The sources that a debug file names, as a source bundle.", bundle_run, argc, argv);
 }

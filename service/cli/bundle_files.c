@@ -16,7 +16,7 @@ struct collector {
     struct sl_buf path;
 };
 
-static struct source_path *add(struct source_paths *paths, struct sl_str path)
+static struct source_path *bundle_files_add(struct source_paths *paths, struct sl_str path)
 {
     if (!path.size || memchr(path.data, '\0', path.size))
         return NULL;
@@ -35,27 +35,27 @@ static struct source_path *add(struct source_paths *paths, struct sl_str path)
     return known;
 }
 
-static struct source_path *add_file(struct collector *c, const struct sl_file *file)
+static struct source_path *bundle_files_add_file(struct collector *c, const struct sl_file *file)
 {
     sl_buf_clear(&c->path);
     sl_path_full(&c->path, file->comp_dir, file->directory, file->name);
     c->paths->failed |= c->path.failed;
-    return add(c->paths, sl_buf_view(&c->path));
+    return bundle_files_add(c->paths, sl_buf_view(&c->path));
 }
 
-static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
-                            struct sl_error *error)
+static enum sl_code bundle_files_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                         struct sl_error *error)
 {
     struct collector *c = (struct collector *)sink;
     for (size_t i = 0; i < batch->file_count && !c->paths->failed; i++)
-        add_file(c, &batch->files[i]);
+        bundle_files_add_file(c, &batch->files[i]);
     return c->paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct collector *c = arg;
-    struct source_path *path = add_file(c, file);
+    struct source_path *path = bundle_files_add_file(c, file);
     if (path && !path->text.data)
         path->text = text;
     return !c->paths->failed;
@@ -63,7 +63,7 @@ static bool add_text(void *arg, const struct sl_file *file, struct sl_bytes text
 
 /* ---- Portable PDB ---- */
 
-static void read_documents(struct source_paths *paths, struct sl_bytes file)
+static void bundle_files_read_documents(struct source_paths *paths, struct sl_bytes file)
 {
     struct sl_ppdb *ppdb;
     struct sl_ppdb_info info;
@@ -76,7 +76,7 @@ static void read_documents(struct source_paths *paths, struct sl_bytes file)
     for (uint32_t row = 1; row <= info.document_count && !paths->failed; row++) {
         sl_buf_clear(&name);
         if (sl_ppdb_document(ppdb, row, &document, &name, NULL) == SL_OK)
-            add(paths, sl_buf_view(&name));
+            bundle_files_add(paths, sl_buf_view(&name));
     }
     while (!paths->failed && sl_ppdb_next_source(ppdb, &cursor, &source)) {
         struct sl_bytes text;
@@ -84,7 +84,7 @@ static void read_documents(struct source_paths *paths, struct sl_bytes file)
         if (sl_ppdb_document(ppdb, source.document, &document, &name, NULL) != SL_OK ||
             sl_ppdb_source_text(file, &source, max_embedded, &paths->arena, &text, NULL) != SL_OK)
             continue;
-        struct source_path *path = add(paths, sl_buf_view(&name));
+        struct source_path *path = bundle_files_add(paths, sl_buf_view(&name));
         if (path)
             path->text = text.data ? text : (struct sl_bytes){(const uint8_t *)"", 0};
     }
@@ -111,16 +111,16 @@ static void sort(struct source_paths *paths)
 enum sl_code source_paths_read(struct input *input, struct source_paths *paths, struct sl_error *error)
 {
     *paths = (struct source_paths){.count = 0};
-    struct collector c = {.sink = {.consume = consume}, .paths = paths};
+    struct collector c = {.sink = {.consume = bundle_files_consume}, .paths = paths};
     struct sl_bytes ppdb;
     enum sl_code code = input_read_functions(input, threads_parallel(0), &c.sink, error);
     if (code == SL_NOT_FOUND)
         code = SL_OK;
     sl_dwarf_sources(input_debug(input), add_text, &c);
     if (sl_object_info(input->object)->format == SL_FORMAT_PORTABLEPDB)
-        read_documents(paths, sl_object_file(input->object));
+        bundle_files_read_documents(paths, sl_object_file(input->object));
     else if (sl_object_embedded_ppdb(input->object, &paths->arena, &ppdb, NULL) == SL_OK)
-        read_documents(paths, ppdb);
+        bundle_files_read_documents(paths, ppdb);
     sort(paths);
     sl_buf_free(&c.path);
     return code == SL_OK && paths->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;

@@ -167,7 +167,7 @@ static void add_path(struct walk *w, const char *path)
 }
 
 /* `directory` is empty or ends with a slash. */
-static void walk(struct walk *w, const char *directory, const struct rule *outer, unsigned depth)
+static void bundle_jvm_walk(struct walk *w, const char *directory, const struct rule *outer, unsigned depth)
 {
     char path[4096];
     struct rule *rules = (struct rule *)outer;
@@ -188,7 +188,7 @@ static void walk(struct walk *w, const char *directory, const struct rule *outer
             add_path(w, path + top);
         if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH && !is_passed_over(path + top, entry->d_name)) {
             memcpy(path + size, "/", 2);
-            walk(w, path + top, rules, depth + 1);
+            bundle_jvm_walk(w, path + top, rules, depth + 1);
         }
     }
     if (dir)
@@ -216,7 +216,8 @@ static struct sl_str url_of(struct walk *w, struct sl_str path)
     return kept;
 }
 
-static void pack(struct walk *w, uint64_t max_size, bool verbose, struct sl_bundle_writer *writer, size_t *count)
+static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, struct sl_bundle_writer *writer,
+                            size_t *count)
 {
     struct sl_map urls = {0};
     struct sl_buf text = {0};
@@ -261,10 +262,10 @@ int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude
     }
     for (size_t i = 0; i < exclude_count; i++)
         add_rule(&w, &rules, sl_str(exclude[i]), 0);
-    walk(&w, "", rules, 0);
+    bundle_jvm_walk(&w, "", rules, 0);
     if (w.count)
         qsort(w.paths, w.count, sizeof *w.paths, by_path);
-    pack(&w, max_size, verbose, writer, count);
+    bundle_jvm_pack(&w, max_size, verbose, writer, count);
     free(w.paths);
     sl_arena_free(&w.arena);
     return w.failed ? report(1, "out of memory", NULL) : 0;

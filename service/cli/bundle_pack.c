@@ -60,7 +60,7 @@ static void skip(struct packing *p, struct sl_str path, const char *reason)
         p->skipped[p->skipped_count++] = (struct skipped){path, reason};
 }
 
-static void pack(struct packing *p, struct sl_str path, struct sl_bytes text)
+static void bundle_pack_pack(struct packing *p, struct sl_str path, struct sl_bytes text)
 {
     struct sl_str as_text = {(const char *)text.data, text.size};
     if (!sl_str_is_utf8(as_text)) {
@@ -113,7 +113,7 @@ static void pack_path(struct packing *p, const struct source_path *source)
 {
     const char *reason = reason_of_name(source->path);
     if (!reason && source->text.data && p->embedded) {
-        pack(p, source->path, source->text);
+        bundle_pack_pack(p, source->path, source->text);
         return;
     }
     if (!reason)
@@ -121,7 +121,7 @@ static void pack_path(struct packing *p, const struct source_path *source)
     if (reason)
         skip(p, source->path, reason);
     else
-        pack(p, source->path, sl_buf_bytes(&p->scratch));
+        bundle_pack_pack(p, source->path, sl_buf_bytes(&p->scratch));
 }
 
 /* ---- C# behind generated C++ ---- */

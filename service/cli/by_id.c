@@ -138,7 +138,7 @@ enum sl_code by_id_open(const struct options *o, const char *servers, const char
     return code;
 }
 
-static void finish(void *unused)
+static void by_id_finish(void *unused)
 {
     (void)unused;
     cache_drain();
@@ -149,7 +149,7 @@ static void stop(struct by_id *b)
     for (struct held *at = b->held; at; at = at->next)
         if (at->item)
             cache_release(at->item);
-    loop_run_fiber(finish, NULL);
+    loop_run_fiber(by_id_finish, NULL);
     fetch_close();
     kinds_close();
     cache_close();
@@ -210,7 +210,7 @@ static void watch(void *arg)
             progress_show(&a->by_id->progress, clock_mono_ns() / 1000000, a->last.item, a->last.stored);
 }
 
-static void find(void *arg)
+static void by_id_find(void *arg)
 {
     struct asking *a = arg;
     struct fiber_group watching;
@@ -230,8 +230,8 @@ static void show_found(struct by_id *b, const struct asking *a)
     progress_end(&b->progress);
 }
 
-static enum sl_code ask(struct by_id *b, const struct source_list *list, const struct object_id *id,
-                        enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
+static enum sl_code by_id_ask(struct by_id *b, const struct source_list *list, const struct object_id *id,
+                              enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
     struct asking asking = {.by_id = b, .list = list, .id = id, .purpose = purpose};
     if (!list->count)
@@ -241,7 +241,7 @@ static enum sl_code ask(struct by_id *b, const struct source_list *list, const s
     struct sl_str name = id->debug_file.size ? id->debug_file : id->code_id;
     snprintf(asking.last.item, sizeof asking.last.item, SL_STR_FMT, SL_STR_ARG(name));
     b->progress.total = b->progress.done + 1;
-    loop_run_fiber(find, &asking);
+    loop_run_fiber(by_id_find, &asking);
     show_found(b, &asking);
     struct held *held = asking.found.code == SL_OK ? hold(b) : NULL;
     *error = asking.found.error;
@@ -270,7 +270,7 @@ static enum sl_code ask_index(struct by_id *b, const struct object_id *id, enum 
 }
 
 /* The sentence of answers; with the first failure that is none of a file simply not being there. */
-static enum sl_code tell(enum sl_code code, struct sl_error *error, const struct sl_error *first)
+static enum sl_code by_id_tell(enum sl_code code, struct sl_error *error, const struct sl_error *first)
 {
     struct sl_buf text = {0};
     if (code == SL_NOT_FOUND && first->code != SL_OK) {
@@ -290,14 +290,14 @@ enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose
                        struct sl_error *error)
 {
     struct sl_error first = {0};
-    enum sl_code code = ask(b, &b->own, id, purpose, bytes, error);
+    enum sl_code code = by_id_ask(b, &b->own, id, purpose, bytes, error);
     if (code != SL_OK && code != SL_NOT_FOUND)
         first = *error;
     if (code != SL_OK)
         code = ask_index(b, id, purpose, bytes, error);
     if (code != SL_OK)
-        code = ask(b, &b->configured, id, purpose, bytes, error);
-    return code == SL_OK ? SL_OK : tell(code, error, &first);
+        code = by_id_ask(b, &b->configured, id, purpose, bytes, error);
+    return code == SL_OK ? SL_OK : by_id_tell(code, error, &first);
 }
 
 static void get_supplementary(struct by_id *b, struct input *input)

@@ -38,7 +38,7 @@ static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_b
     return code;
 }
 
-static enum sl_code load(const char *path, struct config **config, struct sl_error *error)
+static enum sl_code by_id_config_load(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct value_problems problems = {.arena = &arena};
@@ -118,7 +118,7 @@ static enum sl_code load_layer(const char *path, struct config **config, struct 
     bool yaml = length > 4 && strcmp(path + length - 4, ".yml") == 0;
     struct sl_buf text = {0};
     if (yaml)
-        return load(path, config, error);
+        return by_id_config_load(path, config, error);
     enum sl_code code = plain_config_read(path, &text, error);
     if (code == SL_OK)
         code = parse(sl_buf_view(&text), path, 0, config, error);
@@ -181,7 +181,7 @@ static enum sl_code find_layers(struct config *layers[2], struct sl_error *error
     if (code == SL_OK && has_user && !(has_project && strcmp(project, user) == 0))
         code = load_layer(user, &layers[count++], error);
     if (code == SL_OK && !count)
-        code = load(NULL, &layers[0], error);
+        code = by_id_config_load(NULL, &layers[0], error);
     return code;
 }
 
@@ -217,7 +217,7 @@ enum sl_code by_id_config(const struct options *o, struct config *layers[2], str
 {
     const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
     layers[0] = layers[1] = NULL;
-    enum sl_code code = path ? load(path, &layers[0], error) : find_layers(layers, error);
+    enum sl_code code = path ? by_id_config_load(path, &layers[0], error) : find_layers(layers, error);
     if (code != SL_OK)
         return code;
     choose_cache(o, layers);

@@ -64,7 +64,7 @@ static void add_object(struct file_index *index, const char *path, const struct 
                                                       .features = info->features};
 }
 
-static void add_file(struct file_index *index, const char *path)
+static void by_id_index_add_file(struct file_index *index, const char *path)
 {
     struct sl_mapping mapping;
     struct sl_archive archive;
@@ -83,20 +83,20 @@ static void add_file(struct file_index *index, const char *path)
     sl_unmap(&mapping);
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
+static int by_id_index_by_name(const FTSENT **a, const FTSENT **b)
 {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static void build(struct file_index *index)
+static void by_id_index_build(struct file_index *index)
 {
     index->built = true;
     for (size_t i = 0; i < index->place_count; i++) {
         char *roots[] = {(char *)index->places[i], NULL};
-        FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+        FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_id_index_by_name);
         for (FTSENT *entry; walk && index->files < MAX_FILES && (entry = fts_read(walk));)
             if (entry->fts_info == FTS_F)
-                add_file(index, entry->fts_path);
+                by_id_index_add_file(index, entry->fts_path);
         if (walk)
             fts_close(walk);
     }
@@ -120,7 +120,7 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
 {
     const char *second = NULL; /* symbols are better than nothing */
     if (!index->built)
-        build(index);
+        by_id_index_build(index);
     for (size_t i = 0; i < index->count; i++) {
         const struct indexed *object = &index->objects[i];
         if (!is_meant(object, id) || !serves(&object->features, purpose))

@@ -32,7 +32,7 @@ static void invalidate(void *arg)
     cache_drain();
 }
 
-static int run(struct invalidating *i, const struct config *config)
+static int cache_run(struct invalidating *i, const struct config *config)
 {
     loop_init(0);
     log_start();
@@ -64,7 +64,7 @@ static int load_and_run(const struct options *o)
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
     if (status == 0)
-        status = run(&i, config);
+        status = cache_run(&i, config);
     config_release(config);
     return status;
 }

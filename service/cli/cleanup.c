@@ -61,7 +61,7 @@ static void print_table(const struct row *rows, size_t count)
     print_row(&total);
 }
 
-static void member(struct json_writer *w, const char *key, uint64_t value)
+static void cleanup_member(struct json_writer *w, const char *key, uint64_t value)
 {
     json_key(w, key);
     json_u64(w, value);
@@ -80,11 +80,11 @@ static void print_json(const struct row *rows, size_t count, bool dry_run)
         json_object_begin(&w);
         json_key(&w, "kind");
         json_str(&w, sl_str(rows[i].kind));
-        member(&w, "files", rows[i].totals.files);
-        member(&w, "bytes", rows[i].totals.bytes);
-        member(&w, "removed", rows[i].totals.removed_files);
-        member(&w, "removed_bytes", rows[i].totals.removed_bytes);
-        member(&w, "errors", rows[i].totals.errors);
+        cleanup_member(&w, "files", rows[i].totals.files);
+        cleanup_member(&w, "bytes", rows[i].totals.bytes);
+        cleanup_member(&w, "removed", rows[i].totals.removed_files);
+        cleanup_member(&w, "removed_bytes", rows[i].totals.removed_bytes);
+        cleanup_member(&w, "errors", rows[i].totals.errors);
         json_object_end(&w);
     }
     json_array_end(&w);
@@ -130,7 +130,7 @@ static bool known_kinds(const char *list)
 }
 
 /* The names in "a,b"; false when out of memory. */
-static bool split(const char *list, struct cleanup_options *options, const char ***names)
+static bool cleanup_split(const char *list, struct cleanup_options *options, const char ***names)
 {
     *names = calloc(kinds_all_count, sizeof **names);
     for (size_t i = 0; *names && list && i < kinds_all_count; i++)
@@ -150,7 +150,7 @@ static int clean(const struct options *o, const struct config *config)
     struct sl_error error = {0};
     size_t count = 0;
     int status = 0;
-    if (!split(option_value(o, "only", NULL), &options, &names) || !by_kind || !rows)
+    if (!cleanup_split(option_value(o, "only", NULL), &options, &names) || !by_kind || !rows)
         status = server_failed("out of memory", NULL);
     else if (cache_cleanup(config, kinds_all, kinds_all_count, &options, &all, by_kind, &error) != SL_OK)
         status = server_failed("cleaning failed", error.message);
@@ -177,7 +177,7 @@ static void repeat(const struct options *o, const struct config *config, uint64_
     }
 }
 
-static int run(const struct options *o)
+static int cleanup_run(const struct options *o)
 {
     struct config *config = NULL;
     uint64_t ns = 0;
@@ -202,6 +202,6 @@ static int run(const struct options *o)
 int command_cleanup(int argc, char **argv)
 {
     return options_command(specs, "cleanup [OPTION..]",
-                           "Removes what has expired from the disk cache, also while a service uses it.", run, argc,
-                           argv);
+                           "Removes what has expired from the disk cache, also while a service uses it.", cleanup_run,
+                           argc, argv);
 }

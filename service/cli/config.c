@@ -10,7 +10,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-static int check(const struct options *o, const char *path)
+static int config_check(const struct options *o, const char *path)
 {
     struct config *config = NULL;
     struct sl_arena arena = {0};
@@ -33,7 +33,7 @@ static int check(const struct options *o, const char *path)
     return status;
 }
 
-static int show(const struct options *o)
+static int config_show(const struct options *o)
 {
     struct config *config = NULL;
     struct sl_buf text = {0};
@@ -50,7 +50,7 @@ static int show(const struct options *o)
     return status;
 }
 
-static int run(const struct options *o)
+static int config_run(const struct options *o)
 {
     const char *verb = o->argument_count ? o->arguments[0] : "";
     bool checks = strcmp(verb, "check") == 0;
@@ -59,11 +59,11 @@ static int run(const struct options *o)
     if (!options_arguments(o, checks ? 2 : 1, "config"))
         return 2;
     const char *usual = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
-    return checks ? check(o, o->argument_count > 1 ? o->arguments[1] : usual) : show(o);
+    return checks ? config_check(o, o->argument_count > 1 ? o->arguments[1] : usual) : config_show(o);
 }
 
 int command_config(int argc, char **argv)
 {
     return options_command(specs, "config check [FILE] | config show",
-                           "Checks a configuration, or shows the effective one.", run, argc, argv);
+                           "Checks a configuration, or shows the effective one.", config_run, argc, argv);
 }

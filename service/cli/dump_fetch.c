@@ -41,8 +41,8 @@ static enum sl_code open_sources(const struct options *o, struct by_id **by_id, 
     return code;
 }
 
-static enum sl_code get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, const char *name,
-                        struct input *input, struct sl_error *error)
+static enum sl_code dump_fetch_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose,
+                                   const char *name, struct input *input, struct sl_error *error)
 {
     enum sl_code code = by_id_open_input(by_id, id, purpose, name, input, error);
     if (code == SL_OK && !input->object)
@@ -75,7 +75,8 @@ static void get_partner(struct dump_module *m, struct by_id *by_id, struct objec
     char *name =
         strndup(debug ? id->debug_file.data : id->code_file.data, debug ? id->debug_file.size : id->code_file.size);
     enum sl_code code =
-        name ? get(by_id, id, debug ? PURPOSE_DEBUG : PURPOSE_UNWIND, name, &m->partner, &error) : SL_INTERNAL;
+        name ? dump_fetch_get(by_id, id, debug ? PURPOSE_DEBUG : PURPOSE_UNWIND, name, &m->partner, &error)
+             : SL_INTERNAL;
     free(name);
     const struct sl_object_info *other = code == SL_OK ? sl_object_info(m->partner.object) : NULL;
     m->has_partner = other && sl_debug_id_equal(&other->debug_id, &info->debug_id) &&
@@ -94,9 +95,9 @@ static void get_partner(struct dump_module *m, struct by_id *by_id, struct objec
 static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struct object_id *id, const char *name,
                                struct sl_error *error)
 {
-    enum sl_code code = get(by_id, id, PURPOSE_DEBUG, name, &m->main, error);
+    enum sl_code code = dump_fetch_get(by_id, id, PURPOSE_DEBUG, name, &m->main, error);
     if (code == SL_NOT_FOUND) /* an executable that says where its debug information is, and nothing else */
-        code = get(by_id, id, PURPOSE_FILE, name, &m->main, error);
+        code = dump_fetch_get(by_id, id, PURPOSE_FILE, name, &m->main, error);
     if (code != SL_OK)
         return code;
     m->debug = m->code = m->main.object;

@@ -41,7 +41,7 @@ struct path_mapping {
     struct sl_buf scratch;
 };
 
-static struct sl_str keep(struct path_mapping *m, struct sl_str text)
+static struct sl_str dump_mapping_keep(struct path_mapping *m, struct sl_str text)
 {
     char *copy = sl_arena_strndup(&m->arena, text.data ? text.data : "", text.size);
     return (struct sl_str){copy, copy ? text.size : 0};
@@ -49,11 +49,11 @@ static struct sl_str keep(struct path_mapping *m, struct sl_str text)
 
 static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_str value)
 {
-    struct sl_str key = keep(m, name), *kept = SL_ARENA_NEW(&m->arena, struct sl_str);
+    struct sl_str key = dump_mapping_keep(m, name), *kept = SL_ARENA_NEW(&m->arena, struct sl_str);
     void **slot = key.data && kept ? sl_map_slot(&m->variables, key, NULL) : NULL;
     if (!slot)
         return false;
-    *kept = keep(m, value);
+    *kept = dump_mapping_keep(m, value);
     *slot = kept;
     return kept->data != NULL;
 }
@@ -89,7 +89,7 @@ static bool parse_action(const struct path_mapping *m, struct sl_str name, struc
 static int parse_destination(struct path_mapping *m, struct rule *rule, const char *text)
 {
     rule->pieces = SL_ARENA_ARRAY(&m->arena, struct piece, strlen(text) + 1);
-    struct sl_str kept = keep(m, sl_str(text));
+    struct sl_str kept = dump_mapping_keep(m, sl_str(text));
     if (!rule->pieces || !kept.data)
         return report(1, "out of memory", NULL);
     for (const char *at = kept.data, *end = at + kept.size; at < end;) {
@@ -128,16 +128,16 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
 }
 
 /* NULL when it is none. */
-static const char *text_of(struct path_mapping *m, const struct value *value)
+static const char *dump_mapping_text_of(struct path_mapping *m, const struct value *value)
 {
-    return value && value->type == VALUE_STRING ? keep(m, value->string).data : NULL;
+    return value && value->type == VALUE_STRING ? dump_mapping_keep(m, value->string).data : NULL;
 }
 
 static int read_rule(struct path_mapping *m, const struct value *item)
 {
     struct rule *rule;
-    const char *source = text_of(m, value_get(item, "source")),
-               *destination = text_of(m, value_get(item, "destination"));
+    const char *source = dump_mapping_text_of(m, value_get(item, "source")),
+               *destination = dump_mapping_text_of(m, value_get(item, "destination"));
     const struct value *files = value_get(item, "files");
     if (!source || !destination)
         return report(1, "a mapping needs \"source\" and \"destination\"", NULL);
@@ -194,14 +194,14 @@ static int read_rules(struct path_mapping *m, const struct options *o, const str
 }
 
 /* The file as a tree, which has views of its text: both stay with the mapping. */
-static int read_file(struct path_mapping *m, const char *path, struct value *file)
+static int dump_mapping_read_file(struct path_mapping *m, const char *path, struct value *file)
 {
     struct sl_mapping mapping;
     struct sl_error error = {0};
     char problem[200];
     if (sl_map_file(path, &mapping, &error) != SL_OK)
         return report(1, error.message, NULL);
-    struct sl_str text = keep(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
+    struct sl_str text = dump_mapping_keep(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
     sl_unmap(&mapping);
     struct sl_json j = sl_json(text, &m->arena, false);
     value_from_json(&m->arena, &j, file);
@@ -223,7 +223,7 @@ int path_mapping_read(const struct options *o, struct path_mapping **mapping)
     if (!m)
         return report(1, "out of memory", NULL);
     m->last = &m->rules;
-    int status = path ? read_file(m, path, &file) : 0;
+    int status = path ? dump_mapping_read_file(m, path, &file) : 0;
     return status ? status : read_rules(m, o, &file);
 }
 
@@ -295,7 +295,7 @@ struct sl_str path_mapping_apply(void *arg, struct sl_str path)
         bool done = count > 0 && put_destination(m, rule, path, pcre2_get_ovector_pointer(match), count);
         pcre2_match_data_free(match);
         if (done)
-            return keep(m, sl_buf_view(&m->scratch));
+            return dump_mapping_keep(m, sl_buf_view(&m->scratch));
     }
     return path;
 }

@@ -172,7 +172,7 @@ static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_st
 }
 
 /* The next line of a symbol file, trimmed; false at its end. */
-static bool next_line(struct sl_str *rest, struct sl_str *line)
+static bool dump_module_next_line(struct sl_str *rest, struct sl_str *line)
 {
     if (!rest->size)
         return false;
@@ -191,7 +191,7 @@ static bool copy_infos(const struct sl_object *object, struct sl_arena *arena, s
     struct sl_bytes bytes = sl_object_file(object);
     struct sl_str rest = {(const char *)bytes.data, bytes.size}, line;
     const struct sl_str info = SL_STR("INFO ");
-    while (next_line(&rest, &line) && h->info_count < 64) {
+    while (dump_module_next_line(&rest, &line) && h->info_count < 64) {
         if (sl_str_starts(line, info)) {
             struct sl_str text = {line.data + info.size, line.size - info.size};
             if (!sl_str_starts(text, SL_STR("GENERATOR")) && text.size && !add_info(h, arena, text))

@@ -351,7 +351,7 @@ static bool is_info(const char *text)
     return word > 0 && text[word] == ' ';
 }
 
-static int run(const struct options *o)
+static int dump_syms_run(const struct options *o)
 {
     struct dump dump = {.o = o};
     const char *extra = option_value(o, "extra-info", NULL);
@@ -390,6 +390,6 @@ static int run(const struct options *o)
 
 int command_dump_syms(int argc, char **argv)
 {
-    return options_command(specs, "dump-syms [OPTION..] FILE..", "Any debug file to a Breakpad symbol file.", run, argc,
-                           argv);
+    return options_command(specs, "dump-syms [OPTION..] FILE..", "Any debug file to a Breakpad symbol file.",
+                           dump_syms_run, argc, argv);
 }

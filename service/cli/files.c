@@ -125,7 +125,7 @@ static enum sl_code read_stream(struct input *input, int fd, struct sl_error *er
     return SL_OK;
 }
 
-static enum sl_code read_file(struct input *input, struct sl_error *error)
+static enum sl_code cli_files_read_file(struct input *input, struct sl_error *error)
 {
     struct stat st;
     bool standard = strcmp(input->path, "-") == 0;
@@ -153,7 +153,7 @@ enum sl_code input_open_archive(const char *path, struct input *input, struct sl
     input->path = is_directory(path) ? file_of_dsym(path) : strdup(path);
     if (!input->path)
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
-    enum sl_code code = read_file(input, error);
+    enum sl_code code = cli_files_read_file(input, error);
     return code == SL_OK ? look_at(input, error) : code;
 }
 

@@ -37,7 +37,7 @@ static void reachable(const char *address, char *out, size_t size)
         snprintf(out, size, "%s", address);
 }
 
-static int ask(const char *address, long seconds)
+static int healthcheck_ask(const char *address, long seconds)
 {
     char url[512], text[768], where[400];
     bool local = strncmp(address, "unix:", 5) == 0;
@@ -68,7 +68,7 @@ static int ask(const char *address, long seconds)
     return 0;
 }
 
-static int check(const struct options *o)
+static int healthcheck_check(const struct options *o)
 {
     char *end;
     const char *text = option_value(o, "timeout", "30"), *address = option_value(o, "addr", NULL);
@@ -78,12 +78,12 @@ static int check(const struct options *o)
     if (*end || seconds <= 0 || seconds > 86400)
         return options_wrong("healthcheck", "--timeout: '%s' is no number of seconds", text);
     if (address)
-        return ask(address, seconds);
+        return healthcheck_ask(address, seconds);
     struct config *config = NULL;
     int status = server_load(o, &config);
     if (status)
         return status;
-    status = ask(config->bind[0], seconds);
+    status = healthcheck_ask(config->bind[0], seconds);
     config_release(config);
     return status;
 }
@@ -91,6 +91,6 @@ static int check(const struct options *o)
 int command_healthcheck(int argc, char **argv)
 {
     return options_command(specs, "healthcheck [OPTION..]",
-                           "Asks a running service whether it is healthy: OK, or ERROR and status 1.", check, argc,
-                           argv);
+                           "Asks a running service whether it is healthy: OK, or ERROR and status 1.",
+                           healthcheck_check, argc, argv);
 }

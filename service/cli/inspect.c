@@ -47,7 +47,7 @@ static void pass_on(struct inspection *in)
     sl_buf_clear(&in->out);
 }
 
-static void fail(struct inspection *in, const char *path, int status, const char *cause)
+static void inspect_fail(struct inspection *in, const char *path, int status, const char *cause)
 {
     char text[4200];
     if (in->walking)
@@ -84,8 +84,8 @@ static bool is_type(const struct inspection *in, const char *type)
 
 /* ---- showing ---- */
 
-static void show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
-                 struct sl_buf *variants)
+static void inspect_show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
+                         struct sl_buf *variants)
 {
     struct findings f = {
         .options = in->o,
@@ -135,7 +135,7 @@ static void open_objects(struct inspection *in, const char *path, const struct s
         if (code == SL_OK)
             all->count++;
         else
-            fail(in, path, report_status(code), error.message);
+            inspect_fail(in, path, report_status(code), error.message);
     }
     if (all->items)
         all->count += open_embedded(all);
@@ -153,9 +153,9 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
         const struct sl_object_info *info = sl_object_info(all.items[i]);
         input->object = all.items[i];
         if (!is_type(in, findings_type(info->format)))
-            fail(in, path, 1, "the file is of another type");
+            inspect_fail(in, path, 1, "the file is of another type");
         else if (is_wanted(in, info))
-            show(in, path, input, i, all.count, &variants);
+            inspect_show(in, path, input, i, all.count, &variants);
         input_close_object(input);
     }
     free(all.items);
@@ -176,17 +176,17 @@ static void inspect_file(struct inspection *in, const char *path)
     }
     enum sl_code code = input_open_archive(path, &input, &error);
     if (code != SL_OK)
-        fail(in, path, report_status(code), error.message);
+        inspect_fail(in, path, report_status(code), error.message);
     else if (!input.has_cache)
         inspect_objects(in, path, &input);
     else if (!is_type(in, "symcache"))
-        fail(in, path, 1, "the file is of another type");
+        inspect_fail(in, path, 1, "the file is of another type");
     else if (!option_given(in->o, "id") || (in->has_id && sl_debug_id_equal(&in->id, &input.cache.debug_id)))
-        show(in, path, &input, 0, 1, NULL);
+        inspect_show(in, path, &input, 0, 1, NULL);
     input_close(&input);
 }
 
-static int by_name(const FTSENT **left, const FTSENT **right)
+static int inspect_by_name(const FTSENT **left, const FTSENT **right)
 {
     return strcmp((*left)->fts_name, (*right)->fts_name);
 }
@@ -195,11 +195,11 @@ static int by_name(const FTSENT **left, const FTSENT **right)
 static void inspect_directory(struct inspection *in, char *path)
 {
     char *const paths[] = {path, NULL};
-    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, inspect_by_name);
     for (FTSENT *entry; fts && (entry = fts_read(fts));) {
         bool named = entry->fts_level == FTS_ROOTLEVEL, unreadable = entry->fts_info == FTS_DNR;
         if (unreadable || (named && (entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR)))
-            fail(in, entry->fts_path, 1, strerror(entry->fts_errno));
+            inspect_fail(in, entry->fts_path, 1, strerror(entry->fts_errno));
         in->walking = !named;
         if (entry->fts_info == FTS_F)
             inspect_file(in, entry->fts_path);
@@ -233,7 +233,7 @@ static int inspect_all(struct inspection *in)
     return in->status == 0 && option_given(in->o, "check") && in->unusable ? 1 : in->status;
 }
 
-static int run(const struct options *o)
+static int inspect_run(const struct options *o)
 {
     struct inspection in = {.o = o, .json = option_given(o, "json")};
     const char *arch = option_value(o, "arch", NULL), *id = option_value(o, "id", NULL);
@@ -253,5 +253,5 @@ static int run(const struct options *o)
 int command_inspect(int argc, char **argv)
 {
     return options_command(specs, "inspect [OPTION..] FILE..", "What a debug file or symcache is, and what it holds.",
-                           run, argc, argv);
+                           inspect_run, argc, argv);
 }

@@ -62,8 +62,8 @@ static void count_function(struct counter *c, const struct sl_function_batch *ba
     }
 }
 
-static enum sl_code consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
-                            struct sl_error *error)
+static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                         struct sl_error *error)
 {
     struct counter *c = (struct counter *)sink;
     struct sl_arena arena = {0};
@@ -98,7 +98,7 @@ static void hint(struct findings *f, const char *format, ...)
 }
 
 /* A Portable PDB: methods without addresses, documents that may be embedded or linked. */
-static bool read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
+static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
 {
     struct sl_ppdb_source source;
     struct sl_ppdb_document document;
@@ -134,7 +134,7 @@ static void read_ppdb(struct findings *f)
     struct sl_ppdb_info info;
     if (sl_ppdb_open(sl_object_file(f->input->object), &f->arena, &ppdb, &info, &error) != SL_OK)
         hint(f, "the debug information cannot be read: %s", error.message);
-    else if (!read_documents(f, ppdb, &info))
+    else if (!inspect_read_read_documents(f, ppdb, &info))
         hint(f, "out of memory");
     f->complete = true;
 }
@@ -213,11 +213,11 @@ static bool pass_over(void *arg, struct sl_str line)
     return true;
 }
 
-static void read_all(struct findings *f)
+static void inspect_read_read_all(struct findings *f)
 {
     struct sl_error error = {0};
     size_t count = 0;
-    struct counter counter = {.sink = {.consume = consume}, .f = f};
+    struct counter counter = {.sink = {.consume = inspect_read_consume}, .f = f};
     f->function_writer = json_writer(&f->functions);
     enum sl_code code = input_read_functions(f->input, threads_parallel(0), &counter.sink, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
@@ -327,7 +327,7 @@ void findings_make(struct findings *f)
         else if (info->format == SL_FORMAT_SOURCEBUNDLE)
             read_bundle(f);
         else
-            read_all(f);
+            inspect_read_read_all(f);
     }
 }
 

@@ -48,7 +48,7 @@ static void on_table(struct sl_symbfile_sink *sink)
     ((struct summary *)sink)->tables++;
 }
 
-static void number(struct json_writer *w, const char *key, uint64_t value)
+static void inspect_symbfile_number(struct json_writer *w, const char *key, uint64_t value)
 {
     json_key(w, key);
     json_u64(w, value);
@@ -60,15 +60,15 @@ static void write_json(const struct summary *s, const char *path, size_t size, c
     json_object_begin(w);
     json_key(w, "path");
     json_str(w, sl_str(path));
-    number(w, "size", size);
+    inspect_symbfile_number(w, "size", size);
     json_key(w, "type");
     json_str(w, SL_STR("symbfile"));
     json_key(w, "counts");
     json_object_begin(w);
-    number(w, "ranges", s->ranges);
-    number(w, "inlinees", s->inlined);
-    number(w, "returnpads", s->pads);
-    number(w, "lines", s->lines);
+    inspect_symbfile_number(w, "ranges", s->ranges);
+    inspect_symbfile_number(w, "inlinees", s->inlined);
+    inspect_symbfile_number(w, "returnpads", s->pads);
+    inspect_symbfile_number(w, "lines", s->lines);
     json_object_end(w);
     json_key(w, "is_usable");
     json_boolean(w, !problem);

@@ -54,7 +54,7 @@ static const struct option_spec specs[] = {
 
 /* ---- serving ---- */
 
-static bool flush(struct lookup *l)
+static bool lookup_flush(struct lookup *l)
 {
     lookup_table_flush(l);
     bool ok = output_write(sl_buf_view(&l->out));
@@ -102,10 +102,10 @@ static int serve_input(struct lookup *l)
             at = filled; /* a line nobody means */
         memmove(buffer, buffer + at, filled - at);
         filled -= at;
-        if (n == 0 || ((l->out.size > sizeof buffer || !input_waits()) && !flush(l)))
+        if (n == 0 || ((l->out.size > sizeof buffer || !input_waits()) && !lookup_flush(l)))
             break;
     }
-    flush(l);
+    lookup_flush(l);
     return 0;
 }
 
@@ -123,7 +123,7 @@ static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
         json_array_end(&w);
         sl_buf_u8(&l->out, '\n');
     }
-    return flush(l);
+    return lookup_flush(l);
 }
 
 static bool serve_all(struct lookup *l, struct lookup_module *m)
@@ -137,10 +137,10 @@ static bool serve_all(struct lookup *l, struct lookup_module *m)
         lookup_answer(l, &w, &request);
         if (l->style == STYLE_JSON)
             sl_buf_u8(&l->out, '\n');
-        if (l->style != STYLE_TABLE && l->out.size > 64 * 1024 && !flush(l))
+        if (l->style != STYLE_TABLE && l->out.size > 64 * 1024 && !lookup_flush(l))
             return false;
     }
-    return flush(l);
+    return lookup_flush(l);
 }
 
 static bool serve_names(struct lookup *l, struct lookup_module *m, char **names, size_t count)
@@ -171,7 +171,7 @@ static bool serve_names(struct lookup *l, struct lookup_module *m, char **names,
         json_array_end(&w);
         sl_buf_u8(&l->out, '\n');
     }
-    return flush(l);
+    return lookup_flush(l);
 }
 
 /* ---- options ---- */
@@ -323,7 +323,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     return 0; /* a closed output is reported at the end */
 }
 
-static int run(struct lookup *l, const struct options *o)
+static int lookup_run(struct lookup *l, const struct options *o)
 {
     struct lookup_module *m = NULL;
     const char *build_id = option_value(o, "build-id", NULL);
@@ -371,7 +371,7 @@ static int lookup_as(enum persona persona, int argc, char **argv)
             lookup.options = &options;
             lookup.open.debug_directories = directories;
             lookup.open.dsym_hints = hints;
-            status = run(&lookup, &options);
+            status = lookup_run(&lookup, &options);
         }
     }
     lookup_modules_free(&lookup);

@@ -26,7 +26,7 @@ static char *find_build_id(const struct lookup *l, struct sl_str id)
     return NULL;
 }
 
-static enum sl_code open_file(struct lookup *l, struct lookup_module *m, const char *path)
+static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
     enum sl_code code = input_open(path, &l->open, &m->input, &m->error);
     const char *colon = strrchr(path, ':');
@@ -98,9 +98,9 @@ static void open_module(struct lookup *l, struct lookup_module *m)
     if (sl_str_starts(name, prefix)) {
         struct sl_str id = {name.data + prefix.size, name.size - prefix.size};
         found = find_build_id(l, id);
-        code = found ? open_file(l, m, found) : fetch_file(l, m, id);
+        code = found ? lookup_module_open_file(l, m, found) : fetch_file(l, m, id);
     } else {
-        code = open_file(l, m, m->name);
+        code = lookup_module_open_file(l, m, m->name);
     }
     free(found);
     m->error.code = code;
@@ -144,7 +144,7 @@ void lookup_modules_free(struct lookup *l)
 
 /* ---- symbols ---- */
 
-static int by_address(const void *left, const void *right)
+static int lookup_module_by_address(const void *left, const void *right)
 {
     const struct sl_symbol *a = left, *b = right;
     if (a->address != b->address)
@@ -160,7 +160,7 @@ static void read_symbols(struct lookup_module *m)
     if (sl_object_symbols(input_debug(&m->input), &m->arena, &m->symbols, &m->symbol_count, NULL) != SL_OK)
         m->symbol_count = 0;
     if (m->symbol_count)
-        qsort(m->symbols, m->symbol_count, sizeof *m->symbols, by_address);
+        qsort(m->symbols, m->symbol_count, sizeof *m->symbols, lookup_module_by_address);
 }
 
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address)

@@ -52,7 +52,7 @@ static void summary(FILE *out)
     fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
 }
 
-static const struct command *find(const char *name)
+static const struct command *main_find(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
@@ -85,7 +85,7 @@ static int command_help(int argc, char **argv)
         summary(stdout);
         return 0;
     }
-    const struct command *command = find(argv[0]);
+    const struct command *command = main_find(argv[0]);
     if (!command)
         return unknown(argv[0]);
     if (command->run == command_help || command->run == command_version) {
@@ -168,7 +168,7 @@ static int run_command(int argc, char **argv)
         return command_version(0, NULL);
     if (is_word(argv[at], "--help", "-h"))
         return command_help(0, NULL);
-    const struct command *command = find(argv[at]);
+    const struct command *command = main_find(argv[at]);
     if (!command)
         return unknown(argv[at]);
     put_behind(argv, at);

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static void tell(const char *state, int flags)
+static void notify_tell(const char *state, int flags)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -28,12 +28,12 @@ static void tell(const char *state, int flags)
 
 void notify(const char *state)
 {
-    tell(state, 0);
+    notify_tell(state, 0);
 }
 
 void notify_often(const char *state)
 {
-    tell(state, MSG_DONTWAIT);
+    notify_tell(state, MSG_DONTWAIT);
 }
 
 /* A positive number; 0 when it is none. */

@@ -198,7 +198,7 @@ void options_free(struct options *o)
     free(o->arguments);
 }
 
-static size_t find(const struct options *o, const char *name)
+static size_t options_find(const struct options *o, const char *name)
 {
     size_t i = 0;
     while (o->specs[i].name && strcmp(o->specs[i].name, name) != 0)
@@ -208,30 +208,30 @@ static size_t find(const struct options *o, const char *name)
 
 bool option_given(const struct options *o, const char *name)
 {
-    return o->counts[find(o, name)] > 0;
+    return o->counts[options_find(o, name)] > 0;
 }
 
 size_t option_count(const struct options *o, const char *name)
 {
-    return o->counts[find(o, name)];
+    return o->counts[options_find(o, name)];
 }
 
 const char *const *option_values(const struct options *o, const char *name, size_t *count)
 {
-    size_t i = find(o, name);
+    size_t i = options_find(o, name);
     *count = o->counts[i];
     return o->values[i];
 }
 
 const char *option_value(const struct options *o, const char *name, const char *fallback)
 {
-    size_t i = find(o, name);
+    size_t i = options_find(o, name);
     return o->counts[i] ? o->values[i][o->counts[i] - 1] : fallback;
 }
 
 void option_hide(const struct options *o, const char *name)
 {
-    size_t i = find(o, name);
+    size_t i = options_find(o, name);
     for (size_t j = 0; j < o->counts[i]; j++)
         memset((char *)o->values[i][j], '*',
                strlen(o->values[i][j])); /* main's words may be written to: C17, 5.1.2.2.1 */

@@ -12,7 +12,7 @@
 
 static int stdout_errno; /* of the first write that failed */
 
-static bool check(bool ok)
+static bool output_check(bool ok)
 {
     if (!ok && !stdout_errno)
         stdout_errno = errno ? errno : EIO;
@@ -21,12 +21,12 @@ static bool check(bool ok)
 
 bool output_write(struct sl_str text)
 {
-    return check(stdout_errno == 0 && fwrite(text.data ? text.data : "", 1, text.size, stdout) == text.size);
+    return output_check(stdout_errno == 0 && fwrite(text.data ? text.data : "", 1, text.size, stdout) == text.size);
 }
 
 bool output_flush(void)
 {
-    return check(stdout_errno == 0 && fflush(stdout) == 0);
+    return output_check(stdout_errno == 0 && fflush(stdout) == 0);
 }
 
 int output_finish(int status)

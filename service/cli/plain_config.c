@@ -21,7 +21,7 @@ struct plain {
     struct node root, *section;
 };
 
-static struct node *add(struct plain *p, struct node *parent, struct sl_str key)
+static struct node *plain_config_add(struct plain *p, struct node *parent, struct sl_str key)
 {
     struct node *node = SL_ARENA_NEW(&p->arena, struct node);
     if (!node)
@@ -34,7 +34,7 @@ static struct node *add(struct plain *p, struct node *parent, struct sl_str key)
     return parent->last = node;
 }
 
-static struct node *member(const struct node *parent, struct sl_str key)
+static struct node *plain_config_member(const struct node *parent, struct sl_str key)
 {
     struct node *node = parent->first;
     while (node && !sl_str_equal(node->key, key))
@@ -81,15 +81,15 @@ static bool enter_section(struct plain *p, struct sl_str name, bool element)
         more = dot != NULL;
         if (!is_name(part) || ++parts > MAX_PARTS)
             return false;
-        struct node *next = member(at, part);
+        struct node *next = plain_config_member(at, part);
         if (next && next->value.data)
             return false;
-        if (!next && (next = add(p, at, part)))
+        if (!next && (next = plain_config_add(p, at, part)))
             next->list = element && !more;
         if (!next || (!more && element && !next->list))
             return false;
         if (next->list && (more || element))
-            next = !more ? add(p, next, (struct sl_str){NULL, 0}) : next->last;
+            next = !more ? plain_config_add(p, next, (struct sl_str){NULL, 0}) : next->last;
         if (!next || next->list)
             return false;
         at = next;
@@ -117,7 +117,7 @@ static bool read_section(struct plain *p, struct sl_str line)
 }
 
 /* A basic string has the escapes of JSON, but for \U; a literal one has none. */
-static bool read_string(struct plain *p, struct sl_str text, struct sl_str *value)
+static bool plain_config_read_string(struct plain *p, struct sl_str text, struct sl_str *value)
 {
     char quote = text.data[0];
     size_t end = 1;
@@ -145,7 +145,7 @@ static bool read_string(struct plain *p, struct sl_str text, struct sl_str *valu
 static bool read_value(struct plain *p, struct sl_str text, struct sl_str *value)
 {
     if (text.size && (text.data[0] == '"' || text.data[0] == '\''))
-        return read_string(p, text, value);
+        return plain_config_read_string(p, text, value);
     const char *comment = memchr(text.data, '#', text.size);
     *value = trimmed((struct sl_str){text.data, comment ? (size_t)(comment - text.data) : text.size});
     if (sl_str_equal(*value, SL_STR("true")) || sl_str_equal(*value, SL_STR("false")))
@@ -168,9 +168,9 @@ static bool read_line(struct plain *p, struct sl_str line)
         return false;
     struct sl_str key = trimmed((struct sl_str){line.data, (size_t)(equals - line.data)}), value;
     struct sl_str text = trimmed((struct sl_str){equals + 1, line.size - (size_t)(equals + 1 - line.data)});
-    if (!is_name(key) || member(p->section, key) || !read_value(p, text, &value))
+    if (!is_name(key) || plain_config_member(p->section, key) || !read_value(p, text, &value))
         return false;
-    struct node *node = add(p, p->section, key);
+    struct node *node = plain_config_add(p, p->section, key);
     if (node)
         node->value = value;
     return node != NULL;

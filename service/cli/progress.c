@@ -86,7 +86,7 @@ static void put_json(const struct progress *p, const char *item, uint64_t bytes)
     sl_buf_free(&text);
 }
 
-static void put(struct progress *p, uint64_t now_ms, const char *item, uint64_t bytes)
+static void progress_put(struct progress *p, uint64_t now_ms, const char *item, uint64_t bytes)
 {
     p->shown_ms = now_ms;
     if (p->mode == PROGRESS_JSON)
@@ -103,14 +103,14 @@ void progress_show(struct progress *p, uint64_t now_ms, const char *item, uint64
     if (p->mode == PROGRESS_NONE || now_ms - p->began_ms < PATIENCE_MS ||
         now_ms - p->shown_ms < (line ? FRAME_MS : PLAIN_MS))
         return;
-    put(p, now_ms, item, bytes);
+    progress_put(p, now_ms, item, bytes);
 }
 
 void progress_item(struct progress *p, uint64_t now_ms, const char *item, uint64_t bytes)
 {
     p->done++;
     if (p->mode == PROGRESS_PLAIN || p->mode == PROGRESS_JSON)
-        put(p, now_ms, item, bytes);
+        progress_put(p, now_ms, item, bytes);
 }
 
 void progress_end(struct progress *p)

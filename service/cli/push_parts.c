@@ -14,7 +14,7 @@
 
 const char *const push_kind_names[PUSH_KINDS] = {"ranges", "returnpads"};
 
-static int fail(int status, const char *path, const char *why)
+static int push_parts_fail(int status, const char *path, const char *why)
 {
     fprintf(stderr, "error: %s%s%s\n", path ? path : "", path ? ": " : "", why);
     return status;
@@ -289,16 +289,16 @@ struct file {
     struct sl_symbfile_image *image;
 };
 
-static int open_file(struct file *f, const char *path)
+static int push_parts_open_file(struct file *f, const char *path)
 {
     struct sl_error error = {0};
     *f = (struct file){.path = path};
     enum sl_code code = sl_map_file(path, &f->mapping, &error);
     if (code != SL_OK)
-        return fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
+        return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
     if (sl_symbfile_image_open(f->mapping.bytes, &f->image, &error) != SL_OK ||
         sl_object_open(f->mapping.bytes, NULL, &f->object, &error) != SL_OK)
-        return fail(PUSH_NOTHING, path, error.message);
+        return push_parts_fail(PUSH_NOTHING, path, error.message);
     return PUSH_OK;
 }
 
@@ -357,10 +357,10 @@ static int extract_parts(const struct push_source *source, const struct file *ex
         sl_symbfile_writer_free(x.writers[kind].writer);
     sl_symbfile_pads_free(x.pads);
     if (code != SL_OK)
-        return fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, debug->path, error.message);
+        return push_parts_fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, debug->path, error.message);
     if (!job->sets[PUSH_RANGES].records && !job->sets[PUSH_RETURNPADS].records)
-        return fail(PUSH_NOTHING, debug->path,
-                    "no symbols found. If the file is stripped, name the one with the symbols with -d");
+        return push_parts_fail(PUSH_NOTHING, debug->path,
+                               "no symbols found. If the file is stripped, name the one with the symbols with -d");
     return PUSH_OK;
 }
 
@@ -369,8 +369,8 @@ static int check_build_ids(const struct push_source *source, const struct file *
     struct sl_str a = sl_object_info(executable->object)->code_id, b = sl_object_info(debug->object)->code_id;
     if (source->force || !a.size || !b.size || sl_str_equal(a, b))
         return PUSH_OK;
-    return fail(PUSH_NOTHING, debug->path,
-                "its build id is not that of the executable (--force to use it nevertheless)");
+    return push_parts_fail(PUSH_NOTHING, debug->path,
+                           "its build id is not that of the executable (--force to use it nevertheless)");
 }
 
 static void identify(const struct file *executable, struct push_job *job)
@@ -387,10 +387,10 @@ static void identify(const struct file *executable, struct push_job *job)
 int push_extract(const struct push_source *source, struct push_job *job)
 {
     struct file executable, debug = {0};
-    int status = open_file(&executable, source->executable);
+    int status = push_parts_open_file(&executable, source->executable);
     bool separate = source->debug_file != NULL;
     if (status == PUSH_OK && separate)
-        status = open_file(&debug, source->debug_file);
+        status = push_parts_open_file(&debug, source->debug_file);
     if (status == PUSH_OK && separate)
         status = check_build_ids(source, &executable, &debug);
     if (status == PUSH_OK) {
@@ -434,7 +434,7 @@ int push_reread(const char *path, enum push_kind kind, struct push_job *job)
     struct sl_error error = {0};
     enum sl_code code = sl_map_file(path, &mapping, &error);
     if (code != SL_OK)
-        return fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
+        return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
     code = sl_symbfile_read(mapping.bytes, &r.sink, &error);
     if (code == SL_OK && !r.writer.writer) /* a file without records is a part too */
         code = open_part(&r.writer, &error);
@@ -443,7 +443,8 @@ int push_reread(const char *path, enum push_kind kind, struct push_job *job)
     sl_symbfile_writer_free(r.writer.writer);
     sl_unmap(&mapping);
     job->wanted[kind] = true;
-    return code == SL_OK ? PUSH_OK : fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, path, error.message);
+    return code == SL_OK ? PUSH_OK
+                         : push_parts_fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, path, error.message);
 }
 
 /* ---- saving ---- */
@@ -452,7 +453,7 @@ int push_save(const struct push_job *job, const char *directory)
     char id[SL_FILE_ID_HEX], path[4096];
     struct stat st;
     if (mkdir(directory, 0777) != 0 && (errno != EEXIST || stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)))
-        return fail(PUSH_FAILED, directory, strerror(errno == EEXIST ? ENOTDIR : errno));
+        return push_parts_fail(PUSH_FAILED, directory, strerror(errno == EEXIST ? ENOTDIR : errno));
     sl_file_id_format_hex(&job->file_id, id);
     for (int kind = 0; kind < PUSH_KINDS; kind++) {
         struct sl_mapping mapping;
@@ -461,11 +462,11 @@ int push_save(const struct push_job *job, const char *directory)
             continue;
         snprintf(path, sizeof path, "%s/%s.%s.symbfile", directory, id, push_kind_names[kind]);
         if (sl_map_fd(job->sets[kind].parts[0].fd, &mapping, &error) != SL_OK)
-            return fail(PUSH_FAILED, path, error.message);
+            return push_parts_fail(PUSH_FAILED, path, error.message);
         enum sl_code code = sl_write_file(path, mapping.bytes, &error);
         sl_unmap(&mapping);
         if (code != SL_OK)
-            return fail(PUSH_FAILED, NULL, error.message);
+            return push_parts_fail(PUSH_FAILED, NULL, error.message);
         printf("%s\n", path);
     }
     return PUSH_OK;

@@ -48,8 +48,8 @@ static bool usage(const char *what)
 }
 
 /* ---- options ---- */
-static bool number(const struct options *o, const char *name, const char *fallback, uint64_t min, uint64_t max,
-                   uint64_t *value)
+static bool push_symbols_number(const struct options *o, const char *name, const char *fallback, uint64_t min,
+                                uint64_t max, uint64_t *value)
 {
     const char *text = option_value(o, name, fallback);
     char *end, what[160];
@@ -72,7 +72,7 @@ static bool word(const struct options *o, const char *name, const char *const *w
     return usage(what);
 }
 
-static void encode(const char *text, char out[MAX_KEY])
+static void push_symbols_encode(const char *text, char out[MAX_KEY])
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     size_t size = strlen(text), at = 0;
@@ -118,7 +118,7 @@ static bool read_key(const struct options *o, char out[MAX_KEY])
     if (strlen(key) >= sizeof line)
         return usage("the key is too long");
     if (strchr(key, ':'))
-        encode(key, out);
+        push_symbols_encode(key, out);
     else
         snprintf(out, MAX_KEY, "%s", key);
     option_hide(o, "api-key");
@@ -145,9 +145,10 @@ static bool read_target(const struct options *o, struct push_target *t, char url
     int how, shown;
     uint64_t level, concurrency, retries, timeout;
     if (!read_url(o, url) || !read_key(o, key) || !word(o, "compress", compress, &how) ||
-        !word(o, "progress", progress, &shown) || !number(o, "zstd-level", "3", 1, 19, &level) ||
-        !number(o, "concurrency", "4", 1, 64, &concurrency) || !number(o, "retries", "5", 0, 100, &retries) ||
-        !number(o, "timeout", "300", 1, 86400, &timeout))
+        !word(o, "progress", progress, &shown) || !push_symbols_number(o, "zstd-level", "3", 1, 19, &level) ||
+        !push_symbols_number(o, "concurrency", "4", 1, 64, &concurrency) ||
+        !push_symbols_number(o, "retries", "5", 0, 100, &retries) ||
+        !push_symbols_number(o, "timeout", "300", 1, 86400, &timeout))
         return false;
     *t = (struct push_target){
         .url = url,
@@ -245,7 +246,8 @@ static int push(const struct options *o)
     const char *mode = o->argument_count == 1 ? o->arguments[0] : "";
     if (strcmp(mode, "executable") != 0 && strcmp(mode, "symbfile") != 0)
         return usage("one mode is needed: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
-    if (!read_target(o, &target, url, key) || !number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
+    if (!read_target(o, &target, url, key) ||
+        !push_symbols_number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
         return PUSH_USAGE;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int status =

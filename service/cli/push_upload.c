@@ -47,7 +47,7 @@ static uint64_t now_ms(void)
 }
 
 /* ---- progress ---- */
-static void tell(const struct sending *s, const char *event, const struct transfer *t, const char *text)
+static void push_upload_tell(const struct sending *s, const char *event, const struct transfer *t, const char *text)
 {
     char id[SL_FILE_ID_HEX];
     if (s->target->progress == PUSH_SILENT)
@@ -122,7 +122,7 @@ static void add_header(struct transfer *t, const char *name, const char *value)
     t->headers = curl_slist_append(t->headers, line);
 }
 
-static bool prepare(struct transfer *t, const struct push_target *target, const char *path)
+static bool push_upload_prepare(struct transfer *t, const struct push_target *target, const char *path)
 {
     char url[2048], agent[64];
     t->curl = curl_easy_init();
@@ -191,7 +191,7 @@ static bool start(struct sending *s, struct transfer *t)
     char text[64], id[SL_FILE_ID_BASE64];
     const struct push_part *part = &s->set->parts[t->part];
     snprintf(text, sizeof text, "/api/symbols-%s", push_kind_names[s->kind]);
-    if (!prepare(t, s->target, text) || sl_map_fd(part->fd, &t->mapping, NULL) != SL_OK)
+    if (!push_upload_prepare(t, s->target, text) || sl_map_fd(part->fd, &t->mapping, NULL) != SL_OK)
         return false;
     struct sl_bytes body = t->mapping.bytes;
     if (s->zstd) {
@@ -287,7 +287,7 @@ static uint64_t pause_ms(const struct transfer *t)
     return seconds * 1000 - seconds * 250 * random / 65536;
 }
 
-static void finish(struct sending *s, struct transfer *t, CURLcode code)
+static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode code)
 {
     long http = 0;
     struct sl_arena arena = {0};
@@ -299,7 +299,7 @@ static void finish(struct sending *s, struct transfer *t, CURLcode code)
     if (code == CURLE_OK && http == 200 && is_success(&answer)) {
         t->done = true;
         s->done++;
-        tell(s, "sent", t, "");
+        push_upload_tell(s, "sent", t, "");
     } else if (code == CURLE_OK && http == 415 && sent_packed) {
         s->zstd = false; /* it is not understood: again as it is */
         t->attempts--;
@@ -307,7 +307,7 @@ static void finish(struct sending *s, struct transfer *t, CURLcode code)
         char text[64];
         snprintf(text, sizeof text, "status %ld", http);
         t->not_before_ms = now_ms() + pause_ms(t);
-        tell(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
+        push_upload_tell(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
     } else {
         if (code != CURLE_OK)
             report_broken(s, t, curl_easy_strerror(code));
@@ -354,7 +354,7 @@ static void send_all(struct sending *s)
             struct transfer *t;
             if (m->msg == CURLMSG_DONE &&
                 curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t) == CURLE_OK) {
-                finish(s, t, m->data.result);
+                push_upload_finish(s, t, m->data.result);
                 wait_ms = 0;
             }
         }
@@ -392,7 +392,7 @@ static int send_set(struct sending *s)
 
 /* Asks for the state of the executable. True when the service is one of ours; `*published` has the hash of each kind's
  * published set, or "". */
-static bool ask(struct sending *s, char published[PUSH_KINDS][65])
+static bool push_upload_ask(struct sending *s, char published[PUSH_KINDS][65])
 {
     struct transfer t = {0};
     char path[64], id[SL_FILE_ID_HEX];
@@ -401,7 +401,7 @@ static bool ask(struct sending *s, char published[PUSH_KINDS][65])
     struct value answer = {0};
     sl_file_id_format_hex(&s->job->file_id, id);
     snprintf(path, sizeof path, "/api/symbols/%s", id);
-    if (prepare(&t, s->target, path)) {
+    if (push_upload_prepare(&t, s->target, path)) {
         curl_easy_setopt(t.curl, CURLOPT_HTTPHEADER, t.headers);
         if (curl_easy_perform(t.curl) == CURLE_OK)
             answer = parse_answer(&t, &arena);
@@ -425,7 +425,7 @@ int push_upload(const struct push_target *target, const struct push_job *job)
 {
     struct sending s = {.target = target, .job = job};
     char published[PUSH_KINDS][65];
-    s.own_service = ask(&s, published);
+    s.own_service = push_upload_ask(&s, published);
     s.zstd = target->compress == COMPRESS_ZSTD || (target->compress == COMPRESS_AUTO && s.zstd && s.own_service);
     for (int kind = 0; kind < PUSH_KINDS && s.status == PUSH_OK; kind++) {
         s.kind = (enum push_kind)kind;
@@ -433,7 +433,7 @@ int push_upload(const struct push_target *target, const struct push_job *job)
         if (!job->wanted[kind] || !s.set->count)
             continue;
         if (!target->force && strcmp(published[kind], s.set->sha256) == 0)
-            tell(&s, "already uploaded", NULL, "");
+            push_upload_tell(&s, "already uploaded", NULL, "");
         else
             send_set(&s);
     }

@@ -108,7 +108,7 @@ static bool take_signals(struct run *run)
 }
 
 /* The first one drains, the second one ends the process at once. */
-static void finish(struct run *run, int number)
+static void run_finish(struct run *run, int number)
 {
     if (run->stopping)
         _exit(128 + number);
@@ -133,7 +133,7 @@ static void on_signals(uv_poll_t *poll, int status, int events)
         switch (signal.ssi_signo) {
         case SIGHUP: hang_up(run); break;
         case SIGUSR1: log_reopen(); break;
-        default: finish(run, (int)signal.ssi_signo);
+        default: run_finish(run, (int)signal.ssi_signo);
         }
 }
 

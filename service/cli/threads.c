@@ -29,7 +29,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-static void run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
+static void threads_run(const struct sl_parallel *self, size_t count, void (*work)(void *, size_t, unsigned), void *arg)
 {
     struct job job = {.work = work, .arg = arg, .count = count};
     struct member members[MAX_THREADS];
@@ -46,7 +46,7 @@ static void run(const struct sl_parallel *self, size_t count, void (*work)(void 
 
 const struct sl_parallel *threads_parallel(unsigned jobs)
 {
-    static struct sl_parallel parallel = {.run = run};
+    static struct sl_parallel parallel = {.run = threads_run};
     cpu_set_t cpus;
     const char *wanted = getenv("SYMLOOM_JOBS");
     if (!jobs && wanted)

@@ -97,7 +97,7 @@ static void drop_echoes(struct value_problems *problems, size_t unresolved)
     problems->count = kept;
 }
 
-static int by_place(const void *a, const void *b)
+static int config_by_place(const void *a, const void *b)
 {
     const struct value_problem *x = a, *y = b;
     if (x->line != y->line)
@@ -112,7 +112,7 @@ static void sort_problems(struct value_problems *problems)
     for (size_t i = 1; problems->count <= MAX_SORTED && i < problems->count; i++) {
         struct value_problem problem = problems->items[i];
         size_t to = i;
-        for (; to > 0 && by_place(&problems->items[to - 1], &problem) > 0; to--)
+        for (; to > 0 && config_by_place(&problems->items[to - 1], &problem) > 0; to--)
             problems->items[to] = problems->items[to - 1];
         problems->items[to] = problem;
     }
@@ -151,8 +151,8 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
     return problems->errors ? sl_fail(error, SL_MALFORMED, broken) : SL_OK;
 }
 
-static enum sl_code load(struct sl_str yaml, const char *name, bool exposed, struct config **config,
-                         struct value_problems *problems, struct sl_error *error)
+static enum sl_code config_config_load(struct sl_str yaml, const char *name, bool exposed, struct config **config,
+                                       struct value_problems *problems, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct value_problems own = {.arena = &arena};
@@ -177,7 +177,7 @@ static enum sl_code load(struct sl_str yaml, const char *name, bool exposed, str
 enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **config, struct value_problems *problems,
                           struct sl_error *error)
 {
-    return load(yaml, name, false, config, problems, error);
+    return config_config_load(yaml, name, false, config, problems, error);
 }
 
 /* ---- files ---- */
@@ -190,7 +190,7 @@ static enum sl_code open_failed(int reason, struct sl_error *error)
 }
 
 /* One byte more than is allowed tells a file that is too large. Not mapped: the file may change while it is read. */
-static int read_file(int fd, struct sl_buf *text)
+static int config_read_file(int fd, struct sl_buf *text)
 {
     while (text->size <= CONFIG_MAX_BYTES) {
         if (!sl_buf_reserve(text, 65536))
@@ -218,12 +218,13 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     struct sl_buf text = {0};
     struct stat st = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int reason = fd < 0 || fstat(fd, &st) != 0 ? errno : read_file(fd, &text);
+    int reason = fd < 0 || fstat(fd, &st) != 0 ? errno : config_read_file(fd, &text);
     if (fd >= 0)
         close(fd);
     enum sl_code code =
         reason ? open_failed(reason, error)
-               : load(sl_buf_view(&text), path, S_ISREG(st.st_mode) && (st.st_mode & S_IROTH), config, problems, error);
+               : config_config_load(sl_buf_view(&text), path, S_ISREG(st.st_mode) && (st.st_mode & S_IROTH), config,
+                                    problems, error);
     sl_buf_free(&text);
     return code;
 }

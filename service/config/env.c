@@ -168,7 +168,7 @@ static void note_written(struct resolver *r, const struct value *value)
 }
 
 /* `secret`: the value is one, or lies below one. */
-static void walk(struct resolver *r, struct value *value, bool secret);
+static void env_walk(struct resolver *r, struct value *value, bool secret);
 
 static void walk_member(struct resolver *r, struct value *map, size_t index, bool secret)
 {
@@ -176,20 +176,20 @@ static void walk_member(struct resolver *r, struct value *map, size_t index, boo
     struct sl_str named;
     struct path_place up = path_key(&r->path, map->keys[index]);
     size_t errors = r->problems->errors;
-    walk(r, &map->items[index], secret || key_classify(path_pattern(&r->path), &row) == KEY_SECRET);
+    env_walk(r, &map->items[index], secret || key_classify(path_pattern(&r->path), &row) == KEY_SECRET);
     if (names_secret_file(r, map->keys[index], &named))
         resolve_file(r, map, index, named, r->problems->errors == errors);
     path_up(&r->path, up);
 }
 
-static void walk(struct resolver *r, struct value *value, bool secret)
+static void env_walk(struct resolver *r, struct value *value, bool secret)
 {
     if (config_enough(r->problems))
         return;
     if (value->type == VALUE_LIST) {
         for (size_t i = 0; i < value->count; i++) {
             struct path_place up = path_index(&r->path, i);
-            walk(r, &value->items[i], secret);
+            env_walk(r, &value->items[i], secret);
             path_up(&r->path, up);
         }
     } else if (value->type == VALUE_MAP) {
@@ -203,7 +203,7 @@ static void walk(struct resolver *r, struct value *value, bool secret)
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written)
 {
     struct resolver r = {.config = config, .problems = problems};
-    walk(&r, root, false);
+    env_walk(&r, root, false);
     path_free(&r.path);
     *written = r.written;
 }

@@ -305,7 +305,7 @@ enum { GROUPS = sizeof groups / sizeof *groups };
 /* ---- look-up ---- */
 
 /* "a.b.c" to "a.b" (empty: top level) and "c". */
-static struct sl_str split(struct sl_str pattern, struct sl_str *last)
+static struct sl_str keys_split(struct sl_str pattern, struct sl_str *last)
 {
     const char *dot = pattern.size ? memrchr(pattern.data, '.', pattern.size) : NULL;
     size_t size = dot ? (size_t)(dot - pattern.data) : 0;
@@ -339,7 +339,7 @@ static bool is_below(const char *path, struct sl_str group)
 
 enum key_class key_classify(struct sl_str pattern, const struct key **row)
 {
-    struct sl_str last, parent = split(pattern, &last);
+    struct sl_str last, parent = keys_split(pattern, &last);
     enum key_class class = KEY_UNKNOWN;
     *row = NULL;
     for (size_t i = 0; i < config_key_count; i++) {
@@ -363,7 +363,7 @@ enum key_class key_classify(struct sl_str pattern, const struct key **row)
 
 const char *key_no_effect(struct sl_str pattern)
 {
-    struct sl_str last, parent = split(pattern, &last);
+    struct sl_str last, parent = keys_split(pattern, &last);
     for (size_t i = 0; i < config_key_count; i++)
         if (sl_str_equal(pattern, sl_str(config_keys[i].path)))
             return config_keys[i].no_effect;
@@ -383,7 +383,7 @@ bool key_within(struct sl_str pattern, enum key_class class)
         if (sl_str_ends(pattern, SL_STR("[]")))
             pattern.size -= 2;
         else
-            pattern = split(pattern, &last);
+            pattern = keys_split(pattern, &last);
     }
     return false;
 }
@@ -444,7 +444,7 @@ static void consider_path(struct nearest *n, const char *path)
 struct sl_str key_nearest(struct sl_str pattern)
 {
     struct nearest n = {.distance = EDITS + 1};
-    n.group = split(pattern, &n.word);
+    n.group = keys_split(pattern, &n.word);
     for (size_t i = 0; i < config_key_count; i++)
         consider_path(&n, config_keys[i].path);
     for (size_t i = 0; i < GROUPS; i++) {

@@ -5,7 +5,7 @@ static struct path_place here(const struct path *path)
     return (struct path_place){path->shown.size, path->pattern.size};
 }
 
-static void show(struct sl_buf *text, struct sl_str key)
+static void config_path_show(struct sl_buf *text, struct sl_str key)
 {
     if (text->size)
         sl_buf_u8(text, '.');
@@ -27,7 +27,7 @@ static void match(struct sl_buf *text, struct sl_str key)
 struct path_place path_key(struct path *path, struct sl_str key)
 {
     struct path_place place = here(path);
-    show(&path->shown, key);
+    config_path_show(&path->shown, key);
     match(&path->pattern, key);
     return place;
 }

@@ -177,7 +177,7 @@ static bool good_text(struct reading *r, const struct value *value)
     return !wrong;
 }
 
-static void read_string(struct reading *r)
+static void config_read_string(struct reading *r)
 {
     if (good_text(r, r->value))
         *(const char **)field_at(r->config, r->key->offset) = r->value->string.data;
@@ -271,7 +271,7 @@ static void read_value(struct reading *r)
     case KEY_COUNT: read_count(r); break;
     case KEY_SIZE: read_size(r); break;
     case KEY_DURATION: read_duration(r); break;
-    case KEY_STRING: read_string(r); break;
+    case KEY_STRING: config_read_string(r); break;
     case KEY_WORD:
     case KEY_ENUM: read_word(r); break;
     case KEY_TEXTS:

@@ -90,7 +90,7 @@ static bool syntax_error(struct builder *b)
     return false;
 }
 
-static bool next(struct builder *b)
+static bool yaml_next(struct builder *b)
 {
     if (b->have_event)
         yaml_event_delete(&b->event);
@@ -108,7 +108,7 @@ static bool count_node(struct builder *b, unsigned depth)
     return true;
 }
 
-static bool grow(struct builder *b, struct items *items)
+static bool yaml_grow(struct builder *b, struct items *items)
 {
     if (items->count < items->capacity)
         return true;
@@ -194,16 +194,16 @@ static bool build_scalar(struct builder *b, struct value *out)
     return true;
 }
 
-static bool build(struct builder *b, struct value *out, unsigned depth);
+static bool yaml_build(struct builder *b, struct value *out, unsigned depth);
 
 static bool build_list(struct builder *b, struct value *out, unsigned depth)
 {
     struct items items = {0};
-    while (next(b) && b->event.type != YAML_SEQUENCE_END_EVENT) {
-        if (!grow(b, &items))
+    while (yaml_next(b) && b->event.type != YAML_SEQUENCE_END_EVENT) {
+        if (!yaml_grow(b, &items))
             return false;
         struct path_place up = path_index(&b->path, items.count);
-        if (!build(b, &items.values[items.count], depth + 1))
+        if (!yaml_build(b, &items.values[items.count], depth + 1))
             return false;
         path_up(&b->path, up);
         items.count++;
@@ -250,7 +250,7 @@ static bool build_member(struct builder *b, struct map_builder *map, unsigned de
 {
     struct sl_str key;
     bool merge, fresh;
-    if (!take_key(b, &key, &merge) || !grow(b, &map->items))
+    if (!take_key(b, &key, &merge) || !yaml_grow(b, &map->items))
         return false;
     struct path_place up = path_key(&b->path, key);
     void **slot = sl_map_slot(&map->seen, key, &fresh);
@@ -264,7 +264,7 @@ static bool build_member(struct builder *b, struct map_builder *map, unsigned de
             return false;
     }
     struct value value = {0};
-    if (!next(b) || !build(b, &value, depth + 1))
+    if (!yaml_next(b) || !yaml_build(b, &value, depth + 1))
         return false;
     path_up(&b->path, up);
     if (merge) {
@@ -292,7 +292,7 @@ static bool merge_one(struct builder *b, struct map_builder *map, const struct v
         *slot = map;
         if (!fresh)
             continue;
-        if (!grow(b, &map->items))
+        if (!yaml_grow(b, &map->items))
             return false;
         map->items.values[map->items.count] = from->items[i];
         map->items.keys[map->items.count++] = from->keys[i];
@@ -316,7 +316,7 @@ static bool build_map(struct builder *b, struct value *out, unsigned depth)
 {
     struct map_builder map = {0};
     bool ok = true;
-    while (ok && (ok = next(b)) && b->event.type != YAML_MAPPING_END_EVENT)
+    while (ok && (ok = yaml_next(b)) && b->event.type != YAML_MAPPING_END_EVENT)
         ok = build_member(b, &map, depth);
     ok = ok && merge(b, &map);
     sl_map_free(&map.seen);
@@ -337,7 +337,7 @@ static bool known_tag(const struct builder *b)
 }
 
 /* The node that the current event begins. */
-static bool build(struct builder *b, struct value *out, unsigned depth)
+static bool yaml_build(struct builder *b, struct value *out, unsigned depth)
 {
     if (b->event.type == YAML_ALIAS_EVENT)
         return build_alias(b, out, depth);
@@ -360,12 +360,13 @@ static bool build(struct builder *b, struct value *out, unsigned depth)
 
 static bool build_document(struct builder *b, struct value *root, bool *empty)
 {
-    if (!next(b) || !next(b)) /* the stream's start, the document's */
+    if (!yaml_next(b) || !yaml_next(b)) /* the stream's start, the document's */
         return false;
     *empty = b->event.type == YAML_STREAM_END_EVENT;
     if (*empty)
         return true;
-    if (!next(b) || !build(b, root, 0) || !next(b) || !next(b)) /* the document's end, and what comes then */
+    if (!yaml_next(b) || !yaml_build(b, root, 0) || !yaml_next(b) ||
+        !yaml_next(b)) /* the document's end, and what comes then */
         return false;
     if (b->event.type != YAML_STREAM_END_EVENT)
         return fail_at(b, b->event.start_mark, "a second document");

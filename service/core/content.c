@@ -152,7 +152,7 @@ struct opening {
     int fd, error; /* errno */
 };
 
-static void open_file(void *arg)
+static void content_open_file(void *arg)
 {
     struct opening *o = arg;
     o->fd = sl_unlinked_file(o->directory);
@@ -163,7 +163,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
 {
     struct opening o = {directory, -1, 0};
     opening = true;
-    enum sl_code code = pool_run(POOL_IO, open_file, &o, error);
+    enum sl_code code = pool_run(POOL_IO, content_open_file, &o, error);
     opening = false;
     fiber_wake_all(&opened);
     if (code == SL_OK && o.fd < 0) {

@@ -37,7 +37,7 @@ bool cpu_clock_enter(struct cpu_clock *clock)
     return true;
 }
 
-static void tell(struct cpu_clock *clock)
+static void cpu_clock_tell(struct cpu_clock *clock)
 {
     uint64_t cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
     atomic_fetch_add_explicit(&clock->spent_ns, cpu_ns - at.cpu_ns, memory_order_relaxed);
@@ -46,7 +46,7 @@ static void tell(struct cpu_clock *clock)
 
 void cpu_clock_leave(struct cpu_clock *clock)
 {
-    tell(clock);
+    cpu_clock_tell(clock);
     at.serial = 0;
 }
 
@@ -56,7 +56,7 @@ bool cpu_clock_expired(void *arg)
     uint64_t wall_ns = now_ns(CLOCK_MONOTONIC);
     if (at.serial == clock->serial && wall_ns - at.wall_ns >= step_ns) {
         at.wall_ns = wall_ns;
-        tell(clock);
+        cpu_clock_tell(clock);
     }
     return atomic_load_explicit(&clock->spent_ns, memory_order_relaxed) > clock->limit_ns;
 }

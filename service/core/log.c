@@ -118,7 +118,7 @@ static int open_path(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-static bool open_file(const char *path)
+static bool log_open_file(const char *path)
 {
     int fd = open_path(path);
     if (fd < 0)
@@ -144,7 +144,7 @@ bool log_set_file(const char *path, struct sl_error *error)
             close(old);
         return true;
     }
-    if (open_file(path))
+    if (log_open_file(path))
         return true;
     sl_fail(error, errno == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "%s: %s", path, strerror(errno));
     return false;
@@ -152,7 +152,7 @@ bool log_set_file(const char *path, struct sl_error *error)
 
 void log_reopen(void)
 {
-    if (file_path && !open_file(file_path))
+    if (file_path && !log_open_file(file_path))
         log_error("core", "log file cannot be reopened", LOG_STR("error", strerror(errno)));
 }
 
@@ -282,7 +282,7 @@ static void *writer(void *arg)
     return NULL;
 }
 
-static void emit(const struct log_line *line, enum log_format format)
+static void log_emit(const struct log_line *line, enum log_format format)
 {
     pthread_mutex_lock(&ring.lock);
     bool direct = !ring.running, dropped = false;
@@ -335,7 +335,7 @@ static void write_record(struct log_record *record)
     if (format == LOG_AUTO)
         format = terminal ? LOG_PRETTY : LOG_SIMPLIFIED;
     log_format_line(&line, record, format, terminal && format == LOG_PRETTY && !getenv("NO_COLOR"));
-    emit(&line, format);
+    log_emit(&line, format);
 }
 
 static _Thread_local struct sl_str thread_request_id;

@@ -12,7 +12,7 @@ static const char *const level_names[] = {"OFF", "ERROR", "WARN", "INFO", "DEBUG
  * always fit. */
 enum { TEXT_END = LOG_LINE_MAX - 512 };
 
-static void put(struct log_line *line, const void *data, size_t size)
+static void log_format_put(struct log_line *line, const void *data, size_t size)
 {
     if (size > 0 && size <= LOG_LINE_MAX - line->size) {
         memcpy(line->text + line->size, data, size);
@@ -22,11 +22,11 @@ static void put(struct log_line *line, const void *data, size_t size)
 
 static void put_char(struct log_line *line, char c)
 {
-    put(line, &c, 1);
+    log_format_put(line, &c, 1);
 }
 static void put_cstr(struct log_line *line, const char *text)
 {
-    put(line, text, strlen(text));
+    log_format_put(line, text, strlen(text));
 }
 
 static void put_u64(struct log_line *line, uint64_t v)
@@ -36,7 +36,7 @@ static void put_u64(struct log_line *line, uint64_t v)
     do
         digits[--at] = (char)('0' + v % 10);
     while (v /= 10);
-    put(line, digits + at, sizeof digits - at);
+    log_format_put(line, digits + at, sizeof digits - at);
 }
 
 static void put_padded(struct log_line *line, uint64_t v, int width)
@@ -44,7 +44,7 @@ static void put_padded(struct log_line *line, uint64_t v, int width)
     char digits[20];
     for (int i = width - 1; i >= 0; i--, v /= 10)
         digits[i] = (char)('0' + v % 10);
-    put(line, digits, (size_t)width);
+    log_format_put(line, digits, (size_t)width);
 }
 
 static void put_escape(struct log_line *line, unsigned byte, bool json)
@@ -52,7 +52,7 @@ static void put_escape(struct log_line *line, unsigned byte, bool json)
     static const char hex[] = "0123456789abcdef";
     /* In JSON the backslash itself is escaped, so that an invalid byte reads as the text \xNN. */
     char text[5] = {'\\', '\\', 'x', hex[byte >> 4 & 15], hex[byte & 15]};
-    put(line, json ? text : text + 1, json ? 5 : 4);
+    log_format_put(line, json ? text : text + 1, json ? 5 : 4);
 }
 
 static void put_control(struct log_line *line, uint8_t c, bool json)
@@ -60,10 +60,10 @@ static void put_control(struct log_line *line, uint8_t c, bool json)
     static const char hex[] = "0123456789abcdef";
     if (c == '\n' || c == '\r' || c == '\t') {
         char text[2] = {'\\', c == '\n' ? 'n' : c == '\r' ? 'r' : 't'};
-        put(line, text, 2);
+        log_format_put(line, text, 2);
     } else if (json) {
         char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-        put(line, text, 6);
+        log_format_put(line, text, 6);
     } else {
         put_escape(line, c, false);
     }
@@ -94,12 +94,12 @@ static void put_text(struct log_line *line, struct sl_str text, bool json, bool 
         while (run < text.size && at[run] >= 0x20 && at[run] < 0x7F && at[run] != '"' && at[run] != '\\')
             run++;
         if (line->size + (run - i) > TEXT_END) {
-            put(line, at + i, TEXT_END > line->size ? TEXT_END - line->size : 0);
-            put(line, "...", 3);
+            log_format_put(line, at + i, TEXT_END > line->size ? TEXT_END - line->size : 0);
+            log_format_put(line, "...", 3);
             line->cut = true;
             return;
         }
-        put(line, at + i, run - i);
+        log_format_put(line, at + i, run - i);
         i = run;
         if (i == text.size)
             return;
@@ -115,7 +115,7 @@ static void put_text(struct log_line *line, struct sl_str text, bool json, bool 
         } else {
             size_t size = printable_sequence(at + i, text.size - i);
             if (size)
-                put(line, at + i, size);
+                log_format_put(line, at + i, size);
             else
                 put_escape(line, c, json);
             i += size ? size : 1;

@@ -89,7 +89,7 @@ static void grant(void)
     }
 }
 
-static void leave(struct waiter *w)
+static void core_memory_leave(struct waiter *w)
 {
     struct waiter **at = &first;
     while (*at != w)
@@ -121,7 +121,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     }
     metric_set(METRIC_WAITING, (double)--waiting, "memory", NULL, NULL);
     if (!w.granted)
-        leave(&w);
+        core_memory_leave(&w);
     if (w.granted && !fiber_cancelled()) {
         share->bytes += w.need;
         return SL_OK;

@@ -175,7 +175,7 @@ static char *format_labels(enum metric metric, const char *const values[MAX_LABE
     return (char *)text.data;
 }
 
-static struct metric_series *find(_Atomic(struct metric_series *) *metric_slots, uint64_t hash, size_t *at)
+static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metric_slots, uint64_t hash, size_t *at)
 {
     for (*at = hash % SLOTS;; *at = (*at + 1) % SLOTS) {
         struct metric_series *series = atomic_load_explicit(&metric_slots[*at], memory_order_acquire);
@@ -196,7 +196,7 @@ static struct metric_series *insert(enum metric metric, uint64_t hash, const cha
         hash = hash_labels(values);
     }
     size_t at;
-    struct metric_series *series = find(slots[metric], hash, &at);
+    struct metric_series *series = metrics_find(slots[metric], hash, &at);
     if (series)
         return series;
     series = calloc(1, sizeof *series);
@@ -218,7 +218,7 @@ static struct metric_series *series_of(enum metric metric, const char *const val
 {
     uint64_t hash = hash_labels(values);
     size_t at;
-    struct metric_series *series = slots[metric] ? find(slots[metric], hash, &at) : NULL;
+    struct metric_series *series = slots[metric] ? metrics_find(slots[metric], hash, &at) : NULL;
     if (series)
         return series;
     pthread_mutex_lock(&insert_lock);

@@ -73,7 +73,7 @@ bool value_from_json(struct sl_arena *arena, struct sl_json *j, struct value *ou
     }
 }
 
-static bool grow(struct value_problems *problems)
+static bool value_grow(struct value_problems *problems)
 {
     if (problems->count < problems->capacity)
         return true;
@@ -93,7 +93,7 @@ void value_problem(struct value_problems *problems, const struct value *at, bool
 {
     if (!warning)
         problems->errors++; /* counted even when there is no memory to keep the text */
-    if (!grow(problems))
+    if (!value_grow(problems))
         return;
     char text[1024];
     va_list args;

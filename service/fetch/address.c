@@ -59,7 +59,7 @@ bool fetch_address_reserved(const struct sockaddr *address)
     return !network_sockaddr(address, bytes) || address_reserved(bytes);
 }
 
-static bool refused(const uint8_t bytes[16], enum driver_pool pool)
+static bool fetch_address_refused(const uint8_t bytes[16], enum driver_pool pool)
 {
     if (pool == DRIVER_OWN)
         return false;
@@ -86,7 +86,7 @@ static bool is_proxy(const struct sockaddr *address, const uint8_t bytes[16])
 bool address_refused(const struct sockaddr *address, enum driver_pool pool)
 {
     uint8_t bytes[16];
-    return !network_sockaddr(address, bytes) || (refused(bytes, pool) && !is_proxy(address, bytes));
+    return !network_sockaddr(address, bytes) || (fetch_address_refused(bytes, pool) && !is_proxy(address, bytes));
 }
 
 /* The connection's address is checked anyway, but with a proxy that is the proxy's. */
@@ -102,5 +102,5 @@ bool address_host_refused(const char *host, enum driver_pool pool)
         name = (struct sl_str){name.data + 1, end ? (size_t)(end - name.data) - 1 : name.size - 2};
     }
     uint8_t bytes[16];
-    return network_address(name, bytes) && refused(bytes, pool);
+    return network_address(name, bytes) && fetch_address_refused(bytes, pool);
 }

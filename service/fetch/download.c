@@ -435,7 +435,7 @@ static void finish_work(void *arg)
         f->code = unwrap_file(f->fd, &f->limits, f->error);
 }
 
-static enum sl_code finish(struct download *d, struct sl_error *error)
+static enum sl_code download_finish(struct download *d, struct sl_error *error)
 {
     if (d->coding == CODING_IDENTITY && d->request->keep_wrapper)
         return SL_OK;
@@ -465,7 +465,7 @@ static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_
     }
     slot_give(&slot);
     metric_observe(METRIC_DOWNLOAD_SECONDS, (double)(clock_mono_ns() - start) / 1e9, d->request->source, "total", NULL);
-    return code == SL_OK ? finish(d, error) : code;
+    return code == SL_OK ? download_finish(d, error) : code;
 }
 
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error)

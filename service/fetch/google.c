@@ -28,7 +28,7 @@ static struct sl_str copied(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-static bool read_file(const char *path, struct sl_buf *out)
+static bool google_read_file(const char *path, struct sl_buf *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t n = fd < 0 || !sl_buf_reserve(out, KEY_MAX) ? -1 : pread(fd, out->data, KEY_MAX, 0);
@@ -48,7 +48,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
     struct sl_str texts[3] = {{NULL, 0}};
     enum sl_code code = SL_OK;
     *account = (struct google_account){0};
-    if (!read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
+    if (!google_read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
         code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
     struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
     bool object = code == SL_OK && sl_json_texts(&j, names, texts, 3);
@@ -211,7 +211,7 @@ static void read_answer(struct sl_str text, struct sl_arena *arena, struct answe
         *answer = (struct answer){0};
 }
 
-static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+static enum sl_code google_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     (void)status;
     struct answer answer;
@@ -223,7 +223,7 @@ static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl
     return code;
 }
 
-static enum sl_code take(struct sl_str text, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
+static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
 {
     struct answer answer;
     struct sl_arena arena = {0};
@@ -235,17 +235,18 @@ static enum sl_code take(struct sl_str text, struct sl_buf *token, uint64_t *lif
     return code;
 }
 
-static enum sl_code ask(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s, struct sl_error *error)
+static enum sl_code google_ask(struct fetch_request *request, struct sl_buf *token, uint64_t *life_s,
+                               struct sl_error *error)
 {
     struct sl_buf answer = {0};
     bool explained = false;
     request->max_size = ANSWER_MAX;
     request->keep_wrapper = true;
-    request->refused = refused;
+    request->refused = google_refused;
     request->arg = &explained;
     enum sl_code code = fetch_text(request, &answer, error);
     if (code == SL_OK)
-        code = take(sl_buf_view(&answer), token, life_s, error);
+        code = google_take(sl_buf_view(&answer), token, life_s, error);
     else if (code != SL_CANCELLED && code != SL_INTERNAL && !(explained && code == SL_DOWNLOAD_ERROR))
         code = no_token(SL_STR(""), error);
     sl_buf_wipe(&answer);
@@ -284,7 +285,7 @@ static enum sl_code exchange(const struct google_account *account, const char *s
     request->body.hidden = sl_buf_view(&signing.form);
     request->timeout_ns = EXCHANGE_S * SECOND_NS;
     if (code == SL_OK)
-        code = ask(request, token, life_s, error);
+        code = google_ask(request, token, life_s, error);
     sl_buf_wipe(&signing.form);
     return code;
 }
@@ -297,7 +298,7 @@ static enum sl_code ask_machine(struct fetch_request *request, struct sl_buf *to
     request->header_count = 1;
     request->own = true;
     request->timeout_ns = MACHINE_S * SECOND_NS;
-    return ask(request, token, life_s, error);
+    return google_ask(request, token, life_s, error);
 }
 
 static struct sl_str url_of(const struct google_account *account, struct sl_arena *arena)

@@ -9,7 +9,7 @@ static void skip_space(const char **at)
         ++*at;
 }
 
-static bool number(const char **at, uint64_t *v)
+static bool fetch_ranges_number(const char **at, uint64_t *v)
 {
     skip_space(at);
     const char *start = *at;
@@ -33,8 +33,8 @@ bool byte_range_parse(const char *text, struct byte_range *range)
     if (strncmp(at, "bytes", 5) != 0 || !isspace((unsigned char)at[5]))
         return false;
     at += 5;
-    return number(&at, &range->start) && literal(&at, '-') && number(&at, &range->end) && literal(&at, '/') &&
-           number(&at, &range->total) && *at == '\0' && range->end >= range->start;
+    return fetch_ranges_number(&at, &range->start) && literal(&at, '-') && fetch_ranges_number(&at, &range->end) &&
+           literal(&at, '/') && fetch_ranges_number(&at, &range->total) && *at == '\0' && range->end >= range->start;
 }
 
 size_t byte_range_split(const struct byte_range *first, uint64_t split_size, struct byte_range parts[MAX_PARTS])

@@ -64,7 +64,7 @@ static void occupy(struct slot_host *host)
     metric_set(METRIC_DOWNLOADS_IN_FLIGHT, active, NULL, NULL, NULL);
 }
 
-static void leave(struct waiter *w)
+static void slots_leave(struct waiter *w)
 {
     *(w->previous ? &w->previous->next : &first) = w->next;
     *(w->next ? &w->next->previous : &last) = w->previous;
@@ -79,7 +79,7 @@ static void grant(void)
         next = w->next;
         if (!has_room(w->host))
             continue;
-        leave(w);
+        slots_leave(w);
         occupy(w->host);
         w->granted = true;
         fiber_wake(w->fiber);
@@ -104,7 +104,7 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
     while (!w.granted)
         if (!fiber_suspend() && !w.granted) {
-            leave(&w);
+            slots_leave(&w);
             drop_idle(host);
             return sl_fail(error, SL_CANCELLED, "cancelled");
         }

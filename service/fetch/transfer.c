@@ -29,14 +29,14 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     return fd;
 }
 
-static void tell(struct transfer *t)
+static void transfer_tell(struct transfer *t)
 {
     t->news = true;
     fiber_wake_all(t->events);
 }
 
 /* ---- the head ---- */
-static void keep(char *to, size_t room, struct sl_str value)
+static void transfer_keep(char *to, size_t room, struct sl_str value)
 {
     size_t size = value.size < room - 1 ? value.size : room - 1;
     memcpy(to, value.data, size);
@@ -47,7 +47,7 @@ static void keep(char *to, size_t room, struct sl_str value)
 static int64_t retry_after(struct sl_str value)
 {
     char text[64];
-    keep(text, sizeof text, value);
+    transfer_keep(text, sizeof text, value);
     if (text[0] >= '0' && text[0] <= '9') {
         char *end;
         long long seconds = strtoll(text, &end, 10);
@@ -76,21 +76,21 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
 {
     if (sl_str_equal_nocase(name, SL_STR("content-range"))) {
         t->has_content_range = true;
-        keep(t->content_range, sizeof t->content_range, value);
+        transfer_keep(t->content_range, sizeof t->content_range, value);
     } else if (sl_str_equal_nocase(name, SL_STR("content-encoding"))) {
         t->coding_count++;
-        keep(t->coding, sizeof t->coding, value);
+        transfer_keep(t->coding, sizeof t->coding, value);
     } else if (sl_str_equal_nocase(name, SL_STR("content-length"))) {
         t->endless = beyond_int64(value);
     } else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
-        keep(t->etag, sizeof t->etag, value);
+        transfer_keep(t->etag, sizeof t->etag, value);
         if (value.size >= sizeof t->etag)
             t->etag[0] = '\0';
     } else if (sl_str_equal_nocase(name, SL_STR("retry-after"))) {
         t->retry_after_s = retry_after(value);
     } else if (sl_str_equal_nocase(name, SL_STR("last-modified"))) {
         char text[64];
-        keep(text, sizeof text, value);
+        transfer_keep(text, sizeof text, value);
         t->modified_s = (int64_t)curl_getdate(text, NULL);
     } else if (sl_str_equal_nocase(name, SL_STR("location")) && !t->location) {
         t->location = strndup(value.data, value.size);
@@ -127,7 +127,7 @@ static size_t on_header(char *data, size_t one, size_t size, void *arg)
         t->content_length = t->endless ? INT64_MAX : length;
         t->head_complete = true;
         t->action = t->decide(t);
-        tell(t);
+        transfer_tell(t);
         return size;
     }
     const char *colon = memchr(line.data, ':', line.size);
@@ -166,7 +166,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
     }
     t->stored += size;
     if (t->spool.full.size)
-        tell(t);
+        transfer_tell(t);
     return size;
 }
 
@@ -273,7 +273,7 @@ void transfer_finished(CURL *easy, CURLcode result)
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
     t->result = result;
     t->done = true;
-    tell(t);
+    transfer_tell(t);
 }
 
 /* libcurl 7.88 closes the socket of an address that did not answer in time and then waits for the time-out of the whole
@@ -364,7 +364,7 @@ struct time_limit sooner(struct time_limit a, struct time_limit b)
 }
 
 /* The disk's time is not the source's. */
-static enum sl_code store(struct transfer *t, struct sl_error *error)
+static enum sl_code transfer_store(struct transfer *t, struct sl_error *error)
 {
     enum sl_code code = spool_write(&t->spool, t->fd, error);
     t->last_progress_ms = loop_now_ms();
@@ -379,7 +379,7 @@ enum sl_code transfer_store_rest(struct transfer *t, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     while (code == SL_OK && t->result == CURLE_OK && t->spool.full.size + t->spool.filling.size > 0)
-        code = store(t, error);
+        code = transfer_store(t, error);
     return code;
 }
 
@@ -397,7 +397,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
         return time_is_up(error, limit.ns);
     for (size_t i = 0; i < count; i++) {
         if (transfers[i]->spool.full.size)
-            return store(transfers[i], error);
+            return transfer_store(transfers[i], error);
         news |= transfers[i]->news;
         transfers[i]->news = false;
     }

@@ -3,7 +3,7 @@
 
 #include "fetch/impl.h"
 
-static const char *part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
+static const char *url_part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsigned flags)
 {
     char *text = NULL;
     if (curl_url_get(url, what, &text, flags) != CURLUE_OK)
@@ -13,7 +13,7 @@ static const char *part(struct sl_arena *arena, CURLU *url, CURLUPart what, unsi
     return copy;
 }
 
-static const char *lower(const char *text)
+static const char *url_lower(const char *text)
 {
     for (char *c = (char *)text; text && *c; c++)
         *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
@@ -26,26 +26,26 @@ static bool stable(struct sl_arena *arena, CURLU *url, const struct hop *hop)
 {
     if (curl_url_set(url, CURLUPART_URL, hop->url, 0) != CURLUE_OK)
         return false;
-    const char *host = lower(part(arena, url, CURLUPART_HOST, 0)),
-               *port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-    const char *user = part(arena, url, CURLUPART_USER, 0);
+    const char *host = url_lower(url_part(arena, url, CURLUPART_HOST, 0)),
+               *port = url_part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    const char *user = url_part(arena, url, CURLUPART_USER, 0);
     return host && port && !user && strcmp(host, hop->host) == 0 && strcmp(port, hop->port) == 0;
 }
 
 static enum sl_code fill(struct sl_arena *arena, CURLU *url, struct hop *hop, struct sl_error *error)
 {
-    hop->scheme = part(arena, url, CURLUPART_SCHEME, 0);
+    hop->scheme = url_part(arena, url, CURLUPART_SCHEME, 0);
     if (!hop->scheme || (strcmp(hop->scheme, "http") != 0 && strcmp(hop->scheme, "https") != 0))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
-    hop->user = part(arena, url, CURLUPART_USER, CURLU_URLDECODE);
-    hop->password = part(arena, url, CURLUPART_PASSWORD, CURLU_URLDECODE);
+    hop->user = url_part(arena, url, CURLUPART_USER, CURLU_URLDECODE);
+    hop->password = url_part(arena, url, CURLUPART_PASSWORD, CURLU_URLDECODE);
     curl_url_set(url, CURLUPART_USER, NULL, 0);
     curl_url_set(url, CURLUPART_PASSWORD, NULL, 0);
     curl_url_set(url, CURLUPART_FRAGMENT, NULL, 0);
-    hop->host = lower(part(arena, url, CURLUPART_HOST, 0));
-    hop->port = part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
-    hop->path = part(arena, url, CURLUPART_PATH, 0);
-    hop->url = part(arena, url, CURLUPART_URL, 0);
+    hop->host = url_lower(url_part(arena, url, CURLUPART_HOST, 0));
+    hop->port = url_part(arena, url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    hop->path = url_part(arena, url, CURLUPART_PATH, 0);
+    hop->url = url_part(arena, url, CURLUPART_URL, 0);
     if (!hop->host || !hop->port || !hop->path || !hop->url || strtol(hop->port, NULL, 10) == 0 ||
         !stable(arena, url, hop))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "invalid URL");
@@ -106,7 +106,7 @@ const char *fetch_public_url(struct sl_arena *arena, const char *text)
         static const CURLUPart hidden[] = {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_QUERY, CURLUPART_FRAGMENT};
         for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
             curl_url_set(url, hidden[i], NULL, 0);
-        out = part(arena, url, CURLUPART_URL, 0);
+        out = url_part(arena, url, CURLUPART_URL, 0);
     }
     curl_url_cleanup(url);
     return out;
@@ -159,7 +159,7 @@ const char *fetch_url_host(struct sl_arena *arena, const char *text)
     CURLU *url = curl_url();
     const char *host = NULL;
     if (url && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK)
-        host = part(arena, url, CURLUPART_HOST, 0);
+        host = url_part(arena, url, CURLUPART_HOST, 0);
     curl_url_cleanup(url);
     return host;
 }

@@ -87,7 +87,7 @@ static void linger(struct connection *c)
 }
 
 /* ---- parsing ---- */
-static struct request *refuse(struct connection *c, int status, const char *detail)
+static struct request *connection_refuse(struct connection *c, int status, const char *detail)
 {
     struct request *r = request_new(c);
     if (!r) {
@@ -144,7 +144,7 @@ static size_t take_head(struct connection *c, struct sl_bytes data)
     if (result == HEAD_MORE)
         return 0;
     if (result != HEAD_COMPLETE) {
-        refuse(c, refusals[result].status, refusals[result].detail);
+        connection_refuse(c, refusals[result].status, refusals[result].detail);
         return data.size;
     }
     struct request *r = request_new(c);
@@ -169,7 +169,7 @@ static size_t take_body(struct connection *c, struct sl_bytes data)
     return used;
 }
 
-static void keep(struct connection *c, struct sl_bytes rest)
+static void connection_keep(struct connection *c, struct sl_bytes rest)
 {
     if (rest.size == 0 || c->dead || c->state == STATE_LINGER) {
         sl_buf_free(&c->pending);
@@ -197,7 +197,7 @@ static void go_on(struct connection *c)
 }
 
 /* Parses as much as possible; the rest stays for later. */
-static void consume(struct connection *c, struct sl_bytes data)
+static void connection_consume(struct connection *c, struct sl_bytes data)
 {
     size_t at = 0;
     c->processing = true;
@@ -225,7 +225,7 @@ static void consume(struct connection *c, struct sl_bytes data)
         go_on(c);
     }
     c->processing = false;
-    keep(c, (struct sl_bytes){data.data + at, data.size - at});
+    connection_keep(c, (struct sl_bytes){data.data + at, data.size - at});
 }
 
 /* ---- reading ---- */
@@ -270,7 +270,7 @@ static void on_data(struct connection *c, struct sl_bytes data)
         if (too_slow(c))
             fail_body(c, 408, "request body too slow", "slow");
         else
-            consume(c, data);
+            connection_consume(c, data);
         return;
     case STATE_WORK:
         sl_buf_add(&c->pending, data.data, data.size);
@@ -288,7 +288,7 @@ static void on_data(struct connection *c, struct sl_bytes data)
             }
             data = sl_buf_bytes(&c->pending);
         }
-        consume(c, data);
+        connection_consume(c, data);
     }
 }
 
@@ -359,7 +359,7 @@ void connection_answered(struct connection *c, bool close, bool whole)
     if (c->processing)
         return; /* the loop in `consume` goes on with the bytes it has */
     if (c->pending.size > 0)
-        consume(c, sl_buf_bytes(&c->pending));
+        connection_consume(c, sl_buf_bytes(&c->pending));
     if (c->eof && !c->request && !c->dead && c->state != STATE_LINGER)
         connection_abort(c, false);
 }
@@ -395,7 +395,7 @@ void connection_expired(struct connection *c)
     case TIMEOUT_HEADER:
     case TIMEOUT_RESERVE:
         if (c->state == STATE_HEAD) {
-            struct request *r = refuse(c, 408, "request head took too long");
+            struct request *r = connection_refuse(c, 408, "request head took too long");
             if (r)
                 request_start(r);
         } else {

@@ -103,7 +103,7 @@ static void encode_gzip(struct encode_job *job)
     deflateEnd(&z);
 }
 
-static void encode(void *arg)
+static void http_encode(void *arg)
 {
     struct encode_job *job = arg;
     if (job->coding == CODING_GZIP) {
@@ -135,8 +135,8 @@ void encode_body(struct request *r)
     if (x->content && !(job.in = content_pin(x->content)).data)
         return; /* in a file: it is sent from there as it is */
     if (size <= (job.coding == CODING_GZIP ? GZIP_ON_LOOP : ZSTD_ON_LOOP))
-        encode(&job);
-    else if (pool_run(POOL_COMPRESS, encode, &job, NULL) != SL_OK)
+        http_encode(&job);
+    else if (pool_run(POOL_COMPRESS, http_encode, &job, NULL) != SL_OK)
         job.out.failed = true;
     if (x->content)
         content_unpin(x->content);

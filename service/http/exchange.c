@@ -99,7 +99,7 @@ static void drop_body(struct request *r)
     reply_error(&r->x, r->body.failed_status ? r->body.failed_status : 413, r->body.failed_detail);
 }
 
-static void run(void *arg)
+static void exchange_run(void *arg)
 {
     struct request *r = arg;
     struct http_exchange *x = &r->x;
@@ -192,6 +192,6 @@ void request_start(struct request *r)
     r->started = true;
     if (needs_no_fiber(r))
         answer_at_once(r);
-    else if (!fiber_start_now(&r->x.group, run, r))
+    else if (!fiber_start_now(&r->x.group, exchange_run, r))
         refuse_without_fiber(r);
 }

@@ -162,7 +162,7 @@ struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
     return m;
 }
 
-static enum sl_code give(struct multipart *m, const void *data, size_t size, struct sl_error *error)
+static enum sl_code multipart_give(struct multipart *m, const void *data, size_t size, struct sl_error *error)
 {
     if (m->where != DATA || size == 0 || !m->callbacks.data)
         return SL_OK;
@@ -180,7 +180,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
             at = cr ? cr : end;
             if (!cr)
                 break;
-            enum sl_code code = give(m, start, (size_t)(at - start), error);
+            enum sl_code code = multipart_give(m, start, (size_t)(at - start), error);
             if (code)
                 return code;
             m->matched = 1;
@@ -199,7 +199,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
             continue;
         }
         /* What looked like a delimiter was content. */
-        enum sl_code code = give(m, m->delimiter + m->assumed, m->matched - m->assumed, error);
+        enum sl_code code = multipart_give(m, m->delimiter + m->assumed, m->matched - m->assumed, error);
         if (code)
             return code;
         m->matched = m->assumed = 0;
@@ -207,7 +207,7 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
     }
     in->data = end;
     in->size = 0;
-    return m->matched ? SL_OK : give(m, start, (size_t)(end - start), error);
+    return m->matched ? SL_OK : multipart_give(m, start, (size_t)(end - start), error);
 }
 
 static enum sl_code delimiter_found(struct multipart *m, struct sl_error *error)

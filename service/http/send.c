@@ -23,7 +23,7 @@ const char *server_date(struct http_server *server)
 }
 
 /* ---- the head ---- */
-static char *put(char *at, const char *data, size_t size)
+static char *http_send_put(char *at, const char *data, size_t size)
 {
     memcpy(at, data, size);
     return at + size;
@@ -31,7 +31,7 @@ static char *put(char *at, const char *data, size_t size)
 
 static char *put_cstr(char *at, const char *text)
 {
-    return put(at, text, strlen(text));
+    return http_send_put(at, text, strlen(text));
 }
 
 static char *put_number(char *at, uint64_t v)
@@ -41,7 +41,7 @@ static char *put_number(char *at, uint64_t v)
     do
         digits[--i] = (char)('0' + v % 10);
     while (v /= 10);
-    return put(at, digits + i, sizeof digits - i);
+    return http_send_put(at, digits + i, sizeof digits - i);
 }
 
 static bool has_length(int status)
@@ -77,15 +77,15 @@ static uv_buf_t make_head(struct request *r, uint64_t length)
     at = put_cstr(at, "\r\nX-Content-Type-Options: nosniff");
     if (x->request_id.size) {
         at = put_cstr(at, "\r\nX-Request-Id: ");
-        at = put(at, x->request_id.data, x->request_id.size);
+        at = http_send_put(at, x->request_id.data, x->request_id.size);
     }
     if (!header_is_set(x, "Cache-Control", &set))
         at = put_cstr(at, "\r\nCache-Control: no-store");
     for (size_t i = 0; i < x->response_header_count; i++) {
-        at = put(at, "\r\n", 2);
-        at = put(at, x->response_headers[i].name.data, x->response_headers[i].name.size);
-        at = put(at, ": ", 2);
-        at = put(at, x->response_headers[i].value.data, x->response_headers[i].value.size);
+        at = http_send_put(at, "\r\n", 2);
+        at = http_send_put(at, x->response_headers[i].name.data, x->response_headers[i].name.size);
+        at = http_send_put(at, ": ", 2);
+        at = http_send_put(at, x->response_headers[i].value.data, x->response_headers[i].value.size);
     }
     if (has_length(x->status)) {
         at = put_cstr(at, "\r\nContent-Length: ");
@@ -95,7 +95,7 @@ static uv_buf_t make_head(struct request *r, uint64_t length)
         at = put_cstr(at, "\r\nConnection: close");
     else if (r->http10)
         at = put_cstr(at, "\r\nConnection: keep-alive");
-    at = put(at, "\r\n\r\n", 4);
+    at = http_send_put(at, "\r\n\r\n", 4);
     return uv_buf_init(head, (unsigned)(at - head));
 }
 
@@ -130,7 +130,7 @@ static bool write_failed(struct request *r)
     return false;
 }
 
-static size_t size_of(const uv_buf_t *bufs, unsigned count)
+static size_t http_send_size_of(const uv_buf_t *bufs, unsigned count)
 {
     size_t size = 0;
     for (unsigned i = 0; i < count; i++)
@@ -160,7 +160,7 @@ static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_wri
     r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, done);
     if (r->write_status != 0)
         return write_failed(r);
-    c->answer_size = size_of(bufs, count);
+    c->answer_size = http_send_size_of(bufs, count);
     c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
     c->write_progress_ms = loop_now_ms();
     server_timer(c, TIMEOUT_WRITE);
@@ -206,7 +206,7 @@ struct copy_job {
     size_t size;
 };
 
-static void copy(void *arg)
+static void http_send_copy(void *arg)
 {
     struct copy_job *job = arg;
     memcpy(job->to, job->from, job->size);
@@ -218,7 +218,7 @@ static bool read_window(const struct origin *origin, uint64_t offset, void *to, 
     struct copy_job job = {to, origin->mapped + offset, size};
     if (origin->content)
         return content_read(origin->content, offset, to, size, NULL) == SL_OK;
-    return pool_run(POOL_IO, copy, &job, NULL) == SL_OK;
+    return pool_run(POOL_IO, http_send_copy, &job, NULL) == SL_OK;
 }
 
 /* The first window goes out with the head. */
@@ -251,7 +251,7 @@ static bool write_content(struct request *r, uv_buf_t head, struct content *cont
     uv_buf_t both[2] = {head, uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size)}, *bufs = both;
     unsigned count = 2;
     bool ok = write_some(r, &bufs, &count);
-    size_t left = size_of(bufs, count);
+    size_t left = http_send_size_of(bufs, count);
     bool move =
         ok && left > OUTPUT_MAX && count == 1 && content_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
     if (ok && left > 0 && !move)

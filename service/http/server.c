@@ -161,7 +161,7 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
 }
 
 /* Idle connections make room before the limit is reached, and at once when it is. */
-static void make_room(struct http_server *server)
+static void server_make_room(struct http_server *server)
 {
     size_t open = open_connections(server), limit = server->options.max_connections;
     if (open >= limit)
@@ -213,7 +213,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
         }
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            make_room(server);
+            server_make_room(server);
             connection_accept(listener, fd);
         } else if (errno == EAGAIN) {
             return;

@@ -37,7 +37,8 @@ enum sl_code auxiliary_fetch(const struct object_request *request, conversion_ch
     return code;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code bcsymbolmaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                         struct sl_error *error)
 {
     (void)arena;
     const struct object_request *request = context;
@@ -54,7 +55,7 @@ const struct cache_kind kind_auxdifs = {
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,
-    .compute = compute,
+    .compute = bcsymbolmaps_compute,
     .place = object_request_place,
     .retain = object_request_retain,
 };

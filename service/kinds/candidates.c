@@ -13,7 +13,7 @@ static int compare_key(const struct candidate *a, const struct candidate *b)
     return order ? order : sl_str_compare(a->location, b->location);
 }
 
-static int compare(const void *left, const void *right)
+static int candidates_compare(const void *left, const void *right)
 {
     const struct place *a = left, *b = right;
     int order = compare_key(a->candidate, b->candidate);
@@ -48,7 +48,7 @@ void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const
         return;
     for (size_t i = 0; i < count; i++)
         places[i] = (struct place){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
-    qsort(places, count, sizeof *places, compare);
+    qsort(places, count, sizeof *places, candidates_compare);
     for (size_t i = 0; i < count; i++)
         if (kept && compare_key(&items[kept - 1], places[i].candidate) == 0)
             overwrite(&items[kept - 1], places[i].candidate);

@@ -13,8 +13,8 @@ static struct sl_str joined(struct sl_arena *arena, struct sl_str text, const ch
 }
 
 /* A file that is not there, and one that a store does not let us see (some say so of what is not there), is none. */
-static enum sl_code get(const struct object_request *request, struct sl_arena *arena, struct cache_item **item,
-                        bool *incomplete, struct sl_error *error)
+static enum sl_code kinds_companions_get(const struct object_request *request, struct sl_arena *arena,
+                                         struct cache_item **item, bool *incomplete, struct sl_error *error)
 {
     enum sl_code code = kinds_get(&kind_objects, request, arena, item, error);
     if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
@@ -37,7 +37,7 @@ static enum sl_code get_package(const struct object_request *request, struct sl_
     struct object_request package = {.file = &file, .id = &any, .scope = request->scope};
     if (!file.location.data || !file.uri.data)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return get(&package, arena, &items->package, &items->incomplete, error);
+    return kinds_companions_get(&package, arena, &items->package, &items->incomplete, error);
 }
 
 /* By its build id, where the source's layout has debug files by id. */
@@ -57,7 +57,7 @@ static enum sl_code get_supplementary(const struct object_request *request, cons
     bool incomplete = false;
     for (size_t i = 0; i < listing.count && code == SL_OK && !items->dwz; i++) {
         struct object_request other = {.file = &listing.files[i], .id = &id, .scope = request->scope};
-        code = get(&other, arena, &items->dwz, &incomplete, error);
+        code = kinds_companions_get(&other, arena, &items->dwz, &incomplete, error);
     }
     items->incomplete |= incomplete && !items->dwz;
     return code;

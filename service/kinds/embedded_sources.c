@@ -18,7 +18,7 @@ struct gather {
     bool out_of_memory;
 };
 
-static bool add(void *arg, const struct sl_file *file, struct sl_bytes text)
+static bool embedded_sources_add(void *arg, const struct sl_file *file, struct sl_bytes text)
 {
     struct gather *g = arg;
     sl_buf_clear(&g->path);
@@ -50,7 +50,7 @@ static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes 
         return code;
     g.writer = sl_bundle_writer_new(&out);
     if (g.writer) {
-        sl_dwarf_sources(object, add, &g);
+        sl_dwarf_sources(object, embedded_sources_add, &g);
         code =
             g.out_of_memory ? sl_budget_fail(&conversion->budget, error) : sl_bundle_finish(g.writer, NULL, 0, error);
     } else {
@@ -67,7 +67,8 @@ static enum sl_code gather_texts(struct conversion *conversion, struct sl_bytes 
     return code;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code embedded_sources_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                             struct sl_error *error)
 {
     return kinds_make(context, gather_texts, tmp->fd, arena, error);
 }
@@ -76,7 +77,7 @@ const struct cache_kind kind_embedded_sources = {
     .name = "embedded_sources",
     .section = CACHE_DERIVED,
     .version = 1,
-    .compute = compute,
+    .compute = embedded_sources_compute,
     .base = object_request_base,
     .place = object_request_place,
     .retain = object_request_retain,

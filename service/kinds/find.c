@@ -44,7 +44,7 @@ bool search_fail(struct search *search, enum sl_code code)
     return false;
 }
 
-static bool grow(struct search *search, size_t more)
+static bool kinds_find_grow(struct search *search, size_t more)
 {
     if (search->capacity - search->count >= more)
         return true;
@@ -61,7 +61,7 @@ static bool grow(struct search *search, size_t more)
 
 static bool add_files(struct search *search, const struct remote_file *files, size_t count)
 {
-    if (!grow(search, count))
+    if (!kinds_find_grow(search, count))
         return false;
     for (size_t i = 0; i < count; i++) {
         struct probe *probe = &search->probes[search->count++];
@@ -90,7 +90,7 @@ static bool list(struct search *search)
 
 /* ---- fetching what is known about each ---- */
 
-static void take(struct probe *probe, enum sl_code code, struct cache_item *item)
+static void kinds_find_take(struct probe *probe, enum sl_code code, struct cache_item *item)
 {
     probe->code = probe->error.code = code;
     if (code != SL_OK)
@@ -107,7 +107,7 @@ static void take(struct probe *probe, enum sl_code code, struct cache_item *item
 static void answered(struct cache_look *look)
 {
     struct probe *probe = (struct probe *)((char *)look - offsetof(struct probe, look));
-    take(probe, look->code, look->item);
+    kinds_find_take(probe, look->code, look->item);
     search_answered(probe->search);
 }
 
@@ -131,7 +131,7 @@ static bool of_use(const struct search *search, const struct probe *pointer)
     return true;
 }
 
-static void ask(struct search *search, bool pointers)
+static void kinds_find_ask(struct search *search, bool pointers)
 {
     for (size_t i = 0; i < search->count; i++) {
         struct probe *probe = &search->probes[i];
@@ -144,7 +144,7 @@ static void ask(struct search *search, bool pointers)
                                           .error = &probe->error,
                                           .done = answered};
         if (cache_ask(&probe->look))
-            take(probe, probe->look.code, probe->look.item);
+            kinds_find_take(probe, probe->look.code, probe->look.item);
         else
             search->waiting++;
     }
@@ -296,14 +296,14 @@ static void ask_pointers(struct search *search)
 {
     search->next = choose_one;
     if (has_pointers(search))
-        ask(search, true);
+        kinds_find_ask(search, true);
 }
 
 static void ask_files(struct search *search)
 {
     search->next = search->failure.code == SL_OK ? ask_pointers : search->use;
     if (search->failure.code == SL_OK)
-        ask(search, false);
+        kinds_find_ask(search, false);
 }
 
 static void list_in_fiber(struct search *search)
@@ -311,7 +311,7 @@ static void list_in_fiber(struct search *search)
     list(search);
 }
 
-static void begin(struct search *search)
+static void kinds_find_begin(struct search *search)
 {
     search->next = ask_files;
     if (lists_at_once(search->sources, search->source_count))
@@ -323,7 +323,7 @@ static void begin(struct search *search)
 bool search_all(struct search *searches, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        searches[i].next = begin;
+        searches[i].next = kinds_find_begin;
     return search_run(searches, count);
 }
 

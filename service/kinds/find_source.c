@@ -59,7 +59,7 @@ static bool opens_nothing(const struct search *search)
     return search->id->type != OBJECT_PE_DOTNET || !kinds_config()->dotnet_ask_pe;
 }
 
-static void finish(struct search *search)
+static void find_source_finish(struct search *search)
 {
     struct source_lookup *result = search->result;
     *result = (struct source_lookup){.code = search->failure.code};
@@ -90,7 +90,7 @@ bool kinds_find_sources(const struct source *sources, size_t source_count, struc
                                       .scope = scope,
                                       .purpose = PURPOSE_SOURCE,
                                       .arena = arena,
-                                      .use = finish,
+                                      .use = find_source_finish,
                                       .result = questions[i].result};
     if (!search_all(searches, count))
         return false;

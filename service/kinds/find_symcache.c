@@ -23,7 +23,7 @@ static void report_conversion(struct search *search, struct candidate *candidate
         candidate->debug.details = search_error_text(search->arena, error);
 }
 
-static void finish(struct search *search)
+static void find_symcache_finish(struct search *search)
 {
     struct symbol_lookup *result = search->result;
     candidates_merge(search->arena, &result->candidates, &search->candidates);
@@ -44,7 +44,7 @@ static void take_table(struct search *search)
     }
     if (result->code != SL_CANCELLED && result->code != SL_BUSY)
         report_conversion(search, search->chosen->candidate, result);
-    search->next = finish;
+    search->next = find_symcache_finish;
 }
 
 static void table_answered(struct cache_look *look)
@@ -250,12 +250,12 @@ static void use_unusable(struct search *search)
         result->error = search->chosen->error;
         report_chosen_error(search->chosen->candidate, search->chosen->code);
     }
-    search->next = finish;
+    search->next = find_symcache_finish;
     if (search->id->type == OBJECT_PE_DOTNET && kinds_config()->dotnet_ask_pe)
         search_in_fiber(search, look_inside);
 }
 
-static void use(struct search *search)
+static void find_symcache_use(struct search *search)
 {
     struct symbol_lookup *result = search->result;
     if (search->failure.code != SL_OK) {
@@ -288,7 +288,7 @@ bool kinds_find_symcaches(const struct source *sources, size_t source_count, str
                                       .scope = scope,
                                       .purpose = PURPOSE_DEBUG,
                                       .arena = arena,
-                                      .use = use,
+                                      .use = find_symcache_use,
                                       .result = questions[i].result};
     }
     if (search_all(searches, count))

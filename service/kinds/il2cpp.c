@@ -2,7 +2,7 @@
 #include "source/il2cpp.h"
 #include "kinds/auxiliary.h"
 
-static enum sl_code check(struct conversion *conversion, struct sl_bytes file, void *arg, struct sl_error *error)
+static enum sl_code il2cpp_check(struct conversion *conversion, struct sl_bytes file, void *arg, struct sl_error *error)
 {
     (void)arg;
     struct sl_il2cpp *lines;
@@ -11,10 +11,10 @@ static enum sl_code check(struct conversion *conversion, struct sl_bytes file, v
     return code;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code il2cpp_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
     (void)arena;
-    return auxiliary_fetch(context, check, tmp->fd, error);
+    return auxiliary_fetch(context, il2cpp_check, tmp->fd, error);
 }
 
 static const unsigned older[] = {1, 0};
@@ -26,7 +26,7 @@ const struct cache_kind kind_il2cpp = {
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,
-    .compute = compute,
+    .compute = il2cpp_compute,
     .place = object_request_place,
     .retain = object_request_retain,
 };

@@ -18,7 +18,7 @@ struct found {
     bool failed;
 };
 
-static void add(struct found *found, const struct remote_file *file)
+static void invalidate_add(struct found *found, const struct remote_file *file)
 {
     if (found->count == found->capacity) {
         size_t capacity = found->capacity ? found->capacity * 2 : 64;
@@ -48,7 +48,7 @@ static enum sl_code list_module(const struct source *source, struct object_id *i
         if (code != SL_OK)
             return code;
         for (size_t i = 0; i < count; i++)
-            add(found, &files[i]);
+            invalidate_add(found, &files[i]);
     }
     return found->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }

@@ -14,7 +14,7 @@
 
 static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_STR("other")};
 
-static void encode(const struct object_meta *meta, struct sl_buf *out)
+static void object_meta_encode(const struct object_meta *meta, struct sl_buf *out)
 {
     const struct sl_features *features = &meta->features;
     struct json_writer w = json_writer(out);
@@ -78,7 +78,7 @@ static enum sl_code describe(struct conversion *conversion, struct sl_bytes file
     struct object_meta meta = {.features = sl_object_info(object)->features};
     code = describe_embedded(conversion, object, &meta.embedded, error);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
-    encode(&meta, &json);
+    object_meta_encode(&meta, &json);
     sl_object_close(object);
     if (code == SL_OK)
         code = conversion_write(conversion, fd, &json, error);
@@ -86,7 +86,8 @@ static enum sl_code describe(struct conversion *conversion, struct sl_bytes file
     return code;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                        struct sl_error *error)
 {
     return kinds_make(context, describe, tmp->fd, arena, error);
 }
@@ -151,7 +152,7 @@ static bool decode(struct sl_json *j, struct object_meta *meta)
     return good;
 }
 
-static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+static enum sl_code object_meta_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct sl_json j = sl_json((struct sl_str){(const char *)bytes.data, bytes.size}, &arena, false);
@@ -187,10 +188,10 @@ const struct cache_kind kind_object_meta = {
     .previous = older,
     .format1_up_to = 1,
     .capacity = capacity,
-    .compute = compute,
+    .compute = object_meta_compute,
     .base = object_request_base,
     .place = object_request_place,
     .retain = object_request_retain,
-    .load = load,
+    .load = object_meta_load,
     .free_loaded = free,
 };

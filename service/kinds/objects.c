@@ -76,7 +76,8 @@ static void report_mismatch(const struct object_request *request, const struct c
              LOG_STR("debug_id", check->found));
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                    struct sl_error *error)
 {
     const struct object_request *request = context;
     enum sl_code code = origin_fetch(request->file, tmp->fd, error);
@@ -106,7 +107,7 @@ const struct cache_kind kind_objects = {
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,
-    .compute = compute,
+    .compute = objects_compute,
     .place = object_request_place,
     .retain = object_request_retain,
     .shareable = shareable,

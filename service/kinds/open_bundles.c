@@ -25,7 +25,7 @@ static struct { /* loop thread */
     uint64_t bytes;
 } table;
 
-static struct sl_str key_of(const struct open_bundle *open)
+static struct sl_str open_bundles_key_of(const struct open_bundle *open)
 {
     return (struct sl_str){open->key, open->key_size};
 }
@@ -44,45 +44,45 @@ static void link_newest(struct open_bundle *open)
     table.newest = open;
 }
 
-static void drop(struct open_bundle *open)
+static void open_bundles_drop(struct open_bundle *open)
 {
     unlink_bundle(open);
-    sl_map_remove(&table.map, key_of(open));
+    sl_map_remove(&table.map, open_bundles_key_of(open));
     table.bytes -= open->item->weight;
     cache_release(open->item);
     free(open);
 }
 
-static struct open_bundle *find(struct sl_str key)
+static struct open_bundle *open_bundles_find(struct sl_str key)
 {
     struct open_bundle *open = sl_map_get(&table.map, key);
     if (!open || open->until_ns > clock_mono_ns())
         return open;
-    drop(open);
+    open_bundles_drop(open);
     return NULL;
 }
 
 /* After another process has invalidated something: whether that was this one. */
-static struct open_bundle *check(struct sl_str key, struct open_bundle *open, int64_t generation)
+static struct open_bundle *open_bundles_check(struct sl_str key, struct open_bundle *open, int64_t generation)
 {
     struct cache_item *item = cache_retain(open->item);
     bool replaced = cache_replaced(key, item->time_created);
-    open = find(key);
+    open = open_bundles_find(key);
     if (open && open->item == item) {
         open->generation = generation;
         if (replaced)
-            drop(open);
+            open_bundles_drop(open);
     }
     cache_release(item);
-    return replaced ? NULL : find(key);
+    return replaced ? NULL : open_bundles_find(key);
 }
 
 struct cache_item *open_bundles_get(struct sl_str key)
 {
     int64_t generation = cache_generation_seen();
-    struct open_bundle *open = find(key);
+    struct open_bundle *open = open_bundles_find(key);
     if (open && open->generation != generation)
-        open = check(key, open, generation);
+        open = open_bundles_check(key, open, generation);
     if (!open)
         return NULL;
     unlink_bundle(open);
@@ -96,9 +96,9 @@ static void hear(const struct cache_file *files, size_t count)
         newer = open->newer;
         bool named = false;
         for (size_t i = 0; i < count && !named; i++)
-            named = cache_key_names(key_of(open), &files[i]);
+            named = cache_key_names(open_bundles_key_of(open), &files[i]);
         if (named)
-            drop(open);
+            open_bundles_drop(open);
     }
 }
 
@@ -111,7 +111,7 @@ void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t genera
 {
     struct open_bundle *open = sl_map_get(&table.map, key);
     if (open)
-        drop(open);
+        open_bundles_drop(open);
     if (generation != cache_generation_seen()) /* it may be an old one */
         return;
     open = item->weight <= keep_bytes ? malloc(sizeof *open + key.size) : NULL;
@@ -119,7 +119,7 @@ void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t genera
         return;
     *open = (struct open_bundle){.until_ns = clock_mono_ns() + keep_ns, .generation = generation, .key_size = key.size};
     memcpy(open->key, key.data, key.size);
-    void **slot = sl_map_slot(&table.map, key_of(open), NULL);
+    void **slot = sl_map_slot(&table.map, open_bundles_key_of(open), NULL);
     if (!slot) { /* nothing depends on its being kept */
         free(open);
         return;
@@ -129,12 +129,12 @@ void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t genera
     table.bytes += item->weight;
     link_newest(open);
     while (table.bytes > keep_bytes)
-        drop(table.oldest);
+        open_bundles_drop(table.oldest);
 }
 
 void open_bundles_close(void)
 {
     while (table.oldest)
-        drop(table.oldest);
+        open_bundles_drop(table.oldest);
     sl_map_free(&table.map);
 }

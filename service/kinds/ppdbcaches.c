@@ -15,8 +15,8 @@ struct convert {
 };
 
 /* What was written is opened and read once more: a writer's mistake must not be kept for a week. */
-static enum sl_code store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
-                          struct sl_error *error)
+static enum sl_code ppdbcaches_store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
+                                     struct sl_error *error)
 {
     struct sl_ppdb_table table;
     struct sl_error reason;
@@ -26,8 +26,8 @@ static enum sl_code store(struct conversion *conversion, const struct convert *c
     return conversion_write(conversion, c->fd, out, error);
 }
 
-static enum sl_code build(struct conversion *conversion, struct convert *c, struct sl_bytes bytes,
-                          struct sl_arena *arena, struct sl_error *error)
+static enum sl_code ppdbcaches_build(struct conversion *conversion, struct convert *c, struct sl_bytes bytes,
+                                     struct sl_arena *arena, struct sl_error *error)
 {
     struct sl_ppdb *ppdb;
     struct sl_ppdb_info info;
@@ -39,7 +39,7 @@ static enum sl_code build(struct conversion *conversion, struct convert *c, stru
     if (code != SL_OK)
         sl_fail(error, code, "error processing portable pdb file: %s", reason.message);
     else
-        code = store(conversion, c, &out, error);
+        code = ppdbcaches_store(conversion, c, &out, error);
     sl_buf_free(&out);
     return code;
 }
@@ -53,7 +53,7 @@ static enum sl_code convert_object(struct conversion *conversion, void *arg, str
     if (code == SL_NOT_FOUND)
         code = sl_fail(error, SL_UNSUPPORTED, "Only portable PDB files can be used for .NET symbolication");
     else if (code == SL_OK)
-        code = build(conversion, c, ppdb, &arena, error);
+        code = ppdbcaches_build(conversion, c, ppdb, &arena, error);
     sl_arena_free(&arena);
     return code;
 }
@@ -75,7 +75,8 @@ enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, st
     return code;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                       struct sl_error *error)
 {
     const struct object_request *request = context;
     struct cache_item *object;
@@ -101,7 +102,7 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_ppdb_table_open(bytes, into, error);
 }
 
-static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+static enum sl_code ppdbcaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     return kinds_load(bytes, sizeof(struct sl_ppdb_table), open_into, loaded, weight, error);
 }
@@ -111,10 +112,10 @@ const struct cache_kind kind_ppdb_caches = {
     .section = CACHE_DERIVED,
     .version = 1001,
     .random_access = true,
-    .compute = compute,
+    .compute = ppdbcaches_compute,
     .base = object_request_base,
     .place = object_request_place,
     .retain = object_request_retain,
-    .load = load,
+    .load = ppdbcaches_load,
     .free_loaded = free,
 };

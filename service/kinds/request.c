@@ -20,7 +20,7 @@ static size_t add_place(const struct object_request *request, struct sl_str part
     return PLACE_PARTS;
 }
 
-static bool join(struct sl_arena *arena, const struct sl_str *parts, size_t count, struct sl_str *out)
+static bool kinds_request_join(struct sl_arena *arena, const struct sl_str *parts, size_t count, struct sl_str *out)
 {
     size_t size = 0, at = 0;
     for (size_t i = 0; i < count; i++)
@@ -60,7 +60,7 @@ bool symcache_request_key(const struct symcache_request *request, struct sl_aren
         count += add_place(request->lines, &parts[count]);
     }
     *key = (struct cache_key){.scope = scope};
-    return join(arena, parts, count, &key->text);
+    return kinds_request_join(arena, parts, count, &key->text);
 }
 
 bool object_request_base(const void *context, struct sl_arena *arena, const struct cache_kind **kind,

@@ -34,7 +34,8 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     return code;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                         struct sl_error *error)
 {
     const struct source_request *request = context;
     (void)arena;
@@ -51,7 +52,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     return code == SL_OK ? kinds_on_pool(decode_file, &tmp->fd, error) : code;
 }
 
-static bool copy(struct sl_arena *arena, struct sl_str *text)
+static bool source_files_copy(struct sl_arena *arena, struct sl_str *text)
 {
     text->data = sl_arena_strndup(arena, text->data, text->size);
     return text->data;
@@ -64,10 +65,10 @@ static void *retain(const void *context, struct sl_arena *arena)
         return NULL;
     *to = *(const struct source_request *)context;
     struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, to->header_count + 1);
-    bool good = headers && copy(arena, &to->url) && copy(arena, &to->scope);
+    bool good = headers && source_files_copy(arena, &to->url) && source_files_copy(arena, &to->scope);
     for (size_t i = 0; good && i < to->header_count; i++) {
         headers[i] = to->headers[i];
-        good = copy(arena, &headers[i].name) && copy(arena, &headers[i].value.hidden);
+        good = source_files_copy(arena, &headers[i].name) && source_files_copy(arena, &headers[i].value.hidden);
     }
     to->headers = headers;
     return good ? to : NULL;
@@ -82,7 +83,7 @@ const struct cache_kind kind_source_files = {
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,
-    .compute = compute,
+    .compute = source_files_compute,
     .retain = retain,
 };
 

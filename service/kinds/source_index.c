@@ -37,8 +37,8 @@ static bool make_key(const struct index_request *r, struct sl_arena *arena, stru
     return key->text.data && (global || root.data);
 }
 
-static enum sl_code get(const struct index_request *r, struct sl_arena *arena, struct cache_item **item,
-                        struct sl_error *error)
+static enum sl_code source_index_get(const struct index_request *r, struct sl_arena *arena, struct cache_item **item,
+                                     struct sl_error *error)
 {
     struct cache_key key;
     *item = NULL;
@@ -120,7 +120,7 @@ static enum sl_code add_segments(const struct index_request *r, uint32_t from, s
     one.segment = true;
     for (one.number = from; one.number <= r->number; one.number++) {
         struct cache_item *item;
-        enum sl_code code = get(&one, arena, &item, error);
+        enum sl_code code = source_index_get(&one, arena, &item, error);
         if (code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
             return code;
         if (code != SL_OK)
@@ -136,7 +136,8 @@ static enum sl_code add_segments(const struct index_request *r, uint32_t from, s
     return SL_OK;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                         struct sl_error *error)
 {
     const struct index_request *r = context;
     struct sl_buf lines = {0};
@@ -175,7 +176,7 @@ const struct cache_kind kind_source_index = {
     .random_access = true,
     .capacity = capacity,
     .recursive = true,
-    .compute = compute,
+    .compute = source_index_compute,
     .retain = retain,
 };
 
@@ -211,7 +212,7 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
     enum sl_code code = known ? origin_index_last(source, r.scope, &r.number, error) : SL_INTERNAL;
     if (code == SL_OK) {
         r.known = known->last < r.number ? known->last : 0;
-        code = get(&r, arena, item, error);
+        code = source_index_get(&r, arena, item, error);
         known = good_of(&r, arena);
         if (code == SL_OK && known)
             known->last = r.number;
@@ -220,7 +221,7 @@ static enum sl_code current(const struct source *source, struct sl_str scope, st
         return code;
     log_warn("find", "an older index of a source is used", LOG_SLSTR("source", source->id), LOG_ERR(error));
     r.number = known->last;
-    return get(&r, arena, item, error);
+    return source_index_get(&r, arena, item, error);
 }
 
 /* On the pool: the lines of a large index may not be in memory. */

@@ -110,7 +110,7 @@ uint64_t answers_epoch(void)
     return answers.epoch;
 }
 
-static void keep(struct remembered *entry)
+static void symbfile_answers_keep(struct remembered *entry)
 {
     if (answers.young.count >= MOST) {
         give_up(&answers.old);
@@ -132,7 +132,7 @@ bool answers_get(struct sl_str key, struct upload_answer *answer)
 {
     struct remembered *entry = sl_map_get(&answers.young, key);
     if (!entry && (entry = sl_map_remove(&answers.old, key)))
-        keep(entry);
+        symbfile_answers_keep(entry);
     entry = sl_map_get(&answers.young, key);
     if (!entry)
         return false;
@@ -154,7 +154,7 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
     if (answer->found && !entry->found)
         remembered_free(entry);
     else
-        keep(entry);
+        symbfile_answers_keep(entry);
 }
 
 /* ---- what others did ---- */

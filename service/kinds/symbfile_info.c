@@ -12,7 +12,7 @@
 enum { MAX_ALIASES = 64 }; /* executables with one id that are looked at */
 
 /* A text that does not fit is none. */
-static void take(struct sl_json *j, char *out, size_t size)
+static void symbfile_info_take(struct sl_json *j, char *out, size_t size)
 {
     struct sl_str text;
     if (sl_json_text(j, &text) && text.size < size)
@@ -32,7 +32,7 @@ static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_in
                  {SL_STR("arch"), info->arch, sizeof info->arch}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (sl_str_equal(key, texts[i].key)) {
-            take(j, texts[i].out, texts[i].size);
+            symbfile_info_take(j, texts[i].out, texts[i].size);
             return;
         }
     if (sl_str_equal(key, SL_STR("base_address")))
@@ -62,7 +62,7 @@ void info_read(const char *home, struct symbfile_info *info)
     sl_unmap(&mapping);
 }
 
-static void member(struct json_writer *w, const char *key, const char *text)
+static void symbfile_info_member(struct json_writer *w, const char *key, const char *text)
 {
     if (!*text)
         return;
@@ -76,11 +76,11 @@ static bool info_write(const char *home, const struct symbfile_info *info)
     struct sl_buf json = {0};
     struct json_writer w = json_writer(&json);
     json_object_begin(&w);
-    member(&w, "build_id", info->build_id);
-    member(&w, "debug_id", info->debug_id);
-    member(&w, "go_build_id", info->go_build_id);
-    member(&w, "code_file", info->code_file);
-    member(&w, "arch", info->arch);
+    symbfile_info_member(&w, "build_id", info->build_id);
+    symbfile_info_member(&w, "debug_id", info->debug_id);
+    symbfile_info_member(&w, "go_build_id", info->go_build_id);
+    symbfile_info_member(&w, "code_file", info->code_file);
+    symbfile_info_member(&w, "arch", info->arch);
     if (info->has_base) {
         json_key(&w, "base_address");
         json_u64(&w, info->base);

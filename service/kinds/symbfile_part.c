@@ -243,7 +243,7 @@ static bool take_received(struct symbfile_part *p, struct sl_bytes bytes, struct
 }
 
 /* The first bytes are known: how the rest is read follows from them. */
-static bool begin(struct symbfile_part *p, struct symbfile_failure *failure)
+static bool symbfile_part_begin(struct symbfile_part *p, struct symbfile_failure *failure)
 {
     if (open_coding(p))
         return take_received(p, (struct sl_bytes){p->head, p->head_size}, failure);
@@ -262,7 +262,7 @@ bool symbfile_part_feed(struct symbfile_part *p, struct sl_bytes bytes, struct s
         bytes.size -= size;
         if (p->head_size < COMPRESSION_HEAD)
             return true;
-        if (!begin(p, failure))
+        if (!symbfile_part_begin(p, failure))
             return false;
     }
     return bytes.size == 0 || take_received(p, bytes, failure);
@@ -275,7 +275,7 @@ bool symbfile_part_finish(struct symbfile_part *p, struct symbfile_failure *fail
         symbfile_fail(failure, 400, "1111", "Upload is empty.");
         return false;
     }
-    if (p->coding == CODING_UNKNOWN && !begin(p, failure))
+    if (p->coding == CODING_UNKNOWN && !symbfile_part_begin(p, failure))
         return false;
     bool cut = p->coding != CODING_PLAIN && !p->ended;
     if (!p->first && p->judged_size < SYMBFILE_HEAD)

@@ -113,7 +113,8 @@ static bool check_set(const char *home, struct symbfile_set *set, struct symbfil
 }
 
 /* Under the lock: the complete set takes the place of what was published, unless that is the same. */
-static bool publish(const char *home, struct symbfile_set *set, bool *news, struct symbfile_failure *failure)
+static bool symbfile_store_publish(const char *home, struct symbfile_set *set, bool *news,
+                                   struct symbfile_failure *failure)
 {
     char from[STORE_PATH + 200], to[STORE_PATH + 200];
     size_t count;
@@ -200,7 +201,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     if (whole)
         ok = check_set(home, set, failure);
     if (whole && ok)
-        ok = publish(home, set, news, failure);
+        ok = symbfile_store_publish(home, set, news, failure);
     else if (!ok && failure->status < 500)
         files_remove_tree(dir);
     free(set->have);

@@ -105,7 +105,7 @@ bool part_table_get(const struct part_table *table, uint64_t number, struct symb
 }
 
 /* Over the parts that are there: in all as many steps as there are parts. */
-static void advance(struct part_table *table)
+static void symbfile_table_advance(struct part_table *table)
 {
     uint8_t entries[STEP * ENTRY];
     while (table->complete < table->parts) {
@@ -125,7 +125,7 @@ bool part_table_put(struct part_table *table, const struct symbfile_part_file *p
     if (!write_part(table->fd, part) || fdatasync(table->fd) != 0)
         return false;
     uint64_t before = table->complete;
-    advance(table);
+    symbfile_table_advance(table);
     uint64_t complete = htole64(table->complete);
     return table->complete == before || write_at(table->fd, &complete, sizeof complete, AT_COMPLETE);
 }

@@ -42,7 +42,7 @@ struct build {
     int fd;
 };
 
-static enum sl_code build(struct conversion *conversion, void *arg, struct sl_error *error)
+static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     const struct build *b = arg;
     char directory[STORE_PATH];
@@ -63,14 +63,15 @@ static enum sl_code build(struct conversion *conversion, void *arg, struct sl_er
     return code;
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                      struct sl_error *error)
 {
     (void)arena;
     struct build b = {.request = context, .fd = tmp->fd};
     uint64_t begin = clock_mono_ns();
     /* As many bytes as its records are in a symbfile, or more; the files would have to be asked. */
     struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name)};
-    enum sl_code code = conversion_run(&input, build, &b, error);
+    enum sl_code code = conversion_run(&input, symbfiles_build, &b, error);
     kinds_count_conversion(&kind_symbfile_index, code, begin);
     return code;
 }
@@ -88,7 +89,7 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_symbfile_index_open(bytes, into, error);
 }
 
-static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+static enum sl_code symbfiles_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     return kinds_load(bytes, sizeof(struct sl_symbfile_index), open_into, loaded, weight, error);
 }
@@ -98,9 +99,9 @@ const struct cache_kind kind_symbfile_index = {
     .section = CACHE_DERIVED,
     .version = 1001,
     .random_access = true,
-    .compute = compute,
+    .compute = symbfiles_compute,
     .retain = retain,
-    .load = load,
+    .load = symbfiles_load,
     .free_loaded = free,
 };
 

@@ -31,8 +31,8 @@ struct convert {
 };
 
 /* What was written is opened once more, as a reader will: a writer's mistake must not be kept for a week. */
-static enum sl_code store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
-                          struct sl_error *error)
+static enum sl_code symcaches_store(struct conversion *conversion, const struct convert *c, const struct sl_buf *out,
+                                    struct sl_error *error)
 {
     struct sl_symcache cache;
     struct sl_error reason;
@@ -119,7 +119,7 @@ static enum sl_code write_symcache(struct conversion *conversion, struct convert
         code = sl_symcache_convert(object, &companions, &options, &conversion->parallel.parallel, &out, error);
     companions_close(&companions);
     if (code == SL_OK)
-        code = store(conversion, c, &out, error);
+        code = symcaches_store(conversion, c, &out, error);
     sl_buf_free(&out);
     return code;
 }
@@ -182,7 +182,8 @@ static void report_gaps(const struct object_request *request, const struct conve
              LOG_U64("skipped_units", c->gaps.units), LOG_STR("first", c->gaps.first.message));
 }
 
-static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                      struct sl_error *error)
 {
     const struct symcache_request *request = context;
     struct cache_item *object;
@@ -208,7 +209,7 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_symcache_open(bytes, into, error);
 }
 
-static enum sl_code load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+static enum sl_code symcaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
     return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
 }
@@ -225,10 +226,10 @@ const struct cache_kind kind_symcaches = {
     .fallbacks = older,
     .previous = older,
     .random_access = true,
-    .compute = compute,
+    .compute = symcaches_compute,
     .base = symcache_request_base,
     .place = symcache_request_place,
     .retain = symcache_request_retain,
-    .load = load,
+    .load = symcaches_load,
     .free_loaded = free,
 };

@@ -48,8 +48,8 @@ static uint64_t good_for(struct sl_str expiration)
     return left > 0 ? (uint64_t)left * SECOND_NS : 0;
 }
 
-static enum sl_code keep(struct asking *a, struct sl_str access, struct sl_str secret, struct sl_str token,
-                         struct sl_str expiration)
+static enum sl_code aws_keys_keep(struct asking *a, struct sl_str access, struct sl_str secret, struct sl_str token,
+                                  struct sl_str expiration)
 {
     struct sl_str parts[] = {access, secret, token};
     if (!access.size || !secret.size)
@@ -74,10 +74,10 @@ static enum sl_code keep_json(struct asking *a, struct sl_str json)
     if (!sl_json_end(&j))
         return j.busy ? sl_fail(a->error, SL_BUSY, "out of memory")
                       : sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
-    return keep(a, texts[0], texts[1], texts[2], texts[3]);
+    return aws_keys_keep(a, texts[0], texts[1], texts[2], texts[3]);
 }
 
-static enum sl_code ask(struct asking *a, struct fetch_request request, struct sl_str *answer)
+static enum sl_code aws_keys_ask(struct asking *a, struct fetch_request request, struct sl_str *answer)
 {
     struct sl_buf body = {0};
     request.source = "credentials";
@@ -139,9 +139,9 @@ static enum sl_code from_container(struct asking *a)
         code = read_token(a, token_file, &token);
     struct fetch_header header = {SL_STR("Authorization"), {token}};
     if (code == SL_OK)
-        code =
-            ask(a, (struct fetch_request){.url = url, .own = true, .headers = &header, .header_count = token.size > 0},
-                &answer);
+        code = aws_keys_ask(
+            a, (struct fetch_request){.url = url, .own = true, .headers = &header, .header_count = token.size > 0},
+            &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
 
@@ -154,17 +154,17 @@ static enum sl_code from_instance(struct asking *a)
     struct fetch_header life = {SL_STR("X-aws-ec2-metadata-token-ttl-seconds"), {SL_STR("21600")}};
     struct fetch_header token = {SL_STR("X-aws-ec2-metadata-token"), {{NULL, 0}}};
     struct sl_str answer;
-    enum sl_code code = ask(a,
-                            (struct fetch_request){.url = joined(a, base, "/latest/api/token"),
-                                                   .method = "PUT",
-                                                   .own = true,
-                                                   .headers = &life,
-                                                   .header_count = 1},
-                            &answer);
+    enum sl_code code = aws_keys_ask(a,
+                                     (struct fetch_request){.url = joined(a, base, "/latest/api/token"),
+                                                            .method = "PUT",
+                                                            .own = true,
+                                                            .headers = &life,
+                                                            .header_count = 1},
+                                     &answer);
     token.value.hidden = answer;
     struct fetch_request request = {.url = joined(a, base, roles), .own = true, .headers = &token, .header_count = 1};
     if (code == SL_OK)
-        code = ask(a, request, &answer);
+        code = aws_keys_ask(a, request, &answer);
     if (code != SL_OK)
         return code;
     struct sl_buf path = {0};
@@ -175,7 +175,7 @@ static enum sl_code from_instance(struct asking *a)
     sl_buf_free(&path);
     if (!request.url)
         return sl_fail(a->error, SL_BUSY, "out of memory");
-    code = ask(a, request, &answer);
+    code = aws_keys_ask(a, request, &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
 
@@ -202,9 +202,10 @@ static enum sl_code keep_xml(struct asking *a, struct sl_str xml)
 {
     struct xml_text texts[] = {
         {.name = "AccessKeyId"}, {.name = "SecretAccessKey"}, {.name = "SessionToken"}, {.name = "Expiration"}};
-    enum sl_code code = xml_texts(xml, texts, 4) ? keep(a, sl_buf_view(&texts[0].text), sl_buf_view(&texts[1].text),
-                                                        sl_buf_view(&texts[2].text), sl_buf_view(&texts[3].text))
-                                                 : sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
+    enum sl_code code = xml_texts(xml, texts, 4)
+                            ? aws_keys_keep(a, sl_buf_view(&texts[0].text), sl_buf_view(&texts[1].text),
+                                            sl_buf_view(&texts[2].text), sl_buf_view(&texts[3].text))
+                            : sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
     xml_texts_free(texts, 4);
     return code;
 }
@@ -245,7 +246,8 @@ static enum sl_code from_web_identity(struct asking *a)
                                     .headers = &type,
                                     .header_count = 1,
                                     .refused = sts_refused};
-    code = form.failed || !request.url ? sl_fail(a->error, SL_BUSY, "out of memory") : ask(a, request, &answer);
+    code =
+        form.failed || !request.url ? sl_fail(a->error, SL_BUSY, "out of memory") : aws_keys_ask(a, request, &answer);
     sl_buf_wipe(&form);
     return code == SL_OK ? keep_xml(a, answer) : code;
 }
@@ -277,7 +279,7 @@ static enum sl_code ask_provider(const void *context, struct sl_buf *text, uint6
                    code == SL_NOT_FOUND ? "not found" : why.message);
 }
 
-static struct sl_str next_line(struct sl_str *text)
+static struct sl_str aws_keys_next_line(struct sl_str *text)
 {
     const char *end = memchr(text->data, '\n', text->size);
     struct sl_str line = {text->data, end ? (size_t)(end - text->data) : text->size};
@@ -298,9 +300,9 @@ enum sl_code aws_keys_get(const struct source *source, struct sl_arena *arena, s
     struct sl_str key[] = {sl_str(providers[source->credentials].name), source->region}, text;
     enum sl_code code = memo_get(&keys_memo, key, 2, ask_provider, source, arena, &text, error);
     if (code == SL_OK) {
-        keys->access_key = next_line(&text);
-        keys->secret_key = next_line(&text);
-        keys->session_token = next_line(&text);
+        keys->access_key = aws_keys_next_line(&text);
+        keys->secret_key = aws_keys_next_line(&text);
+        keys->session_token = aws_keys_next_line(&text);
     }
     return code;
 }

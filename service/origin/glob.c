@@ -1,7 +1,7 @@
 /* Whole-string globs over module names: ASCII without case; `*` and `?` match separators too; `**` is a whole component. */
 #include "origin/origin.h"
 
-static char lower(char c)
+static char glob_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
@@ -23,7 +23,7 @@ static bool class_matches(struct sl_str pattern, size_t at, size_t length, char 
 {
     size_t i = at + 1, end = at + length - 1;
     bool negate = pattern.data[i] == '!', found = false;
-    char l = lower(c);
+    char l = glob_lower(c);
     i += negate;
     while (i < end) {
         char from = pattern.data[i], to = from;
@@ -33,7 +33,8 @@ static bool class_matches(struct sl_str pattern, size_t at, size_t length, char 
         }
         i++;
         char upper = l >= 'a' && l <= 'z' ? (char)(l - 32) : l;
-        found = found || (l >= from && l <= to) || (upper >= from && upper <= to) || (from == to && lower(from) == l);
+        found =
+            found || (l >= from && l <= to) || (upper >= from && upper <= to) || (from == to && glob_lower(from) == l);
     }
     return found != negate;
 }
@@ -95,7 +96,7 @@ bool origin_glob(struct sl_str pattern, struct sl_str subject)
                 match = class_matches(pattern, p, length, subject.data[s]);
             } else {
                 length = 1;
-                match = lower(pattern.data[p]) == lower(subject.data[s]);
+                match = glob_lower(pattern.data[p]) == glob_lower(subject.data[s]);
             }
         } else if (p == pattern.size && s == subject.size) {
             return true;

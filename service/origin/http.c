@@ -28,7 +28,7 @@ struct base {
     struct sl_str scheme, user, host, path, query;
 };
 
-static bool split(struct sl_str text, struct base *base)
+static bool http_split(struct sl_str text, struct base *base)
 {
     *base = (struct base){0};
     const char *fragment = memchr(text.data, '#', text.size);
@@ -84,7 +84,7 @@ struct sl_str http_location_url(struct sl_arena *arena, struct sl_str text, stru
 {
     struct base base;
     struct sl_buf url = {0};
-    if (!split(text, &base))
+    if (!http_split(text, &base))
         return (struct sl_str){NULL, 0};
     sl_buf_reserve(&url, text.size + 3 * location.size + 2); /* grows but once */
     add_lower(&url, base.scheme);

@@ -51,12 +51,12 @@ static struct sl_str cased(struct parts *p, struct sl_str s, bool upper)
     return out ? (struct sl_str){out, s.size} : (struct sl_str){NULL, 0};
 }
 
-static struct sl_str part(struct sl_str s, size_t from, size_t to)
+static struct sl_str layout_part(struct sl_str s, size_t from, size_t to)
 {
     return (struct sl_str){s.data + from, (to < s.size ? to : s.size) - from};
 }
 
-static void add(struct paths *paths, struct sl_str path)
+static void origin_layout_add(struct paths *paths, struct sl_str path)
 {
     if (path.data && path.size && paths->count < LAYOUT_MAX_PATHS)
         paths->items[paths->count++] = path;
@@ -106,7 +106,7 @@ static struct sl_str gdb(struct parts *p, const char *suffix)
     struct sl_str c = p->code_id;
     if (c.size < 2)
         return (struct sl_str){NULL, 0};
-    return text(p, "%.2s/" SL_STR_FMT "%s", c.data, SL_STR_ARG(part(c, 2, c.size)), suffix);
+    return text(p, "%.2s/" SL_STR_FMT "%s", c.data, SL_STR_ARG(layout_part(c, 2, c.size)), suffix);
 }
 
 static struct sl_str lldb(struct parts *p, const char *suffix)
@@ -134,9 +134,9 @@ static struct sl_str pe(struct parts *p, bool ssqp)
     if (!name.data || !c.data || (!ssqp && c.size < 8))
         return (struct sl_str){NULL, 0};
     size_t stamp = ssqp ? 0 : 8;
-    struct sl_str upper = cased(p, part(c, 0, stamp), true);
+    struct sl_str upper = cased(p, layout_part(c, 0, stamp), true);
     return text(p, SL_STR_FMT "/" SL_STR_FMT SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(upper),
-                SL_STR_ARG(part(c, stamp, c.size)), SL_STR_ARG(name));
+                SL_STR_ARG(layout_part(c, stamp, c.size)), SL_STR_ARG(name));
 }
 
 static struct sl_str breakpad(struct parts *p, const char *suffix)
@@ -167,30 +167,30 @@ static void native_bundle(struct parts *p, struct paths *out)
 {
     switch (p->id->type) {
     case OBJECT_PE:
-    case OBJECT_PE_DOTNET: add(out, pdb_bundle(p, false)); break;
-    case OBJECT_MACHO: add(out, lldb(p, ".src.zip")); break;
+    case OBJECT_PE_DOTNET: origin_layout_add(out, pdb_bundle(p, false)); break;
+    case OBJECT_MACHO: origin_layout_add(out, lldb(p, ".src.zip")); break;
     case OBJECT_ELF:
-    case OBJECT_WASM: add(out, gdb(p, ".src.zip")); break;
+    case OBJECT_WASM: origin_layout_add(out, gdb(p, ".src.zip")); break;
     case OBJECT_UNKNOWN: return;
     }
     struct sl_str second = breakpad(p, ".src.zip");
     if (!out->count || !sl_str_equal(out->items[out->count - 1], second))
-        add(out, second);
+        origin_layout_add(out, second);
 }
 
 static void native(struct parts *p, enum file_type type, struct paths *out)
 {
     switch (type) {
-    case FILE_PE: add(out, pe(p, false)); break;
+    case FILE_PE: origin_layout_add(out, pe(p, false)); break;
     case FILE_PDB:
-    case FILE_PORTABLEPDB: add(out, pdb(p, false)); break;
+    case FILE_PORTABLEPDB: origin_layout_add(out, pdb(p, false)); break;
     case FILE_ELF_CODE:
-    case FILE_WASM_CODE: add(out, gdb(p, "")); break;
+    case FILE_WASM_CODE: origin_layout_add(out, gdb(p, "")); break;
     case FILE_ELF_DEBUG:
-    case FILE_WASM_DEBUG: add(out, gdb(p, ".debug")); break;
-    case FILE_MACH_CODE: add(out, lldb(p, ".app")); break;
-    case FILE_MACH_DEBUG: add(out, lldb(p, "")); break;
-    case FILE_BREAKPAD: add(out, breakpad(p, ".sym")); break;
+    case FILE_WASM_DEBUG: origin_layout_add(out, gdb(p, ".debug")); break;
+    case FILE_MACH_CODE: origin_layout_add(out, lldb(p, ".app")); break;
+    case FILE_MACH_DEBUG: origin_layout_add(out, lldb(p, "")); break;
+    case FILE_BREAKPAD: origin_layout_add(out, breakpad(p, ".sym")); break;
     case FILE_SOURCEBUNDLE: native_bundle(p, out); break;
     default: break;
     }
@@ -200,8 +200,8 @@ static void native(struct parts *p, enum file_type type, struct paths *out)
 static void store_path(struct parts *p, struct paths *out, struct sl_str name, const char *kind, struct sl_str id)
 {
     if (name.data && id.data && id.size)
-        add(out, text(p, SL_STR_FMT "/%s" SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), kind, SL_STR_ARG(id),
-                      SL_STR_ARG(name)));
+        origin_layout_add(out, text(p, SL_STR_FMT "/%s" SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(name), kind,
+                                    SL_STR_ARG(id), SL_STR_ARG(name)));
 }
 
 static void symstore(struct parts *p, enum file_type type, bool ssqp, struct paths *out)
@@ -210,9 +210,9 @@ static void symstore(struct parts *p, enum file_type type, bool ssqp, struct pat
     if (p->code_id.size && p->code_id.size < 40) /* stores that follow the key conventions pad short build ids */
         padded = text(p, SL_STR_FMT "%0*d", SL_STR_ARG(p->code_id), 40 - (int)p->code_id.size, 0);
     switch (type) {
-    case FILE_PE: add(out, pe(p, ssqp)); break;
+    case FILE_PE: origin_layout_add(out, pe(p, ssqp)); break;
     case FILE_PDB:
-    case FILE_PORTABLEPDB: add(out, pdb(p, ssqp)); break;
+    case FILE_PORTABLEPDB: origin_layout_add(out, pdb(p, ssqp)); break;
     case FILE_ELF_CODE:
         store_path(p, out, name, "elf-buildid-", p->code_id);
         store_path(p, out, name, "elf-buildid-", padded);
@@ -225,7 +225,7 @@ static void symstore(struct parts *p, enum file_type type, bool ssqp, struct pat
     case FILE_MACH_DEBUG: store_path(p, out, SL_STR("_.dwarf"), "mach-uuid-sym-", p->mach_uuid); break;
     case FILE_SOURCEBUNDLE:
         if (p->id->type == OBJECT_PE)
-            add(out, pdb_bundle(p, ssqp));
+            origin_layout_add(out, pdb_bundle(p, ssqp));
         break;
     default: break;
     }
@@ -249,9 +249,9 @@ static void debuginfod(struct parts *p, enum file_type type, struct paths *out)
     if (!p->code_id.size)
         return;
     if (type == FILE_ELF_CODE)
-        add(out, text(p, SL_STR_FMT "/executable", SL_STR_ARG(p->code_id)));
+        origin_layout_add(out, text(p, SL_STR_FMT "/executable", SL_STR_ARG(p->code_id)));
     else if (type == FILE_ELF_DEBUG)
-        add(out, text(p, SL_STR_FMT "/debuginfo", SL_STR_ARG(p->code_id)));
+        origin_layout_add(out, text(p, SL_STR_FMT "/debuginfo", SL_STR_ARG(p->code_id)));
 }
 
 enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_ID_OR_UUID, UNIFIED_BY_TYPE };
@@ -297,8 +297,8 @@ static void unified(struct parts *p, enum file_type type, struct paths *out)
     else if (how == UNIFIED_DEBUG_ID && p->id->has_debug_id)
         id = text(p, SL_STR_FMT "%x", SL_STR_ARG(uuid_hex(p, false)), p->id->debug_id.age);
     if (id.size >= 2)
-        add(out,
-            text(p, "%.2s/" SL_STR_FMT "/%s", id.data, SL_STR_ARG(part(id, 2, id.size)), unified_rows[type].suffix));
+        origin_layout_add(out, text(p, "%.2s/" SL_STR_FMT "/%s", id.data, SL_STR_ARG(layout_part(id, 2, id.size)),
+                                    unified_rows[type].suffix));
 }
 
 static void slashsymbols(struct parts *p, struct paths *out)
@@ -306,9 +306,10 @@ static void slashsymbols(struct parts *p, struct paths *out)
     if (!p->code_file.data || !p->code_id.size)
         return;
     struct sl_str upper = cased(p, p->code_id, true);
-    add(out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(upper)));
+    origin_layout_add(out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(upper)));
     if (!sl_str_equal(upper, p->code_id))
-        add(out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(p->code_id)));
+        origin_layout_add(
+            out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(p->code_id)));
 }
 
 static void layout_add(struct parts *p, enum layout_type layout, enum file_type type, struct paths *out)
@@ -328,9 +329,9 @@ static void layout_add(struct parts *p, enum layout_type layout, enum file_type 
 static struct sl_str without_length_prefix(struct sl_str code_id)
 {
     uint8_t length;
-    bool prefixed =
-        code_id.size >= 4 && sl_hex_decode(part(code_id, 0, 2), &length, 1, NULL) && code_id.size == 2u + 2u * length;
-    return prefixed ? part(code_id, 2, code_id.size) : (struct sl_str){NULL, 0};
+    bool prefixed = code_id.size >= 4 && sl_hex_decode(layout_part(code_id, 0, 2), &length, 1, NULL) &&
+                    code_id.size == 2u + 2u * length;
+    return prefixed ? layout_part(code_id, 2, code_id.size) : (struct sl_str){NULL, 0};
 }
 
 static struct sl_str mach_uuid(struct parts *p)
@@ -363,9 +364,9 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
     }
     for (size_t i = 0; i < paths.count; i++) {
         struct sl_str path = casing == CASING_DEFAULT ? base[i] : cased(&p, base[i], casing == CASING_UPPERCASE);
-        add(&result, path);
+        origin_layout_add(&result, path);
         if (type == FILE_PDB || type == FILE_PE) /* the compressed form of symbol stores */
-            add(&result, text(&p, SL_STR_FMT "_", SL_STR_ARG(part(path, 0, path.size - 1))));
+            origin_layout_add(&result, text(&p, SL_STR_FMT "_", SL_STR_ARG(layout_part(path, 0, path.size - 1))));
     }
     return result.count;
 }
@@ -375,13 +376,13 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
 static bool starts_nocase(struct sl_str s, const char *prefix)
 {
     size_t size = strlen(prefix);
-    return s.size >= size && sl_str_equal_nocase(part(s, 0, size), sl_str(prefix));
+    return s.size >= size && sl_str_equal_nocase(layout_part(s, 0, size), sl_str(prefix));
 }
 
 static bool ends_nocase(struct sl_str s, const char *suffix)
 {
     size_t size = strlen(suffix);
-    return s.size >= size && sl_str_equal_nocase(part(s, s.size - size, s.size), sl_str(suffix));
+    return s.size >= size && sl_str_equal_nocase(layout_part(s, s.size - size, s.size), sl_str(suffix));
 }
 
 bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type)
@@ -400,12 +401,12 @@ bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id
     if (!one)
         return false;
     size_t first_size = (size_t)(one - path.data);
-    struct sl_str first = part(path, 0, first_size), rest = part(path, first_size + 1, path.size);
+    struct sl_str first = layout_part(path, 0, first_size), rest = layout_part(path, first_size + 1, path.size);
     const char *two = memchr(rest.data, '/', rest.size);
     if (!two)
         return false;
-    struct sl_str signature = part(rest, 0, (size_t)(two - rest.data));
-    struct sl_str third = part(rest, signature.size + 1, rest.size);
+    struct sl_str signature = layout_part(rest, 0, (size_t)(two - rest.data));
+    struct sl_str third = layout_part(rest, signature.size + 1, rest.size);
     if (!sl_str_equal_nocase(first, third))
         return false;
     *id = (struct object_id){.type = OBJECT_PE, .code_file = first};
@@ -413,7 +414,7 @@ bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id
         if (ends_nocase(first, rows[i].suffix) && starts_nocase(signature, rows[i].prefix)) {
             *type = rows[i].type;
             id->type = rows[i].object;
-            id->code_id = sl_code_id_normalise(arena, part(signature, strlen(rows[i].prefix), signature.size));
+            id->code_id = sl_code_id_normalise(arena, layout_part(signature, strlen(rows[i].prefix), signature.size));
             return true;
         }
     if (ends_nocase(first, ".pdb")) {

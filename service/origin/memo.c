@@ -22,7 +22,7 @@ struct memo_entry {
     uint8_t key[KEY_BYTES];
 };
 
-static struct sl_str key_of(const struct memo_entry *entry)
+static struct sl_str memo_key_of(const struct memo_entry *entry)
 {
     return (struct sl_str){(const char *)entry->key, KEY_BYTES};
 }
@@ -56,10 +56,10 @@ static void link_newest(struct memo *memo, struct memo_entry *entry)
     memo->newest = entry;
 }
 
-static void drop(struct memo *memo, struct memo_entry *entry)
+static void memo_drop(struct memo *memo, struct memo_entry *entry)
 {
     unlink_entry(memo, entry);
-    sl_map_remove(&memo->map, key_of(entry));
+    sl_map_remove(&memo->map, memo_key_of(entry));
     sl_buf_wipe(&entry->text);
     free(entry);
 }
@@ -69,7 +69,7 @@ static void shrink(struct memo *memo)
     for (struct memo_entry *entry = memo->oldest, *newer; entry && memo->map.count > memo->capacity; entry = newer) {
         newer = entry->newer;
         if (entry->users == 0)
-            drop(memo, entry);
+            memo_drop(memo, entry);
     }
 }
 
@@ -85,7 +85,7 @@ static struct memo_entry *entry_of(struct memo *memo, const uint8_t key[KEY_BYTE
     if (!entry)
         return NULL;
     memcpy(entry->key, key, KEY_BYTES);
-    void **slot = sl_map_slot(&memo->map, key_of(entry), NULL);
+    void **slot = sl_map_slot(&memo->map, memo_key_of(entry), NULL);
     if (!slot) {
         free(entry);
         return NULL;
@@ -132,8 +132,8 @@ static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, 
     fiber_wake_all(&entry->waiters);
 }
 
-static enum sl_code take(const struct memo_entry *entry, struct sl_arena *arena, struct sl_str *text,
-                         struct sl_error *error)
+static enum sl_code memo_take(const struct memo_entry *entry, struct sl_arena *arena, struct sl_str *text,
+                              struct sl_error *error)
 {
     if (entry->code != SL_OK) {
         if (error)
@@ -178,10 +178,10 @@ enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_pa
     entry->users++;
     enum sl_code code = settle(memo, entry, ask, context, error);
     if (code == SL_OK)
-        code = take(entry, arena, text, error);
+        code = memo_take(entry, arena, text, error);
     entry->users--;
     if (entry->users == 0 && entry->deadline_ms == 0)
-        drop(memo, entry);
+        memo_drop(memo, entry);
     shrink(memo);
     return code;
 }
@@ -201,6 +201,6 @@ void memo_resize(struct memo *memo, size_t capacity)
 void memo_free(struct memo *memo)
 {
     while (memo->oldest)
-        drop(memo, memo->oldest);
+        memo_drop(memo, memo->oldest);
     sl_map_free(&memo->map);
 }

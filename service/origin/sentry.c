@@ -87,7 +87,7 @@ static void report_refusal(const struct source *source, int status)
               LOG_U64("status", (uint64_t)status));
 }
 
-static enum sl_code refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     const struct looking *looking = arg;
     if (status == 401 || status == 403)
@@ -151,7 +151,7 @@ static enum sl_code ask_index(const void *context, struct sl_buf *text, uint64_t
                                     .timeout_ns = TIMEOUT_NS,
                                     .keep_wrapper = true,
                                     .whole = true,
-                                    .refused = refused,
+                                    .refused = sentry_refused,
                                     .arg = (void *)(uintptr_t)looking};
     enum sl_code code = fetch_text(&request, &answer, error);
     if (code == SL_OK)
@@ -186,8 +186,8 @@ static bool wanted(struct sl_str name, const enum file_type *types, size_t count
     return false;
 }
 
-static bool add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
-                     struct remote_file *file)
+static bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
+                            struct remote_file *file)
 {
     struct sl_buf uri = {0};
     sl_buf_cstr(&uri, "sentry://project_debug_file/");
@@ -210,7 +210,7 @@ static enum sl_code take_files(struct sl_str index, const struct source *source,
         struct sl_str name = {index.data, (size_t)(blank - index.data)};
         struct sl_str id = {blank + 1, (size_t)(end - blank - 1)};
         enum file_type type;
-        if (wanted(name, types, type_count, &type) && !add_file(arena, source, type, id, &(*files)[(*count)++]))
+        if (wanted(name, types, type_count, &type) && !sentry_add_file(arena, source, type, id, &(*files)[(*count)++]))
             *files = NULL;
         index.size -= (size_t)(end + 1 - index.data);
         index.data = end + 1;

@@ -13,7 +13,7 @@ struct reader {
     const char *path;        /* of `map` */
 };
 
-static const char *join(struct reader *r, const char *key)
+static const char *source_join(struct reader *r, const char *key)
 {
     size_t path = strlen(r->path), name = strlen(key);
     char *text = sl_arena_alloc(r->arena, path + name + 2, 1);
@@ -25,7 +25,8 @@ static const char *join(struct reader *r, const char *key)
     return text;
 }
 
-#define BAD(r, at, key, ...) value_problem((r)->problems, (at) ? (at) : (r)->map, false, join((r), (key)), __VA_ARGS__)
+#define BAD(r, at, key, ...)                                                                                           \
+    value_problem((r)->problems, (at) ? (at) : (r)->map, false, source_join((r), (key)), __VA_ARGS__)
 
 static const char *type_word(const struct value *v)
 {
@@ -38,7 +39,7 @@ static const char *type_word(const struct value *v)
 
 /* ---- plain keys ---- */
 /* True when present and a string; absent leaves `*out` alone. */
-static bool read_string(struct reader *r, const char *key, bool required, struct sl_str *out)
+static bool source_read_string(struct reader *r, const char *key, bool required, struct sl_str *out)
 {
     const struct value *v = value_get(r->map, key);
     if (!v) {
@@ -81,7 +82,7 @@ struct name {
 static bool read_choice(struct reader *r, const char *key, const struct name *names, int *out)
 {
     struct sl_str text;
-    if (!read_string(r, key, false, &text))
+    if (!source_read_string(r, key, false, &text))
         return false;
     for (const struct name *n = names; n->name; n++)
         if (sl_str_equal(text, sl_str(n->name))) {
@@ -95,7 +96,7 @@ static bool read_choice(struct reader *r, const char *key, const struct name *na
 static bool read_secret(struct reader *r, const char *key, struct sl_secret *out)
 {
     struct sl_str text;
-    if (!read_string(r, key, false, &text))
+    if (!source_read_string(r, key, false, &text))
         return false;
     out->hidden = text;
     return true;
@@ -103,7 +104,7 @@ static bool read_secret(struct reader *r, const char *key, struct sl_secret *out
 
 static void read_url(struct reader *r, struct sl_str *out)
 {
-    if (!read_string(r, "url", true, out))
+    if (!source_read_string(r, "url", true, out))
         return;
     const char *text = sl_arena_strndup(r->arena, out->data, out->size);
     if (!text || strlen(text) != out->size || !fetch_url_valid(text))
@@ -117,7 +118,7 @@ static void read_filters(struct reader *outer, struct source *source)
     if (!map)
         return;
     struct reader r = *outer;
-    r.path = join(outer, "filters");
+    r.path = source_join(outer, "filters");
     r.map = map;
     read_bool(&r, "requires_checksum", &source->requires_checksum);
     const struct value *types = read_typed(&r, "filetypes", VALUE_LIST, "a list");
@@ -150,11 +151,11 @@ static void read_layout(struct reader *outer, struct source *source)
     if (!map)
         return;
     struct reader r = *outer;
-    r.path = join(outer, "layout");
+    r.path = source_join(outer, "layout");
     r.map = map;
     int choice;
     struct sl_str type;
-    if (read_string(&r, "type", false, &type) && !layout_type_parse(type, &source->layout))
+    if (source_read_string(&r, "type", false, &type) && !layout_type_parse(type, &source->layout))
         BAD(&r, value_get(map, "type"), "type", "unknown value `" SL_STR_FMT "`", SL_STR_ARG(type));
     if (read_choice(&r, "casing", casings, &choice))
         source->casing = (enum layout_casing)choice;
@@ -166,10 +167,10 @@ static void read_filesystem(struct reader *r, struct source *source)
     if (!r->policy->filesystem)
         BAD(r, value_get(r->map, "type"), "type",
             "filesystem sources are refused in requests (allow_filesystem_sources_in_requests)");
-    read_string(r, "path", true, &source->path);
+    source_read_string(r, "path", true, &source->path);
 }
 
-static int by_name(const void *a, const void *b)
+static int source_by_name(const void *a, const void *b)
 {
     return sl_str_compare(((const struct fetch_header *)a)->name, ((const struct fetch_header *)b)->name);
 }
@@ -189,7 +190,7 @@ static void read_http(struct reader *r, struct source *source)
             source->headers[source->header_count++] = (struct fetch_header){map->keys[i], {map->items[i].string}};
     }
     if (source->headers)
-        qsort(source->headers, source->header_count, sizeof *source->headers, by_name);
+        qsort(source->headers, source->header_count, sizeof *source->headers, source_by_name);
 }
 
 static void read_region(struct reader *r, struct source *source)
@@ -208,8 +209,8 @@ static void read_region(struct reader *r, struct source *source)
 
 static void read_bucket(struct reader *r, struct source *source)
 {
-    read_string(r, "bucket", true, &source->bucket);
-    read_string(r, "prefix", false, &source->prefix);
+    source_read_string(r, "bucket", true, &source->bucket);
+    source_read_string(r, "prefix", false, &source->prefix);
     while (source->prefix.size && source->prefix.data[0] == '/')
         source->prefix.data++, source->prefix.size--;
     while (source->prefix.size && source->prefix.data[source->prefix.size - 1] == '/')
@@ -253,7 +254,7 @@ static void read_gcs(struct reader *r, struct source *source)
 {
     read_bucket(r, source);
     bool key = read_secret(r, "private_key", &source->private_key);
-    bool email = read_string(r, "client_email", false, &source->client_email);
+    bool email = source_read_string(r, "client_email", false, &source->client_email);
     bool token = read_secret(r, "bearer_token", &source->bearer_token);
     if (key)
         source->private_key.hidden = unescaped(r->arena, source->private_key.hidden);
@@ -307,9 +308,9 @@ static const struct {
 
 static void read_source(struct reader *r, struct source *source)
 {
-    read_string(r, "id", true, &source->id);
+    source_read_string(r, "id", true, &source->id);
     struct sl_str name;
-    if (!read_string(r, "type", true, &name))
+    if (!source_read_string(r, "type", true, &name))
         return;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         if (!sl_str_equal(name, sl_str(types[i].name)))
@@ -330,7 +331,7 @@ static void read_source(struct reader *r, struct source *source)
 }
 
 /* The source `index` of the list at `path`. False when out of memory. */
-static bool read_entry(struct reader r, const char *path, size_t index, struct source *source)
+static bool source_read_entry(struct reader r, const char *path, size_t index, struct source *source)
 {
     size_t room = strlen(path) + 24;
     char *at = sl_arena_alloc(r.arena, room, 1);
@@ -362,7 +363,7 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
         return list->count ? SL_BUSY : SL_OK;
     for (size_t i = 0; i < list->count; i++) {
         struct reader r = {.arena = arena, .policy = policy, .problems = problems, .map = &list->items[i]};
-        if (!read_entry(r, path, i, &(*sources)[i]))
+        if (!source_read_entry(r, path, i, &(*sources)[i]))
             return SL_BUSY;
     }
     *count = list->count;
@@ -382,7 +383,7 @@ static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct r
     }
     struct source *source = sl_arena_array_add(list);
     r.map = &map;
-    return source && read_entry(r, path, index, source) ? SL_OK : SL_BUSY;
+    return source && source_read_entry(r, path, index, source) ? SL_OK : SL_BUSY;
 }
 
 static enum sl_code not_a_list(struct sl_json *j, struct sl_arena *tree, const char *path,

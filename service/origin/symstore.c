@@ -108,7 +108,7 @@ bool origin_index_segment(const struct source *source, uint32_t n, struct sl_are
 }
 
 /* `"<name>\<id>","<anything>"` */
-static bool add_line(struct sl_str line, struct sl_buf *lines)
+static bool symstore_add_line(struct sl_str line, struct sl_buf *lines)
 {
     const char *begin = memchr(line.data, '"', line.size);
     if (!begin)
@@ -140,7 +140,7 @@ size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines)
         struct sl_str line = {rest.data, end ? (size_t)(end - rest.data) : rest.size};
         size_t step = line.size + (end != NULL);
         if (line.size && !(line.size == 1 && line.data[0] == '\r'))
-            strange += !add_line(line, lines);
+            strange += !symstore_add_line(line, lines);
         rest.data += step;
         rest.size -= step;
     }
@@ -190,7 +190,7 @@ struct search {
 };
 
 /* The line that the byte at `at` belongs to. */
-static struct sl_str line_at(struct sl_str lines, size_t at, size_t *start)
+static struct sl_str symstore_line_at(struct sl_str lines, size_t at, size_t *start)
 {
     size_t end = at;
     while (at && lines.data[at - 1] != '\n')
@@ -207,7 +207,7 @@ static size_t lower_bound(struct search *s, size_t from, size_t to, size_t depth
 {
     while (from < to) {
         size_t start;
-        struct sl_str line = line_at(s->lines, from + (to - from) / 2, &start);
+        struct sl_str line = symstore_line_at(s->lines, from + (to - from) / 2, &start);
         int next = line.size > depth ? (unsigned char)line.data[depth] : -1;
         s->steps -= s->steps > 0;
         if (next < c)
@@ -218,7 +218,7 @@ static size_t lower_bound(struct search *s, size_t from, size_t to, size_t depth
     return from < s->lines.size ? from : s->lines.size;
 }
 
-static struct sl_str find(struct search *s, size_t from, size_t to, size_t depth)
+static struct sl_str symstore_find(struct search *s, size_t from, size_t to, size_t depth)
 {
     struct sl_str none = {NULL, 0};
     for (; from < to && s->steps && depth < s->path.size; depth++) {
@@ -230,7 +230,7 @@ static struct sl_str find(struct search *s, size_t from, size_t to, size_t depth
             size_t other_begin = lower_bound(s, from, to, depth, other);
             size_t other_end = lower_bound(s, other_begin, to, depth, other + 1);
             if (begin < end && other_begin < other_end) { /* as asked for first */
-                struct sl_str found = find(s, begin, end, depth + 1);
+                struct sl_str found = symstore_find(s, begin, end, depth + 1);
                 if (found.data)
                     return found;
             }
@@ -243,7 +243,7 @@ static struct sl_str find(struct search *s, size_t from, size_t to, size_t depth
     if (from >= to || !s->steps)
         return none;
     size_t start;
-    struct sl_str line = line_at(s->lines, from, &start);
+    struct sl_str line = symstore_line_at(s->lines, from, &start);
     return line.size == s->path.size ? line : none;
 }
 
@@ -252,7 +252,7 @@ static struct sl_str find_exactly(struct sl_str lines, struct sl_str path)
     size_t from = 0, to = lines.size;
     while (from < to) {
         size_t start;
-        struct sl_str line = line_at(lines, from + (to - from) / 2, &start);
+        struct sl_str line = symstore_line_at(lines, from + (to - from) / 2, &start);
         int order = sl_str_compare(line, path);
         if (order == 0)
             return line;
@@ -269,5 +269,5 @@ struct sl_str origin_index_find(struct sl_bytes bytes, struct sl_str path)
     struct sl_str lines = {(const char *)bytes.data, bytes.size};
     struct sl_str found = find_exactly(lines, path);
     struct search s = {lines, path, STEPS_MAX};
-    return found.data ? found : find(&s, 0, lines.size, 0);
+    return found.data ? found : symstore_find(&s, 0, lines.size, 0);
 }

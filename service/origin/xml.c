@@ -14,7 +14,7 @@ struct reading {
     unsigned open_depth;
 };
 
-static void XMLCALL begin(void *arg, const XML_Char *name, const XML_Char **attributes)
+static void XMLCALL xml_begin(void *arg, const XML_Char *name, const XML_Char **attributes)
 {
     struct reading *r = arg;
     if (++r->depth > MAX_DEPTH) {
@@ -31,7 +31,7 @@ static void XMLCALL begin(void *arg, const XML_Char *name, const XML_Char **attr
     }
 }
 
-static void XMLCALL end(void *arg, const XML_Char *name)
+static void XMLCALL xml_end(void *arg, const XML_Char *name)
 {
     struct reading *r = arg;
     if (r->open && r->open_depth == r->depth)
@@ -57,7 +57,7 @@ bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count)
     if (xml.size > INT32_MAX || !(r.parser = XML_ParserCreate(NULL)))
         return false;
     XML_SetUserData(r.parser, &r);
-    XML_SetElementHandler(r.parser, begin, end);
+    XML_SetElementHandler(r.parser, xml_begin, xml_end);
     XML_SetCharacterDataHandler(r.parser, text);
     XML_SetStartDoctypeDeclHandler(r.parser, doctype);
     bool ok = XML_Parse(r.parser, xml.data, (int)xml.size, 1) == XML_STATUS_OK;
