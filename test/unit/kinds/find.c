@@ -466,7 +466,7 @@ static void keys_body(void *arg)
         assert_non_null(strstr(file_text(path), i == 0 ? "\"scope\":null" : "\"scope\":\"scope1\""));
     }
     char relative[128], path[160];
-    cache_relative_path(sl_str(keys[0]), 1003, false, relative);
+    cache_relative_path(sl_str(keys[0]), 1004, false, relative);
     snprintf(path, sizeof path, "symcaches/%s", relative);
     assert_memory_equal(file_text(path), "SLSC", 4);
 }
