@@ -316,7 +316,7 @@ static void count_answer(struct group *g, int status, const char *body, size_t s
 static void answered(struct client *c, const char *body, size_t size, uint64_t now)
 {
     struct group *g = c->group;
-    int status = c->in.size > 12 ? atoi(c->in.data + 9) : 0;
+    int status = c->in.size > 12 ? (int)strtol(c->in.data + 9, NULL, 10) : 0;
     const char *connection = header(c, "connection: close");
     const struct bytes *right = &c->name->answer;
     count_answer(g, status, body, size);
