@@ -6,6 +6,8 @@ The text cannot say everything; a difference is put into the first class that ex
   inside-function a symbol inside a function takes over in the file; in the text no PUBLIC stands inside a FUNC
   plt             the text names the sections of calls to other libraries
   overlap         functions overlap: in the file the later one wins, the text is ordered by address
+  piece           a compiler's piece of a function, or its clone, has a symbol of its own: the file shows it, the text has
+                  the name that debug information gives
 """
 import bisect, collections, json, random, re
 
@@ -53,10 +55,20 @@ class Text:
                 + [chosen.randrange(low, high) for _ in range(count // 3)])
 
 
+def same_but_for_pieces(direct, back):
+    """Whether the outermost function has a suffix (`.cold`, ` [clone .isra.0]`) more, and nothing else differs."""
+    if [d[1:] for d in direct] != [b[1:] for b in back] or direct[:-1] != back[:-1]:
+        return False
+    long, short = direct[-1][0], back[-1][0]
+    return short != "" and long.startswith((short + ".", short + " [clone ."))
+
+
 def classify(text, address, direct, back):
     covering = text.covering(address)
     if back[-1][0].startswith("<.plt"):
         return "plt"
+    if same_but_for_pieces(direct, back):
+        return "piece"
     if not covering and not direct[0][0] and not back[0][1]:
         return "behind-symbol"
     if len(covering) > 1:

@@ -1,5 +1,6 @@
 """`symloom lookup`, and the tools it takes the place of."""
 import json, os, shutil, subprocess
+from compare import same_but_for_pieces
 from harness import SOURCE, contains, equal, linked, ok, symloom
 
 
@@ -138,7 +139,11 @@ def test_symcache_and_all(work, files):
     assert load >= 0x1000, load
     direct = ok("lookup", "-e", t, "--all", "--relative-address", "--output-style", "json")
     again = ok("lookup", "-e", cache, "--all", "--output-style", "json")
-    equal(again.replace(cache, t), direct)
+    for line, other in zip(direct.splitlines(), again.splitlines(), strict=True):  # a symcache has no symbols of pieces
+        line, other = json.loads(line), json.loads(other)
+        equal(other["Address"], line["Address"])
+        frames = [[(s["FunctionName"], s["FileName"], s["Line"], s["Column"]) for s in a["Symbol"]] for a in (line, other)]
+        equal(frames[0] == frames[1] or same_but_for_pieces(*frames), True, str(frames))
     addresses = [int(json.loads(line)["Address"], 16) for line in direct.splitlines()]
     equal(addresses, sorted(set(addresses)))
 
