@@ -92,8 +92,9 @@ for name in gcc-2-O0 gcc-4-Os gcc-5-O2 gcc-lto gcc-split5 clang-aranges rust-nam
     check "positions agree on $name" test/differential/compare.py --symloom $symloom --peer elfutils --count 2000 "$work/$name.elf"
 done
 libc=$(find /usr/lib/debug/.build-id -name '*.debug' -size +2M | head -1)
+# Version 14 joins relative compilation directories to themselves, version 19 reads no .zdebug sections.
 for file in $symloom $libc; do
-    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 10000 "$file"
+    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --llvm-symbolizer llvm-symbolizer-19 --count 10000 "$file"
 done
 
 echo "==> the house"
