@@ -9,6 +9,8 @@ file and line must be equal. A difference is put into the first class that expla
 
   alias        both names are symbols at the same address; either may be shown
   form         one name is the other with the arguments that a PDB's types tell, or with the decoration of C names
+  label        DWARF names the function; llvm-symbolizer shows a label that hand-written code left at its entry (`.l_start`)
+  piece        a compiler's piece of a function: llvm-symbolizer shows its symbol (`f.part.0`, `f.cold`), the tables `f`
   padding      llvm-symbolizer names code that no function of the DWARF covers, symloom does not
   no-line      same function and file, one side knows no line (0)
   symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
@@ -124,7 +126,11 @@ def classify(ours, theirs, aliases):
     for a, b in zip(ours, theirs):
         if a == b:
             continue
-        if a[0] != b[0]:
+        if a[0] != b[0] and b[0].startswith(".l_"):
+            seen = "label"
+        elif a[0] != b[0] and same_but_for_form(a[0], re.sub(r"\.(part\.\d+|cold)$", "", b[0])):
+            seen = "form" if same_but_for_form(a[0], b[0]) else "piece"
+        elif a[0] != b[0]:
             form = same_but_for_form(a[0], b[0])
             if not form and not aliases(a[0], b[0]):
                 return "name", False
