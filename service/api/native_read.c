@@ -571,14 +571,15 @@ static int json_problem(const struct sl_json *j, const char **problem)
     struct sl_json_place place = sl_json_place(j->text, j->at);
     struct sl_buf text = {0};
     if (j->busy) {
-        *problem = j->arena->over_limit ? "the request takes too much memory for its size" : j->problem;
+        *problem = j->arena->over_limit ? "the request takes too much memory for its size"
+                                        : "not enough memory for this request";
         return j->arena->over_limit ? 413 : 503;
     }
     sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
     *problem = sl_buf_keep(&text, j->arena).data;
     if (*problem)
         return 400;
-    *problem = "out of memory";
+    *problem = "not enough memory for this request";
     return 503;
 }
 

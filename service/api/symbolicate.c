@@ -23,7 +23,7 @@ static void no_memory(struct reading *r)
 {
     r->good = false;
     r->status = 503;
-    r->problem = "out of memory";
+    r->problem = "not enough memory for this request";
 }
 
 /* The request has views of the body, which therefore stays with it. */

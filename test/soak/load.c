@@ -460,7 +460,7 @@ int main(int argc, char **argv)
     char *line = NULL;
     if (argc != 4)
         fail("usage", "load PORT SECONDS DIRECTORY <PLAN");
-    server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1]))};
+    server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(argv[1], NULL, 10))};
     server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     directory = argv[3];
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
