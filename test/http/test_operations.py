@@ -123,6 +123,7 @@ def test_the_service_manager_is_told(work, objects):
         manager.told("WATCHDOG=1")
         s.process.send_signal(signal.SIGTERM)
         manager.told("STOPPING=1")
+        s.process.wait(harness.DEADLINE)  # a second signal would end it at once
 
 
 def test_a_watchdog_of_another_process_is_not_fed(work, objects):
