@@ -7,7 +7,7 @@ deny() { # FOLDER PATTERN
     [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
 }
 deny lib '(uv\.h|curl/|llhttp|hiredis|pthread|sys/socket|json-c|core/|config/|http/|fetch/|origin/|cache/|kinds/|api/|cli/)'
-for folder in table id function demangle pdb ppdb source symbfile object dwarf symcache unwind; do deny lib/base "$folder/"; done
+for folder in table id function demangle pdb ppdb source symbfile object dwarf symcache unwind crash apple minidump; do deny lib/base "$folder/"; done
 deny lib/table '(id|object|function|pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle)/'
 deny lib/id '(object|function|dwarf|symcache|demangle)/'
 deny lib/function '(object|dwarf|symcache|demangle)/'
@@ -17,6 +17,8 @@ deny lib/pdb '(object|dwarf|symcache|demangle)/'
 deny lib/object '(dwarf|symcache|demangle|unwind)/'
 deny lib/dwarf 'symcache/'
 deny lib/unwind '(function|dwarf|symcache|breakpad|demangle)/'
+deny lib/crash '(apple|minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
+deny lib/apple '(minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
 deny service/core '(http|fetch|origin|config|cache|kinds|api|cli)/'
 deny service/http '(fetch|origin|config|cache|kinds|api|cli)/'
 deny service/fetch '(http|origin|config|cache|kinds|api|cli)/'
