@@ -280,6 +280,17 @@ bool fiber_suspend(void)
     return !self->group->cancelled;
 }
 
+bool fiber_yield(void)
+{
+    struct fiber *self = current;
+    if (self->group->cancelled)
+        return false;
+    self->parked = self->cancellable = true;
+    make_ready(self);
+    park(self);
+    return !self->group->cancelled;
+}
+
 void fiber_suspend_uncancellable(void)
 {
     struct fiber *self = current;

@@ -75,6 +75,8 @@ struct fiber_group *fiber_group_current(void);
 /* Parks the running fiber until fiber_wake; returns false when its group is or gets cancelled. The building block of
  * everything that suspends: whoever gives the fiber to a callback must, on false, take it back before returning. */
 bool fiber_suspend(void) SL_SUSPENDS;
+/* Goes on behind the others that are ready; for work that goes on when turn_is_over(). False when cancelled. */
+bool fiber_yield(void) SL_SUSPENDS;
 
 /* As fiber_suspend, but not woken by cancellation: for operations that must be waited out (a pool job that uses the
  * caller's stack). */

@@ -4,7 +4,7 @@
 
 #include "core/impl.h"
 
-static const uint64_t SLICE_NS = 4000000;
+static const uint64_t SLICE_NS = 2000000;
 
 static uv_prepare_t prepare;
 static uv_check_t check;
@@ -69,8 +69,7 @@ static void on_idle(uv_idle_t *handle)
 static void on_prepare(uv_prepare_t *handle)
 {
     (void)handle;
-    new_slice();
-    bool more = fibers_run_ready();
+    bool more = fibers_run_ready(); /* in the slice of those after poll */
     new_slice();
     run_line();
     new_slice();
@@ -85,7 +84,6 @@ static void on_check(uv_check_t *handle)
     (void)handle;
     new_slice();
     fibers_run_ready();
-    new_slice();
 }
 
 void turns_open(uv_loop_t *loop)

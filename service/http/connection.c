@@ -326,21 +326,28 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     }
 }
 
-/* Bodies that come in faster than the loop takes them: one piece of each in turn. */
-static void on_turn(struct turn_place *place)
+/* What is here already; the end, or what went wrong, is met again by libuv. */
+static ssize_t read_now(struct connection *c, size_t most)
 {
-    struct connection *c = (struct connection *)((char *)place - offsetof(struct connection, turn));
-    uv_buf_t buf = uv_buf_init(c->server->read_buffer, READ_BUFFER);
+    uv_buf_t buf = uv_buf_init(c->server->read_buffer, (unsigned)most);
     uv_os_fd_t fd;
     ssize_t size = uv_fileno(&c->uv.handle, &fd) == 0 ? read(fd, buf.base, buf.len) : -1;
     if (size > 0)
         on_read(&c->uv.stream, size, &buf);
+    return size;
+}
+
+/* Bodies that come in faster than the loop takes them: one piece of each in turn. */
+static void on_turn(struct turn_place *place)
+{
+    struct connection *c = (struct connection *)((char *)place - offsetof(struct connection, turn));
+    ssize_t size = read_now(c, READ_BUFFER);
     if (c->dead || !c->reading)
         return;
     if (size == READ_BUFFER)
         turn_wait(&c->turn, on_turn);
     else
-        uv_read_start(&c->uv.stream, on_alloc, on_read); /* which also meets the end, or what went wrong */
+        uv_read_start(&c->uv.stream, on_alloc, on_read);
 }
 
 static void read_in_turn(struct connection *c)
@@ -467,4 +474,5 @@ void connection_accept(struct listener *listener, int fd)
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
     server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
     connection_read(c, true);
+    read_now(c, READ_LATE); /* mostly the request is here, and need not wait for another turn */
 }

@@ -1,5 +1,7 @@
 #include "kinds/search.h"
 
+#include "core/turn.h"
+
 struct crowd { /* searches that one fiber runs */
     struct fiber *fiber;
     struct fiber_group helpers;
@@ -79,6 +81,8 @@ bool search_run(struct search *searches, size_t count)
         if (!crowd.first)
             crowd.last = NULL;
         go_on(search);
+        if (turn_is_over())
+            going = fiber_yield();
     }
     if (!going)
         fiber_group_cancel(&crowd.helpers);
