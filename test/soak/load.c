@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_NAMES = 1024, MAX_GROUPS = 32, MAX_TEXTS = 16, TEXT = 160, MAX_WRONG = 5, STEP_MS = 5 };
+enum { MAX_NAMES = 1024, MAX_GROUPS = 32, MAX_TEXTS = 32, TEXTS_A_STATUS = 4, TEXT = 160, MAX_WRONG = 5, STEP_MS = 5 };
 static const uint64_t MS = 1000000, PAUSE = 250 * 1000000ull, PROBE_EVERY = 20 * 1000000ull, DRIP = 500 * 1000000ull;
 
 enum kind { ASK, PROBE, DEAF, SLOW };
@@ -213,8 +213,10 @@ static void send_more(struct client *c, uint64_t now)
                                                      : c->sent;
     while (c->busy && c->sent < until) {
         ssize_t put = send(c->fd, c->name->request.data + c->sent, until - c->sent, MSG_NOSIGNAL);
-        if (put < 0 && errno == EAGAIN)
+        if (put < 0 && errno == EAGAIN) {
+            watch(c, EPOLL_CTL_MOD, c->group->kind == DEAF ? EPOLLOUT | EPOLLRDHUP : EPOLLIN | EPOLLOUT);
             return;
+        }
         if (put < 0) { /* there may be an answer all the same: reading tells */
             c->sent = c->name->request.size;
             break;
@@ -299,9 +301,10 @@ static void count_answer(struct group *g, int status, const char *body, size_t s
     char text[TEXT] = "";
     if (status != 200)
         snprintf(text, sizeof text, "%.*s", (int)(size < TEXT ? size : TEXT - 1), body);
+    size_t alike = 0; /* of bodies that are never the same, a few stand for all */
     for (size_t i = 0; i < g->answer_count; i++) {
-        bool full = g->answer_count == MAX_TEXTS; /* bodies that are never the same: the status has to do */
-        if (g->answers[i].status == status && (full || strcmp(g->answers[i].text, text) == 0)) {
+        alike += g->answers[i].status == status;
+        if (g->answers[i].status == status && (alike == TEXTS_A_STATUS || strcmp(g->answers[i].text, text) == 0)) {
             g->answers[i].count++;
             return;
         }
