@@ -28,17 +28,16 @@ struct sl_cfi {
     uint32_t row_count, set_count; /* no rows: no STACK CFI */
     uint32_t win_count[2];         /* of type 0, and of type 4 */
     struct sl_table table;         /* this and what follows: private */
-    struct sl_column rows[3], buckets, win[2][9];
-    struct sl_table_units sets;
-    struct sl_table_strings programs;
-    uint64_t first;
-    uint32_t bucket_count, bucket_shift;
+    struct sl_column rows[3], buckets, win[9];
+    struct sl_table_units sets, programs;
+    uint64_t bucket_count;
+    uint32_t bucket_shift, program_count;
 };
 
 /* SL_MALFORMED when it is none. O(1). `cfi` points into `bytes`, which must outlive it. */
 enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_error *error);
 
-/* Checks the hash of the contents and that all can be read, for files from outside. */
+/* Whether all of it can be read, for files from outside. Reads all. */
 enum sl_code sl_cfi_verify(const struct sl_cfi *cfi, struct sl_error *error);
 
 /* The rules of a place. */
@@ -56,10 +55,8 @@ bool sl_cfi_find(const struct sl_cfi *cfi, uint64_t address, struct sl_cfi_row *
  * False at the end. */
 bool sl_cfi_rule(struct sl_cfi_row *row, struct sl_unwind_rule *rule);
 
-/* The record of type 4, or of type 0, that covers the address. The program is appended to `text`, where `win->program` points
- * to it. */
-bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, struct sl_buf *text,
-                     struct sl_unwind_win *win);
+/* The record of type 4, or of type 0, that covers the address. Its program points into the file. */
+bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, struct sl_unwind_win *win);
 
 /* The stream again, ranges in address order, then the STACK WIN records; the sink's code if that is not SL_OK. */
 enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, struct sl_error *error);

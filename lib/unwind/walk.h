@@ -37,8 +37,9 @@ static inline void sl_registers_set(struct sl_registers *registers, unsigned num
     registers->valid |= UINT64_C(1) << number;
 }
 
-/* DWARF numbers of the processor's registers; false when no walker knows the family: only the context's frame comes out of
- * it, whose `pc` the caller puts into register 63. */
+/* DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when there is no walker for the family:
+ * only the context's frame comes out then. */
+enum { SL_WALK_ONLY_PC = 63 };
 struct sl_walk_numbers {
     uint8_t pc, sp, fp;
 };
