@@ -106,6 +106,8 @@ struct sl_unwind_text {
     struct sl_buf line;
 };
 
-/* For the object's stream; sets all but `base`, `write` and `arg`, which the caller does. */
+/* For the object's stream, or one of the family (`subtract` is false then); sets all but `base`, `write` and `arg`, which the
+ * caller does. */
+void sl_unwind_text_of(struct sl_unwind_text *text, enum sl_cpu_family family);
 void sl_unwind_text_init(struct sl_unwind_text *text, const struct sl_object *object);
 void sl_unwind_text_free(struct sl_unwind_text *text);
