@@ -1,5 +1,5 @@
-/* The sub-commands: one function and one file each, called with the words behind the command's name. Each returns the
- * exit status: 0, 1 for a failure that was reported on stderr, 2 for a usage error. */
+/* The sub-commands: one function and one file or folder each, called with the words behind the command's name. Each
+ * returns the exit status: 0, 1 for a failure that was reported on stderr, 2 for a usage error. */
 #pragma once
 
 #include "base/buf.h"
@@ -66,6 +66,9 @@ int report_status(enum sl_code code);
 int report_file(const char *path, enum sl_code code, const struct sl_error *error);
 
 /* ---- files.c ---- */
+
+/* The last part of a path of either kind, `\` or `/`. */
+struct sl_str path_file_name(struct sl_str path);
 
 /* How a file is opened. All may be NULL or empty. */
 struct input_options {

@@ -13,6 +13,14 @@
 
 enum { COMPANION_DWP, COMPANION_DWZ, COMPANION_DEBUG };
 
+struct sl_str path_file_name(struct sl_str path)
+{
+    size_t at = path.size;
+    while (at && path.data[at - 1] != '/' && path.data[at - 1] != '\\')
+        at--;
+    return (struct sl_str){path.data + at, path.size - at};
+}
+
 /* ---- choosing an object ---- */
 
 void input_list_archs(const struct sl_archive *archive, struct sl_buf *out)

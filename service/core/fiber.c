@@ -15,6 +15,7 @@
 #include "core/context.h"
 #include "core/impl.h"
 #include "core/loop.h"
+#include "core/turn.h"
 
 enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
 
@@ -41,9 +42,6 @@ struct timer {
 };
 
 static uv_loop_t *loop;
-static uv_prepare_t prepare;
-static uv_check_t check;
-static uv_idle_t idle;
 static struct fiber *ready_first, *ready_last;
 static struct fiber *warm;
 static size_t warm_count, live, stacks, limit = 20000;
@@ -169,40 +167,20 @@ static void make_ready(struct fiber *fiber)
     ready_last = fiber;
 }
 
-/* Runs those that are ready now; what they make ready waits, so that I/O gets its turn. */
-static void run_ready(void)
+/* What they make ready waits, so that I/O gets its turn. */
+bool fibers_run_ready(void)
 {
     struct fiber *last = ready_last;
-    while (ready_first) {
+    bool go_on = ready_first != NULL;
+    while (go_on) {
         struct fiber *fiber = ready_first;
         ready_first = fiber->next_ready;
         if (!ready_first)
             ready_last = NULL;
         resume(fiber);
-        if (fiber == last)
-            break;
+        go_on = fiber != last && !turn_is_over();
     }
-}
-
-static void on_idle(uv_idle_t *handle)
-{
-    (void)handle;
-}
-
-static void on_prepare(uv_prepare_t *handle)
-{
-    (void)handle;
-    run_ready();
-    if (ready_first)
-        uv_idle_start(&idle, on_idle); /* keeps the poll from sleeping */
-    else
-        uv_idle_stop(&idle);
-}
-
-static void on_check(uv_check_t *handle)
-{
-    (void)handle;
-    run_ready();
+    return ready_first != NULL;
 }
 
 /* ---- start ---- */
@@ -522,20 +500,10 @@ void fibers_open(uv_loop_t *the_loop)
 {
     loop = the_loop;
     fiber_group_init(&root, NULL);
-    uv_prepare_init(loop, &prepare);
-    uv_check_init(loop, &check);
-    uv_idle_init(loop, &idle);
-    uv_prepare_start(&prepare, on_prepare);
-    uv_check_start(&check, on_check);
-    uv_unref((uv_handle_t *)&prepare);
-    uv_unref((uv_handle_t *)&check);
 }
 
 void fibers_close(void)
 {
-    uv_close((uv_handle_t *)&prepare, NULL);
-    uv_close((uv_handle_t *)&check, NULL);
-    uv_close((uv_handle_t *)&idle, NULL);
     for (struct timer *timer = free_timers; timer; timer = timer->next_free)
         uv_close((uv_handle_t *)&timer->handle, NULL);
 }

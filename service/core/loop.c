@@ -67,6 +67,7 @@ void loop_init(unsigned pool_threads)
         abort();
     }
     guard_open();
+    turns_open(&the_loop);
     fibers_open(&the_loop);
     pool_open(&the_loop);
     uv_timer_init(&the_loop, &lag_timer);
@@ -138,6 +139,7 @@ void loop_close(void)
     uv_close((uv_handle_t *)&lag_timer, NULL);
     pool_close();
     fibers_close();
+    turns_close();
     /* A handle that its owner forgot would keep this from ending: one turn per close is enough for the others. */
     for (int turn = 0; turn < 100 && uv_loop_alive(&the_loop); turn++)
         uv_run(&the_loop, UV_RUN_NOWAIT);

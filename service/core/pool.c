@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/map.h"
 #include "core/guard.h"
@@ -11,6 +13,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
+enum { NICE = 5 };
 enum lane { QUICK, HEAVY, LANES };
 
 static uv_loop_t *loop;
@@ -60,6 +63,15 @@ static void team_drop(struct team *team)
     free(team);
 }
 
+/* Where there is less processor than work, the loop comes first: it is what everybody waits for. */
+static void step_back(void)
+{
+    static _Thread_local bool done;
+    if (!done)
+        setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    done = true;
+}
+
 struct share {
     struct team *team;
     unsigned worker;
@@ -76,6 +88,7 @@ static void work_share(void *arg)
 static void helper_work(uv_work_t *work)
 {
     struct team *team = work->data;
+    step_back();
     atomic_fetch_add(&running[HEAVY], 1);
     pthread_mutex_lock(&team->lock);
     bool enter = !team->closed && team->entered + 1 < team->workers;
@@ -274,6 +287,7 @@ static struct job *flow_next(void)
 static void job_work(uv_work_t *work)
 {
     struct job *job = work->data;
+    step_back();
     atomic_fetch_add(&running[job->lane], 1);
     job->started_ns = uv_hrtime();
     log_set_request_id(job->request_id);

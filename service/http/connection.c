@@ -58,6 +58,7 @@ void connection_abort(struct connection *c, bool reset)
     if (c->dead)
         return;
     c->dead = true;
+    turn_leave(&c->turn);
     c->server->closing++;
     server_timer(c, TIMEOUT_NONE);
     connection_state(c, STATE_CLOSING);
@@ -192,7 +193,7 @@ static void go_on(struct connection *c)
         return;
     if (r->discarding && body_over)
         request_finish(r);
-    else if (!r->started && (body_over || !body_is_awaited(r)))
+    else if (!r->started && !r->turn.taken && (body_over || !body_is_awaited(r)))
         request_start(r);
 }
 
@@ -228,12 +229,14 @@ static void connection_consume(struct connection *c, struct sl_bytes data)
     connection_keep(c, (struct sl_bytes){data.data + at, data.size - at});
 }
 
-/* ---- reading ---- */
+/* ---- reading ----
+ * When the loop has no time left in this turn, a head is still looked at, as it may ask for the health of the service. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     struct connection *c = handle->data;
-    *buf = uv_buf_init(c->server->read_buffer, READ_BUFFER);
+    size_t size = !turn_is_over() ? READ_BUFFER : c->state == STATE_BODY ? 0 : READ_LATE;
+    *buf = uv_buf_init(c->server->read_buffer, (unsigned)size);
 }
 
 static bool too_slow(const struct connection *c)
@@ -303,12 +306,16 @@ static void on_end(struct connection *c)
         connection_abort(c, false);
 }
 
+static void read_in_turn(struct connection *c);
+
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
     if (c->dead || size == 0)
         return;
-    if (size > 0) {
+    if (size == UV_ENOBUFS) {
+        read_in_turn(c);
+    } else if (size > 0) {
         on_data(c, (struct sl_bytes){(const uint8_t *)buf->base, (size_t)size});
     } else if (size == UV_EOF) {
         on_end(c);
@@ -319,11 +326,35 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     }
 }
 
+/* Bodies that come in faster than the loop takes them: one piece of each in turn. */
+static void on_turn(struct turn_place *place)
+{
+    struct connection *c = (struct connection *)((char *)place - offsetof(struct connection, turn));
+    uv_buf_t buf = uv_buf_init(c->server->read_buffer, READ_BUFFER);
+    uv_os_fd_t fd;
+    ssize_t size = uv_fileno(&c->uv.handle, &fd) == 0 ? read(fd, buf.base, buf.len) : -1;
+    if (size > 0)
+        on_read(&c->uv.stream, size, &buf);
+    if (c->dead || !c->reading)
+        return;
+    if (size == READ_BUFFER)
+        turn_wait(&c->turn, on_turn);
+    else
+        uv_read_start(&c->uv.stream, on_alloc, on_read); /* which also meets the end, or what went wrong */
+}
+
+static void read_in_turn(struct connection *c)
+{
+    uv_read_stop(&c->uv.stream);
+    turn_wait(&c->turn, on_turn);
+}
+
 void connection_read(struct connection *c, bool on)
 {
     if (c->reading == on || c->dead || c->eof)
         return;
     c->reading = on;
+    turn_leave(&c->turn);
     if (on)
         uv_read_start(&c->uv.stream, on_alloc, on_read);
     else

@@ -180,6 +180,7 @@ void request_answered(struct request *r)
 void request_finish(struct request *r)
 {
     if (!r->started) { /* the client has left before its body was there */
+        turn_leave(&r->turn);
         r->aborted = r->aborted ? r->aborted : "reset";
         access_record(r);
     }
@@ -187,11 +188,28 @@ void request_finish(struct request *r)
     request_end(r);
 }
 
-void request_start(struct request *r)
+static void start_now(struct request *r)
 {
     r->started = true;
     if (needs_no_fiber(r))
         answer_at_once(r);
     else if (!fiber_start_now(&r->x.group, exchange_run, r))
         refuse_without_fiber(r);
+}
+
+static void on_turn(struct turn_place *place)
+{
+    struct request *r = (struct request *)((char *)place - offsetof(struct request, turn));
+    if (!r->connection->dead) /* else it ends when that is closed */
+        start_now(r);
+}
+
+/* Health does not wait behind a crowd. */
+void request_start(struct request *r)
+{
+    const struct http_route *route = r->x.route;
+    if ((route && route->health) || !turn_is_over())
+        start_now(r);
+    else
+        turn_wait(&r->turn, on_turn);
 }

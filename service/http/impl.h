@@ -17,10 +17,12 @@
 #include "base/map.h"
 #include "core/metrics.h"
 #include "core/network.h"
+#include "core/turn.h"
 #include "http/http.h"
 
 enum {
     READ_BUFFER = 64 * 1024,      /* one for all connections */
+    READ_LATE = 4 * 1024,         /* of it, in a turn that is over */
     BODY_WINDOW = 256 * 1024,     /* received and not yet taken by the handler */
     BODY_IN_MEMORY = 1024 * 1024, /* above: an unlinked file */
     BODY_WHOLE = 64 * 1024,       /* of known length: awaited without a fiber; in memory also when that is short */
@@ -122,6 +124,7 @@ struct request {
     int write_status;
     bool write_done;
     struct fiber *writer;
+    struct turn_place turn; /* until it starts */
     char id[40];
     struct request *next_free;
 };
@@ -149,6 +152,7 @@ struct connection {
     struct head_scan scan;
     size_t unsent, answer_size; /* for the progress of a write */
     uint64_t write_started_ms, write_progress_ms;
+    struct turn_place turn; /* to read more of a body */
     unsigned requests;
     bool unix_socket, reserve, reading, eof, processing;
     bool dead; /* being closed; the memory stays until `closed` and the request's end */
@@ -244,7 +248,7 @@ const char *connection_peer(struct connection *c);
 /* ---- exchange.c: the life of a request ---- */
 struct request *request_new(struct connection *c);
 void request_free(struct request *r);
-/* Answers at once what needs no fiber, else runs its fiber until it suspends. */
+/* Answers at once what needs no fiber, else runs its fiber until it suspends; now, or in a later turn of the loop. */
 void request_start(struct request *r);
 void request_answered(struct request *r); /* without a fiber: the answer is out or the connection dead */
 void request_finish(struct request *r);   /* a request without a fiber has ended, well or badly */

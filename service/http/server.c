@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/turn.h"
 #include "http/impl.h"
 
 enum { EVICT_IDLE_MS = 1000, RESERVE_HEADER_MS = 2000, DISCARD_MS = 2000, LINGER_MS = 5000, ACCEPTS_PER_EVENT = 64 };
@@ -206,7 +207,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     struct listener *listener = poll->data;
     struct http_server *server = listener->server;
     (void)status, (void)events; /* accept tells */
-    for (int turn = 0; turn < ACCEPTS_PER_EVENT; turn++) {
+    for (int turn = 0; turn < ACCEPTS_PER_EVENT || !turn_is_over(); turn++) {
         if (open_connections(server) >= most_connections(server) && !evict_idle(server, 0)) {
             pause_listener(listener);
             return;

@@ -1,0 +1,130 @@
+/* Which format a report has. */
+#include "apple/impl.h"
+
+#include "base/buf.h"
+
+static struct sl_str rest_at(struct sl_str text, size_t at)
+{
+    while (at < text.size && sl_is_blank(text.data[at]))
+        at++;
+    return (struct sl_str){text.data + at, text.size - at};
+}
+
+static bool begins_object(struct sl_str text)
+{
+    return text.size && text.data[0] == '{';
+}
+
+/* The whole JSON object that `*text` begins with, behind which `*text` then is; false when it is none. */
+static bool take_object(struct sl_str *text, struct sl_arena *arena, struct sl_str *object)
+{
+    struct sl_json j = sl_json(*text, arena, false);
+    if (!begins_object(*text) || !sl_json_value(&j, object))
+        return false;
+    *text = rest_at(*text, j.at);
+    return true;
+}
+
+/* Whether the object has what a crash has. */
+static bool is_body(struct sl_str object, struct sl_arena *arena)
+{
+    struct sl_json j = sl_json(object, arena, false);
+    struct sl_str key;
+    bool threads = false, images = false;
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key)) {
+            bool is_array = sl_json_peek(&j) == SL_JSON_ARRAY;
+            threads |= is_array && sl_str_equal(key, SL_STR("threads"));
+            images |= is_array && sl_str_equal(key, SL_STR("usedImages"));
+            sl_json_skip(&j);
+        }
+    return threads && images;
+}
+
+static void read_header(struct sl_str object, struct sl_arena *arena, struct apple_header *header)
+{
+    static const struct sl_str names[] = {SL_STR("timestamp"), SL_STR("os_version"), SL_STR("bug_type")};
+    struct sl_str texts[3] = {{NULL, 0}};
+    struct sl_json j = sl_json(object, arena, false);
+    sl_json_texts(&j, names, texts, 3);
+    *header = (struct apple_header){.timestamp = texts[0], .os_version = texts[1], .bug_type = texts[2]};
+}
+
+/* What follows the line "Full Report" of a text that Console made; as it is when there is none. */
+static struct sl_str full_report(struct sl_str text)
+{
+    bool found = false;
+    for (size_t at = 0; at < text.size;) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size_t end = newline ? (size_t)(newline - text.data) : text.size;
+        struct sl_str line = sl_str_trimmed((struct sl_str){text.data + at, end - at});
+        if (found && begins_object(line))
+            return rest_at(text, at);
+        found = found || sl_str_equal(line, SL_STR("Full Report"));
+        at = end + 1;
+    }
+    return text;
+}
+
+/* The text as UTF-8, without a byte order mark and white space before it. */
+static bool mended(struct sl_bytes bytes, struct sl_arena *arena, struct sl_str *text)
+{
+    *text = (struct sl_str){(const char *)bytes.data, bytes.size};
+    if (!sl_str_is_utf8(*text)) {
+        struct sl_buf buf = {.budget = arena->budget};
+        sl_buf_utf8(&buf, *text);
+        *text = sl_buf_keep(&buf, arena);
+        if (!text->data)
+            return false;
+    }
+    *text = rest_at(*text, sl_str_starts(*text, SL_STR("\xEF\xBB\xBF")) ? 3 : 0);
+    return true;
+}
+
+static enum sl_code read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
+                             struct sl_crash *crash, struct sl_error *error)
+{
+    struct sl_json j;
+    if (apple_read_ips(body, header, arena, crash, &j))
+        return SL_OK;
+    if (sl_json_code(&j) == SL_BUSY)
+        return sl_budget_fail(arena->budget, error);
+    return sl_fail(error, SL_MALFORMED, "%s at offset %zu", j.problem, j.at);
+}
+
+static enum sl_code read_text(struct sl_str text, const struct apple_header *header,
+                              const struct sl_apple_options *options, struct sl_arena *arena, struct sl_crash *crash,
+                              struct sl_error *error)
+{
+    if (!apple_read_text(text, header, options, arena, crash))
+        return sl_budget_fail(arena->budget, error);
+    if (!crash->thread_count && !crash->module_count)
+        return sl_fail(error, SL_MALFORMED, "neither a thread nor an image was found");
+    return SL_OK;
+}
+
+enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options *options, struct sl_arena *arena,
+                           struct sl_crash *crash, struct sl_error *error)
+{
+    struct apple_header header = {.timestamp = {NULL, 0}};
+    struct sl_str text, rest, first, body;
+    *crash = (struct sl_crash){.crashed = true, .format = SL_FORMAT_MACHO};
+    if (!mended(bytes, arena, &text))
+        return sl_budget_fail(arena->budget, error);
+    rest = begins_object(text) ? text : full_report(text);
+    if (!take_object(&rest, arena, &first))
+        return read_text(text, &header, options, arena, crash, error);
+    if (is_body(first, arena))
+        return read_ips(first, &header, arena, crash, error);
+    read_header(first, arena, &header);
+    if (!begins_object(rest))
+        return read_text(begins_object(text) ? rest : text, &header, options, arena, crash, error);
+    body = rest;
+    if (take_object(&rest, arena, &first)) {
+        body = first;
+        if (!is_body(body, arena))
+            return sl_fail(error, SL_UNSUPPORTED, "unsupported apple report type " SL_STR_FMT,
+                           SL_STR_ARG(header.bug_type.size ? header.bug_type : SL_STR("unknown")));
+    }
+    return read_ips(body, &header, arena, crash, error);
+}

@@ -1,0 +1,78 @@
+/* Inside of lib/apple: which format it is (apple.c), the lines of texts (line.c), their sections (text.c), JSON (ips.c), and
+ * what both say of the system and the time (system.c). */
+#pragma once
+
+#include "apple/apple.h"
+#include "base/json.h"
+
+struct apple_header { /* the first line of `.ips` files; data NULL = not there */
+    struct sl_str timestamp, os_version, bug_type;
+};
+
+/* ---- text.c, ips.c: readers of one format ---- */
+
+/* `header` fills in what the text does not say. False when out of memory. */
+bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
+                     struct sl_arena *arena, struct sl_crash *crash);
+
+/* `body` is one JSON object with arrays `threads` and `usedImages`. False when it is malformed or out of memory: see
+ * `*failed`. */
+bool apple_read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
+                    struct sl_crash *crash, struct sl_json *failed);
+
+/* ---- system.c ---- */
+
+/* "2019-01-09 17:42:22.075 +0000" as seconds since 1970, UTC, without the fraction. */
+bool apple_time(struct sl_str text, int64_t *seconds);
+
+/* "Mac OS X 10.14.0 (18A391)"; all of it is the name unless it is of that form, or `split` and of the form
+ * "<name> <version> (<build>)". */
+void apple_os(struct sl_str text, bool split, struct sl_crash_system *system);
+
+/* "macOS" of "Mac OS X" and the like. */
+struct sl_str apple_os_name(struct sl_str name);
+
+/* "X86-64 (Native)": what its first word says. */
+enum sl_arch apple_arch(struct sl_str code_type);
+
+/* "usedImages" and "Binary Images" name modules by their UUID; false when it is none. */
+bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash_module *module);
+
+/* ---- line.c: the grammar of lines; each says whether the line is one ---- */
+
+enum apple_number { APPLE_NONE, APPLE_NUMBER, APPLE_TOO_LARGE };
+
+/* Takes the decimal digits that `rest` begins with. */
+enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value);
+
+struct apple_thread_line {
+    uint64_t number;
+    bool fits; /* else the number is too large for anything */
+    bool crashed;
+    struct sl_str name; /* size 0 = none */
+};
+bool apple_thread_header(struct sl_str line, struct apple_thread_line *thread);
+bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread);
+bool apple_registers_header(struct sl_str line);
+
+/* The next register of a line, which `rest` then is behind; one whose value is too large is passed over. False when there is
+ * no more. */
+bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg);
+
+/* The next address of a list of addresses, with or without brackets; false at its end. */
+bool apple_next_address(struct sl_str *rest, uint64_t *address);
+
+struct apple_frame_line {
+    struct sl_crash_frame frame;
+    bool fits; /* else the address is too large */
+};
+bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame);
+
+struct apple_image_line {
+    uint64_t begin, end; /* the last byte */
+    bool fits;           /* else an address is too large */
+    struct sl_str name, uuid, path;
+};
+bool apple_image_line(struct sl_str line, struct apple_image_line *image);
+
+bool apple_key_value(struct sl_str line, struct sl_str *key, struct sl_str *value);

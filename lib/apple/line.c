@@ -1,0 +1,302 @@
+/* The grammar of lines. They come without white space at their ends. */
+#include "apple/impl.h"
+
+static struct sl_str behind(struct sl_str text, size_t size)
+{
+    return (struct sl_str){text.data + size, text.size - size};
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool take_word(struct sl_str *rest, const char *word)
+{
+    if (!sl_str_starts(*rest, sl_str(word)))
+        return false;
+    *rest = behind(*rest, strlen(word));
+    return true;
+}
+
+/* White space, at least one character of it. */
+static bool take_blanks(struct sl_str *rest)
+{
+    size_t size = 0;
+    while (size < rest->size && sl_is_blank(rest->data[size]))
+        size++;
+    *rest = behind(*rest, size);
+    return size > 0;
+}
+
+enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
+{
+    size_t size = 0;
+    bool over = false;
+    *value = 0;
+    for (; size < rest->size && is_digit(rest->data[size]); size++)
+        over |= __builtin_mul_overflow(*value, UINT64_C(10), value) ||
+                __builtin_add_overflow(*value, (uint64_t)(rest->data[size] - '0'), value);
+    *rest = behind(*rest, size);
+    return !size ? APPLE_NONE : over ? APPLE_TOO_LARGE : APPLE_NUMBER;
+}
+
+static int hex_digit(char c)
+{
+    char low = (char)(c | 0x20);
+    return is_digit(c) ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
+/* "0x" and hex digits. */
+static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
+{
+    size_t size = 2;
+    bool over = false;
+    *value = 0;
+    if (rest->size < 3 || rest->data[0] != '0' || rest->data[1] != 'x' || hex_digit(rest->data[2]) < 0)
+        return APPLE_NONE;
+    for (; size < rest->size && hex_digit(rest->data[size]) >= 0; size++) {
+        over |= *value >> 60 != 0;
+        *value = *value << 4 | (uint64_t)hex_digit(rest->data[size]);
+    }
+    *rest = behind(*rest, size);
+    return over ? APPLE_TOO_LARGE : APPLE_NUMBER;
+}
+
+/* ---- threads ---- */
+
+/* "Thread <number>" */
+static bool take_thread(struct sl_str *rest, struct apple_thread_line *thread)
+{
+    if (!take_word(rest, "Thread "))
+        return false;
+    enum apple_number number = apple_take_number(rest, &thread->number);
+    thread->fits = number == APPLE_NUMBER;
+    return number != APPLE_NONE;
+}
+
+/* "<name> Dispatch queue: <queue>", of which one may be missing: the name, or else the queue. */
+static struct sl_str name_or_queue(struct sl_str text)
+{
+    static const char label[] = "Dispatch queue:";
+    text = sl_str_trimmed(text);
+    const char *queue = text.size ? memmem(text.data, text.size, label, sizeof label - 1) : NULL;
+    if (queue == text.data)
+        return queue ? sl_str_trimmed(behind(text, sizeof label - 1)) : text;
+    while (queue && !sl_is_blank(queue[-1])) {
+        struct sl_str rest = behind(text, (size_t)(queue - text.data) + 1);
+        queue = memmem(rest.data, rest.size, label, sizeof label - 1);
+    }
+    return queue ? sl_str_trimmed((struct sl_str){text.data, (size_t)(queue - text.data)}) : text;
+}
+
+bool apple_thread_header(struct sl_str line, struct apple_thread_line *thread)
+{
+    *thread = (struct apple_thread_line){0};
+    if (!take_thread(&line, thread))
+        return false;
+    thread->crashed = take_word(&line, " Crashed");
+    if (!take_word(&line, ":"))
+        return false;
+    thread->name = take_word(&line, ":") ? name_or_queue(line) : sl_str_trimmed(line);
+    return true;
+}
+
+bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread)
+{
+    *thread = (struct apple_thread_line){0};
+    if (!take_thread(&line, thread) || !take_word(&line, " name:"))
+        return false;
+    thread->name = name_or_queue(line);
+    return thread->name.size > 0;
+}
+
+/* ---- registers and addresses ---- */
+
+bool apple_registers_header(struct sl_str line)
+{
+    static const char *const ends[] = {" Thread State:", " Thread State (64-bit):", " Thread State (32-bit):"};
+    struct apple_thread_line thread;
+    if (!take_thread(&line, &thread) || !take_word(&line, " crashed with "))
+        return false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sl_str_ends(line, sl_str(ends[i])))
+            return true;
+    return false;
+}
+
+static bool in_register_name(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z');
+}
+
+bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg)
+{
+    const char *colon;
+    while (rest->size && (colon = memchr(rest->data, ':', rest->size))) {
+        const char *begin = colon;
+        while (begin > rest->data && in_register_name(begin[-1]))
+            begin--;
+        reg->name = (struct sl_str){begin, (size_t)(colon - begin)};
+        *rest = behind(*rest, (size_t)(colon - rest->data) + 1);
+        if (reg->name.size && take_blanks(rest) && take_hex(rest, &reg->value) == APPLE_NUMBER)
+            return true;
+    }
+    return false;
+}
+
+bool apple_next_address(struct sl_str *rest, uint64_t *address)
+{
+    for (;;) {
+        while (rest->size && (sl_is_blank(rest->data[0]) || rest->data[0] == '(' || rest->data[0] == ')'))
+            *rest = behind(*rest, 1);
+        enum apple_number number = take_hex(rest, address);
+        if (number != APPLE_TOO_LARGE)
+            return number == APPLE_NUMBER;
+    }
+}
+
+/* ---- frames ---- */
+
+/* Takes "<image> <address>", the shortest image for which that and the end of the line, or white space, follow. */
+static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line *line)
+{
+    const char *begin = rest->data;
+    for (struct sl_str left = *rest; left.size;) {
+        size_t word = 0;
+        while (word < left.size && !sl_is_blank(left.data[word]))
+            word++;
+        left = behind(left, word);
+        const char *end = left.data;
+        if (!take_blanks(&left))
+            return false;
+        struct sl_str after = left;
+        enum apple_number number = take_hex(&after, &line->frame.address);
+        if (number != APPLE_NONE && (!after.size || sl_is_blank(after.data[0]))) {
+            line->fits = number == APPLE_NUMBER;
+            line->frame.package = (struct sl_str){begin, (size_t)(end - begin)};
+            *rest = after;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Cuts " + <number>" off. */
+static bool cut_offset(struct sl_str *symbol)
+{
+    size_t size = symbol->size;
+    while (size && is_digit(symbol->data[size - 1]))
+        size--;
+    if (size == symbol->size || size < 3 || memcmp(symbol->data + size - 3, " + ", 3) != 0)
+        return false;
+    symbol->size = size - 3;
+    return true;
+}
+
+/* Cuts " (<file>:<line>)" off. */
+static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
+{
+    const char *open =
+        symbol->size && symbol->data[symbol->size - 1] == ')' ? memrchr(symbol->data, '(', symbol->size) : NULL;
+    if (!open || open == symbol->data || open[-1] != ' ')
+        return;
+    struct sl_str inside = {open + 1, (size_t)(symbol->data + symbol->size - open) - 2};
+    const char *colon = memrchr(inside.data, ':', inside.size);
+    if (!colon)
+        return;
+    uint64_t line;
+    struct sl_str digits = behind(inside, (size_t)(colon - inside.data) + 1);
+    enum apple_number number = apple_take_number(&digits, &line);
+    if (number == APPLE_NONE || digits.size)
+        return;
+    frame->filename = (struct sl_str){inside.data, (size_t)(colon - inside.data)};
+    frame->line = number == APPLE_NUMBER && line <= UINT32_MAX ? (uint32_t)line : 0;
+    symbol->size = (size_t)(open - symbol->data) - 1;
+}
+
+static bool is_hex_number(struct sl_str text)
+{
+    uint64_t value;
+    return take_hex(&text, &value) != APPLE_NONE && !text.size;
+}
+
+bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
+{
+    uint64_t number;
+    *frame = (struct apple_frame_line){0};
+    if (apple_take_number(&line, &number) == APPLE_NONE || !take_blanks(&line) || !take_image_and_address(&line, frame))
+        return false;
+    if (sl_str_equal(frame->frame.package, SL_STR("???")))
+        frame->frame.package = (struct sl_str){NULL, 0};
+    take_blanks(&line);
+    if (!cut_offset(&line))
+        cut_position(&line, &frame->frame);
+    if (line.size && !is_hex_number(line))
+        frame->frame.function = line;
+    return true;
+}
+
+/* ---- images ---- */
+
+/* The last "<...>" that has nothing but an id in it and white space before it; `*rest` is what lies before, `*path` what
+ * lies behind. */
+static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *path)
+{
+    const char *end = rest->data + rest->size, *open;
+    for (struct sl_str left = *rest; left.size && (open = memrchr(left.data, '<', left.size));
+         left.size = (size_t)(open - left.data)) {
+        const char *close = open + 1;
+        while (close < end && (hex_digit(*close) >= 0 || *close == '-'))
+            close++;
+        if (close == open + 1 || close == end || *close != '>' || open == left.data || !sl_is_blank(open[-1]) ||
+            (close + 1 < end && !sl_is_blank(close[1])))
+            continue;
+        *uuid = (struct sl_str){open + 1, (size_t)(close - open) - 1};
+        *path = sl_str_trimmed((struct sl_str){close + 1, (size_t)(end - close) - 1});
+        *rest = sl_str_trimmed((struct sl_str){left.data, (size_t)(open - left.data)});
+        return true;
+    }
+    return false;
+}
+
+/* "+<name> <arch> (<version>)": the name, which may have blanks in it. */
+static struct sl_str image_name(struct sl_str text)
+{
+    const char *open = text.size && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
+    if (open)
+        text = sl_str_trimmed((struct sl_str){text.data, (size_t)(open - text.data)});
+    if (text.size && (text.data[0] == '+' || text.data[0] == '*'))
+        text = behind(text, 1);
+    const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
+    if (blank && sl_arch_parse(behind(text, (size_t)(blank - text.data) + 1)) != SL_ARCH_UNKNOWN)
+        text.size = (size_t)(blank - text.data);
+    return sl_str_trimmed(text);
+}
+
+bool apple_image_line(struct sl_str line, struct apple_image_line *image)
+{
+    *image = (struct apple_image_line){0};
+    take_blanks(&line);
+    enum apple_number begin = take_hex(&line, &image->begin);
+    take_blanks(&line);
+    bool dash = take_word(&line, "-");
+    take_blanks(&line);
+    enum apple_number end = take_hex(&line, &image->end);
+    if (begin == APPLE_NONE || !dash || end == APPLE_NONE || !take_blanks(&line) ||
+        !cut_uuid(&line, &image->uuid, &image->path))
+        return false;
+    image->fits = begin == APPLE_NUMBER && end == APPLE_NUMBER;
+    image->name = image_name(line);
+    return true;
+}
+
+bool apple_key_value(struct sl_str line, struct sl_str *key, struct sl_str *value)
+{
+    const char *colon = line.size ? memchr(line.data, ':', line.size) : NULL;
+    if (!colon)
+        return false;
+    *key = sl_str_trimmed((struct sl_str){line.data, (size_t)(colon - line.data)});
+    *value = sl_str_trimmed((struct sl_str){colon + 1, (size_t)(line.data + line.size - colon) - 1});
+    return true;
+}

@@ -1,0 +1,403 @@
+/* Text reports: a state that headings change, and lines that are read as the state has it. */
+#include "apple/impl.h"
+
+#include "base/buf.h"
+
+#include <stdlib.h>
+
+enum text_state { IN_ROOT, IN_THREAD, IN_REGISTERS, IN_IMAGES, IN_INFORMATION, IN_SYSLOG };
+
+enum text_key {
+    KEY_CODE_TYPE,
+    KEY_TIME,
+    KEY_OS_VERSION,
+    KEY_HARDWARE,
+    KEY_EXCEPTION_TYPE,
+    KEY_EXCEPTION_MESSAGE,
+    KEY_EXCEPTION_SUBTYPE,
+    KEY_EXCEPTION_CODES,
+    KEY_CRASHED_THREAD,
+    KEY_TRIGGERED_THREAD,
+    TEXT_KEYS
+};
+
+static const struct sl_str key_names[TEXT_KEYS] = {
+    [KEY_CODE_TYPE] = SL_STR("Code Type"),
+    [KEY_TIME] = SL_STR("Date/Time"),
+    [KEY_OS_VERSION] = SL_STR("OS Version"),
+    [KEY_HARDWARE] = SL_STR("Hardware Model"),
+    [KEY_EXCEPTION_TYPE] = SL_STR("Exception Type"),
+    [KEY_EXCEPTION_MESSAGE] = SL_STR("Exception Message"),
+    [KEY_EXCEPTION_SUBTYPE] = SL_STR("Exception Subtype"),
+    [KEY_EXCEPTION_CODES] = SL_STR("Exception Codes"),
+    [KEY_CRASHED_THREAD] = SL_STR("Crashed Thread"),
+    [KEY_TRIGGERED_THREAD] = SL_STR("Triggered by Thread"),
+};
+
+struct thread_label { /* a line that names a thread */
+    uint64_t number;
+    size_t place; /* among those lines: the last one counts */
+    struct sl_str name;
+};
+
+struct text_reader {
+    const struct sl_apple_options *options;
+    struct sl_arena *arena;
+    struct sl_crash *crash;
+    enum text_state state;
+    bool after_blank; /* among images */
+    bool no_memory;
+    struct sl_str values[TEXT_KEYS];
+    struct sl_arena_array threads, labels, modules, registers;
+    struct sl_buf information;
+    /* the open thread */
+    bool has_thread, in_exception;
+    struct sl_crash_thread thread;
+    struct sl_arena_array frames;
+    /* where the last exception was thrown, which is no thread's own stack */
+    bool has_exception;
+    struct sl_crash_thread exception;
+};
+
+/* ---- threads ---- */
+
+static void close_thread(struct text_reader *t)
+{
+    if (!t->has_thread)
+        return;
+    struct sl_crash_thread *place = t->in_exception ? &t->exception : sl_arena_array_add(&t->threads);
+    t->thread.frame_count = t->frames.count;
+    t->thread.frames = sl_arena_array_keep(&t->frames);
+    if (place)
+        *place = t->thread;
+    t->no_memory |= !place || !t->thread.frames;
+    t->has_exception |= t->in_exception;
+    t->has_thread = t->in_exception = false;
+}
+
+static void open_thread(struct text_reader *t, const struct apple_thread_line *line)
+{
+    close_thread(t);
+    t->state = line->fits ? IN_THREAD : IN_ROOT;
+    t->has_thread = line->fits;
+    t->thread = (struct sl_crash_thread){
+        .id = line->number, .has_id = true, .requesting = line->crashed ? SL_REQUESTING_YES : SL_REQUESTING_NO};
+    if (line->name.size)
+        t->thread.name = line->name;
+}
+
+static void open_exception(struct text_reader *t)
+{
+    close_thread(t);
+    t->state = IN_THREAD;
+    t->has_thread = t->in_exception = true;
+    t->thread = (struct sl_crash_thread){.name = SL_STR("Last Exception Backtrace"), .requesting = SL_REQUESTING_NO};
+}
+
+static void add_label(struct text_reader *t, const struct apple_thread_line *line)
+{
+    t->state = IN_ROOT;
+    if (!line->fits)
+        return;
+    struct thread_label *label = sl_arena_array_add(&t->labels);
+    if (label)
+        *label = (struct thread_label){line->number, t->labels.count, line->name};
+    t->no_memory |= !label;
+}
+
+static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *from)
+{
+    struct sl_crash_frame *frame = sl_arena_array_add(&t->frames);
+    if (!frame) {
+        t->no_memory = true;
+        return;
+    }
+    *frame = *from;
+    if (!t->options->names_from_report) {
+        frame->function = frame->filename = (struct sl_str){NULL, 0};
+        frame->line = 0;
+    }
+}
+
+/* Addresses without anything else, as the last exception has them. */
+static bool read_addresses(struct text_reader *t, struct sl_str line)
+{
+    struct sl_crash_frame frame = {0};
+    bool any = false;
+    if (!t->in_exception || !line.size || (line.data[0] != '(' && line.data[0] != '0'))
+        return false;
+    while (apple_next_address(&line, &frame.address)) {
+        add_text_frame(t, &frame);
+        any = true;
+    }
+    return any && !line.size;
+}
+
+static void read_thread_line(struct text_reader *t, struct sl_str line)
+{
+    struct apple_frame_line frame;
+    if (!t->has_thread)
+        t->state = IN_ROOT;
+    else if (apple_frame_line(line, &frame)) {
+        if (frame.fits)
+            add_text_frame(t, &frame.frame);
+    } else if (!read_addresses(t, line))
+        t->state = IN_ROOT;
+}
+
+/* ---- other sections ---- */
+
+static void read_registers(struct text_reader *t, struct sl_str line)
+{
+    struct sl_crash_register reg, *added;
+    if (!line.size)
+        t->state = IN_ROOT;
+    while (apple_next_register(&line, &reg)) {
+        if ((added = sl_arena_array_add(&t->registers)))
+            *added = reg;
+        t->no_memory |= !added;
+    }
+}
+
+static void read_root(struct text_reader *t, struct sl_str line)
+{
+    struct sl_str key, value;
+    t->state = IN_ROOT;
+    if (!apple_key_value(line, &key, &value))
+        return;
+    for (size_t i = 0; i < TEXT_KEYS; i++)
+        if (sl_str_equal(key, key_names[i]))
+            t->values[i] = value;
+}
+
+/* Lines of other forms between images are passed over; one behind them and a blank line is no longer theirs. */
+static void read_image(struct text_reader *t, struct sl_str line)
+{
+    struct apple_image_line image;
+    struct sl_crash_module module = {0}, *added;
+    bool after_blank = t->after_blank;
+    t->after_blank = !line.size && t->modules.count;
+    if (!line.size)
+        return;
+    if (!apple_image_line(line, &image)) {
+        if (after_blank)
+            read_root(t, line);
+        return;
+    }
+    if (!image.fits || image.end < image.begin || !apple_module_id(image.uuid, t->arena, &module))
+        return;
+    if (!image.begin && sl_debug_id_is_nil(&module.debug_id))
+        return; /* stands for addresses in no image at all */
+    module.address = image.begin;
+    module.size = image.end - image.begin;
+    module.code_file = module.debug_file = image.path.size ? image.path : image.name;
+    if ((added = sl_arena_array_add(&t->modules)))
+        *added = module;
+    t->no_memory |= !added || !module.code_id.data;
+}
+
+/* Whether the line begins a section that what the application has said ends at. */
+static bool ends_information(struct sl_str line)
+{
+    static const char *const heads[] = {"Application Specific Backtrace", "Application Specific Signatures",
+                                        "Kernel Triage", "VM Region Info"};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        if (sl_str_starts(line, sl_str(heads[i])))
+            return true;
+    return false;
+}
+
+static void read_information(struct text_reader *t, struct sl_str line)
+{
+    if (ends_information(line)) {
+        read_root(t, line);
+        return;
+    }
+    if (t->state == IN_SYSLOG)
+        return;
+    if (t->information.size)
+        sl_buf_u8(&t->information, '\n');
+    sl_buf_str(&t->information, line);
+}
+
+static bool read_heading(struct text_reader *t, struct sl_str line)
+{
+    struct apple_thread_line thread;
+    if (sl_str_starts(line, SL_STR("Binary Images:")) || sl_str_equal(line, SL_STR("Binary Images"))) {
+        t->state = IN_IMAGES;
+        t->after_blank = false;
+    } else if (sl_str_starts(line, SL_STR("Application Specific Information:")))
+        t->state = IN_INFORMATION;
+    else if (sl_str_starts(line, SL_STR("Filtered syslog:")))
+        t->state = IN_SYSLOG;
+    else if (apple_registers_header(line))
+        t->state = IN_REGISTERS;
+    else if (apple_thread_header(line, &thread))
+        open_thread(t, &thread);
+    else if (apple_thread_name(line, &thread))
+        add_label(t, &thread);
+    else if (sl_str_equal(line, SL_STR("Last Exception Backtrace:")))
+        open_exception(t);
+    else
+        return false;
+    return true;
+}
+
+static void read_line(struct text_reader *t, struct sl_str line)
+{
+    while (line.size && sl_is_blank(line.data[line.size - 1]))
+        line.size--;
+    if (read_heading(t, line))
+        return;
+    switch (t->state) {
+    case IN_ROOT: read_root(t, line); break;
+    case IN_THREAD: read_thread_line(t, line); break;
+    case IN_REGISTERS: read_registers(t, line); break;
+    case IN_IMAGES: read_image(t, line); break;
+    case IN_INFORMATION:
+    case IN_SYSLOG: read_information(t, line); break;
+    }
+}
+
+/* ---- what comes of it ---- */
+
+static int label_by_number(const void *left, const void *right)
+{
+    const struct thread_label *a = left, *b = right;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+/* The last of the labels of a number is its name. */
+static void name_threads(struct text_reader *t)
+{
+    size_t count = t->labels.count;
+    struct thread_label *labels = sl_arena_array_keep(&t->labels);
+    t->no_memory |= !labels;
+    if (labels && count)
+        qsort(labels, count, sizeof *labels, label_by_number);
+    for (size_t i = 0; labels && count && i < t->crash->thread_count; i++) {
+        struct sl_crash_thread *thread = &t->crash->threads[i];
+        size_t low = 0, high = count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (thread->has_id && labels[middle].number <= thread->id)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low && thread->has_id && labels[low - 1].number == thread->id)
+            thread->name = labels[low - 1].name;
+    }
+}
+
+static bool mark_thread(struct sl_crash *crash, struct sl_str value)
+{
+    uint64_t number;
+    bool marked = false;
+    if (apple_take_number(&value, &number) == APPLE_NUMBER)
+        for (size_t i = 0; i < crash->thread_count; i++)
+            if (crash->threads[i].has_id && crash->threads[i].id == number) {
+                crash->threads[i].requesting = SL_REQUESTING_YES;
+                marked = true;
+            }
+    return marked;
+}
+
+static struct sl_crash_thread *crashed_thread(const struct sl_crash *crash)
+{
+    for (size_t i = 0; i < crash->thread_count; i++)
+        if (crash->threads[i].requesting == SL_REQUESTING_YES)
+            return &crash->threads[i];
+    return NULL;
+}
+
+static void finish_threads(struct text_reader *t)
+{
+    struct sl_crash *crash = t->crash;
+    close_thread(t);
+    if (t->has_exception) {
+        struct sl_crash_thread *added = sl_arena_array_add(&t->threads);
+        if (added)
+            *added = t->exception;
+        t->no_memory |= !added;
+    }
+    crash->thread_count = t->threads.count;
+    crash->threads = sl_arena_array_keep(&t->threads);
+    size_t register_count = t->registers.count;
+    struct sl_crash_register *registers = sl_arena_array_keep(&t->registers);
+    if (t->no_memory || !crash->threads || !registers) {
+        t->no_memory = true;
+        return;
+    }
+    name_threads(t);
+    if (!crashed_thread(crash) && !mark_thread(crash, t->values[KEY_CRASHED_THREAD]))
+        mark_thread(crash, t->values[KEY_TRIGGERED_THREAD]);
+    struct sl_crash_thread *crashed = crashed_thread(crash);
+    if (crashed && !sl_crash_set_registers(crashed, registers, register_count, t->arena))
+        t->no_memory = true;
+}
+
+/* The first that says something. */
+static struct sl_str first_text(const struct sl_str *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (values[i].size)
+            return values[i];
+    return (struct sl_str){NULL, 0};
+}
+
+static void finish_head(struct text_reader *t, const struct apple_header *header)
+{
+    struct sl_crash *crash = t->crash;
+    struct sl_str information = {NULL, 0}, *values = t->values;
+    if (t->information.failed)
+        t->no_memory = true;
+    else if (t->information.size) {
+        t->information.size -= t->information.data[t->information.size - 1] == '\n';
+        information = sl_buf_keep(&t->information, t->arena);
+        t->no_memory |= !information.data;
+    }
+    const struct sl_str details[] = {information, values[KEY_EXCEPTION_MESSAGE], values[KEY_EXCEPTION_SUBTYPE],
+                                     values[KEY_EXCEPTION_CODES]};
+    crash->details = first_text(details, sizeof details / sizeof *details);
+    crash->reason = first_text(&values[KEY_EXCEPTION_TYPE], 1);
+    crash->has_timestamp =
+        apple_time(values[KEY_TIME], &crash->timestamp) || apple_time(header->timestamp, &crash->timestamp);
+    crash->system.device_model = values[KEY_HARDWARE];
+    crash->system.arch = apple_arch(values[KEY_CODE_TYPE]);
+    apple_os(values[KEY_OS_VERSION].size ? values[KEY_OS_VERSION] : header->os_version, t->options->split_os_version,
+             &crash->system);
+}
+
+bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
+                     struct sl_arena *arena, struct sl_crash *crash)
+{
+    struct text_reader t = {.options = options,
+                            .arena = arena,
+                            .crash = crash,
+                            .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)},
+                            .labels = {.arena = arena, .item = sizeof(struct thread_label)},
+                            .modules = {.arena = arena, .item = sizeof(struct sl_crash_module)},
+                            .registers = {.arena = arena, .item = sizeof(struct sl_crash_register)},
+                            .frames = {.arena = arena, .item = sizeof(struct sl_crash_frame)},
+                            .information = {.budget = arena->budget}};
+    for (size_t at = 0; at < text.size && !t.no_memory;) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size_t end = newline ? (size_t)(newline - text.data) : text.size;
+        read_line(&t, (struct sl_str){text.data + at, end - at});
+        at = end + 1;
+    }
+    finish_threads(&t);
+    finish_head(&t, header);
+    crash->module_count = t.modules.count;
+    crash->modules = sl_arena_array_keep(&t.modules);
+    t.no_memory |= !crash->modules;
+    sl_arena_array_drop(&t.threads);
+    sl_arena_array_drop(&t.frames);
+    sl_arena_array_drop(&t.labels);
+    sl_arena_array_drop(&t.registers);
+    sl_buf_free(&t.information);
+    return !t.no_memory;
+}

@@ -1,0 +1,69 @@
+/* A crash as a file describes it, Apple's report or a minidump: what an answer says of it at its top, and the threads and
+ * modules that are to be symbolicated. Readers fill it (lib/apple, lib/minidump) and know nothing of what becomes of it.
+ *
+ * It lies in the arena it was read with; texts are UTF-8, there or in the input. A text whose data is NULL is not known. */
+#pragma once
+
+#include "object/object.h"
+
+struct sl_crash_frame {
+    uint64_t address;
+    struct sl_str package; /* the image's name as the report has it */
+    /* What the report itself says of the place, for frames whose look-up fails. */
+    struct sl_str function, filename;
+    uint32_t line; /* 0 = not known */
+};
+
+struct sl_crash_register {
+    struct sl_str name;
+    uint64_t value;
+};
+
+enum sl_requesting {
+    SL_REQUESTING_UNKNOWN, /* nobody knows which thread it was */
+    SL_REQUESTING_NO,
+    SL_REQUESTING_YES,
+};
+
+struct sl_crash_thread {
+    uint64_t id; /* when has_id */
+    bool has_id;
+    enum sl_requesting requesting;
+    struct sl_str name;
+    struct sl_crash_register *registers; /* sorted by name, each once */
+    struct sl_crash_frame *frames;       /* callee first */
+    size_t register_count, frame_count;
+};
+
+struct sl_crash_module {
+    uint64_t address, size; /* size 0 = not known */
+    struct sl_str code_file, debug_file;
+    struct sl_str code_id; /* lower-case hex */
+    struct sl_debug_id debug_id;
+    bool has_debug_id;
+};
+
+struct sl_crash_system { /* empty texts: not known */
+    struct sl_str os_name, os_version, os_build, device_model;
+    enum sl_arch arch;
+};
+
+struct sl_crash_extra { /* something more that the file tells, as JSON */
+    struct sl_str name, json;
+};
+
+struct sl_crash {
+    struct sl_crash_system system;
+    bool crashed, has_timestamp;
+    int64_t timestamp;                        /* seconds since 1970, UTC; when has_timestamp */
+    struct sl_str reason, details, assertion; /* in words */
+    enum sl_format format;                    /* of all modules */
+    struct sl_crash_thread *threads;
+    struct sl_crash_module *modules;
+    struct sl_crash_extra *extras;
+    size_t thread_count, module_count, extra_count;
+};
+
+/* Gives the thread these registers, sorted by name; of those of the same name the last one. False when out of memory. */
+bool sl_crash_set_registers(struct sl_crash_thread *thread, const struct sl_crash_register *registers, size_t count,
+                            struct sl_arena *arena);

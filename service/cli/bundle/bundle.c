@@ -1,0 +1,392 @@
+/* `symloom bundle`: the sources that a debug file names, as a source bundle. */
+#include "cli/bundle/bundle.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/duration.h"
+#include "core/json.h"
+
+static const struct option_spec specs[] = {
+    {"output", 'o', OPTION_VALUE, false, "PATH", "directory, or with one FILE the bundle (default: beside FILE)"},
+    {"root", 0, OPTION_VALUE, true, "FROM=TO", "sources below FROM are now below TO"},
+    {"embedded", 0, OPTION_FLAG, false, NULL, "also the sources that the file has inside"},
+    {"il2cpp", 0, OPTION_FLAG, false, NULL, "also the C# that generated C++ says it is made of"},
+    {"il2cpp-mapping", 0, OPTION_VALUE, false, "FILE", "write which C++ line is which C# line"},
+    {"max-file-size", 0, OPTION_VALUE, false, "SIZE", "larger sources are skipped (default: 10 MiB)"},
+    {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects of this architecture"},
+    {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug or code id"},
+    {"list", 'n', OPTION_FLAG, false, NULL, "list what would be packed, and write nothing"},
+    {"json", 0, OPTION_FLAG, false, NULL, "a report: what was packed and what was skipped"},
+    {"jvm", 0, OPTION_VALUE, false, "DIR", "the sources of a JVM project, for --debug-id"},
+    {"debug-id", 0, OPTION_VALUE, false, "UUID", "the id of a JVM bundle"},
+    {"exclude", 0, OPTION_VALUE, true, "GLOB", "not these files of a JVM project"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "say what is skipped, and why"},
+    QUIET_OPTIONS,
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct bundling {
+    const struct options *o;
+    struct root *roots;
+    size_t root_count;
+    uint64_t max_size;
+    enum sl_arch arch; /* SL_ARCH_UNKNOWN = any */
+    struct sl_debug_id id;
+    bool has_id, list, json;
+    size_t seen;       /* objects that were wanted */
+    struct sl_buf out; /* what goes to standard output */
+    struct json_writer w;
+};
+
+/* ---- names of the results ---- */
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* `app.so` to `app.src.zip`, its slice 1 to `app.1.src.zip`. */
+static void add_name(struct sl_buf *out, struct sl_str base, size_t slice)
+{
+    size_t dot = base.size;
+    while (dot > 1 && base.data[dot - 1] != '.')
+        dot--;
+    sl_buf_add(out, base.data, dot > 1 ? dot - 1 : base.size);
+    if (slice)
+        sl_buf_printf(out, ".%zu", slice);
+    sl_buf_cstr(out, ".src.zip");
+}
+
+/* The bundle of a file inside of a .dSYM goes beside that. */
+static struct sl_str directory_of(const char *path)
+{
+    const char *inside = strstr(path, ".dSYM/Contents/Resources/DWARF/");
+    size_t size = inside ? (size_t)(inside - path) : strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    while (size && path[size - 1] != '/')
+        size--;
+    return (struct sl_str){path, size};
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool into_directory(const struct bundling *b, const char *output)
+{
+    return output && (b->o->argument_count > 1 || is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
+}
+
+/* The caller's; NULL when out of memory. */
+static char *result_path(const struct bundling *b, const char *file, size_t slice)
+{
+    const char *output = option_value(b->o, "output", NULL);
+    struct sl_buf path = {0};
+    struct sl_str whole = sl_str(file), directory = directory_of(file), name;
+    while (whole.size > 1 && whole.data[whole.size - 1] == '/')
+        whole.size--;
+    name = path_file_name(whole);
+    if (output && !into_directory(b, output)) {
+        directory = (struct sl_str){output, (size_t)(base_of(output) - output)};
+        name = sl_str(base_of(output));
+        if (!slice)
+            sl_buf_cstr(&path, output);
+        else if (sl_str_ends(name, SL_STR(".src.zip")))
+            name.size -= 4;
+    } else if (output) {
+        directory = (struct sl_str){NULL, 0};
+        sl_buf_printf(&path, "%s/", output);
+    }
+    if (!output || slice || into_directory(b, output)) {
+        sl_buf_str(&path, directory);
+        add_name(&path, name, slice);
+    }
+    sl_buf_u8(&path, 0);
+    if (!path.failed)
+        return (char *)path.data;
+    sl_buf_free(&path);
+    return NULL;
+}
+
+/* ---- results ---- */
+
+static int bundle_publish(const char *path, struct sl_str bytes)
+{
+    struct output_file file;
+    struct sl_error error;
+    if (output_file_open(&file, path, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    output_file_write(&file, bytes);
+    return output_file_close(&file, true, &error) == SL_OK ? 0 : report(1, error.message, NULL);
+}
+
+static void report_object(struct bundling *b, const char *input, const char *output, const struct packing *p,
+                          const struct sl_object_info *info)
+{
+    char id[SL_DEBUG_ID_TEXT];
+    sl_debug_id_format(&info->debug_id, id);
+    json_object_begin(&b->w);
+    json_key(&b->w, "path");
+    json_str(&b->w, sl_str(input));
+    json_key(&b->w, "debug_id");
+    json_str(&b->w, sl_str(id));
+    json_key(&b->w, "bundle");
+    if (output)
+        json_str(&b->w, sl_str(output));
+    else
+        json_null(&b->w);
+    json_key(&b->w, "files");
+    json_array_begin(&b->w);
+    for (size_t i = 0; i < p->packed_count; i++)
+        json_str(&b->w, p->packed[i]);
+    json_array_end(&b->w);
+    json_key(&b->w, "skipped");
+    json_array_begin(&b->w);
+    for (size_t i = 0; i < p->skipped_count; i++) {
+        json_object_begin(&b->w);
+        json_key(&b->w, "path");
+        json_str(&b->w, p->skipped[i].path);
+        json_key(&b->w, "reason");
+        json_str(&b->w, sl_str(p->skipped[i].reason));
+        json_object_end(&b->w);
+    }
+    json_array_end(&b->w);
+    json_object_end(&b->w);
+}
+
+static void print_object(struct bundling *b, const char *input, const char *output, const struct packing *p)
+{
+    for (size_t i = 0; b->list && i < p->packed_count; i++) {
+        sl_buf_str(&b->out, p->packed[i]);
+        sl_buf_u8(&b->out, '\n');
+    }
+    if (output)
+        sl_buf_printf(&b->out, "%s\n", output);
+    else if (!p->packed_count)
+        fprintf(stderr, "skipped %s (no files found)\n", input);
+}
+
+static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *path, const struct sl_object_info *info,
+                                  struct sl_error *error)
+{
+    char id[SL_DEBUG_ID_TEXT];
+    sl_debug_id_format(&info->debug_id, id);
+    struct sl_bundle_attribute attributes[4] = {{SL_STR("arch"), sl_str(sl_arch_name(info->arch))}};
+    size_t count = 1;
+    if (info->code_id.size)
+        attributes[count++] = (struct sl_bundle_attribute){SL_STR("code_id"), info->code_id};
+    attributes[count++] = (struct sl_bundle_attribute){SL_STR("debug_id"), sl_str(id)};
+    attributes[count++] = (struct sl_bundle_attribute){SL_STR("object_name"), sl_str(base_of(path))};
+    return sl_bundle_finish(writer, attributes, count, error);
+}
+
+/* ---- one object ---- */
+
+static int write_mapping(struct bundling *b, struct packing *p, const struct source_paths *paths,
+                         const struct sl_debug_id *id)
+{
+    const char *path = option_value(b->o, "il2cpp-mapping", NULL);
+    struct sl_buf json = {0};
+    int status = 0;
+    if (path && !b->list && pack_line_mapping(p, paths, id, &json))
+        status = bundle_publish(path, sl_buf_view(&json));
+    sl_buf_free(&json);
+    return status;
+}
+
+static int write_bundle(struct bundling *b, const char *path, struct input *input, size_t slice, struct packing *p,
+                        struct sl_buf *bytes)
+{
+    const struct sl_object_info *info = sl_object_info(input->object);
+    struct sl_error error = {0};
+    char *output = NULL;
+    int status = 0;
+    if (p->failed)
+        return report(1, "out of memory", NULL);
+    if (p->packed_count && p->writer) {
+        enum sl_code code = bundle_finish(p->writer, input->path, info, &error);
+        output = result_path(b, path, slice);
+        if (code != SL_OK || !output)
+            status = output ? report_file(path, code, &error) : report(1, "out of memory", NULL);
+        else
+            status = bundle_publish(output, sl_buf_view(bytes));
+    }
+    if (status == 0 && b->json)
+        report_object(b, path, output, p, info);
+    else if (status == 0)
+        print_object(b, path, output, p);
+    free(output);
+    return status;
+}
+
+static int bundle_object(struct bundling *b, const char *path, struct input *input, size_t slice)
+{
+    struct source_paths paths;
+    struct sl_error error = {0};
+    struct sl_buf bytes = {0};
+    enum sl_code code = source_paths_read(input, &paths, &error);
+    int status = code == SL_OK ? 0 : report_file(path, code, &error);
+    struct packing p = {
+        .roots = b->roots,
+        .root_count = b->root_count,
+        .max_size = b->max_size,
+        .embedded = option_given(b->o, "embedded"),
+        .il2cpp = option_given(b->o, "il2cpp"),
+        .verbose = option_given(b->o, "verbose"),
+        .writer = b->list ? NULL : sl_bundle_writer_new(&bytes),
+    };
+    if (status == 0 && !p.writer && !b->list)
+        status = report(1, "out of memory", NULL);
+    if (status == 0) {
+        pack_sources(&p, &paths);
+        status = write_bundle(b, path, input, slice, &p, &bytes);
+    }
+    if (status == 0)
+        status = write_mapping(b, &p, &paths, &sl_object_info(input->object)->debug_id);
+    sl_bundle_writer_free(p.writer);
+    packing_free(&p);
+    source_paths_free(&paths);
+    sl_buf_free(&bytes);
+    return status;
+}
+
+static bool is_wanted(const struct bundling *b, const struct sl_object_info *info)
+{
+    const char *id = option_value(b->o, "id", NULL);
+    if (b->arch != SL_ARCH_UNKNOWN && info->arch != b->arch)
+        return false;
+    return !id || (b->has_id && sl_debug_id_equal(&b->id, &info->debug_id)) ||
+           (info->code_id.size && sl_str_equal_nocase(info->code_id, sl_str(id)));
+}
+
+static int bundle_file(struct bundling *b, const char *path)
+{
+    struct input input;
+    struct sl_error error = {0};
+    int status = 0;
+    enum sl_code code = input_open_archive(path, &input, &error);
+    if (code == SL_OK && input.has_cache)
+        code = sl_fail(&error, SL_MALFORMED, "a symcache has no sources");
+    if (code != SL_OK)
+        status = report_file(path, code, &error);
+    for (size_t i = 0; status == 0 && i < input.archive.count; i++) {
+        code = sl_archive_object(&input.archive, i, NULL, &input.object, &error);
+        if (code != SL_OK) {
+            status = report_file(path, code, &error);
+        } else if (is_wanted(b, sl_object_info(input.object))) {
+            b->seen++;
+            status = bundle_object(b, path, &input, i);
+        }
+        input_close_object(&input);
+    }
+    input_close(&input);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int bundle_all(struct bundling *b)
+{
+    const char *output = option_value(b->o, "output", NULL);
+    int status = 0;
+    if (into_directory(b, output) && !is_directory(output) && mkdir(output, 0777) != 0) {
+        char text[4200];
+        snprintf(text, sizeof text, "cannot make the directory %s", output);
+        return report(1, text, strerror(errno == EEXIST ? ENOTDIR : errno));
+    }
+    b->w = json_writer(&b->out);
+    if (b->json)
+        json_array_begin(&b->w);
+    for (size_t i = 0; i < b->o->argument_count && status == 0; i++)
+        status = bundle_file(b, b->o->arguments[i]);
+    if (b->json) {
+        json_array_end(&b->w);
+        sl_buf_u8(&b->out, '\n');
+    }
+    if (status == 0 && !b->seen)
+        status = report(STATUS_NOTHING, "no such object", NULL);
+    if (!b->json || status == 0)
+        output_write(sl_buf_view(&b->out));
+    return status;
+}
+
+static int bundle_project(struct bundling *b, const char *directory)
+{
+    const char *id = option_value(b->o, "debug-id", NULL), *output = option_value(b->o, "output", NULL);
+    char text[SL_DEBUG_ID_TEXT], path[4200];
+    struct sl_error error = {0};
+    struct sl_buf bytes = {0};
+    size_t exclude_count, count = 0;
+    if (!id || !sl_debug_id_parse(sl_str(id), &b->id))
+        return report(2, id ? "--debug-id is no debug id" : "--jvm needs --debug-id", id);
+    sl_debug_id_format(&b->id, text);
+    const char *const *exclude = option_values(b->o, "exclude", &exclude_count);
+    struct sl_bundle_writer *writer = sl_bundle_writer_new(&bytes);
+    int status = writer ? bundle_jvm(directory, exclude, exclude_count, b->max_size, option_given(b->o, "verbose"),
+                                     writer, &count)
+                        : report(1, "out of memory", NULL);
+    struct sl_bundle_attribute attribute = {SL_STR("debug_id"), sl_str(text)};
+    bool into = !output || is_directory(output);
+    if (into)
+        snprintf(path, sizeof path, "%s%s%s.zip", output ? output : "", output ? "/" : "", text);
+    if (status == 0 && !count)
+        fprintf(stderr, "skipped %s (no files found)\n", directory);
+    else if (status == 0 && sl_bundle_finish(writer, &attribute, 1, &error) != SL_OK)
+        status = report(1, error.message, NULL);
+    else if (status == 0 && (status = bundle_publish(into ? path : output, sl_buf_view(&bytes))) == 0)
+        sl_buf_printf(&b->out, "Created %s\n", into ? path : output);
+    output_write(sl_buf_view(&b->out));
+    sl_bundle_writer_free(writer);
+    sl_buf_free(&bytes);
+    return status;
+}
+
+static bool read_roots(struct bundling *b)
+{
+    const char *const *values = option_values(b->o, "root", &b->root_count);
+    b->roots = calloc(b->root_count + 1, sizeof *b->roots);
+    for (size_t i = 0; b->roots && i < b->root_count; i++) {
+        const char *equals = strchr(values[i], '=');
+        if (!equals || equals == values[i]) {
+            report(2, "--root needs FROM=TO", values[i]);
+            return false;
+        }
+        b->roots[i] = (struct root){{values[i], (size_t)(equals - values[i])}, sl_str(equals + 1)};
+    }
+    return b->roots != NULL;
+}
+
+static int bundle_run(const struct options *o)
+{
+    struct bundling b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};
+    const char *arch = option_value(o, "arch", NULL), *id = option_value(o, "id", NULL);
+    const char *jvm = option_value(o, "jvm", NULL);
+    b.arch = arch ? sl_arch_parse(sl_str(arch)) : SL_ARCH_UNKNOWN;
+    b.has_id = id && sl_debug_id_parse(sl_str(id), &b.id);
+    int status = 2;
+    if (!o->argument_count == !jvm)
+        report(2, jvm ? "--jvm takes no file" : "no file given", NULL);
+    else if (arch && b.arch == SL_ARCH_UNKNOWN)
+        report(2, "unknown architecture", arch);
+    else if (!size_parse(sl_str(option_value(o, "max-file-size", "10 MiB")), &b.max_size))
+        report(2, "--max-file-size is no size", option_value(o, "max-file-size", NULL));
+    else if (read_roots(&b))
+        status = jvm ? bundle_project(&b, jvm) : bundle_all(&b);
+    free(b.roots);
+    sl_buf_free(&b.out);
+    return status == 2 ? options_try_help("bundle") : status;
+}
+
+int command_bundle(int argc, char **argv)
+{
+    return options_command(specs, "bundle [OPTION..] FILE..",
+                           "The sources that a debug file names, as a source bundle.", bundle_run, argc, argv);
+}

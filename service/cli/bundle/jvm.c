@@ -1,0 +1,272 @@
+/* `symloom bundle --jvm`: the sources of a project, under the URLs that JVM stack traces lead to:
+ *
+ *     app/src/main/java/io/x/Foo.java ──▶ ~/io/x/Foo.jvm */
+#include "cli/bundle/bundle.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_DEPTH = 100, MAX_PATTERN = 4096 };
+
+static const char *const suffixes[] = {".java", ".kt", ".scala", ".sc",  ".groovy",
+                                       ".gvy",  ".gy", ".gsh",   ".clj", ".cljc"};
+static const char *const languages[] = {"java", "kotlin", "scala", "groovy", "clojure"};
+static const char *const output_directories[] = {"build", "out", "target", "bin"};
+
+struct rule {            /* one line of a .gitignore file, or an --exclude */
+    struct rule *next;   /* older ones */
+    const char *pattern; /* relative to the directory that the rule is of */
+    size_t directory;    /* size of that directory in paths, with its slash */
+    bool negated, directories_only, anchored;
+};
+
+struct walk {
+    struct sl_arena arena;
+    const char *top;
+    struct sl_str *paths; /* of sources, relative */
+    size_t count, capacity;
+    bool failed;
+};
+
+/* ---- rules (gitignore(5)) ---- */
+
+static bool one_of(struct sl_str name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_equal(name, sl_str(names[i])))
+            return true;
+    return false;
+}
+
+/* Part by part; the part `**` stands for any number of them. */
+static bool matches(const char *pattern, const char *path, unsigned depth)
+{
+    char part[MAX_PATTERN], name[256];
+    size_t size = strcspn(pattern, "/"), length = strcspn(path, "/");
+    bool last = pattern[size] == '\0', ends = path[length] == '\0';
+    if (depth > MAX_DEPTH || size >= sizeof part || length >= sizeof name)
+        return false;
+    if (size == 2 && memcmp(pattern, "**", 2) == 0)
+        return last || matches(pattern + size + 1, path, depth + 1) ||
+               (!ends && matches(pattern, path + length + 1, depth + 1));
+    memcpy(part, pattern, size);
+    part[size] = '\0';
+    memcpy(name, path, length);
+    name[length] = '\0';
+    if (fnmatch(part, name, 0) != 0)
+        return false;
+    return last || ends ? last && ends : matches(pattern + size + 1, path + length + 1, depth + 1);
+}
+
+static bool is_ignored(const struct rule *rules, const char *path, bool directory)
+{
+    for (const struct rule *r = rules; r; r = r->next) {
+        const char *below = path + r->directory, *name = strrchr(below, '/');
+        if (r->directories_only && !directory)
+            continue;
+        if (matches(r->pattern, r->anchored || !name ? below : name + 1, 0))
+            return !r->negated;
+    }
+    return false;
+}
+
+static void add_rule(struct walk *w, struct rule **rules, struct sl_str line, size_t directory)
+{
+    struct rule rule = {.next = *rules, .directory = directory};
+    while (line.size && (line.data[line.size - 1] == '\r' || line.data[line.size - 1] == ' '))
+        line.size--;
+    if (!line.size || line.data[0] == '#' || line.size >= MAX_PATTERN)
+        return;
+    if (line.data[0] == '!') {
+        rule.negated = true;
+        line = (struct sl_str){line.data + 1, line.size - 1};
+    }
+    if (sl_str_ends(line, SL_STR("/"))) {
+        rule.directories_only = true;
+        line.size--;
+    }
+    rule.anchored = line.size && memchr(line.data, '/', line.size);
+    if (sl_str_starts(line, SL_STR("/")))
+        line = (struct sl_str){line.data + 1, line.size - 1};
+    struct rule *kept = line.size ? SL_ARENA_NEW(&w->arena, struct rule) : NULL;
+    rule.pattern = kept ? sl_arena_strndup(&w->arena, line.data, line.size) : NULL;
+    if (!rule.pattern)
+        return;
+    *kept = rule;
+    *rules = kept;
+}
+
+static void read_rules(struct walk *w, struct rule **rules, const char *directory)
+{
+    struct sl_buf text = {0};
+    char path[4096];
+    size_t top = strlen(directory);
+    if (snprintf(path, sizeof path, "%s/%s.gitignore", w->top, directory) < (int)sizeof path &&
+        !read_source(path, 1 << 20, &text))
+        for (size_t at = 0; at < text.size;) {
+            const uint8_t *newline = memchr(text.data + at, '\n', text.size - at);
+            size_t end = newline ? (size_t)(newline - text.data) : text.size;
+            add_rule(w, rules, (struct sl_str){(const char *)text.data + at, end - at}, top);
+            at = end + 1;
+        }
+    sl_buf_free(&text);
+}
+
+/* ---- paths ---- */
+
+/* Behind `src/<set>/<language>/`; NULL when the path has no such part. */
+static const char *behind_source_root(const char *path)
+{
+    for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
+        const char *set = strncmp(at, "src/", 4) == 0 ? at + 4 : NULL;
+        const char *language = set ? strchr(set, '/') : NULL;
+        const char *end = language ? strchr(++language, '/') : NULL;
+        if (end && one_of((struct sl_str){language, (size_t)(end - language)}, languages,
+                          sizeof languages / sizeof *languages))
+            return end + 1;
+    }
+    return NULL;
+}
+
+/* Output of builds and the like; below a source root such a name is a package. */
+static bool is_passed_over(const char *path, const char *name)
+{
+    char below[4096];
+    if (name[0] == '.')
+        return true;
+    snprintf(below, sizeof below, "%s/", path);
+    return !behind_source_root(below) &&
+           one_of(sl_str(name), output_directories, sizeof output_directories / sizeof *output_directories);
+}
+
+static bool is_source(struct sl_str name)
+{
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (sl_str_ends(name, sl_str(suffixes[i])) && name.size > strlen(suffixes[i]))
+            return true;
+    return false;
+}
+
+static void add_path(struct walk *w, const char *path)
+{
+    char *copy = sl_arena_strndup(&w->arena, path, strlen(path));
+    if (copy && w->count == w->capacity) {
+        size_t capacity = w->capacity * 2 + 256;
+        struct sl_str *grown = reallocarray(w->paths, capacity, sizeof *grown);
+        w->paths = grown ? grown : w->paths;
+        w->capacity = grown ? capacity : w->capacity;
+    }
+    w->failed |= !copy || w->count == w->capacity;
+    if (!w->failed)
+        w->paths[w->count++] = sl_str(copy);
+}
+
+/* `directory` is empty or ends with a slash. */
+static void bundle_jvm_walk(struct walk *w, const char *directory, const struct rule *outer, unsigned depth)
+{
+    char path[4096];
+    struct rule *rules = (struct rule *)outer;
+    struct dirent *entry;
+    DIR *dir = snprintf(path, sizeof path, "%s/%s", w->top, directory) < (int)sizeof path ? opendir(path) : NULL;
+    read_rules(w, &rules, directory);
+    while (dir && !w->failed && (entry = readdir(dir))) {
+        struct stat st;
+        size_t top = strlen(w->top) + 1;
+        if (entry->d_name[0] == '.')
+            continue;
+        int size = snprintf(path, sizeof path, "%s/%s%s", w->top, directory, entry->d_name);
+        if (size < 0 || (size_t)size + 1 >= sizeof path) /* a slash follows */
+            continue;
+        if (lstat(path, &st) != 0 || is_ignored(rules, path + top, S_ISDIR(st.st_mode)))
+            continue;
+        if (S_ISREG(st.st_mode) && is_source(sl_str(entry->d_name)))
+            add_path(w, path + top);
+        if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH && !is_passed_over(path + top, entry->d_name)) {
+            memcpy(path + size, "/", 2);
+            bundle_jvm_walk(w, path + top, rules, depth + 1);
+        }
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* ---- packing ---- */
+
+static int by_path(const void *left, const void *right)
+{
+    return sl_str_compare(*(const struct sl_str *)left, *(const struct sl_str *)right);
+}
+
+static struct sl_str url_of(struct walk *w, struct sl_str path)
+{
+    const char *rest = behind_source_root(path.data);
+    struct sl_buf url = {0};
+    rest = rest ? rest : path.data;
+    const char *dot = strrchr(rest, '.');
+    sl_buf_cstr(&url, "~/");
+    sl_buf_add(&url, rest, (size_t)(dot - rest));
+    sl_buf_cstr(&url, ".jvm");
+    struct sl_str kept = sl_buf_keep(&url, &w->arena);
+    w->failed |= !kept.data;
+    return kept;
+}
+
+static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, struct sl_bundle_writer *writer,
+                            size_t *count)
+{
+    struct sl_map urls = {0};
+    struct sl_buf text = {0};
+    char local[8192];
+    for (size_t i = 0; i < w->count && !w->failed; i++) {
+        bool made = false;
+        struct sl_str url = url_of(w, w->paths[i]);
+        void **slot = url.data ? sl_map_slot(&urls, url, &made) : NULL;
+        w->failed |= !slot;
+        if (w->failed)
+            break;
+        if (!made) {
+            fprintf(stderr, "warning: " SL_STR_FMT " has the URL of " SL_STR_FMT ", which stays\n",
+                    SL_STR_ARG(w->paths[i]), SL_STR_ARG(*(struct sl_str *)*slot));
+            continue;
+        }
+        *slot = &w->paths[i];
+        snprintf(local, sizeof local, "%s/" SL_STR_FMT, w->top, SL_STR_ARG(w->paths[i]));
+        const char *reason = read_source(local, max_size, &text);
+        if (!reason && sl_bundle_add(writer, SL_BUNDLE_SOURCE, SL_STR(""), url, sl_buf_bytes(&text)))
+            ++*count;
+        else if (verbose)
+            fprintf(stderr, "Skipped file %s due to: %s\n", local, reason);
+    }
+    sl_buf_free(&text);
+    sl_map_free(&urls);
+}
+
+int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude_count, uint64_t max_size, bool verbose,
+               struct sl_bundle_writer *writer, size_t *count)
+{
+    struct walk w = {.top = directory};
+    struct rule *rules = NULL;
+    struct stat st;
+    char message[4200];
+    bool exists = stat(directory, &st) == 0;
+    *count = 0;
+    if (!exists || !S_ISDIR(st.st_mode)) {
+        snprintf(message, sizeof message,
+                 exists ? "Given path is not a directory: %s" : "Given path does not exist: %s", directory);
+        return report(1, message, NULL);
+    }
+    for (size_t i = 0; i < exclude_count; i++)
+        add_rule(&w, &rules, sl_str(exclude[i]), 0);
+    bundle_jvm_walk(&w, "", rules, 0);
+    if (w.count)
+        qsort(w.paths, w.count, sizeof *w.paths, by_path);
+    bundle_jvm_pack(&w, max_size, verbose, writer, count);
+    free(w.paths);
+    sl_arena_free(&w.arena);
+    return w.failed ? report(1, "out of memory", NULL) : 0;
+}

@@ -1,0 +1,288 @@
+/* `symloom bundle`: reading the sources and packing them. */
+#include "cli/bundle/bundle.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/json.h"
+#include "function/path.h"
+#include "source/il2cpp.h"
+
+static const char not_utf8[] = "file could not be read as UTF-8";
+
+const char *read_source(const char *path, uint64_t max_size, struct sl_buf *out)
+{
+    struct stat st;
+    struct sl_mapping mapping;
+    struct sl_error error;
+    sl_buf_clear(out);
+    if (stat(path, &st) != 0)
+        return strerror(errno);
+    if (!S_ISREG(st.st_mode)) /* a FIFO would wait for its writer */
+        return "not a regular file";
+    if ((uint64_t)st.st_size > max_size)
+        return "file is too large";
+    if (sl_map_file(path, &mapping, &error) != SL_OK)
+        return error.code == SL_PERMISSION_DENIED ? "permission denied" : "file could not be read";
+    sl_buf_add(out, mapping.bytes.data, mapping.bytes.size);
+    sl_unmap(&mapping);
+    if (out->failed)
+        return "out of memory";
+    return sl_str_is_utf8(sl_buf_view(out)) ? NULL : not_utf8;
+}
+
+/* ---- lists ---- */
+
+static bool room(struct packing *p, void *array, size_t *capacity, size_t count, size_t size)
+{
+    void **items = array;
+    if (count < *capacity)
+        return true;
+    size_t more = *capacity * 2 + 64;
+    void *grown = reallocarray(*items, more, size);
+    if (!grown) {
+        p->failed = true;
+        return false;
+    }
+    *items = grown;
+    *capacity = more;
+    return true;
+}
+
+static void skip(struct packing *p, struct sl_str path, const char *reason)
+{
+    if (p->verbose)
+        fprintf(stderr, "Skipped file " SL_STR_FMT " due to: %s\n", SL_STR_ARG(path), reason);
+    if (room(p, &p->skipped, &p->skipped_capacity, p->skipped_count, sizeof *p->skipped))
+        p->skipped[p->skipped_count++] = (struct skipped){path, reason};
+}
+
+static void bundle_pack_pack(struct packing *p, struct sl_str path, struct sl_bytes text)
+{
+    struct sl_str as_text = {(const char *)text.data, text.size};
+    if (!sl_str_is_utf8(as_text)) {
+        skip(p, path, not_utf8);
+        return;
+    }
+    if (p->writer)
+        sl_bundle_add(p->writer, SL_BUNDLE_SOURCE, path, SL_STR(""), text);
+    if (room(p, &p->packed, &p->packed_capacity, p->packed_count, sizeof *p->packed))
+        p->packed[p->packed_count++] = path;
+}
+
+/* ---- where a source is now ---- */
+
+static const char *local_path(struct packing *p, struct sl_str path)
+{
+    for (size_t i = 0; i < p->root_count; i++) {
+        const struct root *root = &p->roots[i];
+        if (!sl_str_starts(path, root->from))
+            continue;
+        size_t rest = path.size - root->from.size;
+        char *local = sl_arena_alloc(&p->arena, root->to.size + rest + 1, 1);
+        if (!local)
+            break;
+        memcpy(local, root->to.data, root->to.size);
+        for (size_t at = 0; at < rest; at++) {
+            char c = path.data[root->from.size + at];
+            local[root->to.size + at] = c == '\\' && sl_path_is_windows(path) ? '/' : c;
+        }
+        local[root->to.size + rest] = '\0';
+        return local;
+    }
+    return sl_arena_strndup(&p->arena, path.data, path.size);
+}
+
+static const char *read_path(struct packing *p, struct sl_str path)
+{
+    const char *local = local_path(p, path);
+    return local ? read_source(local, p->max_size, &p->scratch) : "out of memory";
+}
+
+static const char *reason_of_name(struct sl_str path)
+{
+    if (sl_str_starts(path, SL_STR("<")) && sl_str_ends(path, SL_STR(">")))
+        return "not a file";
+    return sl_str_ends(path, SL_STR(".pch")) ? "precompiled header" : NULL;
+}
+
+static void pack_path(struct packing *p, const struct source_path *source)
+{
+    const char *reason = reason_of_name(source->path);
+    if (!reason && source->text.data && p->embedded) {
+        bundle_pack_pack(p, source->path, source->text);
+        return;
+    }
+    if (!reason)
+        reason = source->text.data ? "embedded source" : read_path(p, source->path);
+    if (reason)
+        skip(p, source->path, reason);
+    else
+        bundle_pack_pack(p, source->path, sl_buf_bytes(&p->scratch));
+}
+
+/* ---- C# behind generated C++ ---- */
+
+static bool is_new(struct packing *p, struct sl_str path)
+{
+    bool made = false;
+    void **slot = sl_map_slot(&p->seen, path, &made);
+    if (slot)
+        *slot = p;
+    else
+        p->failed = true;
+    return slot && made;
+}
+
+struct csharp {
+    struct packing *p;
+    struct source_path *items;
+    size_t count, capacity;
+};
+
+static void note_marks(struct csharp *c, struct sl_str text)
+{
+    struct sl_str file;
+    uint32_t number;
+    for (size_t at = 0; at < text.size;) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size_t end = newline ? (size_t)(newline - text.data) : text.size;
+        if (sl_il2cpp_mark((struct sl_str){text.data + at, end - at}, &file, &number) && file.size &&
+            !sl_map_get(&c->p->seen, file)) {
+            char *copy = sl_arena_strndup(&c->p->arena, file.data, file.size);
+            if (copy && is_new(c->p, (struct sl_str){copy, file.size}) &&
+                room(c->p, &c->items, &c->capacity, c->count, sizeof *c->items))
+                c->items[c->count++] = (struct source_path){.path = {copy, file.size}};
+        }
+        at = end + 1;
+    }
+}
+
+static int by_path(const void *left, const void *right)
+{
+    return sl_str_compare(((const struct source_path *)left)->path, ((const struct source_path *)right)->path);
+}
+
+static void pack_csharp(struct packing *p, const struct source_paths *paths)
+{
+    struct csharp c = {.p = p};
+    for (size_t i = 0; i < paths->count; i++)
+        is_new(p, paths->items[i].path);
+    for (size_t i = 0; i < paths->count && !p->failed; i++)
+        if (!reason_of_name(paths->items[i].path) && !read_path(p, paths->items[i].path))
+            note_marks(&c, sl_buf_view(&p->scratch));
+    if (c.count)
+        qsort(c.items, c.count, sizeof *c.items, by_path);
+    for (size_t i = 0; i < c.count && !p->failed; i++)
+        pack_path(p, &c.items[i]);
+    free(c.items);
+}
+
+void pack_sources(struct packing *p, const struct source_paths *paths)
+{
+    for (size_t i = 0; i < paths->count && !p->failed; i++)
+        pack_path(p, &paths->items[i]);
+    if (p->il2cpp)
+        pack_csharp(p, paths);
+}
+
+void packing_free(struct packing *p)
+{
+    free(p->packed);
+    free(p->skipped);
+    sl_map_free(&p->seen);
+    sl_buf_free(&p->scratch);
+    sl_arena_free(&p->arena);
+}
+
+/* ---- the line mapping ---- */
+
+struct mark {
+    struct sl_str file;
+    uint32_t line, number;
+};
+
+struct marks {
+    struct packing *p;
+    struct mark *items;
+    size_t count, capacity;
+};
+
+static void add_mark(void *arg, uint32_t line, struct sl_str file, uint32_t number)
+{
+    struct marks *m = arg;
+    if (room(m->p, &m->items, &m->capacity, m->count, sizeof *m->items))
+        m->items[m->count++] = (struct mark){file, line, number};
+}
+
+static int by_file_and_line(const void *left, const void *right)
+{
+    const struct mark *a = left, *b = right;
+    int order = sl_str_compare(a->file, b->file);
+    return order ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+static void write_marks(struct json_writer *w, struct sl_str path, struct marks *m)
+{
+    qsort(m->items, m->count, sizeof *m->items, by_file_and_line);
+    json_key_str(w, path);
+    json_object_begin(w);
+    for (size_t i = 0; i < m->count; i++) {
+        char line[12];
+        if (i == 0 || !sl_str_equal(m->items[i].file, m->items[i - 1].file)) {
+            if (i)
+                json_object_end(w);
+            json_key_str(w, m->items[i].file);
+            json_object_begin(w);
+        }
+        snprintf(line, sizeof line, "%u", m->items[i].line);
+        json_key(w, line);
+        json_u64(w, m->items[i].number);
+    }
+    json_object_end(w);
+    json_object_end(w);
+}
+
+static void write_id(struct json_writer *w, const struct sl_debug_id *id)
+{
+    char text[SL_DEBUG_ID_TEXT];
+    sl_debug_id_format(id, text);
+    json_key(w, "__debug-id__");
+    json_object_begin(w);
+    json_key(w, text);
+    json_object_begin(w);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+bool pack_line_mapping(struct packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
+                       struct sl_buf *json)
+{
+    struct marks marks = {.p = p};
+    struct json_writer w = json_writer(json);
+    bool any = false, id_written = false;
+    json_object_begin(&w);
+    for (size_t i = 0; i < paths->count && !p->failed; i++) {
+        struct sl_str path = paths->items[i].path;
+        marks.count = 0;
+        if (reason_of_name(path) || read_path(p, path))
+            continue;
+        sl_il2cpp_scan(sl_buf_view(&p->scratch), add_mark, &marks);
+        if (!marks.count)
+            continue;
+        if (!id_written && sl_str_compare(SL_STR("__debug-id__"), path) < 0) {
+            write_id(&w, id);
+            id_written = true;
+        }
+        write_marks(&w, path, &marks);
+        any = true;
+    }
+    if (!id_written)
+        write_id(&w, id);
+    json_object_end(&w);
+    free(marks.items);
+    return any;
+}

@@ -1,0 +1,328 @@
+#include "cli/by_id/by_id.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/progress.h"
+#include "cli/server.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "fetch/fetch.h"
+
+struct held { /* a file that is in use */
+    struct cache_item *item;
+    struct sl_mapping mapping;
+    struct held *next;
+};
+
+struct by_id {
+    const struct options *options;
+    struct sl_arena arena;
+    struct config *layers[2], **files;
+    size_t file_count;
+    struct source_list own;        /* of the options and `symbols` of the configuration, asked first; then the index */
+    struct source_list configured; /* `sources` of the configuration */
+    struct file_index *index;
+    struct held *held;
+    struct progress progress;
+    const char *verbosity;
+    bool running;
+};
+
+/* ---- what is asked ---- */
+
+static enum sl_code add_all(struct source_list *list, const struct config *config, struct sl_error *error)
+{
+    for (size_t i = 0; i < config->source_count; i++)
+        if (!source_list_add(list, &config->sources[i]))
+            return sl_fail(error, SL_BUSY, "out of memory");
+    return SL_OK;
+}
+
+static enum sl_code add_files(struct by_id *b, struct sl_error *error)
+{
+    size_t count;
+    const char *const *paths = option_values(b->options, "source", &count);
+    enum sl_code code = SL_OK;
+    b->files = count ? calloc(count, sizeof(struct config *)) : NULL;
+    if (count && !b->files)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < count && code == SL_OK; i++) {
+        code = by_id_source_file(paths[i], &b->files[b->file_count++], error);
+        if (code == SL_OK)
+            code = add_all(&b->own, b->files[i], error);
+    }
+    return code;
+}
+
+static enum sl_code add_servers(struct by_id *b, const char *servers, struct sl_error *error)
+{
+    const char *path = NULL, *urls = server_environment("DEBUGINFOD_URLS");
+    enum sl_code code = SL_OK;
+    if (option_given(b->options, "nt-symbol-path"))
+        path = option_value(b->options, "nt-symbol-path", "");
+    if (path && !*path)
+        path = server_environment("_NT_SYMBOL_PATH");
+    if (servers)
+        code = source_list_path(&b->own, servers, error);
+    if (code == SL_OK && path)
+        code = source_list_path(&b->own, path, error);
+    if (code == SL_OK && urls && option_given(b->options, "debuginfod"))
+        code = source_list_debuginfod(&b->own, urls, error);
+    return code;
+}
+
+/* Ties go to what the command line says. */
+static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_error *error)
+{
+    size_t count;
+    const char *const *symbols = option_values(b->options, "symbols", &count);
+    bool network = !option_given(b->options, "no-network") && !server_environment("SYMLOOM_NO_NETWORK");
+    enum sl_code code = SL_OK;
+    b->own = b->configured = (struct source_list){.arena = &b->arena, .network = network};
+    for (size_t i = 0; i < count && code == SL_OK; i++)
+        code = source_list_symbols(&b->own, symbols[i], error);
+    for (size_t i = 0; i < 2 && b->layers[i]; i++)
+        for (size_t j = 0; j < b->layers[i]->symbol_count && code == SL_OK; j++)
+            code = source_list_symbols(&b->own, b->layers[i]->symbols[j].data, error);
+    if (code == SL_OK)
+        code = add_servers(b, servers, error);
+    if (code == SL_OK)
+        code = add_files(b, error);
+    for (size_t i = 0; i < 2 && b->layers[i] && code == SL_OK; i++)
+        code = add_all(&b->configured, b->layers[i], error);
+    if (code == SL_OK && b->own.place_count && !(b->index = file_index_new(b->own.places, b->own.place_count)))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    return code;
+}
+
+/* ---- the service's machinery ---- */
+
+/* Only when there is somebody to ask. */
+static enum sl_code start(struct by_id *b, struct sl_error *error)
+{
+    if (server_log(b->options, b->layers[0], b->verbosity) != 0)
+        return sl_fail(error, SL_MALFORMED, "the log cannot be set up");
+    loop_init(0);
+    log_start();
+    b->running = true;
+    enum sl_code code = cache_init(b->layers[0], kinds_all, kinds_all_count, error);
+    if (code != SL_OK) {
+        log_stop();
+        loop_close();
+        b->running = false;
+        return code;
+    }
+    kinds_init(b->layers[0]);
+    server_init_fetch(b->layers[0]);
+    return SL_OK;
+}
+
+enum sl_code by_id_open(const struct options *o, const char *servers, const char *verbosity, struct by_id **by_id,
+                        struct sl_error *error)
+{
+    struct by_id *b = *by_id = calloc(1, sizeof *b);
+    if (!b)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    b->options = o;
+    b->verbosity = verbosity;
+    progress_begin(&b->progress, o, "fetching");
+    enum sl_code code = by_id_config(o, b->layers, error);
+    if (code == SL_OK)
+        code = add_sources(b, servers, error);
+    if (code != SL_OK) {
+        by_id_close(b);
+        *by_id = NULL;
+        code = error->code = SL_INTERNAL;
+    }
+    return code;
+}
+
+static void by_id_finish(void *unused)
+{
+    (void)unused;
+    cache_drain();
+}
+
+static void stop(struct by_id *b)
+{
+    for (struct held *at = b->held; at; at = at->next)
+        if (at->item)
+            cache_release(at->item);
+    loop_run_fiber(by_id_finish, NULL);
+    fetch_close();
+    kinds_close();
+    cache_close();
+    log_stop();
+    loop_close();
+}
+
+void by_id_close(struct by_id *b)
+{
+    if (!b)
+        return;
+    if (b->running)
+        stop(b);
+    for (struct held *at = b->held, *next; at; at = next) {
+        next = at->next;
+        sl_unmap(&at->mapping);
+        free(at);
+    }
+    file_index_free(b->index);
+    for (size_t i = 0; i < b->file_count; i++)
+        config_release(b->files[i]);
+    free(b->files);
+    config_release(b->layers[0]);
+    config_release(b->layers[1]);
+    sl_arena_free(&b->arena);
+    free(b);
+}
+
+/* ---- getting ---- */
+
+static struct held *hold(struct by_id *b)
+{
+    struct held *held = calloc(1, sizeof *held);
+    if (held) {
+        held->next = b->held;
+        b->held = held;
+    }
+    return held;
+}
+
+struct asking {
+    struct by_id *by_id;
+    const struct source_list *list;
+    const struct object_id *id;
+    enum purpose purpose;
+    struct sl_arena arena;
+    struct file_lookup found;
+    struct fetch_progress last; /* what was seen of the downloads */
+};
+
+enum { LOOK_MS = 100 };
+
+static void watch(void *arg)
+{
+    struct asking *a = arg;
+    while (fiber_sleep(LOOK_MS))
+        if (fetch_progress(&a->last))
+            progress_show(&a->by_id->progress, clock_mono_ns() / 1000000, a->last.item, a->last.stored);
+}
+
+static void by_id_find(void *arg)
+{
+    struct asking *a = arg;
+    struct fiber_group watching;
+    fiber_group_init(&watching, NULL);
+    if (a->by_id->progress.mode != PROGRESS_NONE)
+        fiber_start(&watching, watch, a);
+    kinds_find_object(a->list->items, a->list->count, SL_STR("global"), a->id, a->purpose, &a->arena, &a->found);
+    fiber_group_cancel(&watching);
+    fiber_group_wait(&watching);
+}
+
+/* A message may follow, so that the line goes. */
+static void show_found(struct by_id *b, const struct asking *a)
+{
+    if (a->found.code == SL_OK)
+        progress_item(&b->progress, clock_mono_ns() / 1000000, a->last.item, a->found.item->mapping.bytes.size);
+    progress_end(&b->progress);
+}
+
+static enum sl_code by_id_ask(struct by_id *b, const struct source_list *list, const struct object_id *id,
+                              enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
+{
+    struct asking asking = {.by_id = b, .list = list, .id = id, .purpose = purpose};
+    if (!list->count)
+        return sl_fail(error, SL_NOT_FOUND, "not found");
+    if (!b->running && start(b, error) != SL_OK)
+        return error->code;
+    struct sl_str name = id->debug_file.size ? id->debug_file : id->code_id;
+    snprintf(asking.last.item, sizeof asking.last.item, SL_STR_FMT, SL_STR_ARG(name));
+    b->progress.total = b->progress.done + 1;
+    loop_run_fiber(by_id_find, &asking);
+    show_found(b, &asking);
+    struct held *held = asking.found.code == SL_OK ? hold(b) : NULL;
+    *error = asking.found.error;
+    error->code = asking.found.code;
+    if (held) {
+        held->item = asking.found.item;
+        *bytes = held->item->mapping.bytes;
+    } else if (asking.found.code == SL_OK) {
+        cache_release(asking.found.item);
+        sl_fail(error, SL_BUSY, "out of memory");
+    }
+    sl_arena_free(&asking.arena);
+    return error->code;
+}
+
+static enum sl_code ask_index(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
+                              struct sl_error *error)
+{
+    const char *path = b->index ? file_index_find(b->index, id, purpose) : NULL;
+    struct held *held = path ? hold(b) : NULL;
+    if (!held)
+        return sl_fail(error, path ? SL_INTERNAL : SL_NOT_FOUND, "%s", path ? "out of memory" : "");
+    enum sl_code code = sl_map_file(path, &held->mapping, error);
+    *bytes = held->mapping.bytes;
+    return code;
+}
+
+/* The sentence of answers; with the first failure that is none of a file simply not being there. */
+static enum sl_code by_id_tell(enum sl_code code, struct sl_error *error, const struct sl_error *first)
+{
+    struct sl_buf text = {0};
+    if (code == SL_NOT_FOUND && first->code != SL_OK) {
+        *error = *first;
+        code = first->code;
+    }
+    error->code = code;
+    if (code != SL_INTERNAL)
+        cache_error_text(error, &text);
+    if (text.size && !text.failed)
+        sl_fail(error, code, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&text)));
+    sl_buf_free(&text);
+    return code;
+}
+
+enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
+                       struct sl_error *error)
+{
+    struct sl_error first = {0};
+    enum sl_code code = by_id_ask(b, &b->own, id, purpose, bytes, error);
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        first = *error;
+    if (code != SL_OK)
+        code = ask_index(b, id, purpose, bytes, error);
+    if (code != SL_OK)
+        code = by_id_ask(b, &b->configured, id, purpose, bytes, error);
+    return code == SL_OK ? SL_OK : by_id_tell(code, error, &first);
+}
+
+static void get_supplementary(struct by_id *b, struct input *input)
+{
+    struct sl_bytes link = input_wants_supplementary(input), bytes;
+    struct sl_buf hex = {0};
+    struct sl_error error;
+    sl_buf_hex(&hex, link.data, link.size);
+    struct object_id id = {.code_id = sl_buf_view(&hex)};
+    if (link.size && !hex.failed && by_id_get(b, &id, PURPOSE_DEBUG, &bytes, &error) == SL_OK)
+        input_set_supplementary(input, bytes);
+    sl_buf_free(&hex);
+}
+
+enum sl_code by_id_open_input(struct by_id *b, const struct object_id *id, enum purpose purpose, const char *name,
+                              struct input *input, struct sl_error *error)
+{
+    const struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
+    const struct input_options options = {.wanted = &wanted};
+    struct sl_bytes bytes;
+    enum sl_code code = by_id_get(b, id, purpose, &bytes, error);
+    if (code == SL_OK)
+        code = input_open_bytes(name, bytes, &options, input, error);
+    input->options = NULL;
+    if (code == SL_OK)
+        get_supplementary(b, input);
+    return code;
+}

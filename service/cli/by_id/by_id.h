@@ -1,0 +1,83 @@
+/* Debug files by id, for the commands: a module that is given by its build id, debug id or code id instead of by a path is
+ * looked for in directories and at servers, through the origins, the downloads and the cache of the service.
+ *
+ *     --symbols DIR..   the layouts of symbol stores, then an index of all files below     index.c
+ *     --symbols URL, --nt-symbol-path, --debuginfod, --source                              sources.c
+ *     `sources` and `symbols` of the configuration                                         config.c */
+#pragma once
+
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "config/config.h"
+#include "kinds/kinds.h"
+
+/* Rows for the tables of such commands; `--config` is theirs, since one has the letter for itself. */
+#define BY_ID_OPTIONS                                                                                                  \
+    {"symbols",           0,                                                                                           \
+     OPTION_VALUE,        true,                                                                                        \
+     "[LAYOUT:]PATH|URL", "where files are by id: a directory, file or server; also @microsoft and the like"},         \
+        {"source", 0, OPTION_VALUE, true, "FILE", "the same: one source or a list of them, in YAML or JSON"},          \
+        {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "the same: srv*[DIR*]URL[;..] ($_NT_SYMBOL_PATH)"},       \
+        {"debuginfod", 0, OPTION_FLAG, true, NULL, "the same: the servers of $DEBUGINFOD_URLS"},                       \
+    {                                                                                                                  \
+        "cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it"                           \
+    }
+
+struct by_id;
+
+/* Reads options and configuration; nothing is asked yet. `servers`: a symbol path beside those of the options, may be NULL.
+ * `verbosity`: the level of the log, NULL for warnings. The options must outlive it. SL_INTERNAL for options and configurations
+ * that cannot be used, whatever is wrong with them; problems in files are on stderr. */
+enum sl_code by_id_open(const struct options *o, const char *servers, const char *verbosity, struct by_id **by_id,
+                        struct sl_error *error);
+void by_id_close(struct by_id *by_id); /* may be NULL */
+
+/* The best file for a module: PURPOSE_DEBUG, PURPOSE_UNWIND or PURPOSE_FILE. The bytes live until by_id_close; of several
+ * objects in them, that of the ids is meant. SL_NOT_FOUND when nobody has it, SL_PERMISSION_DENIED when somebody wants
+ * credentials. `error` says it as answers of the service do. */
+enum sl_code by_id_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
+                       struct sl_error *error);
+
+/* The same as an input, called `name`, with the supplementary file that its debug information needs, if somebody has that;
+ * without options. To be closed before by_id_close. */
+enum sl_code by_id_open_input(struct by_id *by_id, const struct object_id *id, enum purpose purpose, const char *name,
+                              struct input *input, struct sl_error *error);
+
+/* ---- sources.c ---- */
+
+struct source_list { /* in the arena */
+    struct sl_arena *arena;
+    struct source *items;
+    size_t count, capacity;
+    bool network;        /* others than directories are wanted */
+    unsigned local;      /* directories so far */
+    const char **places; /* of the index: directories and files of layout `auto`, as they were given */
+    size_t place_count;
+};
+bool source_list_add(struct source_list *list, const struct source *source); /* false when out of memory */
+/* [LAYOUT:]PATH, [LAYOUT:]URL, srv*.., @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
+enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error);
+/* A list of them between semicolons. */
+enum sl_code source_list_path(struct source_list *list, const char *text, struct sl_error *error);
+/* Each word of $DEBUGINFOD_URLS. */
+enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, struct sl_error *error);
+
+/* ---- config.c ---- */
+
+/* The configuration of a user's command: the file that the options or the environment name; or else the nearest project
+ * file from the working directory upwards, over the user's own, which has the sources after those of the project. The first
+ * layer counts for everything else; `layers[1]` may be NULL. Problems are on stderr. The caller frees both. */
+enum sl_code by_id_config(const struct options *o, struct config *layers[2], struct sl_error *error);
+/* A file that holds a list of sources, one source, or a map with `sources`. As config_load. */
+enum sl_code by_id_source_file(const char *path, struct config **config, struct sl_error *error);
+
+/* ---- index.c ---- */
+
+struct file_index;
+
+/* The debug files at or below the places, found at the first look; the places must stay. NULL when out of memory. */
+struct file_index *file_index_new(const char *const *places, size_t count);
+void file_index_free(struct file_index *index); /* may be NULL */
+/* The first file, in the order of the places and by path, with an object of the ids that serves the purpose. NULL when
+ * there is none; it lives as long as the index. */
+const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);

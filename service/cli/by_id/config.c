@@ -1,0 +1,226 @@
+/* The configuration of commands that users run: which files, and what of them counts. */
+#include "cli/by_id/by_id.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/by_id/plain_config.h"
+#include "cli/server.h"
+
+/* ---- reading a file ---- */
+
+static void report_errors(const char *path, struct value_problems *problems)
+{
+    struct sl_buf text = {0};
+    size_t errors = 0;
+    for (size_t i = 0; i < problems->count; i++) /* unknown keys are none of a command's business */
+        if (!problems->items[i].warning)
+            problems->items[errors++] = problems->items[i];
+    problems->count = errors;
+    config_format_problems(path, problems, &text);
+    if (text.size && !text.failed)
+        fwrite(text.data, 1, text.size, stderr);
+    sl_buf_free(&text);
+}
+
+static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_before, struct config **config,
+                          struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct value_problems problems = {.arena = &arena};
+    enum sl_code code = config_parse(yaml, path, config, &problems, error);
+    for (size_t i = 0; i < problems.count; i++)
+        problems.items[i].line -= problems.items[i].line > lines_before ? lines_before : 0;
+    report_errors(path, &problems);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static enum sl_code by_id_config_load(const char *path, struct config **config, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct value_problems problems = {.arena = &arena};
+    enum sl_code code = config_load(path, config, &problems, error);
+    if (path)
+        report_errors(path, &problems);
+    sl_arena_free(&arena);
+    return code;
+}
+
+/* ---- sources in a file of their own ---- */
+
+static bool has_key(struct sl_str text, const char *key)
+{
+    size_t size = strlen(key);
+    for (const char *at = text.data, *end = text.data + text.size; at && at < end;) {
+        const char *start = at + (*at == '"' || *at == '\'');
+        if ((size_t)(end - start) > size && memcmp(start, key, size) == 0)
+            return true;
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    return false;
+}
+
+/* Its text as the value of `sources`, indented; a single one as the only item. How many lines stand before it. */
+static unsigned wrap(struct sl_str text, struct sl_buf *yaml)
+{
+    size_t at = 0;
+    while (at < text.size) { /* comments and blank lines say nothing */
+        at += text.data[at] == '#' ? strcspn(text.data + at, "\n") : 0;
+        if (at >= text.size || !strchr(" \t\r\n", text.data[at]))
+            break;
+        at++;
+    }
+    bool list = at < text.size && (text.data[at] == '[' || text.data[at] == '-');
+    sl_buf_cstr(yaml, list ? "sources:\n " : "sources:\n -\n  ");
+    for (size_t i = 0; i < text.size; i++) {
+        sl_buf_u8(yaml, (uint8_t)text.data[i]);
+        if (text.data[i] == '\n')
+            sl_buf_cstr(yaml, list ? " " : "  ");
+    }
+    return list ? 1 : 2;
+}
+
+static bool is_object_with_sources(struct sl_str text)
+{
+    return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"sources\"", 9);
+}
+
+enum sl_code by_id_source_file(const char *path, struct config **config, struct sl_error *error)
+{
+    struct sl_mapping mapping;
+    struct sl_buf yaml = {0}, copy = {0};
+    *config = NULL;
+    enum sl_code code = sl_map_file(path, &mapping, error);
+    if (code != SL_OK)
+        return code;
+    sl_buf_add(&copy, mapping.bytes.data, mapping.bytes.size);
+    sl_buf_u8(&copy, '\0');
+    struct sl_str text = {copy.failed ? "" : (const char *)copy.data, copy.failed ? 0 : copy.size - 1};
+    bool whole = has_key(text, "sources") || is_object_with_sources(text);
+    unsigned before = whole ? 0 : wrap(text, &yaml);
+    code = yaml.failed || copy.failed ? sl_fail(error, SL_BUSY, "out of memory")
+                                      : parse(whole ? text : sl_buf_view(&yaml), path, before, config, error);
+    sl_buf_free(&copy);
+    sl_buf_free(&yaml);
+    sl_unmap(&mapping);
+    return code;
+}
+
+/* ---- the layers ---- */
+
+static enum sl_code load_layer(const char *path, struct config **config, struct sl_error *error)
+{
+    size_t length = strlen(path);
+    bool yaml = length > 4 && strcmp(path + length - 4, ".yml") == 0;
+    struct sl_buf text = {0};
+    if (yaml)
+        return by_id_config_load(path, config, error);
+    enum sl_code code = plain_config_read(path, &text, error);
+    if (code == SL_OK)
+        code = parse(sl_buf_view(&text), path, 0, config, error);
+    sl_buf_free(&text);
+    return code;
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* The first hit, from the working directory upwards. False when there is none. */
+static bool find_project(char path[4096])
+{
+    static const char *const names[] = {".symloom.yml", ".symboliclirc", "symbolicli.toml"};
+    char directory[3072];
+    if (!getcwd(directory, sizeof directory))
+        return false;
+    for (;;) {
+        size_t length = strlen(directory);
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            snprintf(path, 4096, "%s%s%s", directory, length > 1 ? "/" : "", names[i]);
+            if (is_there(path))
+                return true;
+        }
+        if (length <= 1)
+            return false;
+        char *slash = strrchr(directory, '/');
+        slash[slash == directory] = '\0';
+    }
+}
+
+/* `$variable/rest`, or `$HOME/fallback/rest`. */
+static bool user_path(const char *variable, const char *fallback, const char *rest, char path[4096])
+{
+    const char *base = server_environment(variable), *home = server_environment("HOME");
+    int length = base   ? snprintf(path, 4096, "%s/%s", base, rest)
+                 : home ? snprintf(path, 4096, "%s/%s/%s", home, fallback, rest)
+                        : -1;
+    return length > 0 && length < 4096;
+}
+
+static bool find_user(char path[4096])
+{
+    if (user_path("XDG_CONFIG_HOME", ".config", "symloom/cli.yml", path) && is_there(path))
+        return true;
+    const char *home = server_environment("HOME");
+    return home && snprintf(path, 4096, "%s/.symboliclirc", home) < 4096 && is_there(path);
+}
+
+static enum sl_code find_layers(struct config *layers[2], struct sl_error *error)
+{
+    char project[4096], user[4096];
+    size_t count = 0;
+    enum sl_code code = SL_OK;
+    bool has_project = find_project(project), has_user = find_user(user);
+    if (has_project)
+        code = load_layer(project, &layers[count++], error);
+    if (code == SL_OK && has_user && !(has_project && strcmp(project, user) == 0))
+        code = load_layer(user, &layers[count++], error);
+    if (code == SL_OK && !count)
+        code = by_id_config_load(NULL, &layers[0], error);
+    return code;
+}
+
+/* Where entries are kept: as the layers say, nearest first, else with the user's other caches. */
+static void choose_cache(const struct options *o, struct config *layers[2])
+{
+    char path[4096];
+    struct config *config = layers[0], *fresh = NULL;
+    const char *given = option_value(o, "cache-dir", server_environment("SYMLOOM_CACHE_DIR")), *chosen = NULL;
+    const char *usual = config_load(NULL, &fresh, NULL, NULL) == SL_OK ? fresh->cache_dir : NULL;
+    for (size_t i = 0; i < 2 && !given && !chosen && layers[i]; i++)
+        if (layers[i]->cache_dir && !(usual && strcmp(layers[i]->cache_dir, usual) == 0))
+            chosen = layers[i]->cache_dir;
+    if (given)
+        chosen = *given ? given : NULL;
+    else if (!chosen && user_path("XDG_CACHE_HOME", ".cache", "symloom", path))
+        chosen = path;
+    config->cache_dir = chosen ? sl_arena_strndup(&config->arena, chosen, strlen(chosen)) : NULL;
+    config_release(fresh);
+}
+
+/* Who sits at a terminal may connect to any address, and has just put the file there that was missing. */
+static void adapt(struct config *config)
+{
+    config->connect_to_reserved_ips = true;
+    config->downloaded.retry_misses_after = config->downloaded.retry_misses_after_public = 0;
+    config->derived.retry_misses_after = config->derived.retry_misses_after_public = 0;
+    config->log_level = sl_arena_strndup(&config->arena, "warn", 4);
+    config->log_file = "/dev/stderr";
+}
+
+enum sl_code by_id_config(const struct options *o, struct config *layers[2], struct sl_error *error)
+{
+    const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+    layers[0] = layers[1] = NULL;
+    enum sl_code code = path ? by_id_config_load(path, &layers[0], error) : find_layers(layers, error);
+    if (code != SL_OK)
+        return code;
+    choose_cache(o, layers);
+    adapt(layers[0]);
+    return SL_OK;
+}

@@ -1,0 +1,133 @@
+/* All debug files below directories, by their ids: for directories that follow no layout. */
+#include "cli/by_id/by_id.h"
+
+#include <fts.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/grow.h"
+#include "object/archive.h"
+
+enum { MAX_FILES = 200000 };
+
+struct indexed { /* one object */
+    const char *path;
+    struct sl_str code_id, raw_code_id;
+    struct sl_debug_id debug_id;
+    struct sl_features features;
+};
+
+struct file_index {
+    const char *const *places;
+    size_t place_count;
+    struct sl_arena arena;
+    struct indexed *objects;
+    size_t count, capacity, files;
+    bool built;
+};
+
+struct file_index *file_index_new(const char *const *places, size_t count)
+{
+    struct file_index *index = calloc(1, sizeof *index);
+    if (index) {
+        index->places = places;
+        index->place_count = count;
+    }
+    return index;
+}
+
+void file_index_free(struct file_index *index)
+{
+    if (!index)
+        return;
+    sl_arena_free(&index->arena);
+    free(index->objects);
+    free(index);
+}
+
+static struct sl_str kept(struct file_index *index, struct sl_str text)
+{
+    char *copy = text.size ? sl_arena_strndup(&index->arena, text.data, text.size) : NULL;
+    return (struct sl_str){copy, copy ? text.size : 0};
+}
+
+static void add_object(struct file_index *index, const char *path, const struct sl_object_info *info)
+{
+    if (sl_debug_id_is_nil(&info->debug_id) && !info->code_id.size)
+        return;
+    if (!sl_grow(&index->objects, &index->capacity, index->count + 1, sizeof *index->objects))
+        return;
+    index->objects[index->count++] = (struct indexed){.path = path,
+                                                      .code_id = kept(index, info->code_id),
+                                                      .raw_code_id = kept(index, info->raw_code_id),
+                                                      .debug_id = info->debug_id,
+                                                      .features = info->features};
+}
+
+static void by_id_index_add_file(struct file_index *index, const char *path)
+{
+    struct sl_mapping mapping;
+    struct sl_archive archive;
+    struct sl_object *object;
+    if (index->files++ >= MAX_FILES || sl_map_file(path, &mapping, NULL) != SL_OK)
+        return;
+    const char *copy = NULL;
+    if (sl_archive_open(mapping.bytes, &archive, NULL) == SL_OK)
+        for (size_t i = 0; i < archive.count; i++) {
+            if (sl_archive_object(&archive, i, NULL, &object, NULL) != SL_OK)
+                continue;
+            if (copy || (copy = sl_arena_strndup(&index->arena, path, strlen(path))))
+                add_object(index, copy, sl_object_info(object));
+            sl_object_close(object);
+        }
+    sl_unmap(&mapping);
+}
+
+static int by_id_index_by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void by_id_index_build(struct file_index *index)
+{
+    index->built = true;
+    for (size_t i = 0; i < index->place_count; i++) {
+        char *roots[] = {(char *)index->places[i], NULL};
+        FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_id_index_by_name);
+        for (FTSENT *entry; walk && index->files < MAX_FILES && (entry = fts_read(walk));)
+            if (entry->fts_info == FTS_F)
+                by_id_index_add_file(index, entry->fts_path);
+        if (walk)
+            fts_close(walk);
+    }
+}
+
+static bool serves(const struct sl_features *features, enum purpose purpose)
+{
+    bool debug = features->has_debug_info || features->has_symbols;
+    return purpose == PURPOSE_FILE || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
+}
+
+static bool is_meant(const struct indexed *object, const struct object_id *id)
+{
+    struct sl_object_info info = {
+        .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
+    struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
+    return (id->has_debug_id || object->code_id.size) && sl_object_matches(&info, &wanted);
+}
+
+const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose)
+{
+    const char *second = NULL; /* symbols are better than nothing */
+    if (!index->built)
+        by_id_index_build(index);
+    for (size_t i = 0; i < index->count; i++) {
+        const struct indexed *object = &index->objects[i];
+        if (!is_meant(object, id) || !serves(&object->features, purpose))
+            continue;
+        if (purpose != PURPOSE_DEBUG || object->features.has_debug_info)
+            return object->path;
+        second = second ? second : object->path;
+    }
+    return second;
+}

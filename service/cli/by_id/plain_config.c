@@ -1,0 +1,222 @@
+#include "cli/by_id/plain_config.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "core/json.h"
+
+enum { MAX_PARTS = 16 };
+
+/* The tree as it grows. JSON is YAML, so it is written as that. */
+struct node {
+    struct sl_str key;   /* of an element of a list: empty */
+    struct sl_str value; /* as it is written; data NULL for what has members */
+    bool list;
+    struct node *first, *last, *next;
+};
+
+struct plain {
+    struct sl_arena arena;
+    struct node root, *section;
+};
+
+static struct node *plain_config_add(struct plain *p, struct node *parent, struct sl_str key)
+{
+    struct node *node = SL_ARENA_NEW(&p->arena, struct node);
+    if (!node)
+        return NULL;
+    *node = (struct node){.key = key};
+    if (parent->last)
+        parent->last->next = node;
+    else
+        parent->first = node;
+    return parent->last = node;
+}
+
+static struct node *plain_config_member(const struct node *parent, struct sl_str key)
+{
+    struct node *node = parent->first;
+    while (node && !sl_str_equal(node->key, key))
+        node = node->next;
+    return node;
+}
+
+/* ---- lines ---- */
+
+static struct sl_str trimmed(struct sl_str s)
+{
+    while (s.size && strchr(" \t\r", s.data[0]))
+        s.data++, s.size--;
+    while (s.size && strchr(" \t\r", s.data[s.size - 1]))
+        s.size--;
+    return s;
+}
+
+static bool is_name(struct sl_str s)
+{
+    for (size_t i = 0; i < s.size; i++) {
+        char c = s.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
+            return false;
+    }
+    return s.size > 0;
+}
+
+/* The rest of a line behind a value: nothing, or a comment. */
+static bool is_rest(struct sl_str s)
+{
+    s = trimmed(s);
+    return !s.size || s.data[0] == '#';
+}
+
+/* a.b of [a.b] or [[a.b]]; what is below a list is in its last element. */
+static bool enter_section(struct plain *p, struct sl_str name, bool element)
+{
+    struct node *at = &p->root;
+    unsigned parts = 0;
+    for (bool more = true; more;) {
+        const char *dot = memchr(name.data, '.', name.size);
+        struct sl_str part = trimmed((struct sl_str){name.data, dot ? (size_t)(dot - name.data) : name.size});
+        more = dot != NULL;
+        if (!is_name(part) || ++parts > MAX_PARTS)
+            return false;
+        struct node *next = plain_config_member(at, part);
+        if (next && next->value.data)
+            return false;
+        if (!next && (next = plain_config_add(p, at, part)))
+            next->list = element && !more;
+        if (!next || (!more && element && !next->list))
+            return false;
+        if (next->list && (more || element))
+            next = !more ? plain_config_add(p, next, (struct sl_str){NULL, 0}) : next->last;
+        if (!next || next->list)
+            return false;
+        at = next;
+        if (dot)
+            name = (struct sl_str){dot + 1, name.size - (size_t)(dot + 1 - name.data)};
+    }
+    p->section = at;
+    return true;
+}
+
+static bool read_section(struct plain *p, struct sl_str line)
+{
+    bool element = line.size > 1 && line.data[1] == '[';
+    size_t skip = element ? 2 : 1;
+    const char *end = memchr(line.data, ']', line.size);
+    if (!end)
+        return false;
+    struct sl_str name = {line.data + skip, (size_t)(end - line.data) - skip};
+    struct sl_str rest = {end + 1, line.size - (size_t)(end + 1 - line.data)};
+    if (element && (!rest.size || rest.data[0] != ']'))
+        return false;
+    if (element)
+        rest.data++, rest.size--;
+    return is_rest(rest) && enter_section(p, name, element);
+}
+
+/* A basic string has the escapes of JSON, but for \U; a literal one has none. */
+static bool plain_config_read_string(struct plain *p, struct sl_str text, struct sl_str *value)
+{
+    char quote = text.data[0];
+    size_t end = 1;
+    while (end < text.size && text.data[end] != quote) {
+        bool escape = quote == '"' && text.data[end] == '\\';
+        if (escape && (end + 1 >= text.size || !strchr("\"\\bfnrtu", text.data[end + 1])))
+            return false;
+        end += escape ? 2 : 1;
+    }
+    if (end >= text.size || !is_rest((struct sl_str){text.data + end + 1, text.size - end - 1}))
+        return false;
+    if (quote == '"') {
+        *value = (struct sl_str){text.data, end + 1};
+        return true;
+    }
+    struct sl_buf out = {0};
+    struct json_writer w = json_writer(&out);
+    json_str(&w, (struct sl_str){text.data + 1, end - 1});
+    char *copy = out.failed ? NULL : sl_arena_strndup(&p->arena, (const char *)out.data, out.size);
+    *value = (struct sl_str){copy, copy ? out.size : 0};
+    sl_buf_free(&out);
+    return copy != NULL;
+}
+
+static bool read_value(struct plain *p, struct sl_str text, struct sl_str *value)
+{
+    if (text.size && (text.data[0] == '"' || text.data[0] == '\''))
+        return plain_config_read_string(p, text, value);
+    const char *comment = memchr(text.data, '#', text.size);
+    *value = trimmed((struct sl_str){text.data, comment ? (size_t)(comment - text.data) : text.size});
+    if (sl_str_equal(*value, SL_STR("true")) || sl_str_equal(*value, SL_STR("false")))
+        return true;
+    size_t sign = value->size && (value->data[0] == '-' || value->data[0] == '+');
+    for (size_t i = sign; i < value->size; i++)
+        if (value->data[i] < '0' || value->data[i] > '9')
+            return false;
+    return value->size > sign;
+}
+
+static bool read_line(struct plain *p, struct sl_str line)
+{
+    if (!line.size || line.data[0] == '#')
+        return true;
+    if (line.data[0] == '[')
+        return read_section(p, line);
+    const char *equals = memchr(line.data, '=', line.size);
+    if (!equals)
+        return false;
+    struct sl_str key = trimmed((struct sl_str){line.data, (size_t)(equals - line.data)}), value;
+    struct sl_str text = trimmed((struct sl_str){equals + 1, line.size - (size_t)(equals + 1 - line.data)});
+    if (!is_name(key) || plain_config_member(p->section, key) || !read_value(p, text, &value))
+        return false;
+    struct node *node = plain_config_add(p, p->section, key);
+    if (node)
+        node->value = value;
+    return node != NULL;
+}
+
+/* ---- writing ---- */
+
+/* The depth is that of the names of sections, twice with lists. */
+static void write_node(const struct node *node, struct sl_buf *out)
+{
+    if (node->value.data) {
+        sl_buf_str(out, node->value);
+        return;
+    }
+    sl_buf_u8(out, node->list ? '[' : '{');
+    for (const struct node *at = node->first; at; at = at->next) {
+        if (!node->list)
+            sl_buf_printf(out, "\"" SL_STR_FMT "\": ", SL_STR_ARG(at->key));
+        write_node(at, out);
+        sl_buf_cstr(out, at->next ? ", " : "");
+    }
+    sl_buf_u8(out, node->list ? ']' : '}');
+}
+
+enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_error *error)
+{
+    struct sl_mapping mapping;
+    enum sl_code code = sl_map_file(path, &mapping, error);
+    if (code != SL_OK)
+        return code;
+    struct plain p = {0};
+    struct sl_str rest = {(const char *)mapping.bytes.data, mapping.bytes.size};
+    p.section = &p.root;
+    for (unsigned number = 1; code == SL_OK && rest.size; number++) {
+        const char *newline = memchr(rest.data, '\n', rest.size);
+        size_t size = newline ? (size_t)(newline - rest.data) : rest.size, whole = size + (newline != NULL);
+        if (size > 8192 || memchr(rest.data, '\0', size) || !read_line(&p, trimmed((struct sl_str){rest.data, size})))
+            code =
+                sl_fail(error, SL_MALFORMED, "%s:%u: not a plain \"key = value\" line; use .symloom.yml", path, number);
+        rest = (struct sl_str){rest.data + whole, rest.size - whole};
+    }
+    if (code == SL_OK)
+        write_node(&p.root, yaml);
+    if (code == SL_OK && yaml->failed)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    sl_arena_free(&p.arena);
+    sl_unmap(&mapping);
+    return code;
+}

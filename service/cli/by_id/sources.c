@@ -1,0 +1,198 @@
+/* Where files are by id, as command lines say it, to sources. */
+#include "cli/by_id/by_id.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/grow.h"
+
+#define BIT(type) (1u << (type))
+
+/* Public symbol servers. */
+static const struct preset {
+    const char *name, *url;
+    enum layout_type layout;
+    uint32_t filetypes;
+} presets[] = {
+    {"microsoft", "https://msdl.microsoft.com/download/symbols", LAYOUT_SSQP,
+     BIT(FILE_PE) | BIT(FILE_PDB) | BIT(FILE_PORTABLEPDB)},
+    {"electron", "https://symbols.electronjs.org/", LAYOUT_NATIVE,
+     BIT(FILE_PDB) | BIT(FILE_BREAKPAD) | BIT(FILE_SOURCEBUNDLE)},
+    {"ubuntu", "https://debuginfod.ubuntu.com/buildid/", LAYOUT_DEBUGINFOD, BIT(FILE_ELF_CODE) | BIT(FILE_ELF_DEBUG)},
+    {"mozilla", "https://symbols.mozilla.org/", LAYOUT_NATIVE, BIT(FILE_BREAKPAD)},
+};
+
+bool source_list_add(struct source_list *list, const struct source *source)
+{
+    if (!list->network && source->type != SOURCE_FILESYSTEM)
+        return true;
+    if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
+        return false;
+    list->items[list->count++] = *source;
+    return true;
+}
+
+static struct sl_str kept(struct source_list *list, const char *data, size_t size)
+{
+    char *copy = sl_arena_strndup(list->arena, data, size);
+    return (struct sl_str){copy, copy ? size : 0};
+}
+
+static enum sl_code added(struct source_list *list, const struct source *source, struct sl_error *error)
+{
+    bool complete = source->id.data && (source->type == SOURCE_FILESYSTEM ? source->path.data : source->url.data);
+    return complete && source_list_add(list, source) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* ---- servers ---- */
+
+static bool is_url(const char *text)
+{
+    return strncasecmp(text, "http://", 7) == 0 || strncasecmp(text, "https://", 8) == 0;
+}
+
+/* What may be secret in it is not shown: user info and query. */
+static enum sl_code bad_url(struct sl_str url, struct sl_error *error)
+{
+    const char *question = memchr(url.data, '?', url.size);
+    size_t end = question ? (size_t)(question - url.data) : url.size;
+    const char *at = memrchr(url.data, '@', end);
+    size_t begin = at ? (size_t)(at + 1 - url.data) : 0;
+    return sl_fail(error, SL_MALFORMED, "no URL that can be used: %.*s", (int)(end - begin), url.data + begin);
+}
+
+/* The URL is the id, but for what may be secret in it. */
+static enum sl_code add_server(struct source_list *list, struct sl_str url, enum layout_type layout, uint32_t filetypes,
+                               struct sl_error *error)
+{
+    struct source source = {.type = SOURCE_HTTP,
+                            .url = kept(list, url.data, url.size),
+                            .layout = layout,
+                            .filetypes = filetypes,
+                            .configured = true};
+    const char *host = source.url.data ? fetch_url_host(list->arena, source.url.data) : NULL;
+    if (!host || !fetch_url_valid(source.url.data))
+        return bad_url(url, error);
+    source.id = kept(list, host, strlen(host));
+    return added(list, &source, error);
+}
+
+static enum sl_code add_preset(struct source_list *list, const char *name, struct sl_error *error)
+{
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+        if (strcmp(presets[i].name, name) == 0)
+            return add_server(list, sl_str(presets[i].url), presets[i].layout, presets[i].filetypes, error);
+    return sl_fail(error, SL_MALFORMED, "unknown symbol server '@%s' (@microsoft, @electron, @ubuntu, @mozilla)", name);
+}
+
+/* debuginfod's paths are below /buildid/ of its URL. */
+enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    for (const char *at = urls; code == SL_OK && *(at += strspn(at, " \t\n"));) {
+        size_t size = strcspn(at, " \t\n"), plain = size;
+        char url[2048];
+        while (plain && at[plain - 1] == '/')
+            plain--;
+        bool fits = snprintf(url, sizeof url, "%.*s/buildid/", (int)plain, at) < (int)sizeof url;
+        if (!is_url(at)) { /* "ima:enforcing" and the like are for other programs */
+            at += size;
+            continue;
+        }
+        code = fits ? add_server(list, sl_str(url), LAYOUT_DEBUGINFOD, 0, error)
+                    : sl_fail(error, SL_MALFORMED, "a URL in DEBUGINFOD_URLS is too long");
+        at += size;
+    }
+    return code;
+}
+
+/* ---- directories ---- */
+
+static enum sl_code add_directory(struct source_list *list, const char *path, enum layout_type layout,
+                                  struct sl_error *error)
+{
+    char id[32];
+    snprintf(id, sizeof id, list->local < 2 ? "local:cli" : "local:cli:%u", list->local);
+    struct source source = {.type = SOURCE_FILESYSTEM,
+                            .id = kept(list, id, strlen(id)),
+                            .path = kept(list, path, strlen(path)),
+                            .layout = layout,
+                            .configured = true};
+    return added(list, &source, error);
+}
+
+/* Without a layout all of them are tried, and after them the index. */
+static enum sl_code add_any_layout(struct source_list *list, const char *path, struct sl_error *error)
+{
+    static const enum layout_type order[] = {LAYOUT_UNIFIED, LAYOUT_NATIVE,     LAYOUT_SYMSTORE,
+                                             LAYOUT_SSQP,    LAYOUT_DEBUGINFOD, LAYOUT_SLASHSYMBOLS};
+    enum sl_code code = SL_OK;
+    char inner[4096];
+    const char **places = SL_ARENA_ARRAY(list->arena, const char *, list->place_count + 1);
+    if (!places)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (list->place_count)
+        memcpy(places, list->places, list->place_count * sizeof *places);
+    places[list->place_count++] = kept(list, path, strlen(path)).data;
+    list->places = places;
+    for (size_t i = 0; code == SL_OK && i < sizeof order / sizeof *order; i++)
+        code = add_directory(list, path, order[i], error);
+    if (code == SL_OK && snprintf(inner, sizeof inner, "%s/.build-id", path) < (int)sizeof inner)
+        code = add_directory(list, inner, LAYOUT_NATIVE, error);
+    return code;
+}
+
+/* srv*[DIR*]URL: the directory is a store, asked first. */
+static enum sl_code add_srv(struct source_list *list, const char *text, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    for (const char *at = text; code == SL_OK && *at; at += strcspn(at, "*"), at += *at == '*') {
+        size_t size = strcspn(at, "*");
+        char *part = sl_arena_strndup(list->arena, at, size);
+        if (!part)
+            return sl_fail(error, SL_BUSY, "out of memory");
+        if (!size)
+            continue;
+        list->local += !is_url(part);
+        code = is_url(part) ? add_server(list, sl_str(part), LAYOUT_NATIVE, 0, error)
+                            : add_directory(list, part, LAYOUT_SYMSTORE, error);
+    }
+    return code;
+}
+
+/* What stands before the first colon is a layout only if it is exactly one's name. */
+enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error)
+{
+    size_t word = strcspn(text, ":");
+    bool any = strncmp(text, "auto:", 5) == 0;
+    enum layout_type layout;
+    if (*text == '@')
+        return add_preset(list, text + 1, error);
+    if (strncasecmp(text, "srv*", 4) == 0)
+        return add_srv(list, text + 4, error);
+    if (text[word] && layout_type_parse((struct sl_str){text, word}, &layout)) {
+        text += word + 1;
+        list->local += !is_url(text);
+        return is_url(text) ? add_server(list, sl_str(text), layout, 0, error)
+                            : add_directory(list, text, layout, error);
+    }
+    text += any ? 5 : 0;
+    if (is_url(text))
+        return add_server(list, sl_str(text), LAYOUT_NATIVE, 0, error);
+    list->local++;
+    return add_any_layout(list, text, error);
+}
+
+enum sl_code source_list_path(struct source_list *list, const char *text, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    for (const char *at = text; code == SL_OK && *at; at += strcspn(at, ";\r\n"), at += *at != '\0') {
+        size_t size = strcspn(at, ";\r\n");
+        char *part = sl_arena_strndup(list->arena, at, size);
+        if (!part)
+            return sl_fail(error, SL_BUSY, "out of memory");
+        if (size)
+            code = source_list_symbols(list, part, error);
+    }
+    return code;
+}

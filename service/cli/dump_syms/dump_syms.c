@@ -1,0 +1,395 @@
+/* `symloom dump-syms`: any debug file to a Breakpad symbol file. */
+#include "cli/dump_syms/dump_syms.h"
+#include "cli/server.h"
+
+#include "breakpad/breakpad.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static const struct option_spec specs[] = {
+    {"output", 'o', OPTION_VALUE, false, "FILE", "write here; - is standard output (default)"},
+    {"store", 's', OPTION_VALUE, false, "DIR", "write to DIR/<name>/<id>/<name>.sym"},
+    {"arch", 'a', OPTION_VALUE, false, "ARCH", "the object of a file with several (default: this machine's)"},
+    {"list-arch", 0, OPTION_FLAG, false, NULL, "list the architectures in the file"},
+    {"inlines", 'd', OPTION_FLAG, true, NULL, "write INLINE and INLINE_ORIGIN records"},
+    {"i", 0, OPTION_FLAG, true, NULL, NULL},
+    {"check-cfi", 0, OPTION_FLAG, false, NULL, "fail without unwind information"},
+    {"no-cfi", 'c', OPTION_FLAG, true, NULL, "no STACK records"},
+    {"header-only", 'i', OPTION_FLAG, true, NULL, "only MODULE and INFO"},
+    {"name", 'n', OPTION_VALUE, false, "NAME", "name of the module"},
+    {"id", 'b', OPTION_VALUE, false, "ID", "id of the module"},
+    {"os", 0, OPTION_VALUE, false, "OS", "operating system of the module"},
+    {"multiple", 'm', OPTION_FLAG, true, NULL, "mark what has several names with m (default)"},
+    {"no-multiple", 0, OPTION_FLAG, true, NULL, "no such marks"},
+    {"debug-file", 'g', OPTION_VALUE, false, "PATH", "debug file, or directory of debug files, of a stripped file"},
+    {"code-file", 0, OPTION_VALUE, false, "PATH", "the executable of a debug file"},
+    {"prefer-public", 'x', OPTION_FLAG, true, NULL, "the name of a symbol at a function's start wins"},
+    {"preserve-load-address", 0, OPTION_FLAG, false, NULL, "addresses as they are in the file"},
+    {"debug-id", 0, OPTION_VALUE, false, "ID", "fetch FILE, which is a name, by this debug id"},
+    {"code-id", 0, OPTION_VALUE, false, "ID", "fetch FILE by this code id"},
+    {"symbol-server", 0, OPTION_VALUE, false, "SRV", "from srv*[DIR*]URL[;..] (default: ~/.dump_syms/config)"},
+    {"config", 0, OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
+    BY_ID_OPTIONS,
+    {"mapping-var", 0, OPTION_VALUE, true, "K=V", "variable for --mapping-dest"},
+    {"mapping-src", 0, OPTION_VALUE, true, "RE", "rewrite source paths that match ..."},
+    {"mapping-dest", 0, OPTION_VALUE, true, "TEXT", "... to this, with {1}, {variable}, {digest}"},
+    {"mapping-file", 0, OPTION_VALUE, false, "JSON", "variables and mappings in a file"},
+    {"extra-info", 0, OPTION_VALUE, false, "'KEYWORD text'", "another INFO record"},
+    {"no-generator", 0, OPTION_FLAG, false, NULL, "no INFO GENERATOR record"},
+    {"jobs", 'j', OPTION_VALUE, false, "N", "threads (default: all cores)"},
+    {"pe", 0, OPTION_FLAG, true, NULL, "do not use the PDB beside a PE"},
+    {"recursive", 'r', OPTION_FLAG, true, NULL, NULL},
+    {"warnings", 'w', OPTION_FLAG, true, NULL, NULL},
+    {"type", 't', OPTION_VALUE, false, "TYPE", NULL},
+    {"verbose", 'v', OPTION_OPTIONAL, true, "off|error|warn|info|debug|trace",
+     "print warnings; the level of the log (-v info, -vv debug, ..)"},
+    QUIET_OPTIONS,
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+enum { MAX_STORE_PATH = 4096 };
+
+struct dump {
+    const struct options *o;
+    struct path_mapping *mapping;
+    struct dump_module *modules;
+    struct by_id *by_id; /* once a module was fetched */
+    size_t count;
+    struct output_file file;  /* --output */
+    struct output_file store; /* of the module at hand */
+    bool to_stdout, to_file, to_store;
+    unsigned jobs;
+};
+
+bool dump_warns(const struct options *o)
+{
+    const char *level = server_verbosity(o);
+    bool silent = !level || strcmp(level, "off") == 0 || strcmp(level, "error") == 0;
+    return !silent || option_given(o, "warnings");
+}
+
+static bool write_text(void *arg, struct sl_str text)
+{
+    struct dump *d = arg;
+    bool ok = !d->to_stdout || output_write(text);
+    ok = (!d->to_file || output_file_write(&d->file, text)) && ok;
+    return (!d->to_store || output_file_write(&d->store, text)) && ok;
+}
+
+/* ---- the store ---- */
+
+static struct sl_str without_pdb(struct sl_str name)
+{
+    bool pdb = name.size > 4 && sl_str_equal_nocase((struct sl_str){name.data + name.size - 4, 4}, SL_STR(".pdb"));
+    return (struct sl_str){name.data, name.size - (pdb ? 4 : 0)};
+}
+
+static bool make_directories(char *path)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
+        *at = '/';
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
+{
+    char path[MAX_STORE_PATH];
+    struct sl_error error;
+    struct sl_str name = path_file_name(module);
+    const char *store = option_value(d->o, "store", NULL);
+    if (!store)
+        return 0;
+    bool plain = name.size && !sl_str_equal(name, SL_STR(".")) && !sl_str_equal(name, SL_STR("..")) &&
+                 !memchr(name.data, '\0', name.size) && !memchr(id.data, '/', id.size) && id.data[0] != '.';
+    if (!plain || snprintf(path, sizeof path, "%s/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT ".sym", store,
+                           SL_STR_ARG(name), SL_STR_ARG(id), SL_STR_ARG(without_pdb(name))) >= (int)sizeof path)
+        return report(1, "the module's name is no file name", NULL);
+    if (!make_directories(path)) {
+        char text[4200];
+        snprintf(text, sizeof text, "cannot make the directory of %s", path);
+        return report(1, text, strerror(errno));
+    }
+    if (output_file_open(&d->store, path, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    d->to_store = true;
+    return 0;
+}
+
+/* ---- one module ---- */
+
+static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *object, struct sl_arena *arena,
+                                struct sl_error *error)
+{
+    struct sl_symbol *symbols;
+    size_t count;
+    enum sl_code code = sl_object_symbols(object, arena, &symbols, &count, error);
+    if (code == SL_OK && !sl_breakpad_writer_symbols(w, symbols, count))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    return code;
+}
+
+/* Calls into other libraries go through the sections .plt, .plt.sec, .plt.got: code without symbols. */
+static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, const char *path, struct sl_arena *arena)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    struct sl_section_info s;
+    bool ok = true;
+    for (size_t i = 0; info->format == SL_FORMAT_ELF && ok && sl_object_section_info(object, i, &s); i++) {
+        char *name;
+        if (!sl_str_starts(s.name, SL_STR(".plt")) || s.address < info->load_address || !s.size)
+            continue;
+        int length = asprintf(&name, "<" SL_STR_FMT " ELF section in " SL_STR_FMT ">", SL_STR_ARG(s.name),
+                              SL_STR_ARG(path_file_name(sl_str(path))));
+        if (length < 0)
+            return false;
+        struct sl_symbol symbol = {.address = s.address - info->load_address,
+                                   .name = {sl_arena_strndup(arena, name, (size_t)length), (size_t)length}};
+        free(name);
+        ok = symbol.name.data && sl_breakpad_writer_symbols(w, &symbol, 1);
+    }
+    return ok;
+}
+
+static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module *m, unsigned jobs,
+                               struct sl_arena *arena, struct sl_error *error)
+{
+    struct input *input = m->debug == m->partner.object && m->has_partner ? &m->partner : &m->main;
+    enum sl_code code = input_read_functions(input, threads_parallel(jobs), sl_breakpad_writer_sink(w), error);
+    if (code == SL_OK || code == SL_NOT_FOUND)
+        code = add_symbols(w, m->debug, arena, error);
+    if (code == SL_OK && m->code != m->debug)
+        code = add_symbols(w, m->code, arena, error);
+    if (code == SL_OK && m->main.object != m->debug && m->main.object != m->code)
+        code = add_symbols(w, m->main.object, arena, error);
+    if (code == SL_OK && !add_plts(w, m->code, m->code_path, arena))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    return code;
+}
+
+static bool has_anything(const struct dump_module *m)
+{
+    const struct sl_object *objects[] = {m->debug, m->code, m->main.object};
+    for (size_t i = 0; i < 3; i++) {
+        const struct sl_features *f = &sl_object_info(objects[i])->features;
+        if (sl_object_info(objects[i])->format == SL_FORMAT_PORTABLEPDB)
+            continue; /* .NET code has no addresses */
+        if (f->has_unwind_info || f->has_debug_info || f->has_symbols)
+            return true;
+    }
+    return false;
+}
+
+static bool is_of_group(const struct dump_module *m, const struct dump_module *first)
+{
+    return m == first || (!sl_debug_id_is_nil(&m->id) && sl_debug_id_equal(&m->id, &first->id));
+}
+
+/* The first of a group that has any unwind information gives it. */
+static enum sl_code write_stack(struct dump *d, const struct dump_module *first, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    bool written = false;
+    for (const struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !written; m++)
+        if (is_of_group(m, first))
+            code = dump_stack(m, d->o, write_text, d, &written, error);
+    return code;
+}
+
+static bool has_stack(const struct dump *d, const struct dump_module *first)
+{
+    bool found = false;
+    for (const struct dump_module *m = first; m < d->modules + d->count && !found; m++)
+        found = is_of_group(m, first) && dump_has_stack(m);
+    return found;
+}
+
+/* Modules of one id make one symbol file. */
+static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump_module *first, struct sl_str id,
+                       struct sl_str name, struct sl_arena *arena)
+{
+    struct sl_error error = {0};
+    enum sl_code code = SL_OK;
+    bool header_only = option_given(d->o, "header-only");
+    for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
+        if (is_of_group(m, first))
+            code = add_module(w, m, d->jobs, arena, &error);
+    if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units && dump_warns(d->o))
+        fprintf(stderr, "warning: %s: %zu units could not be read\n", first->main.path,
+                sl_breakpad_writer_sink(w)->skipped_units);
+    int status = code == SL_OK ? open_store(d, name, id) : 0;
+    if (code == SL_OK && status == 0) {
+        struct sl_breakpad_output output = {write_text, d};
+        code = sl_breakpad_writer_finish(w, &output, &error);
+        if (code == SL_OK && !header_only && !option_given(d->o, "no-cfi"))
+            code = write_stack(d, first, &error);
+        bool keep = code == SL_OK || d->store.failed; /* a write that failed is told by the close */
+        struct sl_error unwritten;
+        if (d->to_store && output_file_close(&d->store, keep, &unwritten) != SL_OK)
+            status = report(1, unwritten.message, NULL);
+        d->to_store = false;
+    }
+    if (code == SL_OK || code == SL_CANCELLED) /* a closed output is reported at the end */
+        return status;
+    return report_file(first->main.path, code, &error);
+}
+
+static int dump_module(struct dump *d, struct dump_module *first)
+{
+    struct sl_arena arena = {0};
+    struct dump_header header;
+    char id[SL_DEBUG_ID_TEXT];
+    const struct sl_object_info *info = sl_object_info(first->debug);
+    sl_debug_id_format_breakpad(&first->id, id);
+    if (!dump_header_make(first, d->o, &arena, &header)) {
+        sl_arena_free(&arena);
+        return report(1, "out of memory", NULL);
+    }
+    struct sl_breakpad_options options = {
+        .os = header.os,
+        .arch = sl_str(sl_arch_name(sl_object_info(first->main.object)->arch)),
+        .id = sl_str(option_value(d->o, "id", id)),
+        .name = header.name,
+        .budget = sl_object_budget(first->main.object),
+        .infos = header.infos,
+        .info_count = header.info_count,
+        .base = option_given(d->o, "preserve-load-address") ? sl_object_info(first->code)->load_address : 0,
+        .header_only = option_given(d->o, "header-only"),
+        .inlines = option_given(d->o, "inlines") || option_given(d->o, "i"),
+        .multiple = !option_given(d->o, "no-multiple"),
+        .prefer_public = option_given(d->o, "prefer-public"),
+        .is_windows = info->format == SL_FORMAT_PE || info->format == SL_FORMAT_PDB,
+        .map_path = d->mapping ? path_mapping_apply : NULL,
+        .map_arg = d->mapping,
+    };
+    struct sl_breakpad_writer *w = sl_breakpad_writer_new(&options);
+    int status = 0;
+    if (option_given(d->o, "check-cfi") && !has_stack(d, first))
+        status = report(1, "No CFI data", first->main.path);
+    else if (!has_anything(first) && !options.header_only)
+        status = report(STATUS_NOTHING, "no symbols", first->main.path);
+    else
+        status = w ? write_group(d, w, first, options.id, header.name, &arena) : report(1, "out of memory", NULL);
+    sl_breakpad_writer_free(w);
+    sl_arena_free(&arena);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static bool is_repeated(const struct dump *d, size_t index)
+{
+    const struct sl_debug_id *id = &d->modules[index].id;
+    for (size_t i = 0; i < index && !sl_debug_id_is_nil(id); i++)
+        if (d->modules[i].debug && sl_debug_id_equal(id, &d->modules[i].id))
+            return true;
+    return false;
+}
+
+static int dump_all(struct dump *d)
+{
+    int status = 0;
+    d->modules = calloc(d->o->argument_count, sizeof *d->modules);
+    if (!d->modules)
+        return report(1, "out of memory", NULL);
+    d->count = d->o->argument_count;
+    bool fetch = option_given(d->o, "debug-id") || option_given(d->o, "code-id");
+    for (size_t i = 0; i < d->count && status == 0; i++)
+        status = fetch ? dump_module_fetch(&d->modules[i], d->o->arguments[i], d->o, &d->by_id)
+                       : dump_module_open(&d->modules[i], d->o->arguments[i], d->o);
+    for (size_t i = 0; i < d->count && status == 0; i++)
+        if (!is_repeated(d, i))
+            status = dump_module(d, &d->modules[i]);
+    return status;
+}
+
+static int dump_to(struct dump *d)
+{
+    struct sl_error error;
+    const char *output = option_value(d->o, "output", NULL);
+    d->to_stdout = output ? strcmp(output, "-") == 0 : !option_given(d->o, "store");
+    d->to_file = output && !d->to_stdout;
+    if (d->to_file && output_file_open(&d->file, output, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    int status = dump_all(d);
+    if (d->to_file && output_file_close(&d->file, status == 0, &error) != SL_OK)
+        status = report(1, error.message, NULL);
+    return status;
+}
+
+static int list_archs(const struct options *o)
+{
+    for (size_t i = 0; i < o->argument_count; i++) {
+        struct input input;
+        struct sl_error error;
+        struct sl_buf names = {0};
+        enum sl_code code = input_open_archive(o->arguments[i], &input, &error);
+        if (code == SL_OK && !input.has_cache)
+            input_list_archs(&input.archive, &names);
+        if (code == SL_OK)
+            printf("%s contains the following architecture(s):\n" SL_STR_FMT "\n", o->arguments[i],
+                   SL_STR_ARG(sl_buf_view(&names)));
+        sl_buf_free(&names);
+        input_close(&input);
+        if (code != SL_OK)
+            return report_file(o->arguments[i], code, &error);
+    }
+    return 0;
+}
+
+/* `^[A-Z_]+ .*` */
+static bool is_info(const char *text)
+{
+    size_t word = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+    return word > 0 && text[word] == ' ';
+}
+
+static int dump_syms_run(const struct options *o)
+{
+    struct dump dump = {.o = o};
+    const char *extra = option_value(o, "extra-info", NULL);
+    uint64_t jobs;
+    if (!option_number(o, "jobs", "dump-syms", &jobs))
+        return 2;
+    dump.jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
+    if (!o->argument_count) {
+        report(2, "no file given", NULL);
+        return options_try_help("dump-syms");
+    }
+    if (o->argument_count > 1 && (option_given(o, "debug-id") || option_given(o, "code-id"))) {
+        report(2, "an id is that of one file", NULL);
+        return options_try_help("dump-syms");
+    }
+    if (option_given(o, "verbose") && !server_verbosity(o)) {
+        report(2, "--verbose: its value is no level of the log", option_value(o, "verbose", NULL));
+        return options_try_help("dump-syms");
+    }
+    if (extra && !is_info(extra)) {
+        report(2, "--extra-info needs a keyword in capitals and a text", NULL);
+        return options_try_help("dump-syms");
+    }
+    if (option_given(o, "list-arch"))
+        return list_archs(o);
+    int status = path_mapping_read(o, &dump.mapping);
+    if (status == 0)
+        status = dump_to(&dump);
+    for (size_t i = 0; i < dump.count; i++)
+        dump_module_close(&dump.modules[i]);
+    by_id_close(dump.by_id);
+    free(dump.modules);
+    path_mapping_free(dump.mapping);
+    return status;
+}
+
+int command_dump_syms(int argc, char **argv)
+{
+    return options_command(specs, "dump-syms [OPTION..] FILE..", "Any debug file to a Breakpad symbol file.",
+                           dump_syms_run, argc, argv);
+}

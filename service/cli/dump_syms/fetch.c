@@ -1,0 +1,130 @@
+/* `symloom dump-syms`: a module by its id. */
+#include "cli/dump_syms/dump_syms.h"
+#include "cli/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int failed(const char *name, enum sl_code code, const char *cause)
+{
+    char text[4200];
+    snprintf(text, sizeof text, "failed to fetch %s", name);
+    return report(code == SL_PERMISSION_DENIED ? STATUS_DENIED : report_status(code), text, cause);
+}
+
+static int usage(const char *option, const char *text)
+{
+    fprintf(stderr, "error: --%s: '%s' is no id\n", option, text);
+    return options_try_help("dump-syms");
+}
+
+/* Symbol servers as another tool has them in its own file: a symbol path. NULL when there is none; to be freed. */
+static char *servers_of_user(void)
+{
+    char path[4096];
+    struct sl_mapping mapping;
+    const char *home = getenv("HOME");
+    if (!home || snprintf(path, sizeof path, "%s/.dump_syms/config", home) >= (int)sizeof path ||
+        sl_map_file(path, &mapping, NULL) != SL_OK)
+        return NULL;
+    char *text = strndup((const char *)mapping.bytes.data, mapping.bytes.size);
+    sl_unmap(&mapping);
+    return text;
+}
+
+static enum sl_code open_sources(const struct options *o, struct by_id **by_id, struct sl_error *error)
+{
+    const char *given = option_value(o, "symbol-server", NULL);
+    char *own = given ? NULL : servers_of_user();
+    enum sl_code code = by_id_open(o, given ? given : own, server_verbosity(o), by_id, error);
+    free(own);
+    return code;
+}
+
+static enum sl_code dump_fetch_get(struct by_id *by_id, const struct object_id *id, enum purpose purpose,
+                                   const char *name, struct input *input, struct sl_error *error)
+{
+    enum sl_code code = by_id_open_input(by_id, id, purpose, name, input, error);
+    if (code == SL_OK && !input->object)
+        code = sl_fail(error, SL_UNSUPPORTED, "a symcache holds no symbol file");
+    return code;
+}
+
+/* What the file found says of itself completes what is known. */
+static void complete(struct object_id *id, const struct sl_object_info *info)
+{
+    if (!id->has_debug_id && !sl_debug_id_is_nil(&info->debug_id)) {
+        id->debug_id = info->debug_id;
+        id->has_debug_id = true;
+    }
+    if (!id->code_id.size)
+        id->code_id = info->code_id;
+    if (path_file_name(info->debug_file).size)
+        id->debug_file = path_file_name(info->debug_file);
+}
+
+/* The other half: of an executable the debug information, of debug information the unwind tables. A module does without. */
+static void get_partner(struct dump_module *m, struct by_id *by_id, struct object_id *id)
+{
+    const struct sl_object_info *info = sl_object_info(m->main.object);
+    bool debug = !info->features.has_debug_info;
+    struct sl_error error;
+    if (!debug && info->features.has_unwind_info)
+        return;
+    complete(id, info);
+    char *name =
+        strndup(debug ? id->debug_file.data : id->code_file.data, debug ? id->debug_file.size : id->code_file.size);
+    enum sl_code code =
+        name ? dump_fetch_get(by_id, id, debug ? PURPOSE_DEBUG : PURPOSE_UNWIND, name, &m->partner, &error)
+             : SL_INTERNAL;
+    free(name);
+    const struct sl_object_info *other = code == SL_OK ? sl_object_info(m->partner.object) : NULL;
+    m->has_partner = other && sl_debug_id_equal(&other->debug_id, &info->debug_id) &&
+                     (debug ? other->features.has_debug_info : other->features.has_unwind_info);
+    if (!m->has_partner) {
+        input_close(&m->partner);
+    } else if (debug) {
+        m->debug = m->partner.object;
+        m->debug_path = m->partner.path;
+    } else {
+        m->code = m->partner.object;
+        m->code_path = m->partner.path;
+    }
+}
+
+static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struct object_id *id, const char *name,
+                               struct sl_error *error)
+{
+    enum sl_code code = dump_fetch_get(by_id, id, PURPOSE_DEBUG, name, &m->main, error);
+    if (code == SL_NOT_FOUND) /* an executable that says where its debug information is, and nothing else */
+        code = dump_fetch_get(by_id, id, PURPOSE_FILE, name, &m->main, error);
+    if (code != SL_OK)
+        return code;
+    m->debug = m->code = m->main.object;
+    m->debug_path = m->code_path = m->main.path;
+    m->id = sl_object_info(m->main.object)->debug_id;
+    get_partner(m, by_id, id);
+    return SL_OK;
+}
+
+int dump_module_fetch(struct dump_module *m, const char *name, const struct options *o, struct by_id **by_id)
+{
+    const char *debug_id = option_value(o, "debug-id", NULL), *code_id = option_value(o, "code-id", NULL);
+    struct sl_arena arena = {0};
+    struct sl_error error = {0};
+    struct sl_str file = path_file_name(sl_str(name));
+    struct object_id id = {.code_file = file, .debug_file = file, .has_debug_id = debug_id != NULL};
+    *m = (struct dump_module){0};
+    if (debug_id && (!sl_debug_id_parse(sl_str(debug_id), &id.debug_id) || sl_debug_id_is_nil(&id.debug_id)))
+        return usage("debug-id", debug_id);
+    if (code_id && !(id.code_id = sl_code_id_normalise(&arena, sl_str(code_id))).size) {
+        sl_arena_free(&arena);
+        return usage("code-id", code_id);
+    }
+    enum sl_code code = *by_id ? SL_OK : open_sources(o, by_id, &error);
+    if (code == SL_OK)
+        code = get_module(m, *by_id, &id, name, &error);
+    int status = code == SL_OK ? 0 : failed(name, code, error.message);
+    sl_arena_free(&arena);
+    return status;
+}

@@ -1,0 +1,301 @@
+/* `symloom dump-syms`: paths of source files rewritten to where the sources are kept.
+ *
+ *     source        /rustc/([a-f0-9]+)/(.*)          a regular expression
+ *     destination   git:x/rust:{2}:{1}               {N} group, {name} variable, {digest} of the file
+ *
+ * The first mapping that matches a path says what becomes of it. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+
+#include "cli/dump_syms/dump_syms.h"
+
+#include "base/map.h"
+
+#include <openssl/evp.h>
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/value.h"
+
+enum { MAX_GROUPS = 100 };
+
+struct piece {
+    enum { PIECE_TEXT, PIECE_GROUP, PIECE_DIGEST, PIECE_UPPER_DIGEST } kind;
+    unsigned group;
+    struct sl_str text;
+};
+
+struct rule {
+    pcre2_code *source;
+    struct piece *pieces;
+    size_t piece_count;
+    struct sl_str *files; /* the only paths it is for; none: all */
+    size_t file_count;
+    struct rule *next;
+};
+
+struct path_mapping {
+    struct sl_arena arena;
+    struct sl_map variables; /* to struct sl_str */
+    struct rule *rules, **last;
+    struct sl_buf scratch;
+};
+
+static struct sl_str dump_mapping_keep(struct path_mapping *m, struct sl_str text)
+{
+    char *copy = sl_arena_strndup(&m->arena, text.data ? text.data : "", text.size);
+    return (struct sl_str){copy, copy ? text.size : 0};
+}
+
+static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_str value)
+{
+    struct sl_str key = dump_mapping_keep(m, name), *kept = SL_ARENA_NEW(&m->arena, struct sl_str);
+    void **slot = key.data && kept ? sl_map_slot(&m->variables, key, NULL) : NULL;
+    if (!slot)
+        return false;
+    *kept = dump_mapping_keep(m, value);
+    *slot = kept;
+    return kept->data != NULL;
+}
+
+/* ---- reading ---- */
+
+static int usage(const char *message, const char *what)
+{
+    char text[600];
+    snprintf(text, sizeof text, message, what);
+    return options_wrong("dump-syms", "%s", text);
+}
+
+static bool parse_action(const struct path_mapping *m, struct sl_str name, struct piece *piece)
+{
+    unsigned group = 0;
+    for (size_t i = 0; i < name.size && group < MAX_GROUPS; i++)
+        group = name.data[i] >= '0' && name.data[i] <= '9' ? group * 10 + (unsigned)(name.data[i] - '0') : MAX_GROUPS;
+    const struct sl_str *variable = sl_map_get(&m->variables, name);
+    if (name.size && group < MAX_GROUPS)
+        *piece = (struct piece){.kind = PIECE_GROUP, .group = group};
+    else if (sl_str_equal(name, SL_STR("digest")))
+        *piece = (struct piece){.kind = PIECE_DIGEST};
+    else if (sl_str_equal(name, SL_STR("DIGEST")))
+        *piece = (struct piece){.kind = PIECE_UPPER_DIGEST};
+    else if (variable)
+        *piece = (struct piece){.kind = PIECE_TEXT, .text = *variable};
+    else
+        return false;
+    return true;
+}
+
+static int parse_destination(struct path_mapping *m, struct rule *rule, const char *text)
+{
+    rule->pieces = SL_ARENA_ARRAY(&m->arena, struct piece, strlen(text) + 1);
+    struct sl_str kept = dump_mapping_keep(m, sl_str(text));
+    if (!rule->pieces || !kept.data)
+        return report(1, "out of memory", NULL);
+    for (const char *at = kept.data, *end = at + kept.size; at < end;) {
+        const char *close = *at == '{' ? strchr(at, '}') : NULL;
+        struct piece *piece = &rule->pieces[rule->piece_count++];
+        if (*at != '{') {
+            size_t size = strcspn(at, "{");
+            *piece = (struct piece){.kind = PIECE_TEXT, .text = {at, size}};
+            at += size;
+            continue;
+        }
+        struct sl_str name = {at + 1, close ? (size_t)(close - at) - 1 : strlen(at + 1)};
+        char shown[100];
+        snprintf(shown, sizeof shown, SL_STR_FMT, SL_STR_ARG(name));
+        if (!close || !parse_action(m, name, piece))
+            return usage("Invalid action %s in mapping string", shown);
+        at = close + 1;
+    }
+    return 0;
+}
+
+static int add_rule(struct path_mapping *m, const char *source, const char *destination, struct rule **made)
+{
+    struct rule *rule = SL_ARENA_NEW(&m->arena, struct rule);
+    int number;
+    PCRE2_SIZE offset;
+    if (!rule)
+        return report(1, "out of memory", NULL);
+    *m->last = rule;
+    m->last = &rule->next;
+    *made = rule;
+    rule->source = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &number, &offset, NULL);
+    if (!rule->source)
+        return usage("'%s' is no regular expression", source);
+    return parse_destination(m, rule, destination);
+}
+
+/* NULL when it is none. */
+static const char *dump_mapping_text_of(struct path_mapping *m, const struct value *value)
+{
+    return value && value->type == VALUE_STRING ? dump_mapping_keep(m, value->string).data : NULL;
+}
+
+static int read_rule(struct path_mapping *m, const struct value *item)
+{
+    struct rule *rule;
+    const char *source = dump_mapping_text_of(m, value_get(item, "source")),
+               *destination = dump_mapping_text_of(m, value_get(item, "destination"));
+    const struct value *files = value_get(item, "files");
+    if (!source || !destination)
+        return report(1, "a mapping needs \"source\" and \"destination\"", NULL);
+    int status = add_rule(m, source, destination, &rule);
+    if (status || !files || files->type != VALUE_LIST)
+        return status;
+    rule->files = SL_ARENA_ARRAY(&m->arena, struct sl_str, files->count + 1);
+    for (size_t i = 0; rule->files && i < files->count; i++)
+        if (files->items[i].type == VALUE_STRING)
+            rule->files[rule->file_count++] = files->items[i].string;
+    return rule->files ? 0 : report(1, "out of memory", NULL);
+}
+
+static struct sl_str variable_text(const struct value *value)
+{
+    return value->type != VALUE_BOOL ? value->string : value->boolean ? SL_STR("true") : SL_STR("false");
+}
+
+static int read_variables(struct path_mapping *m, const struct options *o, const struct value *file)
+{
+    size_t count;
+    const char *const *given = option_values(o, "mapping-var", &count);
+    const struct value *variables = value_get(file, "variables");
+    bool map = variables && variables->type == VALUE_MAP;
+    for (size_t i = 0; map && i < variables->count; i++)
+        if (!set_variable(m, variables->keys[i], variable_text(&variables->items[i])))
+            return report(1, "out of memory", NULL);
+    for (size_t i = 0; i < count; i++) {
+        const char *equals = strchr(given[i], '=');
+        if (!equals)
+            return usage("--mapping-var: '%s' is not NAME=VALUE", given[i]);
+        if (!set_variable(m, (struct sl_str){given[i], (size_t)(equals - given[i])}, sl_str(equals + 1)))
+            return report(1, "out of memory", NULL);
+    }
+    return 0;
+}
+
+static int read_rules(struct path_mapping *m, const struct options *o, const struct value *file)
+{
+    struct rule *rule;
+    size_t sources, destinations;
+    const char *const *source = option_values(o, "mapping-src", &sources);
+    const char *const *destination = option_values(o, "mapping-dest", &destinations);
+    const struct value *list = value_get(file, "mappings");
+    int status = read_variables(m, o, file);
+    if (sources != destinations)
+        return options_wrong("dump-syms", "--mapping-src and --mapping-dest come in pairs");
+    if (list && list->type == VALUE_LIST)
+        for (size_t i = 0; i < list->count && status == 0; i++)
+            status = read_rule(m, &list->items[i]);
+    for (size_t i = 0; i < sources && status == 0; i++)
+        status = add_rule(m, source[i], destination[i], &rule);
+    return status;
+}
+
+/* The file as a tree, which has views of its text: both stay with the mapping. */
+static int dump_mapping_read_file(struct path_mapping *m, const char *path, struct value *file)
+{
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    char problem[200];
+    if (sl_map_file(path, &mapping, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    struct sl_str text = dump_mapping_keep(m, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size});
+    sl_unmap(&mapping);
+    struct sl_json j = sl_json(text, &m->arena, false);
+    value_from_json(&m->arena, &j, file);
+    if (sl_json_end(&j))
+        return file->type == VALUE_MAP ? 0 : report(1, "the mapping file is no JSON object", "");
+    struct sl_json_place place = sl_json_place(text, j.at);
+    snprintf(problem, sizeof problem, "%s at line %zu column %zu", j.problem, place.line, place.column);
+    return report(1, "the mapping file is no JSON object", problem);
+}
+
+int path_mapping_read(const struct options *o, struct path_mapping **mapping)
+{
+    const char *path = option_value(o, "mapping-file", NULL);
+    struct value file = {0};
+    *mapping = NULL;
+    if (!path && !option_given(o, "mapping-src") && !option_given(o, "mapping-dest"))
+        return 0;
+    struct path_mapping *m = *mapping = calloc(1, sizeof *m);
+    if (!m)
+        return report(1, "out of memory", NULL);
+    m->last = &m->rules;
+    int status = path ? dump_mapping_read_file(m, path, &file) : 0;
+    return status ? status : read_rules(m, o, &file);
+}
+
+void path_mapping_free(struct path_mapping *m)
+{
+    if (!m)
+        return;
+    for (struct rule *rule = m->rules; rule; rule = rule->next)
+        pcre2_code_free(rule->source);
+    sl_map_free(&m->variables);
+    sl_buf_free(&m->scratch);
+    sl_arena_free(&m->arena);
+    free(m);
+}
+
+/* ---- applying ---- */
+
+static bool put_digest(struct sl_buf *out, struct sl_str path, bool upper)
+{
+    struct sl_mapping mapping;
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    char name[4096];
+    if (path.size >= sizeof name)
+        return false;
+    snprintf(name, sizeof name, SL_STR_FMT, SL_STR_ARG(path));
+    if (sl_map_file(name, &mapping, NULL) != SL_OK)
+        return false;
+    bool ok = EVP_Digest(mapping.bytes.data, mapping.bytes.size, digest, &size, EVP_sha512(), NULL) == 1;
+    sl_unmap(&mapping);
+    for (unsigned i = 0; ok && i < size; i++)
+        sl_buf_printf(out, upper ? "%02X" : "%02x", digest[i]);
+    return ok;
+}
+
+static bool is_for(const struct rule *rule, struct sl_str path)
+{
+    for (size_t i = 0; i < rule->file_count; i++)
+        if (sl_str_equal(rule->files[i], path))
+            return true;
+    return rule->file_count == 0;
+}
+
+static bool put_destination(struct path_mapping *m, const struct rule *rule, struct sl_str path,
+                            const PCRE2_SIZE *groups, int count)
+{
+    for (size_t i = 0; i < rule->piece_count; i++) {
+        const struct piece *piece = &rule->pieces[i];
+        if (piece->kind == PIECE_TEXT)
+            sl_buf_str(&m->scratch, piece->text);
+        else if (piece->kind == PIECE_GROUP && (int)piece->group < count && groups[2 * piece->group] != PCRE2_UNSET)
+            sl_buf_add(&m->scratch, path.data + groups[2 * piece->group],
+                       groups[2 * piece->group + 1] - groups[2 * piece->group]);
+        else if (piece->kind >= PIECE_DIGEST && !put_digest(&m->scratch, path, piece->kind == PIECE_UPPER_DIGEST))
+            return false;
+    }
+    return true;
+}
+
+struct sl_str path_mapping_apply(void *arg, struct sl_str path)
+{
+    struct path_mapping *m = arg;
+    for (const struct rule *rule = m->rules; rule; rule = rule->next) {
+        pcre2_match_data *match = is_for(rule, path) ? pcre2_match_data_create_from_pattern(rule->source, NULL) : NULL;
+        if (!match)
+            continue;
+        int count = pcre2_match(rule->source, (PCRE2_SPTR)path.data, path.size, 0, 0, match, NULL);
+        sl_buf_clear(&m->scratch);
+        bool done = count > 0 && put_destination(m, rule, path, pcre2_get_ovector_pointer(match), count);
+        pcre2_match_data_free(match);
+        if (done)
+            return dump_mapping_keep(m, sl_buf_view(&m->scratch));
+    }
+    return path;
+}

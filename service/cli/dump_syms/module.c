@@ -1,0 +1,255 @@
+/* `symloom dump-syms`: which files make one module, and what its header says. */
+#include "cli/dump_syms/dump_syms.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static bool same_id(const struct sl_object *a, const struct sl_object *b)
+{
+    const struct sl_debug_id *id = &sl_object_info(a)->debug_id;
+    return !sl_debug_id_is_nil(id) && sl_debug_id_equal(id, &sl_object_info(b)->debug_id);
+}
+
+/* ---- partners ---- */
+
+static void difference(const char *what, const struct dump_module *m, const char *a, const char *b)
+{
+    if (strcmp(a, b) != 0)
+        fprintf(stderr, "  %s: %s in %s, %s in %s\n", what, a, m->main.path, b, m->partner.path);
+}
+
+static int mismatch(const struct dump_module *m)
+{
+    const struct sl_object_info *a = sl_object_info(m->main.object), *b = sl_object_info(m->partner.object);
+    char first[SL_DEBUG_ID_TEXT], second[SL_DEBUG_ID_TEXT];
+    report(1, "Cannot generate a symbol file from split sources that do not match.", NULL);
+    sl_debug_id_format(&a->debug_id, first);
+    sl_debug_id_format(&b->debug_id, second);
+    difference("debug id", m, first, second);
+    difference("architecture", m, sl_arch_name(a->arch), sl_arch_name(b->arch));
+    return 1;
+}
+
+/* Opens the partner that an option names: it must belong to the file. */
+static int open_given(struct dump_module *m, const char *path)
+{
+    struct sl_error error = {0};
+    const struct sl_object_info *info = sl_object_info(m->main.object);
+    const struct input_options same_arch = {.arch = sl_arch_name(info->arch)};
+    enum sl_code code = input_open(path, &same_arch, &m->partner, &error);
+    m->has_partner = true;
+    if (code != SL_OK || !m->partner.object)
+        return report_file(path, code == SL_OK ? SL_UNSUPPORTED : code, &error);
+    m->partner.options = NULL;
+    return same_id(m->main.object, m->partner.object) && info->arch == sl_object_info(m->partner.object)->arch
+               ? 0
+               : mismatch(m);
+}
+
+/* Takes the file if it is the other half of a PE and its PDB. */
+static bool try_partner(struct dump_module *m, const char *path, enum sl_format format)
+{
+    if (input_open(path, NULL, &m->partner, NULL) == SL_OK && m->partner.object &&
+        sl_object_info(m->partner.object)->format == format && same_id(m->main.object, m->partner.object)) {
+        m->has_partner = true;
+        return true;
+    }
+    input_close(&m->partner);
+    return false;
+}
+
+static void find_pdb(struct dump_module *m)
+{
+    char path[4096];
+    struct sl_str name = path_file_name(sl_object_info(m->main.object)->debug_file);
+    struct sl_str own = sl_str(m->main.path);
+    int directory = (int)(own.size - path_file_name(own).size);
+    if (name.size &&
+        snprintf(path, sizeof path, "%.*s" SL_STR_FMT, directory, own.data, SL_STR_ARG(name)) < (int)sizeof path)
+        try_partner(m, path, SL_FORMAT_PDB);
+}
+
+static void find_pe(struct dump_module *m)
+{
+    static const char *const suffixes[] = {".exe", ".dll", ".sys", ".EXE", ".DLL"};
+    char path[4096];
+    struct sl_str own = sl_str(m->main.path);
+    int stem =
+        (int)own.size -
+        (own.size > 4 && sl_str_equal_nocase((struct sl_str){own.data + own.size - 4, 4}, SL_STR(".pdb")) ? 4 : 0);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (snprintf(path, sizeof path, "%.*s%s", stem, own.data, suffixes[i]) < (int)sizeof path &&
+            try_partner(m, path, SL_FORMAT_PE))
+            return;
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    size_t length = strlen(path);
+    bool bundle = length > 5 && strcmp(path + length - 5, ".dSYM") == 0;
+    return !bundle && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int find_partner(struct dump_module *m, const struct options *o)
+{
+    const char *debug = option_value(o, "debug-file", NULL), *code = option_value(o, "code-file", NULL);
+    enum sl_format format = sl_object_info(m->main.object)->format;
+    int status = 0;
+    if (debug && !is_directory(debug))
+        status = open_given(m, debug);
+    else if (code)
+        status = open_given(m, code);
+    else if (format == SL_FORMAT_PE && !option_given(o, "pe"))
+        find_pdb(m);
+    else if (format == SL_FORMAT_PDB)
+        find_pe(m);
+    m->debug = input_debug(&m->main);
+    m->code = m->main.object;
+    m->debug_path = m->code_path = m->main.path;
+    if (status || !m->has_partner)
+        return status;
+    bool partner_is_code = sl_object_info(m->partner.object)->format == SL_FORMAT_PE || (code && !debug);
+    if (partner_is_code) {
+        m->code = m->partner.object;
+        m->code_path = m->partner.path;
+    } else {
+        m->debug = m->partner.object;
+        m->debug_path = m->partner.path;
+    }
+    return 0;
+}
+
+int dump_module_open(struct dump_module *m, const char *path, const struct options *o)
+{
+    struct sl_error error = {0};
+    const char *debug = option_value(o, "debug-file", NULL);
+    const char *const directories[] = {debug, NULL};
+    struct input_options options = {.arch = option_value(o, "arch", NULL)};
+    if (debug && is_directory(debug)) {
+        options.debug_directories = directories;
+        options.find_debug = true;
+    }
+    *m = (struct dump_module){0};
+    enum sl_code code = input_open(path, &options, &m->main, &error);
+    m->main.options = NULL;
+    if (code == SL_OK && !m->main.object)
+        code = sl_fail(&error, SL_UNSUPPORTED, "a symcache holds no symbol file");
+    if (code != SL_OK)
+        return report_file(path, code, &error);
+    int status = find_partner(m, o);
+    m->id = sl_object_info(m->main.object)->debug_id;
+    return status;
+}
+
+void dump_module_close(struct dump_module *m)
+{
+    input_close(&m->main);
+    input_close(&m->partner);
+}
+
+/* ---- the header ---- */
+
+static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_str text)
+{
+    struct sl_str *grown = SL_ARENA_ARRAY(arena, struct sl_str, h->info_count + 1);
+    if (!grown || !text.data)
+        return false;
+    if (h->info_count)
+        memcpy(grown, h->infos, h->info_count * sizeof *grown);
+    h->infos = grown;
+    h->infos[h->info_count++] = text;
+    return true;
+}
+
+/* The next line of a symbol file, trimmed; false at its end. */
+static bool dump_module_next_line(struct sl_str *rest, struct sl_str *line)
+{
+    if (!rest->size)
+        return false;
+    const char *newline = memchr(rest->data, '\n', rest->size);
+    size_t size = newline ? (size_t)(newline - rest->data) : rest->size, whole = size + (newline != NULL);
+    *line = (struct sl_str){rest->data, size};
+    while (line->size && (uint8_t)line->data[line->size - 1] <= ' ')
+        line->size--;
+    *rest = (struct sl_str){rest->data + whole, rest->size - whole};
+    return true;
+}
+
+/* A symbol file keeps what its header says, but for who made it. */
+static bool copy_infos(const struct sl_object *object, struct sl_arena *arena, struct dump_header *h)
+{
+    struct sl_bytes bytes = sl_object_file(object);
+    struct sl_str rest = {(const char *)bytes.data, bytes.size}, line;
+    const struct sl_str info = SL_STR("INFO ");
+    while (dump_module_next_line(&rest, &line) && h->info_count < 64) {
+        if (sl_str_starts(line, info)) {
+            struct sl_str text = {line.data + info.size, line.size - info.size};
+            if (!sl_str_starts(text, SL_STR("GENERATOR")) && text.size && !add_info(h, arena, text))
+                return false;
+        } else if (line.size && !sl_str_starts(line, SL_STR("MODULE "))) {
+            break;
+        }
+    }
+    return true;
+}
+
+static bool add_code_id(const struct dump_module *m, struct sl_arena *arena, struct dump_header *h)
+{
+    const struct sl_object_info *info = sl_object_info(m->code);
+    struct sl_buf text = {0};
+    if (!info->code_id.size || info->format == SL_FORMAT_MACHO)
+        return true;
+    sl_buf_cstr(&text, "CODE_ID ");
+    for (size_t i = 0; i < info->code_id.size; i++) {
+        char c = info->code_id.data[i];
+        sl_buf_u8(&text, (uint8_t)(c >= 'a' && c <= 'f' ? c - 'a' + 'A' : c));
+    }
+    if (info->format == SL_FORMAT_PE)
+        sl_buf_printf(&text, " " SL_STR_FMT, SL_STR_ARG(path_file_name(sl_str(m->code_path))));
+    return add_info(h, arena, sl_buf_keep(&text, arena));
+}
+
+static struct sl_str os_of(const struct sl_object *object)
+{
+    struct sl_bytes bytes = sl_object_file(object);
+    const struct sl_str module = SL_STR("MODULE ");
+    struct sl_str os = {(const char *)bytes.data + module.size, 0};
+    switch (sl_object_info(object)->format) {
+    case SL_FORMAT_MACHO: return SL_STR("mac");
+    case SL_FORMAT_PE:
+    case SL_FORMAT_PDB: return SL_STR("windows");
+    case SL_FORMAT_WASM: return SL_STR("wasm");
+    case SL_FORMAT_BREAKPAD:
+        while (module.size + os.size < bytes.size && os.data[os.size] != ' ' && os.data[os.size] != '\t')
+            os.size++;
+        return os;
+    default: return SL_STR("Linux");
+    }
+}
+
+static struct sl_str name_of(const struct dump_module *m)
+{
+    const struct sl_object_info *info = sl_object_info(m->main.object);
+    if (info->format == SL_FORMAT_BREAKPAD)
+        return info->debug_file;
+    if (info->format == SL_FORMAT_PE && path_file_name(info->debug_file).size)
+        return path_file_name(info->debug_file);
+    return path_file_name(sl_str(m->main.path));
+}
+
+bool dump_header_make(const struct dump_module *m, const struct options *o, struct sl_arena *arena,
+                      struct dump_header *h)
+{
+    const char *name = option_value(o, "name", NULL), *os = option_value(o, "os", NULL);
+    const char *extra = option_value(o, "extra-info", NULL);
+    *h = (struct dump_header){.os = os ? sl_str(os) : os_of(m->main.object), .name = name ? sl_str(name) : name_of(m)};
+    bool ok = sl_object_info(m->main.object)->format == SL_FORMAT_BREAKPAD ? copy_infos(m->main.object, arena, h)
+                                                                           : add_code_id(m, arena, h);
+    if (ok && extra)
+        ok = add_info(h, arena, sl_str(extra));
+    if (ok && !option_given(o, "no-generator"))
+        ok = add_info(h, arena, SL_STR("GENERATOR symloom " SYMLOOM_VERSION));
+    return ok;
+}

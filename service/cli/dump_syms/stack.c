@@ -1,0 +1,76 @@
+/* `symloom dump-syms`: the STACK records. */
+#include "cli/dump_syms/dump_syms.h"
+
+#include "unwind/unwind.h"
+
+#include <stdio.h>
+
+enum { MAX_OBJECTS = 3 };
+
+/* Those that may have unwind information, the executable first. */
+static size_t objects_of(const struct dump_module *m, struct sl_object *objects[MAX_OBJECTS])
+{
+    struct sl_object *all[] = {m->code, m->main.object, m->debug};
+    size_t count = 0;
+    for (size_t i = 0; i < MAX_OBJECTS; i++) {
+        bool repeated = false;
+        for (size_t j = 0; j < count; j++)
+            repeated = repeated || objects[j] == all[i];
+        if (!repeated)
+            objects[count++] = all[i];
+    }
+    return count;
+}
+
+/* Whether the reading ended for want of memory or work, not because of what a table says. */
+static bool ran_out(struct sl_object *object, enum sl_code code)
+{
+    return code == SL_BUSY || code == SL_UNSUPPORTED || sl_budget_used_up(sl_object_budget(object));
+}
+
+enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
+                        bool (*write)(void *arg, struct sl_str text), void *arg, bool *written, struct sl_error *error)
+{
+    struct sl_object *objects[MAX_OBJECTS];
+    size_t count = objects_of(m, objects);
+    bool warn = dump_warns(o);
+    *written = false;
+    for (size_t i = 0; i < count && !*written; i++) {
+        struct sl_unwind_text text;
+        sl_unwind_text_init(&text, objects[i]);
+        text.base = option_given(o, "preserve-load-address") ? sl_object_info(m->code)->load_address : 0;
+        text.write = write;
+        text.arg = arg;
+        enum sl_code code = sl_unwind_read(objects[i], NULL, &text.sink, error);
+        if (warn && text.sink.skipped)
+            fprintf(stderr, "warning: %s: %zu unwind entries could not be read\n", m->main.path, text.sink.skipped);
+        *written = text.records;
+        sl_unwind_text_free(&text);
+        if (code != SL_OK && ran_out(objects[i], code))
+            return code;
+        if (warn && (code == SL_MALFORMED || code == SL_INTERNAL))
+            fprintf(stderr, "warning: %s: %s\n", m->main.path, error->message);
+    }
+    return SL_OK;
+}
+
+static bool take_none(void *arg, struct sl_str text)
+{
+    (void)arg, (void)text;
+    return false;
+}
+
+bool dump_has_stack(const struct dump_module *m)
+{
+    struct sl_object *objects[MAX_OBJECTS];
+    size_t count = objects_of(m, objects), records = 0;
+    for (size_t i = 0; i < count && !records; i++) {
+        struct sl_unwind_text text;
+        sl_unwind_text_init(&text, objects[i]);
+        text.write = take_none;
+        sl_unwind_read(objects[i], NULL, &text.sink, NULL);
+        records = text.records;
+        sl_unwind_text_free(&text);
+    }
+    return records;
+}

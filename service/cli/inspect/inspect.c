@@ -1,0 +1,257 @@
+/* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
+#include "cli/inspect/inspect.h"
+#include "cli/inspect/symbfile.h"
+
+#include "object/embedded.h"
+
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct option_spec specs[] = {
+    {"check", 0, OPTION_FLAG, false, NULL, "only say whether each file is usable; status 1 if one is not"},
+    {"type", 't', OPTION_VALUE, false, "TYPE", "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad or wasm"},
+    {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
+    {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
+    {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
+    {"sections", 0, OPTION_FLAG, false, NULL, "list the sections"},
+    {"symbols", 0, OPTION_FLAG, false, NULL, "list the function symbols"},
+    {"functions", 0, OPTION_FLAG, false, NULL, "list the functions and what is inlined in them"},
+    {"files", 0, OPTION_FLAG, false, NULL, "list the source files"},
+    {"sources", 0, OPTION_FLAG, false, NULL, "the same, and whether they are here"},
+    {"cfi", 0, OPTION_FLAG, false, NULL, "list the unwind information, as STACK records"},
+    {"recursive", 'r', OPTION_FLAG, true, NULL, "debug files in directories"},
+    {"demangle", 'C', OPTION_FLAG, true, NULL, "readable names"},
+    {"json", 0, OPTION_FLAG, true, NULL, "one array of objects"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "more ids"},
+    QUIET_OPTIONS,
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct inspection {
+    const struct options *o;
+    struct sl_buf out;
+    struct json_writer w;
+    bool json;
+    bool walking; /* in a directory: files of other kinds are passed over */
+    enum sl_arch arch;
+    struct sl_debug_id id;
+    bool has_id;
+    size_t shown, unusable;
+    int status;
+};
+
+static void pass_on(struct inspection *in)
+{
+    output_write(sl_buf_view(&in->out));
+    sl_buf_clear(&in->out);
+}
+
+static void inspect_fail(struct inspection *in, const char *path, int status, const char *cause)
+{
+    char text[4200];
+    if (in->walking)
+        return;
+    snprintf(text, sizeof text, "cannot inspect %s", path);
+    report(status, text, cause);
+    in->status = in->status ? in->status : status;
+}
+
+/* ---- which objects ---- */
+
+static bool has_code_id(const struct sl_object_info *info, const char *text)
+{
+    struct sl_arena arena = {0};
+    struct sl_str id = sl_code_id_normalise(&arena, sl_str(text));
+    bool same = id.size && (sl_str_equal(id, info->code_id) || sl_str_equal(id, info->raw_code_id));
+    sl_arena_free(&arena);
+    return same;
+}
+
+static bool is_wanted(const struct inspection *in, const struct sl_object_info *info)
+{
+    const char *id = option_value(in->o, "id", NULL);
+    if (in->arch != SL_ARCH_UNKNOWN && info->arch != in->arch)
+        return false;
+    return !id || (in->has_id && sl_debug_id_equal(&in->id, &info->debug_id)) || has_code_id(info, id);
+}
+
+static bool is_type(const struct inspection *in, const char *type)
+{
+    const char *wanted = option_value(in->o, "type", NULL);
+    return !wanted || strcmp(wanted, type) == 0;
+}
+
+/* ---- showing ---- */
+
+static void inspect_show(struct inspection *in, const char *path, struct input *input, size_t index, size_t count,
+                         struct sl_buf *variants)
+{
+    struct findings f = {
+        .options = in->o,
+        .path = path,
+        .input = input,
+        .index = index,
+        .count = count,
+        .json_variants = variants,
+        .json = in->json,
+        .lists = {option_given(in->o, "sections"), option_given(in->o, "symbols"), option_given(in->o, "functions"),
+                  option_given(in->o, "files"), option_given(in->o, "sources"), option_given(in->o, "cfi")},
+    };
+    findings_make(&f);
+    if (in->json)
+        findings_json(&f, &in->w);
+    else if (!option_given(in->o, "check"))
+        findings_print(&f, &in->out);
+    else
+        sl_buf_printf(&in->out, "Usable: %s%s%s  %s\n", f.problem ? "no (" : "yes", f.problem ? f.problem : "",
+                      f.problem ? ")" : "", path);
+    in->shown++;
+    in->unusable += f.problem != NULL;
+    findings_free(&f);
+    pass_on(in);
+}
+
+/* The objects of a file; what a PE carries inside counts as one. */
+struct objects {
+    struct sl_object **items;
+    size_t count;
+    struct sl_arena arena;
+};
+
+static bool open_embedded(struct objects *all)
+{
+    struct sl_bytes bytes;
+    return all->count == 1 && sl_object_embedded_ppdb(all->items[0], &all->arena, &bytes, NULL) == SL_OK &&
+           sl_object_open(bytes, NULL, &all->items[1], NULL) == SL_OK;
+}
+
+static void open_objects(struct inspection *in, const char *path, const struct sl_archive *archive, struct objects *all)
+{
+    struct sl_error error = {0};
+    *all = (struct objects){.items = calloc(archive->count + 1, sizeof *all->items)};
+    for (size_t i = 0; all->items && i < archive->count; i++) {
+        enum sl_code code = sl_archive_object(archive, i, NULL, &all->items[all->count], &error);
+        if (code == SL_OK)
+            all->count++;
+        else
+            inspect_fail(in, path, report_status(code), error.message);
+    }
+    if (all->items)
+        all->count += open_embedded(all);
+}
+
+static void inspect_objects(struct inspection *in, const char *path, struct input *input)
+{
+    struct sl_buf variants = {0};
+    struct json_writer w = json_writer(&variants);
+    struct objects all;
+    open_objects(in, path, &input->archive, &all);
+    for (size_t i = 0; i < all.count && in->json; i++)
+        findings_variant(&w, sl_object_info(all.items[i]));
+    for (size_t i = 0; i < all.count; i++) {
+        const struct sl_object_info *info = sl_object_info(all.items[i]);
+        input->object = all.items[i];
+        if (!is_type(in, findings_type(info->format)))
+            inspect_fail(in, path, 1, "the file is of another type");
+        else if (is_wanted(in, info))
+            inspect_show(in, path, input, i, all.count, &variants);
+        input_close_object(input);
+    }
+    free(all.items);
+    sl_arena_free(&all.arena);
+    sl_buf_free(&variants);
+}
+
+static void inspect_file(struct inspection *in, const char *path)
+{
+    struct input input;
+    struct sl_error error = {0};
+    bool usable;
+    if (is_type(in, "symbfile") && !option_given(in->o, "id") && !option_given(in->o, "arch") &&
+        inspect_symbfile(path, in->o, in->json ? &in->w : NULL, &in->out, &usable)) {
+        in->shown++;
+        in->unusable += !usable;
+        return;
+    }
+    enum sl_code code = input_open_archive(path, &input, &error);
+    if (code != SL_OK)
+        inspect_fail(in, path, report_status(code), error.message);
+    else if (!input.has_cache)
+        inspect_objects(in, path, &input);
+    else if (!is_type(in, "symcache"))
+        inspect_fail(in, path, 1, "the file is of another type");
+    else if (!option_given(in->o, "id") || (in->has_id && sl_debug_id_equal(&in->id, &input.cache.debug_id)))
+        inspect_show(in, path, &input, 0, 1, NULL);
+    input_close(&input);
+}
+
+static int inspect_by_name(const FTSENT **left, const FTSENT **right)
+{
+    return strcmp((*left)->fts_name, (*right)->fts_name);
+}
+
+/* Below what was named, files of other kinds are passed over; what was named itself, and directories, must be readable. */
+static void inspect_directory(struct inspection *in, char *path)
+{
+    char *const paths[] = {path, NULL};
+    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, inspect_by_name);
+    for (FTSENT *entry; fts && (entry = fts_read(fts));) {
+        bool named = entry->fts_level == FTS_ROOTLEVEL, unreadable = entry->fts_info == FTS_DNR;
+        if (unreadable || (named && (entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR)))
+            inspect_fail(in, entry->fts_path, 1, strerror(entry->fts_errno));
+        in->walking = !named;
+        if (entry->fts_info == FTS_F)
+            inspect_file(in, entry->fts_path);
+        in->walking = false;
+    }
+    if (fts)
+        fts_close(fts);
+}
+
+/* ---- the command ---- */
+
+static int inspect_all(struct inspection *in)
+{
+    in->w = json_writer(&in->out);
+    if (in->json)
+        json_array_begin(&in->w);
+    for (size_t i = 0; i < in->o->argument_count; i++)
+        if (option_given(in->o, "recursive"))
+            inspect_directory(in, in->o->arguments[i]);
+        else
+            inspect_file(in, in->o->arguments[i]);
+    if (in->json) {
+        json_array_end(&in->w);
+        sl_buf_u8(&in->out, '\n');
+    }
+    if (in->shown || !in->status) /* a failure leaves no empty list behind */
+        pass_on(in);
+    sl_buf_free(&in->out);
+    if (in->status == 0 && !in->shown && (option_given(in->o, "id") || option_given(in->o, "arch")))
+        return report(STATUS_NOTHING, "no such object", NULL);
+    return in->status == 0 && option_given(in->o, "check") && in->unusable ? 1 : in->status;
+}
+
+static int inspect_run(const struct options *o)
+{
+    struct inspection in = {.o = o, .json = option_given(o, "json")};
+    const char *arch = option_value(o, "arch", NULL), *id = option_value(o, "id", NULL);
+    if (!o->argument_count) {
+        report(2, "no file given", NULL);
+        return options_try_help("inspect");
+    }
+    in.arch = arch ? sl_arch_parse(sl_str(arch)) : SL_ARCH_UNKNOWN;
+    if (arch && in.arch == SL_ARCH_UNKNOWN) {
+        report(2, "unknown architecture", arch);
+        return options_try_help("inspect");
+    }
+    in.has_id = id && sl_debug_id_parse(sl_str(id), &in.id);
+    return inspect_all(&in);
+}
+
+int command_inspect(int argc, char **argv)
+{
+    return options_command(specs, "inspect [OPTION..] FILE..", "What a debug file or symcache is, and what it holds.",
+                           inspect_run, argc, argv);
+}

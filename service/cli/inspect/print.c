@@ -1,0 +1,505 @@
+/* `symloom inspect`: telling. */
+#include "cli/inspect/inspect.h"
+#include "symbfile/fileid.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "demangle/demangle.h"
+
+const char *findings_type(enum sl_format format)
+{
+    return format == SL_FORMAT_MACHO ? "dsym" : sl_format_name(format);
+}
+
+static void put_features(struct sl_buf *out, const struct sl_features *f)
+{
+    static const char *const names[] = {"symtab", "debug", "unwind", "sources"};
+    const bool given[] = {f->has_symbols, f->has_debug_info, f->has_unwind_info, f->has_sources};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (given[i]) {
+            sl_buf_printf(out, "%s%s", any ? ", " : "", names[i]);
+            any = true;
+        }
+    if (!any)
+        sl_buf_cstr(out, "none");
+}
+
+void inspect_put_size(struct sl_buf *out, uint64_t size)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB"};
+    double value = (double)size;
+    size_t unit = 0;
+    for (; value >= 1024 && unit < 3; unit++)
+        value /= 1024;
+    sl_buf_printf(out, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+static void put_file_id(struct sl_buf *out, struct sl_bytes file)
+{
+    struct sl_file_id id = sl_file_id_compute(file);
+    sl_buf_hex(out, id.bytes, sizeof id.bytes);
+}
+
+/* ---- lists ---- */
+
+/* Control characters of names must not reach a terminal. */
+static void put_safe(struct sl_buf *out, struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7F)
+            sl_buf_printf(out, "\\x%02x", (uint8_t)text.data[i]);
+        else
+            sl_buf_u8(out, (uint8_t)text.data[i]);
+}
+
+void findings_add_function(struct findings *f, const struct sl_function *function, struct sl_str name,
+                           struct sl_str place, unsigned depth)
+{
+    struct json_writer *w = &f->function_writer;
+    if (!f->json) {
+        sl_buf_printf(&f->functions, "  %16llx %8llx  %*s", (unsigned long long)function->address,
+                      (unsigned long long)function->size, (int)(depth < 100 ? depth : 100) * 2, "");
+        put_safe(&f->functions, name);
+        if (place.size)
+            sl_buf_cstr(&f->functions, "  ");
+        put_safe(&f->functions, place);
+        sl_buf_u8(&f->functions, '\n');
+        return;
+    }
+    json_object_begin(w);
+    json_key(w, "address");
+    json_hex(w, function->address);
+    json_key(w, "size");
+    json_hex(w, function->size);
+    json_key(w, "name");
+    json_str(w, name);
+    json_key(w, "place");
+    place.size ? json_str(w, place) : json_null(w);
+    json_key(w, "inlinees"); /* ended by the caller, who goes on with them */
+    json_array_begin(w);
+}
+
+static bool is_local(struct sl_str path)
+{
+    char text[4096];
+    return snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) < (int)sizeof text && access(text, R_OK) == 0;
+}
+
+static const char *source_status(const struct findings *f, struct sl_str path)
+{
+    return sl_map_get(&f->embedded, path) ? "embedded" : is_local(path) ? "local" : "missing";
+}
+
+static struct sl_str symbol_name(const struct findings *f, const struct sl_symbol *symbol, struct sl_buf *scratch)
+{
+    sl_buf_clear(scratch);
+    bool readable = option_given(f->options, "demangle") && sl_demangle(symbol->name, SL_LANG_UNKNOWN, scratch);
+    return readable ? sl_buf_view(scratch) : symbol->name;
+}
+
+/* Lists may be long: what has been made is written on the way. False when nobody reads any more. */
+static bool pass_on(struct sl_buf *out)
+{
+    if (out->size < 64 * 1024)
+        return true;
+    bool ok = output_write(sl_buf_view(out));
+    sl_buf_clear(out);
+    return ok;
+}
+
+static void print_sections(struct findings *f, struct sl_buf *out)
+{
+    struct sl_section_info s;
+    sl_buf_printf(out, "  %-28s %16s %12s  %s\n", "Name", "Address", "Size", "Compression");
+    for (size_t i = 0; sl_object_section_info(f->input->object, i, &s) && pass_on(out); i++) {
+        if (!s.name.size)
+            continue;
+        size_t before = out->size;
+        sl_buf_cstr(out, "  ");
+        put_safe(out, s.name);
+        int rest = 30 - (int)(out->size - before);
+        sl_buf_printf(out, "%*s %16llx %12llx%s%s\n", rest > 0 ? rest : 0, "", (unsigned long long)s.address,
+                      (unsigned long long)s.size, s.compression ? "  " : "", s.compression ? s.compression : "");
+    }
+}
+
+static bool print_record(void *arg, struct sl_str line)
+{
+    struct sl_buf *out = arg;
+    sl_buf_cstr(out, "  ");
+    put_safe(out, (struct sl_str){line.data, line.size - 1});
+    sl_buf_u8(out, '\n');
+    return pass_on(out);
+}
+
+static void print_lists(struct findings *f, struct sl_buf *out)
+{
+    struct sl_buf scratch = {0};
+    if (f->lists.sections)
+        print_sections(f, out);
+    if (f->lists.symbols)
+        sl_buf_printf(out, "  %16s %8s  %s\n", "Address", "Size", "Name");
+    for (size_t i = 0; f->lists.symbols && i < f->counts.symbols && pass_on(out); i++) {
+        sl_buf_printf(out, "  %16llx %8llx  ", (unsigned long long)f->symbols[i].address,
+                      (unsigned long long)f->symbols[i].size);
+        put_safe(out, symbol_name(f, &f->symbols[i], &scratch));
+        sl_buf_u8(out, '\n');
+    }
+    if (f->lists.functions) {
+        sl_buf_printf(out, "  %16s %8s  %s\n", "Address", "Size", "Name  File:Line");
+        sl_buf_str(out, sl_buf_view(&f->functions));
+    }
+    struct sl_str *paths = f->lists.files || f->lists.sources ? findings_sorted(&f->files) : NULL;
+    for (size_t i = 0; paths && i < f->files.count && pass_on(out); i++) {
+        if (f->lists.sources)
+            sl_buf_printf(out, "  %-8s", source_status(f, paths[i]));
+        sl_buf_cstr(out, "  ");
+        put_safe(out, paths[i]);
+        sl_buf_clear(&scratch);
+        findings_link(f, paths[i], &scratch);
+        if (f->lists.sources && scratch.size) {
+            sl_buf_cstr(out, "  ");
+            put_safe(out, sl_buf_view(&scratch));
+        }
+        sl_buf_u8(out, '\n');
+    }
+    if (f->lists.cfi)
+        findings_cfi(f, print_record, out);
+    free(paths);
+    sl_buf_free(&scratch);
+}
+
+/* ---- text ---- */
+
+static void print_line(struct sl_buf *out, const char *label, struct sl_str text)
+{
+    if (!text.size)
+        return;
+    sl_buf_printf(out, "  %-12s ", label);
+    put_safe(out, text);
+    sl_buf_u8(out, '\n');
+}
+
+static void print_identity(struct findings *f, struct sl_buf *out)
+{
+    const struct sl_object_info *info = sl_object_info(f->input->object);
+    char id[SL_DEBUG_ID_TEXT], breakpad[SL_DEBUG_ID_TEXT];
+    sl_debug_id_format(&info->debug_id, id);
+    sl_debug_id_format_breakpad(&info->debug_id, breakpad);
+    sl_buf_printf(out, "  Format       %s (%s), ", sl_format_name(info->format), sl_object_kind_name(info->kind));
+    inspect_put_size(out, sl_object_file(f->input->object).size);
+    sl_buf_printf(out, ", object %zu of %zu\n", f->index + 1, f->count);
+    if (!sl_debug_id_is_nil(&info->debug_id))
+        sl_buf_printf(out, "  Debug ID     %s\n  Breakpad ID  %s\n", id, breakpad);
+    print_line(out, "Code ID", info->code_id);
+    sl_buf_printf(out, "  Arch         %s, load address 0x%llx\n", sl_arch_name(info->arch),
+                  (unsigned long long)info->load_address);
+    print_line(out, "Debug file", info->debug_file);
+    print_line(out, "Debug link", info->debug_link);
+    if (option_given(f->options, "verbose")) {
+        sl_buf_cstr(out, "  File ID      ");
+        put_file_id(out, f->input->mapping.bytes);
+        sl_buf_u8(out, '\n');
+    }
+}
+
+static void print_producers(struct findings *f, struct sl_buf *out)
+{
+    struct sl_str *names = findings_sorted(&f->producers);
+    struct sl_section_info s;
+    const char *label = "Producers";
+    for (size_t i = 0; names && i < f->producers.count; i++) {
+        sl_buf_printf(out, "  %-12s ", label);
+        put_safe(out, names[i]);
+        sl_buf_printf(out, " (%zu units)\n", (size_t)(uintptr_t)sl_map_get(&f->producers, names[i]));
+        label = "";
+    }
+    free(names);
+    label = "Compressed";
+    for (size_t i = 0; sl_object_section_info(f->input->object, i, &s); i++)
+        if (s.compression) {
+            sl_buf_printf(out, "  %-12s ", label);
+            put_safe(out, s.name);
+            sl_buf_printf(out, " %s\n", s.compression);
+            label = "";
+        }
+}
+
+static void print_hints(struct findings *f, struct sl_buf *out)
+{
+    struct sl_str rest = sl_buf_view(&f->hints);
+    for (const char *end; rest.size && (end = memchr(rest.data, '\n', rest.size));) {
+        size_t length = (size_t)(end - rest.data);
+        print_line(out, "Hint", (struct sl_str){rest.data, length});
+        rest = (struct sl_str){end + 1, rest.size - length - 1};
+    }
+}
+
+static void print_object(struct findings *f, struct sl_buf *out)
+{
+    print_identity(f, out);
+    sl_buf_cstr(out, "  Features     ");
+    put_features(out, &sl_object_info(f->input->object)->features);
+    sl_buf_u8(out, '\n');
+    if (f->complete) {
+        const struct counts *c = &f->counts;
+        sl_buf_printf(out,
+                      "  Counts       %llu files, %llu functions, %llu inlinees, %llu lines, %llu symbols, "
+                      "%llu CFI entries\n",
+                      (unsigned long long)c->files, (unsigned long long)c->functions, (unsigned long long)c->inlinees,
+                      (unsigned long long)c->lines, (unsigned long long)c->symbols, (unsigned long long)c->cfi);
+        print_producers(f, out);
+    }
+    if (f->note)
+        sl_buf_printf(out, "  Note         %s\n", f->note);
+    sl_buf_printf(out, "  Usable       %s%s%s\n", f->problem ? "no (" : "yes", f->problem ? f->problem : "",
+                  f->problem ? ")" : "");
+    print_hints(f, out);
+    print_lists(f, out);
+}
+
+static void print_symcache(struct findings *f, struct sl_buf *out)
+{
+    const struct sl_symcache *c = &f->input->cache;
+    char id[SL_DEBUG_ID_TEXT];
+    struct sl_error error = {0};
+    sl_debug_id_format(&c->debug_id, id);
+    if (option_given(f->options, "verify") && sl_symcache_verify(c, &error) != SL_OK)
+        f->problem = "damaged contents";
+    sl_buf_cstr(out, "  Format       symcache, ");
+    inspect_put_size(out, c->table.bytes.size);
+    sl_buf_printf(out, "\n  Debug ID     %s\n  Arch         %s\n", id, sl_arch_name(c->arch));
+    print_line(out, "Module file", sl_symcache_module_file(c));
+    sl_buf_printf(out, "  Counts       %llu files, %llu functions, %llu inline contexts, %llu entries, %llu strings\n",
+                  (unsigned long long)c->file_count, (unsigned long long)c->function_count,
+                  (unsigned long long)c->context_count, (unsigned long long)c->entry_count,
+                  (unsigned long long)c->string_count);
+    sl_buf_printf(out, "  Usable       %s%s%s\n", f->problem ? "no (" : "yes", f->problem ? f->problem : "",
+                  f->problem ? ")" : "");
+    print_line(out, "Hint", sl_str(error.message));
+}
+
+void findings_print(struct findings *f, struct sl_buf *out)
+{
+    put_safe(out, sl_str(f->path));
+    sl_buf_u8(out, '\n');
+    if (f->input->object)
+        print_object(f, out);
+    else
+        print_symcache(f, out);
+}
+
+/* ---- JSON ---- */
+
+static void text_or_null(struct json_writer *w, const char *key, struct sl_str text)
+{
+    json_key(w, key);
+    text.size ? json_str(w, text) : json_null(w);
+}
+
+void findings_variant(struct json_writer *w, const struct sl_object_info *info)
+{
+    char id[SL_DEBUG_ID_TEXT];
+    sl_debug_id_format(&info->debug_id, id);
+    json_object_begin(w);
+    json_key(w, "debug_id");
+    json_str(w, sl_str(id));
+    text_or_null(w, "code_id", info->code_id);
+    json_key(w, "arch");
+    json_str(w, sl_str(sl_arch_name(info->arch)));
+    json_object_end(w);
+}
+
+static void json_identity(struct findings *f, struct json_writer *w)
+{
+    const struct sl_object_info *info = sl_object_info(f->input->object);
+    char id[SL_DEBUG_ID_TEXT], breakpad[SL_DEBUG_ID_TEXT];
+    struct sl_buf text = {0};
+    sl_debug_id_format(&info->debug_id, id);
+    sl_debug_id_format_breakpad(&info->debug_id, breakpad);
+    json_key(w, "debug_id");
+    json_str(w, sl_str(id));
+    json_key(w, "breakpad_id");
+    json_str(w, sl_str(breakpad));
+    text_or_null(w, "code_id", info->code_id);
+    put_file_id(&text, f->input->mapping.bytes);
+    text_or_null(w, "file_id", sl_buf_view(&text));
+    json_key(w, "arch");
+    json_str(w, sl_str(sl_arch_name(info->arch)));
+    json_key(w, "kind");
+    json_str(w, sl_str(sl_object_kind_name(info->kind)));
+    json_key(w, "load_address");
+    json_hex(w, info->load_address);
+    text_or_null(w, "debug_file", info->debug_file);
+    sl_buf_clear(&text);
+    put_features(&text, &info->features);
+    text_or_null(w, "features", sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+static void json_counts(struct findings *f, struct json_writer *w)
+{
+    const struct {
+        const char *key;
+        uint64_t count;
+    } rows[] = {{"files", f->counts.files},          {"functions", f->counts.functions},
+                {"inlinees", f->counts.inlinees},    {"lines", f->counts.lines},
+                {"symbols", f->counts.symbols},      {"cfi_entries", f->counts.cfi},
+                {"skipped_units", f->counts.skipped}};
+    json_key(w, "counts");
+    if (!f->complete) {
+        json_null(w);
+        return;
+    }
+    json_object_begin(w);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_key(w, rows[i].key);
+        json_u64(w, rows[i].count);
+    }
+    json_object_end(w);
+}
+
+static void json_hints(struct findings *f, struct json_writer *w)
+{
+    struct sl_str rest = sl_buf_view(&f->hints);
+    json_key(w, "hints");
+    json_array_begin(w);
+    for (const char *end; rest.size && (end = memchr(rest.data, '\n', rest.size));) {
+        size_t length = (size_t)(end - rest.data);
+        json_str(w, (struct sl_str){rest.data, length});
+        rest = (struct sl_str){end + 1, rest.size - length - 1};
+    }
+    json_array_end(w);
+}
+
+static void json_sections(struct findings *f, struct json_writer *w)
+{
+    struct sl_section_info s;
+    json_key(w, "sections");
+    json_array_begin(w);
+    for (size_t i = 0; sl_object_section_info(f->input->object, i, &s); i++) {
+        if (!s.name.size)
+            continue;
+        json_object_begin(w);
+        json_key(w, "name");
+        json_str(w, s.name);
+        json_key(w, "address");
+        json_hex(w, s.address);
+        json_key(w, "size");
+        json_hex(w, s.size);
+        text_or_null(w, "compression", sl_str(s.compression));
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void json_symbols(struct findings *f, struct json_writer *w)
+{
+    struct sl_buf scratch = {0};
+    json_key(w, "symbols");
+    json_array_begin(w);
+    for (size_t i = 0; i < f->counts.symbols && pass_on(w->out); i++) {
+        json_object_begin(w);
+        json_key(w, "address");
+        json_hex(w, f->symbols[i].address);
+        json_key(w, "size");
+        json_hex(w, f->symbols[i].size);
+        json_key(w, "name");
+        json_str(w, symbol_name(f, &f->symbols[i], &scratch));
+        json_object_end(w);
+    }
+    json_array_end(w);
+    sl_buf_free(&scratch);
+}
+
+static void json_paths(struct findings *f, struct json_writer *w, bool sources)
+{
+    struct sl_str *paths = findings_sorted(&f->files);
+    struct sl_buf url = {0};
+    json_key(w, sources ? "sources" : "files");
+    json_array_begin(w);
+    for (size_t i = 0; paths && i < f->files.count && pass_on(w->out); i++) {
+        if (!sources) {
+            json_str(w, paths[i]);
+            continue;
+        }
+        json_object_begin(w);
+        json_key(w, "path");
+        json_str(w, paths[i]);
+        json_key(w, "status");
+        json_str(w, sl_str(source_status(f, paths[i])));
+        sl_buf_clear(&url);
+        findings_link(f, paths[i], &url);
+        text_or_null(w, "url", sl_buf_view(&url));
+        json_object_end(w);
+    }
+    json_array_end(w);
+    free(paths);
+    sl_buf_free(&url);
+}
+
+static bool json_record(void *arg, struct sl_str line)
+{
+    struct json_writer *w = arg;
+    json_str(w, (struct sl_str){line.data, line.size - 1});
+    return pass_on(w->out);
+}
+
+static void json_lists(struct findings *f, struct json_writer *w)
+{
+    if (f->lists.sections)
+        json_sections(f, w);
+    if (f->lists.symbols)
+        json_symbols(f, w);
+    if (f->lists.functions) {
+        json_key(w, "functions");
+        json_array_begin(w);
+        sl_buf_str(w->out, sl_buf_view(&f->functions));
+        json_array_end(w);
+    }
+    if (f->lists.files)
+        json_paths(f, w, false);
+    if (f->lists.sources)
+        json_paths(f, w, true);
+    if (f->lists.cfi) {
+        json_key(w, "cfi");
+        json_array_begin(w);
+        findings_cfi(f, json_record, w);
+        json_array_end(w);
+    }
+}
+
+void findings_json(struct findings *f, struct json_writer *w)
+{
+    json_object_begin(w);
+    json_key(w, "path");
+    json_str(w, sl_str(f->path));
+    json_key(w, "size");
+    json_u64(w, f->input->mapping.bytes.size);
+    json_key(w, "type");
+    if (f->input->object) {
+        json_str(w, sl_str(findings_type(sl_object_info(f->input->object)->format)));
+        json_key(w, "object_index");
+        json_u64(w, f->index);
+        json_identity(f, w);
+        json_counts(f, w);
+    } else {
+        json_str(w, SL_STR("symcache"));
+    }
+    json_key(w, "is_usable");
+    json_boolean(w, !f->problem);
+    text_or_null(w, "problem", sl_str(f->problem));
+    text_or_null(w, "note", sl_str(f->note));
+    json_hints(f, w);
+    json_key(w, "variants");
+    json_array_begin(w);
+    if (f->json_variants)
+        sl_buf_str(w->out, sl_buf_view(f->json_variants));
+    json_array_end(w);
+    if (f->input->object)
+        json_lists(f, w);
+    json_object_end(w);
+}

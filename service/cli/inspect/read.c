@@ -1,0 +1,344 @@
+/* `symloom inspect`: finding out. */
+#include "cli/inspect/inspect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "demangle/demangle.h"
+#include "dwarf/dwarf.h"
+#include "function/path.h"
+#include "ppdb/ppdb.h"
+#include "source/bundle.h"
+#include "unwind/unwind.h"
+
+/* ---- reading all functions ---- */
+
+struct counter {
+    struct sl_function_sink sink;
+    struct findings *f;
+    struct sl_str *paths; /* of the batch */
+};
+
+static bool remember(struct findings *f, struct sl_map *map, struct sl_str text, uintptr_t more)
+{
+    void *known = sl_map_get(map, text);
+    struct sl_str key = text;
+    if (!known) {
+        key.data = sl_arena_strndup(&f->arena, text.data ? text.data : "", text.size);
+        if (!key.data)
+            return false;
+    }
+    void **slot = sl_map_slot(map, key, NULL);
+    if (slot)
+        *slot = (void *)((uintptr_t)*slot + more);
+    return slot != NULL;
+}
+
+static void count_function(struct counter *c, const struct sl_function_batch *batch, const struct sl_function *function,
+                           unsigned depth)
+{
+    struct findings *f = c->f;
+    f->counts.lines += function->line_count;
+    if (depth)
+        f->counts.inlinees++;
+    else
+        f->counts.functions++;
+    if (f->lists.functions) {
+        struct sl_buf name = {0}, place = {0};
+        bool readable = option_given(f->options, "demangle") && sl_demangle(function->name, function->language, &name);
+        if (function->line_count && function->lines[0].file < batch->file_count)
+            sl_buf_printf(&place, SL_STR_FMT ":%u", SL_STR_ARG(c->paths[function->lines[0].file]),
+                          function->lines[0].line);
+        findings_add_function(f, function, readable ? sl_buf_view(&name) : function->name, sl_buf_view(&place), depth);
+        sl_buf_free(&name);
+        sl_buf_free(&place);
+    }
+    for (uint32_t i = 0; i < function->inlinee_count; i++)
+        count_function(c, batch, &function->inlinees[i], depth + 1);
+    if (f->lists.functions && f->json) {
+        json_array_end(&f->function_writer);
+        json_object_end(&f->function_writer);
+    }
+}
+
+static enum sl_code inspect_read_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                         struct sl_error *error)
+{
+    struct counter *c = (struct counter *)sink;
+    struct sl_arena arena = {0};
+    struct sl_buf path = {0};
+    bool ok = (c->paths = SL_ARENA_ARRAY(&arena, struct sl_str, batch->file_count + 1)) != NULL;
+    for (size_t i = 0; ok && i < batch->file_count; i++) {
+        const struct sl_file *file = &batch->files[i];
+        sl_buf_clear(&path);
+        sl_path_full(&path, file->comp_dir, file->directory, file->name);
+        ok = !path.size || remember(c->f, &c->f->files, sl_buf_view(&path), 1);
+        c->paths[i].data = ok ? sl_arena_strndup(&arena, path.data ? (char *)path.data : "", path.size) : NULL;
+        c->paths[i].size = c->paths[i].data ? path.size : 0;
+    }
+    if (ok && batch->producer.size)
+        ok = remember(c->f, &c->f->producers, batch->producer, 1);
+    for (size_t i = 0; ok && i < batch->function_count; i++)
+        count_function(c, batch, &batch->functions[i], 0);
+    sl_buf_free(&path);
+    sl_arena_free(&arena);
+    return ok ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static void hint(struct findings *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void hint(struct findings *f, const char *format, ...)
+{
+    char text[4200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sl_buf_printf(&f->hints, "%s\n", text);
+}
+
+/* A Portable PDB: methods without addresses, documents that may be embedded or linked. */
+static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
+{
+    struct sl_ppdb_source source;
+    struct sl_ppdb_document document;
+    struct sl_ppdb_points points;
+    struct sl_ppdb_point point;
+    struct sl_buf name = {0};
+    uint32_t cursor = 0;
+    bool ok = true;
+    for (uint32_t row = 1; ok && row <= info->document_count; row++) {
+        sl_buf_clear(&name);
+        if (sl_ppdb_document(ppdb, row, &document, &name, NULL) == SL_OK)
+            ok = remember(f, &f->files, sl_buf_view(&name), 1);
+    }
+    while (ok && sl_ppdb_next_source(ppdb, &cursor, &source)) {
+        sl_buf_clear(&name);
+        if (sl_ppdb_document(ppdb, source.document, &document, &name, NULL) == SL_OK)
+            ok = remember(f, &f->embedded, sl_buf_view(&name), 1);
+    }
+    for (uint32_t method = 1; method <= info->method_count; method++)
+        for (sl_ppdb_points_begin(ppdb, method, &points); sl_ppdb_points_next(&points, &point);)
+            f->counts.lines += !point.hidden;
+    f->counts.functions = info->method_count;
+    f->counts.files = f->files.count;
+    ok = sl_ppdb_read_links(ppdb, &f->links) == SL_OK && ok;
+    sl_buf_free(&name);
+    return ok;
+}
+
+static void read_ppdb(struct findings *f)
+{
+    struct sl_error error = {0};
+    struct sl_ppdb *ppdb;
+    struct sl_ppdb_info info;
+    if (sl_ppdb_open(sl_object_file(f->input->object), &f->arena, &ppdb, &info, &error) != SL_OK)
+        hint(f, "the debug information cannot be read: %s", error.message);
+    else if (!inspect_read_read_documents(f, ppdb, &info))
+        hint(f, "out of memory");
+    f->complete = true;
+}
+
+/* A source bundle: its files are all in it. */
+static void read_bundle(struct findings *f)
+{
+    struct sl_error error = {0};
+    bool ok = sl_bundle_open(sl_object_file(f->input->object), &f->bundle, &error) == SL_OK;
+    if (!ok)
+        hint(f, "the bundle cannot be read: %s", error.message);
+    for (size_t i = 0; ok && i < sl_bundle_count(f->bundle); i++) {
+        const struct sl_bundle_file *file = sl_bundle_file(f->bundle, i);
+        struct sl_str path = file->path.size ? file->path : file->url.size ? file->url : file->name;
+        ok = remember(f, &f->files, path, 1) && (!file->entry || remember(f, &f->embedded, path, 1));
+    }
+    f->counts.files = f->files.count;
+    f->complete = true;
+}
+
+/* The file's own URL, else what the links of the bundle make of its path. */
+static void link_of_bundle(const struct findings *f, struct sl_str path, struct sl_buf *url)
+{
+    const struct sl_bundle_file *file = sl_bundle_by_path(f->bundle, path);
+    if (file && file->url.size)
+        sl_buf_str(url, file->url);
+    else
+        sl_bundle_link(f->bundle, path, url);
+}
+
+void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url)
+{
+    struct sl_ppdb_links links;
+    struct sl_file_origin origin;
+    struct sl_arena arena = {0};
+    if (f->bundle)
+        link_of_bundle(f, path, url);
+    else if (f->links.size && sl_ppdb_links_open(sl_buf_bytes(&f->links), &links))
+        sl_ppdb_links_resolve(&links, path, url);
+    else if (f->input->object && sl_object_file_origin(f->input->object, path, &arena, &origin))
+        sl_buf_str(url, origin.url);
+    sl_arena_free(&arena);
+}
+
+static bool add_embedded(void *arg, const struct sl_file *file, struct sl_bytes text)
+{
+    struct findings *f = arg;
+    struct sl_buf path = {0};
+    (void)text;
+    sl_path_full(&path, file->comp_dir, file->directory, file->name);
+    bool ok = remember(f, &f->embedded, sl_buf_view(&path), 1);
+    sl_buf_free(&path);
+    return ok;
+}
+
+uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str line), void *arg)
+{
+    struct sl_unwind_text text;
+    struct sl_error error = {0};
+    sl_unwind_text_init(&text, f->input->object);
+    text.write = write;
+    text.arg = arg;
+    enum sl_code code = sl_unwind_read(f->input->object, NULL, &text.sink, &error);
+    if (!f->complete && (code == SL_MALFORMED || code == SL_INTERNAL))
+        hint(f, "the unwind information cannot be read: %s", error.message);
+    if (!f->complete && text.sink.skipped)
+        hint(f, "%zu entries of the unwind information are damaged or cannot be said", text.sink.skipped);
+    uint64_t records = text.records;
+    sl_unwind_text_free(&text);
+    return records;
+}
+
+static bool pass_over(void *arg, struct sl_str line)
+{
+    (void)arg, (void)line;
+    return true;
+}
+
+static void inspect_read_read_all(struct findings *f)
+{
+    struct sl_error error = {0};
+    size_t count = 0;
+    struct counter counter = {.sink = {.consume = inspect_read_consume}, .f = f};
+    f->function_writer = json_writer(&f->functions);
+    enum sl_code code = input_read_functions(f->input, threads_parallel(0), &counter.sink, &error);
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        hint(f, "the debug information cannot be read: %s", error.message);
+    sl_dwarf_sources(input_debug(f->input), add_embedded, f);
+    f->counts.skipped = counter.sink.skipped_units;
+    f->counts.files = f->files.count;
+    if (f->counts.skipped)
+        hint(f, "%zu units of the debug information are damaged and were skipped", f->counts.skipped);
+    code = sl_object_symbols(f->input->object, &f->arena, &f->symbols, &count, &error);
+    if (code != SL_OK)
+        hint(f, "the symbols cannot be read: %s", error.message);
+    f->counts.symbols = code == SL_OK ? count : 0;
+    f->counts.cfi = findings_cfi(f, pass_over, NULL);
+    f->complete = true;
+}
+
+static int by_text(const void *left, const void *right)
+{
+    return sl_str_compare(*(const struct sl_str *)left, *(const struct sl_str *)right);
+}
+
+struct sl_str *findings_sorted(const struct sl_map *map)
+{
+    struct sl_str *keys = calloc(map->count + 1, sizeof *keys);
+    size_t count = 0;
+    for (struct sl_map_entry *e = NULL; keys && (e = sl_map_next(map, e));)
+        keys[count++] = e->key;
+    if (count)
+        qsort(keys, count, sizeof *keys, by_text);
+    return keys;
+}
+
+/* ---- usable or not ---- */
+
+static bool has_section(struct sl_object *object, const char *name)
+{
+    struct sl_section_info s;
+    for (size_t i = 0; sl_object_section_info(object, i, &s); i++)
+        if (sl_str_equal(s.name, sl_str(name)))
+            return true;
+    return false;
+}
+
+static const char *problem_of(struct sl_object *object)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    const struct sl_features *f = &info->features;
+    /* an id made of the code alone names nothing when the rest is gone */
+    bool made_up =
+        info->format == SL_FORMAT_ELF && !info->code_id.size && !f->has_debug_info && !has_section(object, ".symtab");
+    if (sl_debug_id_is_nil(&info->debug_id) || made_up)
+        return "missing debug identifier, likely stripped";
+    if (!f->has_debug_info && !f->has_symbols && !f->has_unwind_info && !f->has_sources)
+        return "missing debug or unwind information";
+    return NULL;
+}
+
+/* Names of builds from bitcode stand in another file. */
+static bool has_hidden_symbols(struct findings *f)
+{
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count = 0;
+    bool hidden = false;
+    if (sl_object_symbols(f->input->object, &arena, &symbols, &count, NULL) == SL_OK)
+        for (size_t i = 0; i < count && !hidden; i++)
+            hidden = sl_str_starts(symbols[i].name, SL_STR("__hidden#"));
+    sl_arena_free(&arena);
+    return hidden;
+}
+
+static void make_hints(struct findings *f)
+{
+    const struct sl_object_info *info = sl_object_info(f->input->object);
+    const char *slash = strrchr(f->input->path, '/');
+    int directory = slash ? (int)(slash - f->input->path) + 1 : 0;
+    char beside[4096];
+    if (info->format == SL_FORMAT_ELF && info->debug_link.size && !info->features.has_debug_info) {
+        snprintf(beside, sizeof beside, "%.*s" SL_STR_FMT, directory, f->input->path, SL_STR_ARG(info->debug_link));
+        if (access(beside, R_OK) != 0)
+            hint(f, "the debug file " SL_STR_FMT " is not beside the file", SL_STR_ARG(info->debug_link));
+    }
+    if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)
+        if (!info->features.has_debug_info && info->features.has_symbols && !info->debug_link.size &&
+            info->format == SL_FORMAT_ELF)
+            hint(f, "no lines: compiled without -g, or stripped");
+    if (info->raw_code_id.size)
+        hint(f, "the file's build id stands behind its length: " SL_STR_FMT, SL_STR_ARG(info->raw_code_id));
+    if (info->partial)
+        hint(f, "damaged: some headers could not be read");
+}
+
+void findings_make(struct findings *f)
+{
+    if (!f->input->object)
+        return;
+    const struct sl_object_info *info = sl_object_info(f->input->object);
+    f->problem = problem_of(f->input->object);
+    if (info->format == SL_FORMAT_MACHO && info->features.has_symbols && has_hidden_symbols(f))
+        f->note = "contains hidden symbols (needs BCSymbolMaps)";
+    make_hints(f);
+    if (option_given(f->options, "verify") || f->lists.symbols || f->lists.functions || f->lists.files ||
+        f->lists.sources || f->lists.cfi) {
+        if (info->format == SL_FORMAT_PORTABLEPDB)
+            read_ppdb(f);
+        else if (info->format == SL_FORMAT_SOURCEBUNDLE)
+            read_bundle(f);
+        else
+            inspect_read_read_all(f);
+    }
+}
+
+void findings_free(struct findings *f)
+{
+    sl_buf_free(&f->hints);
+    sl_buf_free(&f->functions);
+    sl_buf_free(&f->links);
+    sl_map_free(&f->files);
+    sl_map_free(&f->embedded);
+    sl_map_free(&f->producers);
+    sl_bundle_close(f->bundle);
+    sl_arena_free(&f->arena);
+}

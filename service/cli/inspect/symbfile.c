@@ -1,0 +1,119 @@
+/* `symloom inspect` of symbfiles: what records they hold. */
+#include "cli/inspect/symbfile.h"
+
+struct summary {
+    struct sl_symbfile_sink sink;
+    uint64_t ranges, inlined, pads, lines, tables;
+    bool list;
+    struct sl_buf out;
+};
+
+static void print_place(struct summary *s, struct sl_str function, struct sl_str file, uint32_t line)
+{
+    sl_buf_printf(&s->out, " " SL_STR_FMT, SL_STR_ARG(function));
+    if (file.size)
+        sl_buf_printf(&s->out, " (" SL_STR_FMT ":%u)", SL_STR_ARG(file), line);
+    sl_buf_u8(&s->out, '\n');
+}
+
+static enum sl_code on_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *r, struct sl_error *error)
+{
+    struct summary *s = (struct summary *)sink;
+    (void)error;
+    s->ranges++;
+    s->inlined += r->depth > 0;
+    s->lines += r->line_count;
+    if (s->list) {
+        sl_buf_printf(&s->out, "  %16llx %8x %*s", (unsigned long long)r->va, r->length,
+                      (int)(r->depth < 64 ? r->depth : 64) * 2, "");
+        print_place(s, r->function.str, r->file.str, r->line_count ? r->lines[0].line : 0);
+    }
+    return SL_OK;
+}
+
+static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *p, struct sl_error *error)
+{
+    struct summary *s = (struct summary *)sink;
+    (void)error;
+    s->pads++;
+    for (size_t i = 0; i < p->count && s->list; i++) {
+        sl_buf_printf(&s->out, "  %16llx      pad %*s", (unsigned long long)p->va, (int)(i < 64 ? i : 64) * 2, "");
+        print_place(s, p->places[i].function.str, p->places[i].file.str, p->places[i].line);
+    }
+    return SL_OK;
+}
+
+static void on_table(struct sl_symbfile_sink *sink)
+{
+    ((struct summary *)sink)->tables++;
+}
+
+static void inspect_symbfile_number(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void write_json(const struct summary *s, const char *path, size_t size, const char *problem,
+                       struct json_writer *w)
+{
+    json_object_begin(w);
+    json_key(w, "path");
+    json_str(w, sl_str(path));
+    inspect_symbfile_number(w, "size", size);
+    json_key(w, "type");
+    json_str(w, SL_STR("symbfile"));
+    json_key(w, "counts");
+    json_object_begin(w);
+    inspect_symbfile_number(w, "ranges", s->ranges);
+    inspect_symbfile_number(w, "inlinees", s->inlined);
+    inspect_symbfile_number(w, "returnpads", s->pads);
+    inspect_symbfile_number(w, "lines", s->lines);
+    json_object_end(w);
+    json_key(w, "is_usable");
+    json_boolean(w, !problem);
+    json_key(w, "problem");
+    if (problem)
+        json_str(w, sl_str(problem));
+    else
+        json_null(w);
+    json_object_end(w);
+}
+
+bool inspect_symbfile(const char *path, const struct options *options, struct json_writer *w, struct sl_buf *out,
+                      bool *usable)
+{
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return false;
+    if (!sl_symbfile_detect(mapping.bytes)) {
+        sl_unmap(&mapping);
+        return false;
+    }
+    bool check = option_given(options, "check");
+    struct summary s = {.sink = {.range = on_range, .pad = on_pad, .table = on_table}};
+    s.list = !w && !check && option_given(options, "symbols");
+    const char *problem =
+        sl_symbfile_read(mapping.bytes, &s.sink, &error) == SL_OK ? NULL : (const char *)error.message;
+    if (w) {
+        write_json(&s, path, mapping.bytes.size, problem, w);
+    } else if (check) {
+        sl_buf_printf(out, "Usable: %s  %s%s%s\n", problem ? "no" : "yes", path, problem ? ": " : "",
+                      problem ? problem : "");
+    } else {
+        sl_buf_printf(out, "%s\n  Format       symbfile, ", path);
+        inspect_put_size(out, mapping.bytes.size);
+        sl_buf_printf(out,
+                      "\n  Counts       %llu ranges (%llu inlined), %llu return pads, %llu lines, %llu string table%s\n"
+                      "  Usable       %s%s%s\n",
+                      (unsigned long long)s.ranges, (unsigned long long)s.inlined, (unsigned long long)s.pads,
+                      (unsigned long long)s.lines, (unsigned long long)s.tables, s.tables == 1 ? "" : "s",
+                      problem ? "no (" : "yes", problem ? problem : "", problem ? ")" : "");
+        sl_buf_str(out, sl_buf_view(&s.out));
+    }
+    *usable = !problem;
+    sl_buf_free(&s.out);
+    sl_unmap(&mapping);
+    return true;
+}

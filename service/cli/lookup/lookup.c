@@ -1,0 +1,468 @@
+/* `symloom lookup`: addresses to functions and lines, in the output styles of the usual tools. */
+#include "cli/lookup/lookup.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const struct option_spec specs[] = {
+    {"exe", 'e', OPTION_VALUE, false, "FILE", "debug file or symcache; FILE:ARCH for one object of several"},
+    {"obj", 0, OPTION_VALUE, false, "FILE", "the same"},
+    {"build-id", 0, OPTION_VALUE, false, "HEX",
+     "the debug file with this build id: installed, or found by --symbols and the like"},
+    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
+    BY_ID_OPTIONS,
+    {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "names of functions (default: linkage)"},
+    {"inlines", 'i', OPTION_FLAG, true, NULL, "inlined callers, innermost first (default)"},
+    {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "the same, or not"},
+    {"no-inlines", 0, OPTION_FLAG, true, NULL, "only the innermost element"},
+    {"demangle", 'C', OPTION_OPTIONAL, true, "BOOL", "readable names (default)"},
+    {"no-demangle", 0, OPTION_FLAG, true, NULL, "names as they are stored"},
+    {"addresses", 'a', OPTION_FLAG, true, NULL, "print the address before its answer"},
+    {"print-address", 0, OPTION_FLAG, true, NULL, NULL},
+    {"pretty-print", 'p', OPTION_FLAG, true, NULL, "one line for each element"},
+    {"basenames", 's', OPTION_FLAG, true, NULL, "file names without directories"},
+    {"section", 'j', OPTION_VALUE, false, "NAME", "addresses are offsets in this section"},
+    {"adjust-vma", 0, OPTION_VALUE, false, "N", "subtracted from every address"},
+    {"relative-address", 0, OPTION_FLAG, true, NULL, "addresses are relative to the load address"},
+    {"return-addresses", 0, OPTION_FLAG, true, NULL, "addresses are return addresses: look one byte before"},
+    {"output-style", 0, OPTION_VALUE, false, "gnu|llvm|json|table", "default: table on a terminal, else llvm"},
+    {"json", 0, OPTION_FLAG, true, NULL, "the same as --output-style json"},
+    {"verbose", 0, OPTION_FLAG, true, NULL, "llvm style: every detail on a line"},
+    {"print-source-context-lines", 0, OPTION_VALUE, false, "N", "llvm style: source lines around the line"},
+    {"all", 0, OPTION_FLAG, false, NULL, "every address where something begins, ascending"},
+    {"names", 0, OPTION_FLAG, false, NULL, "arguments are names: their addresses and sizes"},
+    {"default-arch", 0, OPTION_VALUE, false, "ARCH", "the object of a file with several (default: this machine's)"},
+    {"dsym-hint", 0, OPTION_VALUE, true, "DIR", ".dSYM bundle with the debug information"},
+    {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "where debug files are (default: /usr/lib/debug)"},
+    {"fallback-debug-path", 0, OPTION_VALUE, true, "DIR", "the same"},
+    {"dwp", 0, OPTION_VALUE, false, "FILE", "package of split debug information (default: FILE.dwp)"},
+    {"sup", 0, OPTION_VALUE, false, "FILE", "supplementary debug file (default: the one FILE names)"},
+    {"symcache-out", 0, OPTION_VALUE, false, "FILE", "keep the symcache that was made"},
+    {"jobs", 0, OPTION_VALUE, false, "N", "threads for the conversion (default: all cores)"},
+    {"target", 'b', OPTION_VALUE, true, NULL, NULL},
+    {"recurse-limit", 'R', OPTION_FLAG, true, NULL, NULL},
+    {"no-recurse-limit", 'r', OPTION_FLAG, true, NULL, NULL},
+    {"dia", 0, OPTION_FLAG, true, NULL, NULL},
+    {"no-untag-addresses", 0, OPTION_FLAG, true, NULL, NULL},
+    {"cache-size", 0, OPTION_VALUE, true, NULL, NULL},
+    QUIET_OPTIONS,
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+/* ---- serving ---- */
+
+static bool lookup_flush(struct lookup *l)
+{
+    lookup_table_flush(l);
+    bool ok = output_write(sl_buf_view(&l->out));
+    sl_buf_clear(&l->out);
+    return output_flush() && ok;
+}
+
+static bool input_waits(void)
+{
+    struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&fd, 1, 0) > 0;
+}
+
+static void serve_line(struct lookup *l, const char *line, size_t size)
+{
+    struct json_writer w = json_writer(&l->out);
+    struct request request;
+    size -= size && line[size - 1] == '\r';
+    lookup_parse(l, (struct sl_str){line, size}, &request);
+    lookup_answer(l, &w, &request);
+    if (l->style == STYLE_JSON)
+        sl_buf_u8(&l->out, '\n');
+}
+
+/* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. The status. */
+static int serve_input(struct lookup *l)
+{
+    char buffer[64 * 1024];
+    size_t filled = 0;
+    for (;;) {
+        ssize_t n = read(STDIN_FILENO, buffer + filled, sizeof buffer - 1 - filled);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return report(1, "cannot read standard input", strerror(errno));
+        if (n == 0 && !filled)
+            break;
+        filled += (size_t)n;
+        if (n == 0)
+            buffer[filled++] = '\n';
+        size_t at = 0;
+        for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at)); at = (size_t)(end - buffer) + 1)
+            serve_line(l, buffer + at, (size_t)(end - buffer) - at);
+        if (at == 0 && filled == sizeof buffer - 1)
+            at = filled; /* a line nobody means */
+        memmove(buffer, buffer + at, filled - at);
+        filled -= at;
+        if (n == 0 || ((l->out.size > sizeof buffer || !input_waits()) && !lookup_flush(l)))
+            break;
+    }
+    lookup_flush(l);
+    return 0;
+}
+
+static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
+{
+    struct json_writer w = json_writer(&l->out);
+    if (l->style == STYLE_JSON)
+        json_array_begin(&w);
+    for (size_t i = 0; i < count; i++) {
+        struct request request;
+        lookup_parse_argument(l, arguments[i], &request);
+        lookup_answer(l, &w, &request);
+    }
+    if (l->style == STYLE_JSON) {
+        json_array_end(&w);
+        sl_buf_u8(&l->out, '\n');
+    }
+    return lookup_flush(l);
+}
+
+static bool serve_all(struct lookup *l, struct lookup_module *m)
+{
+    struct sl_symcache_cursor cursor;
+    for (sl_symcache_first(&m->input.cache, &cursor); sl_symcache_next(&m->input.cache, &cursor);) {
+        struct json_writer w = json_writer(&l->out);
+        if (cursor.hole)
+            continue;
+        struct request request = {.module = m, .address = cursor.address + m->load + l->adjust};
+        lookup_answer(l, &w, &request);
+        if (l->style == STYLE_JSON)
+            sl_buf_u8(&l->out, '\n');
+        if (l->style != STYLE_TABLE && l->out.size > 64 * 1024 && !lookup_flush(l))
+            return false;
+    }
+    return lookup_flush(l);
+}
+
+static bool serve_names(struct lookup *l, struct lookup_module *m, char **names, size_t count)
+{
+    struct json_writer w = json_writer(&l->out);
+    if (l->style == STYLE_JSON)
+        json_array_begin(&w);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t address = 0, size = 0;
+        bool found = lookup_symbol_named(m, sl_str(names[i]), &address, &size);
+        if (l->style == STYLE_JSON) {
+            json_object_begin(&w);
+            json_key(&w, "Name");
+            json_str(&w, sl_str(names[i]));
+            json_key(&w, "Address");
+            found ? json_hex(&w, address) : json_null(&w);
+            json_key(&w, "Size");
+            found ? json_hex(&w, size) : json_null(&w);
+            json_object_end(&w);
+        } else if (found) {
+            sl_buf_printf(&l->out, "0x%llx 0x%llx %s\n", (unsigned long long)address, (unsigned long long)size,
+                          names[i]);
+        } else {
+            sl_buf_printf(&l->out, "?? ?? %s\n", names[i]);
+        }
+    }
+    if (l->style == STYLE_JSON) {
+        json_array_end(&w);
+        sl_buf_u8(&l->out, '\n');
+    }
+    return lookup_flush(l);
+}
+
+/* ---- options ---- */
+
+static bool is_false(const char *text)
+{
+    return strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
+static bool read_style(struct lookup *l, const char *name)
+{
+    static const char *const names[] = {"gnu", "llvm", "json", "table"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (sl_str_equal_nocase(sl_str(names[i]), sl_str(name))) {
+            l->style = (enum style)i;
+            return true;
+        }
+    options_wrong("lookup", "unknown output style '%s' (gnu, llvm, json, table)", name);
+    return false;
+}
+
+static const char *default_style(const struct lookup *l, const struct options *o)
+{
+    if (option_given(o, "json"))
+        return "json";
+    if (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE)
+        return "gnu";
+    return l->persona == PERSONA_LOOKUP && isatty(STDOUT_FILENO) ? "table" : "llvm";
+}
+
+/* What addr2line shows only when asked for it. */
+static void read_elements(struct lookup *l, const struct options *o)
+{
+    bool shown = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
+    const char *functions = option_value(o, "functions", shown ? "linkage" : "none");
+    const char *demangle = option_value(o, "demangle", shown ? "true" : "false");
+    l->functions = strcmp(functions, "none") != 0;
+    l->short_names = strcmp(functions, "short") == 0;
+    l->inlines = (shown || option_given(o, "inlines") || option_given(o, "inlining")) &&
+                 !option_given(o, "no-inlines") && !is_false(option_value(o, "inlining", "true"));
+    l->demangle = !option_given(o, "no-demangle") && !is_false(demangle);
+}
+
+static bool read_address(const struct options *o, const char *name, uint64_t *value)
+{
+    const char *text = option_value(o, name, "0");
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 16);
+    if (*text && !*end && errno == 0)
+        return true;
+    options_wrong("lookup", "--%s: '%s' is no address", name, text);
+    return false;
+}
+
+static bool read_options(struct lookup *l, const struct options *o)
+{
+    uint64_t context, jobs;
+    size_t count;
+    if (!read_address(o, "adjust-vma", &l->adjust) ||
+        !option_number(o, "print-source-context-lines", "lookup", &context) ||
+        !option_number(o, "jobs", "lookup", &jobs))
+        return false;
+    read_elements(l, o);
+    l->addresses = option_given(o, "addresses") || option_given(o, "print-address");
+    l->pretty = option_given(o, "pretty-print");
+    l->basenames = option_given(o, "basenames");
+    l->relative = option_given(o, "relative-address");
+    l->return_addresses = option_given(o, "return-addresses");
+    l->verbose = option_given(o, "verbose");
+    l->colour = output_colour(option_value(o, "color", NULL));
+    l->context_lines = context > 10000 ? 10000 : (unsigned)context;
+    l->jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
+    l->section = option_value(o, "section", NULL);
+    l->file = option_value(o, "exe", option_value(o, "obj", NULL));
+    l->open = (struct input_options){
+        .arch = option_value(o, "default-arch", NULL),
+        .dsym_hints = option_values(o, "dsym-hint", &count),
+        .dwp = option_value(o, "dwp", NULL),
+        .supplementary = option_value(o, "sup", NULL),
+        .find_debug = true,
+    };
+    return read_style(l, option_value(o, "output-style", default_style(l, o)));
+}
+
+/* Lists of options end with NULL for those who read them. */
+static const char **joined_list(const struct options *o, const char *first, const char *second)
+{
+    size_t counts[2];
+    const char *const *lists[] = {option_values(o, first, &counts[0]), option_values(o, second, &counts[1])};
+    const char **joined = calloc(counts[0] + counts[1] + 1, sizeof *joined);
+    for (size_t i = 0, at = 0; joined && i < 2; i++)
+        for (size_t j = 0; j < counts[i]; j++)
+            joined[at++] = lists[i][j];
+    return joined;
+}
+
+/* ---- running ---- */
+
+/* The file cannot be used. Like GNU's, a tool that has one file ends; LLVM's goes on and knows nothing. */
+static int unusable(struct lookup *l, const struct lookup_module *m)
+{
+    const char *program = options_program_name();
+    if (l->style == STYLE_GNU) {
+        if (m->error.code == SL_NOT_FOUND)
+            fprintf(stderr, "%s: '%s': No such file\n", program, m->name);
+        else
+            fprintf(stderr, "%s: '%s': %s\n", program, m->name, m->error.message);
+        return 1;
+    }
+    if (l->style == STYLE_LLVM || l->style == STYLE_JSON) {
+        fprintf(stderr, "%s: '%s': %s\n", program, m->name, m->error.message);
+        return 0;
+    }
+    char text[4200];
+    snprintf(text, sizeof text, "cannot use %s", m->name);
+    return report(m->error.code == SL_PERMISSION_DENIED && m->input.alone ? STATUS_DENIED
+                                                                          : report_status(m->error.code),
+                  text, m->error.message);
+}
+
+static bool has_section(const struct lookup *l, const struct lookup_module *m)
+{
+    struct sl_section_info section;
+    for (size_t i = 0; m->input.object && sl_object_section_info(m->input.object, i, &section); i++)
+        if (sl_str_equal(section.name, sl_str(l->section)))
+            return true;
+    return false;
+}
+
+static int serve(struct lookup *l, const struct options *o, struct lookup_module *m)
+{
+    bool all = option_given(o, "all"), names = option_given(o, "names");
+    const char *out = option_value(o, "symcache-out", NULL);
+    struct sl_error error;
+    if ((all || names || out) && (!m || m->error.code != SL_OK))
+        return m ? report(report_status(m->error.code), m->error.message, NULL)
+                 : options_wrong("lookup", "no file given (-e)");
+    if (out && sl_write_file(out, m->input.cache.table.bytes, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    if (all)
+        serve_all(l, m);
+    else if (names)
+        serve_names(l, m, o->arguments, o->argument_count);
+    else if (o->argument_count && strcmp(o->arguments[0], "-") != 0)
+        serve_arguments(l, o->arguments, o->argument_count);
+    else if (!(out && isatty(STDIN_FILENO)))
+        return serve_input(l);
+    return 0; /* a closed output is reported at the end */
+}
+
+static int lookup_run(struct lookup *l, const struct options *o)
+{
+    struct lookup_module *m = NULL;
+    const char *build_id = option_value(o, "build-id", NULL);
+    char by_id[300];
+    if (build_id) {
+        snprintf(by_id, sizeof by_id, "BUILDID:%s", build_id);
+        l->file = by_id;
+    }
+    if (!l->file && l->style == STYLE_GNU)
+        l->file = "a.out";
+    if (!l->file && l->style == STYLE_TABLE)
+        return options_wrong("lookup", "no file given (-e)");
+    if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
+        return report(1, "out of memory", NULL);
+    if (m && m->error.code != SL_OK) {
+        int status = unusable(l, m);
+        if (status)
+            return status;
+    }
+    if (l->section && m && m->error.code == SL_OK && !has_section(l, m)) {
+        fprintf(stderr, "%s: %s: cannot find section %s\n", options_program_name(), m->name, l->section);
+        return 1;
+    }
+    return serve(l, o, m);
+}
+
+static int lookup_as(enum persona persona, int argc, char **argv)
+{
+    struct options options;
+    struct lookup lookup = {.persona = persona};
+    const char **directories = NULL, **hints = NULL;
+    int status = 2;
+    if (options_parse(&options, specs, "lookup", argc, argv)) {
+        if (options.help) {
+            options_help(specs, "lookup [-e FILE] [OPTION..] [ADDRESS..]",
+                         "Addresses of a debug file or symcache to functions and lines. Without ADDRESS, or with -,\n"
+                         "addresses are read from standard input, one a line.");
+            status = 0;
+        } else if (options.version) {
+            puts("symloom " SYMLOOM_VERSION);
+            status = 0;
+        } else if (read_options(&lookup, &options)) {
+            directories = joined_list(&options, "debug-file-directory", "fallback-debug-path");
+            hints = joined_list(&options, "dsym-hint", "");
+            lookup.options = &options;
+            lookup.open.debug_directories = directories;
+            lookup.open.dsym_hints = hints;
+            status = lookup_run(&lookup, &options);
+        }
+    }
+    lookup_modules_free(&lookup);
+    by_id_close(lookup.by_id);
+    sl_buf_free(&lookup.out);
+    sl_buf_free(&lookup.scratch);
+    sl_buf_free(&lookup.cells);
+    free(lookup.rows);
+    free(directories);
+    free(hints);
+    options_free(&options);
+    return status;
+}
+
+int command_lookup(int argc, char **argv)
+{
+    return lookup_as(PERSONA_LOOKUP, argc, argv);
+}
+
+int command_llvm_symbolizer(int argc, char **argv)
+{
+    return lookup_as(PERSONA_LLVM_SYMBOLIZER, argc, argv);
+}
+
+/* ---- addr2line ---- */
+
+/* The words of a response file: separated by blanks, which quotes keep together. Owned by `arena`. */
+static bool read_words(const char *path, struct sl_arena *arena, char ***words, int *count)
+{
+    struct sl_mapping mapping;
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return false;
+    const char *at = (const char *)mapping.bytes.data, *end = at + mapping.bytes.size;
+    *words = SL_ARENA_ARRAY(arena, char *, mapping.bytes.size / 2 + 2);
+    char *text = sl_arena_zalloc(arena, mapping.bytes.size + 1, 2);
+    while (*words && text && at < end) {
+        while (at < end && (*at == ' ' || (*at >= '\t' && *at <= '\r')))
+            at++;
+        if (at == end)
+            break;
+        char quote = '\0';
+        (*words)[(*count)++] = text;
+        for (; at < end && (quote || !(*at == ' ' || (*at >= '\t' && *at <= '\r'))); at++) {
+            if (quote ? *at == quote : *at == '"' || *at == '\'')
+                quote = quote ? '\0' : *at;
+            else if (*at == '\\' && at + 1 < end)
+                *text++ = *++at;
+            else
+                *text++ = *at;
+        }
+        *text++ = '\0';
+    }
+    sl_unmap(&mapping);
+    return *words && text;
+}
+
+/* `@file` stands for the words in the file; a name that cannot be read stands for itself. */
+static int with_response_files(enum persona persona, int argc, char **argv)
+{
+    struct sl_arena arena = {0};
+    char **all = NULL;
+    int count = 0, status;
+    for (int i = 0; i < argc; i++) {
+        char **words = &argv[i];
+        int word_count = 0;
+        if (argv[i][0] != '@' || !read_words(argv[i] + 1, &arena, &words, &word_count)) {
+            words = &argv[i];
+            word_count = 1;
+        }
+        char **grown = realloc(all, (size_t)(count + word_count + 1) * sizeof *grown);
+        if (!grown) {
+            free(all);
+            sl_arena_free(&arena);
+            return report(1, "out of memory", NULL);
+        }
+        all = grown;
+        memcpy(all + count, words, (size_t)word_count * sizeof *all);
+        count += word_count;
+    }
+    status = lookup_as(persona, count, all);
+    free(all);
+    sl_arena_free(&arena);
+    return status;
+}
+
+int command_addr2line(int argc, char **argv)
+{
+    return with_response_files(PERSONA_ADDR2LINE, argc, argv);
+}
+
+int command_llvm_addr2line(int argc, char **argv)
+{
+    return with_response_files(PERSONA_LLVM_ADDR2LINE, argc, argv);
+}

@@ -1,0 +1,352 @@
+/* `symloom lookup`: answers in the styles of the usual tools. */
+#include "cli/lookup/lookup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "demangle/demangle.h"
+
+static void text_or(struct sl_buf *out, struct sl_str text, const char *unknown)
+{
+    if (text.size)
+        sl_buf_str(out, text);
+    else
+        sl_buf_cstr(out, unknown);
+}
+
+static void put_decimal(struct sl_buf *out, uint32_t value)
+{
+    char digits[10];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
+    sl_buf_add(out, digits + at, sizeof digits - at);
+}
+
+/* ---- gnu ---- */
+
+static void gnu_place(struct lookup *l, const struct element *e)
+{
+    bool llvm = l->persona == PERSONA_LLVM_ADDR2LINE;
+    text_or(&l->out, e->file, "??");
+    if (e->line || llvm) {
+        sl_buf_u8(&l->out, ':');
+        put_decimal(&l->out, e->line);
+        return;
+    }
+    sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
+}
+
+static void print_gnu(struct lookup *l, const struct request *r, const struct element *e, size_t index)
+{
+    bool llvm = l->persona == PERSONA_LLVM_ADDR2LINE;
+    int digits = llvm ? 1 : r->module && r->module->is_32bit ? 8 : 16;
+    if (index == 0 && l->addresses)
+        sl_buf_printf(&l->out, l->pretty ? "0x%0*llx: " : "0x%0*llx\n", digits, (unsigned long long)r->address);
+    if (l->pretty && index)
+        sl_buf_cstr(&l->out, " (inlined by) ");
+    if (l->functions) {
+        text_or(&l->out, e->name, "??");
+        sl_buf_cstr(&l->out, !l->pretty ? "\n" : e->name.size || e->file.size || llvm ? " at " : " ");
+    }
+    gnu_place(l, e);
+    sl_buf_u8(&l->out, '\n');
+}
+
+/* ---- llvm ---- */
+
+/* Source lines around the element's: `<n> >: <text>` for the line itself, `<n>  : <text>` for others. The path is what the
+ * debug information says: of what is no regular file nothing is read. */
+static void print_context(struct lookup *l, const struct element *e)
+{
+    enum { MAX_LINE_LENGTH = 4095 };
+    char path[4096], number[16];
+    struct sl_mapping mapping;
+    if (!l->context_lines || !e->line || e->file.size >= sizeof path)
+        return;
+    snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(e->file));
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return;
+    uint32_t first = e->line > l->context_lines / 2 ? e->line - l->context_lines / 2 : 1;
+    uint64_t last = (uint64_t)first + l->context_lines - 1, at = 1;
+    int width = snprintf(number, sizeof number, "%llu", (unsigned long long)last);
+    const char *text = (const char *)mapping.bytes.data, *end = text + mapping.bytes.size;
+    for (const char *next; text < end && at <= last; text = next, at++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        size_t size = (size_t)((newline ? newline : end) - text);
+        next = newline ? newline + 1 : end;
+        if (at < first)
+            continue;
+        size -= size && text[size - 1] == '\r';
+        sl_buf_printf(&l->out, "%-*llu %s: ", width, (unsigned long long)at, at == e->line ? ">" : " ");
+        sl_buf_add(&l->out, text, size < MAX_LINE_LENGTH ? size : MAX_LINE_LENGTH);
+        sl_buf_u8(&l->out, '\n');
+    }
+    sl_unmap(&mapping);
+}
+
+static void print_verbose(struct lookup *l, const struct element *e)
+{
+    sl_buf_cstr(&l->out, "  Filename: ");
+    text_or(&l->out, e->file, "??");
+    if (e->has_entry)
+        sl_buf_printf(&l->out, "\n  Function start address: 0x%llx", (unsigned long long)e->entry);
+    sl_buf_printf(&l->out, "\n  Line: %u\n  Column: 0\n", e->line);
+}
+
+static void print_llvm(struct lookup *l, const struct request *r, const struct element *e, size_t index)
+{
+    if (index == 0 && l->addresses)
+        sl_buf_printf(&l->out, l->pretty ? "0x%llx: " : "0x%llx\n", (unsigned long long)r->address);
+    if (l->pretty && index)
+        sl_buf_cstr(&l->out, " (inlined by) ");
+    if (l->functions) {
+        text_or(&l->out, e->name, "??");
+        sl_buf_cstr(&l->out, l->pretty && !l->verbose ? " at " : "\n");
+    }
+    if (l->verbose) {
+        print_verbose(l, e);
+        return;
+    }
+    text_or(&l->out, e->file, "??");
+    sl_buf_u8(&l->out, ':');
+    put_decimal(&l->out, e->line);
+    sl_buf_cstr(&l->out, ":0\n");
+    print_context(l, e);
+}
+
+/* ---- symbols of data ---- */
+
+/* The symbol at an address; only functions are known. */
+static void data_symbol(struct lookup *l, const struct request *r, struct sl_symbol *symbol)
+{
+    uint64_t at = r->address - l->adjust;
+    const struct sl_symbol *found = r->module->error.code == SL_OK && at >= r->module->load
+                                        ? lookup_symbol_at(r->module, at - r->module->load)
+                                        : NULL;
+    *symbol = (struct sl_symbol){0};
+    if (!found || at - r->module->load - found->address >= (found->size ? found->size : 1))
+        return;
+    sl_buf_clear(&l->scratch);
+    bool readable = l->demangle && sl_demangle(found->name, SL_LANG_UNKNOWN, &l->scratch);
+    *symbol = (struct sl_symbol){found->address + r->module->load, found->size,
+                                 readable ? sl_buf_view(&l->scratch) : found->name};
+}
+
+static void print_data(struct lookup *l, const struct request *r)
+{
+    struct sl_symbol symbol;
+    data_symbol(l, r, &symbol);
+    if (l->addresses)
+        sl_buf_printf(&l->out, l->pretty ? "0x%llx: " : "0x%llx\n", (unsigned long long)r->address);
+    text_or(&l->out, symbol.name, "??");
+    sl_buf_printf(&l->out, "\n%llu %llu\n", (unsigned long long)symbol.address, (unsigned long long)symbol.size);
+}
+
+/* ---- json ---- */
+
+static void json_element(struct lookup *l, struct json_writer *w, const struct element *e)
+{
+    json_object_begin(w);
+    json_key(w, "Column");
+    json_u64(w, 0);
+    json_key(w, "Discriminator");
+    json_u64(w, 0);
+    json_key(w, "FileName");
+    json_str(w, e->file);
+    json_key(w, "FunctionName");
+    json_str(w, l->functions ? e->name : SL_STR(""));
+    json_key(w, "Line");
+    json_u64(w, e->line);
+    json_key(w, "StartAddress");
+    if (e->has_entry)
+        json_hex(w, e->entry);
+    else
+        json_str(w, SL_STR(""));
+    json_key(w, "StartFileName");
+    json_str(w, SL_STR(""));
+    json_key(w, "StartLine");
+    json_u64(w, 0);
+    json_object_end(w);
+}
+
+static void json_data(struct lookup *l, struct json_writer *w, const struct request *r)
+{
+    struct sl_symbol symbol;
+    data_symbol(l, r, &symbol);
+    json_key(w, "Data");
+    json_object_begin(w);
+    json_key(w, "Name");
+    json_str(w, symbol.name);
+    json_key(w, "Size");
+    json_hex(w, symbol.size);
+    json_key(w, "Start");
+    json_hex(w, symbol.address);
+    json_object_end(w);
+}
+
+static void json_symbols(struct lookup *l, struct json_writer *w, const struct request *r,
+                         const struct sl_location *chain, size_t count)
+{
+    struct element e = {0};
+    json_key(w, "Symbol");
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        lookup_element(l, r->module, &chain[i], &e);
+        json_element(l, w, &e);
+    }
+    if (!count)
+        json_element(l, w, &e);
+    json_array_end(w);
+}
+
+static void json_error(struct lookup *l, struct json_writer *w, const struct request *r)
+{
+    sl_buf_clear(&l->scratch);
+    if (r->kind == REQUEST_BAD)
+        sl_buf_printf(&l->scratch, "unable to parse arguments: " SL_STR_FMT, SL_STR_ARG(r->text));
+    else
+        sl_buf_cstr(&l->scratch, r->module->error.message);
+    json_key(w, "Error");
+    json_object_begin(w);
+    json_key(w, "Message");
+    json_str(w, sl_buf_view(&l->scratch));
+    json_object_end(w);
+}
+
+static void answer_json(struct lookup *l, struct json_writer *w, const struct request *r,
+                        const struct sl_location *chain, size_t count)
+{
+    bool failed = r->kind == REQUEST_BAD || r->module->error.code != SL_OK;
+    json_object_begin(w);
+    if (r->kind != REQUEST_BAD) {
+        json_key(w, "Address");
+        json_hex(w, r->address);
+    }
+    if (failed)
+        json_error(l, w, r);
+    else if (r->kind == REQUEST_DATA)
+        json_data(l, w, r);
+    json_key(w, "ModuleName");
+    json_str(w, r->module ? sl_str(r->module->name) : sl_str(l->file ? l->file : ""));
+    if (!failed && r->kind != REQUEST_DATA)
+        json_symbols(l, w, r, chain, count);
+    json_object_end(w);
+}
+
+/* ---- table ---- */
+
+static void add_row(struct lookup *l, const char *address, struct sl_str function, const char *offset,
+                    struct sl_str place)
+{
+    if (!sl_grow(&l->rows, &l->row_capacity, l->row_count + 1, sizeof *l->rows))
+        return;
+    struct table_row *row = &l->rows[l->row_count++];
+    const struct sl_str cells[] = {sl_str(address), function, sl_str(offset), place};
+    for (size_t i = 0; i < 4; i++) {
+        sl_buf_str(&l->cells, cells[i]);
+        row->ends[i] = l->cells.size;
+    }
+}
+
+static void add_element_row(struct lookup *l, const struct request *r, const struct element *e, size_t index)
+{
+    char address[24] = "", offset[24] = "";
+    struct sl_buf function = {0}, place = {0};
+    if (index == 0)
+        snprintf(address, sizeof address, "0x%llx", (unsigned long long)r->address);
+    else
+        sl_buf_cstr(&function, " (inlined by) ");
+    text_or(&function, e->name, "??");
+    uint64_t at = r->address - l->adjust;
+    if (e->has_entry && at >= e->entry)
+        snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(at - e->entry));
+    if (e->file.size)
+        sl_buf_printf(&place, SL_STR_FMT ":%u", SL_STR_ARG(e->file), e->line);
+    add_row(l, address, sl_buf_view(&function), offset, sl_buf_view(&place));
+    sl_buf_free(&function);
+    sl_buf_free(&place);
+}
+
+static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
+{
+    size_t end = l->rows[row].ends[column];
+    size_t start = column ? l->rows[row].ends[column - 1] : row ? l->rows[row - 1].ends[3] : 0;
+    return (struct sl_str){(const char *)l->cells.data + start, end - start};
+}
+
+/* Control characters of names must not reach a terminal. */
+static void put_cell(struct sl_buf *out, struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7F)
+            sl_buf_printf(out, "\\x%02x", (uint8_t)text.data[i]);
+        else
+            sl_buf_u8(out, (uint8_t)text.data[i]);
+}
+
+void lookup_table_flush(struct lookup *l)
+{
+    static const char *const titles[] = {"Address", "Function", "", "File:Line"};
+    int width[4];
+    if (!l->row_count)
+        return;
+    for (size_t c = 0; c < 4; c++) {
+        width[c] = (int)strlen(titles[c]);
+        for (size_t i = 0; i < l->row_count; i++)
+            width[c] = (int)cell(l, i, c).size > width[c] ? (int)cell(l, i, c).size : width[c];
+    }
+    sl_buf_printf(&l->out, "%s %-*s  %-*s  %-*s  %s%s\n", l->colour ? "\033[1m" : "", width[0], titles[0], width[1],
+                  titles[1], width[2], titles[2], titles[3], l->colour ? "\033[0m" : "");
+    for (size_t i = 0; i < l->row_count; i++) {
+        struct sl_str address = cell(l, i, 0), function = cell(l, i, 1), offset = cell(l, i, 2), place = cell(l, i, 3);
+        bool dim = l->colour && !address.size;
+        sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
+        put_cell(&l->out, function);
+        if (offset.size || place.size)
+            sl_buf_printf(&l->out, "%*s  %*.*s", width[1] - (int)function.size, "", width[2], SL_STR_ARG(offset));
+        if (place.size)
+            sl_buf_cstr(&l->out, "  ");
+        put_cell(&l->out, place);
+        sl_buf_cstr(&l->out, dim ? "\033[0m\n" : "\n");
+    }
+    l->row_count = 0;
+    sl_buf_clear(&l->cells);
+}
+
+/* ---- */
+
+void lookup_answer(struct lookup *l, struct json_writer *w, const struct request *r)
+{
+    struct sl_location chain[MAX_CHAIN];
+    struct element e = {0};
+    bool known = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
+    size_t count = known ? lookup_chain(l, r->module, r->address, chain) : 0;
+    if (l->style == STYLE_JSON) {
+        answer_json(l, w, r, chain, count);
+        return;
+    }
+    if (r->kind == REQUEST_BAD) {
+        sl_buf_str(&l->out, r->text);
+        sl_buf_u8(&l->out, '\n');
+        return;
+    }
+    if (r->kind == REQUEST_FRAME)
+        sl_buf_cstr(&l->out, "??\n");
+    else if (r->kind == REQUEST_DATA)
+        print_data(l, r);
+    for (size_t i = 0; r->kind == REQUEST_CODE && i < (count ? count : 1); i++) {
+        if (count)
+            lookup_element(l, r->module, &chain[i], &e);
+        if (l->style == STYLE_GNU)
+            print_gnu(l, r, &e, i);
+        else if (l->style == STYLE_LLVM)
+            print_llvm(l, r, &e, i);
+        else
+            add_element_row(l, r, &e, i);
+    }
+    if (l->style == STYLE_LLVM)
+        sl_buf_u8(&l->out, '\n');
+}

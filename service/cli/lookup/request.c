@@ -1,0 +1,134 @@
+/* `symloom lookup`: what is asked.
+ *
+ *     GNU     hexadecimal, with or without 0x, up to the first other character; symbol[+offset]; anything else is 0
+ *     LLVM    [CODE|DATA|FRAME] [FILE|"FILE"|FILE:path|BUILDID:hex] ADDRESS, decimal unless 0x; anything else is echoed */
+#include "cli/lookup/lookup.h"
+
+#include <stdlib.h>
+
+static int digit_value(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : 99;
+}
+
+/* Digits at the beginning of `text`, with an optional 0x (then hexadecimal); how many characters they take. */
+static size_t scan_number(struct sl_str text, int base, uint64_t *value)
+{
+    size_t at = 0;
+    *value = 0;
+    if (text.size > 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x' && digit_value(text.data[2]) < 16) {
+        base = 16;
+        at = 2;
+    }
+    for (; at < text.size && digit_value(text.data[at]) < base; at++)
+        *value = *value * (uint64_t)base + (uint64_t)digit_value(text.data[at]);
+    return at;
+}
+
+static struct sl_str tail(struct sl_str text, size_t from)
+{
+    return (struct sl_str){text.data + from, text.size - from};
+}
+
+static struct lookup_module *given_module(struct lookup *l)
+{
+    return l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
+}
+
+/* ---- GNU ---- */
+
+/* symbol[+offset], with a hexadecimal offset. */
+static bool parse_symbol(struct lookup_module *m, struct sl_str text, uint64_t *address)
+{
+    uint64_t size, offset = 0;
+    const char *plus = memrchr(text.data, '+', text.size);
+    if (lookup_symbol_named(m, text, address, &size))
+        return true;
+    struct sl_str name = {text.data, plus ? (size_t)(plus - text.data) : 0};
+    if (!name.size || !lookup_symbol_named(m, name, address, &size))
+        return false;
+    scan_number(tail(text, name.size + 1), 16, &offset);
+    *address += offset;
+    return true;
+}
+
+static void parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
+{
+    struct sl_str text = sl_str_trimmed(line);
+    r->module = given_module(l);
+    size_t digits = scan_number(text, 16, &r->address);
+    bool number = digits == text.size || (digits && (text.data[0] == '0' || sl_is_blank(text.data[digits])));
+    uint64_t address;
+    if (!number && text.size && r->module && parse_symbol(r->module, text, &address))
+        r->address = address;
+}
+
+/* ---- LLVM ---- */
+
+static bool take_word(struct sl_str *text, struct sl_str word)
+{
+    if (!sl_str_starts(*text, word) || text->size == word.size || !sl_is_blank(text->data[word.size]))
+        return false;
+    *text = sl_str_trimmed(tail(*text, word.size));
+    return true;
+}
+
+/* The file's name before the address. */
+static bool take_file(struct sl_str *text, struct sl_str *name)
+{
+    const struct sl_str prefix = SL_STR("FILE:");
+    if (sl_str_starts(*text, prefix))
+        *text = tail(*text, prefix.size);
+    bool quoted = text->size && (text->data[0] == '"' || text->data[0] == '\'');
+    size_t end = quoted;
+    while (end < text->size && (quoted ? text->data[end] != text->data[0] : !sl_is_blank(text->data[end])))
+        end++;
+    if (end == text->size || end == (size_t)quoted)
+        return false;
+    *name = (struct sl_str){text->data + quoted, end - quoted};
+    *text = sl_str_trimmed(tail(*text, end + quoted));
+    return true;
+}
+
+static void parse_llvm(struct lookup *l, struct sl_str line, int base, struct request *r)
+{
+    struct sl_str text = sl_str_trimmed(line), file;
+    r->kind = REQUEST_CODE;
+    if (take_word(&text, SL_STR("DATA")))
+        r->kind = REQUEST_DATA;
+    else if (take_word(&text, SL_STR("FRAME")))
+        r->kind = REQUEST_FRAME;
+    else
+        take_word(&text, SL_STR("CODE"));
+    if (l->file)
+        r->module = given_module(l);
+    else if (take_file(&text, &file))
+        r->module = lookup_module_find(l, file);
+    size_t digits = scan_number(text, base, &r->address);
+    if (!r->module || !digits || digits != text.size)
+        r->kind = REQUEST_BAD;
+}
+
+void lookup_parse(struct lookup *l, struct sl_str line, struct request *r)
+{
+    *r = (struct request){.text = line};
+    if (l->persona == PERSONA_LLVM_ADDR2LINE)
+        parse_llvm(l, line, 16, r);
+    else if (l->style == STYLE_LLVM || l->style == STYLE_JSON || l->persona == PERSONA_LLVM_SYMBOLIZER)
+        parse_llvm(l, line, 10, r);
+    else
+        parse_gnu(l, line, r);
+}
+
+void lookup_parse_argument(struct lookup *l, const char *text, struct request *r)
+{
+    if (l->persona != PERSONA_LOOKUP || !l->file) {
+        lookup_parse(l, sl_str(text), r);
+        return;
+    }
+    *r = (struct request){.text = sl_str(text)};
+    parse_gnu(l, sl_str(text), r);
+}

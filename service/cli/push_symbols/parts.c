@@ -1,0 +1,473 @@
+/* Executables to symbfile parts, in unlinked temporary files: how many there are must be known before the first is sent. */
+#include "cli/push_symbols/push.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *const push_kind_names[PUSH_KINDS] = {"ranges", "returnpads"};
+
+static int push_parts_fail(int status, const char *path, const char *why)
+{
+    fprintf(stderr, "error: %s%s%s\n", path ? path : "", path ? ": " : "", why);
+    return status;
+}
+
+/* ---- parts ---- */
+struct part_writer {
+    struct push_set *set;
+    struct sl_symbfile_writer *writer; /* of the open part; NULL = none */
+    uint64_t chunk_size;
+};
+
+static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error *error)
+{
+    struct part_writer *w = arg;
+    struct push_part *part = &w->set->parts[w->set->count - 1];
+    part->size += bytes.size;
+    return sl_write_all(part->fd, bytes)
+               ? SL_OK
+               : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
+}
+
+static int temporary_file(void)
+{
+    char path[1024];
+    const char *dir = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/symloom-XXXXXX", dir && *dir ? dir : "/tmp");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
+{
+    if (!w->writer)
+        return SL_OK;
+    enum sl_code code = sl_symbfile_writer_finish(w->writer, error);
+    struct push_part *part = &w->set->parts[w->set->count - 1];
+    part->records = sl_symbfile_writer_records(w->writer);
+    w->set->records += part->records;
+    sl_symbfile_writer_free(w->writer);
+    w->writer = NULL;
+    return code;
+}
+
+/* A part that may take a tree: the open one unless it is full. */
+static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
+{
+    if (w->writer && sl_symbfile_writer_size(w->writer) < w->chunk_size)
+        return SL_OK;
+    enum sl_code code = close_part(w, error);
+    if (code != SL_OK)
+        return code;
+    struct push_part *grown = realloc(w->set->parts, (w->set->count + 1) * sizeof *grown);
+    if (!grown)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    w->set->parts = grown;
+    grown[w->set->count] = (struct push_part){.fd = temporary_file()};
+    if (grown[w->set->count].fd < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot make a temporary file: %s", strerror(errno));
+    w->set->count++;
+    w->writer = sl_symbfile_writer_new(write_part, w);
+    return w->writer ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* ---- hashes ---- */
+struct hashing {
+    struct push_set *set;
+    atomic_bool failed;
+};
+
+static void hash_part(void *arg, size_t index, unsigned worker)
+{
+    (void)worker;
+    struct hashing *h = arg;
+    struct push_part *part = &h->set->parts[index];
+    struct sl_mapping mapping;
+    unsigned size;
+    if (sl_map_fd(part->fd, &mapping, NULL) != SL_OK) {
+        h->failed = true;
+        return;
+    }
+    if (EVP_Digest(mapping.bytes.data, mapping.bytes.size, part->sha256, &size, EVP_sha256(), NULL) != 1)
+        h->failed = true;
+    sl_unmap(&mapping);
+}
+
+bool push_hash(struct push_set *set)
+{
+    struct hashing h = {.set = set};
+    sl_parallel_run(threads_parallel(0), set->count, hash_part, &h);
+    struct sl_buf hashes = {0}, hex = {0};
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    for (size_t i = 0; i < set->count; i++)
+        sl_buf_add(&hashes, set->parts[i].sha256, sizeof set->parts[i].sha256);
+    EVP_Digest(hashes.data, hashes.size, digest, &size, EVP_sha256(), NULL);
+    sl_buf_hex(&hex, digest, size);
+    snprintf(set->sha256, sizeof set->sha256, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&hex)));
+    sl_buf_free(&hashes);
+    sl_buf_free(&hex);
+    return !h.failed;
+}
+
+void push_job_free(struct push_job *job)
+{
+    for (int kind = 0; kind < PUSH_KINDS; kind++) {
+        for (size_t i = 0; i < job->sets[kind].count; i++)
+            close(job->sets[kind].parts[i].fd);
+        free(job->sets[kind].parts);
+    }
+}
+
+/* ---- extraction ---- */
+struct extraction {
+    struct sl_symbfile_tree_sink trees;
+    struct sl_symbfile_sink pad_sink;
+    struct part_writer writers[PUSH_KINDS];
+    struct sl_symbfile_pads *pads;
+    const struct push_job *job;
+};
+
+static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
+                            struct sl_error *error)
+{
+    struct extraction *x = (struct extraction *)sink;
+    enum sl_code code = SL_OK;
+    if (x->job->wanted[PUSH_RANGES]) {
+        code = open_part(&x->writers[PUSH_RANGES], error);
+        for (size_t i = 0; i < count && code == SL_OK; i++)
+            code = sl_symbfile_write_range(x->writers[PUSH_RANGES].writer, &ranges[i], error);
+    }
+    if (code == SL_OK && x->job->wanted[PUSH_RETURNPADS])
+        code = sl_symbfile_pads_of_tree(x->pads, ranges, count, &x->pad_sink, error);
+    return code;
+}
+
+static enum sl_code on_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
+{
+    struct extraction *x = (struct extraction *)((char *)sink - offsetof(struct extraction, pad_sink));
+    struct part_writer *w = &x->writers[PUSH_RETURNPADS];
+    enum sl_code code = open_part(w, error);
+    return code == SL_OK ? sl_symbfile_write_pad(w->writer, pad, error) : code;
+}
+
+/* ---- companions of the debug file ---- */
+struct companion {
+    struct sl_mapping mapping;
+    struct sl_object *object;
+};
+
+static struct sl_object *open_companion(struct companion *c, const char *path)
+{
+    if (sl_map_file(path, &c->mapping, NULL) != SL_OK)
+        return NULL;
+    if (sl_object_open(c->mapping.bytes, NULL, &c->object, NULL) == SL_OK)
+        return c->object;
+    sl_unmap(&c->mapping);
+    *c = (struct companion){0};
+    return NULL;
+}
+
+static void close_companion(struct companion *c)
+{
+    if (!c->object)
+        return;
+    sl_object_close(c->object);
+    sl_unmap(&c->mapping);
+}
+
+struct split_files { /* the .dwo files opened so far */
+    pthread_mutex_t lock;
+    struct companion *items;
+    size_t count;
+};
+
+static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
+{
+    (void)dwo_id;
+    struct split_files *files = arg;
+    struct companion file = {0};
+    char path[4096];
+    bool absolute = name.size && name.data[0] == '/';
+    int size = absolute
+                   ? snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name))
+                   : snprintf(path, sizeof path, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(comp_dir), SL_STR_ARG(name));
+    if (!name.size || size >= (int)sizeof path || !open_companion(&file, path))
+        return NULL;
+    pthread_mutex_lock(&files->lock);
+    struct companion *grown = realloc(files->items, (files->count + 1) * sizeof *grown);
+    if (grown) {
+        files->items = grown;
+        grown[files->count++] = file;
+    }
+    pthread_mutex_unlock(&files->lock);
+    if (grown)
+        return file.object;
+    close_companion(&file);
+    return NULL;
+}
+
+/* .gnu_debugaltlink: a path, a NUL, the build id. The file is looked for where the link says, then where distributions
+ * put it, and must have that build id. */
+static struct sl_object *open_alt(struct companion *c, struct sl_object *object, const char *path)
+{
+    struct sl_bytes link;
+    char real[PATH_MAX], candidates[3][PATH_MAX + 512];
+    struct sl_buf hex = {0};
+    if (!sl_object_section(object, "gnu_debugaltlink", &link, NULL))
+        return NULL;
+    struct sl_str name = sl_cstr_at(link, 0);
+    if (!name.size || name.size > PATH_MAX || link.size < name.size + 2 || !realpath(path, real))
+        return NULL;
+    sl_buf_hex(&hex, link.data + name.size + 1, link.size - name.size - 1);
+    struct sl_str id = sl_buf_view(&hex), directory, base;
+    char *slash = strrchr(real, '/');
+    slash[1] = '\0';
+    const char *last = memrchr(name.data, '/', name.size);
+    base = last ? (struct sl_str){last + 1, name.size - (size_t)(last + 1 - name.data)} : name;
+    directory = name.data[0] == '/' ? (struct sl_str){"", 0} : sl_str(real);
+    snprintf(candidates[0], sizeof candidates[0], SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name));
+    snprintf(candidates[1], sizeof candidates[1], "/usr/lib/debug/.dwz/" SL_STR_FMT, SL_STR_ARG(base));
+    snprintf(candidates[2], sizeof candidates[2], "/usr/lib/debug/.build-id/%.2s/%.*s.debug", id.data,
+             id.size > 2 ? (int)id.size - 2 : 0, id.size > 2 ? id.data + 2 : "");
+    struct sl_object *found = NULL;
+    for (size_t i = 0; i < 3 && !found; i++) {
+        found = open_companion(c, candidates[i]);
+        if (found && !sl_str_equal(sl_object_info(found)->code_id, id)) {
+            close_companion(c);
+            *c = (struct companion){0};
+            found = NULL;
+        }
+    }
+    if (!found)
+        fprintf(stderr, "warning: %s: supplementary debug file " SL_STR_FMT " not found\n", path, SL_STR_ARG(name));
+    sl_buf_free(&hex);
+    return found;
+}
+
+struct companions {
+    struct sl_companions given;
+    struct companion package, alt;
+    struct split_files split;
+};
+
+static void open_companions(struct companions *c, struct sl_object *object, const char *path, bool follow_alt_link)
+{
+    char package[4096];
+    *c = (struct companions){.split = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+    c->given = (struct sl_companions){.open_dwo = open_dwo, .arg = &c->split};
+    if (snprintf(package, sizeof package, "%s.dwp", path) < (int)sizeof package)
+        c->given.dwp = open_companion(&c->package, package);
+    if (follow_alt_link)
+        c->given.dwz = open_alt(&c->alt, object, path);
+}
+
+static void close_companions(struct companions *c)
+{
+    close_companion(&c->package);
+    close_companion(&c->alt);
+    for (size_t i = 0; i < c->split.count; i++)
+        close_companion(&c->split.items[i]);
+    free(c->split.items);
+}
+
+/* ---- an executable ---- */
+struct file {
+    const char *path;
+    struct sl_mapping mapping;
+    struct sl_object *object;
+    struct sl_symbfile_image *image;
+};
+
+static int push_parts_open_file(struct file *f, const char *path)
+{
+    struct sl_error error = {0};
+    *f = (struct file){.path = path};
+    enum sl_code code = sl_map_file(path, &f->mapping, &error);
+    if (code != SL_OK)
+        return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
+    if (sl_symbfile_image_open(f->mapping.bytes, &f->image, &error) != SL_OK ||
+        sl_object_open(f->mapping.bytes, NULL, &f->object, &error) != SL_OK)
+        return push_parts_fail(PUSH_NOTHING, path, error.message);
+    return PUSH_OK;
+}
+
+static void close_file(struct file *f)
+{
+    sl_symbfile_image_close(f->image);
+    sl_object_close(f->object);
+    sl_unmap(&f->mapping);
+}
+
+static void report_sources(const struct sl_symbfile_extraction *e)
+{
+    for (int i = 0; i < SL_SOURCES; i++) {
+        if (e->sources[i].absent)
+            continue;
+        fprintf(stderr, "%s: %s%llu ranges, %llu of them used\n", sl_symbfile_source_names[i],
+                e->sources[i].failed ? "unreadable, " : "", (unsigned long long)e->sources[i].produced,
+                (unsigned long long)e->sources[i].accepted);
+    }
+    if (e->skipped_units)
+        fprintf(stderr, "%llu compilation units could not be read\n", (unsigned long long)e->skipped_units);
+}
+
+static enum sl_code run_extraction(struct extraction *x, const struct file *debug, const struct push_source *source,
+                                   struct sl_error *error)
+{
+    struct sl_symbfile_extraction result;
+    struct companions companions;
+    open_companions(&companions, debug->object, debug->path, source->follow_alt_link);
+    enum sl_code code = sl_symbfile_extract(debug->object, debug->image, &companions.given, threads_parallel(0),
+                                            &x->trees, &result, error);
+    close_companions(&companions);
+    for (int kind = 0; kind < PUSH_KINDS && code == SL_OK; kind++)
+        code = close_part(&x->writers[kind], error);
+    if (code == SL_OK && source->verbose)
+        report_sources(&result);
+    return code;
+}
+
+static int extract_parts(const struct push_source *source, const struct file *executable, const struct file *debug,
+                         struct push_job *job)
+{
+    struct sl_error error = {0};
+    struct extraction x = {
+        .trees = {.tree = on_tree},
+        .pad_sink = {.pad = on_pad},
+        .pads = sl_symbfile_pads_new(executable->image),
+        .job = job,
+    };
+    for (int kind = 0; kind < PUSH_KINDS; kind++)
+        x.writers[kind] = (struct part_writer){.set = &job->sets[kind], .chunk_size = job->chunk_size};
+    enum sl_code code = x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_BUSY, "out of memory");
+    if (code == SL_OK && job->wanted[PUSH_RETURNPADS] && !sl_symbfile_pads_supported(x.pads))
+        fprintf(stderr, "warning: %s: unsupported object file architecture: no return pads\n", executable->path);
+    for (int kind = 0; kind < PUSH_KINDS; kind++)
+        sl_symbfile_writer_free(x.writers[kind].writer);
+    sl_symbfile_pads_free(x.pads);
+    if (code != SL_OK)
+        return push_parts_fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, debug->path, error.message);
+    if (!job->sets[PUSH_RANGES].records && !job->sets[PUSH_RETURNPADS].records)
+        return push_parts_fail(PUSH_NOTHING, debug->path,
+                               "no symbols found. If the file is stripped, name the one with the symbols with -d");
+    return PUSH_OK;
+}
+
+static int check_build_ids(const struct push_source *source, const struct file *executable, const struct file *debug)
+{
+    struct sl_str a = sl_object_info(executable->object)->code_id, b = sl_object_info(debug->object)->code_id;
+    if (source->force || !a.size || !b.size || sl_str_equal(a, b))
+        return PUSH_OK;
+    return push_parts_fail(PUSH_NOTHING, debug->path,
+                           "its build id is not that of the executable (--force to use it nevertheless)");
+}
+
+static void identify(const struct file *executable, struct push_job *job)
+{
+    const struct sl_object_info *info = sl_object_info(executable->object);
+    job->file_id = sl_file_id_compute(executable->mapping.bytes);
+    if (info->code_id.size < sizeof job->build_id)
+        snprintf(job->build_id, sizeof job->build_id, SL_STR_FMT, SL_STR_ARG(info->code_id));
+    snprintf(job->arch, sizeof job->arch, "%s", info->arch == SL_ARCH_UNKNOWN ? "" : sl_arch_name(info->arch));
+    job->code_file = executable->path;
+    job->has_base = sl_symbfile_image_base(executable->image, &job->base);
+}
+
+int push_extract(const struct push_source *source, struct push_job *job)
+{
+    struct file executable, debug = {0};
+    int status = push_parts_open_file(&executable, source->executable);
+    bool separate = source->debug_file != NULL;
+    if (status == PUSH_OK && separate)
+        status = push_parts_open_file(&debug, source->debug_file);
+    if (status == PUSH_OK && separate)
+        status = check_build_ids(source, &executable, &debug);
+    if (status == PUSH_OK) {
+        identify(&executable, job);
+        status = extract_parts(source, &executable, separate ? &debug : &executable, job);
+    }
+    if (separate)
+        close_file(&debug);
+    close_file(&executable);
+    return status;
+}
+
+/* ---- ready files ---- */
+struct rereading {
+    struct sl_symbfile_sink sink;
+    struct part_writer writer;
+};
+
+static enum sl_code copy_range(struct sl_symbfile_sink *sink, const struct sl_symbfile_range *range,
+                               struct sl_error *error)
+{
+    struct part_writer *w = &((struct rereading *)sink)->writer;
+    enum sl_code code = range->depth == 0 || !w->writer ? open_part(w, error) : SL_OK;
+    return code == SL_OK ? sl_symbfile_write_range(w->writer, range, error) : code;
+}
+
+static enum sl_code copy_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
+{
+    struct part_writer *w = &((struct rereading *)sink)->writer;
+    enum sl_code code = open_part(w, error);
+    return code == SL_OK ? sl_symbfile_write_pad(w->writer, pad, error) : code;
+}
+
+int push_reread(const char *path, enum push_kind kind, struct push_job *job)
+{
+    struct rereading r = {
+        .sink = {.range = copy_range, .pad = copy_pad},
+        .writer = {.set = &job->sets[kind], .chunk_size = job->chunk_size},
+    };
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    enum sl_code code = sl_map_file(path, &mapping, &error);
+    if (code != SL_OK)
+        return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
+    code = sl_symbfile_read(mapping.bytes, &r.sink, &error);
+    if (code == SL_OK && !r.writer.writer) /* a file without records is a part too */
+        code = open_part(&r.writer, &error);
+    if (code == SL_OK)
+        code = close_part(&r.writer, &error);
+    sl_symbfile_writer_free(r.writer.writer);
+    sl_unmap(&mapping);
+    job->wanted[kind] = true;
+    return code == SL_OK ? PUSH_OK
+                         : push_parts_fail(code == SL_MALFORMED ? PUSH_NOTHING : PUSH_FAILED, path, error.message);
+}
+
+/* ---- saving ---- */
+int push_save(const struct push_job *job, const char *directory)
+{
+    char id[SL_FILE_ID_HEX], path[4096];
+    struct stat st;
+    if (mkdir(directory, 0777) != 0 && (errno != EEXIST || stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return push_parts_fail(PUSH_FAILED, directory, strerror(errno == EEXIST ? ENOTDIR : errno));
+    sl_file_id_format_hex(&job->file_id, id);
+    for (int kind = 0; kind < PUSH_KINDS; kind++) {
+        struct sl_mapping mapping;
+        struct sl_error error = {0};
+        if (!job->sets[kind].count)
+            continue;
+        snprintf(path, sizeof path, "%s/%s.%s.symbfile", directory, id, push_kind_names[kind]);
+        if (sl_map_fd(job->sets[kind].parts[0].fd, &mapping, &error) != SL_OK)
+            return push_parts_fail(PUSH_FAILED, path, error.message);
+        enum sl_code code = sl_write_file(path, mapping.bytes, &error);
+        sl_unmap(&mapping);
+        if (code != SL_OK)
+            return push_parts_fail(PUSH_FAILED, NULL, error.message);
+        printf("%s\n", path);
+    }
+    return PUSH_OK;
+}

@@ -1,0 +1,73 @@
+/* What the files of `push-symbols` share: the parts of an upload, made and sent. */
+#pragma once
+
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "symbfile/extract.h"
+#include "symbfile/fileid.h"
+
+enum push_kind { PUSH_RANGES, PUSH_RETURNPADS, PUSH_KINDS };
+extern const char *const push_kind_names[PUSH_KINDS]; /* "ranges", "returnpads" */
+
+enum push_status { PUSH_OK = 0, PUSH_FAILED = 1, PUSH_USAGE = 2, PUSH_NOTHING = 3, PUSH_DENIED = 4 };
+
+/* ---- parts.c ---- */
+struct push_part { /* a symbfile of its own, in an unlinked file */
+    int fd;
+    uint64_t size, records;
+    uint8_t sha256[32]; /* by push_hash */
+};
+
+struct push_set {
+    struct push_part *parts;
+    size_t count;
+    uint64_t records;
+    char sha256[65]; /* over the hashes of the parts; by push_hash */
+};
+
+struct push_job { /* one executable */
+    struct sl_file_id file_id;
+    char build_id[129], arch[32];
+    const char *code_file; /* may be NULL */
+    bool has_base;
+    uint64_t base;
+    bool wanted[PUSH_KINDS];
+    uint64_t chunk_size; /* UINT64_MAX = one part */
+    struct push_set sets[PUSH_KINDS];
+};
+
+struct push_source {
+    const char *executable, *debug_file; /* debug_file NULL = the executable */
+    bool follow_alt_link, force, verbose;
+};
+
+/* Reads an executable into `job`: its identity, then the parts of the wanted kinds. A status; problems are reported. */
+int push_extract(const struct push_source *source, struct push_job *job);
+
+/* A ready file's records in parts of the wanted size. */
+int push_reread(const char *path, enum push_kind kind, struct push_job *job);
+
+void push_job_free(struct push_job *job);
+
+/* Fills in the hashes, which only the sending needs. False when a part cannot be read. */
+bool push_hash(struct push_set *set);
+
+/* Writes `<directory>/<file id>.<kind>.symbfile`; makes the directory, not its parents. */
+int push_save(const struct push_job *job, const char *directory);
+
+/* ---- upload.c ---- */
+enum push_progress { PUSH_SILENT, PUSH_LINES, PUSH_JSON };
+
+struct push_target {
+    const char *url;     /* without trailing slashes */
+    const char *key;     /* base64, as it is sent; NULL = none */
+    const char *ca_file; /* may be NULL */
+    bool insecure, force;
+    enum { COMPRESS_AUTO, COMPRESS_ZSTD, COMPRESS_NONE } compress;
+    int zstd_level;
+    unsigned concurrency, retries, timeout_s;
+    enum push_progress progress;
+};
+
+/* Sends what the service does not have. A status; problems are reported. */
+int push_upload(const struct push_target *target, const struct push_job *job);

@@ -1,0 +1,263 @@
+/* `symloom push-symbols`: symbols of executables to a service that takes symbfiles. */
+#include "cli/push_symbols/push.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct option_spec specs[] = {
+    {"executable", 'e', OPTION_VALUE, true, "PATH", "the file as it is deployed: its identity and its code"},
+    {"debug-file", 'd', OPTION_VALUE, false, "PATH", "the file with the symbols (default: the executable)"},
+    {"url", 'u', OPTION_VALUE, false, "URL", "the service (default: $SYMLOOM_URL)"},
+    {"api-key", 't', OPTION_VALUE, false, "KEY", "base64 as issued, or id:key (default: $SYMLOOM_API_KEY)"},
+    {"api-key-file", 0, OPTION_VALUE, false, "PATH", "its first line is the key"},
+    {"no-ranges", 0, OPTION_FLAG, false, NULL, "return pads only"},
+    {"no-returnpads", 0, OPTION_FLAG, false, NULL, "ranges only"},
+    {"no-follow-alt-link", 0, OPTION_FLAG, false, NULL, "do not read the supplementary debug file (dwz)"},
+    {"chunk-size", 0, OPTION_VALUE, false, "BYTES", "size of a part before compression, 1 MiB to 256 MiB (16 MiB)"},
+    {"compress", 0, OPTION_VALUE, false, "auto|zstd|none", "auto: if the service takes it"},
+    {"zstd-level", 0, OPTION_VALUE, false, "N", "1 to 19 (3)"},
+    {"concurrency", 0, OPTION_VALUE, false, "N", "parts on their way at once (4)"},
+    {"retries", 0, OPTION_VALUE, false, "N", "of each part (5)"},
+    {"timeout", 0, OPTION_VALUE, false, "SECONDS", "without progress (300)"},
+    {"force", 0, OPTION_FLAG, false, NULL, "send what the service has, use a debug file with another build id"},
+    {"dry-run", 0, OPTION_FLAG, false, NULL, "send nothing"},
+    {"output", 0, OPTION_VALUE, false, "DIR", "with --dry-run: write the symbfiles there"},
+    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "on standard error"},
+    {"verbose", 'v', OPTION_FLAG, false, NULL, "where the symbols come from"},
+    {"ca-file", 0, OPTION_VALUE, false, "PATH", "certificates to trust"},
+    {"insecure", 0, OPTION_FLAG, false, NULL, "do not check the service's certificate"},
+    {"file-id", 0, OPTION_VALUE, false, "ID", "mode symbfile: whose symbols the files are"},
+    {"ranges", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
+    {"returnpads", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, NULL},
+    {"color", 0, OPTION_VALUE, false, NULL, NULL},
+    {"log-level", 0, OPTION_VALUE, false, NULL, NULL},
+    {"log-format", 0, OPTION_VALUE, false, NULL, NULL},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+enum { EXECUTABLE, MAX_KEY = 4096 }; /* index of the repeatable option */
+
+static bool usage(const char *what)
+{
+    report(PUSH_USAGE, what, NULL);
+    options_try_help("push-symbols");
+    return false;
+}
+
+/* ---- options ---- */
+static bool push_symbols_number(const struct options *o, const char *name, const char *fallback, uint64_t min,
+                                uint64_t max, uint64_t *value)
+{
+    const char *text = option_value(o, name, fallback);
+    char *end, what[160];
+    *value = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && *value >= min && *value <= max)
+        return true;
+    snprintf(what, sizeof what, "--%s: '%.60s' is not a number from %llu to %llu", name, text, (unsigned long long)min,
+             (unsigned long long)max);
+    return usage(what);
+}
+
+static bool word(const struct options *o, const char *name, const char *const *words, int *index)
+{
+    const char *text = option_value(o, name, words[0]);
+    char what[160];
+    for (*index = 0; words[*index]; ++*index)
+        if (strcmp(words[*index], text) == 0)
+            return true;
+    snprintf(what, sizeof what, "--%s: '%.60s' is not understood", name, text);
+    return usage(what);
+}
+
+static void push_symbols_encode(const char *text, char out[MAX_KEY])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t size = strlen(text), at = 0;
+    for (size_t i = 0; i < size && at + 5 < MAX_KEY; i += 3) {
+        uint32_t bits = (uint32_t)(uint8_t)text[i] << 16;
+        bits |= i + 1 < size ? (uint32_t)(uint8_t)text[i + 1] << 8 : 0;
+        bits |= i + 2 < size ? (uint32_t)(uint8_t)text[i + 2] : 0;
+        out[at++] = digits[bits >> 18];
+        out[at++] = digits[bits >> 12 & 63];
+        out[at++] = i + 1 < size ? digits[bits >> 6 & 63] : '=';
+        out[at++] = i + 2 < size ? digits[bits & 63] : '=';
+    }
+    out[at] = '\0';
+}
+
+static bool read_first_line(const char *path, char *line, size_t size)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "re");
+    bool read = file && fgets(line, (int)size, file);
+    int number = errno;
+    if (file && !standard)
+        fclose(file);
+    if (read) {
+        line[strcspn(line, "\r\n")] = '\0';
+        return true;
+    }
+    report(PUSH_USAGE, "--api-key-file: no key can be read", number ? strerror(number) : "the file is empty");
+    options_try_help("push-symbols");
+    return false;
+}
+
+/* The key as it is sent; empty when there is none. */
+static bool read_key(const struct options *o, char out[MAX_KEY])
+{
+    char line[MAX_KEY / 2] = "";
+    const char *path = option_value(o, "api-key-file", NULL), *from_environment = getenv("SYMLOOM_API_KEY");
+    const char *key = option_value(o, "api-key", from_environment ? from_environment : "");
+    errno = 0;
+    if (path && !read_first_line(path, line, sizeof line))
+        return false;
+    key = path ? line : key;
+    if (strlen(key) >= sizeof line)
+        return usage("the key is too long");
+    if (strchr(key, ':'))
+        push_symbols_encode(key, out);
+    else
+        snprintf(out, MAX_KEY, "%s", key);
+    option_hide(o, "api-key");
+    return true;
+}
+
+static bool read_url(const struct options *o, char url[1024])
+{
+    const char *from_environment = getenv("SYMLOOM_URL");
+    const char *text = option_value(o, "url", from_environment ? from_environment : "");
+    size_t size = strlen(text);
+    while (size && text[size - 1] == '/')
+        size--;
+    if (size >= 1024)
+        return usage("the URL is too long");
+    snprintf(url, 1024, "%.*s", (int)size, text);
+    return size || option_given(o, "dry-run") || usage("no service: give --url or set SYMLOOM_URL");
+}
+
+static bool read_target(const struct options *o, struct push_target *t, char url[1024], char key[MAX_KEY])
+{
+    static const char *const compress[] = {"auto", "zstd", "none", NULL};
+    static const char *const progress[] = {"auto", "plain", "json", "none", NULL};
+    int how, shown;
+    uint64_t level, concurrency, retries, timeout;
+    if (!read_url(o, url) || !read_key(o, key) || !word(o, "compress", compress, &how) ||
+        !word(o, "progress", progress, &shown) || !push_symbols_number(o, "zstd-level", "3", 1, 19, &level) ||
+        !push_symbols_number(o, "concurrency", "4", 1, 64, &concurrency) ||
+        !push_symbols_number(o, "retries", "5", 0, 100, &retries) ||
+        !push_symbols_number(o, "timeout", "300", 1, 86400, &timeout))
+        return false;
+    *t = (struct push_target){
+        .url = url,
+        .key = *key ? key : NULL,
+        .ca_file = option_value(o, "ca-file", NULL),
+        .insecure = option_given(o, "insecure"),
+        .force = option_given(o, "force"),
+        .zstd_level = (int)level,
+        .concurrency = (unsigned)concurrency,
+        .retries = (unsigned)retries,
+        .timeout_s = (unsigned)timeout,
+        .progress = shown == 3   ? PUSH_SILENT
+                    : shown == 2 ? PUSH_JSON
+                                 : PUSH_LINES,
+    };
+    t->compress = how == 0 ? COMPRESS_AUTO : how == 1 ? COMPRESS_ZSTD : COMPRESS_NONE;
+    return true;
+}
+
+/* ---- work ---- */
+static int deliver(const struct options *o, const struct push_target *target, struct push_job *job)
+{
+    if (!option_given(o, "dry-run")) {
+        bool hashed = push_hash(&job->sets[PUSH_RANGES]) && push_hash(&job->sets[PUSH_RETURNPADS]);
+        if (!hashed)
+            fputs("error: a temporary file cannot be read\n", stderr);
+        return hashed ? push_upload(target, job) : PUSH_FAILED;
+    }
+    const char *directory = option_value(o, "output", NULL);
+    return directory ? push_save(job, directory) : PUSH_OK;
+}
+
+static int push_executable(const struct options *o, const struct push_target *target, const char *path,
+                           uint64_t chunk_size)
+{
+    struct push_job job = {
+        .chunk_size = option_given(o, "dry-run") ? UINT64_MAX : chunk_size,
+        .wanted = {!option_given(o, "no-ranges"), !option_given(o, "no-returnpads")},
+    };
+    struct push_source source = {
+        .executable = path,
+        .debug_file = option_value(o, "debug-file", NULL),
+        .follow_alt_link = !option_given(o, "no-follow-alt-link"),
+        .force = option_given(o, "force"),
+        .verbose = option_given(o, "verbose"),
+    };
+    int status = push_extract(&source, &job);
+    if (status == PUSH_OK)
+        status = deliver(o, target, &job);
+    push_job_free(&job);
+    return status;
+}
+
+static int push_executables(const struct options *o, const struct push_target *target, uint64_t chunk_size)
+{
+    size_t count = option_count(o, "executable");
+    int status = PUSH_OK;
+    if (!count)
+        return usage("no executable: give -e PATH") ? PUSH_OK : PUSH_USAGE;
+    if (count > 1 && option_given(o, "debug-file"))
+        return usage("--debug-file belongs to one executable") ? PUSH_OK : PUSH_USAGE;
+    for (size_t i = 0; i < count; i++) {
+        int one = push_executable(o, target, o->values[EXECUTABLE][i], chunk_size);
+        status = status == PUSH_OK ? one : status;
+    }
+    if (status == PUSH_OK)
+        fputs("note: an executable that is stripped or changed after this has another file id and does not match\n",
+              stderr);
+    return status;
+}
+
+static int push_files(const struct options *o, const struct push_target *target, uint64_t chunk_size)
+{
+    const char *names[PUSH_KINDS] = {option_value(o, "ranges", NULL), option_value(o, "returnpads", NULL)};
+    struct push_job job = {.chunk_size = chunk_size};
+    int status = PUSH_OK;
+    if (!sl_file_id_parse_any(sl_str(option_value(o, "file-id", "")), &job.file_id))
+        return usage("--file-id is missing or no file id") ? PUSH_OK : PUSH_USAGE;
+    if (!names[PUSH_RANGES] && !names[PUSH_RETURNPADS])
+        return usage("no file: give --ranges or --returnpads") ? PUSH_OK : PUSH_USAGE;
+    for (int kind = 0; kind < PUSH_KINDS && status == PUSH_OK; kind++)
+        if (names[kind])
+            status = push_reread(names[kind], (enum push_kind)kind, &job);
+    if (status == PUSH_OK)
+        status = deliver(o, target, &job);
+    push_job_free(&job);
+    return status;
+}
+
+static int push(const struct options *o)
+{
+    struct push_target target;
+    char url[1024], key[MAX_KEY];
+    uint64_t chunk_size;
+    const char *mode = o->argument_count == 1 ? o->arguments[0] : "";
+    if (strcmp(mode, "executable") != 0 && strcmp(mode, "symbfile") != 0)
+        return usage("one mode is needed: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
+    if (!read_target(o, &target, url, key) ||
+        !push_symbols_number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
+        return PUSH_USAGE;
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    int status =
+        strcmp(mode, "executable") == 0 ? push_executables(o, &target, chunk_size) : push_files(o, &target, chunk_size);
+    curl_global_cleanup();
+    return status;
+}
+
+int command_push_symbols(int argc, char **argv)
+{
+    return options_command(specs, "push-symbols executable|symbfile [OPTION..]",
+                           "Sends the symbols of executables, or ready symbfiles, to a service.", push, argc, argv);
+}

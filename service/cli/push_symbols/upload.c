@@ -1,0 +1,441 @@
+/* Sending the parts: a few at a time, each again when the service or the way to it fails for a while. */
+#include "cli/push_symbols/push.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <time.h>
+#include <zstd.h>
+
+#include "core/value.h"
+#include "fetch/fetch.h"
+
+enum { MAX_ANSWER = 1 << 20, MAX_PAUSE_S = 30 };
+
+struct transfer {
+    CURL *curl;
+    struct curl_slist *headers;
+    struct sl_buf answer;
+    struct sl_mapping mapping; /* of the part */
+    uint8_t *packed;           /* compressed; NULL = as it is */
+    size_t part;
+    uint64_t not_before_ms;
+    unsigned attempts;
+    bool running, done, accepts_zstd;
+    long retry_after_s;
+};
+
+struct sending {
+    const struct push_target *target;
+    const struct push_job *job;
+    const struct push_set *set;
+    enum push_kind kind;
+    CURLM *multi;
+    struct transfer *transfers;
+    size_t done;
+    bool own_service, zstd; /* it is one of ours; it takes zstd */
+    int status;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ---- progress ---- */
+static void push_upload_tell(const struct sending *s, const char *event, const struct transfer *t, const char *text)
+{
+    char id[SL_FILE_ID_HEX];
+    if (s->target->progress == PUSH_SILENT)
+        return;
+    sl_file_id_format_hex(&s->job->file_id, id);
+    if (s->target->progress == PUSH_LINES) {
+        if (t)
+            fprintf(stderr, "%s %s: part %zu of %zu %s%s%s\n", id, push_kind_names[s->kind], t->part + 1, s->set->count,
+                    event, *text ? ": " : "", text);
+        else
+            fprintf(stderr, "%s %s: %s\n", id, push_kind_names[s->kind], event);
+        return;
+    }
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    json_object_begin(&w);
+    json_key(&w, "event");
+    json_str(&w, sl_str(event));
+    json_key(&w, "file_id");
+    json_str(&w, sl_str(id));
+    json_key(&w, "kind");
+    json_str(&w, sl_str(push_kind_names[s->kind]));
+    if (t) {
+        json_key(&w, "part");
+        json_u64(&w, t->part);
+        json_key(&w, "parts");
+        json_u64(&w, s->set->count);
+        json_key(&w, "bytes");
+        json_u64(&w, s->set->parts[t->part].size);
+    }
+    if (*text) {
+        json_key(&w, "text");
+        json_str(&w, sl_str(text));
+    }
+    json_object_end(&w);
+    sl_buf_u8(&json, '\n');
+    fwrite(json.data, 1, json.size, stderr);
+    sl_buf_free(&json);
+}
+
+/* ---- requests ---- */
+static size_t take_answer(char *data, size_t size, size_t count, void *arg)
+{
+    struct transfer *t = arg;
+    if (t->answer.size + size * count > MAX_ANSWER)
+        return 0;
+    sl_buf_add(&t->answer, data, size * count);
+    return t->answer.failed ? 0 : size * count;
+}
+
+static size_t take_header(char *data, size_t size, size_t count, void *arg)
+{
+    struct transfer *t = arg;
+    struct sl_str line = {data, size * count};
+    if (sl_str_starts(line, SL_STR("HTTP/"))) {
+        t->retry_after_s = -1;
+        t->accepts_zstd = false;
+    } else if (line.size > 12 && strncasecmp(data, "Retry-After:", 12) == 0) {
+        t->retry_after_s = strtol(data + 12, NULL, 10);
+    } else if (line.size > 16 && strncasecmp(data, "Accept-Encoding:", 16) == 0) {
+        t->accepts_zstd = memmem(data, line.size, "zstd", 4) != NULL;
+    }
+    return size * count;
+}
+
+static void add_header(struct transfer *t, const char *name, const char *value)
+{
+    char line[4400];
+    if (!value || !*value)
+        return;
+    snprintf(line, sizeof line, "%s: %s", name, value);
+    t->headers = curl_slist_append(t->headers, line);
+}
+
+static bool push_upload_prepare(struct transfer *t, const struct push_target *target, const char *path)
+{
+    char url[2048], agent[64];
+    t->curl = curl_easy_init();
+    if (!t->curl || snprintf(url, sizeof url, "%s%s", target->url, path) >= (int)sizeof url)
+        return false;
+    sl_buf_clear(&t->answer);
+    t->retry_after_s = -1;
+    snprintf(agent, sizeof agent, "symloom/%s", SYMLOOM_VERSION);
+    if (target->key) {
+        char value[4200];
+        snprintf(value, sizeof value, "APIKey %s", target->key);
+        add_header(t, "Authorization", value);
+    }
+    curl_easy_setopt(t->curl, CURLOPT_URL, url);
+    curl_easy_setopt(t->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(t->curl, CURLOPT_USERAGENT, agent);
+    curl_easy_setopt(t->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_CONNECTTIMEOUT, (long)target->timeout_s);
+    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_TIME, (long)target->timeout_s);
+    curl_easy_setopt(t->curl, CURLOPT_WRITEFUNCTION, take_answer);
+    curl_easy_setopt(t->curl, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(t->curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(t->curl, CURLOPT_HEADERDATA, t);
+    curl_easy_setopt(t->curl, CURLOPT_PRIVATE, t);
+    if (target->ca_file)
+        curl_easy_setopt(t->curl, CURLOPT_CAINFO, target->ca_file);
+    if (target->insecure) {
+        curl_easy_setopt(t->curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(t->curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    return true;
+}
+
+static void end_request(struct transfer *t)
+{
+    curl_easy_cleanup(t->curl);
+    curl_slist_free_all(t->headers);
+    free(t->packed);
+    if (t->mapping.bytes.data)
+        sl_unmap(&t->mapping);
+    t->curl = NULL;
+    t->headers = NULL;
+    t->packed = NULL;
+    t->mapping = (struct sl_mapping){0};
+}
+
+static void add_identity(const struct sending *s, struct transfer *t)
+{
+    char text[32];
+    if (!s->own_service)
+        return;
+    snprintf(text, sizeof text, "%.16s", s->set->sha256);
+    add_header(t, "UploadID", text);
+    add_header(t, "BuildID", s->job->build_id);
+    add_header(t, "Arch", s->job->arch);
+    add_header(t, "CodeFile", s->job->code_file);
+    if (s->job->has_base) {
+        snprintf(text, sizeof text, "0x%llx", (unsigned long long)s->job->base);
+        add_header(t, "BaseAddress", text);
+    }
+}
+
+static bool start(struct sending *s, struct transfer *t)
+{
+    char text[64], id[SL_FILE_ID_BASE64];
+    const struct push_part *part = &s->set->parts[t->part];
+    snprintf(text, sizeof text, "/api/symbols-%s", push_kind_names[s->kind]);
+    if (!push_upload_prepare(t, s->target, text) || sl_map_fd(part->fd, &t->mapping, NULL) != SL_OK)
+        return false;
+    struct sl_bytes body = t->mapping.bytes;
+    if (s->zstd) {
+        size_t capacity = ZSTD_compressBound(body.size);
+        t->packed = malloc(capacity);
+        size_t size = t->packed ? ZSTD_compress(t->packed, capacity, body.data, body.size, s->target->zstd_level) : 0;
+        if (!t->packed || ZSTD_isError(size))
+            return false;
+        body = (struct sl_bytes){t->packed, size};
+        add_header(t, "Content-Encoding", "zstd");
+    }
+    sl_file_id_format_base64(&s->job->file_id, id);
+    add_header(t, "FileID", id);
+    snprintf(text, sizeof text, "%zu", t->part);
+    add_header(t, "FilePart", text);
+    snprintf(text, sizeof text, "%zu", s->set->count);
+    add_header(t, "FileParts", text);
+    add_header(t, "Content-Type", "application/octet-stream");
+    add_identity(s, t);
+    curl_easy_setopt(t->curl, CURLOPT_POST, 1L);
+    curl_easy_setopt(t->curl, CURLOPT_POSTFIELDS, body.data);
+    curl_easy_setopt(t->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.size);
+    curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, t->headers);
+    t->running = true;
+    t->attempts++;
+    return curl_multi_add_handle(s->multi, t->curl) == CURLM_OK;
+}
+
+/* ---- answers ---- */
+/* The answer as a tree; null when it is no JSON. */
+static struct value parse_answer(const struct transfer *t, struct sl_arena *arena)
+{
+    struct value answer = {0};
+    struct sl_json j = sl_json(sl_buf_view(&t->answer), arena, false);
+    return value_from_json(arena, &j, &answer) && sl_json_end(&j) ? answer : (struct value){0};
+}
+
+static struct sl_str text_at(const struct value *object, const char *key)
+{
+    const struct value *value = value_get(object, key);
+    return value && value->type == VALUE_STRING ? value->string : SL_STR("");
+}
+
+static bool is_success(const struct value *answer)
+{
+    const struct value *value = value_get(answer, "success");
+    return value && value->type == VALUE_BOOL && value->boolean;
+}
+
+static void report_refusal(const struct sending *s, const struct transfer *t, long http, const struct value *answer)
+{
+    const struct value *error = value_get(answer, "error");
+    struct sl_str uuid = text_at(answer, "uuid");
+    fprintf(stderr, "error: %s part %zu: the service answered %ld", push_kind_names[s->kind], t->part + 1, http);
+    if (error && error->type == VALUE_MAP)
+        fprintf(stderr, ", code " SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(text_at(error, "Code")),
+                SL_STR_ARG(text_at(error, "Text")));
+    if (uuid.size)
+        fprintf(stderr, "\n  " SL_STR_FMT " (quote this when asking for support)", SL_STR_ARG(uuid));
+    fputc('\n', stderr);
+}
+
+static void report_broken(const struct sending *s, const struct transfer *t, const char *why)
+{
+    struct sl_arena arena = {0};
+    const char *url = fetch_public_url(&arena, s->target->url);
+    fprintf(stderr, "error: %s: %s part %zu: %s\n", url ? url : "no URL", push_kind_names[s->kind], t->part + 1, why);
+    sl_arena_free(&arena);
+}
+
+static bool may_pass(CURLcode code, long http)
+{
+    static const long statuses[] = {408, 429, 500, 502, 503, 504};
+    if (code != CURLE_OK)
+        return code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT || code == CURLE_SEND_ERROR ||
+               code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE;
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (http == statuses[i])
+            return true;
+    return false;
+}
+
+/* 1, 2, 4 .. 30 seconds, up to a quarter less, so that clients do not come back together. */
+static uint64_t pause_ms(const struct transfer *t)
+{
+    uint16_t random = 0;
+    if (t->retry_after_s >= 0)
+        return (uint64_t)(t->retry_after_s < 3600 ? t->retry_after_s : 3600) * 1000;
+    uint64_t seconds = t->attempts < 6 ? UINT64_C(1) << (t->attempts - 1) : MAX_PAUSE_S;
+    seconds = seconds < MAX_PAUSE_S ? seconds : MAX_PAUSE_S;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = 0;
+    return seconds * 1000 - seconds * 250 * random / 65536;
+}
+
+static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode code)
+{
+    long http = 0;
+    struct sl_arena arena = {0};
+    curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &http);
+    curl_multi_remove_handle(s->multi, t->curl);
+    struct value answer = parse_answer(t, &arena);
+    bool sent_packed = t->packed != NULL;
+    t->running = false;
+    if (code == CURLE_OK && http == 200 && is_success(&answer)) {
+        t->done = true;
+        s->done++;
+        push_upload_tell(s, "sent", t, "");
+    } else if (code == CURLE_OK && http == 415 && sent_packed) {
+        s->zstd = false; /* it is not understood: again as it is */
+        t->attempts--;
+    } else if (may_pass(code, http) && t->attempts <= s->target->retries) {
+        char text[64];
+        snprintf(text, sizeof text, "status %ld", http);
+        t->not_before_ms = now_ms() + pause_ms(t);
+        push_upload_tell(s, "failed, will be sent again", t, code != CURLE_OK ? curl_easy_strerror(code) : text);
+    } else {
+        if (code != CURLE_OK)
+            report_broken(s, t, curl_easy_strerror(code));
+        else
+            report_refusal(s, t, http, &answer);
+        s->status = code == CURLE_OK && (http == 401 || http == 403) ? PUSH_DENIED : PUSH_FAILED;
+    }
+    sl_arena_free(&arena);
+    end_request(t);
+}
+
+/* ---- a set ---- */
+static void start_what_may(struct sending *s, size_t running, uint64_t *wait_ms)
+{
+    for (size_t i = 0; i < s->set->count && running < s->target->concurrency; i++) {
+        struct transfer *t = &s->transfers[i];
+        uint64_t now = now_ms();
+        if (t->done || t->running)
+            continue;
+        if (t->not_before_ms > now) {
+            *wait_ms = t->not_before_ms - now < *wait_ms ? t->not_before_ms - now : *wait_ms;
+            continue;
+        }
+        if (!start(s, t)) {
+            fprintf(stderr, "error: a part cannot be sent: out of memory\n");
+            s->status = PUSH_FAILED;
+            return;
+        }
+        running++;
+    }
+}
+
+static void send_all(struct sending *s)
+{
+    while (s->done < s->set->count && s->status == PUSH_OK) {
+        uint64_t wait_ms = 1000;
+        size_t running = 0;
+        int left;
+        for (size_t i = 0; i < s->set->count; i++)
+            running += s->transfers[i].running;
+        start_what_may(s, running, &wait_ms);
+        curl_multi_perform(s->multi, &left);
+        for (CURLMsg *m; (m = curl_multi_info_read(s->multi, &left));) {
+            struct transfer *t;
+            if (m->msg == CURLMSG_DONE &&
+                curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t) == CURLE_OK) {
+                push_upload_finish(s, t, m->data.result);
+                wait_ms = 0;
+            }
+        }
+        if (wait_ms)
+            curl_multi_poll(s->multi, NULL, 0, (int)wait_ms, NULL);
+    }
+}
+
+static int send_set(struct sending *s)
+{
+    s->transfers = calloc(s->set->count, sizeof *s->transfers);
+    s->multi = curl_multi_init();
+    s->done = 0;
+    if (!s->transfers || !s->multi) {
+        fputs("error: out of memory\n", stderr);
+        s->status = PUSH_FAILED;
+    } else {
+        for (size_t i = 0; i < s->set->count; i++)
+            s->transfers[i].part = i;
+        send_all(s);
+    }
+    for (size_t i = 0; s->transfers && i < s->set->count; i++) {
+        struct transfer *t = &s->transfers[i];
+        if (t->running)
+            curl_multi_remove_handle(s->multi, t->curl);
+        end_request(t);
+        sl_buf_free(&t->answer);
+    }
+    free(s->transfers);
+    curl_multi_cleanup(s->multi);
+    return s->status;
+}
+
+/* ---- what the service has ---- */
+
+/* Asks for the state of the executable. True when the service is one of ours; `*published` has the hash of each kind's
+ * published set, or "". */
+static bool push_upload_ask(struct sending *s, char published[PUSH_KINDS][65])
+{
+    struct transfer t = {0};
+    char path[64], id[SL_FILE_ID_HEX];
+    long http = 0;
+    struct sl_arena arena = {0};
+    struct value answer = {0};
+    sl_file_id_format_hex(&s->job->file_id, id);
+    snprintf(path, sizeof path, "/api/symbols/%s", id);
+    if (push_upload_prepare(&t, s->target, path)) {
+        curl_easy_setopt(t.curl, CURLOPT_HTTPHEADER, t.headers);
+        if (curl_easy_perform(t.curl) == CURLE_OK)
+            answer = parse_answer(&t, &arena);
+        curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &http);
+        s->zstd = t.accepts_zstd;
+    }
+    bool ours = (http == 200 && text_at(&answer, "file_id").size) || (http == 404 && text_at(&answer, "uuid").size);
+    for (int kind = 0; kind < PUSH_KINDS; kind++) {
+        published[kind][0] = '\0';
+        const struct value *state = value_get(&answer, push_kind_names[kind]);
+        if (ours && sl_str_equal(text_at(state, "state"), SL_STR("published")))
+            snprintf(published[kind], 65, SL_STR_FMT, SL_STR_ARG(text_at(state, "sha256")));
+    }
+    sl_arena_free(&arena);
+    end_request(&t);
+    sl_buf_free(&t.answer);
+    return ours;
+}
+
+int push_upload(const struct push_target *target, const struct push_job *job)
+{
+    struct sending s = {.target = target, .job = job};
+    char published[PUSH_KINDS][65];
+    s.own_service = push_upload_ask(&s, published);
+    s.zstd = target->compress == COMPRESS_ZSTD || (target->compress == COMPRESS_AUTO && s.zstd && s.own_service);
+    for (int kind = 0; kind < PUSH_KINDS && s.status == PUSH_OK; kind++) {
+        s.kind = (enum push_kind)kind;
+        s.set = &job->sets[kind];
+        if (!job->wanted[kind] || !s.set->count)
+            continue;
+        if (!target->force && strcmp(published[kind], s.set->sha256) == 0)
+            push_upload_tell(&s, "already uploaded", NULL, "");
+        else
+            send_set(&s);
+    }
+    return s.status;
+}

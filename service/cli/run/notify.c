@@ -1,0 +1,56 @@
+#include "cli/run/notify.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static void notify_tell(const char *state, int flags)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t size = path ? strlen(path) : 0;
+    if (size < 2 || size >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
+        return;
+    memcpy(address.sun_path, path, size);
+    if (path[0] == '@') /* an abstract name */
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    /* The manager may be gone: nobody to tell. */
+    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (struct sockaddr *)&address,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size));
+    close(fd);
+}
+
+void notify(const char *state)
+{
+    notify_tell(state, 0);
+}
+
+void notify_often(const char *state)
+{
+    notify_tell(state, MSG_DONTWAIT);
+}
+
+/* A positive number; 0 when it is none. */
+static uint64_t number_of(const char *name)
+{
+    const char *text = getenv(name);
+    char *end;
+    if (!text || *text < '0' || *text > '9')
+        return 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    return *end ? 0 : number;
+}
+
+uint64_t notify_watchdog_ms(void)
+{
+    uint64_t us = number_of("WATCHDOG_USEC"), ms = us / 3000;
+    if (us == 0 || (getenv("WATCHDOG_PID") && number_of("WATCHDOG_PID") != (uint64_t)getpid()))
+        return 0;
+    return ms ? ms : 1;
+}

@@ -1,0 +1,77 @@
+/* Another configuration while serving: what runs holds the one it began with, which goes with the last of it. What needs a
+ * restart points into the first. */
+#include "cli/run/reload.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "cache/cache.h"
+#include "cli/run/notify.h"
+#include "cli/server.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "kinds/kinds.h"
+
+/* What is bound, opened or connected at start. */
+static const char *const fixed[] = {"bind", "cache_dir", "symbfile.store_dir", "shared_cache."};
+enum { KEYS_MAX = 32 };
+
+static void keep_fixed(const struct config *before, struct config *fresh)
+{
+    const char *keys[KEYS_MAX];
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        size_t count = config_differences(before, fresh, fixed[i], keys, KEYS_MAX);
+        for (size_t k = 0; k < count; k++)
+            log_warn("config", "a restart is needed for another value; the old one stays", LOG_STR("key", keys[k]));
+    }
+    fresh->bind = before->bind;
+    fresh->bind_count = before->bind_count;
+    fresh->cache_dir = before->cache_dir;
+    fresh->symbfile.store_dir = before->symbfile.store_dir;
+    fresh->shared = before->shared;
+}
+
+static void log_lines(struct sl_str lines, bool failed)
+{
+    while (lines.size) {
+        const char *end = memchr(lines.data, '\n', lines.size);
+        struct sl_str line = {lines.data, end ? (size_t)(end - lines.data) : lines.size};
+        size_t step = line.size + (end != NULL);
+        if (failed)
+            log_error("config", "not taken", LOG_SLSTR("problem", line));
+        else
+            log_warn("config", "questionable", LOG_SLSTR("problem", line));
+        lines = (struct sl_str){lines.data + step, lines.size - step};
+    }
+}
+
+static void tell_manager(void)
+{
+    char text[64];
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(clock_mono_ns() / 1000));
+    notify(text);
+}
+
+struct config *reload_config(const struct options *options, const struct config *before, struct sl_buf *problems)
+{
+    struct config *fresh = NULL;
+    tell_manager();
+    bool ok = server_reload(options, &fresh, problems);
+    log_lines(sl_buf_view(problems), !ok);
+    metric_set(METRIC_RELOAD_SUCCESSFUL, ok ? 1 : 0, NULL, NULL, NULL);
+    if (ok) {
+        keep_fixed(before, fresh);
+        server_log(options, fresh, server_verbosity(options));
+        pool_set_limit(fresh->pool_max_queued);
+        fiber_set_limit(fresh->max_fibers);
+        cache_configure(fresh);
+        kinds_init(fresh);
+        server_configure_fetch(fresh);
+        metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
+        log_info("config", "the configuration was read anew", LOG_U64("sources", fresh->source_count));
+    }
+    notify("READY=1");
+    return fresh;
+}

@@ -1,0 +1,395 @@
+/* `symloom run`: the service, from start to drained end. */
+#include "cli/cli.h"
+#include "cli/run/notify.h"
+#include "cli/run/reload.h"
+#include "cli/server.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/access.h"
+#include "api/api.h"
+#include "cache/cache.h"
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/memory.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "fetch/fetch.h"
+#include "kinds/kinds.h"
+
+static const struct option_spec specs[] = {
+    SERVER_OPTIONS,
+    {"bind", 'b', OPTION_VALUE, false, "ADDR:PORT",
+     "listen here instead of where the configuration says; port 0 = any"},
+    {"shutdown-timeout", 0, OPTION_VALUE, false, "DURATION", "how long running work may go on after SIGTERM"},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+enum { DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000, STATUS_MS = 10000 };
+
+struct run {
+    struct config *config; /* that counts now; held */
+    const struct options *options;
+    struct http_server *server;
+    struct service *service;
+    int signals; /* signalfd(2) */
+    uv_poll_t signal_poll;
+    uv_timer_t watchdog, status; /* what the service manager is told */
+    struct fiber_wait_list signalled, configured;
+    struct fiber_group cleaning;
+    bool stopping;
+    struct sl_error error;
+    const char *failed; /* what could not be started */
+};
+
+/* ---- the process ---- */
+static void set_limits(void)
+{
+    struct rlimit files, core = {0, 0};
+    umask(0027);
+    setrlimit(RLIMIT_CORE, &core); /* a core dump would hold crash data and credentials */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+        if (files.rlim_cur < 4096)
+            log_warn("run", "few file descriptors allowed", LOG_U64("limit", files.rlim_cur));
+    }
+    if (geteuid() == 0)
+        log_warn("run", "running as root");
+}
+
+static void fill_http_options(const struct run *run, struct http_options *o);
+
+static bool reload(void *arg, struct sl_buf *problems)
+{
+    struct run *run = arg;
+    struct http_options options;
+    struct config *before = run->config;
+    struct config *fresh = reload_config(run->options, before, problems);
+    if (!fresh)
+        return false;
+    const char *timeout = option_value(run->options, "shutdown-timeout", NULL);
+    if (timeout)
+        duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* was checked at start */
+    run->config = fresh;
+    fill_http_options(run, &options);
+    http_server_configure(run->server, &options);
+    service_configure(run->service, fresh);
+    memory_configure(fresh->memory.request_budget, DURATION_MS(fresh->memory.queue_timeout_ns));
+    fiber_wake_all(&run->configured);
+    config_release(before);
+    return true;
+}
+
+/* ---- signals ---- */
+
+/* They are read, not caught, so that no thread is interrupted: all have them blocked, which is done before there are any. */
+static bool take_signals(struct run *run)
+{
+    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        sigaddset(&set, taken[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    run->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (run->signals < 0)
+        sl_fail(&run->error, SL_INTERNAL, "no signals can be had: %s", strerror(errno));
+    return run->signals >= 0;
+}
+
+/* The first one drains, the second one ends the process at once. */
+static void run_finish(struct run *run, int number)
+{
+    if (run->stopping)
+        _exit(128 + number);
+    run->stopping = true;
+    fiber_wake_all(&run->signalled);
+}
+
+static void hang_up(struct run *run)
+{
+    struct sl_buf problems = {0};
+    if (!run->stopping)
+        reload(run, &problems);
+    sl_buf_free(&problems);
+}
+
+static void on_signals(uv_poll_t *poll, int status, int events)
+{
+    struct run *run = poll->data;
+    struct signalfd_siginfo signal;
+    (void)status, (void)events;
+    while (read(run->signals, &signal, sizeof signal) == sizeof signal)
+        switch (signal.ssi_signo) {
+        case SIGHUP: hang_up(run); break;
+        case SIGUSR1: log_reopen(); break;
+        default: run_finish(run, (int)signal.ssi_signo);
+        }
+}
+
+static void watch_signals(struct run *run)
+{
+    uv_poll_init(loop_get(), &run->signal_poll, run->signals);
+    run->signal_poll.data = run;
+    uv_poll_start(&run->signal_poll, UV_READABLE, on_signals);
+    uv_unref((uv_handle_t *)&run->signal_poll);
+}
+
+/* ---- parts ---- */
+static void fill_http_options(const struct run *run, struct http_options *o)
+{
+    const struct config *config = run->config;
+    http_options_default(o);
+    o->bind = config->bind;
+    o->bind_count = config->bind_count;
+    o->routes = api_routes(run->config);
+    o->service = run->service;
+    o->authorize = access_authorize;
+    o->tmp_dir = cache_tmp_dir();
+    o->backlog = config->http.backlog;
+    o->max_request_line = config->http.max_request_line;
+    o->max_head_bytes = config->http.max_head_bytes;
+    o->compress_min = config->http.compress_min;
+    o->max_header_fields = config->http.max_header_fields;
+    o->max_bodies_in_flight = config->http.max_bodies_in_flight;
+    o->max_connections = config->http.max_connections;
+    o->max_connections_per_ip = config->http.max_connections_per_ip;
+    o->keepalive_requests = config->http.keepalive_requests;
+    o->header_timeout_ms = DURATION_MS(config->http.header_timeout_ns);
+    o->body_timeout_ms = DURATION_MS(config->http.body_timeout_ns);
+    o->upload_timeout_ms = DURATION_MS(config->symbfile.body_timeout_ns);
+    o->idle_timeout_ms = DURATION_MS(config->http.idle_timeout_ns);
+    o->write_timeout_ms = DURATION_MS(config->http.write_timeout_ns);
+    o->min_rate = config->http.min_rate;
+    o->allowed_hosts = config->http.allowed_hosts;
+    o->allowed_host_count = config->http.allowed_host_count;
+    o->trusted_proxies = config->http.trusted_proxies;
+    o->trusted_proxy_count = config->http.trusted_proxy_count;
+    o->server_header = config->http.server_header;
+    o->access = config->access_log;
+}
+
+static bool start_server(struct run *run)
+{
+    struct http_options options;
+    fill_http_options(run, &options);
+    if (!options.routes) {
+        sl_fail(&run->error, SL_BUSY, "out of memory");
+        return false;
+    }
+    if (http_server_start(&options, &run->server, &run->error) != SL_OK)
+        return false;
+    const char *address;
+    for (size_t i = 0; *(address = http_server_address(run->server, i)); i++) {
+        char line[256];
+        snprintf(line, sizeof line, "Starting HTTP server on %s", address);
+        log_info("run", line);
+    }
+    service_on_reload(run->service, reload, run);
+    if (run->config->path && !config_container_told() && config_container_seen())
+        log_info("run", "with a configuration file the defaults are those outside of containers, "
+                        "unless SYMLOOM_CONTAINER=1");
+    log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),
+             LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
+             LOG_U64("sources", run->config->source_count));
+    notify("READY=1");
+    return true;
+}
+
+/* ---- signs of life ----
+ * From the loop, so that they cease when it stands still. */
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_often("WATCHDOG=1");
+}
+
+static void on_status(uv_timer_t *timer)
+{
+    const struct run *run = timer->data;
+    uint64_t limit = run->config->max_concurrent_requests;
+    char text[128], most[32] = "";
+    if (limit != UINT64_MAX)
+        snprintf(most, sizeof most, "/%llu", (unsigned long long)limit);
+    snprintf(text, sizeof text, "STATUS=%zu%s jobs, %zu connections", (size_t)service_running(run->service), most,
+             (size_t)http_server_connections(run->server));
+    notify_often(text);
+}
+
+static void show_life(struct run *run)
+{
+    uint64_t watchdog_ms = notify_watchdog_ms();
+    uv_timer_init(loop_get(), &run->watchdog);
+    uv_timer_init(loop_get(), &run->status);
+    run->status.data = run;
+    if (watchdog_ms)
+        uv_timer_start(&run->watchdog, on_watchdog, 0, watchdog_ms);
+    if (getenv("NOTIFY_SOCKET"))
+        uv_timer_start(&run->status, on_status, 0, STATUS_MS);
+    uv_unref((uv_handle_t *)&run->watchdog);
+    uv_unref((uv_handle_t *)&run->status);
+}
+
+/* ---- cleaning the cache while serving ---- */
+struct cleaning {
+    const struct config *config;
+    enum sl_code code;
+    struct cleanup_totals totals;
+    struct sl_error error;
+};
+
+static void clean_once(void *arg)
+{
+    struct cleaning *c = arg;
+    struct cleanup_options options = {0};
+    c->code = cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, NULL, &c->error);
+}
+
+static void clean_now(const struct config *config)
+{
+    struct cleaning c = {.config = config_retain(config)};
+    enum sl_code code = pool_run(POOL_IO | POOL_HEAVY, clean_once, &c, &c.error);
+    if (code != SL_CANCELLED && (code != SL_OK || c.code != SL_OK))
+        log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
+    else if (code == SL_OK)
+        log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
+                 LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
+    config_release(c.config);
+}
+
+static bool wants_cleaning(const struct config *config)
+{
+    return config->enable_cache_cleanup && config->cache_dir;
+}
+
+/* First at once, then again and again; another configuration begins anew. */
+static void clean_repeatedly(void *arg)
+{
+    struct run *run = arg;
+    enum fiber_wait woken = FIBER_TIMED_OUT;
+    while (woken != FIBER_CANCELLED) {
+        if (woken == FIBER_TIMED_OUT && wants_cleaning(run->config))
+            clean_now(run->config);
+        woken = fiber_wait_on(&run->configured, wants_cleaning(run->config)
+                                                    ? DURATION_MS(run->config->cache_cleanup_interval_ns)
+                                                    : UINT64_MAX);
+    }
+}
+
+/* ---- the end ---- */
+static void drain(struct run *run)
+{
+    log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
+             LOG_U64("connections", http_server_connections(run->server)));
+    notify("STOPPING=1");
+    service_drain(run->service);
+    fiber_group_cancel(&run->cleaning);
+    if (run->config->shutdown_delay_ns)
+        fiber_sleep(DURATION_MS(run->config->shutdown_delay_ns));
+    http_server_drain(run->server);
+    uint64_t end = loop_now_ms() + DURATION_MS(run->config->shutdown_timeout_ns);
+    while ((!service_idle(run->service) || http_server_active(run->server)) && loop_now_ms() < end)
+        fiber_sleep(DRAIN_STEP_MS);
+    service_stop(run->service);
+    end = loop_now_ms() + LAST_ANSWERS_MS;
+    while (http_server_active(run->server) && loop_now_ms() < end)
+        fiber_sleep(DRAIN_STEP_MS);
+    http_server_stop(run->server);
+    cache_drain();
+    fiber_group_wait(&run->cleaning);
+    uv_close((uv_handle_t *)&run->status, NULL);
+    service_free(run->service);
+}
+
+static void serve(void *arg)
+{
+    struct run *run = arg;
+    if (!start_server(run)) {
+        service_stop(run->service);
+        service_free(run->service);
+        return;
+    }
+    watch_signals(run);
+    show_life(run);
+    fiber_group_init(&run->cleaning, NULL);
+    fiber_start(&run->cleaning, clean_repeatedly, run);
+    fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
+    fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
+    while (!run->stopping)
+        fiber_wait_on(&run->signalled, UINT64_MAX);
+    drain(run);
+    uv_close((uv_handle_t *)&run->watchdog, NULL);
+    uv_close((uv_handle_t *)&run->signal_poll, NULL);
+}
+
+/* The first configuration lives as long as the process: what is fixed at start lies in it. */
+static int start(struct config *config, const struct options *options)
+{
+    static struct run run;
+    run.config = config;
+    run.options = options;
+    if (!take_signals(&run))
+        return server_failed("failed to start the server", run.error.message);
+    loop_init(0);
+    log_start();
+    set_limits();
+    pool_set_limit(config->pool_max_queued);
+    fiber_set_limit(config->max_fibers);
+    memory_configure(config->memory.request_budget, DURATION_MS(config->memory.queue_timeout_ns));
+    if (cache_init(config, kinds_all, kinds_all_count, &run.error) != SL_OK) {
+        log_stop();
+        return server_failed("failed to start the server", run.error.message);
+    }
+    config_retain(config);
+    kinds_init(config);
+    server_init_fetch(config);
+    run.service = service_new(config);
+    metric_add(METRIC_STARTS, 1, NULL, NULL, NULL);
+    if (run.service)
+        loop_run_fiber(serve, &run);
+    fetch_close();
+    kinds_close();
+    cache_close();
+    log_stop();
+    loop_close();
+    close(run.signals);
+    config_release(run.config);
+    if (!run.server)
+        return server_failed("failed to start the server", run.error.message);
+    return 0;
+}
+
+static int load_and_start(const struct options *o)
+{
+    struct config *config = NULL;
+    const char *timeout = option_value(o, "shutdown-timeout", NULL);
+    uint64_t ns;
+    if (!options_arguments(o, 0, "run"))
+        return 2;
+    if (timeout && !duration_parse(sl_str(timeout), &ns))
+        return options_wrong("run", "--shutdown-timeout: '%s' is no duration", timeout);
+    int status = server_load(o, &config);
+    if (status == 0 && timeout)
+        config->shutdown_timeout_ns = ns;
+    if (status == 0)
+        status = server_log(o, config, server_verbosity(o));
+    if (status == 0)
+        status = start(config, o);
+    config_release(config);
+    return status;
+}
+
+int command_run(int argc, char **argv)
+{
+    return options_command(specs, "run [OPTION..]", "Serves the HTTP API until SIGTERM.", load_and_start, argc, argv);
+}

@@ -1,0 +1,107 @@
+#include "core/turn.h"
+
+#include <stdint.h>
+
+#include "core/impl.h"
+
+static const uint64_t SLICE_NS = 4000000;
+
+static uv_prepare_t prepare;
+static uv_check_t check;
+static uv_idle_t idle;
+static uint64_t slice_began_ns; /* 0: nobody has asked yet */
+static struct turn_place *first, *last;
+
+bool turn_is_over(void)
+{
+    uint64_t now = uv_hrtime();
+    if (slice_began_ns == 0)
+        slice_began_ns = now;
+    return now - slice_began_ns > SLICE_NS;
+}
+
+static void new_slice(void)
+{
+    slice_began_ns = 0;
+}
+
+/* ---- the line ---- */
+void turn_wait(struct turn_place *place, void (*run)(struct turn_place *place))
+{
+    if (place->taken)
+        return;
+    place->run = run;
+    place->next = NULL;
+    place->previous = last;
+    place->taken = true;
+    *(last ? &last->next : &first) = place;
+    last = place;
+}
+
+void turn_leave(struct turn_place *place)
+{
+    if (!place->taken)
+        return;
+    *(place->previous ? &place->previous->next : &first) = place->next;
+    *(place->next ? &place->next->previous : &last) = place->previous;
+    place->taken = false;
+}
+
+/* Each at most once, so that poll gets its turn. */
+static void run_line(void)
+{
+    struct turn_place *end = last;
+    bool go_on = first != NULL;
+    while (go_on) {
+        struct turn_place *place = first;
+        turn_leave(place);
+        place->run(place);
+        go_on = first && place != end && !turn_is_over();
+    }
+}
+
+/* ---- the turns ---- */
+static void on_idle(uv_idle_t *handle)
+{
+    (void)handle;
+}
+
+static void on_prepare(uv_prepare_t *handle)
+{
+    (void)handle;
+    new_slice();
+    bool more = fibers_run_ready();
+    new_slice();
+    run_line();
+    new_slice();
+    if (more || first)
+        uv_idle_start(&idle, on_idle); /* keeps the poll from sleeping */
+    else
+        uv_idle_stop(&idle);
+}
+
+static void on_check(uv_check_t *handle)
+{
+    (void)handle;
+    new_slice();
+    fibers_run_ready();
+    new_slice();
+}
+
+void turns_open(uv_loop_t *loop)
+{
+    uv_prepare_init(loop, &prepare);
+    uv_check_init(loop, &check);
+    uv_idle_init(loop, &idle);
+    uv_prepare_start(&prepare, on_prepare);
+    uv_check_start(&check, on_check);
+    uv_unref((uv_handle_t *)&prepare);
+    uv_unref((uv_handle_t *)&check);
+}
+
+void turns_close(void)
+{
+    uv_close((uv_handle_t *)&prepare, NULL);
+    uv_close((uv_handle_t *)&check, NULL);
+    uv_close((uv_handle_t *)&idle, NULL);
+}
