@@ -44,18 +44,9 @@ static bool breakpad_set(struct stack *s, struct sl_str name, struct sl_str expr
 {
     unsigned reg = register_number(s->b->family, name);
     struct sl_unwind_rule rule = rule_parse(s->b->family, reg, expression);
-    if (reg != SL_UNWIND_NAMED)
-        return rules_set(&s->rules, &rule);
-    rule.name = name;
-    for (size_t i = 0; i < s->rules.count; i++)
-        if (s->rules.slots[i].rule.reg == SL_UNWIND_NAMED && sl_str_equal(s->rules.slots[i].rule.name, name)) {
-            s->rules.slots[i].rule = rule;
-            return true;
-        }
-    if (s->rules.count == MAX_SLOTS)
-        return false;
-    s->rules.slots[s->rules.count++] = (struct slot){.rule = rule, .set = true};
-    return true;
+    if (reg == SL_UNWIND_NAMED)
+        rule.name = name;
+    return rules_set(&s->rules, &rule);
 }
 
 /* `reg: expression reg: expression ..`; false when it is not that. Only looks if `store` is false. */

@@ -5,16 +5,17 @@
 
 enum { STEPS_PER_RULE = 8 }; /* it is made, compared, and written as text */
 
-bool builder_init(struct builder *b, struct sl_unwind_sink *sink, struct sl_object *object, struct sl_error *error)
+bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_budget *budget,
+                  struct sl_error *error)
 {
     *b = (struct builder){
         .sink = sink,
         .error = error,
-        .family = sl_arch_family(sl_object_info(object)->arch),
+        .family = family,
         .ra = SL_UNWIND_RA,
-        .purse = {.budget = sl_object_budget(object)},
-        .holding = {.budget = sl_object_budget(object)},
-        .arena = {.budget = sl_object_budget(object)},
+        .purse = {.budget = budget},
+        .holding = {.budget = budget},
+        .arena = {.budget = budget},
     };
     b->last = malloc(sizeof *b->last);
     return b->last != NULL;
@@ -37,6 +38,16 @@ bool builder_spend(struct builder *b, uint32_t steps)
     return b->code == SL_OK;
 }
 
+static bool same_text(struct sl_str a, struct sl_str b)
+{
+    return (a.data == b.data && a.size == b.size) || sl_str_equal(a, b);
+}
+
+static bool same_register(const struct sl_unwind_rule *a, const struct sl_unwind_rule *b)
+{
+    return a->reg == b->reg && (a->reg != SL_UNWIND_NAMED || same_text(a->name, b->name));
+}
+
 bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule)
 {
     size_t i = 0;
@@ -45,7 +56,7 @@ bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule)
         rules->cfa_known = true;
         return true;
     }
-    while (i < rules->count && rules->slots[i].rule.reg != rule->reg)
+    while (i < rules->count && !same_register(&rules->slots[i].rule, rule))
         i++;
     if (i == MAX_SLOTS)
         return false;
@@ -59,12 +70,7 @@ void rules_clear(struct rules *rules)
 {
     rules->count = 0;
     rules->cfa = (struct sl_unwind_rule){.reg = SL_UNWIND_CFA};
-    rules->cfa_known = false;
-}
-
-static bool same_text(struct sl_str a, struct sl_str b)
-{
-    return (a.data == b.data && a.size == b.size) || sl_str_equal(a, b);
+    rules->cfa_known = rules->beyond_text = false;
 }
 
 static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rule *b)
@@ -94,7 +100,7 @@ static struct sl_unwind_rule default_rule(const struct builder *b, uint16_t reg)
         return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_SAME};
     if (b->ra != SL_UNWIND_RA)
         return rule_register(reg, b->ra);
-    return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_UNDEFINED};
+    return (struct sl_unwind_rule){.reg = reg, .kind = SL_UNWIND_PROGRAM, .program = SL_STR(".undef")};
 }
 
 static bool mentions_ra(const struct rules *rules)
@@ -136,17 +142,26 @@ static void add_changes(struct builder *b, const struct rules *now)
     }
 }
 
-static void unwind_build_keep(struct rules *to, const struct rules *from)
+void rules_copy(struct rules *to, const struct rules *from)
 {
     to->cfa = from->cfa;
     to->cfa_known = from->cfa_known;
+    to->beyond_text = from->beyond_text;
     to->count = from->count;
     memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
 }
 
+/* Where the CFA itself cannot be said in text, nothing of the range can. */
+static bool cfa_beyond_text(const struct rules *rules)
+{
+    return rules->cfa.kind == SL_UNWIND_EXPRESSION;
+}
+
 void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
 {
-    if (b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES))
+    bool ends = b->open && (!rules->cfa_known || b->rule_count > MAX_ROW_RULES ||
+                            cfa_beyond_text(rules) != cfa_beyond_text(b->last));
+    if (ends)
         builder_end(b, address);
     if (!rules->cfa_known || !builder_spend(b, steps_of(rules)) ||
         !room(b, &b->rows, b->row_count, &b->row_capacity, sizeof *b->rows))
@@ -161,8 +176,10 @@ void builder_row(struct builder *b, uint64_t address, const struct rules *rules)
     if (!b->open)
         b->start = address;
     b->open = true;
-    b->rows[b->row_count++] = (struct sl_unwind_row){.address = address, .count = b->rule_count - before};
-    unwind_build_keep(b->last, rules);
+    b->rows[b->row_count++] = (struct sl_unwind_row){.address = address,
+                                                     .count = b->rule_count - before,
+                                                     .beyond_text = rules->beyond_text || cfa_beyond_text(rules)};
+    rules_copy(b->last, rules);
 }
 
 enum sl_code builder_end(struct builder *b, uint64_t end)
@@ -173,11 +190,12 @@ enum sl_code builder_end(struct builder *b, uint64_t end)
         b->rows[i].rules = b->rules + at;
         at += b->rows[i].count;
     }
-    const struct sl_unwind_range range = {b->start, end - b->start, b->rows, b->row_count};
+    const struct sl_unwind_range range = {b->start, end - b->start, b->rows, b->row_count, b->signal_frame};
     if (b->open && b->code == SL_OK && end > b->start) {
         b->code = b->sink->range(b->sink, &range, b->error);
         b->emitted++;
-        if (b->keeps_spans && room(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
+        if (b->keeps_spans && !b->rows[0].beyond_text &&
+            room(b, &b->spans, b->span_count, &b->span_capacity, sizeof *b->spans))
             b->spans[b->span_count++] = (struct span){b->start, end};
     }
     b->open = false;

@@ -114,7 +114,7 @@ static bool read_augmentation(const struct frames *f, struct cie *cie, struct sl
                 frames_pointer(f, r, encoding, cie->address_size, &ignored);
             break;
         }
-        case 'S': /* a signal's frame */
+        case 'S': cie->signal_frame = true; break;
         case 'B': /* return addresses are signed with the other key */
         case 'G': /* the stack is tagged */ break;
         default: return false;
@@ -135,6 +135,7 @@ static bool read_cie(const struct frames *f, const struct entry *e, struct cie *
     cie->address_size = f->pointer_size;
     cie->segment_size = 0;
     cie->pointer_encoding = DW_EH_PE_absptr;
+    cie->signal_frame = false;
     if (version != 1 && version != 3 && version != 4)
         return false;
     if (version == 4) {
@@ -215,7 +216,10 @@ static bool read_fde(const struct frames *f, const struct entry *e, struct cie *
         sl_unwind_register_name(b->family, cie->return_register < SL_UNWIND_NAMED ? (unsigned)cie->return_register
                                                                                   : SL_UNWIND_NAMED) != NULL;
     b->ra = in_register ? (uint16_t)cie->return_register : SL_UNWIND_RA;
-    return program_run(f, cie, &fde, b);
+    b->signal_frame = cie->signal_frame;
+    bool ok = program_run(f, cie, &fde, b);
+    b->signal_frame = false;
+    return ok;
 }
 
 enum sl_code frames_read(const struct frames *f, struct builder *b)

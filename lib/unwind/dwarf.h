@@ -12,6 +12,7 @@ struct cie {
     uint8_t pointer_encoding;
     bool has_augmentation_data;
     bool usable;
+    bool signal_frame;
     struct sl_bytes instructions;
     struct rules initial;
 };

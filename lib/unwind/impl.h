@@ -16,6 +16,7 @@ enum {
 struct rules {
     struct sl_unwind_rule cfa; /* `known` false: it cannot be said */
     bool cfa_known;
+    bool beyond_text; /* of unwind.h's rows */
     size_t count;
     struct slot {
         struct sl_unwind_rule rule;
@@ -40,7 +41,8 @@ struct builder {
     struct sl_purse purse;
     struct sl_holding holding; /* of the arrays */
     uint64_t start;
-    size_t emitted; /* ranges given to the sink */
+    bool signal_frame; /* of the ranges to come */
+    size_t emitted;    /* ranges given to the sink */
     bool keeps_spans;
     struct span *spans; /* of those ranges, if it keeps them */
     size_t span_count, span_capacity;
@@ -51,10 +53,11 @@ struct builder {
 /* ---- build.c ---- */
 
 /* False when out of memory. To be freed in any case. */
-bool builder_init(struct builder *b, struct sl_unwind_sink *sink, struct sl_object *object, struct sl_error *error);
+bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_family family, struct sl_budget *budget,
+                  struct sl_error *error);
 void builder_free(struct builder *b);
 
-/* Takes from the object's budget; false (and the builder fails) when nothing is left. */
+/* Takes from the budget; false (and the builder fails) when nothing is left. */
 bool builder_spend(struct builder *b, uint32_t steps);
 
 /* What an instruction costs where rules are searched, copied or compared. */
@@ -76,9 +79,10 @@ void builder_close_spans(struct builder *b);
 /* The first part of [start, end) that is in none of the spans; false when there is none. */
 bool builder_gap(const struct builder *b, uint64_t start, uint64_t end, struct span *gap);
 
-/* Sets the rule of rule->reg. False when there are too many. */
+/* Sets the rule of rule->reg, or of its name. False when there are too many. */
 bool rules_set(struct rules *rules, const struct sl_unwind_rule *rule);
 void rules_clear(struct rules *rules);
+void rules_copy(struct rules *to, const struct rules *from);
 
 static inline struct sl_unwind_rule rule_offset(unsigned reg, unsigned base, int64_t offset)
 {

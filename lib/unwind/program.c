@@ -35,6 +35,7 @@ enum {
     DW_CFA_AARCH64_negate_ra_state = 0x2D,
     DW_CFA_GNU_args_size = 0x2E,
     DW_CFA_GNU_negative_offset_extended = 0x2F,
+    DW_OP_deref = 0x06,
     MAX_REMEMBERED = 32,
 };
 
@@ -114,25 +115,48 @@ static void spend_expression(struct run *run, struct sl_bytes expression)
                !builder_spend(run->b, (uint32_t)expression.size * STEPS_PER_BYTE);
 }
 
-/* An expression that cannot be said makes the register's value unknown, which is not the same as undefined: the latter is
- * not worth a word where nothing else was said. */
+/* Both pieces, one behind the other, in the arena. */
+static struct sl_str unwind_program_join(struct run *run, const void *first, size_t size, struct sl_str second)
+{
+    char *data = sl_arena_alloc(&run->b->arena, size + second.size + 1, 1);
+    if (!data) {
+        run->bad = true;
+        return (struct sl_str){NULL, 0};
+    }
+    memcpy(data, first, size);
+    memcpy(data + size, second.data, second.size);
+    return (struct sl_str){data, size + second.size};
+}
+
+static struct sl_unwind_rule expression_rule(unsigned reg, struct sl_str expression)
+{
+    bool fits = expression.size && expression.size <= SL_UNWIND_MAX_EXPRESSION;
+    return (struct sl_unwind_rule){.reg = (uint16_t)reg,
+                                   .kind = fits ? SL_UNWIND_EXPRESSION : SL_UNWIND_PROGRAM,
+                                   .program = fits ? expression : SL_STR(".undef")};
+}
+
+/* A register that cannot be said in text is not the same as an undefined one: the latter is not worth a word there where
+ * nothing else was said. */
 static void set_expression(struct run *run, uint64_t number, struct sl_bytes expression, bool is_value)
 {
-    struct sl_str text, loaded = SL_STR(".undef");
+    static const char deref[] = {DW_OP_deref};
+    struct sl_str text;
     struct builder *b = run->b;
+    unsigned reg = reg_of(run, number);
+    struct sl_unwind_rule rule;
     spend_expression(run, expression);
+    if (run->bad)
+        return;
     if (expression_translate(expression, b->family, run->frames->big_endian, true, &b->arena, &text)) {
-        char *data = sl_arena_alloc(&b->arena, text.size + 2, 1);
-        if (!data) {
-            run->bad = true;
-            return;
-        }
-        memcpy(data, text.data, text.size);
-        memcpy(data + text.size, " ^", 2);
-        loaded = (struct sl_str){data, text.size + (is_value ? 0 : 2)};
+        text = is_value ? text : unwind_program_join(run, text.data, text.size, SL_STR(" ^"));
+        rule = rule_parse(b->family, reg, text);
+    } else {
+        text = unwind_program_join(run, expression.data, expression.size, (struct sl_str){deref, !is_value});
+        rule = expression_rule(reg, text);
     }
-    struct sl_unwind_rule rule = rule_parse(b->family, reg_of(run, number), loaded);
-    unwind_program_set(run, &rule);
+    if (!run->bad)
+        unwind_program_set(run, &rule);
 }
 
 static void set_cfa(struct run *run, uint64_t number, int64_t offset)
@@ -148,9 +172,12 @@ static void set_cfa_expression(struct run *run, struct sl_bytes expression)
     struct builder *b = run->b;
     run->has_cfa = false;
     spend_expression(run, expression);
-    run->now.cfa_known = expression_translate(expression, b->family, run->frames->big_endian, false, &b->arena, &text);
-    run->now.cfa =
-        run->now.cfa_known ? rule_parse(b->family, SL_UNWIND_CFA, text) : (struct sl_unwind_rule){.reg = SL_UNWIND_CFA};
+    if (expression_translate(expression, b->family, run->frames->big_endian, false, &b->arena, &text))
+        run->now.cfa = rule_parse(b->family, SL_UNWIND_CFA, text);
+    else
+        run->now.cfa = expression_rule(SL_UNWIND_CFA, (struct sl_str){(const char *)expression.data, expression.size});
+    run->now.cfa_known =
+        run->now.cfa.kind != SL_UNWIND_PROGRAM || !sl_str_equal(run->now.cfa.program, SL_STR(".undef"));
 }
 
 /* Changes one half of register and offset, which must be there. */
@@ -180,14 +207,6 @@ static void restore(struct run *run, uint64_t number)
 
 /* ---- remembered rules ---- */
 
-static void copy_rules(struct rules *to, const struct rules *from)
-{
-    to->cfa = from->cfa;
-    to->cfa_known = from->cfa_known;
-    to->count = from->count;
-    memcpy(to->slots, from->slots, from->count * sizeof *from->slots);
-}
-
 static void remember(struct run *run)
 {
     if (run->depth < MAX_REMEMBERED && !run->remembered[run->depth])
@@ -196,7 +215,7 @@ static void remember(struct run *run)
         run->bad = true;
         return;
     }
-    copy_rules(run->remembered[run->depth++], &run->now);
+    rules_copy(run->remembered[run->depth++], &run->now);
 }
 
 static void recall(struct run *run)
@@ -207,7 +226,7 @@ static void recall(struct run *run)
     }
     const struct rules *from = run->remembered[--run->depth];
     size_t count = run->now.count;
-    copy_rules(&run->now, from);
+    rules_copy(&run->now, from);
     /* registers mentioned since keep their slots */
     run->now.count = count;
     for (size_t i = from->count; i < count; i++)
@@ -365,7 +384,7 @@ bool program_begin(const struct frames *frames, struct cie *cie, struct builder 
     rules_clear(&cie->initial);
     bool ok = execute(&run, cie->instructions) && run.at == 0;
     unwind_program_end(&run);
-    copy_rules(&cie->initial, &run.now);
+    rules_copy(&cie->initial, &run.now);
     return ok;
 }
 
@@ -376,7 +395,7 @@ bool program_run(const struct frames *frames, const struct cie *cie, const struc
     run.at = fde->start;
     run.end = fde->end;
     builder_spend(b, steps_of(&cie->initial));
-    copy_rules(&run.now, &cie->initial);
+    rules_copy(&run.now, &cie->initial);
     run.has_cfa = run.now.cfa.kind == SL_UNWIND_OFFSET;
     bool ok = execute(&run, fde->instructions);
     unwind_program_end(&run);

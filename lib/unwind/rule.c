@@ -99,7 +99,8 @@ void rule_print(struct sl_buf *out, const struct sl_unwind_rule *rule, enum sl_c
     sl_buf_cstr(out, ": ");
     subtract = subtract && rule->base == SL_UNWIND_CFA;
     switch ((enum sl_unwind_kind)rule->kind) {
-    case SL_UNWIND_UNDEFINED: sl_buf_cstr(out, ".undef"); break;
+    case SL_UNWIND_UNDEFINED:
+    case SL_UNWIND_EXPRESSION: sl_buf_cstr(out, ".undef"); break;
     case SL_UNWIND_SAME:
         if (rule->reg == SL_UNWIND_NAMED)
             sl_buf_str(out, rule->name);

@@ -35,8 +35,12 @@ static enum sl_code write_range(struct sl_unwind_sink *sink, const struct sl_unw
 {
     struct sl_unwind_text *t = (struct sl_unwind_text *)sink;
     enum sl_code code = SL_OK;
+    if (range->rows[0].beyond_text)
+        return SL_OK;
     for (size_t i = 0; i < range->row_count && code == SL_OK; i++) {
         const struct sl_unwind_row *row = &range->rows[i];
+        if (row->beyond_text)
+            continue;
         sl_buf_clear(&t->line);
         sl_buf_cstr(&t->line, i == 0 ? "STACK CFI INIT " : "STACK CFI ");
         if (i == 0) {
@@ -63,14 +67,16 @@ static enum sl_code write_win(struct sl_unwind_sink *sink, const struct sl_unwin
     return write_line(t, error);
 }
 
+void sl_unwind_text_of(struct sl_unwind_text *text, enum sl_cpu_family family)
+{
+    *text = (struct sl_unwind_text){.sink = {.range = write_range, .win = write_win}, .family = family};
+}
+
 void sl_unwind_text_init(struct sl_unwind_text *text, const struct sl_object *object)
 {
     const struct sl_object_info *info = sl_object_info(object);
-    *text = (struct sl_unwind_text){
-        .sink = {.range = write_range, .win = write_win},
-        .family = sl_arch_family(info->arch),
-        .subtract = info->format == SL_FORMAT_PE && sl_arch_family(info->arch) == SL_CPU_X86_64,
-    };
+    sl_unwind_text_of(text, sl_arch_family(info->arch));
+    text->subtract = info->format == SL_FORMAT_PE && text->family == SL_CPU_X86_64;
 }
 
 void sl_unwind_text_free(struct sl_unwind_text *text)

@@ -25,6 +25,8 @@ enum {
     SL_UNWIND_NAMED = 0xFFFD, /* of symbol files: a register the architecture does not have, by its name */
 };
 
+enum { SL_UNWIND_MAX_EXPRESSION = 1024 }; /* bytes; longer ones are not worth a look */
+
 enum sl_unwind_kind {
     SL_UNWIND_UNDEFINED, /* the caller's value is lost; of SL_UNWIND_RA: there is no caller */
     SL_UNWIND_SAME,      /* the callee's value */
@@ -32,6 +34,7 @@ enum sl_unwind_kind {
     SL_UNWIND_OFFSET,    /* base + offset */
     SL_UNWIND_MEMORY,    /* the pointer-sized word at base + offset */
     SL_UNWIND_PROGRAM,   /* a postfix expression */
+    SL_UNWIND_EXPRESSION /* a DWARF expression that postfix text cannot say */
 };
 
 struct sl_unwind_rule {
@@ -39,8 +42,10 @@ struct sl_unwind_rule {
     uint8_t kind;
     uint16_t base;  /* a register or SL_UNWIND_CFA */
     int64_t offset; /* bytes */
-    struct sl_str
-        program; /* as a STACK CFI record has it: operands first, `^` loads, registers by name, signed decimals */
+    /* As a STACK CFI record has it: operands first, `^` loads, registers by name, signed decimals. Or the bytes of a DWARF
+     * expression (DWARF 5, 2.5) in the file's byte order, which gives the register's value itself, never where it is; that of
+     * a register finds the CFA on its stack. */
+    struct sl_str program;
     struct sl_str name; /* of SL_UNWIND_NAMED */
 };
 
@@ -48,12 +53,16 @@ struct sl_unwind_row {
     uint64_t address;
     const struct sl_unwind_rule *rules; /* each register once */
     size_t count;
+    /* Not for symbol files: tools that write these do not know of it (epilogues), or text cannot say it. What such rows
+     * change, the last of them in a row changes back; where the first row of a range is one, all of the range is. */
+    bool beyond_text;
 };
 
 struct sl_unwind_range {
     uint64_t start, size; /* size > 0, no overflow */
     const struct sl_unwind_row *rows;
-    size_t row_count; /* > 0 */
+    size_t row_count;  /* > 0 */
+    bool signal_frame; /* the caller of this code was interrupted, it did not call */
 };
 
 /* A record of Microsoft's frame data (Breakpad, docs/symbol_files.md, "STACK WIN"). */
@@ -75,8 +84,10 @@ struct sl_unwind_sink {
 
 /* Streams all unwind information of the object. Bad entries are skipped and counted; what comes of a file is bounded by
  * its budget. SL_NOT_FOUND when the object has none that is known; SL_MALFORMED when a table cannot be read on or takes too
- * much work, after what was read before it; SL_BUSY when out of memory. */
-enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error);
+ * much work, after what was read before it; SL_BUSY when out of memory. With `parallel` (may be NULL) several threads read;
+ * the sink is called from the caller's thread alone, with the same stream. */
+enum sl_code sl_unwind_read(struct sl_object *object, const struct sl_parallel *parallel, struct sl_unwind_sink *sink,
+                            struct sl_error *error);
 
 /* The name of a register in STACK CFI records: "$rax", "x29", ".cfa", ".ra". NULL when it has none. */
 const char *sl_unwind_register_name(enum sl_cpu_family family, unsigned reg);
@@ -95,6 +106,8 @@ struct sl_unwind_text {
     struct sl_buf line;
 };
 
-/* For the object's stream; sets all but `base`, `write` and `arg`, which the caller does. */
+/* For the object's stream, or one of the family (`subtract` is false then); sets all but `base`, `write` and `arg`, which the
+ * caller does. */
+void sl_unwind_text_of(struct sl_unwind_text *text, enum sl_cpu_family family);
 void sl_unwind_text_init(struct sl_unwind_text *text, const struct sl_object *object);
 void sl_unwind_text_free(struct sl_unwind_text *text);

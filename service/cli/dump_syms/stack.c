@@ -41,7 +41,7 @@ enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
         text.base = option_given(o, "preserve-load-address") ? sl_object_info(m->code)->load_address : 0;
         text.write = write;
         text.arg = arg;
-        enum sl_code code = sl_unwind_read(objects[i], &text.sink, error);
+        enum sl_code code = sl_unwind_read(objects[i], NULL, &text.sink, error);
         if (warn && text.sink.skipped)
             fprintf(stderr, "warning: %s: %zu unwind entries could not be read\n", m->main.path, text.sink.skipped);
         *written = text.records;
@@ -68,7 +68,7 @@ bool dump_has_stack(const struct dump_module *m)
         struct sl_unwind_text text;
         sl_unwind_text_init(&text, objects[i]);
         text.write = take_none;
-        sl_unwind_read(objects[i], &text.sink, NULL);
+        sl_unwind_read(objects[i], NULL, &text.sink, NULL);
         records = text.records;
         sl_unwind_text_free(&text);
     }

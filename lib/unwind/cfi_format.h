@@ -1,0 +1,81 @@
+/* The CFI cache, version 1.0: a table (table/table.h) of these sections. Private to the cfi files.
+ *
+ * ROWS        columns address, set + 1 (0: nothing is said from there on), whether a range begins; by address, several at one
+ *             address are in effect one after the other
+ * BUCKETS     column: how many rows are before address i << shift, one for each i and one more
+ * SETS        units: a byte of flags, then rules, that of the CFA first:
+ *
+ *                 kind, uleb register, then base and sleb offset, or uleb size and bytes of a program
+ *
+ *             Registers are 0 for .cfa, 1 for .ra, 2 for one of the name that follows as uleb size and bytes, N + 3 for
+ *             DWARF's N
+ * SET_OFFSETS of SETS
+ * WINDOWS     columns start, size, prolog, epilog, params, saved, locals, max_stack: STACK WIN records, first those of type 0,
+ *             then those of type 4, each by address
+ * PROGRAM_IDS column: the program of each of them
+ * PROGRAMS    units: text of a program
+ * PROGRAM_OFFSETS
+ * MODULE      name of the debug file, optional */
+#pragma once
+
+#include "unwind/cfi.h"
+
+enum {
+    CFI_HEADER_SIZE = 64,
+    CFI_ROWS_PER_BUCKET = 4,
+    CFI_FLAG_BIG_ENDIAN = 1,
+    CFI_FLAG_PDB20 = 2,
+    CFI_SET_SIGNAL_FRAME = 1,
+    CFI_SET_BEYOND_TEXT = 2,
+};
+
+enum cfi_register { CFI_REGISTER_CFA, CFI_REGISTER_RA, CFI_REGISTER_NAMED, CFI_REGISTER_FIRST };
+
+enum cfi_section {
+    CFI_ROWS = 1,
+    CFI_BUCKETS,
+    CFI_SETS,
+    CFI_SET_OFFSETS,
+    CFI_WINDOWS,
+    CFI_PROGRAM_IDS,
+    CFI_PROGRAMS,
+    CFI_PROGRAM_OFFSETS,
+    CFI_MODULE,
+    CFI_SECTION_END,
+};
+
+enum cfi_row_column { CFI_ROW_ADDRESS, CFI_ROW_SET, CFI_ROW_BEGINS, CFI_ROW_COLUMNS };
+
+enum cfi_win_column {
+    CFI_WIN_START,
+    CFI_WIN_SIZE,
+    CFI_WIN_PROLOG,
+    CFI_WIN_EPILOG,
+    CFI_WIN_PARAMS,
+    CFI_WIN_SAVED,
+    CFI_WIN_LOCALS,
+    CFI_WIN_MAX_STACK,
+    CFI_WIN_COLUMNS, /* then, in a section of its own: */
+    CFI_WIN_PROGRAM = CFI_WIN_COLUMNS,
+};
+
+/* Offsets in the header. */
+enum {
+    CFI_AT_FLAGS = 8,
+    CFI_AT_ARCH = 10,
+    CFI_AT_SECTION_COUNT = 12,
+    CFI_AT_UUID = 16,
+    CFI_AT_AGE = 32,
+    CFI_AT_ROWS = 36,
+    CFI_AT_SETS = 40,
+    CFI_AT_WIN_0 = 44,
+    CFI_AT_WIN_4 = 48,
+    CFI_AT_SHIFT = 52,
+};
+
+static const struct sl_table_format cfi_format = {.magic = "SLCF",
+                                                  .name = "CFI cache",
+                                                  .major = 1,
+                                                  .header_size = CFI_HEADER_SIZE,
+                                                  .at_section_count = CFI_AT_SECTION_COUNT,
+                                                  .sections = CFI_SECTION_END - 1};

@@ -1,0 +1,453 @@
+/* The stream of unwind information as a CFI cache. What holds at a place is said once, however many places it holds at: rows
+ * name sets of rules, and nearly all sets are the same few. */
+#include "unwind/cfi_format.h"
+
+#include "base/map.h"
+#include "table/writer.h"
+#include "unwind/impl.h"
+
+#include <stdlib.h>
+
+struct row {
+    uint64_t address;
+    uint32_t set; /* + 1 */
+    bool begins;
+};
+
+struct cached_range {
+    uint64_t start, end;
+    size_t row, row_count; /* of the rows as they came */
+};
+
+struct window {
+    struct sl_unwind_win win;
+    uint32_t program;
+    size_t order; /* in the file */
+};
+
+struct windows {
+    struct window *items;
+    size_t count, capacity;
+};
+
+/* Byte strings that are kept once. */
+struct interned {
+    struct sl_map map;
+    struct sl_str *items;
+    size_t count, capacity;
+};
+
+struct cfi_writer {
+    struct sl_unwind_sink sink;
+    struct sl_object *object;
+    struct sl_purse purse;
+    struct sl_holding holding;
+    struct sl_arena arena; /* what is interned */
+    struct sl_buf set;     /* the one at hand */
+    struct rules now;
+    struct interned sets, programs;
+    struct row *rows, *sorted;
+    size_t row_count, row_capacity, sorted_count;
+    struct cached_range *ranges;
+    size_t range_count, range_capacity;
+    struct windows windows[2]; /* of types 0 and 4 */
+};
+
+static enum sl_code cfi_out(struct cfi_writer *w, struct sl_error *error)
+{
+    return sl_budget_fail(w->holding.budget, error);
+}
+
+/* The id of the bytes; UINT32_MAX when out of memory. */
+static uint32_t intern(struct cfi_writer *w, struct interned *set, struct sl_str bytes)
+{
+    uintptr_t known = (uintptr_t)sl_map_get(&set->map, bytes);
+    if (known)
+        return (uint32_t)(known - 1);
+    char *copy = sl_arena_strndup(&w->arena, bytes.data, bytes.size);
+    if (!copy || set->count == UINT32_MAX - 1 ||
+        !sl_grow_held(&w->holding, &set->items, &set->capacity, set->count + 1, sizeof *set->items))
+        return UINT32_MAX;
+    struct sl_str kept = {copy, bytes.size};
+    void **slot = sl_map_slot(&set->map, kept, NULL);
+    if (!slot)
+        return UINT32_MAX;
+    set->items[set->count++] = kept;
+    *slot = (void *)(uintptr_t)set->count;
+    return (uint32_t)(set->count - 1);
+}
+
+/* ---- sets of rules ---- */
+
+static void put_cfi_bytes(struct sl_buf *out, struct sl_str bytes)
+{
+    sl_buf_uleb(out, bytes.size);
+    sl_buf_str(out, bytes);
+}
+
+static void put_cfi_register(struct sl_buf *out, unsigned reg)
+{
+    sl_buf_uleb(out, reg == SL_UNWIND_CFA     ? CFI_REGISTER_CFA
+                     : reg == SL_UNWIND_RA    ? CFI_REGISTER_RA
+                     : reg == SL_UNWIND_NAMED ? CFI_REGISTER_NAMED
+                                              : reg + CFI_REGISTER_FIRST);
+}
+
+static void put_cfi_rule(struct sl_buf *out, const struct sl_unwind_rule *rule)
+{
+    sl_buf_u8(out, rule->kind);
+    put_cfi_register(out, rule->reg);
+    if (rule->reg == SL_UNWIND_NAMED)
+        put_cfi_bytes(out, rule->name);
+    switch ((enum sl_unwind_kind)rule->kind) {
+    case SL_UNWIND_UNDEFINED:
+    case SL_UNWIND_SAME: break;
+    case SL_UNWIND_REGISTER: put_cfi_register(out, rule->base); break;
+    case SL_UNWIND_OFFSET:
+    case SL_UNWIND_MEMORY:
+        put_cfi_register(out, rule->base);
+        sl_buf_sleb(out, rule->offset);
+        break;
+    case SL_UNWIND_PROGRAM:
+    case SL_UNWIND_EXPRESSION: put_cfi_bytes(out, rule->program); break;
+    }
+}
+
+static uint32_t intern_set(struct cfi_writer *w, bool signal_frame, bool beyond_text)
+{
+    struct sl_buf *set = &w->set;
+    sl_buf_clear(set);
+    sl_buf_u8(set, (uint8_t)((signal_frame ? CFI_SET_SIGNAL_FRAME : 0) | (beyond_text ? CFI_SET_BEYOND_TEXT : 0)));
+    put_cfi_rule(set, &w->now.cfa);
+    for (size_t i = 0; i < w->now.count; i++)
+        put_cfi_rule(set, &w->now.slots[i].rule);
+    return set->failed ? UINT32_MAX : intern(w, &w->sets, sl_buf_view(set));
+}
+
+static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *range, const struct sl_unwind_row *row)
+{
+    for (size_t i = 0; i < row->count; i++)
+        rules_set(&w->now, &row->rules[i]);
+    uint32_t set = intern_set(w, range->signal_frame, row->beyond_text);
+    if (set == UINT32_MAX || !sl_purse_spend(&w->purse, 4 + steps_of(&w->now)) ||
+        !sl_grow_held(&w->holding, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
+        return false;
+    w->rows[w->row_count++] = (struct row){row->address, set + 1, row == range->rows};
+    return true;
+}
+
+static bool is_too_far(uint64_t end)
+{
+    return end >> SL_TABLE_MAX_WIDTH;
+}
+
+static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
+{
+    struct cfi_writer *w = (struct cfi_writer *)sink;
+    if (is_too_far(range->start + range->size)) {
+        sink->skipped++;
+        return SL_OK;
+    }
+    struct cached_range kept = {range->start, range->start + range->size, w->row_count, range->row_count};
+    rules_clear(&w->now);
+    for (size_t i = 0; i < range->row_count; i++)
+        if (!add_cfi_row(w, range, &range->rows[i]))
+            return cfi_out(w, error);
+    if (!sl_grow_held(&w->holding, &w->ranges, &w->range_capacity, w->range_count + 1, sizeof *w->ranges))
+        return cfi_out(w, error);
+    w->ranges[w->range_count++] = kept;
+    return SL_OK;
+}
+
+/* ---- STACK WIN ---- */
+
+/* Of records that meet the one before them in the file, those that start later end it; the others are left out. */
+static bool repair(struct windows *known, const struct sl_unwind_win *win)
+{
+    struct sl_unwind_win *last = known->count ? &known->items[known->count - 1].win : NULL;
+    if (!last || win->start >= last->start + last->size || last->start >= win->start + win->size)
+        return true;
+    if (win->start <= last->start)
+        return false;
+    last->size = win->start - last->start;
+    return true;
+}
+
+static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind_win *win, struct sl_error *error)
+{
+    struct cfi_writer *w = (struct cfi_writer *)sink;
+    struct windows *known = &w->windows[win->type == 4];
+    uint64_t end;
+    if ((win->type != 0 && win->type != 4) || (win->type == 4) != win->has_program)
+        return SL_OK;
+    if (!win->size || __builtin_add_overflow(win->start, win->size, &end) || is_too_far(end)) {
+        sink->skipped++;
+        return SL_OK;
+    }
+    if (!repair(known, win))
+        return SL_OK;
+    uint32_t program = intern(w, &w->programs, win->program);
+    if (program == UINT32_MAX || !sl_purse_spend(&w->purse, 4) ||
+        !sl_grow_held(&w->holding, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
+        return cfi_out(w, error);
+    known->items[known->count] = (struct window){*win, program, known->count};
+    known->count++;
+    return SL_OK;
+}
+
+/* ---- order ---- */
+
+static int by_cfi_start(const void *left, const void *right)
+{
+    const struct cached_range *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return (a->row > b->row) - (a->row < b->row); /* the first of the stream */
+}
+
+static int by_window_start(const void *left, const void *right)
+{
+    const struct window *a = left, *b = right;
+    if (a->win.start != b->win.start)
+        return a->win.start < b->win.start ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static bool spend_sort(struct cfi_writer *w, size_t count)
+{
+    return !count || sl_budget_spend(w->purse.budget, count * (uint64_t)(64 - __builtin_clzll(count)));
+}
+
+/* Of the ranges that meet the ones before them, none is left; where one ends and none begins, a row says so. */
+static bool sort_ranges(struct cfi_writer *w)
+{
+    bool sorted = true;
+    uint64_t end = 0;
+    for (size_t i = 1; i < w->range_count && sorted; i++)
+        sorted = by_cfi_start(&w->ranges[i - 1], &w->ranges[i]) < 0;
+    if (!sorted && !spend_sort(w, w->range_count))
+        return false;
+    if (!sorted)
+        qsort(w->ranges, w->range_count, sizeof *w->ranges, by_cfi_start);
+    w->sorted = sl_alloc_held(&w->holding, w->row_count + w->range_count, sizeof *w->sorted);
+    if (!w->sorted || w->row_count + w->range_count > UINT32_MAX)
+        return false;
+    for (size_t i = 0; i < w->range_count; i++) {
+        const struct cached_range *r = &w->ranges[i];
+        if (r->start < end)
+            continue;
+        if (w->sorted_count && r->start > end)
+            w->sorted[w->sorted_count++] = (struct row){.address = end};
+        memcpy(w->sorted + w->sorted_count, w->rows + r->row, r->row_count * sizeof *w->rows);
+        w->sorted_count += r->row_count;
+        end = r->end;
+    }
+    if (w->sorted_count)
+        w->sorted[w->sorted_count++] = (struct row){.address = end};
+    return true;
+}
+
+static bool sort_windows(struct cfi_writer *w, struct windows *windows)
+{
+    size_t kept = 0;
+    bool sorted = true;
+    for (size_t i = 1; i < windows->count && sorted; i++)
+        sorted = windows->items[i - 1].win.start < windows->items[i].win.start;
+    if (sorted)
+        return true;
+    if (!spend_sort(w, windows->count))
+        return false;
+    qsort(windows->items, windows->count, sizeof *windows->items, by_window_start);
+    for (size_t i = 0; i < windows->count; i++) {
+        const struct sl_unwind_win *last = kept ? &windows->items[kept - 1].win : NULL;
+        if (!last || windows->items[i].win.start >= last->start + last->size)
+            windows->items[kept++] = windows->items[i];
+    }
+    windows->count = kept;
+    return true;
+}
+
+/* ---- the file ---- */
+
+static void fill_rows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
+{
+    const struct row *rows = (const struct row *)arg + from;
+    for (uint32_t i = 0; i < count; i++) {
+        values[CFI_ROW_ADDRESS][i] = rows[i].address;
+        values[CFI_ROW_SET][i] = rows[i].set;
+        values[CFI_ROW_BEGINS][i] = rows[i].begins;
+    }
+}
+
+static void fill_numbers(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
+{
+    const uint32_t *numbers = (const uint32_t *)arg + from;
+    for (uint32_t i = 0; i < count; i++)
+        values[0][i] = numbers[i];
+}
+
+static void write_interned(const void *arg, size_t unit, struct sl_buf *out)
+{
+    sl_buf_str(out, ((const struct interned *)arg)->items[unit]);
+}
+
+static bool add_interned(struct sl_table_writer *t, uint32_t id, const struct interned *set)
+{
+    struct sl_table_unit_source source = {write_interned, set, set->count, 1024};
+    return sl_table_add_units(t, id, id + 1, &source);
+}
+
+/* Buckets as wide as makes a few rows of each, were they evenly spread. */
+static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
+{
+    uint64_t last = w->sorted_count ? w->sorted[w->sorted_count - 1].address : 0;
+    unsigned shift = 0;
+    while ((last >> shift) > w->sorted_count / CFI_ROWS_PER_BUCKET)
+        shift++;
+    uint32_t count = (uint32_t)(last >> shift) + 2, *before = sl_alloc_held(&w->holding, count, sizeof *before);
+    size_t row = 0;
+    if (!before)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        while (row < w->sorted_count && w->sorted[row].address >> shift < i)
+            row++;
+        before[i] = (uint32_t)row;
+    }
+    struct sl_table_column_source source = {fill_numbers, before, count, 1, {w->sorted_count}};
+    bool ok = sl_table_add_columns(t, CFI_BUCKETS, &source);
+    sl_table_put(t, CFI_AT_SHIFT, shift, 4);
+    sl_free_held(&w->holding, before, count, sizeof *before);
+    return ok;
+}
+
+static bool add_rows(struct cfi_writer *w, struct sl_table_writer *t)
+{
+    struct sl_table_column_source source = {fill_rows, w->sorted, (uint32_t)w->sorted_count, CFI_ROW_COLUMNS, {0}};
+    source.max[CFI_ROW_ADDRESS] = w->sorted_count ? w->sorted[w->sorted_count - 1].address : 0;
+    source.max[CFI_ROW_SET] = w->sets.count;
+    source.max[CFI_ROW_BEGINS] = 1;
+    return sl_table_add_columns(t, CFI_ROWS, &source) && add_buckets(w, t);
+}
+
+static const struct window *window_at(const struct cfi_writer *w, size_t index)
+{
+    size_t first = w->windows[0].count;
+    return index < first ? &w->windows[0].items[index] : &w->windows[1].items[index - first];
+}
+
+static void window_values(const struct window *window, uint64_t values[CFI_WIN_COLUMNS])
+{
+    const struct sl_unwind_win *win = &window->win;
+    const uint64_t all[CFI_WIN_COLUMNS] = {win->start,  win->size,  win->prolog, win->epilog,
+                                           win->params, win->saved, win->locals, win->max_stack};
+    memcpy(values, all, sizeof all);
+}
+
+static void fill_windows(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t row[CFI_WIN_COLUMNS];
+        window_values(window_at(arg, from + i), row);
+        for (size_t c = 0; c < CFI_WIN_COLUMNS; c++)
+            values[c][i] = row[c];
+    }
+}
+
+static void fill_programs(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
+{
+    for (uint32_t i = 0; i < count; i++)
+        values[0][i] = window_at(arg, from + i)->program;
+}
+
+static bool add_windows(struct cfi_writer *w, struct sl_table_writer *t)
+{
+    size_t count = w->windows[0].count + w->windows[1].count;
+    struct sl_table_column_source places = {fill_windows, w, (uint32_t)count, CFI_WIN_COLUMNS, {0}};
+    struct sl_table_column_source programs = {fill_programs, w, (uint32_t)count, 1, {w->programs.count}};
+    if (count > UINT32_MAX)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t row[CFI_WIN_COLUMNS];
+        window_values(window_at(w, i), row);
+        for (size_t c = 0; c < CFI_WIN_COLUMNS; c++)
+            places.max[c] = row[c] > places.max[c] ? row[c] : places.max[c];
+    }
+    return sl_table_add_columns(t, CFI_WINDOWS, &places) && sl_table_add_columns(t, CFI_PROGRAM_IDS, &programs) &&
+           add_interned(t, CFI_PROGRAMS, &w->programs);
+}
+
+static void put_cfi_header(const struct cfi_writer *w, struct sl_table_writer *t)
+{
+    const struct sl_object_info *info = sl_object_info(w->object);
+    bool names_pdb = info->format == SL_FORMAT_PE && info->debug_file.size;
+    sl_table_put(
+        t, CFI_AT_FLAGS,
+        (info->big_endian ? CFI_FLAG_BIG_ENDIAN : 0) | (names_pdb && info->debug_id.pdb20 ? CFI_FLAG_PDB20 : 0), 2);
+    sl_table_put(t, CFI_AT_ARCH, info->arch, 2);
+    if (names_pdb) {
+        memcpy(t->file.data + CFI_AT_UUID, info->debug_id.uuid, sizeof info->debug_id.uuid);
+        sl_table_put(t, CFI_AT_AGE, info->debug_id.age, 4);
+        sl_table_section(t, CFI_MODULE);
+        sl_buf_str(&t->file, info->debug_file);
+    }
+    sl_table_put(t, CFI_AT_ROWS, w->sorted_count, 4);
+    sl_table_put(t, CFI_AT_SETS, w->sets.count, 4);
+    sl_table_put(t, CFI_AT_WIN_0, w->windows[0].count, 4);
+    sl_table_put(t, CFI_AT_WIN_4, w->windows[1].count, 4);
+}
+
+static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *parallel, struct sl_buf *out,
+                              struct sl_error *error)
+{
+    struct sl_table_writer t;
+    if (!sort_ranges(w) || !sort_windows(w, &w->windows[0]) || !sort_windows(w, &w->windows[1]) ||
+        !sl_table_writer_init(&t, &cfi_format, parallel, w->holding.budget))
+        return cfi_out(w, error);
+    if (add_rows(w, &t) && add_interned(&t, CFI_SETS, &w->sets) && add_windows(w, &t))
+        put_cfi_header(w, &t);
+    else
+        t.file.failed = true;
+    return sl_table_finish(&t, out) ? SL_OK : cfi_out(w, error);
+}
+
+static void free_cfi_writer(struct cfi_writer *w)
+{
+    sl_map_free(&w->sets.map);
+    sl_map_free(&w->programs.map);
+    free(w->sets.items);
+    free(w->programs.items);
+    free(w->rows);
+    free(w->sorted);
+    free(w->ranges);
+    free(w->windows[0].items);
+    free(w->windows[1].items);
+    sl_holding_release(&w->holding);
+    sl_buf_free(&w->set);
+    sl_arena_free(&w->arena);
+    free(w);
+}
+
+enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *parallel, struct sl_buf *out,
+                            size_t *skipped, struct sl_error *error)
+{
+    struct sl_budget *budget = sl_object_budget(object);
+    struct cfi_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    w->sink = (struct sl_unwind_sink){.range = take_range, .win = take_win};
+    w->object = object;
+    w->purse.budget = w->holding.budget = w->arena.budget = w->set.budget = budget;
+    w->sets.map.budget = w->programs.map.budget = budget;
+    enum sl_code code = sl_unwind_read(object, parallel, &w->sink, error);
+    /* what a table says before it breaks off holds */
+    if (code == SL_NOT_FOUND || (code == SL_MALFORMED && !sl_budget_used_up(budget))) {
+        w->sink.skipped += code == SL_MALFORMED;
+        code = SL_OK;
+    }
+    if (code == SL_OK)
+        code = write_cfi(w, parallel, out, error);
+    if (skipped)
+        *skipped = w->sink.skipped;
+    free_cfi_writer(w);
+    return code;
+}

@@ -1,0 +1,244 @@
+/* The stack machine of DWARF expressions (DWARF 5, 2.5.1), as far as rules for registers use it: values are of the size of
+ * an address. */
+#include "unwind/walk_impl.h"
+
+enum {
+    DW_OP_deref = 0x06,
+    DW_OP_const1u = 0x08,
+    DW_OP_const1s,
+    DW_OP_const2u,
+    DW_OP_const2s,
+    DW_OP_const4u,
+    DW_OP_const4s,
+    DW_OP_const8u,
+    DW_OP_const8s,
+    DW_OP_constu,
+    DW_OP_consts,
+    DW_OP_dup,
+    DW_OP_drop,
+    DW_OP_over,
+    DW_OP_pick,
+    DW_OP_swap,
+    DW_OP_rot,
+    DW_OP_abs = 0x19,
+    DW_OP_and,
+    DW_OP_div,
+    DW_OP_minus,
+    DW_OP_mod,
+    DW_OP_mul,
+    DW_OP_neg,
+    DW_OP_not,
+    DW_OP_or,
+    DW_OP_plus,
+    DW_OP_plus_uconst,
+    DW_OP_shl,
+    DW_OP_shr,
+    DW_OP_shra,
+    DW_OP_xor,
+    DW_OP_bra,
+    DW_OP_eq,
+    DW_OP_ge,
+    DW_OP_gt,
+    DW_OP_le,
+    DW_OP_lt,
+    DW_OP_ne,
+    DW_OP_skip,
+    DW_OP_lit0 = 0x30,
+    DW_OP_lit31 = 0x4F,
+    DW_OP_breg0 = 0x70,
+    DW_OP_breg31 = 0x8F,
+    DW_OP_bregx = 0x92,
+    DW_OP_deref_size = 0x94,
+    DW_OP_nop = 0x96,
+    DW_OP_call_frame_cfa = 0x9C,
+    MAX_DEPTH = 32,
+    MAX_STEPS = 2048,
+};
+
+struct stack_machine {
+    const struct walk_scope *scope;
+    struct sl_reader r;
+    uint64_t stack[MAX_DEPTH];
+    size_t depth;
+    bool failed;
+};
+
+static void machine_push(struct stack_machine *m, uint64_t value)
+{
+    if (m->depth == MAX_DEPTH)
+        m->failed = true;
+    else
+        m->stack[m->depth++] = walk_truncate(m->scope->s->cpu, value);
+}
+
+static uint64_t machine_pop(struct stack_machine *m)
+{
+    m->failed |= !m->depth;
+    return m->depth ? m->stack[--m->depth] : 0;
+}
+
+static void machine_pick(struct stack_machine *m, size_t below)
+{
+    if (below >= m->depth)
+        m->failed = true;
+    else
+        machine_push(m, m->stack[m->depth - 1 - below]);
+}
+
+static int64_t as_signed(const struct stack_machine *m, uint64_t value)
+{
+    return m->scope->s->cpu->word == 4 ? (int32_t)value : (int64_t)value;
+}
+
+static void machine_register(struct stack_machine *m, uint64_t number, int64_t offset)
+{
+    if (number >= SL_WALK_REGISTERS || !walk_known(m->scope->registers, (unsigned)number))
+        m->failed = true;
+    else
+        machine_push(m, m->scope->registers->value[number] + (uint64_t)offset);
+}
+
+static void machine_load(struct stack_machine *m, unsigned size)
+{
+    uint64_t value = 0, address = machine_pop(m);
+    unsigned bits = size * 8;
+    if (!size || size > m->scope->s->cpu->word || !walk_read(m->scope->s, address, &value))
+        m->failed = true;
+    else if (bits < 64) /* the word's first bytes */
+        value = m->scope->s->target.big_endian ? value >> (m->scope->s->cpu->word * 8 - bits)
+                                               : value & ((UINT64_C(1) << bits) - 1);
+    machine_push(m, value);
+}
+
+static void machine_jump(struct stack_machine *m, bool taken)
+{
+    int16_t by = (int16_t)sl_read_u16(&m->r);
+    uint64_t to = sl_reader_offset(&m->r) + (uint64_t)(int64_t)by;
+    if (taken)
+        sl_reader_seek(&m->r, to);
+}
+
+static void machine_swap(struct stack_machine *m, size_t below)
+{
+    if (below >= m->depth) {
+        m->failed = true;
+        return;
+    }
+    uint64_t *top = &m->stack[m->depth - 1], value = *top;
+    memmove(top - below + 1, top - below, below * sizeof *top);
+    top[-(ptrdiff_t)below] = value;
+}
+
+/* Operations on the two topmost values. False for others. */
+static bool machine_binary(struct stack_machine *m, unsigned op)
+{
+    if (op < DW_OP_and || op > DW_OP_ne || op == DW_OP_neg || op == DW_OP_not || op == DW_OP_plus_uconst ||
+        op == DW_OP_bra)
+        return false;
+    uint64_t b = machine_pop(m), a = machine_pop(m), value = 0;
+    int64_t signed_a = as_signed(m, a), signed_b = as_signed(m, b);
+    unsigned bits = m->scope->s->cpu->word * 8;
+    m->failed |= (op == DW_OP_div || op == DW_OP_mod) && !b;
+    switch (m->failed ? DW_OP_nop : op) {
+    case DW_OP_and: value = a & b; break;
+    case DW_OP_or: value = a | b; break;
+    case DW_OP_xor: value = a ^ b; break;
+    case DW_OP_plus: value = a + b; break;
+    case DW_OP_minus: value = a - b; break;
+    case DW_OP_mul: value = a * b; break;
+    case DW_OP_div: value = signed_b == -1 ? 0 - a : (uint64_t)(signed_a / signed_b); break;
+    case DW_OP_mod: value = a % b; break;
+    case DW_OP_shl: value = b < bits ? a << b : 0; break;
+    case DW_OP_shr: value = b < bits ? a >> b : 0; break;
+    case DW_OP_shra: value = (uint64_t)(signed_a >> (b < bits ? b : bits - 1)); break;
+    case DW_OP_eq: value = a == b; break;
+    case DW_OP_ge: value = signed_a >= signed_b; break;
+    case DW_OP_gt: value = signed_a > signed_b; break;
+    case DW_OP_le: value = signed_a <= signed_b; break;
+    case DW_OP_lt: value = signed_a < signed_b; break;
+    case DW_OP_ne: value = a != b; break;
+    }
+    machine_push(m, value);
+    return true;
+}
+
+static bool machine_constant(struct stack_machine *m, unsigned op)
+{
+    struct sl_reader *r = &m->r;
+    switch (op) {
+    case DW_OP_const1u: machine_push(m, sl_read_u8(r)); break;
+    case DW_OP_const1s: machine_push(m, (uint64_t)(int8_t)sl_read_u8(r)); break;
+    case DW_OP_const2u: machine_push(m, sl_read_u16(r)); break;
+    case DW_OP_const2s: machine_push(m, (uint64_t)(int16_t)sl_read_u16(r)); break;
+    case DW_OP_const4u: machine_push(m, sl_read_u32(r)); break;
+    case DW_OP_const4s: machine_push(m, (uint64_t)(int32_t)sl_read_u32(r)); break;
+    case DW_OP_const8u:
+    case DW_OP_const8s: machine_push(m, sl_read_u64(r)); break;
+    case DW_OP_constu: machine_push(m, sl_read_uleb(r)); break;
+    case DW_OP_consts: machine_push(m, (uint64_t)sl_read_sleb(r)); break;
+    default:
+        if (op < DW_OP_lit0 || op > DW_OP_lit31)
+            return false;
+        machine_push(m, op - DW_OP_lit0);
+    }
+    return true;
+}
+
+static void machine_step(struct stack_machine *m)
+{
+    struct sl_reader *r = &m->r;
+    unsigned op = sl_read_u8(r);
+    uint64_t value;
+    if (machine_constant(m, op) || machine_binary(m, op))
+        return;
+    if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
+        machine_register(m, op - DW_OP_breg0, sl_read_sleb(r));
+        return;
+    }
+    switch (op) {
+    case DW_OP_bregx:
+        value = sl_read_uleb(r);
+        machine_register(m, value, sl_read_sleb(r));
+        break;
+    case DW_OP_deref: machine_load(m, m->scope->s->cpu->word); break;
+    case DW_OP_deref_size: machine_load(m, sl_read_u8(r)); break;
+    case DW_OP_dup: machine_pick(m, 0); break;
+    case DW_OP_over: machine_pick(m, 1); break;
+    case DW_OP_pick: machine_pick(m, sl_read_u8(r)); break;
+    case DW_OP_drop: machine_pop(m); break;
+    case DW_OP_swap: machine_swap(m, 1); break;
+    case DW_OP_rot: machine_swap(m, 2); break;
+    case DW_OP_abs:
+        value = machine_pop(m);
+        machine_push(m, as_signed(m, value) < 0 ? 0 - value : value);
+        break;
+    case DW_OP_neg: machine_push(m, 0 - machine_pop(m)); break;
+    case DW_OP_not: machine_push(m, ~machine_pop(m)); break;
+    case DW_OP_plus_uconst:
+        value = machine_pop(m);
+        machine_push(m, value + sl_read_uleb(r));
+        break;
+    case DW_OP_bra: machine_jump(m, machine_pop(m) != 0); break;
+    case DW_OP_skip: machine_jump(m, true); break;
+    case DW_OP_call_frame_cfa:
+        m->failed |= !m->scope->has_cfa;
+        machine_push(m, m->scope->cfa);
+        break;
+    case DW_OP_nop: break;
+    default: m->failed = true;
+    }
+}
+
+bool dwarf_stack_evaluate(const struct walk_scope *scope, struct sl_str expression, bool big_endian, bool pushes_cfa,
+                          uint64_t *value)
+{
+    struct stack_machine m = {.scope = scope};
+    m.r = sl_reader((struct sl_bytes){(const uint8_t *)expression.data, expression.size}, big_endian);
+    if (pushes_cfa)
+        machine_push(&m, scope->cfa);
+    unsigned steps = 0;
+    while (!m.failed && !m.r.failed && sl_reader_left(&m.r) && steps++ < MAX_STEPS)
+        machine_step(&m);
+    *value = machine_pop(&m);
+    return !m.failed && !m.r.failed && !sl_reader_left(&m.r);
+}

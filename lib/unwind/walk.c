@@ -1,0 +1,244 @@
+/* The loop over frames, and what all processors share. A step that lacks something is taken again from its beginning. */
+#include "unwind/walk_impl.h"
+
+#include "base/grow.h"
+
+enum { FIRST_CODE = 4096 };
+
+static const struct walk_cpu *const cpus[] = {&walk_x86, &walk_amd64, &walk_arm, &walk_arm64, &walk_mips, &walk_mips64};
+
+static const struct sl_cfi no_cfi;
+static const struct sl_walk_symbols no_symbols;
+
+static const struct walk_cpu *find_cpu(enum sl_cpu_family family)
+{
+    family = family == SL_CPU_ARM64_32 ? SL_CPU_ARM64 : family;
+    for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++)
+        if (cpus[i]->family == family)
+            return cpus[i];
+    return NULL;
+}
+
+bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers)
+{
+    const struct walk_cpu *cpu = find_cpu(family);
+    *numbers = cpu ? (struct sl_walk_numbers){cpu->pc, cpu->sp, cpu->fp}
+                   : (struct sl_walk_numbers){SL_WALK_ONLY_PC, SL_WALK_ONLY_PC, SL_WALK_ONLY_PC};
+    return cpu != NULL;
+}
+
+const char *sl_trust_name(enum sl_trust trust)
+{
+    static const char *const names[] = {"none", "scan", "cfiscan", "fp", "cfi", "prewalked", "context"};
+    return names[trust];
+}
+
+void sl_walk_set_cfi(struct sl_walk_module *module, const struct sl_cfi *cfi)
+{
+    atomic_store_explicit(&module->cfi, cfi ? cfi : &no_cfi, memory_order_release);
+}
+
+void sl_walk_set_symbols(struct sl_walk_module *module, const struct sl_walk_symbols *symbols)
+{
+    atomic_store_explicit(&module->symbols, symbols ? symbols : &no_symbols, memory_order_release);
+}
+
+/* ---- memory ---- */
+
+bool walk_read_stack(const struct sl_walk_state *s, uint64_t address, unsigned size, uint64_t *value)
+{
+    bool inside;
+    struct sl_bytes bytes = sl_bytes_slice(s->stack.bytes, address - s->stack.address, size, &inside);
+    if (!inside || address < s->stack.address)
+        return false;
+    struct sl_reader r = sl_reader(bytes, s->target.big_endian);
+    *value = sl_read_uint(&r, size);
+    return !r.failed;
+}
+
+bool walk_read(const struct sl_walk_state *s, uint64_t address, uint64_t *value)
+{
+    unsigned size = s->cpu->word;
+    address = walk_truncate(s->cpu, address);
+    return walk_read_stack(s, address, size, value) ||
+           (s->stack.read && s->stack.read(s->stack.arg, address, size, value));
+}
+
+/* ---- modules ---- */
+
+uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address)
+{
+    size_t low = 0, high = s->module_count;
+    while (low < high) { /* the first beyond */
+        size_t middle = low + (high - low) / 2;
+        if (s->modules[middle].base <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool inside = low && address - s->modules[low - 1].base < s->modules[low - 1].size;
+    return inside ? (uint32_t)(low - 1) : SL_WALK_NO_MODULE;
+}
+
+static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need, uint32_t module)
+{
+    s->need = need;
+    s->needs = module;
+    return WALK_WAIT;
+}
+
+enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct sl_cfi **cfi)
+{
+    *cfi = atomic_load_explicit(&s->modules[module].cfi, memory_order_acquire);
+    if (!*cfi)
+        return wait_for(s, SL_WALK_NEED_CFI, module);
+    *cfi = *cfi == &no_cfi ? NULL : *cfi;
+    return WALK_CALLER;
+}
+
+static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t module, uint64_t address)
+{
+    const struct sl_walk_symbols *symbols = atomic_load_explicit(&s->modules[module].symbols, memory_order_acquire);
+    if (!symbols)
+        return wait_for(s, SL_WALK_NEED_SYMBOLS, module);
+    return symbols == &no_symbols || symbols->covers(symbols, address) ? WALK_CALLER : WALK_NOTHING;
+}
+
+/* Only what both call frame information and debug information leave out is no code. */
+enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
+{
+    const struct sl_cfi *cfi;
+    struct sl_cfi_row row;
+    uint64_t within = address - (address > 0);
+    uint32_t module = within ? walk_module_at(s, within) : SL_WALK_NO_MODULE;
+    if (module == SL_WALK_NO_MODULE)
+        return WALK_NOTHING;
+    if (walk_cfi(s, module, &cfi) == WALK_WAIT)
+        return WALK_WAIT;
+    within -= s->modules[module].base;
+    if (!cfi || !cfi->row_count || sl_cfi_find(cfi, within, &row))
+        return WALK_CALLER;
+    return covered_by_symbols(s, module, within);
+}
+
+unsigned walk_scan_words(const struct walk_frame *callee)
+{
+    return callee->trust == SL_TRUST_CONTEXT || callee->trust == SL_TRUST_CFI ? 160 : 40;
+}
+
+/* ---- the loop ---- */
+
+static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *caller)
+{
+    const struct walk_cpu *cpu = s->cpu;
+    bool pointer_first = s->target.frame_pointer_first;
+    enum walk_result result = WALK_NOTHING;
+    for (unsigned method = 0; method < 3 && result == WALK_NOTHING; method++) {
+        *caller = (struct walk_frame){.trust = SL_TRUST_SCAN};
+        if (method == 2) {
+            result = cpu->by_scan(s, &s->frame, caller);
+        } else if ((method == 0) != pointer_first) {
+            caller->trust = SL_TRUST_CFI;
+            result = walk_by_cfi(s, &s->frame, caller);
+        } else if (cpu->by_frame_pointer) {
+            caller->trust = SL_TRUST_FP;
+            result = cpu->by_frame_pointer(s, &s->frame, caller);
+        }
+    }
+    return result;
+}
+
+static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
+{
+    const struct walk_cpu *cpu = s->cpu;
+    return !walk_known(&caller->registers, cpu->pc) || !walk_known(&caller->registers, cpu->sp) ||
+           caller->registers.value[cpu->pc] < FIRST_CODE || !cpu->goes_on(s, &s->frame, caller);
+}
+
+/* False when out of memory. */
+static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame)
+{
+    struct sl_walk *w = &s->walk;
+    s->frame = *frame;
+    s->frame.module = walk_module_at(s, frame->instruction);
+    if (!sl_grow_in_arena(s->arena, &w->frames, &s->capacity, w->frame_count + 1, sizeof *w->frames)) {
+        w->out_of_memory = s->over = true;
+        return false;
+    }
+    w->frames[w->frame_count++] =
+        (struct sl_walk_frame){frame->resume, frame->instruction, s->frame.module, frame->trust};
+    return true;
+}
+
+/* False when the walk waits or is over. */
+static bool walk_step(struct sl_walk_state *s)
+{
+    struct walk_frame caller;
+    const struct sl_cfi *cfi;
+    if (s->frame.module != SL_WALK_NO_MODULE && walk_cfi(s, s->frame.module, &cfi) == WALK_WAIT)
+        return false;
+    if (!s->cpu || !s->stack.bytes.size || s->walk.frame_count == SL_WALK_MAX_FRAMES) {
+        s->over = true;
+        return false;
+    }
+    enum walk_result result = find_caller(s, &caller);
+    if (result == WALK_WAIT)
+        return false;
+    if (result != WALK_CALLER || ends(s, &caller)) {
+        s->over = true;
+        return false;
+    }
+    caller.resume = caller.registers.value[s->cpu->pc];
+    if (!caller.instruction)
+        caller.instruction = caller.resume - s->cpu->call;
+    s->inner_params = walk_params(s, &s->frame);
+    return append_frame(s, &caller);
+}
+
+enum sl_walk_need sl_walk_run(struct sl_walk *walk, size_t *module)
+{
+    struct sl_walk_state *s = walk->state;
+    s->need = SL_WALK_DONE;
+    while (!s->over && walk_step(s))
+        ;
+    *module = s->needs;
+    return s->over ? SL_WALK_DONE : s->need;
+}
+
+/* Pointers of arm64 may be signed in the bits that addresses do not need: those above the highest module's and above 47. */
+static uint64_t address_mask_of(const struct sl_walk_state *s)
+{
+    uint64_t highest = (UINT64_C(1) << 47) - 1;
+    if (s->target.address_mask)
+        return s->target.address_mask;
+    if (s->module_count) {
+        const struct sl_walk_module *last = &s->modules[s->module_count - 1];
+        highest = last->base + last->size > highest ? last->base + last->size : highest;
+    }
+    for (unsigned bits = 47; bits < 64; bits++)
+        if (highest <= UINT64_C(1) << bits)
+            return (UINT64_C(1) << bits) - 1;
+    return UINT64_MAX;
+}
+
+struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
+                            size_t module_count, const struct sl_registers *registers,
+                            const struct sl_walk_stack *stack)
+{
+    struct sl_walk_state *s = SL_ARENA_NEW(arena, struct sl_walk_state);
+    struct sl_walk_numbers numbers;
+    if (!s)
+        return NULL;
+    s->walk.state = s;
+    s->arena = arena;
+    s->cpu = find_cpu(target->family);
+    s->target = *target;
+    s->stack = *stack;
+    s->modules = modules;
+    s->module_count = module_count;
+    s->address_mask = address_mask_of(s);
+    sl_walk_numbers(target->family, &numbers);
+    struct walk_frame context = {.registers = *registers, .trust = SL_TRUST_CONTEXT};
+    context.resume = context.instruction = registers->value[numbers.pc];
+    return append_frame(s, &context) ? &s->walk : NULL;
+}

@@ -1,0 +1,145 @@
+/* arm and arm64. */
+#include "unwind/walk_impl.h"
+
+enum {
+    ARM_R4 = 4,
+    ARM_IOS_FP = 7,
+    ARM_FP = 11,
+    ARM_SP = 13,
+    ARM_PC = 15,
+    ARM64_X19 = 19,
+    ARM64_FP = 29,
+    ARM64_LR,
+    ARM64_SP,
+    ARM64_PC,
+};
+
+#define BITS(first, last) ((UINT64_C(2) << (last)) - (UINT64_C(1) << (first)))
+
+/* ---- arm ---- */
+
+static enum walk_result arm_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
+                                       struct walk_frame *caller)
+{
+    unsigned number = ARM_IOS_FP;
+    uint64_t fp = callee->registers.value[number], pc = 0, saved = 0;
+    if (!s->target.is_ios || !walk_known(&callee->registers, number) || !walk_known(&callee->registers, ARM_SP) ||
+        fp >= UINT32_MAX - 8)
+        return WALK_NOTHING;
+    if (fp && (!walk_read(s, fp + 4, &pc) || !walk_read(s, fp, &saved)))
+        return WALK_NOTHING;
+    sl_registers_set(&caller->registers, ARM_PC, pc);
+    sl_registers_set(&caller->registers, number, saved);
+    sl_registers_set(&caller->registers, ARM_SP, fp ? fp + 8 : callee->registers.value[ARM_SP]);
+    return WALK_CALLER;
+}
+
+static enum walk_result arm_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
+{
+    uint64_t at = callee->registers.value[ARM_SP], value;
+    if (!walk_known(&callee->registers, ARM_SP))
+        return WALK_NOTHING;
+    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 4) {
+        if (at > UINT32_MAX - 4 || !walk_read_stack(s, at, 4, &value))
+            return WALK_NOTHING;
+        enum walk_result result = walk_plausible(s, value);
+        if (result == WALK_NOTHING)
+            continue;
+        sl_registers_set(&caller->registers, ARM_PC, value);
+        sl_registers_set(&caller->registers, ARM_SP, at + 4);
+        return result;
+    }
+    return WALK_NOTHING;
+}
+
+/* A leaf may have put nothing on the stack. */
+static bool arm_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
+{
+    unsigned sp = s->cpu->sp;
+    uint64_t of_callee = callee->registers.value[sp], of_caller = caller->registers.value[sp];
+    return of_caller > of_callee || (of_caller == of_callee && callee->trust == SL_TRUST_CONTEXT);
+}
+
+const struct walk_cpu walk_arm = {
+    .family = SL_CPU_ARM,
+    .pc = ARM_PC,
+    .sp = ARM_SP,
+    .fp = ARM_FP,
+    .word = 4,
+    .call = 2,
+    .preserved = BITS(ARM_R4, ARM_FP),
+    .by_frame_pointer = arm_by_pointer,
+    .by_scan = arm_by_scan,
+    .goes_on = arm_goes_on,
+};
+
+/* ---- arm64 ---- */
+
+static bool is_arm64_code(uint64_t address)
+{
+    return address >= 0x1000 && address <= UINT64_C(0x000fffffffffffff);
+}
+
+static enum walk_result arm64_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
+                                         struct walk_frame *caller)
+{
+    const struct sl_registers *from = &callee->registers;
+    uint64_t fp = from->value[ARM64_FP], saved, pc, lr;
+    /* no frame: there is nothing to say of the caller, which scanning may find */
+    if (!walk_known(from, ARM64_FP) || !walk_known(from, ARM64_SP) || fp >= UINT64_MAX - 16 || !fp ||
+        !walk_read(s, fp, &saved) || !walk_read(s, fp + 8, &pc))
+        return WALK_NOTHING;
+    saved &= s->address_mask;
+    pc &= s->address_mask;
+    if (!is_arm64_code(pc))
+        return WALK_NOTHING;
+    if (saved && walk_read(s, saved + 8, &lr))
+        sl_registers_set(&caller->registers, ARM64_LR, lr & s->address_mask);
+    sl_registers_set(&caller->registers, ARM64_PC, pc);
+    sl_registers_set(&caller->registers, ARM64_FP, saved);
+    sl_registers_set(&caller->registers, ARM64_SP, fp + 16);
+    return WALK_CALLER;
+}
+
+static enum walk_result arm64_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
+                                      struct walk_frame *caller)
+{
+    uint64_t at = callee->registers.value[ARM64_SP], value;
+    if (!walk_known(&callee->registers, ARM64_SP))
+        return WALK_NOTHING;
+    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 8) {
+        if (at > UINT64_MAX - 8 || !walk_read_stack(s, at, 8, &value))
+            return WALK_NOTHING;
+        enum walk_result result = is_arm64_code(value) ? walk_plausible(s, value) : WALK_NOTHING;
+        if (result == WALK_NOTHING)
+            continue;
+        sl_registers_set(&caller->registers, ARM64_PC, value);
+        sl_registers_set(&caller->registers, ARM64_SP, at + 8);
+        return result;
+    }
+    return WALK_NOTHING;
+}
+
+static bool arm64_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee,
+                          const struct walk_frame *caller)
+{
+    uint64_t of_callee = callee->registers.value[ARM64_SP], of_caller = caller->registers.value[ARM64_SP];
+    (void)s;
+    if (of_caller != of_callee)
+        return of_caller > of_callee;
+    return caller->registers.value[ARM64_PC] != callee->resume &&
+           (callee->trust == SL_TRUST_CONTEXT || caller->trust == SL_TRUST_CFI);
+}
+
+const struct walk_cpu walk_arm64 = {
+    .family = SL_CPU_ARM64,
+    .pc = ARM64_PC,
+    .sp = ARM64_SP,
+    .fp = ARM64_FP,
+    .word = 8,
+    .call = 4,
+    .preserved = BITS(ARM64_X19, ARM64_FP),
+    .by_frame_pointer = arm64_by_pointer,
+    .by_scan = arm64_by_scan,
+    .goes_on = arm64_goes_on,
+};

@@ -1,0 +1,189 @@
+/* x86 and amd64. */
+#include "unwind/walk_impl.h"
+
+enum {
+    EBX = 3,
+    ESP,
+    EBP,
+    ESI,
+    EDI,
+    EIP,
+    RBX = 3,
+    RSI,
+    RDI,
+    RBP,
+    RSP,
+    R12 = 12,
+    RIP = 16,
+    MAX_FRAME_GAP = 128 << 10, /* from a frame to the one that its saved pointer names */
+    MAX_FRAME_OFFSET = 240,    /* how far Windows' frame register points into the frame */
+};
+
+#define BIT(n) (UINT64_C(1) << (n))
+
+static bool grows(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
+{
+    unsigned sp = s->cpu->sp;
+    return caller->registers.value[sp] > callee->registers.value[sp];
+}
+
+static bool is_readable(const struct sl_walk_state *s, uint64_t address)
+{
+    uint64_t ignored;
+    return walk_read(s, address, &ignored);
+}
+
+/* ---- x86 ---- */
+
+static enum walk_result x86_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
+                                       struct walk_frame *caller)
+{
+    uint64_t ebp = callee->registers.value[EBP], value;
+    if (!walk_known(&callee->registers, EBP) || ebp >= UINT32_MAX - 8 || !walk_read(s, ebp + 4, &value))
+        return WALK_NOTHING;
+    sl_registers_set(&caller->registers, EIP, value);
+    if (!walk_read(s, ebp, &value))
+        return WALK_NOTHING;
+    sl_registers_set(&caller->registers, EBP, value);
+    sl_registers_set(&caller->registers, ESP, ebp + 8);
+    return WALK_CALLER;
+}
+
+/* The word below an address to return to is often the caller's frame pointer. */
+static void x86_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
+                              struct walk_frame *caller)
+{
+    uint64_t value, ebp = callee->registers.value[EBP];
+    if (!walk_read_stack(s, at - 4, 4, &value))
+        return;
+    if (value > at && value - (at - 4) <= MAX_FRAME_GAP) {
+        if (is_readable(s, value))
+            sl_registers_set(&caller->registers, EBP, value);
+    } else if (walk_known(&callee->registers, EBP) && ebp >= at + 4 && is_readable(s, ebp)) {
+        sl_registers_set(&caller->registers, EBP, ebp);
+    }
+}
+
+static enum walk_result x86_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
+{
+    uint64_t at = callee->registers.value[ESP], value;
+    if (!walk_known(&callee->registers, ESP))
+        return WALK_NOTHING;
+    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 4) {
+        if (at > UINT32_MAX - 4 || !walk_read_stack(s, at, 4, &value))
+            return WALK_NOTHING;
+        enum walk_result result = walk_plausible(s, value);
+        if (result == WALK_WAIT)
+            return result;
+        if (result == WALK_NOTHING)
+            continue;
+        sl_registers_set(&caller->registers, EIP, value);
+        sl_registers_set(&caller->registers, ESP, at + 4);
+        if (i > 0)
+            x86_saved_pointer(s, at, callee, caller);
+        return WALK_CALLER;
+    }
+    return WALK_NOTHING;
+}
+
+const struct walk_cpu walk_x86 = {
+    .family = SL_CPU_X86,
+    .pc = EIP,
+    .sp = ESP,
+    .fp = EBP,
+    .word = 4,
+    .call = 1,
+    .preserved = BIT(EBP) | BIT(EBX) | BIT(EDI) | BIT(ESI),
+    .by_frame_pointer = x86_by_pointer,
+    .by_scan = x86_by_scan,
+    .goes_on = grows,
+};
+
+/* ---- amd64 ---- */
+
+static bool is_canonical(uint64_t address)
+{
+    return address < UINT64_C(0x800000000000) || address >= UINT64_C(0xffff800000000000);
+}
+
+/* With the frame pointer `offset` bytes into the frame. WALK_END: no other offset is better. */
+static enum walk_result amd64_pointer_at(const struct sl_walk_state *s, const struct walk_frame *callee,
+                                         uint64_t offset, struct walk_frame *caller)
+{
+    uint64_t rbp = callee->registers.value[RBP], ip, bp, sp = rbp + offset + 16;
+    if (!walk_read(s, rbp + offset + 8, &ip) || !walk_read(s, rbp + offset, &bp))
+        return WALK_END;
+    if (sp <= rbp || bp < sp)
+        return WALK_NOTHING;
+    if (!is_readable(s, bp))
+        return WALK_END;
+    if (!is_canonical(ip) || sp <= callee->registers.value[RSP] || !is_readable(s, sp))
+        return WALK_NOTHING;
+    sl_registers_set(&caller->registers, RIP, ip);
+    sl_registers_set(&caller->registers, RSP, sp);
+    sl_registers_set(&caller->registers, RBP, bp);
+    return WALK_CALLER;
+}
+
+static enum walk_result amd64_by_pointer(struct sl_walk_state *s, const struct walk_frame *callee,
+                                         struct walk_frame *caller)
+{
+    enum walk_result result = WALK_NOTHING;
+    uint64_t last = s->target.is_windows ? MAX_FRAME_OFFSET : 0;
+    if (!walk_known(&callee->registers, RBP) || !walk_known(&callee->registers, RSP) ||
+        callee->registers.value[RBP] >= UINT64_MAX - 16)
+        return WALK_NOTHING;
+    for (uint64_t offset = 0; offset <= last && result == WALK_NOTHING; offset += 16)
+        result = amd64_pointer_at(s, callee, offset, caller);
+    return result == WALK_CALLER ? result : WALK_NOTHING;
+}
+
+static void amd64_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
+                                struct walk_frame *caller)
+{
+    uint64_t rbp = callee->registers.value[RBP], value;
+    if (!walk_known(&callee->registers, RBP) || !walk_read_stack(s, at - 8, 8, &value))
+        return;
+    if (rbp == at - 8 && value > at && value - (at - 8) <= MAX_FRAME_GAP) {
+        if (is_readable(s, value))
+            sl_registers_set(&caller->registers, RBP, value);
+    } else if (rbp >= at + 8) {
+        sl_registers_set(&caller->registers, RBP, rbp);
+    }
+}
+
+static enum walk_result amd64_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
+                                      struct walk_frame *caller)
+{
+    uint64_t at = callee->registers.value[RSP], value;
+    if (!walk_known(&callee->registers, RSP))
+        return WALK_NOTHING;
+    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 8) {
+        if (at > UINT64_MAX - 8 || !walk_read_stack(s, at, 8, &value))
+            return WALK_NOTHING;
+        enum walk_result result = is_canonical(value) ? walk_plausible(s, value) : WALK_NOTHING;
+        if (result == WALK_WAIT)
+            return result;
+        if (result == WALK_NOTHING)
+            continue;
+        sl_registers_set(&caller->registers, RIP, value);
+        sl_registers_set(&caller->registers, RSP, at + 8);
+        if (i > 0)
+            amd64_saved_pointer(s, at, callee, caller);
+        return WALK_CALLER;
+    }
+    return WALK_NOTHING;
+}
+
+const struct walk_cpu walk_amd64 = {
+    .family = SL_CPU_X86_64,
+    .pc = RIP,
+    .sp = RSP,
+    .fp = RBP,
+    .word = 8,
+    .call = 1,
+    .preserved = BIT(RBX) | BIT(RBP) | BIT(R12) | BIT(13) | BIT(14) | BIT(15),
+    .by_frame_pointer = amd64_by_pointer,
+    .by_scan = amd64_by_scan,
+    .goes_on = grows,
+};

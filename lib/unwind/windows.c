@@ -1,0 +1,191 @@
+/* STACK WIN records (Breakpad, docs/symbol_files.md): what Microsoft's compilers say of 32-bit frames. Programs are postfix with
+ * assignments, in numbers of 32 bits: `$T0 $ebp = $eip $T0 4 + ^ = ...` */
+#include "unwind/walk_impl.h"
+
+#include "unwind/impl.h"
+
+enum { EBX = 3, ESP, EBP, ESI, EDI, EIP, MAX_VARIABLES = 32, MAX_DEPTH = 64 };
+
+struct variable {
+    struct sl_str name;
+    uint32_t value;
+    bool set;
+};
+
+struct item { /* of the stack: a number, or a variable that may be assigned to */
+    bool is_variable, is_undefined;
+    uint32_t value; /* or which variable */
+};
+
+struct win_program {
+    const struct sl_walk_state *s;
+    struct variable variables[MAX_VARIABLES];
+    size_t variable_count;
+    struct item stack[MAX_DEPTH];
+    size_t depth;
+};
+
+static const struct {
+    struct sl_str name;
+    unsigned number;
+} win_registers[] = {{SL_STR("$eip"), EIP}, {SL_STR("$esp"), ESP}, {SL_STR("$ebp"), EBP},
+                     {SL_STR("$ebx"), EBX}, {SL_STR("$esi"), ESI}, {SL_STR("$edi"), EDI}};
+
+/* MAX_VARIABLES when there are too many. */
+static size_t find_variable(struct win_program *p, struct sl_str name)
+{
+    size_t i = 0;
+    while (i < p->variable_count && !sl_str_equal(p->variables[i].name, name))
+        i++;
+    if (i == p->variable_count && i < MAX_VARIABLES)
+        p->variables[p->variable_count++] = (struct variable){.name = name};
+    return i;
+}
+
+static void define(struct win_program *p, struct sl_str name, uint64_t value)
+{
+    size_t i = find_variable(p, name);
+    p->variables[i].value = (uint32_t)value;
+    p->variables[i].set = true;
+}
+
+static bool push_item(struct win_program *p, struct item item)
+{
+    if (p->depth == MAX_DEPTH)
+        return false;
+    p->stack[p->depth++] = item;
+    return true;
+}
+
+static bool pop_value(struct win_program *p, uint64_t *value)
+{
+    if (!p->depth)
+        return false;
+    struct item item = p->stack[--p->depth];
+    *value = item.is_variable ? p->variables[item.value].value : item.value;
+    return !item.is_undefined && (!item.is_variable || p->variables[item.value].set);
+}
+
+static bool assign(struct win_program *p)
+{
+    uint64_t value = 0;
+    bool undefined = p->depth && p->stack[p->depth - 1].is_undefined;
+    if (!pop_value(p, &value) && !undefined)
+        return false;
+    if (!p->depth || !p->stack[p->depth - 1].is_variable)
+        return false;
+    struct variable *to = &p->variables[p->stack[--p->depth].value];
+    to->value = (uint32_t)value;
+    to->set = !undefined;
+    return true;
+}
+
+static bool win_load(struct win_program *p)
+{
+    uint64_t address, value;
+    return pop_value(p, &address) && walk_read(p->s, address, &value) &&
+           push_item(p, (struct item){.value = (uint32_t)value});
+}
+
+static bool win_operate(struct win_program *p, struct sl_str token)
+{
+    uint64_t a, b, value;
+    return pop_value(p, &b) && pop_value(p, &a) && postfix_operate(token, a, b, &value) &&
+           push_item(p, (struct item){.value = (uint32_t)value});
+}
+
+static bool win_token(struct win_program *p, struct sl_str token)
+{
+    uint64_t value;
+    if (sl_str_equal(token, SL_STR("=")))
+        return assign(p);
+    if (sl_str_equal(token, SL_STR("^")))
+        return win_load(p);
+    if (token.size == 1 && memchr("+-*/%@", token.data[0], 6))
+        return win_operate(p, token);
+    if (sl_str_equal(token, SL_STR(".undef")))
+        return push_item(p, (struct item){.is_undefined = true});
+    if (token.data[0] == '$' || token.data[0] == '.') {
+        size_t i = find_variable(p, token);
+        return i < MAX_VARIABLES && push_item(p, (struct item){.is_variable = true, .value = (uint32_t)i});
+    }
+    bool fits = postfix_number(token, &value) && value + 0x80000000u <= UINT32_MAX;
+    return fits && push_item(p, (struct item){.value = (uint32_t)value});
+}
+
+/* Some compilers leave out the blank behind `=`. */
+static bool run_win_program(struct win_program *p, struct sl_str program)
+{
+    struct sl_str token;
+    while ((token = next_field(&program)).size) {
+        if (token.size > 1 && token.data[0] == '=') {
+            if (!assign(p))
+                return false;
+            token = (struct sl_str){token.data + 1, token.size - 1};
+        }
+        if (!win_token(p, token))
+            return false;
+    }
+    return true;
+}
+
+static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win *win,
+                       const struct sl_registers *callee, struct sl_registers *caller)
+{
+    struct win_program p = {.s = s};
+    uint64_t esp = callee->value[ESP], ebp = callee->value[EBP];
+    uint64_t start = esp + win->locals + win->saved + s->inner_params;
+    if (memchr(win->program.data, '@', win->program.size))
+        start = ebp + 4;
+    define(&p, SL_STR("$esp"), esp);
+    define(&p, SL_STR("$ebp"), ebp);
+    if (walk_known(callee, EBX))
+        define(&p, SL_STR("$ebx"), callee->value[EBX]);
+    define(&p, SL_STR(".cbParams"), win->params);
+    define(&p, SL_STR(".cbCalleeParams"), s->inner_params);
+    define(&p, SL_STR(".cbSavedRegs"), win->saved);
+    define(&p, SL_STR(".cbLocals"), win->locals);
+    define(&p, SL_STR(".raSearch"), start);
+    define(&p, SL_STR(".raSearchStart"), start);
+    if (!run_win_program(&p, win->program))
+        return false;
+    for (size_t i = 0; i < sizeof win_registers / sizeof *win_registers; i++) {
+        size_t at = find_variable(&p, win_registers[i].name);
+        if (at < MAX_VARIABLES && p.variables[at].set)
+            sl_registers_set(caller, win_registers[i].number, p.variables[at].value);
+    }
+    return walk_known(caller, EIP) && walk_known(caller, ESP);
+}
+
+/* The frame's size is all that is known. */
+static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
+                    struct sl_registers *caller)
+{
+    uint64_t esp = callee->registers.value[ESP], at = esp + win->locals + win->saved + s->inner_params, eip;
+    uint64_t ebp = callee->registers.value[EBP];
+    bool pushes_ebp = sl_str_equal(win->program, SL_STR("1"));
+    if (!walk_read(s, at, &eip))
+        return false;
+    /* the address that the frame itself returned from may still lie there */
+    if (callee->trust == SL_TRUST_CONTEXT && eip == callee->resume) {
+        at += 4;
+        if (!walk_read(s, at, &eip))
+            return false;
+    }
+    if (pushes_ebp && !walk_read(s, esp + s->inner_params + win->saved - 8, &ebp))
+        return false;
+    if (pushes_ebp)
+        caller->valid &= ~(UINT64_C(1) << EBX);
+    sl_registers_set(caller, EIP, eip);
+    sl_registers_set(caller, ESP, (uint32_t)(at + 4));
+    sl_registers_set(caller, EBP, ebp);
+    return true;
+}
+
+bool windows_evaluate(const struct sl_walk_state *s, const struct sl_unwind_win *win, const struct walk_frame *callee,
+                      struct sl_registers *caller)
+{
+    if (!walk_known(&callee->registers, ESP) || !walk_known(&callee->registers, EBP))
+        return false;
+    return win->type == 4 ? by_program(s, win, &callee->registers, caller) : by_size(s, win, callee, caller);
+}
