@@ -8,13 +8,16 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
+#include "core/turn.h"
 
 enum {
     SMALL = 64 * 1024, /* never waits for its turn */
     SPARE_PART = 16,   /* of the budget: what small requests may use beyond it */
     MAPPED_FROM = 2 << 20,
     KEPT_ON_TOP = 16 << 20,
-    TRIM_PERIOD_MS = 10000,
+    TRIM_STEP_MS = 1000,
+    TRIM_EARLIEST = 10, /* steps */
+    TRIM_LATEST = 60,
     TRIM_FROM = 32 << 20, /* resident, and not in use */
 };
 
@@ -170,8 +173,12 @@ static void trim(void *unused)
         malloc_trim(0);
 }
 
+/* Who allocates waits meanwhile: it is done while nobody is in a hurry. */
 void memory_trim_repeatedly(void *unused)
 {
-    while (fiber_sleep(TRIM_PERIOD_MS))
-        pool_run(POOL_IO, trim, unused, NULL);
+    for (unsigned steps = 1; fiber_sleep(TRIM_STEP_MS); steps++)
+        if (steps >= TRIM_LATEST || (steps >= TRIM_EARLIEST && turns_are_calm())) {
+            pool_run(POOL_IO, trim, unused, NULL);
+            steps = 0;
+        }
 }

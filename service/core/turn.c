@@ -4,12 +4,13 @@
 
 #include "core/impl.h"
 
-static const uint64_t SLICE_NS = 2000000;
+static const uint64_t SLICE_NS = 2000000, CALM_NS = 1000000000;
 
 static uv_prepare_t prepare;
 static uv_check_t check;
 static uv_idle_t idle;
 static uint64_t slice_began_ns; /* 0: nobody has asked yet */
+static uint64_t last_over_ns;
 static struct turn_place *first, *last;
 
 bool turn_is_over(void)
@@ -17,7 +18,15 @@ bool turn_is_over(void)
     uint64_t now = uv_hrtime();
     if (slice_began_ns == 0)
         slice_began_ns = now;
-    return now - slice_began_ns > SLICE_NS;
+    bool over = now - slice_began_ns > SLICE_NS;
+    if (over)
+        last_over_ns = now;
+    return over;
+}
+
+bool turns_are_calm(void)
+{
+    return uv_hrtime() - last_over_ns > CALM_NS;
 }
 
 static void new_slice(void)

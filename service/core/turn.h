@@ -11,6 +11,9 @@
 /* Whether the slice of what runs now is used up. */
 bool turn_is_over(void);
 
+/* Whether that has not been so for a second. */
+bool turns_are_calm(void);
+
 /* A place in the line, zero at first; part of what its owner waits with. */
 struct turn_place {
     struct turn_place *next, *previous;
