@@ -76,7 +76,7 @@ static struct sl_str member_text(struct ips_reader *r, enum ips_member member)
     return text;
 }
 
-static bool read_body(struct ips_reader *r, struct sl_json *j)
+static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
 {
     struct sl_crash_extra *extras = SL_ARENA_ARRAY(r->arena, struct sl_crash_extra, EXTRAS);
     struct sl_str key, value, extra[EXTRAS] = {{NULL, 0}};
@@ -473,7 +473,7 @@ bool apple_read_ips(struct sl_str body, const struct apple_header *header, struc
 {
     struct ips_reader r = {.arena = arena, .crash = crash};
     *failed = sl_json(body, arena, false);
-    if (!read_body(&r, failed))
+    if (!read_ips_body(&r, failed))
         return false;
     read_images(&r);
     if (!r.no_memory)

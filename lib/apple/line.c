@@ -6,11 +6,6 @@ static struct sl_str behind(struct sl_str text, size_t size)
     return (struct sl_str){text.data + size, text.size - size};
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool take_word(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
@@ -34,7 +29,7 @@ enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
     size_t size = 0;
     bool over = false;
     *value = 0;
-    for (; size < rest->size && is_digit(rest->data[size]); size++)
+    for (; size < rest->size && sl_is_digit(rest->data[size]); size++)
         over |= __builtin_mul_overflow(*value, UINT64_C(10), value) ||
                 __builtin_add_overflow(*value, (uint64_t)(rest->data[size] - '0'), value);
     *rest = behind(*rest, size);
@@ -44,7 +39,7 @@ enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
 static int hex_digit(char c)
 {
     char low = (char)(c | 0x20);
-    return is_digit(c) ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+    return sl_is_digit(c) ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
 /* "0x" and hex digits. */
@@ -127,7 +122,7 @@ bool apple_registers_header(struct sl_str line)
 
 static bool in_register_name(char c)
 {
-    return is_digit(c) || (c >= 'a' && c <= 'z');
+    return sl_is_digit(c) || (c >= 'a' && c <= 'z');
 }
 
 bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg)
@@ -186,7 +181,7 @@ static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line 
 static bool cut_offset(struct sl_str *symbol)
 {
     size_t size = symbol->size;
-    while (size && is_digit(symbol->data[size - 1]))
+    while (size && sl_is_digit(symbol->data[size - 1]))
         size--;
     if (size == symbol->size || size < 3 || memcmp(symbol->data + size - 3, " + ", 3) != 0)
         return false;

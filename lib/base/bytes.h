@@ -49,6 +49,12 @@ bool sl_str_equal_nocase(struct sl_str a, struct sl_str b);
 bool sl_str_starts(struct sl_str text, struct sl_str prefix);
 bool sl_str_ends(struct sl_str text, struct sl_str suffix);
 
+/* A decimal digit of ASCII, whatever the locale. */
+static inline bool sl_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* White space of ASCII, as C's isspace() has it whatever the locale. */
 static inline bool sl_is_blank(char c)
 {

@@ -79,16 +79,11 @@ static inline bool consume(struct bare *p, char c)
     return found;
 }
 
-static inline bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Up to seven digits. */
 static inline bool number(struct bare *p, size_t *value)
 {
     const char *start = p->at;
-    for (*value = 0; is_digit(look(p, 0)); p->at++)
+    for (*value = 0; sl_is_digit(look(p, 0)); p->at++)
         *value = *value * 10 + (size_t)(*p->at - '0');
     return p->at > start && p->at - start <= 7;
 }
@@ -98,7 +93,7 @@ static inline bool source_name(struct bare *p, struct sl_str *out)
 {
     static const char anonymous[] = "_GLOBAL__N";
     size_t size = 0, left = (size_t)(p->end - p->at);
-    while (is_digit(look(p, 0)) && size < left)
+    while (sl_is_digit(look(p, 0)) && size < left)
         size = size * 10 + (size_t)(*p->at++ - '0');
     if (!size || size > (size_t)(p->end - p->at))
         return false;

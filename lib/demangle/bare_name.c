@@ -51,7 +51,7 @@ static bool add_ordinal(struct bare *p)
 {
     char digits[16], *at = digits + sizeof digits;
     size_t ordinal = 1;
-    if (is_digit(look(p, 0))) {
+    if (sl_is_digit(look(p, 0))) {
         if (!number(p, &ordinal))
             return false;
         ordinal += 2;
@@ -175,8 +175,8 @@ bool bare_substitution(struct bare *p, struct piece *out)
         return true;
     }
     if (c != '_') {
-        for (; is_digit(c) || (c >= 'A' && c <= 'Z'); c = *p->at++) {
-            index = index * 36 + (size_t)(is_digit(c) ? c - '0' : c - 'A' + 10);
+        for (; sl_is_digit(c) || (c >= 'A' && c <= 'Z'); c = *p->at++) {
+            index = index * 36 + (size_t)(sl_is_digit(c) ? c - '0' : c - 'A' + 10);
             if (index > MAX_SUBSTITUTIONS || p->at == p->end)
                 return false;
         }
@@ -241,13 +241,13 @@ static bool nested_name(struct bare *p, struct state *state, struct piece *out)
 static bool skip_discriminator(struct bare *p)
 {
     if (look(p, 0) != '_')
-        return !is_digit(look(p, 0));
+        return !sl_is_digit(look(p, 0));
     bool is_long = look(p, 1) == '_';
     p->at += is_long ? 2 : 1;
-    if (!is_digit(look(p, 0)))
+    if (!sl_is_digit(look(p, 0)))
         return false;
     p->at++;
-    while (is_long && is_digit(look(p, 0)))
+    while (is_long && sl_is_digit(look(p, 0)))
         p->at++;
     return !is_long || consume(p, '_');
 }

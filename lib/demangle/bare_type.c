@@ -13,11 +13,11 @@ static bool literal(struct bare *p)
     }
     if (c && strchr("wcahstijlmxyno", c))
         p->at++;
-    else if ((c != 'N' && c != 'S' && !is_digit(c)) || !bare_type(p, &ignored))
+    else if ((c != 'N' && c != 'S' && !sl_is_digit(c)) || !bare_type(p, &ignored))
         return false;
     consume(p, 'n');
     const char *digits = p->at;
-    while (is_digit(look(p, 0)))
+    while (sl_is_digit(look(p, 0)))
         p->at++;
     return p->at > digits && consume(p, 'E');
 }
@@ -97,7 +97,7 @@ static bool parameter(struct bare *p, struct piece *out)
 {
     size_t index = 0;
     p->at++;
-    if (is_digit(look(p, 0))) {
+    if (sl_is_digit(look(p, 0))) {
         if (!number(p, &index))
             return false;
         index++;
@@ -214,7 +214,7 @@ static bool unshown_type(struct bare *p, struct piece *out)
     case 'M': p->at++; return bare_type(p, &ignored) && bare_type(p, &ignored);
     default:
         p->at++;
-        while (is_digit(look(p, 0)))
+        while (sl_is_digit(look(p, 0)))
             p->at++;
         return consume(p, '_') && bare_type(p, &ignored);
     }
@@ -299,9 +299,9 @@ static bool any_type(struct bare *p, struct piece *out)
     case 'A':
     case 'M': good = unshown_type(p, out); break;
     case 'D': good = is_expansion(p) && expansion(p, out); break;
-    case 'T': good = (next == '_' || is_digit(next)) && known_type(p, out, &known); break;
+    case 'T': good = (next == '_' || sl_is_digit(next)) && known_type(p, out, &known); break;
     case 'S': good = next == 't' ? bare_name(p, NULL, out) : known_type(p, out, &known); break;
-    default: good = (c == 'N' || c == 'Z' || is_digit(c)) && bare_name(p, NULL, out); break;
+    default: good = (c == 'N' || c == 'Z' || sl_is_digit(c)) && bare_name(p, NULL, out); break;
     }
     return good && (known || remember(p, out));
 }

@@ -39,11 +39,6 @@ static struct node *dropping_special(struct reader *r)
     return reader_eat(r, 'g') || reader_eat(r, 'G') || reader_eat(r, 'B') ? generic_special(r) : NULL;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* What an argument's specialisation takes from the stack: an identifier; a closure with the types it captures; a key
  * path with its root and value; a type. */
 enum { TAKES_NAME = 'n', TAKES_CLOSURE = 'c', TAKES_KEY_PATH = 'k', TAKES_TYPE = 't' };
@@ -59,7 +54,7 @@ static bool constant(struct reader *r, struct sl_buf *takes, bool first)
     uint32_t number;
     char c = reader_peek(r), second = look_ahead(r);
     bool string = c == 's' && (second == 'b' || second == 'w' || second == 'c');
-    if ((c == 'i' || c == 'd') && is_digit(second)) {
+    if ((c == 'i' || c == 'd') && sl_is_digit(second)) {
         reader_next(r);
         return reader_natural(r, &number);
     }
@@ -203,7 +198,7 @@ static struct node *with_global_actor(struct reader *r)
 static struct node *completion_handler(struct reader *r, const char *text)
 {
     uint32_t flags;
-    if ((reader_peek(r) == '_' || is_digit(reader_peek(r))) && !reader_index(r, &flags))
+    if ((reader_peek(r) == '_' || sl_is_digit(reader_peek(r))) && !reader_index(r, &flags))
         return NULL;
     reader_pop_kind(r, N_SIGNATURE);
     struct node *result = reader_pop_type(r);

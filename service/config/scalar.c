@@ -13,14 +13,9 @@ static bool among(struct sl_str text, const char *const *words)
     return false;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static int digit_of(char c)
 {
-    if (is_digit(c))
+    if (sl_is_digit(c))
         return c - '0';
     c |= 0x20;
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
@@ -57,7 +52,7 @@ static bool resolve_int(struct sl_str text, struct value *value)
 
 static size_t skip_digits(struct sl_str text, size_t at)
 {
-    while (at < text.size && is_digit(text.data[at]))
+    while (at < text.size && sl_is_digit(text.data[at]))
         at++;
     return at;
 }

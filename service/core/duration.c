@@ -62,11 +62,6 @@ static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static size_t skip_blanks(struct sl_str text, size_t at)
 {
     while (at < text.size && is_blank(text.data[at]))
@@ -79,7 +74,7 @@ static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
     size_t start = *at;
     *number = 0;
-    for (; *at < text.size && is_digit(text.data[*at]); (*at)++)
+    for (; *at < text.size && sl_is_digit(text.data[*at]); (*at)++)
         if (__builtin_mul_overflow(*number, 10u, number) ||
             __builtin_add_overflow(*number, (uint64_t)(text.data[*at] - '0'), number))
             return false;
@@ -89,7 +84,7 @@ static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 static struct sl_str take_unit(struct sl_str text, size_t *at)
 {
     size_t start = *at;
-    while (*at < text.size && !is_digit(text.data[*at]) && !is_blank(text.data[*at]))
+    while (*at < text.size && !sl_is_digit(text.data[*at]) && !is_blank(text.data[*at]))
         (*at)++;
     return (struct sl_str){text.data + start, *at - start};
 }

@@ -28,8 +28,9 @@ static void look_at_thread(const struct sl_crash_thread *thread)
 
 static void look_at_crash(const struct sl_crash *crash)
 {
-    const struct sl_str texts[] = {crash->reason,          crash->details,           crash->system.os_name,
-                                   crash->system.os_version, crash->system.os_build, crash->system.device_model};
+    const struct sl_str texts[] = {crash->reason,          crash->details,
+                                   crash->system.os_name,  crash->system.os_version,
+                                   crash->system.os_build, crash->system.device_model};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         look_at(texts[i]);
     for (size_t i = 0; i < crash->thread_count; i++)
