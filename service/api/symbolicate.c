@@ -104,6 +104,12 @@ static void symbolicate(void *arg)
     native_symbolicate(step->request, step->config->max_response_frames);
 }
 
+/* What the frames that come out will take, about: their arrays grow by doubling. */
+static size_t expected_frames(const struct native_request *request)
+{
+    return 2 * request->frame_count * sizeof(struct native_result_frame);
+}
+
 /* About as much as the answer will take, so that a small one grows but once. */
 static size_t expected_size(const struct native_request *request)
 {
@@ -152,13 +158,21 @@ static enum sl_code add_context(struct step *step, struct sl_error *error)
     return code == SL_OK ? native_download_sources(request, error) : code;
 }
 
+/* The job may use so much more from now on; waits until there is as much. */
+static enum sl_code ask_for(struct job *job, size_t more, struct sl_error *error)
+{
+    enum sl_code code = memory_ask(&job->memory, job->arena.used + more, error);
+    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the answer") : code;
+}
+
 static enum sl_code symbolicate_work(struct job *job, struct native_request *request, struct sl_error *error)
 {
     struct step step = {request, job->config, &job->answer};
     enum sl_code code;
     if (!native_find_symbols(request))
         return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_CANCELLED;
-    if ((code = do_step(symbolicate, &step, request->frame_count, error)) != SL_OK)
+    if ((code = ask_for(job, expected_frames(request), error)) != SL_OK ||
+        (code = do_step(symbolicate, &step, request->frame_count, error)) != SL_OK)
         return code;
     if (!native_name(request, job->service->names, error))
         return error->code;
@@ -167,9 +181,8 @@ static enum sl_code symbolicate_work(struct job *job, struct native_request *req
         return code;
     if (request->out_of_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
-    code = memory_ask(&job->memory, job->arena.used + expected_size(request), error);
-    if (code)
-        return code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
+    if ((code = ask_for(job, expected_size(request), error)) != SL_OK)
+        return code;
     code = do_step(write_answer, &step, request->result_count, error);
     memory_set(&job->memory, job->arena.used + job->answer.capacity);
     return code;

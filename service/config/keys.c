@@ -203,7 +203,7 @@ const struct key config_keys[] = {
     ROUTE("ms_symcaches", 12, SHARED_BOTH),
     ROUTE("symbfile_index", 13, SHARED_BOTH),
 
-    {"http.backlog", KEY_UNSIGNED, AT(http.backlog), .value = 511, .min = 1, .max = INT_MAX},
+    {"http.backlog", KEY_UNSIGNED, AT(http.backlog), .value = 4096, .min = 1, .max = INT_MAX},
     {"http.max_request_line", KEY_SIZE, AT(http.max_request_line), .value = 8 * KIB, .min = 64},
     {"http.max_head_bytes", KEY_SIZE, AT(http.max_head_bytes), .value = 32 * KIB, .min = 64},
     {"http.max_header_fields", KEY_UNSIGNED, AT(http.max_header_fields), .value = 100, .min = 1},

@@ -13,8 +13,9 @@
 enum {
     SMALL = 64 * 1024, /* never waits for its turn */
     SPARE_PART = 16,   /* of the budget: what small requests may use beyond it */
-    MAPPED_FROM = 2 << 20,
-    KEPT_ON_TOP = 16 << 20,
+    MAPPED_LEAST = 128 << 10,
+    MAPPED_MOST = 2 << 20,
+    KEPT_TIMES = 8, /* free at the end of the heap, in mapped pieces */
     TRIM_STEP_MS = 1000,
     TRIM_EARLIEST = 10, /* steps */
     TRIM_LATEST = 60,
@@ -32,12 +33,20 @@ static uint64_t budget = UINT64_MAX, used, wait_ms = 5000;
 static struct waiter *first, **last = &first;
 static size_t waiting;
 
+/* Pieces from this size on are the kernel's again as soon as they are free. The others stay, with gaps between them that
+ * nothing else may fit in: the less memory there is, the fewer there may be of them. */
+static int mapped_from(uint64_t bytes)
+{
+    uint64_t part = bytes / 1024;
+    return part < MAPPED_LEAST ? MAPPED_LEAST : part > MAPPED_MOST ? MAPPED_MOST : (int)part;
+}
+
 void memory_configure(uint64_t bytes, uint64_t ms)
 {
     budget = bytes;
     wait_ms = ms;
-    mallopt(M_MMAP_THRESHOLD, MAPPED_FROM); /* large pieces are the kernel's again as soon as they are free */
-    mallopt(M_TRIM_THRESHOLD, KEPT_ON_TOP);
+    mallopt(M_MMAP_THRESHOLD, mapped_from(bytes));
+    mallopt(M_TRIM_THRESHOLD, KEPT_TIMES * mapped_from(bytes));
 }
 
 uint64_t memory_default_budget(void)

@@ -14,7 +14,7 @@ enum { EVICT_IDLE_MS = 1000, RESERVE_HEADER_MS = 2000, DISCARD_MS = 2000, LINGER
 void http_options_default(struct http_options *options)
 {
     *options = (struct http_options){
-        .backlog = 511,
+        .backlog = 4096,
         .max_request_line = 8 * 1024,
         .max_head_bytes = 32 * 1024,
         .compress_min = 4 * 1024,
