@@ -4,7 +4,7 @@
 
 #include "core/impl.h"
 
-static const uint64_t SLICE_NS = 2000000, CALM_NS = 1000000000;
+static const uint64_t SLICE_NS = 1000000, CALM_NS = 1000000000;
 
 static uv_prepare_t prepare;
 static uv_check_t check;
