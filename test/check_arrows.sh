@@ -29,9 +29,16 @@ deny service/api 'cli/'
 # A folder's private header is its own.
 for header in object/impl.h object/elf.h object/macho.h object/pe.h object/breakpad.h object/breakpad_reader.h \
     object/breakpad_scan.h breakpad/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h \
-    config/impl.h http/impl.h fetch/impl.h origin/impl.h cache/impl.h kinds/impl.h kinds/auxiliary.h api/impl.h api/jobs.h api/native.h \
+    config/impl.h http/impl.h fetch/impl.h origin/impl.h cache/impl.h kinds/impl.h kinds/auxiliary.h api/impl.h api/symbfile/symbfile.h \
     cli/bundle/bundle.h cli/dump_syms/dump_syms.h cli/inspect/inspect.h cli/lookup/lookup.h cli/push_symbols/push.h; do
     found=$(grep -rn "include \"$header\"" lib service --include='*.[ch]' --include='*.cc' | grep -v "^[a-z]*/${header%/*}/")
+    [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
+done
+# An API is its own folder's business, but for jobs and native symbolication, which others are built on.
+for family in service/api/*/; do
+    name=$(basename "$family")
+    case $name in jobs | native) continue ;; esac
+    found=$(grep -rn "include \"api/$name/" service --include='*.[ch]' | grep -v "^$family")
     [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
 done
 exit $bad

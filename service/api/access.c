@@ -222,39 +222,35 @@ static bool may_name_scope(const struct http_exchange *x, const struct access_ke
 
 static void reply_unauthorized(struct http_exchange *x)
 {
-    static const char *const browsed[] = {"page", "status", "metrics"};
-    bool basic = false;
-    for (size_t i = 0; i < sizeof browsed / sizeof *browsed; i++)
-        basic = basic || strcmp(x->route->group, browsed[i]) == 0;
-    http_reply_detail(x, 401, "authentication required", NULL);
+    http_reply_error(x, 401, "authentication required");
     http_set_header(x, "WWW-Authenticate",
-                    basic ? SL_STR("Bearer realm=\"symloom\", Basic realm=\"symloom\"")
-                          : SL_STR("Bearer realm=\"symloom\""));
+                    x->route->family->browsed ? SL_STR("Bearer realm=\"symloom\", Basic realm=\"symloom\"")
+                                              : SL_STR("Bearer realm=\"symloom\""));
 }
 
 void access_authorize(struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;
     const struct http_route *route = x->route;
+    const struct http_family *family = route->family;
     const struct access_key *key = NULL;
-    bool admin = strcmp(route->group, "admin") == 0; /* never open */
-    if (!admin && !access_required(config, route->group))
+    if (!family->guarded && !access_required(config, family->group))
         return;
-    if (admin && !has_holder(config, route->rights)) {
-        http_reply_empty(x, 404);
+    if (family->guarded && !has_holder(config, route->rights)) {
+        http_reply_error(x, 404, NULL);
         return;
     }
     if (access_is_blocked(x->client)) {
-        http_reply_detail(x, 429, "too many wrong keys", NULL);
+        http_reply_error(x, 429, "too many wrong keys");
         http_set_header(x, "Retry-After", SL_STR("60"));
         return;
     }
     switch (access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), route->rights, &key)) {
     case ACCESS_GRANTED:
         if (!may_name_scope(x, key))
-            http_reply_detail(x, 403, "not allowed", NULL);
+            http_reply_error(x, 403, "not allowed");
         return;
-    case ACCESS_DENIED: http_reply_detail(x, 403, "not allowed", NULL); return;
+    case ACCESS_DENIED: http_reply_error(x, 403, "not allowed"); return;
     case ACCESS_MALFORMED:
     case ACCESS_UNKNOWN:
         access_note_wrong_key(x->client);

@@ -9,9 +9,8 @@ enum access { ACCESS_GRANTED, ACCESS_MISSING, ACCESS_MALFORMED, ACCESS_UNKNOWN, 
 /* Whether the group of routes needs a key at all. */
 bool access_required(const struct config *config, const char *group);
 
-/* Answers 401, 403 or 429 when the route's group needs a key and the request has none with one of the route's rights, or
- * names a scope that is not the key's; 404 for `admin` while nobody may. Routes whose answers have a form of their own check
- * for themselves. */
+/* Answers 401, 403 or 429, in the form of the route's family, when the family's group needs a key and the request has none
+ * with one of the route's rights, or names a scope that is not the key's; 404 while a guarded family has no holder. */
 void access_authorize(struct http_exchange *x);
 
 /* A brake on guessing: 20 wrong keys from one address within a minute block it for a minute. An IPv6 network of 64 bits

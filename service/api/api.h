@@ -1,5 +1,4 @@
-/* The HTTP API: the table of routes, and the service behind it: jobs, their results, and the state that health checks
- * show. */
+/* The HTTP API: its families, and the service behind them: jobs, their results, and the state that health checks show. */
 #pragma once
 
 #include "config/config.h"
@@ -10,8 +9,8 @@ struct service;
 /* `config` counts until there is another one. After loop_init; NULL when out of memory. */
 struct service *service_new(const struct config *config);
 
-/* Ends with a NULL method; lives as long as the configuration. NULL when out of memory. */
-const struct http_route *api_routes(struct config *config);
+/* For the server's options, with the service; ends with NULL. */
+extern const struct http_family *const api_families[];
 
 /* Another configuration counts for what begins from now on; what runs holds the one it began with. */
 void service_configure(struct service *service, const struct config *config);

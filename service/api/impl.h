@@ -1,17 +1,18 @@
 /* What the files of api share. */
 #pragma once
 
-#include "api/jobs.h"
 #include <uv.h>
 
+#include "api/api.h"
+#include "api/jobs/jobs.h"
+#include "api/name_memo.h"
 #include "base/map.h"
-
-struct name_memo;
 
 struct service {
     const struct config *config;
     service_reload *reload;
     void *reload_arg;
+    /* of jobs */
     struct fiber_group jobs_group;
     struct sl_map jobs; /* by the 16 bytes of their ids */
     size_t running;
@@ -22,9 +23,14 @@ struct service {
     uv_timer_t expiry;
     uint8_t random[256]; /* not used yet: its first `random_left` bytes */
     size_t random_left;
+    void (*jobs_closed)(struct service *service);
+    /* of all */
     bool draining, stopping;
-    struct name_memo *names;
+    struct name_memo *names; /* demangled ones, by language and mangled name */
 };
+
+/* Of a route: the one right that opens it. */
+#define API_RIGHT(right_) ((const char *const[]){(right_), NULL})
 
 /* ---- query.c ---- */
 struct api_query {
@@ -38,22 +44,7 @@ bool query_read(struct http_exchange *x, struct api_query *query);
 
 /* The checks of a POST route that takes JSON, before its body is read. */
 void check_json_job(struct http_exchange *x);
-uint64_t json_body_limit(const struct http_exchange *x);
+uint64_t json_job_limit(const struct http_exchange *x);
+enum { JSON_WEIGHT = 4 }; /* body_weight: times its size is what a body and all that is read out of it may take */
 
 void reply_text(struct http_exchange *x, int status, const char *text);
-
-/* ---- handlers ---- */
-void native_handle(struct http_exchange *x) SL_SUSPENDS;
-void proxy_handle(struct http_exchange *x) SL_SUSPENDS;
-void symbfile_handle(struct http_exchange *x) SL_SUSPENDS;
-void symbfile_status_handle(struct http_exchange *x) SL_SUSPENDS;
-void symbfile_delete_handle(struct http_exchange *x) SL_SUSPENDS;
-void symbfile_unknown_handle(struct http_exchange *x);
-void symbfile_check(struct http_exchange *x);
-uint64_t symbfile_body_limit(const struct http_exchange *x);
-void admin_reload_handle(struct http_exchange *x);
-void admin_cache_handle(struct http_exchange *x) SL_SUSPENDS;
-void health_handle(struct http_exchange *x);
-void live_handle(struct http_exchange *x);
-void ready_handle(struct http_exchange *x);
-void metrics_handle(struct http_exchange *x);

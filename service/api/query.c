@@ -62,7 +62,7 @@ static bool is_json(struct sl_str type)
            sl_str_equal_nocase((struct sl_str){type.data + type.size - suffix.size, suffix.size}, suffix);
 }
 
-uint64_t json_body_limit(const struct http_exchange *x)
+uint64_t json_job_limit(const struct http_exchange *x)
 {
     const struct service *service = x->service;
     return service->config->symbolicate_body_max_bytes;
@@ -77,7 +77,7 @@ void check_json_job(struct http_exchange *x)
         reply_text(x, 415, "Expected request with `Content-Type: application/json`");
         return;
     }
-    bool too_large = x->content_length >= 0 && (uint64_t)x->content_length > json_body_limit(x);
+    bool too_large = x->content_length >= 0 && (uint64_t)x->content_length > json_job_limit(x);
     if (!too_large) /* which the server refuses itself, before a missing slot would be told */
         job_slot_free(x);
 }

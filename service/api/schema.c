@@ -5,6 +5,61 @@
 
 #include "base/buf.h"
 
+/* ---- documents ---- */
+const struct schema_failure schema_no_memory = {503, "not enough memory for this request"};
+
+bool schema_admit(struct schema *s, size_t count, uint64_t limit, size_t size, const char *too_much)
+{
+    if (count > limit) {
+        s->too_much = too_much;
+        return sl_json_fail(s->json, too_much);
+    }
+    s->json->arena->limit += size + size / 2; /* as an array that grows has room for half as much again */
+    return true;
+}
+
+/* Of a reader that has failed: the status, and "<reason> at line L column C". */
+static struct schema_failure json_failure(const struct sl_json *j)
+{
+    struct sl_json_place place = sl_json_place(j->text, j->at);
+    struct sl_buf text = {0};
+    if (j->busy && j->arena->over_limit)
+        return (struct schema_failure){413, "the request takes too much memory for its size"};
+    if (j->busy)
+        return schema_no_memory;
+    sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
+    const char *problem = sl_buf_keep(&text, j->arena).data;
+    return problem ? (struct schema_failure){400, problem} : schema_no_memory;
+}
+
+static struct schema_failure find_failure(const struct schema *s)
+{
+    if (s->too_much)
+        return (struct schema_failure){413, s->too_much};
+    if (s->json->failed)
+        return json_failure(s->json);
+    struct sl_json whole = sl_json(s->json->text, s->json->arena, false);
+    sl_json_skip(&whole);
+    if (!sl_json_end(&whole))
+        return json_failure(&whole);
+    return (struct schema_failure){422, s->problem};
+}
+
+bool schema_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct schema *s), void *context,
+                     struct schema_failure *failure)
+{
+    enum { PER_BYTE = 3, ALWAYS = 1 << 20 }; /* beside the text itself; what chunks are rounded up to */
+    struct sl_json j = sl_json(text, arena, false);
+    struct schema s = {.json = &j, .context = context};
+    size_t limit = arena->limit;
+    arena->limit = arena->used + PER_BYTE * text.size + ALWAYS;
+    bool good = read(&s) && sl_json_end(&j);
+    if (!good)
+        *failure = find_failure(&s);
+    arena->limit = limit;
+    return good;
+}
+
 /* ---- problems ---- */
 static void add_place(struct sl_buf *out, const struct schema_place *at)
 {

@@ -16,8 +16,28 @@ struct schema_place { /* where in the document: a list from the innermost step o
 struct schema {
     struct sl_json *json; /* what is read lies in its arena, and `problem` */
     const char *problem; /* the first: "stacktraces[0].frames: invalid type: string, expected an array at line 1 ..." */
-    void *context;       /* of the `read` functions */
+    const char *too_much; /* of what schema_admit had to refuse */
+    void *context;        /* of the `read` functions */
 };
+
+/* Why a document was not read. */
+struct schema_failure {
+    int status; /* 400 it is no JSON, 422 it is not what was expected, 413 it is too much, 503 out of memory */
+    const char *problem;
+};
+
+/* Reads a whole document, which must outlive what was read; `read` takes its one value. What is taken of the arena is in
+ * proportion to the document: at most three times its size, and what is admitted. A document that is no JSON is told so even
+ * if something before did not fit. False: `failure`, its text in the arena. Pure: loop or pool. */
+bool schema_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct schema *s), void *context,
+                     struct schema_failure *failure);
+
+/* What a failure for want of memory is. */
+extern const struct schema_failure schema_no_memory;
+
+/* The `count`th of a list of which `limit` may be, kept in a struct of `size` bytes: memory beyond what the document's size
+ * allows. False when there are too many, which `too_much` says. */
+bool schema_admit(struct schema *s, size_t count, uint64_t limit, size_t size, const char *too_much);
 
 struct opt_u64 {
     bool set;

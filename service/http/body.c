@@ -1,8 +1,6 @@
 /* Request bodies: a window that the connection fills and the handler's fiber empties, decoding on the way. A full window
  * stops the reading of the socket, so that a fast client waits for a slow disk. */
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/loop.h"
 #include "core/pool.h"
@@ -12,8 +10,6 @@ enum {
     DECODE_ON_LOOP = 4096, /* encoded bytes; more is work for the pool */
     KEEP_BUFFER = 16 * 1024,
 };
-
-static const char no_memory[] = "not enough memory for this request";
 
 void body_init(struct request *r)
 {
@@ -94,7 +90,7 @@ void body_receive(struct request *r, struct sl_bytes data)
     }
     sl_buf_add(&body->window, data.data, data.size);
     if (body->window.failed)
-        body_fail(r, 503, no_memory);
+        body_fail(r, 503, BODY_NO_MEMORY);
     if (body->window.size >= BODY_WINDOW)
         connection_read(r->connection, false);
     if (body->reader)
@@ -154,14 +150,14 @@ static enum sl_code fail_now(struct request *r)
         int status;
         enum sl_code code;
     } codes[] = {{408, SL_TIMEOUT}, {413, SL_UNSUPPORTED}, {503, SL_INTERNAL}, {500, SL_INTERNAL}};
-    reply_error(&r->x, r->body.failed_status, r->body.failed_detail);
+    http_reply_error(&r->x, r->body.failed_status, r->body.failed_detail);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].status == r->body.failed_status)
             return codes[i].code;
     return SL_MALFORMED;
 }
 
-static enum sl_code fail_with(struct request *r, int status, const char *detail)
+enum sl_code body_refuse(struct request *r, int status, const char *detail)
 {
     body_fail(r, status, detail);
     r->close |= !r->message_done;
@@ -207,18 +203,18 @@ static enum sl_code read_decoded(struct request *r)
                                  BODY_WINDOW,
                                  SL_OK};
         if (at_end)
-            return decoder_ended(body->decoder) ? SL_OK : fail_with(r, 400, "request body could not be decompressed");
+            return decoder_ended(body->decoder) ? SL_OK : body_refuse(r, 400, "request body could not be decompressed");
         if (job.in.size <= DECODE_ON_LOOP)
             decode(&job);
         else if (pool_run(POOL_COMPRESS, decode, &job, NULL) != SL_OK)
-            return fail_with(r, 503, "too much work queued");
+            return body_refuse(r, 503, "too much work queued");
         body->raw_at = body->raw.size - job.in.size;
         if (job.code || body->piece.failed)
-            return fail_with(r, 400, "request body could not be decompressed");
+            return body_refuse(r, 400, "request body could not be decompressed");
     }
     body->decoded += body->piece.size;
     if (body->decoded > body->limit || !memory_fits(body->decoded * r->x.route->body_weight))
-        return fail_with(r, 413, NULL);
+        return body_refuse(r, 413, NULL);
     return SL_OK;
 }
 
@@ -247,137 +243,13 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
     if (body->coding != CODING_IDENTITY && !body->decoder && x->has_body) {
         body->decoder = decoder_new(body->coding);
         if (!body->decoder)
-            return fail_with(r, 503, no_memory);
+            return body_refuse(r, 503, BODY_NO_MEMORY);
     }
     enum sl_code code = body->decoder ? read_decoded(r) : read_plain(r);
     if (code)
         return code;
     *piece = sl_buf_bytes(&body->piece);
     return SL_OK;
-}
-
-/* ---- collecting ---- */
-struct spool {
-    int fd;
-    const char *directory;
-    struct sl_bytes bytes;
-    struct sl_mapping *mapping;
-    enum sl_code code;
-};
-
-static void spool_open(void *arg)
-{
-    struct spool *spool = arg;
-    spool->fd = sl_unlinked_file(spool->directory);
-    spool->code = spool->fd >= 0 ? SL_OK : sl_fail_errno(NULL, errno, "");
-}
-
-static void spool_write(void *arg)
-{
-    struct spool *spool = arg;
-    spool->code = sl_write_all(spool->fd, spool->bytes) ? SL_OK : SL_INTERNAL;
-}
-
-static void spool_map(void *arg)
-{
-    struct spool *spool = arg;
-    spool->code = sl_map_fd(spool->fd, spool->mapping, NULL);
-}
-
-static enum sl_code spool_step(struct spool *spool, void (*step)(void *arg), struct sl_bytes bytes)
-{
-    spool->bytes = bytes;
-    enum sl_code code = pool_run(POOL_IO, step, spool, NULL);
-    return code ? code : spool->code;
-}
-
-static enum sl_code collect_in_file(struct request *r, struct sl_bytes first, struct sl_bytes *body)
-{
-    struct spool spool = {.fd = -1, .directory = r->server->options.tmp_dir, .mapping = &r->body.spool};
-    enum sl_code code = spool_step(&spool, spool_open, first);
-    if (code == SL_BUSY)
-        return fail_with(r, 503, no_memory);
-    if (code)
-        return fail_with(r, 500, "temporary file could not be made");
-    code = spool_step(&spool, spool_write, first);
-    for (struct sl_bytes piece = {NULL, 1}; code == SL_OK && piece.size > 0;) {
-        enum sl_code read = http_body_read(&r->x, &piece);
-        if (read) {
-            close(spool.fd);
-            return read;
-        }
-        if (piece.size > 0)
-            code = spool_step(&spool, spool_write, piece);
-    }
-    if (code == SL_OK)
-        code = spool_step(&spool, spool_map, (struct sl_bytes){NULL, 0});
-    close(spool.fd);
-    if (code == SL_BUSY)
-        return fail_with(r, 503, no_memory);
-    if (code)
-        return fail_with(r, 500, "temporary file could not be written");
-    *body = r->body.spool.bytes;
-    return SL_OK;
-}
-
-static size_t most_in_memory(void)
-{
-    return memory_is_short() ? BODY_WHOLE : BODY_IN_MEMORY;
-}
-
-static enum sl_code collect(struct http_exchange *x, struct sl_bytes *body)
-{
-    struct request *r = (struct request *)x;
-    struct sl_bytes piece;
-    *body = (struct sl_bytes){(const uint8_t *)"", 0};
-    if (r->body.coding == CODING_IDENTITY && x->content_length > 0 && x->content_length <= BODY_WHOLE) {
-        /* The window takes the whole: wait until it has it, and hand it over. */
-        while (!r->message_done && !r->body.failed_status && !r->connection->dead) {
-            r->body.reader = fiber_self();
-            bool go_on = fiber_suspend();
-            r->body.reader = NULL;
-            if (!go_on)
-                return SL_CANCELLED;
-        }
-        if (r->connection->dead)
-            return SL_CANCELLED;
-        return http_body_read(x, body);
-    }
-    struct sl_buf whole = {0};
-    enum sl_code code;
-    while ((code = http_body_read(x, &piece)) == SL_OK && piece.size > 0 &&
-           whole.size + piece.size <= most_in_memory()) {
-        sl_buf_add(&whole, piece.data, piece.size);
-        memory_set(&x->memory, whole.capacity + r->body.window.capacity);
-    }
-    if (code == SL_OK && whole.failed)
-        code = fail_with(r, 503, no_memory);
-    if (code == SL_OK && piece.size > 0) { /* too large for memory */
-        sl_buf_add(&whole, piece.data, piece.size);
-        code = whole.failed ? fail_with(r, 503, no_memory) : collect_in_file(r, sl_buf_bytes(&whole), body);
-    } else if (code == SL_OK && whole.size > 0) {
-        struct sl_buf used = r->body.piece;
-        r->body.piece = whole;
-        whole = used;
-        *body = sl_buf_bytes(&r->body.piece);
-    }
-    sl_buf_free(&whole);
-    return code;
-}
-
-/* What reading the body takes must be there before it begins. */
-enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body)
-{
-    struct request *r = (struct request *)x;
-    enum sl_code code = collect(x, body);
-    if (code != SL_OK || !x->route->body_weight)
-        return code;
-    switch (code = memory_ask(&x->memory, body->size * x->route->body_weight, NULL)) {
-    case SL_OK:
-    case SL_CANCELLED: return code;
-    case SL_UNSUPPORTED: return fail_with(r, 413, NULL);
-    default: metric_add(METRIC_HTTP_REFUSED, 1, "memory", NULL, NULL); return fail_with(r, 503, no_memory);
-    }
 }
 
 /* ---- after an early answer ---- */

@@ -120,7 +120,7 @@ static void body_over(struct connection *c)
 
 static enum timeout body_timeout(const struct request *r)
 {
-    return r->x.route && r->x.route->family == HTTP_SYMBFILE ? TIMEOUT_UPLOAD : TIMEOUT_BODY;
+    return r->x.route ? r->server->body_timeouts[r->route_index] : TIMEOUT_BODY;
 }
 
 /* Makes a request of a complete head; returns the bytes used, 0 when more are needed. */
@@ -243,7 +243,7 @@ static bool too_slow(const struct connection *c)
 {
     const struct request *r = c->request;
     uint64_t elapsed = loop_now_ms() - r->body.started_ms;
-    if (elapsed <= RATE_GRACE_MS || body_timeout(r) == TIMEOUT_UPLOAD)
+    if (elapsed <= RATE_GRACE_MS || body_timeout(r) != TIMEOUT_BODY)
         return false;
     return r->body.raw_bytes / (elapsed / 1000) < c->server->options.min_rate;
 }
@@ -429,7 +429,7 @@ void connection_expired(struct connection *c)
 {
     enum timeout timeout = c->timeout;
     server_timer(c, TIMEOUT_NONE);
-    switch (timeout) {
+    switch (timeout < TIMEOUT_FAMILY ? timeout : TIMEOUT_BODY) {
     case TIMEOUT_HEADER:
     case TIMEOUT_RESERVE:
         if (c->state == STATE_HEAD) {
@@ -440,8 +440,7 @@ void connection_expired(struct connection *c)
             connection_abort(c, false);
         }
         break;
-    case TIMEOUT_BODY:
-    case TIMEOUT_UPLOAD: fail_body(c, 408, "request body took too long", "body_timeout"); break;
+    case TIMEOUT_BODY: fail_body(c, 408, "request body took too long", "body_timeout"); break;
     case TIMEOUT_DISCARD: fail_body(c, 408, NULL, NULL); break;
     case TIMEOUT_WRITE: expired_write(c); break;
     default: connection_abort(c, false);

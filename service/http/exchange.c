@@ -96,7 +96,7 @@ static void drop_body(struct request *r)
     if (body_discard_rest(r) || r->connection->dead)
         return;
     r->close = true;
-    reply_error(&r->x, r->body.failed_status ? r->body.failed_status : 413, r->body.failed_detail);
+    http_reply_error(&r->x, r->body.failed_status ? r->body.failed_status : 413, r->body.failed_detail);
 }
 
 static void exchange_run(void *arg)
@@ -110,7 +110,7 @@ static void exchange_run(void *arg)
     if (!x->status && !c->dead)
         x->route->handler(x);
     if (!x->status && !c->dead)
-        reply_error(x, 500, "internal error");
+        http_reply_error(x, 500, "internal error");
     if (!c->dead)
         send_answer(r);
     else if (!r->aborted)
@@ -160,7 +160,7 @@ static void answer_at_once(struct request *r)
     if (!x->status)
         x->route->handler(x);
     if (!x->status)
-        reply_error(x, 500, "internal error");
+        http_reply_error(x, 500, "internal error");
     send_now(r);
 }
 

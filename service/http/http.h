@@ -61,18 +61,10 @@ struct http_exchange {
 
 typedef void http_handler(struct http_exchange *x) SL_SUSPENDS;
 
-enum http_family {              /* shape of the server's own error bodies */
-                   HTTP_NATIVE, /* {"detail":...} or the plain texts of the native API */
-                   HTTP_PLAIN,
-                   HTTP_SYMBFILE,
-                   HTTP_MOZILLA,
-};
-
 struct http_route {
     const char *method;  /* "GET" also serves HEAD */
     const char *pattern; /* "/requests/{id}", "/proxy/{rest..}"; a name in braces is one segment */
     http_handler *handler;
-    enum http_family family;
     bool health;     /* exempt from access log, limits and draining */
     bool takes_work; /* refused with 503 while draining */
     /* Checks made on the head before any body byte is read, in this order: `check` (query, media type, slots) may answer
@@ -80,23 +72,41 @@ struct http_route {
     void (*check)(struct http_exchange *x);
     uint64_t (*body_limit)(const struct http_exchange *x); /* bytes; NULL = 64 KiB and the body is discarded */
     unsigned body_weight;      /* memory that reading a collected body takes, in its sizes; 0 = not counted */
-    const char *group;         /* of routes, that access is granted to as one; NULL = open */
-    const char *const *rights; /* one of them is needed; ends with NULL */
+    const char *const *rights; /* one of them is needed; ends with NULL. NULL = open, or the handler's business */
     bool immediate;            /* the handler does not suspend and answers little: it runs without a fiber */
+    const char *task;          /* the jobs that it starts, as metrics name them; NULL = none */
+    const struct http_family *family; /* set by the server */
+};
+
+/* The routes of one API and what they have in common. `service` is that of the server's options. */
+struct http_family {
+    const struct http_route *routes; /* ends with a NULL method */
+    /* In front of all its paths; as long as the call. NULL = nothing. Asked for when the server starts. */
+    const char *(*prefix)(const void *service);
+    const char *group; /* what access is granted to as one; NULL = open */
+    bool browsed;      /* people look at it: who has no key is asked for one in the way of browsers */
+    bool guarded;      /* only for holders of keys, whatever else is open */
+    /* An error that the server meets, in the API's form: the status is set and the body empty. `detail` may be NULL; of 404
+     * and 405 it is. NULL = the server's form: {"detail":...}, nothing for 404 and 405, a text for 413. */
+    void (*error)(struct http_exchange *x, int status, const char *detail);
+    const char *allow_separator; /* between the methods of Allow; NULL = "," */
+    /* How long a body may be silent. NULL = as of all, and then no body may be slower than the server's lowest rate; else
+     * the rate is the handlers' business. Asked for at the start and by http_server_configure. */
+    uint64_t (*body_timeout_ms)(const void *service);
 };
 
 struct http_options {
     const char *const *bind; /* "IP:PORT", "[IPv6]:PORT", "unix:/path", "systemd" */
     size_t bind_count;
-    const struct http_route *routes; /* ends with a NULL method; first match wins, literal before pattern */
+    const struct http_family *const
+        *families; /* ends with NULL; of all routes the first match wins, literal before pattern */
     void *service;
-    void (*authorize)(struct http_exchange *x); /* of routes with a group: answers if access is denied; may be NULL */
+    void (*authorize)(struct http_exchange *x); /* of routes with rights: answers if access is denied; may be NULL */
     const char *tmp_dir;                        /* for large bodies */
     int backlog;
     uint64_t max_request_line, max_head_bytes, compress_min;
     unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
     uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms, write_timeout_ms, min_rate;
-    uint64_t upload_timeout_ms; /* the body timeout of HTTP_SYMBFILE */
     const char *const *allowed_hosts;
     size_t allowed_host_count;
     const char *const *trusted_proxies;
@@ -136,6 +146,10 @@ struct sl_str http_query(const struct http_exchange *x, const char *key); /* dat
  * set (400, 408, 413, 415, 503) or the client is gone (SL_CANCELLED). */
 enum sl_code http_body(struct http_exchange *x, struct sl_bytes *body) SL_SUSPENDS;
 
+/* The whole decoded body as an unlinked file, to outlive the exchange; `*fd` is the caller's. At most the route's limit. On
+ * failure as http_body. */
+enum sl_code http_body_take(struct http_exchange *x, int *fd) SL_SUSPENDS;
+
 /* The next piece of the decoded body, at most 256 KiB, valid until the next call; empty at the end. For uploads that
  * are not collected. */
 enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_SUSPENDS;
@@ -153,6 +167,8 @@ void http_reply_empty(struct http_exchange *x, int status);
 void http_reply_json(struct http_exchange *x, int status, struct sl_buf *json);
 /* The content becomes the body; the caller's hold goes over. */
 void http_reply_content(struct http_exchange *x, int status, const char *content_type, struct content *content);
+/* In the form of the route's family. */
+void http_reply_error(struct http_exchange *x, int status, const char *detail);
 /* 503: what fails with SL_BUSY. */
 void http_reply_no_memory(struct http_exchange *x);
 /* {"detail":detail,"causes":[cause]}; `cause` may be NULL. */

@@ -45,12 +45,11 @@ enum timeout {
     TIMEOUT_HEADER,
     TIMEOUT_RESERVE, /* header timeout of the reserve lane */
     TIMEOUT_BODY,
-    TIMEOUT_UPLOAD,  /* body timeout of symbfiles */
     TIMEOUT_DISCARD, /* rest of a body after an early answer */
     TIMEOUT_IDLE,
     TIMEOUT_WRITE,
     TIMEOUT_LINGER,
-    TIMEOUTS
+    TIMEOUT_FAMILY, /* body timeout of the first family, if it has one of its own; those of the others follow */
 };
 
 /* ---- head.c: finds the end of a head and what llhttp lets through ---- */
@@ -192,13 +191,16 @@ struct http_server {
     struct sl_arena arena;
     struct listener *listeners;
     size_t listener_count;
+    struct http_route *routes;   /* of all families; ends with a NULL method */
+    enum timeout *body_timeouts; /* of the routes */
     size_t route_count;
     struct route_series *series; /* route_count + 1: the last is for no route */
     struct connection *connections;
     size_t connection_count, closing; /* all of them; those whose descriptors are gone */
     size_t active, bodies, counts[GAUGES];
     struct metric_series *gauges[GAUGES]; /* of `counts` */
-    struct timer_queue queues[TIMEOUTS];
+    struct timer_queue *queues;           /* by enum timeout */
+    size_t queue_count;
     uv_timer_t tick;
     uint64_t next_accept_warning_ms, next_fiber_warning_ms, refused_without_fiber;
     struct request *free_requests;
@@ -234,6 +236,8 @@ void server_forget(struct connection *c);                                    /* 
 bool server_is_full(const struct http_server *server);                       /* beyond max_connections */
 void server_count(struct http_server *server, enum state state, int change); /* of connections in the state */
 void server_free(struct http_server *server);
+/* Makes the routes and what there is for each of them; before anything else. False when out of memory. */
+bool server_take_routes(struct http_server *server);
 
 /* ---- connection.c ---- */
 void connection_accept(struct listener *listener, int fd); /* owns the accepted socket */
@@ -271,18 +275,20 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
 void query_parse(struct http_exchange *x, struct sl_str text);
 
 /* ---- body.c ---- */
+#define BODY_NO_MEMORY "not enough memory for this request"
 /* Whether one more body may be on its way; it is counted then. Before body_init. */
 bool body_admit(struct request *r);
 void body_init(struct request *r);             /* after the head's checks */
 bool body_is_awaited(const struct request *r); /* the handler need not run before the body is there */
 void body_receive(struct request *r, struct sl_bytes data);
 void body_fail(struct request *r, int status, const char *detail); /* wakes the reader */
+/* The reader's own failure: answers, and says what http_body does. */
+enum sl_code body_refuse(struct request *r, int status, const char *detail);
 void body_complete(struct request *r);
 bool body_discard_rest(struct request *r) SL_SUSPENDS; /* true when the connection can go on */
 void body_finish(struct request *r);                   /* frees */
 
 /* ---- response.c ---- */
-void reply_error(struct http_exchange *x, int status, const char *detail); /* in the shape of the route's family */
 bool header_is_set(const struct http_exchange *x, const char *name, struct sl_str *value);
 
 /* ---- file.c: conditions and ranges (RFC 9110, 13 and 14) ---- */

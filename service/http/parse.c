@@ -117,7 +117,7 @@ void parse_refuse(struct request *r, int status, const char *detail)
 {
     r->framing_error = r->close = true;
     r->x.route = NULL;
-    reply_error(&r->x, status, detail);
+    http_reply_error(&r->x, status, detail);
 }
 
 static void note_header(struct request *r, const struct http_header *h)
@@ -261,11 +261,11 @@ static bool refuse_unknown_method(struct request *r, struct sl_bytes head)
     r->x.target = (struct sl_str){target, (size_t)(version - target)};
     if (!split_target(&r->x) || memchr(r->x.target.data, ' ', r->x.target.size))
         return false;
-    int status = route_find(&r->x, r->server->options.routes, &r->route_index);
+    int status = route_find(&r->x, r->server->routes, &r->route_index);
     if (status == 0)
         return false; /* the method was not what llhttp refused */
     r->framing_error = r->close = true;
-    reply_error(&r->x, status, NULL);
+    http_reply_error(&r->x, status, NULL);
     return true;
 }
 
@@ -280,10 +280,10 @@ static void check_request(struct request *r)
     if (r->connection->reserve && !route->health) {
         r->close = true;
         metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
-        reply_error(x, 503, "too many connections");
+        http_reply_error(x, 503, "too many connections");
         return;
     }
-    if (server->options.authorize && route->group) {
+    if (server->options.authorize && route->rights) {
         server->options.authorize(x);
         if (x->status) {
             metric_add(METRIC_HTTP_REFUSED, 1, x->status == 429 ? "rate" : "auth", NULL, NULL);
@@ -292,7 +292,7 @@ static void check_request(struct request *r)
     }
     if (server->draining && route->takes_work) {
         metric_add(METRIC_HTTP_REFUSED, 1, "draining", NULL, NULL);
-        reply_error(x, 503, "service is shutting down");
+        http_reply_error(x, 503, "service is shutting down");
         return;
     }
     if (route->check) {
@@ -303,25 +303,25 @@ static void check_request(struct request *r)
     if (r->coding_count > 1 || (r->coding_count == 1 && r->body.coding == CODING_UNKNOWN)) {
         metric_add(METRIC_HTTP_REFUSED, 1, "media_type", NULL, NULL);
         http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
-        reply_error(x, 415, "content coding not supported");
+        http_reply_error(x, 415, "content coding not supported");
         return;
     }
     r->body.limit = route->body_limit ? route->body_limit(x) : DISCARD_LIMIT;
     uint64_t size = x->content_length >= 0 ? (uint64_t)x->content_length : 0;
     if (size > r->body.limit || !memory_fits(size * route->body_weight)) {
         metric_add(METRIC_HTTP_REFUSED, 1, "too_large", NULL, NULL);
-        reply_error(x, 413, NULL);
+        http_reply_error(x, 413, NULL);
         return;
     }
     if (!route->health && !body_admit(r)) {
         metric_add(METRIC_HTTP_REFUSED, 1, "bodies", NULL, NULL);
-        reply_error(x, 503, "too many request bodies at once");
+        http_reply_error(x, 503, "too many request bodies at once");
         return;
     }
     if (r->expect.size && !r->http10) {
         r->interim_due = x->has_body && sl_str_equal_nocase(r->expect, SL_STR("100-continue"));
         if (!sl_str_equal_nocase(r->expect, SL_STR("100-continue")))
-            reply_error(x, 417, "expectation not supported");
+            http_reply_error(x, 417, "expectation not supported");
     }
 }
 
@@ -330,8 +330,8 @@ static void route_request(struct request *r)
     struct http_exchange *x = &r->x;
     if (r->parser.method == HTTP_CONNECT) {
         r->close = true;
-        route_allow_all(x, r->server->options.routes);
-        reply_error(x, 405, NULL);
+        route_allow_all(x, r->server->routes);
+        http_reply_error(x, 405, NULL);
         return;
     }
     if (!split_target(x)) {
@@ -341,11 +341,11 @@ static void route_request(struct request *r)
     if (!address_admit(r)) {
         r->close = true;
         metric_add(METRIC_HTTP_REFUSED, 1, "rate", NULL, NULL);
-        reply_error(x, 429, "too many connections from this address");
+        http_reply_error(x, 429, "too many connections from this address");
         return;
     }
     if (!host_allowed(r)) {
-        reply_error(x, 421, "host not allowed");
+        http_reply_error(x, 421, "host not allowed");
         return;
     }
     if (sl_str_equal(x->path, SL_STR("*"))) {
@@ -353,13 +353,13 @@ static void route_request(struct request *r)
             parse_refuse(r, 400, "malformed target");
             return;
         }
-        route_allow_all(x, r->server->options.routes);
+        route_allow_all(x, r->server->routes);
         http_reply_empty(x, 204);
         return;
     }
-    int status = route_find(x, r->server->options.routes, &r->route_index);
+    int status = route_find(x, r->server->routes, &r->route_index);
     if (status) {
-        reply_error(x, status, status == 400 ? "malformed path" : NULL);
+        http_reply_error(x, status, status == 400 ? "malformed path" : NULL);
         return;
     }
     query_parse(x, query_of(x));

@@ -123,7 +123,7 @@ void http_reply_content(struct http_exchange *x, int status, const char *content
 
 void http_reply_no_memory(struct http_exchange *x)
 {
-    reply_error(x, 503, "not enough memory for this request");
+    http_reply_error(x, 503, "not enough memory for this request");
 }
 
 void http_reply_detail(struct http_exchange *x, int status, const char *detail, const char *cause)
@@ -163,75 +163,22 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
 }
 
 /* ---- the server's own errors ---- */
-static void reply_symbfile(struct http_exchange *x, int status, const char *detail)
+static void reply_in_own_form(struct http_exchange *x, int status, const char *detail)
 {
-    static const struct {
-        int status;
-        const char *code, *text;
-    } codes[] = {
-        {404, "1301", "Not found."},
-        {405, "1302", "Method not allowed."},
-        {408, "1110", "Upload timed out."},
-        {413, "1108", "Upload is too large."},
-        {415, "1109", "Content-Encoding is not supported."},
-        {400, "1112", "Body could not be decompressed."},
-        {503, "1401", "Too many uploads in progress."},
-        {500, "1000", "Something went wrong on our side."},
-    };
-    char uuid[37];
-    size_t i = 0;
-    while (i + 1 < sizeof codes / sizeof *codes && codes[i].status != status)
-        i++;
-    bool known = codes[i].status == status;
-    random_uuid(((struct request *)x)->server, uuid);
-    struct json_writer w = json_writer(&x->body);
-    json_object_begin(&w);
-    json_key(&w, "success");
-    json_boolean(&w, false);
-    json_key(&w, "uuid");
-    json_str(&w, sl_str(uuid));
-    json_key(&w, "error");
-    json_object_begin(&w);
-    json_key(&w, "Code");
-    json_str(&w, sl_str(known ? codes[i].code : "1000"));
-    json_key(&w, "Text");
-    json_str(&w, sl_str(known ? codes[i].text : detail ? detail : status_reason(status)));
-    json_object_end(&w);
-    json_key(&w, "status");
-    json_u64(&w, (uint64_t)status);
-    json_object_end(&w);
-    http_set_header(x, "Content-Type", SL_STR("application/json"));
-    http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
-    if (status == 503)
-        http_set_header(x, "Retry-After", SL_STR("5"));
-}
-
-/* Mozilla's clients compare these bytes: a blank follows the colon. */
-static void reply_mozilla(struct http_exchange *x, int status)
-{
-    http_set_header(x, "Content-Type", SL_STR("application/json"));
-    if (status == 413)
-        sl_buf_cstr(&x->body, "{\"title\": \"Payload is too large\"}");
-    else
-        sl_buf_printf(&x->body, "{\"title\": \"%d %s\"}", status, status_reason(status));
-}
-
-void reply_error(struct http_exchange *x, int status, const char *detail)
-{
-    enum http_family family = x->route ? x->route->family : HTTP_NATIVE;
-    http_reply_empty(x, status);
-    if (family == HTTP_SYMBFILE) {
-        reply_symbfile(x, status, detail);
-    } else if (family == HTTP_MOZILLA) {
-        reply_mozilla(x, status);
-    } else if (status == 404 || status == 405) {
+    if (status == 404 || status == 405)
         return; /* an unknown path or method has an empty body */
-    } else if (family == HTTP_PLAIN) {
-        http_reply(x, status, "text/plain; charset=utf-8", sl_str(detail ? detail : status_reason(status)));
-    } else if (status == 413) {
+    if (status == 413)
         http_reply(x, status, "text/plain; charset=utf-8",
                    SL_STR("Failed to buffer the request body: length limit exceeded"));
-    } else {
+    else
         http_reply_detail(x, status, detail ? detail : status_reason(status), NULL);
-    }
+}
+
+void http_reply_error(struct http_exchange *x, int status, const char *detail)
+{
+    http_reply_empty(x, status);
+    if (x->route && x->route->family->error)
+        x->route->family->error(x, status, detail);
+    else
+        reply_in_own_form(x, status, detail);
 }

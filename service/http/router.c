@@ -170,10 +170,11 @@ void route_allow_all(struct http_exchange *x, const struct http_route *routes)
 static int method_not_allowed(struct http_exchange *x, const struct http_route *routes)
 {
     struct sl_buf allow = {0};
+    const char *separator = x->route->family->allow_separator;
+    separator = separator ? separator : ",";
     for (const struct http_route *route = routes; route->method; route++)
         if (match_pattern(x, route->pattern) != NO_MATCH)
-            add_method(&allow, route->method,
-                       route->family == HTTP_MOZILLA || route->family == HTTP_SYMBFILE ? ", " : ",");
+            add_method(&allow, route->method, separator);
     set_allow(x, &allow);
     return 405;
 }

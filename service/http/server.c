@@ -24,7 +24,6 @@ void http_options_default(struct http_options *options)
         .keepalive_requests = 10000,
         .header_timeout_ms = 10000,
         .body_timeout_ms = 30000,
-        .upload_timeout_ms = 300000,
         .idle_timeout_ms = 75000,
         .write_timeout_ms = 30000,
         .min_rate = 1024,
@@ -61,7 +60,7 @@ static void on_tick(uv_timer_t *timer)
     resume_listeners(server);
     if (server->connection_count == 0)
         uv_timer_stop(timer);
-    for (int i = TIMEOUT_NONE + 1; i < TIMEOUTS; i++)
+    for (size_t i = TIMEOUT_NONE + 1; i < server->queue_count; i++)
         while (server->queues[i].first && server->queues[i].first->due_ms <= now)
             connection_expired(server->queues[i].first);
 }
@@ -69,7 +68,7 @@ static void on_tick(uv_timer_t *timer)
 static uint64_t tick_period(const struct http_server *server)
 {
     uint64_t period = 400;
-    for (int i = TIMEOUT_NONE + 1; i < TIMEOUTS; i++)
+    for (size_t i = TIMEOUT_NONE + 1; i < server->queue_count; i++)
         if (server->queues[i].ms < period)
             period = server->queues[i].ms;
     return period / 4 ? period / 4 : 1;
@@ -311,17 +310,65 @@ void server_free(struct http_server *server)
     free(server);
 }
 
+/* ---- routes ---- */
+static const char *with_prefix(struct sl_arena *arena, const char *prefix, const char *pattern)
+{
+    struct sl_buf whole = {0};
+    sl_buf_cstr(&whole, prefix);
+    sl_buf_cstr(&whole, pattern);
+    return sl_buf_keep(&whole, arena).data;
+}
+
+/* `*at` is the place of the family's first route. */
+static bool take_family(struct http_server *server, size_t index, size_t *at)
+{
+    const struct http_family *family = server->options.families[index];
+    const char *prefix = family->prefix ? family->prefix(server->options.service) : "";
+    enum timeout timeout = family->body_timeout_ms ? (enum timeout)(TIMEOUT_FAMILY + index) : TIMEOUT_BODY;
+    for (const struct http_route *route = family->routes; route->method; route++, (*at)++) {
+        server->routes[*at] = *route;
+        server->routes[*at].family = family;
+        server->body_timeouts[*at] = timeout;
+        if (*prefix)
+            server->routes[*at].pattern = with_prefix(&server->arena, prefix, route->pattern);
+        if (!server->routes[*at].pattern)
+            return false;
+    }
+    return true;
+}
+
+bool server_take_routes(struct http_server *server)
+{
+    const struct http_family *const *families = server->options.families;
+    size_t family_count = 0, at = 0;
+    for (; families[family_count]; family_count++)
+        for (const struct http_route *route = families[family_count]->routes; route->method; route++)
+            server->route_count++;
+    server->queue_count = TIMEOUT_FAMILY + family_count;
+    server->queues = SL_ARENA_ARRAY(&server->arena, struct timer_queue, server->queue_count);
+    server->routes = SL_ARENA_ARRAY(&server->arena, struct http_route, server->route_count + 1);
+    server->body_timeouts = SL_ARENA_ARRAY(&server->arena, enum timeout, server->route_count + 1);
+    server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
+    bool good = server->queues && server->routes && server->body_timeouts && server->series;
+    for (size_t i = 0; good && i < family_count; i++)
+        good = take_family(server, i, &at);
+    return good;
+}
+
 static void set_timeouts(struct http_server *server)
 {
     const struct http_options *options = &server->options;
     server->queues[TIMEOUT_HEADER].ms = options->header_timeout_ms;
     server->queues[TIMEOUT_RESERVE].ms = RESERVE_HEADER_MS;
     server->queues[TIMEOUT_BODY].ms = options->body_timeout_ms;
-    server->queues[TIMEOUT_UPLOAD].ms = options->upload_timeout_ms;
     server->queues[TIMEOUT_DISCARD].ms = DISCARD_MS;
     server->queues[TIMEOUT_IDLE].ms = options->idle_timeout_ms;
     server->queues[TIMEOUT_WRITE].ms = options->write_timeout_ms / 4; /* progress is looked for between */
     server->queues[TIMEOUT_LINGER].ms = LINGER_MS;
+    for (size_t i = 0; options->families[i]; i++) {
+        uint64_t (*own)(const void *service) = options->families[i]->body_timeout_ms;
+        server->queues[TIMEOUT_FAMILY + i].ms = own ? own(options->service) : options->body_timeout_ms;
+    }
 }
 
 static enum sl_code set_proxies(struct http_server *server, struct sl_error *error)
@@ -349,18 +396,15 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     server->options = *options;
     if (!server->options.tmp_dir)
         server->options.tmp_dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    while (options->routes[server->route_count].method)
-        server->route_count++;
     server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count + LISTENERS_MOST_PASSED);
-    server->series = SL_ARENA_ARRAY(&server->arena, struct route_series, server->route_count + 1);
     server->proxies = calloc(options->trusted_proxy_count + 1, sizeof *server->proxies);
     uv_timer_init(loop_get(), &server->tick);
     server->tick.data = server;
     server->open_handles = 1;
-    enum sl_code code = server->listeners && server->series && server->proxies
-                            ? set_proxies(server, error)
-                            : sl_fail(error, SL_BUSY, "out of memory");
-    set_timeouts(server);
+    bool good = server_take_routes(server) && server->listeners && server->proxies;
+    enum sl_code code = good ? set_proxies(server, error) : sl_fail(error, SL_BUSY, "out of memory");
+    if (good)
+        set_timeouts(server);
     for (size_t i = 0; code == SL_OK && i < options->bind_count; i++)
         code = listen_on(server, options->bind[i], error);
     if (code) {
@@ -379,7 +423,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options = *options;
     server->options.bind = before.bind;
     server->options.bind_count = before.bind_count;
-    server->options.routes = before.routes;
+    server->options.families = before.families;
     server->options.service = before.service;
     server->options.authorize = before.authorize;
     server->options.tmp_dir = before.tmp_dir;

@@ -82,8 +82,8 @@ static bool reload(void *arg, struct sl_buf *problems)
         duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* was checked at start */
     run->config = fresh;
     fill_http_options(run, &options);
-    http_server_configure(run->server, &options);
     service_configure(run->service, fresh);
+    http_server_configure(run->server, &options);
     memory_configure(fresh->memory.request_budget, DURATION_MS(fresh->memory.queue_timeout_ns));
     fiber_wake_all(&run->configured);
     config_release(before);
@@ -152,7 +152,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     http_options_default(o);
     o->bind = config->bind;
     o->bind_count = config->bind_count;
-    o->routes = api_routes(run->config);
+    o->families = api_families;
     o->service = run->service;
     o->authorize = access_authorize;
     o->tmp_dir = cache_tmp_dir();
@@ -167,7 +167,6 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->keepalive_requests = config->http.keepalive_requests;
     o->header_timeout_ms = DURATION_MS(config->http.header_timeout_ns);
     o->body_timeout_ms = DURATION_MS(config->http.body_timeout_ns);
-    o->upload_timeout_ms = DURATION_MS(config->symbfile.body_timeout_ns);
     o->idle_timeout_ms = DURATION_MS(config->http.idle_timeout_ns);
     o->write_timeout_ms = DURATION_MS(config->http.write_timeout_ns);
     o->min_rate = config->http.min_rate;
@@ -183,10 +182,6 @@ static bool start_server(struct run *run)
 {
     struct http_options options;
     fill_http_options(run, &options);
-    if (!options.routes) {
-        sl_fail(&run->error, SL_BUSY, "out of memory");
-        return false;
-    }
     if (http_server_start(&options, &run->server, &run->error) != SL_OK)
         return false;
     const char *address;

@@ -20,12 +20,31 @@ static uint64_t limit(const struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
-    {"POST", "/symbolicate", handler, HTTP_NATIVE, false, true, NULL, limit},
-    {"GET", "/requests/{id}", handler, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/proxy/{path..}", handler, HTTP_NATIVE, false, true, NULL, NULL},
-    {"POST", "/api/symbols/{id}/x", handler, HTTP_SYMBFILE, false, true, NULL, limit},
-    {NULL, NULL, NULL, HTTP_NATIVE, false, false, NULL, NULL},
+    {"POST", "/symbolicate", handler, false, true, NULL, limit},
+    {"GET", "/requests/{id}", handler, false, false, NULL, NULL},
+    {"GET", "/proxy/{path..}", handler, false, true, NULL, NULL},
+    {NULL, NULL, NULL, false, false, NULL, NULL},
 };
+
+static const struct http_route other_routes[] = {
+    {"POST", "/api/symbols/{id}/x", handler, false, true, NULL, limit},
+    {NULL, NULL, NULL, false, false, NULL, NULL},
+};
+
+static void refuse(struct http_exchange *x, int status, const char *detail)
+{
+    http_reply(x, status, "text/plain", sl_str(detail ? detail : "refused"));
+}
+
+static const char *prefix(const void *service)
+{
+    (void)service;
+    return "/p";
+}
+
+static const struct http_family family = {.routes = routes};
+static const struct http_family other = {.routes = other_routes, .prefix = prefix, .error = refuse};
+static const struct http_family *const families[] = {&family, &other, NULL};
 
 static struct http_server *server;
 
@@ -39,7 +58,9 @@ static void start(void)
     if (!server)
         abort();
     http_options_default(&server->options);
-    server->options.routes = routes;
+    server->options.families = families;
+    if (!server_take_routes(server))
+        abort();
     server->options.allowed_hosts = hosts;
     server->options.allowed_host_count = 2;
     server->proxies = calloc(1, sizeof *server->proxies);

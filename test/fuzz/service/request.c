@@ -2,7 +2,7 @@
  * symbol file, none, and a broken one. */
 #include <stdlib.h>
 
-#include "api/native.h"
+#include "api/native/native.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,7 +55,7 @@ static void answer(struct native_request *request)
     native_symbolicate(request, 1000);
     native_finish(request);
     json_object_begin(&w);
-    native_write(request, &w);
+    native_write(request, &w, NULL);
     json_object_end(&w);
     struct sl_json again = sl_json(sl_buf_view(&out), NULL, false);
     sl_json_skip(&again);
@@ -69,16 +69,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500};
     struct sl_arena arena = {0};
     struct native_request request = {.arena = &arena, .scope = SL_STR("global")};
-    const char *problem;
-    int status;
+    struct schema_failure failure = {0};
     if (!file.size && !make_symcache())
         abort();
     struct sl_str body = {(const char *)data, size};
-    bool good = native_read(&request, body, &config, &status, &problem);
+    bool good = native_read(&request, body, &config, &failure);
     if (arena.used > 3 * size + (1 << 20) + request.frame_count * 96 + config.max_request_modules * 300)
         abort();
     if (!good) {
-        if (!problem || (status != 400 && status != 422 && status != 413))
+        if (!failure.problem || (failure.status != 400 && failure.status != 422 && failure.status != 413))
             abort();
     } else if (native_sort_modules(&request)) {
         answer(&request);

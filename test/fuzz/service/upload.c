@@ -1,5 +1,5 @@
 /* An upload from hostile hands: lines "Name: value" up to an empty one are its headers, the rest its body, in pieces. */
-#include "api/symbfile.h"
+#include "api/symbfile/symbfile.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Reading a request: what it costs, and that the order of its keys does not matter. */
 #include "../check.h"
 
-#include "api/native.h"
+#include "api/native/native.h"
 
 static struct config config = {.max_request_frames = 2000000, .max_request_modules = 50000};
 
@@ -18,10 +18,9 @@ static void repeat(struct sl_buf *text, const char *before, const char *item, si
 /* Reads the body; 200 or the status, and what it took of the arena. */
 static int read_body(struct sl_str body, struct sl_arena *arena, struct native_request *request)
 {
-    const char *problem;
-    int status;
+    struct schema_failure failure;
     *request = (struct native_request){.arena = arena};
-    return native_read(request, body, &config, &status, &problem) ? 200 : status;
+    return native_read(request, body, &config, &failure) ? 200 : failure.status;
 }
 
 static void memory_is_in_proportion(void **state)

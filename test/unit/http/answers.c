@@ -104,19 +104,19 @@ static uint64_t body_limit(const struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
-    {"GET", "/healthcheck", health, HTTP_NATIVE, true, false, NULL, NULL},
-    {"GET", "/whoami", whoami, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/json", json, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/large", large_answer, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/file/{name}", file, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/forge", forge, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/numbers", numbers, HTTP_NATIVE, true, false, NULL, NULL},
-    {"GET", "/jam", jam, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/no-more-fibers", no_more_fibers, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/silent", silent, HTTP_NATIVE, false, false, NULL, NULL},
-    {"POST", "/large", large_answer, HTTP_NATIVE, false, false, NULL, body_limit},
-    {"POST", "/work", health, HTTP_NATIVE, false, true, NULL, NULL},
-    {NULL, NULL, NULL, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/healthcheck", health, true, false, NULL, NULL},
+    {"GET", "/whoami", whoami, false, false, NULL, NULL},
+    {"GET", "/json", json, false, false, NULL, NULL},
+    {"GET", "/large", large_answer, false, false, NULL, NULL},
+    {"GET", "/file/{name}", file, false, false, NULL, NULL},
+    {"GET", "/forge", forge, false, false, NULL, NULL},
+    {"GET", "/numbers", numbers, true, false, NULL, NULL},
+    {"GET", "/jam", jam, false, false, NULL, NULL},
+    {"GET", "/no-more-fibers", no_more_fibers, false, false, NULL, NULL},
+    {"GET", "/silent", silent, false, false, NULL, NULL},
+    {"POST", "/large", large_answer, false, false, NULL, body_limit},
+    {"POST", "/work", health, false, true, NULL, NULL},
+    {NULL, NULL, NULL, false, false, NULL, NULL},
 };
 
 static struct test_server server;

@@ -55,20 +55,47 @@ static uint64_t limit(const struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
-    {"GET", "/healthcheck", health, HTTP_NATIVE, true, false, NULL, NULL},
-    {"POST", "/symbolicate", symbolicate, HTTP_NATIVE, false, true, check, limit},
-    {"GET", "/requests/{id}", poll_result, HTTP_NATIVE, false, false, NULL, NULL},
-    {"GET", "/proxy/{path..}", proxy, HTTP_NATIVE, false, true, NULL, NULL},
-    {"POST", "/symbolicate/v5", symbolicate, HTTP_MOZILLA, false, true, NULL, limit},
-    {NULL, NULL, NULL, HTTP_NATIVE, false, false, NULL, NULL},
+    {"GET", "/healthcheck", health, true, false, NULL, NULL},
+    {"POST", "/symbolicate", symbolicate, false, true, check, limit},
+    {"GET", "/requests/{id}", poll_result, false, false, NULL, NULL},
+    {"GET", "/proxy/{path..}", proxy, false, true, NULL, NULL},
+    {NULL, NULL, NULL, false, false, NULL, NULL},
 };
+
+/* An API with a form of its own for errors, below a prefix. */
+static void reply_title(struct http_exchange *x, int status, const char *detail)
+{
+    sl_buf_printf(&x->body, "{\"title\": \"%d %s\"}", status, detail ? detail : "-");
+}
+
+static const char *titled_prefix(const void *service)
+{
+    assert_null(service);
+    return "/titled";
+}
+
+static const struct http_route titled_routes[] = {
+    {"POST", "/v5", symbolicate, false, true, NULL, limit},
+    {"PUT", "/v5", symbolicate, false, true, NULL, limit},
+    {NULL, NULL, NULL, false, false, NULL, NULL},
+};
+
+static const struct http_family plain = {.routes = routes};
+static const struct http_family titled = {
+    .routes = titled_routes, .prefix = titled_prefix, .error = reply_title, .allow_separator = ", "};
+static const struct http_family *const families[] = {&plain, &titled, NULL};
+
+static void with_families(struct http_options *options)
+{
+    options->families = families;
+}
 
 static struct test_server server;
 
 static int setup(void **state)
 {
     (void)state;
-    server_start(&server, routes, NULL);
+    server_start(&server, NULL, with_families);
     return 0;
 }
 
@@ -325,11 +352,12 @@ static void paths_and_methods(void **state)
     assert_int_equal(status_of(&server, "FROB /nothing HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
     assert_refused("CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n", 405);
     assert_int_equal(exchange(&server, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 204);
-    assert_str(answer_header(&answer, "Allow"), "GET,HEAD,POST");
+    assert_str(answer_header(&answer, "Allow"), "GET,HEAD,POST,PUT");
     answer_free(&answer);
     assert_refused("GET * HTTP/1.1\r\nHost: x\r\n\r\n", 400);
-    assert_int_equal(exchange(&server, "GET /symbolicate/v5 HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 405);
-    assert_str(answer.body, "{\"title\": \"405 Method Not Allowed\"}");
+    assert_int_equal(exchange(&server, "GET /titled/v5 HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 405);
+    assert_str(answer.body, "{\"title\": \"405 -\"}");
+    assert_str(answer_header(&answer, "Allow"), "POST, PUT");
     answer_free(&answer);
 }
 
@@ -350,8 +378,9 @@ static void checks_come_in_order(void **state)
     assert_str(answer_header(&answer, "Content-Type"), "text/plain; charset=utf-8");
     answer_free(&answer);
     assert_int_equal(
-        exchange(&server, "POST /symbolicate/v5 HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", &answer), 413);
-    assert_str(answer.body, "{\"title\": \"Payload is too large\"}");
+        exchange(&server, "POST /titled/v5 HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n", &answer), 413);
+    assert_str(answer.body, "{\"title\": \"413 -\"}");
+    assert_int_equal(status_of(&server, "POST /v5 HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
     answer_free(&answer);
     assert_int_equal(status_of(&server, "GET /healthcheck HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n"), 413);
 }

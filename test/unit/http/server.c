@@ -41,6 +41,8 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/item/{id}", .handler = capture},
     {.method = NULL},
 };
+static const struct http_family family = {.routes = routes};
+static const struct http_family *const families[] = {&family, NULL};
 
 struct row {
     const char *in;
@@ -167,7 +169,7 @@ static void serve(void *arg)
     http_options_default(&options);
     options.bind = bind;
     options.bind_count = 1;
-    options.routes = routes;
+    options.families = families;
     options.tmp_dir = "/tmp";
     assert_int_equal(http_server_start(&options, &server, &error), SL_OK);
     client->port = (int)strtol(strrchr(http_server_address(server, 0), ':') + 1, NULL, 10);

@@ -19,6 +19,8 @@ enum { CLIENT_PATIENCE_MS = 20000 };
 
 struct test_server {
     struct http_options options;
+    struct http_family family; /* of the routes that server_start is given */
+    const struct http_family *families[2];
     struct http_server *server;
     const char *bind[2];
     char address[2][128];
@@ -48,12 +50,17 @@ static int take_wish(struct test_server *t)
     return wish;
 }
 
+/* On the loop: before the server starts, and when it has ended. Of all servers of a test; may be NULL. */
+static void (*server_on_ready)(void), (*server_on_stop)(void);
+
 static void serve(void *arg)
 {
     struct test_server *t = arg;
     struct sl_error error = {.message = ""};
     uv_async_init(loop_get(), &t->wish, on_wish);
     t->wish.data = t;
+    if (server_on_ready)
+        server_on_ready();
     if (http_server_start(&t->options, &t->server, &error) != SL_OK) {
         fprintf(stderr, "%s\n", error.message);
         abort();
@@ -72,6 +79,8 @@ static void serve(void *arg)
             fiber_wait_on(&t->wishes, UINT64_MAX);
     }
     http_server_stop(t->server);
+    if (server_on_stop)
+        server_on_stop();
     uv_close((uv_handle_t *)&t->wish, NULL);
 }
 
@@ -91,7 +100,9 @@ static void server_start(struct test_server *t, const struct http_route *routes,
     t->bind[0] = "127.0.0.1:0";
     t->options.bind = t->bind;
     t->options.bind_count = 1;
-    t->options.routes = routes;
+    t->family.routes = routes;
+    t->families[0] = &t->family;
+    t->options.families = t->families;
     t->options.access = HTTP_ACCESS_OFF;
     if (adjust)
         adjust(&t->options);
@@ -145,7 +156,7 @@ static void client_send(int fd, const void *data, size_t size)
     }
 }
 
-static void client_text(int fd, const char *text)
+static inline void client_text(int fd, const char *text)
 {
     client_send(fd, text, strlen(text));
 }

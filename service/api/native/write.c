@@ -1,7 +1,7 @@
 /* The answer of a native symbolication, keys in the order that the API has them. */
 #include <stdio.h>
 
-#include "api/native.h"
+#include "api/native/native.h"
 
 #include "function/path.h"
 #include "symbfile/fileid.h"
@@ -348,8 +348,9 @@ static void module(struct answer *a, const struct native_module *module)
     json_object_end(w);
 }
 
-void native_write(const struct native_request *request, struct json_writer *w)
+void native_write(const struct native_request *request, struct json_writer *w, void *unused)
 {
+    (void)unused;
     struct answer a = {.request = request, .w = w};
     number_member(w, "signal", request->signal);
     json_key(w, "stacktraces");

@@ -1,75 +1,10 @@
 /* Names of resulting frames. Demangling needs more stack than a fiber has, so it runs on the pool; what is asked for
  * again and again is answered from a memo on the loop. */
-#include <stdlib.h>
-
-#include "api/native.h"
+#include "api/name_memo.h"
+#include "api/native/native.h"
 #include "core/guard.h"
 #include "core/pool.h"
 #include "demangle/demangle.h"
-
-enum { MEMO_BYTES = 4 << 20 };
-
-/* ---- memo: two generations; what the older one holds lives on only if it is asked for ---- */
-struct generation {
-    struct sl_map names; /* language and mangled name to struct sl_str */
-    struct sl_arena arena;
-};
-
-struct name_memo {
-    struct generation young, old;
-};
-
-struct name_memo *name_memo_new(void)
-{
-    return calloc(1, sizeof(struct name_memo));
-}
-
-static void generation_free(struct generation *generation)
-{
-    sl_map_free(&generation->names);
-    sl_arena_free(&generation->arena);
-    *generation = (struct generation){0};
-}
-
-void name_memo_free(struct name_memo *memo)
-{
-    if (!memo)
-        return;
-    generation_free(&memo->young);
-    generation_free(&memo->old);
-    free(memo);
-}
-
-static void memo_put(struct name_memo *memo, struct sl_str key, struct sl_str readable)
-{
-    if (memo->young.arena.used > MEMO_BYTES) {
-        generation_free(&memo->old);
-        memo->old = memo->young;
-        memo->young = (struct generation){0};
-    }
-    struct sl_arena *arena = &memo->young.arena;
-    char *key_copy = sl_arena_strndup(arena, key.data, key.size);
-    struct sl_str *value = SL_ARENA_NEW(arena, struct sl_str);
-    char *copy = sl_arena_strndup(arena, readable.data, readable.size);
-    void **slot =
-        key_copy && value && copy ? sl_map_slot(&memo->young.names, (struct sl_str){key_copy, key.size}, NULL) : NULL;
-    if (!slot)
-        return;
-    *value = (struct sl_str){copy, readable.size};
-    *slot = value;
-}
-
-/* NULL when it is not known. Valid until the next memo_put. */
-static const struct sl_str *memo_get(struct name_memo *memo, struct sl_str key)
-{
-    const struct sl_str *found = sl_map_get(&memo->young.names, key);
-    if (found)
-        return found;
-    found = sl_map_get(&memo->old.names, key);
-    if (found)
-        memo_put(memo, key, *found);
-    return found ? sl_map_get(&memo->young.names, key) : NULL;
-}
 
 /* ---- naming ---- */
 struct pending { /* a name to be demangled */
@@ -117,7 +52,7 @@ static void make_readable(struct naming *n, struct native_names *names, enum sl_
         return;
     }
     struct pending pending = {names, language, n->pending};
-    const struct sl_str *known = memo_get(n->memo, memo_key(n, &pending));
+    const struct sl_str *known = name_memo_get(n->memo, memo_key(n, &pending));
     if (known) {
         if (!sl_str_equal(*known, names->symbol))
             names->function = native_names_keep(n, *known);
@@ -209,7 +144,7 @@ static bool work_off(struct naming *n, struct sl_error *error)
     if (pool_run(POOL_SYMBOLICATE, demangle_pending, n, error) != SL_OK)
         return false;
     for (struct pending *item = n->pending; item; item = item->next)
-        memo_put(n->memo, memo_key(n, item), item->names->function);
+        name_memo_put(n->memo, memo_key(n, item), item->names->function);
     return true;
 }
 

@@ -1,10 +1,12 @@
-/* One native symbolication request as the steps of it see it: what was asked (native_read.c), the modules and their symbol
- * files (native_modules.c, uploads in native_symbfile.c), what came out frame by frame (native_frames.c), its names
- * (native_names.c), the source around it (native_sources.c), and the answer (native_write.c). All of it lives in one arena; texts of the request are views of its body, which lies there too, and
- * have no NUL. */
+/* Native symbolication: what was asked (read.c, or filled in by another API), the modules and their symbol files (modules.c,
+ * uploads in uploads.c), what came out frame by frame (frames.c), its names (names.c), the source around it (sources.c), and
+ * the answer (write.c); run.c takes a request through the steps. All of it lives in one arena; texts of the request are views
+ * of its body, which lies there too, and have no NUL. */
 #pragma once
 
-#include "api/schema.h"
+#include "api/jobs/jobs.h"
+#include "api/name_memo.h"
+#include "api/scraping.h"
 #include "base/map.h"
 #include "config/config.h"
 #include "kinds/kinds.h"
@@ -111,14 +113,6 @@ struct native_options {
     bool caller_first;
 };
 
-struct native_scraping {
-    enum opt_bool enabled, verify_ssl;
-    const struct sl_str *allowed_origins;
-    size_t allowed_origin_count;
-    const struct fetch_header *headers;
-    size_t header_count;
-};
-
 enum native_status {
     FRAME_SYMBOLICATED,
     FRAME_MISSING_SYMBOL,
@@ -179,7 +173,7 @@ struct native_request {
     size_t source_count;
     struct native_options options;
     bool srcsrv_frames, srcsrv_links; /* as configured */
-    struct native_scraping scraping;
+    struct scraping scraping;
     struct native_trace *traces;
     size_t trace_count, frame_count; /* frames of all of them */
     struct native_module *modules;   /* in the order of the request */
@@ -193,15 +187,49 @@ struct native_request {
     bool out_of_memory;
 };
 
-/* ---- native_read.c ---- */
+/* ---- read.c ---- */
 
-/* Reads the body, which must outlive the request, in one pass. What it takes of the arena is in proportion to the body: at
- * most three times its size, and for each frame and module that is kept their structs. False: `*problem`, in the arena, and
- * `*status`: 400 it is no JSON, 422 it is no request, 413 it is too much, 503 out of memory. */
-bool native_read(struct native_request *request, struct sl_str body, const struct config *config, int *status,
-                 const char **problem);
+/* Sources, scraping and links as configured, as long as the request does not say otherwise. */
+void native_configure(struct native_request *request, const struct config *config);
 
-/* ---- native_modules.c ---- */
+/* Reads the body of POST /symbolicate, which must outlive the request, in one pass; memory and `failure` as those of
+ * schema_document. The configuration counts as in native_configure. */
+bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
+                 struct schema_failure *failure);
+
+/* ---- run.c ---- */
+
+/* A request with nothing in it but the scope, a copy; in the arena. NULL when out of memory. */
+struct native_request *native_request_new(struct sl_arena *arena, struct sl_str scope);
+
+/* Makes ready what was read or filled in: to be done once, before it runs. False when out of memory. Pure: loop or pool. */
+bool native_prepare(struct native_request *request);
+
+struct native_means { /* what a run may use */
+    const struct config *config;
+    struct name_memo *names;     /* the service's */
+    struct memory_share *memory; /* asked for what the work takes; counts what the arena comes to take */
+};
+
+/* Takes the request through all steps, so that its results are there. SL_CANCELLED; SL_BUSY when there is not enough memory;
+ * SL_INTERNAL when a mapped file could not be read, or something else that says nothing about the request. What it holds is to
+ * be given back in any case (native_release). */
+enum sl_code native_run(struct native_request *request, const struct native_means *means,
+                        struct sl_error *error) SL_SUSPENDS;
+
+/* Runs work on a request that looks into its tables: on the loop when there are few frames, else on the pool. */
+enum sl_code native_step(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
+                         struct sl_error *error) SL_SUSPENDS;
+
+/* Writes members of the answer into the open object. Pure: loop or pool. */
+typedef void native_writer(const struct native_request *request, struct json_writer *w, void *arg);
+
+/* The whole of a job: native_run, and {"status":"completed"} with what `write` adds as its answer. As often as a file was cut
+ * under its mapping, which is made anew then. What the request holds is given back. */
+enum sl_code native_run_job(struct job *job, struct native_request *request, native_writer *write, void *arg,
+                            struct sl_error *error) SL_SUSPENDS;
+
+/* ---- modules.c ---- */
 
 /* Sorts the modules and fills in sizes that were not sent. False when out of memory. */
 bool native_sort_modules(struct native_request *request);
@@ -227,7 +255,7 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
 
 const char *native_module_status(const struct native_module *module);
 
-/* ---- native_frames.c ---- */
+/* ---- frames.c ---- */
 
 /* Frames to resulting frames, without names. Pure: loop or pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
@@ -238,7 +266,7 @@ void native_finish(struct native_request *request);
 const char *native_frame_status(enum native_status status);
 const char *native_trust_name(enum native_trust trust);
 
-/* ---- native_symbfile.c ---- */
+/* ---- uploads.c ---- */
 
 struct native_hit { /* what answers an address */
     enum native_table table;
@@ -255,16 +283,12 @@ uint64_t native_symbfile_base(const struct native_module *module);
 struct native_hit native_symbfile_lookup(const struct native_module *module, uint64_t relative, uint64_t adjusted,
                                          bool caller, struct sl_location *chain, size_t capacity);
 
-/* ---- native_names.c ---- */
-
-struct name_memo; /* demangled names of former requests */
-struct name_memo *name_memo_new(void);
-void name_memo_free(struct name_memo *memo);
+/* ---- names.c ---- */
 
 /* Gives the resulting frames their names. False when the pool had no place: `error`. */
 bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
 
-/* ---- native_sources.c ---- */
+/* ---- sources.c ---- */
 
 /* The path and line of a resulting frame, the path in `scratch` or sent; false when it lacks one. */
 bool native_frame_place(const struct native_request *request, const struct native_result_frame *frame,
@@ -280,7 +304,7 @@ void native_apply_sources(struct native_request *request);
 
 enum sl_code native_download_sources(struct native_request *request, struct sl_error *error) SL_SUSPENDS;
 
-/* ---- native_write.c ---- */
+/* ---- write.c ---- */
 
-/* The members "stacktraces" and "modules", with "signal" before them, into an open object. Pure: loop or pool. */
-void native_write(const struct native_request *request, struct json_writer *w);
+/* The members "stacktraces" and "modules", with "signal" before them; `unused` is NULL. A native_writer. */
+void native_write(const struct native_request *request, struct json_writer *w, void *unused);

@@ -4,7 +4,7 @@
  * beginning to its end. */
 #include <stdlib.h>
 
-#include "api/native.h"
+#include "api/native/native.h"
 #include "api/scraping.h"
 #include "core/log.h"
 #include "core/pool.h"
@@ -319,7 +319,7 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
 /* Headers make the answer the requester's own: it is kept under their scope. */
 static struct source_request web_request(const struct downloads *d, const struct web_source *source)
 {
-    const struct native_scraping *scraping = &d->request->scraping;
+    const struct scraping *scraping = &d->request->scraping;
     struct source_request request = {
         .url = source->url, .scope = source->scope, .accept_invalid_certs = scraping->verify_ssl == BOOL_FALSE};
     if (scraping->header_count && scraping->enabled != BOOL_FALSE &&

@@ -22,7 +22,7 @@ static void reply_failure(struct http_exchange *x, const struct file_lookup *fil
     sl_buf_free(&text);
 }
 
-void proxy_handle(struct http_exchange *x)
+static void proxy_handle(struct http_exchange *x)
 {
     const struct service *service = x->service;
     const struct config *config = service->config;
@@ -47,3 +47,14 @@ void proxy_handle(struct http_exchange *x)
     http_reply_file(x, "application/octet-stream", &file.item->mapping, file.etag, file.item->time_created, release,
                     file.item);
 }
+
+static const struct http_route routes[] = {
+    {.method = "GET",
+     .pattern = "/proxy/{rest..}",
+     .handler = proxy_handle,
+     .takes_work = true,
+     .rights = API_RIGHT("proxy")},
+    {.method = NULL},
+};
+
+const struct http_family family_proxy = {.routes = routes, .group = "proxy"};

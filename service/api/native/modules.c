@@ -1,7 +1,7 @@
 /* The modules of a request: sorted, matched with addresses, and their files looked up. */
 #include <stdlib.h>
 
-#include "api/native.h"
+#include "api/native/native.h"
 
 enum { MAX_UPLOADS_AT_ONCE = 16 };
 

@@ -23,7 +23,7 @@ static bool read_query(struct http_exchange *x, struct invalidation *what)
     return invalidation_sound(what);
 }
 
-void admin_cache_handle(struct http_exchange *x)
+static void forget_files(struct http_exchange *x)
 {
     struct invalidation what;
     struct sl_error error = {0};
@@ -67,7 +67,7 @@ static void write_problems(struct http_exchange *x, struct sl_str problems)
     http_reply_json(x, 400, &json);
 }
 
-void admin_reload_handle(struct http_exchange *x)
+static void reload(struct http_exchange *x)
 {
     const struct service *service = x->service;
     struct sl_buf problems = {0};
@@ -77,3 +77,11 @@ void admin_reload_handle(struct http_exchange *x)
         write_problems(x, sl_buf_view(&problems));
     sl_buf_free(&problems);
 }
+
+static const struct http_route routes[] = {
+    {.method = "POST", .pattern = "/admin/reload", .handler = reload, .rights = API_RIGHT("admin")},
+    {.method = "DELETE", .pattern = "/admin/cache", .handler = forget_files, .rights = API_RIGHT("admin")},
+    {.method = NULL},
+};
+
+const struct http_family family_admin = {.routes = routes, .group = "admin", .guarded = true};

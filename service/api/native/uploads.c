@@ -1,5 +1,5 @@
 /* Frames of modules that uploaded symbols answer: return pads by exact address, then ranges. */
-#include "api/native.h"
+#include "api/native/native.h"
 
 enum { TABLES_PER_INDEX = 2 };
 

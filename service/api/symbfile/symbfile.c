@@ -1,6 +1,6 @@
 /* Uploads of symbfiles: POST and PUT /api/symbols-ranges and /api/symbols-returnpads, and what has become of them:
  * GET and DELETE /api/symbols/{file id}. */
-#include "api/symbfile.h"
+#include "api/symbfile/symbfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static void symbfile_refuse(struct http_exchange *x, enum symbfile_kind kind, co
     upload_reply_failure(x, failure);
 }
 
-void symbfile_check(struct http_exchange *x)
+static void check_upload(struct http_exchange *x)
 {
     struct symbfile_failure failure = {0};
     struct upload_head head;
@@ -65,7 +65,7 @@ void symbfile_check(struct http_exchange *x)
         symbfile_refuse(x, head.kind, &failure);
 }
 
-uint64_t symbfile_body_limit(const struct http_exchange *x)
+static uint64_t upload_limit(const struct http_exchange *x)
 {
     (void)x;
     const struct config *config = symbfiles_config();
@@ -271,7 +271,7 @@ static void symbfile_take(struct http_exchange *x, struct upload *u)
         end_receiving(u);
 }
 
-void symbfile_handle(struct http_exchange *x)
+static void take_upload(struct http_exchange *x)
 {
     struct upload *u = SL_ARENA_NEW(&x->arena, struct upload);
     struct symbfile_failure failure = {0};
@@ -397,7 +397,7 @@ static void run_question(struct question *q, void (*work)(void *arg), struct sym
         symbfile_fail(failure, 404, "1301", "Not found.");
 }
 
-void symbfile_status_handle(struct http_exchange *x)
+static void answer_status(struct http_exchange *x)
 {
     struct question q;
     struct symbfile_failure failure;
@@ -431,7 +431,7 @@ static bool delete_sets(struct question *q, struct symbfile_failure *failure)
     return true;
 }
 
-void symbfile_delete_handle(struct http_exchange *x)
+static void delete_upload(struct http_exchange *x)
 {
     struct question q;
     struct symbfile_failure failure;
@@ -443,9 +443,49 @@ void symbfile_delete_handle(struct http_exchange *x)
         reply_success(x);
 }
 
-void symbfile_unknown_handle(struct http_exchange *x)
+static void answer_unknown(struct http_exchange *x)
 {
     struct symbfile_failure failure;
     symbfile_fail(&failure, 404, "1301", "Not found.");
     upload_reply_failure(x, &failure);
 }
+
+/* ---- the family ---- */
+
+/* Collectors send with either method. */
+#define UPLOAD(method_, pattern_)                                                                                      \
+    {                                                                                                                  \
+        .method = (method_), .pattern = (pattern_), .handler = take_upload, .takes_work = true, .check = check_upload, \
+        .body_limit = upload_limit                                                                                     \
+    }
+
+/* Keys are checked by the handlers, whose answers name what is wrong. */
+static const struct http_route routes[] = {
+    UPLOAD("POST", "/api/symbols-ranges"),
+    UPLOAD("PUT", "/api/symbols-ranges"),
+    UPLOAD("POST", "/api/symbols-returnpads"),
+    UPLOAD("PUT", "/api/symbols-returnpads"),
+    {.method = "GET", .pattern = "/api/symbols/{id}", .handler = answer_status},
+    {.method = "DELETE", .pattern = "/api/symbols/{id}", .handler = delete_upload},
+    {.method = "GET", .pattern = "/api/symbols/{rest..}", .handler = answer_unknown},
+    {.method = NULL},
+};
+
+static const char *path_prefix(const void *service)
+{
+    return ((const struct service *)service)->config->symbfile.path_prefix;
+}
+
+static uint64_t body_timeout_ms(const void *service)
+{
+    return DURATION_MS(((const struct service *)service)->config->symbfile.body_timeout_ns);
+}
+
+const struct http_family family_symbfile = {
+    .routes = routes,
+    .prefix = path_prefix,
+    .group = "symbols",
+    .error = upload_reply_error,
+    .allow_separator = ", ",
+    .body_timeout_ms = body_timeout_ms,
+};

@@ -1,5 +1,6 @@
 /* The body of POST /symbolicate into the request. */
-#include "api/native.h"
+#include "api/native/native.h"
+#include "api/sources.h"
 #include "symbfile/fileid.h"
 
 #include <stddef.h>
@@ -21,23 +22,11 @@
 struct reading {
     struct native_request *request;
     const struct config *config;
-    const char *too_much;   /* which count was passed */
-    struct sl_json threads; /* where they begin: they only count when nothing has the right name */
+    struct request_sources sources; /* that it names */
+    struct sl_json threads;         /* where they begin: they only count when nothing has the right name */
     bool has_threads, has_traces;
     const struct object_id *bare[OBJECT_WASM + 1]; /* ids of modules that only have a type */
 };
-
-/* Another frame or module of `size` bytes: memory beyond what the body's size allows. False when there are too many. */
-static bool admit(struct schema *s, size_t count, uint64_t limit, size_t size, const char *too_much)
-{
-    struct reading *r = s->context;
-    if (count > limit) {
-        r->too_much = too_much;
-        return sl_json_fail(s->json, too_much);
-    }
-    s->json->arena->limit += size + size / 2; /* as an array that grows has room for half as much again */
-    return true;
-}
 
 /* A text that stands for a value nobody else reads. */
 static struct sl_str shortened(struct sl_str text)
@@ -101,11 +90,6 @@ static bool read_language(struct schema *s, const struct schema_place *at, void 
         return false;
     return sl_language_parse(*(struct sl_str *)out, &language) ||
            schema_fail(s, at, where, "unknown variant, expected the name of a language");
-}
-
-static bool read_text(struct schema *s, const struct schema_place *at, void *out)
-{
-    return schema_text(s, at, out);
 }
 
 /* What is echoed is kept as it is written, here an array of texts. */
@@ -183,7 +167,7 @@ static bool read_frame(struct schema *s, const struct schema_place *at, void *ou
     struct reading *r = s->context;
     struct frame sent = {.module = NATIVE_NO_MODULE};
     struct native_frame *frame = out;
-    if (!admit(s, ++r->request->frame_count, r->config->max_request_frames, sizeof *frame, "too many frames") ||
+    if (!schema_admit(s, ++r->request->frame_count, r->config->max_request_frames, sizeof *frame, "too many frames") ||
         !schema_object(s, at, frame_fields, &sent))
         return false;
     *frame = (struct native_frame){
@@ -396,7 +380,7 @@ static bool read_module(struct schema *s, const struct schema_place *at, void *o
     struct reading *r = s->context;
     struct module module = {.upload = {.has_file_id = false}};
     struct native_module *kept = out;
-    if (!admit(s, at->index + 1, r->config->max_request_modules, sizeof *kept, "too many modules") ||
+    if (!schema_admit(s, at->index + 1, r->config->max_request_modules, sizeof *kept, "too many modules") ||
         !schema_object(s, at, module_fields, &module))
         return false;
     kept->image_address = module.image_address.value;
@@ -417,7 +401,7 @@ static bool read_modules(struct schema *s, const struct schema_place *at, void *
     return true;
 }
 
-/* ---- options, scraping ---- */
+/* ---- options ---- */
 static bool read_frame_order(struct schema *s, const struct schema_place *at, void *out)
 {
     struct sl_str text;
@@ -442,81 +426,17 @@ static bool read_options(struct schema *s, const struct schema_place *at, void *
     return schema_object(s, at, option_fields, out);
 }
 
-static bool read_origins(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct native_scraping *scraping = out;
-    void *items;
-    if (!schema_array(s, at, sizeof(struct sl_str), read_text, &items, &scraping->allowed_origin_count))
-        return false;
-    scraping->allowed_origins = items;
-    return true;
-}
-
-static bool read_headers(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct native_scraping *scraping = out;
-    struct sl_arena_array headers = {.arena = s->json->arena, .item = sizeof *scraping->headers};
-    struct sl_str name;
-    bool good = schema_open(s, at, SL_JSON_OBJECT, "a map");
-    while (good && sl_json_next(s->json, &name)) {
-        struct schema_place place = {at, name, 0};
-        struct fetch_header *header = sl_arena_array_add(&headers);
-        good = header ? schema_text(s, &place, &header->value.hidden) : sl_json_no_memory(s->json);
-        if (header)
-            header->name = name;
-    }
-    if (!good || s->json->failed) {
-        sl_arena_array_drop(&headers);
-        return false;
-    }
-    scraping->header_count = headers.count;
-    scraping->headers = sl_arena_array_keep(&headers);
-    return scraping->headers || sl_json_no_memory(s->json);
-}
-
-static const struct field scraping_fields[] = {
-    FIELD(BOOL, native_scraping, enabled, "enabled"),
-    FIELD(BOOL, native_scraping, verify_ssl, "verify_ssl"),
-    {SL_STR("allowed_origins"), FIELD_CUSTOM, false, 0, read_origins},
-    {SL_STR("headers"), FIELD_CUSTOM, false, 0, read_headers},
-    END,
-};
-
-static bool read_scraping(struct schema *s, const struct schema_place *at, void *out)
-{
-    return schema_object(s, at, scraping_fields, out);
-}
-
-/* ---- sources ---- */
+/* ---- all ---- */
 static bool read_sources(struct schema *s, const struct schema_place *at, void *out)
 {
     struct reading *r = s->context;
-    (void)at, (void)out;
-    const struct config *config = r->config;
-    struct source_policy policy = {
-        .filesystem = config->allow_filesystem_sources_in_requests,
-        .ambient_credentials = config->allow_ambient_credentials_in_requests,
-        .internal_sentry = config->allow_internal_sentry_sources_in_requests,
-        .sentry_hosts = config->sentry_source_hosts,
-        .sentry_host_count = config->sentry_source_host_count,
-    };
-    struct value_problems problems = {.arena = s->json->arena};
-    struct source *sources;
-    enum sl_code code = source_read_list(s->json, "sources", &policy, &sources, &r->request->source_count, &problems);
-    r->request->sources = sources;
-    for (size_t i = 0; code != SL_OK && i < problems.count; i++) {
-        if (problems.items[i].warning)
-            continue;
-        struct sl_buf text = {0};
-        sl_buf_printf(&text, SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(problems.items[i].path),
-                      SL_STR_ARG(problems.items[i].what));
-        s->problem = sl_buf_keep(&text, s->json->arena).data;
-        break;
-    }
-    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
+    (void)out;
+    if (!request_sources_read(s, at, &r->sources))
+        return false;
+    r->request->sources = r->sources.items;
+    r->request->source_count = r->sources.count;
+    return true;
 }
-
-/* ---- all ---- */
 
 static bool defer_threads(struct schema *s, const struct schema_place *at, void *out)
 {
@@ -536,7 +456,7 @@ static const struct field body_fields[] = {
     {SL_STR("threads"), FIELD_CUSTOM, false, 0, defer_threads},
     {SL_STR("modules"), FIELD_CUSTOM, false, 0, read_modules},
     CUSTOM(native_request, options, "options", read_options),
-    CUSTOM(native_request, scraping, "scraping", read_scraping),
+    CUSTOM(native_request, scraping, "scraping", scraping_read),
     END,
 };
 
@@ -545,12 +465,16 @@ static bool read_body(struct schema *s)
 {
     struct reading *r = s->context;
     struct schema_place threads = {.key = SL_STR("threads")};
-    if (!schema_object(s, NULL, body_fields, r->request) || !sl_json_end(s->json))
+    if (!schema_object(s, NULL, body_fields, r->request))
         return false;
     if (!r->has_threads || r->has_traces)
         return true;
+    struct sl_json end = *s->json;
     *s->json = r->threads;
-    return read_traces(s, &threads, NULL);
+    if (!read_traces(s, &threads, NULL))
+        return false;
+    *s->json = end;
+    return true;
 }
 
 static void reverse_frames(struct native_request *request)
@@ -565,64 +489,23 @@ static void reverse_frames(struct native_request *request)
     }
 }
 
-/* Of a reader that has failed: the status, and "<reason> at line L column C". */
-static int json_problem(const struct sl_json *j, const char **problem)
+void native_configure(struct native_request *request, const struct config *config)
 {
-    struct sl_json_place place = sl_json_place(j->text, j->at);
-    struct sl_buf text = {0};
-    if (j->busy) {
-        *problem = j->arena->over_limit ? "the request takes too much memory for its size"
-                                        : "not enough memory for this request";
-        return j->arena->over_limit ? 413 : 503;
-    }
-    sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
-    *problem = sl_buf_keep(&text, j->arena).data;
-    if (*problem)
-        return 400;
-    *problem = "not enough memory for this request";
-    return 503;
-}
-
-/* Why it was not read. A body that is no JSON is told so even if something before did not fit. */
-static int find_status(const struct schema *s, const char **problem)
-{
-    const struct reading *r = s->context;
-    if (r->too_much) {
-        *problem = r->too_much;
-        return 413;
-    }
-    if (s->json->failed)
-        return json_problem(s->json, problem);
-    struct sl_json whole = sl_json(s->json->text, s->json->arena, false);
-    sl_json_skip(&whole);
-    if (!sl_json_end(&whole))
-        return json_problem(&whole, problem);
-    *problem = s->problem;
-    return 422;
-}
-
-bool native_read(struct native_request *request, struct sl_str body, const struct config *config, int *status,
-                 const char **problem)
-{
-    enum { PER_BYTE = 3, ALWAYS = 1 << 20 }; /* beside the body itself; what chunks are rounded up to */
-    static const struct sl_str any_origin = SL_STR("*");
-    struct sl_arena *arena = request->arena;
-    struct sl_json j = sl_json(body, arena, false);
-    struct reading r = {.request = request, .config = config};
-    struct schema s = {.json = &j, .context = &r};
-    size_t limit = arena->limit;
-    request->scraping.allowed_origins = &any_origin;
-    request->scraping.allowed_origin_count = 1;
+    request->scraping = scraping_default;
     request->srcsrv_frames = config->srcsrv_frames;
     request->srcsrv_links = config->srcsrv_links;
     request->sources = config->sources;
     request->source_count = config->source_count;
-    arena->limit = arena->used + PER_BYTE * body.size + ALWAYS;
-    bool good = read_body(&s);
-    if (!good)
-        *status = find_status(&s, problem);
-    arena->limit = limit;
-    if (good && request->options.caller_first)
+}
+
+bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
+                 struct schema_failure *failure)
+{
+    struct reading r = {.request = request, .config = config, .sources = {.config = config}};
+    native_configure(request, config);
+    if (!schema_document(body, request->arena, read_body, &r, failure))
+        return false;
+    if (request->options.caller_first)
         reverse_frames(request);
-    return good;
+    return true;
 }

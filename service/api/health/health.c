@@ -10,14 +10,14 @@ static void count_check(void)
     metric_add(METRIC_HEALTHCHECKS, 1, NULL, NULL, NULL);
 }
 
-void health_handle(struct http_exchange *x)
+static void answer_health(struct http_exchange *x)
 {
     const struct service *service = x->service;
     count_check();
     reply_text(x, service->draining ? 503 : 200, service->draining ? "draining" : "ok");
 }
 
-void live_handle(struct http_exchange *x)
+static void answer_live(struct http_exchange *x)
 {
     count_check();
     reply_text(x, 200, "ok");
@@ -25,7 +25,7 @@ void live_handle(struct http_exchange *x)
 
 enum { STALLED_MS = 30000 };
 
-void ready_handle(struct http_exchange *x)
+static void answer_ready(struct http_exchange *x)
 {
     const struct service *service = x->service;
     bool writable = cache_writable(), stalled = pool_stalled(STALLED_MS);
@@ -62,14 +62,14 @@ static void write_metrics(void *arg)
 }
 
 /* Hundreds of series and a list of all descriptors: too much for the loop. */
-void metrics_handle(struct http_exchange *x)
+static void answer_metrics(struct http_exchange *x)
 {
     const struct service *service = x->service;
     struct sl_str accept = http_header(x, "accept");
     struct metrics_text metrics = {.text = {0}};
     struct sl_error error;
     metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text", 28);
-    metric_set(METRIC_JOBS_RUNNING, (double)service->running, "symbolicate", NULL, NULL);
+    jobs_collect_metrics(service);
     metric_set(METRIC_READY, service->draining || !cache_writable() ? 0 : 1, NULL, NULL, NULL);
     metric_set(METRIC_DRAINING, service->draining ? 1 : 0, NULL, NULL, NULL);
     metrics_collect();
@@ -86,3 +86,13 @@ void metrics_handle(struct http_exchange *x)
     sl_buf_free(&x->body);
     x->body = metrics.text;
 }
+
+static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/healthcheck", .handler = answer_health, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/live", .handler = answer_live, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/ready", .handler = answer_ready, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/metrics", .handler = answer_metrics, .health = true, .rights = API_RIGHT("metrics")},
+    {.method = NULL},
+};
+
+const struct http_family family_health = {.routes = routes, .group = "metrics", .browsed = true};

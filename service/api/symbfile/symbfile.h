@@ -13,10 +13,12 @@ struct upload_head { /* of a request to store a part */
     struct sl_str key_id; /* of the access key; empty = none needed */
 };
 
-/* ---- symbfile_head.c: pure checks of the request's head; false: `failure` ---- */
+/* ---- head.c: pure checks of the request's head; false: `failure` ---- */
 bool upload_authorize(const struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
                       struct symbfile_failure *failure);
 bool upload_read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure);
 
 /* Answers with the failure and logs it under a fresh id. */
 void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure *failure);
+/* The same of what the server refuses by itself, without the log: http_family.error. */
+void upload_reply_error(struct http_exchange *x, int status, const char *detail);

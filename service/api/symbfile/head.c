@@ -1,5 +1,5 @@
 /* Who uploads what: the headers of symbfile uploads. */
-#include "api/symbfile.h"
+#include "api/symbfile/symbfile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "api/access.h"
 #include "core/log.h"
+#include "core/status.h"
 #include "symbfile/fileid.h"
 
 /* ---- answers ---- */
@@ -21,12 +22,10 @@ static void make_uuid(char out[37])
              b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
-void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure *failure)
+static void write_failure(struct http_exchange *x, const char *uuid, int status, const char *code, const char *text)
 {
-    char uuid[37];
-    struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
-    make_uuid(uuid);
+    struct json_writer w = json_writer(&x->body);
+    http_reply(x, status, "application/json", SL_STR(""));
     json_object_begin(&w);
     json_key(&w, "success");
     json_boolean(&w, false);
@@ -35,21 +34,53 @@ void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure
     json_key(&w, "error");
     json_object_begin(&w);
     json_key(&w, "Code");
-    json_str(&w, sl_str(failure->code));
+    json_str(&w, sl_str(code));
     json_key(&w, "Text");
-    json_str(&w, sl_str(failure->text));
+    json_str(&w, sl_str(text));
     json_object_end(&w);
     json_key(&w, "status");
-    json_u64(&w, (uint64_t)failure->status);
+    json_u64(&w, (uint64_t)status);
     json_object_end(&w);
-    if (failure->status == 401)
-        http_set_header(x, "WWW-Authenticate", SL_STR("ApiKey realm=\"symloom\""));
-    if (failure->status == 503)
+    if (status == 503)
         http_set_header(x, "Retry-After", SL_STR("5"));
     http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
+}
+
+void upload_reply_failure(struct http_exchange *x, const struct symbfile_failure *failure)
+{
+    char uuid[37];
+    make_uuid(uuid);
     log_info("symbfile", "refused", LOG_STR("uuid", uuid), LOG_STR("code", failure->code),
              LOG_STR("text", failure->text), LOG_STR("cause", failure->cause));
-    http_reply_json(x, failure->status, &json);
+    write_failure(x, uuid, failure->status, failure->code, failure->text);
+    if (failure->status == 401)
+        http_set_header(x, "WWW-Authenticate", SL_STR("ApiKey realm=\"symloom\""));
+}
+
+void upload_reply_error(struct http_exchange *x, int status, const char *detail)
+{
+    static const struct {
+        int status;
+        const char *code, *text;
+    } codes[] = {
+        {404, "1301", "Not found."},
+        {405, "1302", "Method not allowed."},
+        {408, "1110", "Upload timed out."},
+        {413, "1108", "Upload is too large."},
+        {415, "1109", "Content-Encoding is not supported."},
+        {400, "1112", "Body could not be decompressed."},
+        {503, "1401", "Too many uploads in progress."},
+        {500, "1000", "Something went wrong on our side."},
+    };
+    char uuid[37];
+    const char *code = "1000", *text = detail ? detail : status_reason(status);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (codes[i].status == status) {
+            code = codes[i].code;
+            text = codes[i].text;
+        }
+    make_uuid(uuid);
+    write_failure(x, uuid, status, code, text);
 }
 
 /* ---- authorization ---- */
@@ -59,7 +90,7 @@ bool upload_authorize(const struct http_exchange *x, const char *const *rights, 
     const struct config *config = symbfiles_config();
     const struct access_key *key = NULL;
     *key_id = (struct sl_str){"", 0};
-    if (!access_required(config, "symbols"))
+    if (!access_required(config, x->route->family->group))
         return true;
     if (access_is_blocked(x->client)) {
         symbfile_fail(failure, 429, "1000", "Too many wrong API keys.");

@@ -1,5 +1,5 @@
 /* Frames to resulting frames: which module, which address, what the symbol file says (the algorithm of the native API). */
-#include "api/native.h"
+#include "api/native/native.h"
 
 #include "core/log.h"
 #include "core/metrics.h"

@@ -1,60 +1,26 @@
-#include "api/jobs.h"
+#include "api/jobs/jobs.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
 
 #include "api/impl.h"
-#include "api/native.h"
 #include "cache/cache.h"
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "id/id.h"
 
-enum { RETRY_AFTER_S = 30, UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
+enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
 enum { CROWD_CHUNK = 4096 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
 
 /* Ended jobs whose arenas are used again, at most so many and so large: warm memory costs no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
-static const char *const task_names[TASKS] = {"symbolicate"};
 static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error", "busy"};
 
 /* ---- the service ---- */
-static void expire(uv_timer_t *timer);
-
-void service_configure(struct service *service, const struct config *config)
-{
-    service->config = config;
-    metric_set(METRIC_JOBS_LIMIT, (double)config->max_concurrent_requests, NULL, NULL, NULL);
-}
-
-struct service *service_new(const struct config *config)
-{
-    struct service *service = calloc(1, sizeof *service);
-    if (!service)
-        return NULL;
-    service_configure(service, config);
-    service->names = name_memo_new();
-    fiber_group_init(&service->jobs_group, NULL);
-    uv_timer_init(loop_get(), &service->expiry);
-    uv_unref((uv_handle_t *)&service->expiry);
-    service->expiry.data = service;
-    return service;
-}
-
-void service_on_reload(struct service *service, service_reload *reload, void *arg)
-{
-    service->reload = reload;
-    service->reload_arg = arg;
-}
-
-void service_drain(struct service *service)
-{
-    service->draining = true;
-}
-
 size_t service_running(const struct service *service)
 {
     return service->running;
@@ -71,7 +37,7 @@ bool service_idle(const struct service *service)
 }
 
 /* ---- making and ending jobs ---- */
-struct job *job_new(struct service *service, enum job_task task)
+static struct job *take_or_make(struct service *service)
 {
     struct job *job = service->spare;
     if (job) {
@@ -80,22 +46,26 @@ struct job *job_new(struct service *service, enum job_task task)
         service->spare_bytes -= job->arena.used;
         *job = (struct job){.arena = job->arena};
         job->arena.next_chunk = job->arena.chunks ? job->arena.next_chunk : JOB_CHUNK;
-    } else {
-        job = calloc(1, sizeof *job);
-        if (!job)
-            return NULL;
-        job->arena.next_chunk = service->running < MAX_SPARE ? JOB_CHUNK : CROWD_CHUNK;
+        return job;
     }
-    job->service = service;
-    job->config = config_retain(service->config);
-    job->task = task;
+    job = calloc(1, sizeof *job);
+    if (job)
+        job->arena.next_chunk = service->running < MAX_SPARE ? JOB_CHUNK : CROWD_CHUNK;
     return job;
 }
 
-void job_count_memory(struct job *job)
+struct job *job_new(struct http_exchange *x)
 {
-    if (job->memory.bytes < job->arena.used)
-        memory_set(&job->memory, job->arena.used);
+    struct service *service = x->service;
+    struct job *job = take_or_make(service);
+    if (!job) {
+        http_reply_no_memory(x);
+        return NULL;
+    }
+    job->service = service;
+    job->config = config_retain(service->config);
+    job->task = x->route->task;
+    return job;
 }
 
 static void free_work(struct job *job)
@@ -222,11 +192,10 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     if (outcome == JOB_BUSY) {
         metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
         if (loop_minutely(&service->next_busy_log_ms))
-            log_error("jobs", "not enough memory or descriptors for a job", LOG_STR("task", task_names[job->task]),
-                      LOG_ERR(error));
+            log_error("jobs", "not enough memory or descriptors for a job", LOG_STR("task", job->task), LOG_ERR(error));
     }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
-        log_error("jobs", "job failed", LOG_STR("task", task_names[job->task]), LOG_ERR(error));
+        log_error("jobs", "job failed", LOG_STR("task", job->task), LOG_ERR(error));
     if (outcome != JOB_COMPLETED)
         write_outcome(job, outcome_names[outcome]);
     free_work(job);
@@ -237,9 +206,8 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     job->outcome = outcome;
     job->finished_ms = loop_now_ms();
     service->running--;
-    metric_add(METRIC_JOBS_FINISHED, 1, task_names[job->task], outcome_names[outcome], NULL);
-    metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, task_names[job->task], NULL,
-                   NULL);
+    metric_add(METRIC_JOBS_FINISHED, 1, job->task, outcome_names[outcome], NULL);
+    metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, job->task, NULL, NULL);
     if (is_kept(job))
         jobs_keep(job);
     else if (job->revealed) /* waiters hear of it, later polls do not know it */
@@ -270,7 +238,7 @@ bool job_slot_free(struct http_exchange *x)
         return true;
     metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
     metric_add(METRIC_HTTP_REFUSED, 1, "slots", NULL, NULL);
-    http_reply_detail(x, 503, "maximum number of concurrent requests reached", NULL);
+    http_reply_error(x, 503, "maximum number of concurrent requests reached");
     return false;
 }
 
@@ -291,7 +259,7 @@ static bool new_id(struct service *service, uint8_t id[16])
 }
 
 /* Runs the job until it first waits, which one that has everything in memory never does. */
-static bool jobs_begin(struct job *job)
+static bool begin(struct job *job)
 {
     struct service *service = job->service;
     void **slot = new_id(service, job->id) ? sl_map_slot(&service->jobs, job_key(job), NULL) : NULL;
@@ -304,117 +272,40 @@ static bool jobs_begin(struct job *job)
     job->polled_ms = loop_now_ms();
     service->running++;
     job->waiting++; /* it may end at once */
-    bool started = fiber_run(&job->group, job_fiber, job);
-    job->waiting--;
-    if (started) {
-        metric_add(METRIC_JOBS_ACCEPTED, 1, task_names[job->task], NULL, NULL);
+    if (fiber_run(&job->group, job_fiber, job)) {
+        metric_add(METRIC_JOBS_ACCEPTED, 1, job->task, NULL, NULL);
         if (job->outcome == JOB_RUNNING)
             fiber_group_deadline(&job->group, DURATION_MS(service->config->max_job_duration_ns));
         return true;
     }
     service->running--;
+    job->waiting--;
     fiber_group_finish(&job->group);
     sl_map_remove(&service->jobs, job_key(job));
     return false;
 }
 
-/* ---- answering ---- */
-static void format_id(const uint8_t id[16], char out[37])
+bool job_begin(struct http_exchange *x, struct job *job, job_run *run, void *arg)
 {
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0, at = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            out[at++] = '-';
-        out[at++] = digits[id[i] >> 4];
-        out[at++] = digits[id[i] & 15];
-    }
-    out[36] = '\0';
-}
-
-static void reply_pending(struct http_exchange *x, struct job *job)
-{
-    char id[37];
-    struct sl_buf body = {0};
-    struct json_writer w = json_writer(&body);
-    format_id(job->id, id);
-    job->revealed = true;
-    job->polled_ms = loop_now_ms();
-    json_object_begin(&w);
-    json_key(&w, "status");
-    json_str(&w, SL_STR("pending"));
-    json_key(&w, "request_id");
-    json_str(&w, sl_str(id));
-    json_key(&w, "retry_after");
-    json_u64(&w, RETRY_AFTER_S);
-    json_object_end(&w);
-    http_reply_json(x, 200, &body);
-}
-
-/* What only this client can ask for is its own; what others may ask for too is shared. */
-static void reply_result(struct http_exchange *x, struct job *job)
-{
-    job->fetched = true;
-    if (job->outcome == JOB_BUSY)
-        http_reply_no_memory(x);
-    else if (job->result)
-        http_reply_content(x, 200, "application/json", content_hold(job->result));
-    else
-        http_reply_json(x, 200, &job->answer);
-}
-
-static enum fiber_wait wait_for(struct job *job, const struct api_query *query)
-{
-    uint64_t now = loop_now_ms(), ms, end = UINT64_MAX;
-    enum fiber_wait result = FIBER_WOKEN;
-    if (query->has_timeout && !__builtin_mul_overflow(query->timeout_s, 1000u, &ms) &&
-        __builtin_add_overflow(now, ms, &end))
-        end = UINT64_MAX;
-    while (job->outcome == JOB_RUNNING && !job->service->stopping && result == FIBER_WOKEN) {
-        now = loop_now_ms();
-        if (now >= end)
-            return FIBER_TIMED_OUT;
-        result = fiber_wait_on(&job->waiters, end == UINT64_MAX ? UINT64_MAX : end - now);
-    }
-    return result;
-}
-
-static void answer(struct http_exchange *x, struct job *job, const struct api_query *query)
-{
-    job->waiting++;
-    enum fiber_wait waited = wait_for(job, query);
-    job->waiting--;
-    if (job->outcome != JOB_RUNNING) {
-        metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
-        reply_result(x, job);
-    } else if (waited == FIBER_CANCELLED) {
-        return; /* the client is gone; the job goes on and nobody will ask for it */
-    } else if (job->service->stopping && !query->has_timeout) {
-        http_reply_detail(x, 503, "service is shutting down", NULL);
-    } else {
-        metric_add(METRIC_POLLS, 1, "pending", NULL, NULL);
-        reply_pending(x, job);
-    }
-    drop_if_unknown(job);
-}
-
-void job_start(struct http_exchange *x, struct job *job,
-               enum sl_code (*run)(struct job *job, void *arg, struct sl_error *error), void *arg)
-{
-    struct api_query query;
     job->run = run;
     job->arg = arg;
     memory_move(&job->memory, &x->memory);
-    if (!query_read(x, &query) || !job_slot_free(x)) {
+    if (!job_slot_free(x)) {
         job_discard(job);
-        return;
+        return false;
     }
-    if (!jobs_begin(job)) {
-        job_discard(job);
-        metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
-        http_reply_detail(x, 503, "maximum number of concurrent requests reached", NULL);
-        return;
-    }
-    answer(x, job, &query);
+    if (begin(job))
+        return true;
+    job_discard(job);
+    metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
+    http_reply_error(x, 503, "maximum number of concurrent requests reached");
+    return false;
+}
+
+void job_leave(struct job *job)
+{
+    job->waiting--;
+    drop_if_unknown(job);
 }
 
 /* With or without hyphens, in any case. */
@@ -433,22 +324,34 @@ static bool parse_id(struct sl_str text, uint8_t id[16])
     return count == sizeof digits && sl_hex_decode((struct sl_str){digits, count}, id, 16, &size);
 }
 
-void job_poll(struct http_exchange *x)
+struct job *job_find(struct service *service, struct sl_str text)
 {
-    struct service *service = x->service;
-    struct api_query query;
     uint8_t id[16];
-    if (!query_read(x, &query))
-        return;
     struct job *job =
-        parse_id(x->captures[0], id) ? sl_map_get(&service->jobs, (struct sl_str){(const char *)id, sizeof id}) : NULL;
-    if (!job || !job->revealed) {
-        metric_add(METRIC_POLLS, 1, "unknown", NULL, NULL);
-        http_reply_empty(x, 404);
-        return;
-    }
+        parse_id(text, id) ? sl_map_get(&service->jobs, (struct sl_str){(const char *)id, sizeof id}) : NULL;
+    if (!job || !job->revealed)
+        return NULL;
+    job->waiting++;
     job->polled_ms = loop_now_ms();
-    answer(x, job, &query);
+    return job;
+}
+
+static size_t running_of(const struct service *service, const char *task)
+{
+    size_t count = 0;
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&service->jobs, e));) {
+        const struct job *job = e->value;
+        count += job->outcome == JOB_RUNNING && strcmp(job->task, task) == 0;
+    }
+    return count;
+}
+
+void jobs_collect_metrics(const struct service *service)
+{
+    for (const struct http_family *const *family = api_families; *family; family++)
+        for (const struct http_route *route = (*family)->routes; route->method; route++)
+            if (route->task)
+                metric_set(METRIC_JOBS_RUNNING, (double)running_of(service, route->task), route->task, NULL, NULL);
 }
 
 /* ---- the end ---- */
@@ -468,7 +371,15 @@ void service_stop(struct service *service)
     fiber_group_wait(&service->jobs_group);
 }
 
-static void closed(uv_handle_t *handle)
+void jobs_init(struct service *service)
+{
+    fiber_group_init(&service->jobs_group, NULL);
+    uv_timer_init(loop_get(), &service->expiry);
+    uv_unref((uv_handle_t *)&service->expiry);
+    service->expiry.data = service;
+}
+
+static void on_closed(uv_handle_t *handle)
 {
     struct service *service = handle->data;
     while (service->finished_first) {
@@ -483,11 +394,11 @@ static void closed(uv_handle_t *handle)
         free(job);
     }
     sl_map_free(&service->jobs);
-    name_memo_free(service->names);
-    free(service);
+    service->jobs_closed(service);
 }
 
-void service_free(struct service *service)
+void jobs_close(struct service *service, void (*closed)(struct service *service))
 {
-    uv_close((uv_handle_t *)&service->expiry, closed);
+    service->jobs_closed = closed;
+    uv_close((uv_handle_t *)&service->expiry, on_closed);
 }

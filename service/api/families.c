@@ -1,0 +1,10 @@
+#include "api/api.h"
+
+/* Every API, in the order in which their paths are tried: a row for a family that its file defines as `family_<row>`. */
+#define FAMILIES(ROW) ROW(health) ROW(native) ROW(jobs) ROW(proxy) ROW(symbfile) ROW(admin)
+
+#define DECLARE(name) extern const struct http_family family_##name;
+FAMILIES(DECLARE)
+
+#define PLACE(name) &family_##name,
+const struct http_family *const api_families[] = {FAMILIES(PLACE) NULL};

@@ -1,0 +1,114 @@
+/* Who waits for a job: the client that began it, and all that ask for it by its id. */
+#include "api/impl.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+enum { RETRY_AFTER_S = 30 };
+
+enum fiber_wait job_wait(struct job *job, uint64_t most_ms)
+{
+    uint64_t now = loop_now_ms(), end;
+    enum fiber_wait result = FIBER_WOKEN;
+    if (__builtin_add_overflow(now, most_ms, &end))
+        end = UINT64_MAX;
+    while (job->outcome == JOB_RUNNING && !job->service->stopping && result == FIBER_WOKEN) {
+        now = loop_now_ms();
+        if (now >= end)
+            return FIBER_TIMED_OUT;
+        result = fiber_wait_on(&job->waiters, end == UINT64_MAX ? UINT64_MAX : end - now);
+    }
+    return result;
+}
+
+static void format_id(const uint8_t id[16], char out[37])
+{
+    static const char digits[] = "0123456789abcdef";
+    for (int i = 0, at = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            out[at++] = '-';
+        out[at++] = digits[id[i] >> 4];
+        out[at++] = digits[id[i] & 15];
+    }
+    out[36] = '\0';
+}
+
+static void reply_pending(struct http_exchange *x, struct job *job)
+{
+    char id[37];
+    struct sl_buf body = {0};
+    struct json_writer w = json_writer(&body);
+    format_id(job->id, id);
+    job->revealed = true;
+    job->polled_ms = loop_now_ms();
+    json_object_begin(&w);
+    json_key(&w, "status");
+    json_str(&w, SL_STR("pending"));
+    json_key(&w, "request_id");
+    json_str(&w, sl_str(id));
+    json_key(&w, "retry_after");
+    json_u64(&w, RETRY_AFTER_S);
+    json_object_end(&w);
+    http_reply_json(x, 200, &body);
+}
+
+/* What only this client can ask for is its own; what others may ask for too is shared. */
+static void reply_result(struct http_exchange *x, struct job *job)
+{
+    job->fetched = true;
+    if (job->outcome == JOB_BUSY)
+        http_reply_no_memory(x);
+    else if (job->result)
+        http_reply_content(x, 200, "application/json", content_hold(job->result));
+    else
+        http_reply_json(x, 200, &job->answer);
+}
+
+static uint64_t patience_ms(const struct api_query *query)
+{
+    uint64_t ms;
+    return query->has_timeout && !__builtin_mul_overflow(query->timeout_s, 1000u, &ms) ? ms : UINT64_MAX;
+}
+
+void job_answer(struct http_exchange *x, struct job *job, const struct api_query *query)
+{
+    enum fiber_wait waited = job_wait(job, patience_ms(query));
+    if (job->outcome != JOB_RUNNING) {
+        metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
+        reply_result(x, job);
+    } else if (waited == FIBER_CANCELLED) {
+        /* the client is gone; the job goes on and nobody will ask for it */
+    } else if (job->service->stopping && !query->has_timeout) {
+        http_reply_detail(x, 503, "service is shutting down", NULL);
+    } else {
+        metric_add(METRIC_POLLS, 1, "pending", NULL, NULL);
+        reply_pending(x, job);
+    }
+    job_leave(job);
+}
+
+void job_start(struct http_exchange *x, struct job *job, const struct api_query *query, job_run *run, void *arg)
+{
+    if (job_begin(x, job, run, arg))
+        job_answer(x, job, query);
+}
+
+static void job_poll(struct http_exchange *x)
+{
+    struct api_query query;
+    if (!query_read(x, &query))
+        return;
+    struct job *job = job_find(x->service, x->captures[0]);
+    if (job) {
+        job_answer(x, job, &query);
+    } else {
+        metric_add(METRIC_POLLS, 1, "unknown", NULL, NULL);
+        http_reply_empty(x, 404);
+    }
+}
+
+static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/requests/{id}", .handler = job_poll, .rights = API_RIGHT("symbolicate")},
+    {.method = NULL},
+};
+
+const struct http_family family_jobs = {.routes = routes, .group = "symbolicate"};

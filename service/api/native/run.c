@@ -1,0 +1,176 @@
+/* A request through all its steps. */
+#include "api/impl.h"
+#include "api/native/native.h"
+#include "core/guard.h"
+#include "core/metrics.h"
+
+enum { MANY_FRAMES = 10000, FIRST_ANSWER = 1 << 20 };
+
+struct native_request *native_request_new(struct sl_arena *arena, struct sl_str scope)
+{
+    struct native_request *request = SL_ARENA_NEW(arena, struct native_request);
+    const char *kept = sl_arena_strndup(arena, scope.data, scope.size);
+    if (!request || !kept)
+        return NULL;
+    request->arena = arena;
+    request->scope = (struct sl_str){kept, scope.size};
+    return request;
+}
+
+bool native_prepare(struct native_request *request)
+{
+    if (!native_sort_modules(request))
+        return false;
+    native_match(request);
+    return true;
+}
+
+/* ---- steps ---- */
+enum sl_code native_step(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
+                         struct sl_error *error)
+{
+    if (frames > NATIVE_FEW_FRAMES || request->module_count > NATIVE_FEW_FRAMES)
+        return pool_run(frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE, work, arg, error);
+    return guard_run(work, arg) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+}
+
+struct run {
+    struct native_request *request;
+    const struct native_means *means;
+};
+
+static void symbolicate(void *arg)
+{
+    const struct run *run = arg;
+    native_symbolicate(run->request, run->means->config->max_response_frames);
+}
+
+static void apply_sources(void *request)
+{
+    native_apply_sources(request);
+}
+
+static enum sl_code add_context(struct native_request *request, struct sl_error *error)
+{
+    bool any = request->srcsrv_links;
+    if (!native_find_sources(request))
+        return SL_CANCELLED;
+    for (size_t i = 0; i < request->module_count; i++)
+        any = any || request->modules[i].has_sources;
+    if (!any)
+        return SL_OK;
+    enum sl_code code = pool_run(POOL_SYMBOLICATE, apply_sources, request, error);
+    return code == SL_OK ? native_download_sources(request, error) : code;
+}
+
+static void finish(void *request)
+{
+    native_finish(request);
+}
+
+/* What the frames that come out will take, about: their arrays grow by doubling. */
+static size_t expected_frames(const struct native_request *request)
+{
+    return 2 * request->frame_count * sizeof(struct native_result_frame);
+}
+
+/* The request may use so much more from now on; waits until there is as much. */
+static enum sl_code ask_for(const struct native_request *request, struct memory_share *memory, size_t more,
+                            struct sl_error *error)
+{
+    enum sl_code code = memory_ask(memory, request->arena->used + more, error);
+    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the answer") : code;
+}
+
+enum sl_code native_run(struct native_request *request, const struct native_means *means, struct sl_error *error)
+{
+    struct run run = {request, means};
+    enum sl_code code;
+    if (!native_find_symbols(request))
+        return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_CANCELLED;
+    if ((code = ask_for(request, means->memory, expected_frames(request), error)) != SL_OK ||
+        (code = native_step(request, request->frame_count, symbolicate, &run, error)) != SL_OK)
+        return code;
+    if (!native_name(request, means->names, error))
+        return error->code;
+    if (means->memory->bytes < request->arena->used)
+        memory_set(means->memory, request->arena->used);
+    if (request->options.apply_source_context != BOOL_FALSE && (code = add_context(request, error)) != SL_OK)
+        return code;
+    if (request->out_of_memory)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return native_step(request, request->result_count, finish, request, error);
+}
+
+/* ---- jobs ---- */
+struct answer {
+    const struct native_request *request;
+    native_writer *write;
+    void *arg;
+    struct sl_buf *text;
+};
+
+/* About as much as the answer will take, so that a small one grows but once. */
+static size_t expected_size(const struct native_request *request)
+{
+    enum { BASE = 512, FRAME = 384, MODULE = 384 };
+    return BASE + request->result_count * FRAME + request->module_count * MODULE;
+}
+
+static void write_answer(void *arg)
+{
+    struct answer *answer = arg;
+    size_t size = expected_size(answer->request);
+    sl_buf_reserve(answer->text, size < FIRST_ANSWER ? size : FIRST_ANSWER);
+    struct json_writer w = json_writer(answer->text);
+    json_object_begin(&w);
+    json_key(&w, "status");
+    json_str(&w, SL_STR("completed"));
+    answer->write(answer->request, &w, answer->arg);
+    json_object_end(&w);
+}
+
+static enum sl_code run_and_write(struct job *job, struct native_request *request, struct answer *answer,
+                                  struct sl_error *error)
+{
+    struct native_means means = {job->config, job->service->names, &job->memory};
+    enum sl_code code = native_run(request, &means, error);
+    if (code != SL_OK)
+        return code;
+    if ((code = ask_for(request, &job->memory, expected_size(request), error)) != SL_OK)
+        return code;
+    code = native_step(request, request->result_count, write_answer, answer, error);
+    memory_set(&job->memory, job->arena.used + job->answer.capacity);
+    return code;
+}
+
+static void count(const struct native_request *request, const char *task)
+{
+    const char *platform = "unknown";
+    for (size_t i = 0; i < request->module_count; i++) {
+        const struct native_module *module = &request->modules[i];
+        if (module->id->type != OBJECT_UNKNOWN && strcmp(platform, "unknown") == 0)
+            platform = object_type_name(module->id->type);
+        metric_add(METRIC_MODULES, 1, object_type_name(module->id->type), "debug", native_module_status(module));
+    }
+    for (size_t i = 0; i < FRAME_STATUSES; i++)
+        if (request->status_counts[i])
+            metric_add(METRIC_FRAMES, request->status_counts[i], task, platform,
+                       native_frame_status((enum native_status)i));
+}
+
+enum sl_code native_run_job(struct job *job, struct native_request *request, native_writer *write, void *arg,
+                            struct sl_error *error)
+{
+    struct answer answer = {request, write, arg, &job->answer};
+    enum sl_code code = run_and_write(job, request, &answer, error);
+    if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
+        native_reset(request);
+        sl_buf_clear(&job->answer);
+        code = run_and_write(job, request, &answer, error);
+    }
+    if (code == SL_OK)
+        count(request, job->task);
+    native_release(request);
+    return code;
+}

@@ -1,0 +1,57 @@
+/* POST /symbolicate: a native request becomes a job. */
+#include "api/json_body.h"
+#include "api/native/native.h"
+
+struct reading {
+    struct native_request *request;
+    const struct config *config;
+};
+
+static bool read_request(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    const struct reading *r = arg;
+    return native_read(r->request, text, r->config, failure) && native_prepare(r->request);
+}
+
+/* NULL: the answer is set. */
+static struct native_request *read_body(struct http_exchange *x, struct job *job, struct sl_str scope)
+{
+    struct reading r = {native_request_new(&job->arena, scope), job->config};
+    struct json_body body = {.arena = &job->arena, .read = read_request, .arg = &r};
+    if (!r.request)
+        http_reply_no_memory(x);
+    return r.request && json_body_read(x, &body) ? r.request : NULL;
+}
+
+static enum sl_code run(struct job *job, void *request, struct sl_error *error)
+{
+    return native_run_job(job, request, native_write, NULL, error);
+}
+
+static void symbolicate(struct http_exchange *x)
+{
+    struct api_query query;
+    struct job *job = job_new(x);
+    if (!job)
+        return;
+    struct native_request *request = query_read(x, &query) ? read_body(x, job, query.scope) : NULL;
+    if (request)
+        job_start(x, job, &query, run, request);
+    else
+        job_discard(job);
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST",
+     .pattern = "/symbolicate",
+     .handler = symbolicate,
+     .takes_work = true,
+     .check = check_json_job,
+     .body_limit = json_job_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = API_RIGHT("symbolicate"),
+     .task = "symbolicate"},
+    {.method = NULL},
+};
+
+const struct http_family family_native = {.routes = routes, .group = "symbolicate"};

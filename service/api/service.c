@@ -1,0 +1,45 @@
+#include "api/impl.h"
+
+#include <stdlib.h>
+
+#include "core/loop.h"
+#include "core/metrics.h"
+
+void service_configure(struct service *service, const struct config *config)
+{
+    service->config = config;
+    metric_set(METRIC_JOBS_LIMIT, (double)config->max_concurrent_requests, NULL, NULL, NULL);
+}
+
+struct service *service_new(const struct config *config)
+{
+    struct service *service = calloc(1, sizeof *service);
+    if (!service)
+        return NULL;
+    service_configure(service, config);
+    service->names = name_memo_new();
+    jobs_init(service);
+    return service;
+}
+
+void service_on_reload(struct service *service, service_reload *reload, void *arg)
+{
+    service->reload = reload;
+    service->reload_arg = arg;
+}
+
+void service_drain(struct service *service)
+{
+    service->draining = true;
+}
+
+static void on_jobs_closed(struct service *service)
+{
+    name_memo_free(service->names);
+    free(service);
+}
+
+void service_free(struct service *service)
+{
+    jobs_close(service, on_jobs_closed);
+}

@@ -1,0 +1,38 @@
+#include "api/sources.h"
+
+#include "base/buf.h"
+
+/* The first of what is wrong. */
+static void keep_problem(struct schema *s, const struct value_problems *problems)
+{
+    size_t i = 0;
+    while (i < problems->count && problems->items[i].warning)
+        i++;
+    if (i == problems->count)
+        return;
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(problems->items[i].path),
+                  SL_STR_ARG(problems->items[i].what));
+    s->problem = sl_buf_keep(&text, s->json->arena).data;
+}
+
+bool request_sources_read(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct request_sources *into = out;
+    (void)at;
+    const struct config *config = into->config;
+    struct source_policy policy = {
+        .filesystem = config->allow_filesystem_sources_in_requests,
+        .ambient_credentials = config->allow_ambient_credentials_in_requests,
+        .internal_sentry = config->allow_internal_sentry_sources_in_requests,
+        .sentry_hosts = config->sentry_source_hosts,
+        .sentry_host_count = config->sentry_source_host_count,
+    };
+    struct value_problems problems = {.arena = s->json->arena};
+    struct source *sources;
+    enum sl_code code = source_read_list(s->json, "sources", &policy, &sources, &into->count, &problems);
+    into->items = sources;
+    if (code != SL_OK)
+        keep_problem(s, &problems);
+    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
+}

@@ -1,0 +1,15 @@
+/* Sources that requests bring with them. */
+#pragma once
+
+#include "api/schema.h"
+#include "config/config.h"
+#include "origin/origin.h"
+
+struct request_sources {
+    const struct config *config; /* says what requests may name */
+    const struct source *items;
+    size_t count;
+};
+
+/* A list of sources, into struct request_sources. A schema_read. */
+bool request_sources_read(struct schema *s, const struct schema_place *at, void *out);

@@ -1,0 +1,259 @@
+/* An API is one file: this one has a form of its own for errors, a prefix, keys of its group, a JSON body and jobs. */
+#include "../http/support.h"
+
+#include "api/access.h"
+#include "api/json_body.h"
+#include "config/config.h"
+#include "core/memory.h"
+
+/* ---- the API ---- */
+struct sum {
+    struct sl_arena *arena;
+    struct opt_u64 a, b;
+};
+
+static const struct field sum_fields[] = {
+    {SL_STR("a"), FIELD_U64, true, offsetof(struct sum, a), NULL},
+    {SL_STR("b"), FIELD_U64, true, offsetof(struct sum, b), NULL},
+    {{NULL, 0}, FIELD_TEXT, false, 0, NULL},
+};
+
+static bool read_fields(struct schema *s)
+{
+    return schema_object(s, NULL, sum_fields, s->context);
+}
+
+static bool read_sum(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    struct sum *sum = arg;
+    return schema_document(text, sum->arena, read_fields, sum, failure);
+}
+
+static void reply_word(struct http_exchange *x, int status, const char *detail)
+{
+    sl_buf_printf(&x->body, "sum: %d %s", status, detail ? detail : "-");
+}
+
+static void refuse_body(struct http_exchange *x, const struct schema_failure *failure)
+{
+    http_reply_error(x, failure->status, failure->problem);
+}
+
+/* 1000 and more take a while. */
+static enum sl_code add_up(struct job *job, void *arg, struct sl_error *error)
+{
+    const struct sum *sum = arg;
+    uint64_t total = sum->a.value + sum->b.value;
+    if (total >= 1000 && !fiber_sleep(200))
+        return SL_CANCELLED;
+    if (total == 13)
+        return sl_fail(error, SL_INTERNAL, "bad luck");
+    sl_buf_printf(&job->answer, "{\"sum\":%llu}", (unsigned long long)total);
+    return SL_OK;
+}
+
+static struct sum *read_request(struct http_exchange *x, struct job *job)
+{
+    struct sum *sum = SL_ARENA_NEW(&job->arena, struct sum);
+    struct json_body body = {.arena = &job->arena, .read = read_sum, .arg = sum, .refuse = refuse_body};
+    assert_non_null(sum);
+    sum->arena = &job->arena;
+    return json_body_read(x, &body) ? sum : NULL;
+}
+
+/* Waits as the client asks, and is asked again. */
+static void handle_sum(struct http_exchange *x)
+{
+    struct api_query query;
+    struct job *job = job_new(x);
+    struct sum *sum = query_read(x, &query) ? read_request(x, job) : NULL;
+    if (sum)
+        job_start(x, job, &query, add_up, sum);
+    else
+        job_discard(job);
+}
+
+/* Waits for the end, and tells it in words of its own. */
+static void handle_tell(struct http_exchange *x)
+{
+    struct job *job = job_new(x);
+    struct sum *sum = read_request(x, job);
+    if (!sum) {
+        job_discard(job);
+        return;
+    }
+    if (!job_begin(x, job, add_up, sum))
+        return;
+    assert_int_equal(job_wait(job, UINT64_MAX), FIBER_WOKEN);
+    http_reply(x, job->outcome == JOB_COMPLETED ? 200 : 500, "text/plain", sl_buf_view(&job->answer));
+    job_leave(job);
+}
+
+static uint64_t limit(const struct http_exchange *x)
+{
+    (void)x;
+    return 100000;
+}
+
+static const char *prefix(const void *service)
+{
+    assert_non_null(((const struct service *)service)->config);
+    return "/sums";
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST",
+     .pattern = "/add",
+     .handler = handle_sum,
+     .body_limit = limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = API_RIGHT("proxy"),
+     .task = "add"},
+    {.method = "POST", .pattern = "/tell", .handler = handle_tell, .body_limit = limit, .task = "tell"},
+    {.method = NULL},
+};
+
+static const struct http_family family_sums = {
+    .routes = routes, .prefix = prefix, .group = "proxy", .error = reply_word, .allow_separator = "; "};
+
+/* ---- beside the others ---- */
+extern const struct http_family family_jobs, family_health;
+static const struct http_family *const families[] = {&family_health, &family_sums, &family_jobs, NULL};
+
+static struct test_server server;
+static struct config *config;
+static struct service *service;
+
+static void ready(void)
+{
+    memory_configure(1 << 30, 1000);
+    service = service_new(config);
+    assert_non_null(service);
+    server.options.service = service;
+}
+
+static void adjust(struct http_options *options)
+{
+    struct value_problems problems = {0};
+    assert_int_equal(config_load(NULL, &config, &problems, NULL), SL_OK);
+    options->families = families;
+    options->authorize = access_authorize;
+}
+
+static void stopped(void)
+{
+    service_stop(service);
+    service_free(service);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    server_on_ready = ready;
+    server_on_stop = stopped;
+    server_start(&server, NULL, adjust);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    server_stop(&server);
+    config_release(config);
+    return 0;
+}
+
+static int post(const char *target, const char *body, struct answer *answer)
+{
+    char request[1024];
+    snprintf(request, sizeof request, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s", target,
+             strlen(body), body);
+    return exchange(&server, request, answer);
+}
+
+static void assert_post(const char *target, const char *body, int status, const char *expected)
+{
+    struct answer answer;
+    assert_int_equal(post(target, body, &answer), status);
+    assert_str(answer.body, expected);
+    answer_free(&answer);
+}
+
+/* ---- tests ---- */
+static void its_bodies_are_read_by_their_fields(void **state)
+{
+    (void)state;
+    char large[60000];
+    int size = snprintf(large, sizeof large, "{\"a\":1,\"b\":2,\"c\":\"");
+    memset(large + size, 'x', 50000);
+    memcpy(large + size + 50000, "\"}", 3);
+    assert_post("/sums/add", "{\"a\":20,\"b\":22}", 200, "{\"sum\":42}");
+    assert_post("/sums/add", "{\"a\":20,\"b\":22}}", 400, "sum: 400 trailing characters at line 1 column 16");
+    assert_post("/sums/add", "{\"a\":20}", 422, "sum: 422 missing field `b` at line 1 column 1");
+    assert_post("/sums/add", "{\"a\":13,\"b\":0}", 200, "{\"status\":\"internal_error\"}");
+    struct sl_buf request = {0};
+    struct answer answer;
+    sl_buf_printf(&request, "POST /sums/add HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s", strlen(large),
+                  large);
+    assert_int_equal(exchange_bytes(&server, request.data, request.size, &answer), 200); /* on the pool */
+    assert_str(answer.body, "{\"sum\":3}");
+    answer_free(&answer);
+    sl_buf_free(&request);
+}
+
+static void its_errors_have_its_form(void **state)
+{
+    (void)state;
+    struct answer answer;
+    assert_post("/add", "{}", 404, "");
+    assert_int_equal(exchange(&server, "GET /sums/add HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 405);
+    assert_str(answer.body, "sum: 405 -");
+    assert_str(answer_header(&answer, "Allow"), "POST");
+    answer_free(&answer);
+    assert_int_equal(exchange(&server, "POST /sums/add HTTP/1.1\r\nHost: x\r\nContent-Length: 100001\r\n\r\n", &answer),
+                     413);
+    assert_str(answer.body, "sum: 413 -");
+    answer_free(&answer);
+}
+
+static void its_jobs_are_waited_for_and_asked_again(void **state)
+{
+    (void)state;
+    struct answer answer;
+    char poll[200], id[37];
+    assert_int_equal(post("/sums/add?timeout=0", "{\"a\":1000,\"b\":1}", &answer), 200);
+    assert_true(sl_str_starts(answer.body, SL_STR("{\"status\":\"pending\",\"request_id\":\"")));
+    snprintf(id, sizeof id, "%.36s", answer.body.data + strlen("{\"status\":\"pending\",\"request_id\":\""));
+    answer_free(&answer);
+    assert_int_equal(exchange(&server, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 200);
+    assert_non_null(strstr(answer.body.data, "symloom_jobs_accepted_total{task=\"add\"}"));
+    answer_free(&answer);
+    snprintf(poll, sizeof poll, "GET /requests/%s HTTP/1.1\r\nHost: x\r\n\r\n", id);
+    assert_int_equal(exchange(&server, poll, &answer), 200);
+    assert_str(answer.body, "{\"sum\":1001}");
+    answer_free(&answer);
+    assert_post("/sums/tell", "{\"a\":1000,\"b\":2}", 200, "{\"sum\":1002}");
+    assert_post("/sums/tell", "{\"a\":6,\"b\":7}", 500, "{\"status\":\"internal_error\"}");
+}
+
+static void its_group_needs_keys_when_it_is_closed(void **state)
+{
+    (void)state;
+    static struct sl_str groups[] = {{"proxy", 5}};
+    config->auth.require = groups;
+    config->auth.require_count = 1;
+    assert_post("/sums/add", "{}", 401, "sum: 401 authentication required");
+    config->auth.require_count = 0;
+    assert_post("/sums/add", "{\"a\":1,\"b\":2}", 200, "{\"sum\":3}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_bodies_are_read_by_their_fields),
+        cmocka_unit_test(its_errors_have_its_form),
+        cmocka_unit_test(its_jobs_are_waited_for_and_asked_again),
+        cmocka_unit_test(its_group_needs_keys_when_it_is_closed),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
