@@ -59,7 +59,8 @@ suite "commands" /usr/bin/python3 test/cli/run.py --symloom $symloom
 corpus=../shared/conformance
 # shellcheck disable=SC2046
 suite "HTTP tests" /usr/bin/python3 test/http/run.py --symloom $symloom $([ -d $corpus ] && echo --corpus $corpus)
-suite "cost" /usr/bin/python3 test/cost/run.py --symloom build/symloom
+check "what reads files for the cost tests" ninja -C build --quiet test/cost/readers
+suite "cost" /usr/bin/python3 test/cost/run.py --symloom build/symloom --readers build/test/cost/readers
 if [ -d $corpus ]; then
     # shellcheck disable=SC2046
     suite "conformance" $corpus/run.py --symloom $symloom $(cat test/conformance.txt)

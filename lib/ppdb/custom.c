@@ -112,7 +112,7 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 
 enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links)
 {
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = ppdb->budget};
     struct sl_ppdb_link *all = NULL;
     enum sl_code code = SL_OK;
     size_t count = 0;
@@ -129,6 +129,10 @@ enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links
             break;
         if (ppdb_blob(ppdb, offset, &blob, NULL) != SL_OK || blob.size > MAX_LINK_BLOB)
             continue;
+        if (!sl_budget_spend(ppdb->budget, blob.size)) {
+            code = SL_BUSY;
+            break;
+        }
         code = sl_ppdb_links_parse((struct sl_str){(const char *)blob.data, blob.size}, &arena, &rules, &more, NULL);
         if (code != SL_OK || !more)
             continue;

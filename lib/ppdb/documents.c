@@ -49,7 +49,7 @@ static struct sl_bytes read_separator(struct sl_reader *r)
 }
 
 static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, struct sl_buf *name, size_t start,
-                              struct sl_error *error)
+                              uint32_t *work, struct sl_error *error)
 {
     struct sl_reader r = sl_reader(blob, false);
     struct sl_bytes separator = read_separator(&r);
@@ -59,6 +59,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
         struct sl_bytes part = {NULL, 0};
         uint32_t offset = ppdb_read_unsigned(&r);
         enum sl_code code = r.failed ? bad_name(error) : ppdb_blob(ppdb, offset, &part, error);
+        *work += 1;
         if (code != SL_OK)
             return code;
         if (!first && part.size + separator.size == 0)
@@ -68,6 +69,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
         if (!first)
             sl_buf_add(name, separator.data, separator.size);
         sl_buf_add(name, part.data, part.size);
+        *work += (uint32_t)(separator.size + part.size);
     }
     return name->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
@@ -95,14 +97,14 @@ enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct s
     uint64_t values[MAX_COLUMNS];
     struct sl_bytes blob;
     size_t start = name->size;
-    *document = (struct sl_ppdb_document){0};
+    *document = (struct sl_ppdb_document){.work = 1};
     if (!ppdb_row(ppdb, TABLE_DOCUMENT, row, values))
         return sl_fail(error, SL_MALFORMED, "row index %u is out of bounds for table Document", row);
     enum sl_code code = ppdb_blob(ppdb, values[DOCUMENT_NAME], &blob, error);
     if (code == SL_OK && (blob.size == 0 || blob.size > SL_PPDB_MAX_NAME))
         code = bad_name(error);
     if (code == SL_OK)
-        code = add_parts(ppdb, blob, name, start, error);
+        code = add_parts(ppdb, blob, name, start, &document->work, error);
     if (code != SL_OK) {
         name->size = start;
         return code;

@@ -22,6 +22,7 @@ struct table {
 struct sl_ppdb {
     struct sl_bytes bytes;
     struct sl_bytes guids, blobs;
+    struct sl_budget *budget;         /* the arena's: of all that is made of the file */
     uint32_t referenced[TABLE_COUNT]; /* rows of tables that are in the assembly, not here */
     struct table tables[TABLE_COUNT];
 };

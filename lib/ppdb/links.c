@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { RULE_SIZE = 20, MAX_URL = 64 << 10 };
+enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 64 };
 
 /* ---- building ---- */
 
@@ -11,6 +11,7 @@ struct rule {
     struct sl_str pattern, original, url; /* the pattern is lower-cased, a prefix without its `*` */
     size_t index;
     uint32_t shorter; /* number of the longest prefix that this one begins with, + 1 */
+    uint8_t chain;    /* how many there are of those, one shorter than the other */
     bool prefix;
 };
 
@@ -56,7 +57,8 @@ static size_t drop_duplicates(struct rule *rules, size_t count)
     return kept;
 }
 
-/* In byte order the shorter prefixes of a prefix stand before it, and those that are still open form a chain. */
+/* In byte order the shorter prefixes of a prefix stand before it, and those that are still open form a chain. A look-up follows
+ * it, so it ends where nobody nests directories any more: beyond that, shorter prefixes are not tried. */
 static void link_prefixes(struct rule *rules, size_t count)
 {
     size_t first = 0;
@@ -66,7 +68,9 @@ static void link_prefixes(struct rule *rules, size_t count)
         uint32_t shorter = i > first ? (uint32_t)(i - first) : 0;
         while (shorter && !sl_str_starts(rules[i].pattern, rules[first + shorter - 1].pattern))
             shorter = rules[first + shorter - 1].shorter;
-        rules[i].shorter = shorter;
+        bool ends = !shorter || rules[first + shorter - 1].chain == MAX_CHAIN;
+        rules[i].shorter = ends ? 0 : shorter;
+        rules[i].chain = ends ? 0 : rules[first + shorter - 1].chain + 1;
     }
 }
 
@@ -103,8 +107,8 @@ enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *links, size_t count,
         return SL_OK;
     if (count > SL_PPDB_MAX_LINKS)
         return sl_fail(error, SL_MALFORMED, "too many source link rules");
-    struct sl_arena arena = {0};
-    struct sl_buf scratch = {0};
+    struct sl_arena arena = {.budget = out->budget};
+    struct sl_buf scratch = {.budget = out->budget};
     struct rule *rules = SL_ARENA_ARRAY(&arena, struct rule, count);
     for (size_t i = 0; rules && i < count; i++)
         ppdb_links_prepare(&rules[i], &links[i], i, &scratch, &arena);

@@ -33,7 +33,7 @@ struct sl_ppdb_links {
 };
 
 /* Appends the rules to `out`. Of patterns that differ only by case, the greatest in byte order counts. SL_MALFORMED when
- * there are more than SL_PPDB_MAX_LINKS. No rules: nothing is appended. */
+ * there are more than SL_PPDB_MAX_LINKS. No rules: nothing is appended. Memory is that of the budget of `out`. */
 enum sl_code sl_ppdb_links_build(const struct sl_ppdb_link *rules, size_t count, struct sl_buf *out,
                                  struct sl_error *error);
 

@@ -104,7 +104,7 @@ static enum sl_code find_sources(const struct sl_ppdb *ppdb, struct sl_ppdb_info
     info->has_sources = sl_ppdb_next_source(ppdb, &cursor, &source);
     if (info->has_sources || !info->document_count)
         return SL_OK;
-    struct sl_buf links = {0};
+    struct sl_buf links = {.budget = ppdb->budget};
     enum sl_code code = sl_ppdb_read_links(ppdb, &links);
     info->has_sources = links.size != 0;
     sl_buf_free(&links);
@@ -126,6 +126,7 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
     if (!ppdb)
         return sl_fail(error, SL_BUSY, "out of memory");
     ppdb->bytes = bytes;
+    ppdb->budget = arena->budget;
     ppdb->guids = streams.guids;
     ppdb->blobs = streams.blobs;
     /* The widths of indexes depend on the counts in #Pdb, whichever stream comes first. */
@@ -141,7 +142,7 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
     if ((info->document_count || info->method_count) && !streams.has_blobs)
         return sl_fail(error, SL_MALFORMED, "file does not contain a #Blob stream");
     if (find_sources(ppdb, info) != SL_OK)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(ppdb->budget, error);
     *out = ppdb;
     return SL_OK;
 }

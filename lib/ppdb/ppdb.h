@@ -27,7 +27,8 @@ struct sl_ppdb_info {
 
 struct sl_ppdb;
 
-/* `*ppdb` lives in the arena and points into `bytes`. SL_MALFORMED with the reason. */
+/* `*ppdb` lives in the arena and points into `bytes`. What is read and made of it spends the arena's budget, if it has one,
+ * whose end is an error of its own. SL_MALFORMED with the reason; SL_BUSY. */
 enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_ppdb **ppdb,
                           struct sl_ppdb_info *info, struct sl_error *error);
 
@@ -39,10 +40,11 @@ struct sl_ppdb_document {
     enum sl_language language; /* SL_LANG_UNKNOWN also when it is not stated properly */
     enum sl_ppdb_hash hash;    /* of `digest`; SL_PPDB_HASH_NONE when absent or of the wrong size */
     uint8_t digest[32];        /* of the raw bytes of the source file */
+    uint32_t work;             /* steps that reading it took, to be spent by who reads many: rows may share names */
 };
 
 /* Appends the name, verbatim, to `name`. SL_MALFORMED ("invalid document name", "invalid blob offset") leaves it as it
- * was. */
+ * was, and tells the `work`. */
 enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct sl_ppdb_document *document,
                               struct sl_buf *name, struct sl_error *error);
 
@@ -88,5 +90,5 @@ enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_sour
 /* ---- Source Link ---- */
 
 /* The rules of all Source Link blobs, in the form of ppdb/links.h, appended to `links`; nothing when there are none that
- * can be read. SL_BUSY when out of memory. */
+ * can be read. When it is not SL_OK, the file's budget tells why: sl_budget_fail(). */
 enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links);

@@ -12,7 +12,8 @@
 /* ---- writing ---- */
 
 /* Appends the table to `out`; equal input gives equal bytes. Methods and documents that cannot be read are left out and
- * counted in `*dropped` (may be NULL). SL_BUSY when out of memory, SL_MALFORMED when the table would be too large. */
+ * counted in `*dropped` (may be NULL). SL_BUSY when out of memory, SL_MALFORMED when the table would be too large; what
+ * sl_budget_fail() says when the budget of `ppdb` is used up. */
 enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,
                                  size_t *dropped, struct sl_error *error);
 

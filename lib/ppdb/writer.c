@@ -1,14 +1,11 @@
 /* Making the look-up table of a Portable PDB. */
 #include "ppdb/format.h"
+#include "ppdb/impl.h"
 
 #include <stdlib.h>
 
 #include "base/grow.h"
 #include "table/writer.h"
-
-/* Rows may share blobs, so a small file can ask for much work and much memory: both are bounded by its size. */
-static const uint64_t work_floor = UINT64_C(64) << 20, names_floor = UINT64_C(32) << 20;
-enum { WORK_PER_BYTE = 4, NAMES_PER_BYTE = 2 };
 
 struct document {
     struct sl_ppdb_document properties;
@@ -38,17 +35,13 @@ struct writer {
     struct sl_ppdb_source *sources;
     size_t source_count;
     struct sl_buf links;
-    uint64_t work_left;
+    struct sl_purse purse; /* rows may share blobs, so a small file can ask for much */
     size_t dropped;
-    bool out_of_memory;
 };
 
-static bool ppdb_writer_work(struct writer *w, uint64_t amount)
+static enum sl_code ppdb_writer_fail(const struct writer *w, struct sl_error *error)
 {
-    if (amount > w->work_left)
-        return false;
-    w->work_left -= amount;
-    return true;
+    return sl_budget_fail(w->ppdb->budget, error);
 }
 
 /* ---- documents ---- */
@@ -79,17 +72,18 @@ static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error
     for (uint32_t row = 1; row <= w->info->document_count; row++) {
         struct document *d = &w->documents[w->document_count];
         *d = (struct document){.name_offset = w->names.size, .row = row};
-        if (sl_ppdb_document(w->ppdb, row, &d->properties, &w->names, NULL) != SL_OK) {
+        enum sl_code code = sl_ppdb_document(w->ppdb, row, &d->properties, &w->names, NULL);
+        uint32_t work = d->properties.work;
+        if (code != SL_OK) {
             w->dropped++;
-            d->name_size = SL_PPDB_MAX_NAME / 8; /* about what it may have cost */
         } else {
             d->name_size = w->names.size - d->name_offset;
             w->document_count++;
         }
-        if (!ppdb_writer_work(w, d->name_size + 1) || w->names.size > names_floor + NAMES_PER_BYTE * w->info->file_size)
-            return sl_fail(error, SL_MALFORMED, "too much repetition in documents");
+        if (w->names.failed || !sl_purse_spend(&w->purse, work))
+            return ppdb_writer_fail(w, error);
     }
-    return w->names.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return SL_OK;
 }
 
 /* Sorts, and gives what is the same file (name and language) one id. */
@@ -114,7 +108,7 @@ static enum sl_code collect_documents(struct writer *w, struct sl_error *error)
     w->documents = SL_ARENA_ARRAY(&w->arena, struct document, (size_t)w->info->document_count + 1);
     w->ids = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->document_count + 1);
     if (!w->documents || !w->ids)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return ppdb_writer_fail(w, error);
     enum sl_code code = ppdb_writer_read_documents(w, error);
     if (code == SL_OK)
         number_documents(w);
@@ -140,8 +134,8 @@ static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_
     struct sl_ppdb_point point;
     sl_ppdb_points_begin(w->ppdb, method, &points);
     w->entry_count = 0;
-    if (!ppdb_writer_work(w, sl_reader_left(&points.blob) + 1))
-        return sl_fail(error, SL_MALFORMED, "too much repetition in sequence points");
+    if (!sl_purse_spend(&w->purse, (uint32_t)sl_reader_left(&points.blob) + 1))
+        return ppdb_writer_fail(w, error);
     while (sl_ppdb_points_next(&points, &point)) {
         if (point.hidden)
             continue;
@@ -152,7 +146,7 @@ static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_
             break;
         }
         if (!add_entry(w, (struct entry){point.il_offset, id, point.line}))
-            return sl_fail(error, SL_BUSY, "out of memory");
+            return ppdb_writer_fail(w, error);
     }
     w->dropped += points.failed;
     return SL_OK;
@@ -195,7 +189,7 @@ static enum sl_code collect_methods(struct writer *w, struct sl_error *error)
 {
     w->directory = SL_ARENA_ARRAY(&w->arena, uint32_t, (size_t)w->info->method_count + 1);
     if (!w->directory)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return ppdb_writer_fail(w, error);
     sl_buf_u8(&w->points, 0);
     for (uint32_t m = 1; m <= w->info->method_count; m++) {
         enum sl_code code = collect_points(w, m, error);
@@ -230,7 +224,7 @@ static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
         count++;
     w->sources = SL_ARENA_ARRAY(&w->arena, struct sl_ppdb_source, count + 1);
     if (!w->sources)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return ppdb_writer_fail(w, error);
     count = 0;
     for (uint32_t cursor = 0; sl_ppdb_next_source(w->ppdb, &cursor, &source);) {
         source.document = w->ids[source.document - 1];
@@ -246,15 +240,19 @@ static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
     return SL_OK;
 }
 
-static void flag_documents(struct writer *w)
+static bool flag_documents(struct writer *w)
 {
     struct sl_ppdb_links links;
     sl_ppdb_links_open(sl_buf_bytes(&w->links), &links);
     for (size_t i = 0; i < w->source_count; i++)
         w->documents[w->sources[i].document].flags |= DOCUMENT_EMBEDDED;
-    for (size_t i = 0; i < w->document_count; i++)
+    for (size_t i = 0; i < w->document_count; i++) {
+        if (!sl_purse_spend(&w->purse, (uint32_t)w->documents[i].name_size + 1))
+            return false;
         if (sl_ppdb_links_resolve(&links, name_of(w, &w->documents[i]), NULL))
             w->documents[i].flags |= DOCUMENT_LINKED;
+    }
+    return true;
 }
 
 /* ---- the file ---- */
@@ -322,36 +320,36 @@ static void put_header(const struct writer *w, struct sl_table_writer *t)
 static enum sl_code put_table(const struct writer *w, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_table_writer t;
-    if (w->points.failed || w->links.failed || !sl_table_writer_init(&t, &ppdb_table_format, NULL, NULL))
-        return sl_fail(error, SL_BUSY, "out of memory");
+    if (w->points.failed || w->links.failed || !sl_table_writer_init(&t, &ppdb_table_format, NULL, w->ppdb->budget))
+        return ppdb_writer_fail(w, error);
     t.too_large = w->points.size > UINT32_MAX || w->links.size > UINT32_MAX;
     put_sections(w, &t);
     put_header(w, &t);
     if (sl_table_finish(&t, out))
         return SL_OK;
-    return t.too_large ? sl_fail(error, SL_MALFORMED, "too large for a look-up table")
-                       : sl_fail(error, SL_BUSY, "out of memory");
+    return t.too_large ? sl_fail(error, SL_MALFORMED, "too large for a look-up table") : ppdb_writer_fail(w, error);
 }
 
 enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,
                                  size_t *dropped, struct sl_error *error)
 {
-    struct writer w = {.ppdb = ppdb, .info = info};
-    w.work_left = work_floor + WORK_PER_BYTE * info->file_size;
+    struct sl_budget *budget = ppdb->budget;
+    struct writer w = {.ppdb = ppdb, .info = info, .arena.budget = budget, .purse.budget = budget};
+    struct sl_buf *bufs[] = {&w.names, &w.runs, &w.restarts, &w.points, &w.links};
+    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
+        bufs[i]->budget = budget;
     enum sl_code code = collect_documents(&w, error);
     if (code == SL_OK)
         code = collect_methods(&w, error);
     if (code == SL_OK)
         code = collect_sources(&w, error);
     if (code == SL_OK && sl_ppdb_read_links(ppdb, &w.links) != SL_OK)
-        code = sl_fail(error, SL_BUSY, "out of memory");
+        code = ppdb_writer_fail(&w, error);
     if (code == SL_OK) {
-        flag_documents(&w);
-        code = put_table(&w, out, error);
+        code = flag_documents(&w) ? put_table(&w, out, error) : ppdb_writer_fail(&w, error);
     }
     if (dropped)
         *dropped = w.dropped;
-    struct sl_buf *bufs[] = {&w.names, &w.runs, &w.restarts, &w.points, &w.links};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         sl_buf_free(bufs[i]);
     sl_arena_free(&w.arena);

@@ -23,7 +23,8 @@ struct extractor {
     uint64_t load_address;
     struct sl_symbfile_range *accepted;
     size_t accepted_capacity;
-    bool sink_failed; /* the end of all, not of a source */
+    struct sl_holding holding; /* of `accepted` */
+    bool sink_failed;          /* the end of all, not of a source */
 };
 
 /* What of [ranges, ranges + count), a function and its inlined calls, is new. */
@@ -31,9 +32,9 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
                                 struct sl_error *error)
 {
     size_t kept = 0;
-    if (!sl_grow(&e->accepted, &e->accepted_capacity, count, sizeof *e->accepted)) {
+    if (!sl_grow_held(&e->holding, &e->accepted, &e->accepted_capacity, count, sizeof *e->accepted)) {
         e->sink_failed = true;
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(e->budget, error);
     }
     const struct sl_symbfile_range *accepted = ranges; /* copied only when something is left out */
     for (size_t i = 0; i < count; i++) {
@@ -104,7 +105,7 @@ static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symb
         .length = length,
         .function = {names_readable(&e->names, symbol->name), SL_SYMBFILE_INLINE},
     };
-    enum sl_code code = e->sink->tree(e->sink, &range, 1, error);
+    enum sl_code code = e->names.failed ? sl_budget_fail(e->budget, error) : e->sink->tree(e->sink, &range, 1, error);
     e->sink_failed |= code != SL_OK;
     return code;
 }
@@ -130,8 +131,8 @@ static uint64_t code_end(const struct sl_symbfile_image *image, uint64_t va)
 static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_symbfile_image *image,
                                          const struct sl_symbol *symbols, size_t count, struct sl_error *error)
 {
-    uint64_t *starts = malloc((count + 1) * sizeof *starts);
-    enum sl_code code = starts ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    uint64_t *starts = sl_alloc_held(&e->holding, count + 1, sizeof *starts);
+    enum sl_code code = starts ? SL_OK : sl_budget_fail(e->budget, error);
     for (size_t i = 0; starts && i < count; i++)
         starts[i] = symbols[i].address;
     if (starts && count)
@@ -153,7 +154,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
             end = starts[low];
         code = add_symbol(e, &symbols[i], end > address ? end - address : 0, error);
     }
-    free(starts);
+    sl_free_held(&e->holding, starts, count + 1, sizeof *starts);
     return code;
 }
 
@@ -217,17 +218,19 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
         .go = {.tree = go_tree},
         .sink = sink,
         .maker_count = sl_parallel_workers(parallel),
-        .names = {.lasting = image->bytes},
         .load_address = sl_object_info(object)->load_address,
         .budget = sl_object_budget(object),
     };
+    names_init(&e.names, image->bytes, e.budget);
+    e.holding.budget = e.budget;
     *out = (struct sl_symbfile_extraction){0};
     e.makers = calloc(e.maker_count, sizeof *e.makers);
-    for (unsigned i = 0; e.makers && i < e.maker_count; i++)
-        e.makers[i] = (struct tree_maker){.purse = {.budget = e.budget},
-                                          .holding = {.budget = e.budget},
-                                          .load_address = e.load_address,
-                                          .names = {.lasting = image->bytes}};
+    for (unsigned i = 0; e.makers && i < e.maker_count; i++) {
+        struct tree_maker *maker = &e.makers[i];
+        *maker = (struct tree_maker){
+            .purse = {.budget = e.budget}, .holding = {.budget = e.budget}, .load_address = e.load_address};
+        names_init(&maker->names, image->bytes, e.budget);
+    }
     enum sl_code code =
         e.makers ? coverage_new(image, e.budget, &e.coverage, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
@@ -247,5 +250,6 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
     free(e.makers);
     names_free(&e.names);
     free(e.accepted);
+    sl_holding_release(&e.holding);
     return code;
 }

@@ -44,11 +44,13 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
 /* ---- return pads ---- */
 struct sl_symbfile_pads; /* finds the calls in the code of an image */
 
-/* NULL when out of memory. `sl_symbfile_pads_supported`: whether the architecture's calls are known. */
-struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image);
+/* Work and memory are the budget's (NULL = no limit). NULL when out of memory. `sl_symbfile_pads_supported`: whether the
+ * architecture's calls are known. */
+struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image, struct sl_budget *budget);
 void sl_symbfile_pads_free(struct sl_symbfile_pads *pads);
 bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *pads);
 
-/* The pads of a tree as sl_symbfile_tree_sink gets it, each to `sink->pad`. */
+/* The pads of a tree as sl_symbfile_tree_sink gets it, each to `sink->pad`. SL_BUSY, what sl_budget_fail() says, or what the sink
+ * answered. */
 enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *pads, const struct sl_symbfile_range *ranges,
                                       size_t count, struct sl_symbfile_sink *sink, struct sl_error *error);

@@ -4,14 +4,21 @@
 
 #include <stdlib.h>
 
+void names_init(struct names *names, struct sl_bytes lasting, struct sl_budget *budget)
+{
+    *names = (struct names){.lasting = lasting, .holding.budget = budget};
+    names->map.budget = names->arena.budget = names->scratch.budget = names->full.budget = budget;
+}
+
 void names_free(struct names *names)
 {
     free(names->places);
+    sl_holding_release(&names->holding);
     sl_map_free(&names->map);
     sl_arena_free(&names->arena);
     sl_buf_free(&names->scratch);
     sl_buf_free(&names->full);
-    *names = (struct names){0};
+    names_init(names, names->lasting, names->holding.budget);
 }
 
 /* Cuts `suffix` and the digits behind it off, where its last occurrence ends the name or a part of it. */
@@ -160,6 +167,12 @@ static struct sl_str make(struct names *names, struct sl_str name)
     return (struct sl_str){failed ? NULL : sl_arena_strndup(&names->arena, made.data, made.size), made.size};
 }
 
+static struct sl_str as_it_is(struct names *names, struct sl_str name)
+{
+    names->failed = true;
+    return name;
+}
+
 /* ---- names that stay where they are ---- */
 static struct names_place *place_of(const struct names *names, const char *name, size_t size)
 {
@@ -173,27 +186,28 @@ static bool more_places(struct names *names)
 {
     struct names_place *old = names->places;
     size_t old_capacity = names->place_capacity, capacity = old_capacity ? old_capacity * 2 : 1024;
-    struct names_place *places = calloc(capacity, sizeof *places);
+    struct names_place *places = sl_alloc_held(&names->holding, capacity, sizeof *places);
     if (!places)
         return false;
+    memset(places, 0, capacity * sizeof *places);
     names->places = places;
     names->place_capacity = capacity;
     for (size_t i = 0; i < old_capacity; i++)
         if (old[i].name)
             *place_of(names, old[i].name, old[i].size) = old[i];
-    free(old);
+    sl_free_held(&names->holding, old, old_capacity, sizeof *old);
     return true;
 }
 
 static struct sl_str symbfile_names_by_place(struct names *names, struct sl_str name)
 {
     if (names->place_count * 2 >= names->place_capacity && !more_places(names))
-        return name;
+        return as_it_is(names, name);
     struct names_place *place = place_of(names, name.data, name.size);
     if (!place->name) {
         struct sl_str readable = make(names, name);
         if (!readable.data || name.size > UINT32_MAX || readable.size > UINT32_MAX)
-            return name;
+            return as_it_is(names, name);
         *place = (struct names_place){name.data, readable.data, (uint32_t)name.size, (uint32_t)readable.size};
         names->place_count++;
     }
@@ -211,7 +225,7 @@ static struct sl_str by_text(struct names *names, struct sl_str name)
     void **slot =
         value && readable.data && key ? sl_map_slot(&names->map, (struct sl_str){key, name.size}, NULL) : NULL;
     if (!slot)
-        return name;
+        return as_it_is(names, name);
     *value = readable;
     *slot = value;
     return readable;

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/buf.h"
 #include "base/arena.h"
+#include "base/grow.h"
 
 enum { NAMES_RECENT = 256 };
 
@@ -13,8 +14,9 @@ struct names_place { /* a name that stays where it is */
     uint32_t size, readable_size;
 };
 
-struct names {               /* those met so far; zeros are an empty set */
-    struct sl_bytes lasting; /* names in here stay where they are, and are known by that; may be empty */
+struct names {                 /* those met so far; zeros are an empty set */
+    struct sl_bytes lasting;   /* names in here stay where they are, and are known by that; may be empty */
+    struct sl_holding holding; /* of the places */
     struct names_place *places;
     size_t place_count, place_capacity; /* a power of two */
     struct sl_map map;                  /* other names, by their text */
@@ -23,14 +25,18 @@ struct names {               /* those met so far; zeros are an empty set */
     } recent[NAMES_RECENT]; /* of those, by where they lie */
     struct sl_arena arena;
     struct sl_buf scratch, full;
+    bool failed; /* out of memory, or of the budget's: some names are as they were */
 };
 
+/* `lasting` as above. Memory is the budget's (NULL = none). */
+void names_init(struct names *names, struct sl_bytes lasting, struct sl_budget *budget);
 void names_free(struct names *names);
 
 /* From now on other names may lie where those before did, outside of `lasting`. */
 void names_begin(struct names *names);
 
-/* The readable form of a name, which lives as long as `names` and `lasting`; the name itself when out of memory. Needs the
+/* The readable form of a name, which lives as long as `names` and `lasting`; the name itself, and
+ * `failed`, when out of memory. Needs the
  * stack of a demangler. */
 struct sl_str names_readable(struct names *names, struct sl_str name);
 

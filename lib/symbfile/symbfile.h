@@ -109,12 +109,13 @@ struct sl_symbfile_writer;
 /* Takes the bytes of the file as they come. */
 typedef enum sl_code sl_symbfile_output(void *arg, struct sl_bytes bytes, struct sl_error *error);
 
-/* Equal records give equal bytes. What is not UTF-8 in a text becomes U+FFFD. NULL when out of memory. */
-struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg);
+/* Equal records give equal bytes. What is not UTF-8 in a text becomes U+FFFD. Work and memory are the budget's (NULL = no
+ * limit). NULL when out of memory. */
+struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg, struct sl_budget *budget);
 void sl_symbfile_writer_free(struct sl_symbfile_writer *writer);
 
-/* SL_UNSUPPORTED for a record that is too large for a message, SL_MALFORMED when the lines are not sorted, SL_INTERNAL
- * when out of memory, or what the output answered. */
+/* SL_UNSUPPORTED for a record that is too large for a message, SL_MALFORMED when the lines are not sorted, SL_BUSY
+ * when out of memory, what sl_budget_fail() says, or what the output answered. */
 enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *writer, const struct sl_symbfile_range *range,
                                      struct sl_error *error);
 enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *writer, const struct sl_symbfile_pad *pad,

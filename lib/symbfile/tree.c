@@ -21,7 +21,7 @@ void tree_maker_free(struct tree_maker *m)
 static void make_path(struct tree_maker *m, uint32_t file)
 {
     const struct sl_file *f = &m->batch->files[file];
-    struct sl_buf path = {0};
+    struct sl_buf path = {.budget = m->holding.budget};
     sl_path_full(&path, f->comp_dir, f->directory, f->name);
     char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
     m->failed |= !copy || path.failed;
@@ -177,6 +177,7 @@ const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function
         if (f->size && m->load_address + f->address > 1)
             tree_emit(m, f, 0, f->address, tree_end_of(f->address, f->size), 0);
     }
+    m->failed |= m->names.failed;
     struct sl_symbfile_range *copy =
         m->failed ? NULL : sl_arena_alloc(arena, m->count * sizeof *copy + 1, _Alignof(struct sl_symbfile_range));
     m->failed |= !copy;

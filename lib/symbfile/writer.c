@@ -13,6 +13,7 @@ enum {
     STRING_COST = 5,
     NO_TEXT = UINT32_MAX,
     RECENT = 8192,
+    TEXT_STEP = 64, /* bytes compared, hashed or copied */
     TYPE_RANGE = 2,
     TYPE_PAD = 3,
     TYPE_TABLE = 4,
@@ -41,6 +42,8 @@ struct record {
 struct sl_symbfile_writer {
     sl_symbfile_output *output;
     void *arg;
+    struct sl_purse purse;
+    struct sl_holding holding; /* of the arrays */
     bool begun, has_previous;
     uint64_t previous, written, records_written;
     struct sl_map map; /* text to its index + 1 in `texts` */
@@ -53,16 +56,18 @@ struct sl_symbfile_writer {
     uint64_t string_bytes;
     uint32_t recent[RECENT]; /* texts, by where they lay when they came */
     struct sl_buf out;
-    bool failed; /* out of memory */
+    bool failed; /* out of memory or budget */
 };
 
-struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg)
+struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg, struct sl_budget *budget)
 {
     struct sl_symbfile_writer *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
     w->output = output;
     w->arg = arg;
+    w->purse.budget = w->holding.budget = budget;
+    w->map.budget = w->arena.budget = w->encoded.budget = w->out.budget = budget;
     return w;
 }
 
@@ -77,12 +82,18 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     sl_buf_free(&w->encoded);
     free(w->numbers);
     sl_buf_free(&w->out);
+    sl_holding_release(&w->holding);
     free(w);
+}
+
+static enum sl_code symbfile_writer_fail(const struct sl_symbfile_writer *w, struct sl_error *error)
+{
+    return sl_budget_fail(w->purse.budget, error);
 }
 
 static bool symbfile_writer_grow(struct sl_symbfile_writer *w, void *array, size_t *capacity, size_t need, size_t item)
 {
-    if (need <= *capacity || sl_grow(array, capacity, need, item))
+    if (need <= *capacity || sl_grow_held(&w->holding, array, capacity, need, item))
         return true;
     w->failed = true;
     return false;
@@ -134,7 +145,7 @@ static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str
 /* Debug information has paths in any encoding; one that is not UTF-8 would make readers refuse the file. */
 static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
 {
-    struct sl_buf clean = {0};
+    struct sl_buf clean = {.budget = w->purse.budget};
     sl_buf_utf8(&clean, str);
     w->failed |= clean.failed;
     uint32_t index = clean.failed ? NO_TEXT : symbfile_writer_find(w, sl_buf_view(&clean));
@@ -168,6 +179,7 @@ static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, b
 {
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
     uint32_t index = *recent;
+    w->failed |= !sl_purse_spend(&w->purse, (uint32_t)(str.size / TEXT_STEP) + 1);
     if (index >= w->text_count || !sl_str_equal(w->texts[index].str, str)) {
         index = symbfile_writer_find(w, str);
         if (index == NO_TEXT)
@@ -196,7 +208,7 @@ static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct s
 static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     size_t bytes = w->record_count * sizeof *w->records + w->encoded.size + w->number_count * sizeof *w->numbers;
     return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? symbfile_writer_flush(w, error) : SL_OK;
 }
@@ -229,7 +241,7 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
             return sl_fail(error, SL_MALFORMED, "line table is not sorted by offset");
     size_t room = (FIELDS + SIZES) * (1 + MAX_ULEB64) + 2 * MAX_ULEB32 * range->line_count;
     if (room > UINT32_MAX || !sl_buf_reserve(&w->encoded, room))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     uint8_t *start = w->encoded.data + w->encoded.size;
     uint8_t *head = put_va(w, start, range->va, 12);
     if (range->length)
@@ -239,7 +251,7 @@ enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct 
     tail = range->line_count ? put_lines(tail, range) : tail;
     struct record *r = add_record(w);
     if (!r)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     *r = (struct record){
         .function = intern(w, range->function.str, false),
         .file = intern_if(w, range->file),
@@ -259,7 +271,7 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
     if (!r || !sl_buf_reserve(&w->encoded, 1 + MAX_ULEB64) ||
         !symbfile_writer_grow(w, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count,
                               sizeof *w->numbers))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
     *r = (struct record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
     w->encoded.size += r->head;
@@ -288,7 +300,7 @@ enum { OUT_STEP = 256 * 1024, BLOCK = 16 };
 static enum sl_code send_out(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->out.failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     enum sl_code code = w->out.size ? w->output(w->arg, sl_buf_bytes(&w->out), error) : SL_OK;
     w->written += w->out.size;
     sl_buf_clear(&w->out);
@@ -392,7 +404,7 @@ static enum sl_code send_message(struct sl_symbfile_writer *w, const struct reco
 {
     size_t room = record ? room_for(w, record) : w->string_bytes + w->text_count * (1 + MAX_ULEB64);
     if (!sl_buf_reserve(&w->out, room + 2 * MAX_ULEB64 + BLOCK))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     uint8_t *start = w->out.data + w->out.size, *body = start + 2;
     start[1] = !record ? TYPE_TABLE : record->is_pad ? TYPE_PAD : TYPE_RANGE;
     uint8_t *end = record ? put_record(w, body, record, from) : put_table(w, body);
@@ -410,7 +422,7 @@ static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct s
         sl_buf_add(&w->out, "symbfile\0\1", 10);
     w->begun = true;
     if (!sl_buf_reserve(&w->encoded, BLOCK))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     struct position from = {w->encoded.data, w->numbers};
     enum sl_code code = send_message(w, NULL, NULL, error);
     for (size_t i = 0; i < w->record_count && code == SL_OK; i++)
@@ -429,6 +441,6 @@ static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct s
 enum sl_code sl_symbfile_writer_finish(struct sl_symbfile_writer *w, struct sl_error *error)
 {
     if (w->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return symbfile_writer_fail(w, error);
     return w->record_count || !w->begun ? symbfile_writer_flush(w, error) : SL_OK;
 }

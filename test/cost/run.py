@@ -2,12 +2,14 @@
 """What hostile files cost: each generator makes a file of a size and one of double the size, and converting the second may
 take at most 2.3 times the instructions of the first.
 
-usage: run.py --symloom PATH [--limits] [PATTERN ...]
+usage: run.py --symloom PATH --readers PATH [--limits] [PATTERN ...]
 
 With --limits, files of 1 MiB are converted instead, which may take at most a second of CPU time and 200 MB of memory for each
-MB: figures of the machine at hand, to be looked at by people. Instructions are counted by callgrind in a release build: neither the machine nor its load matters. A module of generators has
-GENERATORS = {name: (function of a size in bytes that returns a file, arguments of symloom)}; in the arguments, {file} is the
-file and {out} one that may be written. The last line is "N passed, N failed".
+MB: figures of the machine at hand, to be looked at by people. Instructions are counted by callgrind in
+a release build: neither the machine nor its load matters. A module of generators has
+GENERATORS = {name: (function of a size in bytes that returns a file, arguments)}; in the arguments, {file} is the file and {out}
+one that may be written, and where the first is "readers", that program gets the others (readers.c), else symloom all of them. A
+file that has companions is a dict: what their names have more than its own, "" for the file, and their contents. The last line is "N passed, N failed".
 """
 import argparse, concurrent.futures, fnmatch, glob, importlib, os, re, resource, subprocess, sys, tempfile
 
@@ -17,17 +19,23 @@ LIMITS_SIZE, MOST_SECONDS, MOST_MEMORY = 1 << 20, 1, 200  # for each MB, at leas
 GIVEN_UP = 30  # seconds of CPU time for each MB
 
 
-def written(arguments, data, work):
-    """The arguments for a file of this content."""
+def command_for(programs, arguments, data, work):
+    """The command that reads this content."""
     paths = {"file": os.path.join(work, "file"), "out": os.path.join(work, "out")}
-    with open(paths["file"], "wb") as f:
-        f.write(data)
-    return [a.format(**paths) for a in arguments]
+    for suffix, content in (data if isinstance(data, dict) else {"": data}).items():
+        with open(paths["file"] + suffix, "wb") as f:
+            f.write(content)
+    own = arguments[0] == "readers"
+    return [programs["readers" if own else "symloom"]] + [a.format(**paths) for a in arguments[own:]]
 
 
-def instructions(symloom, arguments, data, work):
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind", symloom]
-    run = subprocess.run(command + written(arguments, data, work), stdin=subprocess.DEVNULL, text=True,
+def size_of(data):
+    return sum(map(len, data.values())) if isinstance(data, dict) else len(data)
+
+
+def instructions(programs, arguments, data, work):
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind"]
+    run = subprocess.run(command + command_for(programs, arguments, data, work), stdin=subprocess.DEVNULL, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     counted = re.search(r"Collected : (\d+)", run.stdout)
     if run.returncode < 0 or not counted:
@@ -35,33 +43,34 @@ def instructions(symloom, arguments, data, work):
     return int(counted[1])
 
 
-def doubled(symloom, generator):
+def doubled(programs, generator):
     """Whether that is good, and a sentence."""
     make, arguments = generator
     with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work:
-        small, large = [instructions(symloom, arguments, make(size), work) for size in (SIZE, 2 * SIZE)]
+        small, large = [instructions(programs, arguments, make(size), work) for size in (SIZE, 2 * SIZE)]
     return large <= MOST * small, f"{small / 1e6:.1f} to {large / 1e6:.1f} million, {large / small:.2f} times"
 
 
-def limits(symloom, generator):
+def limits(programs, generator):
     make, arguments = generator
     data = make(LIMITS_SIZE)
-    mb = max(1, len(data) / 1e6)
+    mb = max(1, size_of(data) / 1e6)
     most = int(GIVEN_UP * mb)
     with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work:
-        process = subprocess.Popen([symloom] + written(arguments, data, work), stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(command_for(programs, arguments, data, work), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)))
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds, memory = (usage.ru_utime + usage.ru_stime) / mb, usage.ru_maxrss / 1024 / mb
     good = seconds <= MOST_SECONDS and memory <= MOST_MEMORY and process.returncode >= 0
-    return good, f"{len(data) / 1e6:.2f} MB, {seconds:.2f} s and {memory:.0f} MB for each, ended with {process.returncode}"
+    return good, f"{size_of(data) / 1e6:.2f} MB, {seconds:.2f} s and {memory:.0f} MB for each, ended with {process.returncode}"
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--symloom", required=True, type=os.path.abspath)
+    parser.add_argument("--readers", required=True, type=os.path.abspath)
     parser.add_argument("--limits", action="store_true")
     parser.add_argument("patterns", nargs="*")
     args = parser.parse_args()
@@ -72,9 +81,10 @@ def main():
             module = os.path.basename(path)[:-3]
             generators |= {f"{module}/{name}": g for name, g in getattr(importlib.import_module(module), "GENERATORS", {}).items()}
     names = [n for n in generators if not args.patterns or any(fnmatch.fnmatch(n, p) for p in args.patterns)]
+    programs = {"symloom": args.symloom, "readers": args.readers}
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        runs = {name: pool.submit(limits if args.limits else doubled, args.symloom, generators[name]) for name in names}
+        runs = {name: pool.submit(limits if args.limits else doubled, programs, generators[name]) for name in names}
         for name, run in runs.items():
             try:
                 good, what = run.result()

@@ -25,6 +25,7 @@ struct part_writer {
     struct push_set *set;
     struct sl_symbfile_writer *writer; /* of the open part; NULL = none */
     uint64_t chunk_size;
+    struct sl_budget *budget;
 };
 
 static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error *error)
@@ -77,7 +78,7 @@ static enum sl_code open_part(struct part_writer *w, struct sl_error *error)
     if (grown[w->set->count].fd < 0)
         return sl_fail(error, SL_INTERNAL, "cannot make a temporary file: %s", strerror(errno));
     w->set->count++;
-    w->writer = sl_symbfile_writer_new(write_part, w);
+    w->writer = sl_symbfile_writer_new(write_part, w, w->budget);
     return w->writer ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
@@ -342,14 +343,18 @@ static int extract_parts(const struct push_source *source, const struct file *ex
                          struct push_job *job)
 {
     struct sl_error error = {0};
+    struct sl_budget *budget = sl_object_budget(debug->object);
+    if (executable != debug)
+        sl_budget_grow(budget, executable->mapping.bytes.size);
     struct extraction x = {
         .trees = {.tree = on_tree},
         .pad_sink = {.pad = on_pad},
-        .pads = sl_symbfile_pads_new(executable->image),
+        .pads = sl_symbfile_pads_new(executable->image, budget),
         .job = job,
     };
     for (int kind = 0; kind < PUSH_KINDS; kind++)
-        x.writers[kind] = (struct part_writer){.set = &job->sets[kind], .chunk_size = job->chunk_size};
+        x.writers[kind] =
+            (struct part_writer){.set = &job->sets[kind], .chunk_size = job->chunk_size, .budget = budget};
     enum sl_code code = x.pads ? run_extraction(&x, debug, source, &error) : sl_fail(&error, SL_BUSY, "out of memory");
     if (code == SL_OK && job->wanted[PUSH_RETURNPADS] && !sl_symbfile_pads_supported(x.pads))
         fprintf(stderr, "warning: %s: unsupported object file architecture: no return pads\n", executable->path);
@@ -430,11 +435,14 @@ int push_reread(const char *path, enum push_kind kind, struct push_job *job)
         .sink = {.range = copy_range, .pad = copy_pad},
         .writer = {.set = &job->sets[kind], .chunk_size = job->chunk_size},
     };
+    struct sl_budget budget;
     struct sl_mapping mapping;
     struct sl_error error = {0};
     enum sl_code code = sl_map_file(path, &mapping, &error);
     if (code != SL_OK)
         return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
+    sl_budget_init(&budget, mapping.bytes.size);
+    r.writer.budget = &budget;
     code = sl_symbfile_read(mapping.bytes, &r.sink, &error);
     if (code == SL_OK && !r.writer.writer) /* a file without records is a part too */
         code = open_part(&r.writer, &error);

@@ -34,7 +34,9 @@ static void look_up(const struct sl_ppdb_table *table, struct sl_bytes file)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_bytes bytes = {data, size};
-    struct sl_arena arena = {0};
+    struct sl_budget budget;
+    sl_budget_init(&budget, size);
+    struct sl_arena arena = {.budget = &budget};
     struct sl_buf out = {0};
     struct sl_ppdb *ppdb;
     struct sl_ppdb_info info;

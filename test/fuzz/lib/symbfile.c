@@ -52,7 +52,7 @@ static enum sl_code on_tree(struct sl_symbfile_tree_sink *sink, const struct sl_
 static void rewriting_begin(struct rewriting *r)
 {
     *r = (struct rewriting){.sink = {.range = on_range, .pad = on_pad}, .trees = {on_tree}};
-    r->writer = sl_symbfile_writer_new(append, &r->out);
+    r->writer = sl_symbfile_writer_new(append, &r->out, NULL);
 }
 
 static void rewriting_end(struct rewriting *r)

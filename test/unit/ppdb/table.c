@@ -6,7 +6,10 @@
 
 static struct image image;
 static struct sl_buf file, out;
-static struct sl_arena arena;
+static struct sl_budget budget;
+static struct sl_arena arena = {.budget = &budget};
+static uint64_t memory_limit; /* 0 = none */
+static bool (*expired)(void *arg);
 static struct sl_error error;
 static size_t dropped;
 
@@ -17,6 +20,8 @@ static enum sl_code build(void)
     sl_buf_free(&file);
     sl_buf_clear(&out);
     file = image_file(&image);
+    sl_budget_init(&budget, file.size);
+    sl_budget_limit(&budget, memory_limit, expired, NULL);
     assert_int_equal(sl_ppdb_open(sl_buf_bytes(&file), &arena, &ppdb, &info, &error), SL_OK);
     return sl_ppdb_table_build(ppdb, &info, &out, &dropped, &error);
 }
@@ -33,6 +38,8 @@ static struct sl_ppdb_table table(void)
 static int drop(void **state)
 {
     (void)state;
+    memory_limit = 0;
+    expired = NULL;
     image_free(&image);
     sl_buf_free(&file);
     sl_buf_free(&out);
@@ -344,8 +351,28 @@ static void rows_that_share_a_blob(void **state)
     }
     image.options = IMAGE_WIDE_HEAPS;
     assert_int_equal(build(), SL_MALFORMED);
-    assert_string_equal(error.message, "too much repetition in sequence points");
+    assert_non_null(strstr(error.message, "takes more work than a file of"));
     sl_buf_free(&blob);
+}
+
+static bool from_the_first_look_on(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void limits_of_the_caller(void **state)
+{
+    (void)state;
+    image_document(&image, "/x.cs", guid_csharp);
+    image_method(&image, 1, "\0\0\1\1\1\1", 6);
+    memory_limit = 8 << 10; /* enough to open it */
+    assert_int_equal(build(), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 0 MiB of memory");
+    memory_limit = 0;
+    expired = from_the_first_look_on;
+    assert_int_equal(build(), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more time than a conversion may take");
 }
 
 static void use(const struct sl_ppdb_table *t)
@@ -452,6 +479,7 @@ int main(void)
         cmocka_unit_test_teardown(sources_by_exact_name, drop),
         cmocka_unit_test_teardown(equal_input_gives_equal_bytes, drop),
         cmocka_unit_test_teardown(rows_that_share_a_blob, drop),
+        cmocka_unit_test_teardown(limits_of_the_caller, drop),
         cmocka_unit_test_teardown(damaged_tables, drop),
         cmocka_unit_test_teardown(damaged_files, drop),
     };

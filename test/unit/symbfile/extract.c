@@ -251,8 +251,8 @@ static void test_golden_pads(void **state)
         file.data[120 + calls[i] + 3] = 0x94;
     struct sl_symbfile_image *image;
     assert_int_equal(sl_symbfile_image_open(sl_buf_bytes(&file), &image, NULL), SL_OK);
-    struct sl_symbfile_pads *pads = sl_symbfile_pads_new(image);
-    struct pad_writer w = {{.pad = write_pad}, sl_symbfile_writer_new(append_output, &out)};
+    struct sl_symbfile_pads *pads = sl_symbfile_pads_new(image, NULL);
+    struct pad_writer w = {{.pad = write_pad}, sl_symbfile_writer_new(append_output, &out, NULL)};
     const struct sl_symbfile_range *ranges = golden_ranges();
     for (size_t first = 0, next; first < GOLDEN_RANGES; first = next) {
         for (next = first + 1; next < GOLDEN_RANGES && ranges[next].depth; next++)
@@ -268,6 +268,39 @@ static void test_golden_pads(void **state)
     sl_symbfile_image_close(image);
     sl_buf_free(&file);
     sl_buf_free(&out);
+}
+
+static enum sl_code take_pad(struct sl_symbfile_sink *sink, const struct sl_symbfile_pad *pad, struct sl_error *error)
+{
+    (void)sink, (void)pad, (void)error;
+    return SL_OK;
+}
+
+/* A thousand functions, one inlined in the other, around code that is nothing but calls. */
+static void test_pads_spend_their_budget(void **state)
+{
+    (void)state;
+    enum { DEPTH = 1000, SIZE = 0x4000 };
+    static struct sl_symbfile_range ranges[DEPTH];
+    struct sl_buf file = elf_image(IMAGE_AARCH64, 0, SIZE);
+    struct sl_symbfile_image *image;
+    struct sl_symbfile_sink sink = {.pad = take_pad};
+    struct sl_budget budget;
+    struct sl_error error;
+    for (size_t i = 120; i + 3 < file.size; i += 4)
+        file.data[i + 3] = 0x94;
+    for (uint32_t i = 0; i < DEPTH; i++)
+        ranges[i] =
+            (struct sl_symbfile_range){.length = SIZE, .depth = i, .function = {SL_STR("f"), SL_SYMBFILE_INLINE}};
+    assert_int_equal(sl_symbfile_image_open(sl_buf_bytes(&file), &image, NULL), SL_OK);
+    sl_budget_init(&budget, file.size);
+    struct sl_symbfile_pads *pads = sl_symbfile_pads_new(image, &budget);
+    assert_int_equal(sl_symbfile_pads_of_tree(pads, ranges, DEPTH / 10, &sink, &error), SL_OK);
+    assert_int_equal(sl_symbfile_pads_of_tree(pads, ranges, DEPTH, &sink, &error), SL_MALFORMED);
+    assert_non_null(strstr(error.message, "takes more work than a file of"));
+    sl_symbfile_pads_free(pads);
+    sl_symbfile_image_close(image);
+    sl_buf_free(&file);
 }
 
 /* ---- compiled programs ---- */
@@ -363,9 +396,9 @@ static void extract(const struct compiled *c, struct pipe *p, struct sl_symbfile
 {
     struct sl_error error;
     *p = (struct pipe){.sink = {.tree = on_tree}, .pad_writer = {.sink = {.pad = write_pad}}};
-    p->pads = sl_symbfile_pads_new(c->image);
-    p->ranges = sl_symbfile_writer_new(append_output, &p->range_file);
-    p->pad_writer.writer = sl_symbfile_writer_new(append_output, &p->pad_file);
+    p->pads = sl_symbfile_pads_new(c->image, NULL);
+    p->ranges = sl_symbfile_writer_new(append_output, &p->range_file, NULL);
+    p->pad_writer.writer = sl_symbfile_writer_new(append_output, &p->pad_file, NULL);
     assert_int_equal(sl_symbfile_extract(c->object, c->image, NULL, NULL, &p->sink, extraction, &error), SL_OK);
     assert_int_equal(sl_symbfile_writer_finish(p->ranges, &error), SL_OK);
     assert_int_equal(sl_symbfile_writer_finish(p->pad_writer.writer, &error), SL_OK);
@@ -572,9 +605,9 @@ static void test_aarch64_and_separate_debug_file(void **state)
     struct sl_symbfile_image *own = debug.image;
     struct sl_error error;
     p = (struct pipe){.sink = {.tree = on_tree}, .pad_writer = {.sink = {.pad = write_pad}}};
-    p.pads = sl_symbfile_pads_new(stripped.image); /* the code is in the stripped file only */
-    p.ranges = sl_symbfile_writer_new(append_output, &p.range_file);
-    p.pad_writer.writer = sl_symbfile_writer_new(append_output, &p.pad_file);
+    p.pads = sl_symbfile_pads_new(stripped.image, NULL); /* the code is in the stripped file only */
+    p.ranges = sl_symbfile_writer_new(append_output, &p.range_file, NULL);
+    p.pad_writer.writer = sl_symbfile_writer_new(append_output, &p.pad_file, NULL);
     assert_int_equal(sl_symbfile_extract(debug.object, own, NULL, NULL, &p.sink, &extraction, &error), SL_OK);
     assert_int_equal(sl_symbfile_writer_finish(p.ranges, &error), SL_OK);
     assert_int_equal(sl_symbfile_writer_finish(p.pad_writer.writer, &error), SL_OK);
@@ -635,6 +668,7 @@ int main(void)
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_instructions),
         cmocka_unit_test(test_golden_pads),
+        cmocka_unit_test(test_pads_spend_their_budget),
         cmocka_unit_test(test_compressed_debug_information),
         cmocka_unit_test(test_ranges_answer_as_the_symcache),
         cmocka_unit_test(test_pads_of_a_program),

@@ -146,7 +146,7 @@ static struct sl_buf write_golden(void)
 {
     struct sl_buf out = {0};
     struct sl_error error;
-    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     for (size_t i = 0; i < GOLDEN_RANGES; i++)
         assert_int_equal(sl_symbfile_write_range(w, &golden_ranges()[i], &error), SL_OK);
     assert_int_equal(sl_symbfile_writer_finish(w, &error), SL_OK);
@@ -190,7 +190,7 @@ static void test_golden_pads(void **state)
     };
     char digest[65];
     struct sl_buf out = {0};
-    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     for (size_t i = 0; i < sizeof pads / sizeof *pads; i++) {
         struct sl_symbfile_place places[5];
         size_t count = 0;
@@ -212,7 +212,7 @@ static void test_nothing_written_is_an_empty_file(void **state)
 {
     (void)state;
     struct sl_buf out = {0};
-    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     assert_int_equal(sl_symbfile_writer_finish(w, NULL), SL_OK);
     struct sl_bytes expected = from_hex(MAGIC "00010004");
     assert_int_equal(out.size, expected.size);
@@ -228,7 +228,7 @@ static void test_round_trip(void **state)
     (void)state;
     struct sl_buf out = {0};
     struct collector before, after;
-    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     collector_init(&before);
     collector_init(&after);
     uint64_t random = 88172645463325252u;
@@ -272,7 +272,7 @@ static void test_sizes_of_all_widths(void **state)
                                       128, 129, 8186, 8190, 8192, 16383, 16384, LONGEST};
     struct sl_buf out = {0};
     struct collector before, after;
-    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     struct sl_symbfile_line *lines = calloc(LONGEST, sizeof *lines);
     struct sl_symbfile_place *places = calloc(LONGEST, sizeof *places);
     char *name = calloc(1, LONGEST + 1);
@@ -310,7 +310,7 @@ static void test_texts_become_utf8(void **state)
     (void)state;
     struct sl_buf out = {0};
     struct collector after;
-    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     struct sl_symbfile_range range = {
         .va = 16, .length = 4, .function = text("gr\xFC\xDF"), .file = text("\xE2\x82/a.c")};
     collector_init(&after);
@@ -333,7 +333,7 @@ static void test_many_batches(void **state)
     struct sl_buf out = {0};
     struct sl_error error;
     char *name = malloc(NAME + 1);
-    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out);
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     memset(name, 'x', NAME);
     name[NAME] = 0;
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -380,6 +380,43 @@ static void test_hostile_sizes_take_no_memory(void **state)
     sl_buf_free(&file);
 }
 
+static enum sl_code write_names(struct sl_budget *budget, unsigned count, size_t size, struct sl_error *error)
+{
+    static char names[1 << 16];
+    struct sl_buf out = {0};
+    struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, budget);
+    enum sl_code code = SL_OK;
+    memset(names, 'n', sizeof names);
+    for (unsigned i = 0; i < count && code == SL_OK; i++) {
+        struct sl_symbfile_range range = {
+            .va = i, .length = 1, .function = {{names, size - i % 2}, SL_SYMBFILE_INLINE}};
+        code = sl_symbfile_write_range(w, &range, error);
+    }
+    if (code == SL_OK)
+        code = sl_symbfile_writer_finish(w, error);
+    sl_symbfile_writer_free(w);
+    sl_buf_free(&out);
+    return code;
+}
+
+static void test_a_writer_spends_its_budget(void **state)
+{
+    (void)state;
+    struct sl_budget budget;
+    struct sl_error error;
+    sl_budget_init(&budget, 0);
+    assert_int_equal(write_names(&budget, 100, 65536, &error), SL_OK);
+    assert_int_equal(write_names(&budget, 2000, 65536, &error), SL_MALFORMED);
+    assert_string_equal(error.message, "takes more work than a file of 0 bytes may");
+    sl_budget_init(&budget, 0);
+    sl_budget_limit(&budget, 1 << 20, NULL, NULL);
+    assert_int_equal(write_names(&budget, 2, 32, &error), SL_OK);
+    assert_int_equal(atomic_load(&budget.memory), 1 << 20); /* all of it came back */
+    assert_int_equal(write_names(&budget, 100000, 32, &error), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 1 MiB of memory");
+    assert_int_equal(atomic_load(&budget.memory), 1 << 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_texts_become_utf8),
         cmocka_unit_test(test_many_batches),
         cmocka_unit_test(test_hostile_sizes_take_no_memory),
+        cmocka_unit_test(test_a_writer_spends_its_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,102 @@
+/* Reads a file as a part of the service does that no command shows: for test/cost/run.py.
+ *
+ *     readers KIND FILE */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "ppdb/table.h"
+#include "source/bundle.h"
+#include "source/il2cpp.h"
+#include "symbfile/symbfile.h"
+
+static enum sl_code read_ppdb(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_arena arena = {.budget = budget};
+    struct sl_buf out = {0};
+    struct sl_ppdb *ppdb;
+    struct sl_ppdb_info info;
+    struct sl_ppdb_table table;
+    enum sl_code code = sl_ppdb_open(file, &arena, &ppdb, &info, error);
+    if (code == SL_OK)
+        code = sl_ppdb_table_build(ppdb, &info, &out, NULL, error);
+    if (code == SL_OK)
+        code = sl_ppdb_table_open(sl_buf_bytes(&out), &table, error);
+    if (code == SL_OK)
+        code = sl_ppdb_table_verify(&table, error);
+    sl_buf_free(&out);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static enum sl_code read_il2cpp(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_il2cpp *map;
+    enum sl_code code = sl_il2cpp_open(file, budget, &map, error);
+    sl_il2cpp_close(map);
+    return code;
+}
+
+static enum sl_code read_symbfile(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_buf out = {0};
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(NULL);
+    if (!builder)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    sl_symbfile_builder_limit(builder, budget);
+    enum sl_code code = sl_symbfile_read(file, sl_symbfile_builder_sink(builder), error);
+    if (code == SL_OK)
+        code = sl_symbfile_builder_finish(builder, &out, error);
+    sl_symbfile_builder_free(builder);
+    sl_buf_free(&out);
+    return code;
+}
+
+/* All files are looked for by their own path and URL, and what the links say of them. */
+static enum sl_code read_bundle(struct sl_bytes bytes, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_bundle *bundle;
+    struct sl_buf url = {.budget = budget};
+    enum sl_code code = sl_bundle_open(bytes, &bundle, error);
+    for (size_t i = 0; code == SL_OK && i < sl_bundle_count(bundle); i++) {
+        const struct sl_bundle_file *file = sl_bundle_file(bundle, i);
+        sl_buf_clear(&url);
+        sl_bundle_by_path(bundle, file->path);
+        sl_bundle_by_url(bundle, file->url);
+        sl_bundle_link(bundle, file->path, &url);
+    }
+    sl_bundle_close(bundle);
+    sl_buf_free(&url);
+    return code;
+}
+
+static const struct {
+    const char *name;
+    enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
+} kinds[] = {
+    {"ppdb", read_ppdb},
+    {"il2cpp", read_il2cpp},
+    {"symbfile", read_symbfile},
+    {"bundle", read_bundle},
+};
+
+int main(int argc, char **argv)
+{
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    for (size_t i = 0; argc == 3 && i < sizeof kinds / sizeof *kinds; i++) {
+        struct sl_budget budget;
+        if (strcmp(kinds[i].name, argv[1]) != 0)
+            continue;
+        enum sl_code code = sl_map_file(argv[2], &mapping, &error);
+        if (code == SL_OK) {
+            sl_budget_init(&budget, mapping.bytes.size);
+            code = kinds[i].read(mapping.bytes, &budget, &error);
+            sl_unmap(&mapping);
+        }
+        printf("%s %s\n", sl_code_name(code), error.message);
+        return code != SL_OK;
+    }
+    fprintf(stderr, "usage: readers KIND FILE\n");
+    return 2;
+}
