@@ -18,6 +18,7 @@ deny lib/object '(dwarf|symcache|demangle|unwind)/'
 deny lib/dwarf 'symcache/'
 deny lib/unwind '(function|dwarf|symcache|breakpad|demangle)/'
 deny lib/crash '(apple|minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
+deny lib/minidump '(apple|dwarf|symcache|breakpad|demangle|pdb|ppdb)/'
 deny lib/apple '(minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
 deny service/core '(http|fetch|origin|config|cache|kinds|api|cli)/'
 deny service/http '(fetch|origin|config|cache|kinds|api|cli)/'
@@ -28,7 +29,7 @@ deny service/kinds '(http|api|cli)/'
 deny service/api 'cli/'
 # A folder's private header is its own.
 for header in object/impl.h object/elf.h object/macho.h object/pe.h object/breakpad.h object/breakpad_reader.h \
-    object/breakpad_scan.h breakpad/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h \
+    object/breakpad_scan.h breakpad/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h minidump/impl.h \
     config/impl.h http/impl.h fetch/impl.h origin/impl.h cache/impl.h kinds/impl.h kinds/auxiliary.h api/impl.h api/symbfile/symbfile.h \
     cli/bundle/bundle.h cli/dump_syms/dump_syms.h cli/inspect/inspect.h cli/lookup/lookup.h cli/push_symbols/push.h; do
     found=$(grep -rn "include \"$header\"" lib service --include='*.[ch]' --include='*.cc' | grep -v "^[a-z]*/${header%/*}/")

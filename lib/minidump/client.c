@@ -1,0 +1,125 @@
+/* Stacks that the crashed program's own library walked, in a stream of Sentry's. */
+#include "minidump/impl.h"
+
+#include <stdlib.h>
+
+enum { VERSION = 1, HEADER_SIZE = 16, THREAD_SIZE = 12, FRAME_SIZE = 16, NAMES_PER_BYTE = 64 };
+
+/* The stream is little-endian whatever the dump is. `*named` is what all names together may still take: frames may share
+ * them. */
+static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, size_t symbol_bytes, uint64_t *named,
+                                 struct sl_error *error)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){thread->frames, thread->count * FRAME_SIZE}, false);
+    for (size_t i = 0; i < thread->count; i++) {
+        uint64_t address = sl_read_u64(&r), begin = sl_read_u32(&r), size = sl_read_u32(&r);
+        if (begin + size > symbol_bytes)
+            return sl_fail(error, SL_MALFORMED, "symbol index out of bounds for instruction address %llu",
+                           (unsigned long long)address);
+        if (size > *named)
+            return sl_fail(error, SL_MALFORMED, "symbols are named too often");
+        *named -= size;
+    }
+    return SL_OK;
+}
+
+/* Those of the same id in the order of the file. */
+static int client_by_id(const void *left, const void *right)
+{
+    const struct sl_minidump_prewalked *a = left, *b = right;
+    return a->thread_id != b->thread_id ? (a->thread_id > b->thread_id) - (a->thread_id < b->thread_id)
+                                        : (a->place > b->place) - (a->place < b->place);
+}
+
+static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *frames, size_t frame_count,
+                                        struct sl_minidump_client *client, struct sl_error *error)
+{
+    uint64_t left = frame_count; /* of the frames, each of one thread */
+    uint64_t named = NAMES_PER_BYTE * (client->symbols.size + frame_count);
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; i < client->count && code == SL_OK; i++) {
+        struct sl_minidump_prewalked *thread = &client->threads[i];
+        thread->place = i;
+        thread->thread_id = sl_read_u32(r);
+        uint64_t first = sl_read_u32(r), count = sl_read_u32(r);
+        if (first + count > frame_count || count > left)
+            return sl_fail(error, SL_MALFORMED, "frame index out of bounds for thread %llu",
+                           (unsigned long long)thread->thread_id);
+        left -= count;
+        thread->frames = frames + first * FRAME_SIZE;
+        thread->count = count;
+        code = check_frames(thread, client->symbols.size, &named, error);
+    }
+    qsort(client->threads, client->count, sizeof *client->threads, client_by_id);
+    return code;
+}
+
+enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl_arena *arena,
+                                       struct sl_minidump_client *client, struct sl_error *error)
+{
+    struct sl_bytes bytes = dump_stream(dump, STREAM_CLIENT_STACKS);
+    struct sl_reader r = sl_reader(bytes, false);
+    *client = (struct sl_minidump_client){NULL, 0, {NULL, 0}};
+    if (!bytes.data)
+        return sl_fail(error, SL_NOT_FOUND, "no client stacks");
+    uint32_t version = sl_read_u32(&r);
+    uint64_t threads = sl_read_u32(&r), frames = sl_read_u32(&r), symbols = sl_read_u32(&r);
+    if (r.failed)
+        return sl_fail(error, SL_MALFORMED, "header is too small");
+    if (version != VERSION)
+        return sl_fail(error, SL_MALFORMED, "wrong or outdated version");
+    uint64_t frames_at = (HEADER_SIZE + threads * THREAD_SIZE + 7) & ~UINT64_C(7);
+    uint64_t symbols_at = frames_at + frames * FRAME_SIZE;
+    if (symbols_at + symbols != bytes.size)
+        return sl_fail(error, SL_MALFORMED, "incorrect extension length");
+    client->threads = SL_ARENA_ARRAY(arena, struct sl_minidump_prewalked, threads + 1);
+    if (!client->threads)
+        return sl_budget_fail(arena->budget, error);
+    client->count = threads;
+    client->symbols = (struct sl_str){(const char *)bytes.data + symbols_at, symbols};
+    enum sl_code code = read_client_threads(&r, bytes.data + frames_at, frames, client, error);
+    if (code != SL_OK)
+        client->count = 0;
+    return code;
+}
+
+/* ---- frames ---- */
+
+static struct sl_str symbol_at(const struct sl_minidump_client *client, uint32_t begin, uint32_t size,
+                               struct sl_arena *arena)
+{
+    struct sl_str symbol = {client->symbols.data + begin, size};
+    struct sl_buf buf = {.budget = arena->budget};
+    if (sl_str_is_utf8(symbol))
+        return symbol;
+    sl_buf_utf8(&buf, symbol);
+    return sl_buf_keep(&buf, arena);
+}
+
+bool sl_minidump_client_frames(const struct sl_minidump_client *client, uint64_t thread_id, struct sl_arena *arena,
+                               struct sl_crash_frame **frames, size_t *count)
+{
+    size_t low = 0, high = client->count;
+    *count = 0;
+    while (low < high) { /* the first beyond */
+        size_t middle = low + (high - low) / 2;
+        if (client->threads[middle].thread_id <= thread_id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct sl_minidump_prewalked *thread = low ? &client->threads[low - 1] : NULL;
+    if (!thread || thread->thread_id != thread_id || !thread->count)
+        return false;
+    *count = thread->count;
+    *frames = SL_ARENA_ARRAY(arena, struct sl_crash_frame, thread->count);
+    struct sl_reader r = sl_reader((struct sl_bytes){thread->frames, thread->count * FRAME_SIZE}, false);
+    for (size_t i = 0; *frames && i < thread->count; i++) {
+        uint64_t address = sl_read_u64(&r);
+        uint32_t begin = sl_read_u32(&r), size = sl_read_u32(&r);
+        (*frames)[i] = (struct sl_crash_frame){.address = address, .function = symbol_at(client, begin, size, arena)};
+        if (!(*frames)[i].function.data)
+            *frames = NULL;
+    }
+    return *frames != NULL;
+}

@@ -1,0 +1,171 @@
+/* Registers of a thread, as the processors' CONTEXT records have them. */
+#include "minidump/impl.h"
+
+/* Registers that lie one behind the other. */
+struct context_run {
+    uint16_t offset;
+    uint8_t size;      /* bytes of each */
+    uint8_t number;    /* DWARF's of the first; the others follow */
+    const char *names; /* as answers have them, blanks between; "-" is not shown */
+};
+
+enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
+
+#define R0_TO_R31                                                                                                      \
+    "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 r11 r12 r13 r14 r15 r16 r17 r18 r19 r20 r21 r22 r23 r24 r25 r26 r27 r28 r29 "   \
+    "r30 r31"
+#define X0_TO_LR                                                                                                       \
+    "x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11 x12 x13 x14 x15 x16 x17 x18 x19 x20 x21 x22 x23 x24 x25 x26 x27 x28 fp lr"
+#define X86_RUNS                                                                                                       \
+    {                                                                                                                  \
+        {156, 4, 7, "edi"}, {160, 4, 6, "esi"}, {164, 4, 3, "ebx"}, {168, 4, 2, "edx"}, {172, 4, 1, "ecx"},            \
+            {176, 4, 0, "eax"}, {180, 4, 5, "ebp"}, {184, 4, 8, "eip"}, {192, 4, 9, "eflags"}, {196, 4, 4, "esp"},     \
+    }
+#define MIPS_RUNS                                                                                                      \
+    {                                                                                                                  \
+        {8, 8, 0, "- - - - - - - - - - - - - - - - s0 s1 s2 s3 s4 s5 s6 s7 - - - - gp sp fp ra"}, {312, 8, 34, "pc"},  \
+    }
+
+static const struct context_layout {
+    uint16_t cpu, size;
+    uint8_t flags_at, flags_size;
+    uint32_t bit;
+    struct context_run runs[MAX_RUNS];
+} layouts[] = {
+    {0, 716, 0, 4, 0x10000, X86_RUNS},
+    {10, 716, 0, 4, 0x10000, X86_RUNS},
+    {9,
+     1232,
+     48,
+     4,
+     0x100000,
+     {{120, 8, 0, "rax"},
+      {128, 8, 2, "rcx"},
+      {136, 8, 1, "rdx"},
+      {144, 8, 3, "rbx"},
+      {152, 8, 7, "rsp"},
+      {160, 8, 6, "rbp"},
+      {168, 8, 4, "rsi"},
+      {176, 8, 5, "rdi"},
+      {184, 8, 8, "r8 r9 r10 r11 r12 r13 r14 r15"},
+      {248, 8, 16, "rip"}}},
+    {5, 368, 0, 4, 0x40000000, {{4, 4, 0, "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 fp r12 sp lr pc"}}},
+    {12, 912, 0, 4, 0x400000, {{8, 8, 0, X0_TO_LR}, {256, 8, 31, "sp pc"}}},
+    {0x8003, 796, 0, 8, 0x80000000, {{8, 8, 0, X0_TO_LR}, {256, 8, 31, "sp pc"}}},
+    {1, 600, 0, 4, 0x40000, MIPS_RUNS},
+    {0x8004, 600, 0, 4, 0x80000, MIPS_RUNS},
+    {3,
+     1004,
+     0,
+     4,
+     0x20000000,
+     {{4, 4, SL_WALK_ONLY_PC, "srr0"},
+      {8, 4, NOT_WALKED, "srr1"},
+      {12, 4, NOT_WALKED, R0_TO_R31},
+      {140, 4, NOT_WALKED, "cr xer lr ctr mq vrsave"}}},
+    {0x8002,
+     1160,
+     0,
+     8,
+     0x1000000,
+     {{8, 8, SL_WALK_ONLY_PC, "srr0"},
+      {16, 8, NOT_WALKED, "srr1"},
+      {24, 8, NOT_WALKED, R0_TO_R31},
+      {280, 8, NOT_WALKED, "cr xer lr ctr vrsave"}}},
+    {0x8001,
+     584,
+     0,
+     4,
+     0x10000000,
+     {{8, 8, NOT_WALKED,
+       "g_r0 g_r1 g_r2 g_r3 g_r4 g_r5 g_r6 g_r7 g_r8 g_r9 g_r10 g_r11 g_r12 g_r13 g_r14 g_r15 g_r16 "
+       "g_r17 g_r18 g_r19 g_r20 g_r21 g_r22 g_r23 g_r24 g_r25 g_r26 g_r27 g_r28 g_r29 g_r30 g_r31"},
+      {264, 8, NOT_WALKED, "ccr"},
+      {272, 8, SL_WALK_ONLY_PC, "pc"},
+      {280, 8, NOT_WALKED, "npc y asi fprs"}}},
+};
+
+static const struct context_layout *layout_of(const struct sl_minidump *dump)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (layouts[i].cpu == dump->cpu)
+            return &layouts[i];
+    return NULL;
+}
+
+bool dump_is_context(const struct sl_minidump *dump, struct sl_bytes context)
+{
+    const struct context_layout *layout = layout_of(dump);
+    struct sl_reader r = dump_reader_of(dump, context);
+    if (!layout || !context.data || context.size < layout->size)
+        return false;
+    sl_reader_seek(&r, layout->flags_at);
+    return (sl_read_uint(&r, layout->flags_size) & layout->bit) != 0;
+}
+
+/* ---- the registers, one after the other ---- */
+
+struct context_walk {
+    struct sl_reader r;
+    const struct context_run *run, *end;
+    const char *names; /* of the run that are left */
+    unsigned index;
+};
+
+struct context_value {
+    struct sl_str name;
+    unsigned number;
+    uint64_t value;
+};
+
+static struct context_walk context_begin(const struct sl_minidump *dump, struct sl_bytes context)
+{
+    const struct context_layout *layout = layout_of(dump);
+    return (struct context_walk){dump_reader_of(dump, context), layout->runs, layout->runs + MAX_RUNS,
+                                 layout->runs->names, 0};
+}
+
+static bool context_next(struct context_walk *w, struct context_value *value)
+{
+    if (w->names && !*w->names) {
+        w->run++;
+        w->names = w->run < w->end ? w->run->names : NULL;
+        w->index = 0;
+    }
+    if (!w->names)
+        return false;
+    size_t size = strcspn(w->names, " ");
+    value->name = (struct sl_str){w->names, size};
+    value->number = w->run->number == NOT_WALKED ? NOT_WALKED : w->run->number + w->index;
+    sl_reader_seek(&w->r, w->run->offset + w->index * w->run->size);
+    value->value = sl_read_uint(&w->r, w->run->size);
+    w->names += size + (w->names[size] == ' ');
+    w->index++;
+    return true;
+}
+
+bool dump_context_registers(struct dump_reader *d, struct sl_bytes context, struct sl_crash_thread *thread)
+{
+    enum { MOST = 48 };
+    struct sl_crash_register registers[MOST];
+    struct context_walk w = context_begin(d->dump, context);
+    struct context_value value;
+    size_t count = 0;
+    while (count < MOST && context_next(&w, &value))
+        if (!sl_str_equal(value.name, SL_STR("-")))
+            registers[count++] = (struct sl_crash_register){value.name, value.value};
+    bool done = sl_crash_set_registers(thread, registers, count, d->arena);
+    d->out_of_memory |= !done;
+    return done;
+}
+
+void dump_context_read(const struct sl_minidump *dump, struct sl_bytes context, struct sl_registers *registers)
+{
+    struct context_walk w = context_begin(dump, context);
+    struct context_value value;
+    bool is_narrow = dump->family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(dump->family) == 4;
+    *registers = (struct sl_registers){.valid = 0};
+    while (context_next(&w, &value))
+        if (value.number != NOT_WALKED)
+            sl_registers_set(registers, value.number, is_narrow ? (uint32_t)value.value : value.value);
+}

@@ -1,0 +1,245 @@
+/* What a dump tells beside the crash: the assertion, the process, Crashpad's and macOS' records, Linux' mappings. */
+#include "minidump/impl.h"
+
+enum {
+    ASSERTION_TEXT = 256, /* bytes */
+    HAS_PROCESS_ID = 1,
+    HAS_PROCESS_TIMES = 2,
+    MAX_CRASH_INFO = 20,
+};
+
+/* ---- assertion ---- */
+
+static void read_assertion(struct dump_reader *d)
+{
+    struct sl_reader r = dump_stream_reader(d->dump, STREAM_ASSERTION);
+    struct sl_str texts[3]; /* expression, function, file */
+    d->dump->crash.assertion = SL_STR("");
+    if (sl_reader_left(&r) < 3 * ASSERTION_TEXT + 8)
+        return;
+    for (int i = 0; i < 3; i++) {
+        texts[i] = dump_utf16(d, sl_read_bytes(&r, ASSERTION_TEXT));
+        texts[i] = texts[i].data ? texts[i] : SL_STR("");
+    }
+    uint32_t line = sl_read_u32(&r);
+    if (texts[0].size || texts[1].size || texts[2].size)
+        d->dump->crash.assertion = dump_printf(d, SL_STR_FMT " (" SL_STR_FMT " at " SL_STR_FMT ":%u)",
+                                               SL_STR_ARG(texts[0]), SL_STR_ARG(texts[1]), SL_STR_ARG(texts[2]), line);
+}
+
+/* ---- process ---- */
+
+static void read_process(struct sl_minidump *dump)
+{
+    struct sl_reader r = dump_stream_reader(dump, STREAM_MISC_INFO);
+    sl_reader_skip(&r, 4); /* size */
+    uint32_t flags = sl_read_u32(&r);
+    dump->process_id = sl_read_u32(&r);
+    dump->create_time = sl_read_u32(&r);
+    sl_reader_skip(&r, 8); /* times of the processor */
+    dump->has_process_id = !r.failed && (flags & HAS_PROCESS_ID);
+    dump->has_create_time = !r.failed && (flags & HAS_PROCESS_TIMES);
+}
+
+/* ---- lists that only count ---- */
+
+static void count_entries(struct sl_minidump *dump)
+{
+    struct sl_reader r;
+    size_t entry;
+    uint64_t count = dump_extended_list(dump, STREAM_HANDLE_DATA, 32, false, &r, &entry);
+    dump->handles = (struct sl_minidump_count){dump_stream(dump, STREAM_HANDLE_DATA).data != NULL, count};
+    count = dump_extended_list(dump, STREAM_MEMORY_INFO, 48, true, &r, &entry);
+    dump->memory_info = (struct sl_minidump_count){dump_stream(dump, STREAM_MEMORY_INFO).data != NULL, count};
+    count = dump_extended_list(dump, STREAM_THREAD_INFO, 64, false, &r, &entry);
+    dump->thread_info = (struct sl_minidump_count){dump_stream(dump, STREAM_THREAD_INFO).data != NULL, count};
+}
+
+/* ---- Crashpad ---- */
+
+/* A dictionary: `u32 count`, then two strings each. */
+static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module,
+                           struct sl_arena_array *list)
+{
+    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    uint32_t count = sl_read_u32(&r);
+    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 8 && dump_share(d, 8); i++) {
+        struct sl_str name = dump_string8(d, sl_read_u32(&r)), value = dump_string8(d, sl_read_u32(&r));
+        if (!name.data || !value.data)
+            continue;
+        struct sl_minidump_annotation *annotation = sl_arena_array_add(list);
+        if (annotation)
+            *annotation = (struct sl_minidump_annotation){module, name, value};
+        d->out_of_memory |= !annotation;
+    }
+}
+
+/* Annotation objects: `u32 count`, then name, type, reserved and where the value is; those of strings count. */
+static void add_objects(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module, struct sl_arena_array *list)
+{
+    enum { TYPE_STRING = 1 };
+    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    uint32_t count = sl_read_u32(&r);
+    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12 && dump_share(d, 12); i++) {
+        uint32_t name_at = sl_read_u32(&r);
+        uint16_t type = sl_read_u16(&r);
+        sl_reader_skip(&r, 2);
+        uint32_t value_at = sl_read_u32(&r);
+        struct sl_minidump_annotation *annotation;
+        struct sl_str name, value;
+        if (type != TYPE_STRING || !(name = dump_string8(d, name_at)).data || !(value = dump_string8(d, value_at)).data)
+            continue;
+        if ((annotation = sl_arena_array_add(list)))
+            *annotation = (struct sl_minidump_annotation){module, name, value};
+        d->out_of_memory |= !annotation;
+    }
+}
+
+static struct sl_str module_name(struct dump_reader *d, uint32_t index)
+{
+    struct sl_reader r;
+    size_t count = dump_list(d->dump, STREAM_MODULE_LIST, 108, &r);
+    if (index >= count)
+        return SL_STR("");
+    sl_reader_skip(&r, (uint64_t)index * 108 + 20);
+    struct sl_str name = dump_string(d, sl_read_u32(&r));
+    return name.data ? name : SL_STR("");
+}
+
+static void add_module(struct dump_reader *d, uint32_t index, struct sl_bytes bytes, struct sl_arena_array *list)
+{
+    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    sl_reader_skip(&r, 4);            /* version */
+    dump_location(d->dump, &r, NULL); /* a list of strings without names */
+    struct sl_bytes simple = dump_location(d->dump, &r, NULL), objects = dump_location(d->dump, &r, NULL);
+    if (simple.size < 4 + 8 && objects.size < 4 + 12)
+        return;
+    struct sl_str name = module_name(d, index);
+    add_dictionary(d, simple, name, list);
+    add_objects(d, objects, name, list);
+}
+
+static void read_crashpad(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_arena_array list = {.arena = d->arena, .item = sizeof *dump->annotations};
+    struct sl_reader r = dump_stream_reader(dump, STREAM_CRASHPAD_INFO);
+    sl_reader_skip(&r, 36); /* version, ids of report and client */
+    struct sl_bytes simple = dump_location(dump, &r, NULL), modules = dump_location(dump, &r, NULL);
+    if (r.failed)
+        return;
+    sl_reader_skip(&r, 4);
+    uint64_t mask = sl_read_u64(&r);
+    dump->address_mask = r.failed || !mask ? 0 : ~mask; /* there: the bits that are no address */
+    add_dictionary(d, simple, (struct sl_str){NULL, 0}, &list);
+    r = dump_reader_of(dump, modules);
+    uint32_t count = sl_read_u32(&r);
+    for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12; i++) {
+        uint32_t index = sl_read_u32(&r);
+        add_module(d, index, dump_location(dump, &r, NULL), &list);
+    }
+    dump->annotation_count = list.count;
+    dump->annotations = sl_arena_array_keep(&list);
+    d->out_of_memory |= !dump->annotations;
+}
+
+/* ---- macOS ---- */
+
+/* Since version 4 of a record five texts stand at `start`. */
+static void read_crash_info_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_reader r = dump_reader_of(dump, bytes);
+    sl_reader_skip(&r, 8); /* type */
+    if (sl_read_u64(&r) < 4)
+        return;
+    sl_reader_seek(&r, start);
+    for (int i = 0; i < 5 && !r.failed; i++) { /* module, message, signature, backtrace, second message */
+        struct sl_str raw = sl_read_cstr(&r);
+        if ((i != 1 && i != 4) || !raw.size)
+            continue;
+        struct sl_str text = dump_utf8(d, (struct sl_bytes){(const uint8_t *)raw.data, raw.size});
+        if (text.data)
+            dump->crash_info[dump->crash_info_count++] = text;
+    }
+}
+
+static void read_crash_info(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_reader r = dump_stream_reader(dump, STREAM_MAC_CRASH_INFO);
+    sl_reader_skip(&r, 4); /* type */
+    uint32_t count = sl_read_u32(&r), start = sl_read_u32(&r);
+    if (r.failed || !(dump->crash_info = dump_items(d, 2 * MAX_CRASH_INFO, sizeof *dump->crash_info)))
+        return;
+    for (uint32_t i = 0; i < count && i < MAX_CRASH_INFO; i++)
+        read_crash_info_record(d, dump_location(dump, &r, NULL), start);
+}
+
+/* ---- Linux, proc(5) ---- */
+
+static bool take_hex(struct sl_str *rest, char end, uint64_t *value)
+{
+    size_t i = 0;
+    for (*value = 0; i < rest->size && i < 16; i++) {
+        char c = rest->data[i];
+        unsigned digit = sl_is_digit(c) ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
+        if (digit > 15)
+            break;
+        *value = *value << 4 | digit;
+    }
+    if (!i || i >= rest->size || rest->data[i] != end)
+        return false;
+    *rest = (struct sl_str){rest->data + i + 1, rest->size - i - 1};
+    return true;
+}
+
+/* "begin-end access offset device inode   path" */
+static bool is_mapping(struct sl_str line, struct sl_minidump_mapping *mapping)
+{
+    if (!take_hex(&line, '-', &mapping->begin) || !take_hex(&line, ' ', &mapping->end) ||
+        mapping->end <= mapping->begin)
+        return false;
+    for (int column = 0; column < 4; column++) {
+        const char *blank = line.size ? memchr(line.data, ' ', line.size) : NULL;
+        if (!blank && column < 3)
+            return false;
+        size_t size = blank ? (size_t)(blank - line.data) : line.size;
+        if (!column)
+            mapping->access = (struct sl_str){line.data, size};
+        line = sl_str_trimmed((struct sl_str){line.data + size, line.size - size});
+    }
+    mapping->path = line;
+    return true;
+}
+
+static void read_mappings(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_str text = dump_text(d, dump_stream(dump, STREAM_LINUX_MAPS));
+    struct sl_arena_array array = {.arena = d->arena, .item = sizeof *dump->mappings};
+    for (size_t at = 0; at < text.size;) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size_t end = newline ? (size_t)(newline - text.data) : text.size;
+        struct sl_minidump_mapping mapping, *kept;
+        if (is_mapping((struct sl_str){text.data + at, end - at}, &mapping)) {
+            if ((kept = sl_arena_array_add(&array)))
+                *kept = mapping;
+            d->out_of_memory |= !kept;
+        }
+        at = end + 1;
+    }
+    dump->mapping_count = array.count;
+    dump->mappings = sl_arena_array_keep(&array);
+    d->out_of_memory |= !dump->mappings;
+}
+
+void dump_read_info(struct dump_reader *d)
+{
+    read_assertion(d);
+    read_process(d->dump);
+    count_entries(d->dump);
+    read_crashpad(d);
+    read_crash_info(d);
+    read_mappings(d);
+}

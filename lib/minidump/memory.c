@@ -1,0 +1,126 @@
+/* Memory that the dump holds, and where a thread's stack is in it. */
+#include "minidump/impl.h"
+
+#include <stdlib.h>
+
+static int by_address(const void *left, const void *right)
+{
+    const struct sl_minidump_memory *a = left, *b = right;
+    return a->address != b->address ? (a->address > b->address) - (a->address < b->address)
+                                    : (a->bytes.size > b->bytes.size) - (a->bytes.size < b->bytes.size);
+}
+
+/* False for a region that is empty, not in the file or does not fit behind its address. */
+static bool is_region(const struct sl_minidump_memory *memory)
+{
+    return memory->bytes.data && memory->bytes.size && memory->address + memory->bytes.size > memory->address;
+}
+
+/* All of them, or none: false. The contents lie one behind the other. */
+static bool read_long_list(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_reader r = dump_stream_reader(dump, STREAM_MEMORY64_LIST);
+    uint64_t count = sl_read_u64(&r), rva = sl_read_u64(&r);
+    if (r.failed || count > sl_reader_left(&r) / 16)
+        return false;
+    dump->memory = dump_items(d, count, sizeof *dump->memory);
+    for (uint64_t i = 0; dump->memory && i < count; i++) {
+        uint64_t address = sl_read_u64(&r), size = sl_read_u64(&r);
+        dump->memory[i] = (struct sl_minidump_memory){address, sl_bytes_slice(dump->bytes, rva, size, NULL)};
+        if (!is_region(&dump->memory[i]))
+            return false;
+        rva += size; /* inside of the file */
+    }
+    dump->memory_count = count;
+    return true;
+}
+
+static void read_list(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_reader r;
+    uint32_t rva;
+    size_t count = dump_list(dump, STREAM_MEMORY_LIST, 16, &r);
+    dump->memory = dump_items(d, count, sizeof *dump->memory);
+    for (size_t i = 0; dump->memory && i < count; i++) {
+        struct sl_minidump_memory *memory = &dump->memory[dump->memory_count];
+        memory->address = sl_read_u64(&r);
+        memory->bytes = dump_location(dump, &r, &rva);
+        dump->memory_count += rva && is_region(memory);
+    }
+}
+
+void dump_read_memory(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    size_t kept = 0;
+    if (!read_long_list(d))
+        read_list(d);
+    if (dump->memory_count)
+        qsort(dump->memory, dump->memory_count, sizeof *dump->memory, by_address);
+    for (size_t i = 0; i < dump->memory_count; i++) {
+        const struct sl_minidump_memory *last = kept ? &dump->memory[kept - 1] : NULL;
+        if (!last || dump->memory[i].address - last->address >= last->bytes.size)
+            dump->memory[kept++] = dump->memory[i];
+    }
+    dump->memory_count = kept;
+}
+
+const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, uint64_t address)
+{
+    size_t low = 0, high = dump->memory_count;
+    while (low < high) { /* the first beyond */
+        size_t middle = low + (high - low) / 2;
+        if (dump->memory[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool inside = low && address - dump->memory[low - 1].address < dump->memory[low - 1].bytes.size;
+    return inside ? &dump->memory[low - 1] : NULL;
+}
+
+/* ---- where a walk begins ---- */
+
+static bool read_word(const void *arg, uint64_t address, unsigned size, uint64_t *value)
+{
+    const struct sl_minidump *dump = arg;
+    const struct sl_minidump_memory *memory = dump_memory_at(dump, address);
+    struct sl_reader r = dump_reader_of(dump, memory ? memory->bytes : (struct sl_bytes){NULL, 0});
+    if (memory)
+        sl_reader_seek(&r, address - memory->address);
+    *value = sl_read_uint(&r, size);
+    return !r.failed;
+}
+
+static bool holds_word(const struct sl_minidump_memory *memory, uint64_t address)
+{
+    bool inside;
+    sl_bytes_slice(memory->bytes, address - memory->address, sizeof(uint64_t), &inside);
+    return inside && address >= memory->address;
+}
+
+void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_registers *registers,
+                       struct sl_walk_stack *stack)
+{
+    const struct sl_minidump_memory *memory = &dump->threads[thread].stack, *other;
+    struct sl_walk_numbers numbers;
+    dump_context_read(dump, dump->threads[thread].context, registers);
+    sl_walk_numbers(dump->family, &numbers);
+    uint64_t sp = registers->value[numbers.sp];
+    if (!holds_word(memory, sp) && (other = dump_memory_at(dump, sp)))
+        memory = other;
+    *stack = (struct sl_walk_stack){memory->address, memory->bytes, read_word, dump};
+}
+
+struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump)
+{
+    return (struct sl_walk_target){
+        .family = dump->family,
+        .is_windows = dump->os == SL_MINIDUMP_WINDOWS,
+        .is_ios = dump->os == SL_MINIDUMP_IOS,
+        .big_endian = dump->big_endian,
+        .address_mask = dump->address_mask,
+    };
+}

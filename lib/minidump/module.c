@@ -1,0 +1,194 @@
+/* Modules: where they are, what they are called, and the ids by which their files are found. */
+#include "minidump/impl.h"
+
+#include <stdlib.h>
+
+enum {
+    MODULE_SIZE = 108,
+    UNLOADED_SIZE = 24,
+    CODEVIEW_PDB70 = 0x53445352, /* "RSDS" */
+    CODEVIEW_PDB20 = 0x3031424E, /* "NB10" */
+    CODEVIEW_ELF = 0x4270454C,   /* Breakpad: the build id follows */
+};
+
+struct module_record {
+    uint32_t timestamp, size;
+    struct sl_bytes codeview;
+};
+
+static bool is_apple(const struct sl_minidump *dump)
+{
+    return dump->os == SL_MINIDUMP_MACOS || dump->os == SL_MINIDUMP_IOS;
+}
+
+static bool is_linux(const struct sl_minidump *dump)
+{
+    return dump->os == SL_MINIDUMP_LINUX || dump->os == SL_MINIDUMP_ANDROID;
+}
+
+static bool is_zero(struct sl_bytes bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++)
+        if (bytes.data[i])
+            return false;
+    return true;
+}
+
+static struct sl_str module_hex(struct dump_reader *d, struct sl_bytes bytes)
+{
+    struct sl_buf buf = {.budget = d->arena->budget};
+    sl_buf_hex(&buf, bytes.data, bytes.size);
+    struct sl_str text = sl_buf_keep(&buf, d->arena);
+    d->out_of_memory |= !text.data;
+    return text;
+}
+
+/* A GUID in the dump's byte order as the bytes of its text. */
+static void read_guid(struct sl_reader *r, uint8_t uuid[16])
+{
+    uint32_t first = sl_read_u32(r);
+    uint16_t second = sl_read_u16(r), third = sl_read_u16(r);
+    struct sl_bytes rest = sl_read_bytes(r, 8);
+    const uint8_t head[8] = {first >> 24, first >> 16, first >> 8, first, second >> 8, second, third >> 8, third};
+    memcpy(uuid, head, 8);
+    memset(uuid + 8, 0, 8);
+    if (rest.size)
+        memcpy(uuid + 8, rest.data, 8);
+}
+
+static struct sl_bytes rest_of(struct sl_reader *r)
+{
+    return sl_read_bytes(r, sl_reader_left(r));
+}
+
+/* How Windows' symbol servers name programs. */
+static struct sl_str time_and_size(struct dump_reader *d, const struct module_record *record)
+{
+    return dump_printf(d, "%08x%x", record->timestamp, record->size);
+}
+
+static void identify_pdb70(struct dump_reader *d, const struct module_record *record, struct sl_reader *r,
+                           struct sl_crash_module *module)
+{
+    read_guid(r, module->debug_id.uuid);
+    module->debug_id.age = sl_read_u32(r);
+    if (r->failed)
+        return;
+    struct sl_bytes uuid = {module->debug_id.uuid, 16};
+    module->has_debug_id = !is_zero(uuid);
+    if (is_apple(d->dump))
+        module->code_id = module_hex(d, uuid);
+    else if (!is_linux(d->dump)) /* there the time stamp means nothing */
+        module->code_id = time_and_size(d, record);
+    module->debug_file = dump_utf8(d, rest_of(r));
+}
+
+static void identify_pdb20(struct dump_reader *d, const struct module_record *record, struct sl_reader *r,
+                           struct sl_crash_module *module)
+{
+    sl_reader_skip(r, 4);
+    uint32_t timestamp = sl_read_u32(r), age = sl_read_u32(r);
+    if (r->failed)
+        return;
+    module->debug_id = (struct sl_debug_id){
+        .uuid = {timestamp >> 24, timestamp >> 16, timestamp >> 8, timestamp}, .age = age, .pdb20 = true};
+    module->has_debug_id = true;
+    module->code_id = time_and_size(d, record);
+    module->debug_file = dump_utf8(d, rest_of(r));
+}
+
+static void identify_elf(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
+{
+    struct sl_bytes build_id = rest_of(r);
+    module->debug_file = module->code_file;
+    if (is_zero(build_id) || !dump_share(d, build_id.size))
+        return;
+    module->code_id = module_hex(d, build_id);
+    module->debug_id = sl_debug_id_from_build_id(build_id, d->dump->big_endian);
+    module->has_debug_id = true;
+}
+
+static void identify(struct dump_reader *d, const struct module_record *record, struct sl_crash_module *module)
+{
+    struct sl_reader r = dump_reader_of(d->dump, record->codeview);
+    switch (sl_read_u32(&r)) {
+    case CODEVIEW_PDB70: identify_pdb70(d, record, &r, module); break;
+    case CODEVIEW_PDB20: identify_pdb20(d, record, &r, module); break;
+    case CODEVIEW_ELF: identify_elf(d, &r, module); break;
+    default:
+        if (d->dump->os == SL_MINIDUMP_WINDOWS && !record->codeview.size)
+            module->code_id = time_and_size(d, record);
+    }
+}
+
+/* False for what is no module, or cannot be read. */
+static bool read_module(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
+{
+    struct sl_reader location;
+    struct module_record record;
+    *module = (struct sl_crash_module){.address = sl_read_u64(r)};
+    module->size = record.size = sl_read_u32(r);
+    sl_reader_skip(r, 4); /* checksum */
+    record.timestamp = sl_read_u32(r);
+    module->code_file = dump_string(d, sl_read_u32(r));
+    sl_reader_skip(r, 52); /* version */
+    location = *r;
+    bool has_codeview = sl_read_u32(&location) != 0;
+    record.codeview = dump_location(d->dump, r, NULL);
+    sl_reader_skip(r, 24); /* miscellaneous record, reserved */
+    if (!module->size || module->address + module->size < module->address || !module->code_file.data ||
+        (has_codeview && !record.codeview.data))
+        return false;
+    identify(d, &record, module);
+    return true;
+}
+
+static int by_address(const void *left, const void *right)
+{
+    const struct sl_crash_module *a = left, *b = right;
+    uint64_t a_end = a->address + a->size, b_end = b->address + b->size;
+    return a->address != b->address ? (a->address > b->address) - (a->address < b->address)
+                                    : (a_end > b_end) - (a_end < b_end);
+}
+
+/* Of modules that overlap the first counts. */
+static size_t without_overlaps(struct sl_crash_module *modules, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!kept || modules[i].address > modules[kept - 1].address + modules[kept - 1].size - 1)
+            modules[kept++] = modules[i];
+    return kept;
+}
+
+static void read_unloaded(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_reader r;
+    size_t entry, count = dump_extended_list(dump, STREAM_UNLOADED_MODULES, UNLOADED_SIZE, false, &r, &entry);
+    dump->unloaded = dump_items(d, count, sizeof *dump->unloaded);
+    for (size_t i = 0; dump->unloaded && i < count; i++) {
+        struct sl_reader one = r;
+        struct sl_minidump_unloaded *unloaded = &dump->unloaded[dump->unloaded_count];
+        unloaded->address = sl_read_u64(&one);
+        unloaded->size = sl_read_u32(&one);
+        sl_reader_skip(&one, 8); /* checksum, time stamp */
+        unloaded->name = dump_string(d, sl_read_u32(&one));
+        sl_reader_skip(&r, entry);
+        dump->unloaded_count += unloaded->size && unloaded->name.data;
+    }
+}
+
+void dump_read_modules(struct dump_reader *d)
+{
+    struct sl_crash *crash = &d->dump->crash;
+    struct sl_reader r;
+    size_t count = dump_list(d->dump, STREAM_MODULE_LIST, MODULE_SIZE, &r);
+    crash->modules = dump_items(d, count, sizeof *crash->modules);
+    for (size_t i = 0; crash->modules && i < count; i++)
+        crash->module_count += read_module(d, &r, &crash->modules[crash->module_count]);
+    if (crash->module_count)
+        qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
+    crash->module_count = without_overlaps(crash->modules, crash->module_count);
+    read_unloaded(d);
+}

@@ -1,0 +1,103 @@
+/* The system and the processor. */
+#include "minidump/impl.h"
+
+static const struct {
+    uint32_t platform;
+    enum sl_minidump_os os;
+    enum sl_format format;
+    struct sl_str name;
+} systems[] = {
+    {2, SL_MINIDUMP_WINDOWS, SL_FORMAT_PE, SL_STR("Windows")},
+    {3, SL_MINIDUMP_WINDOWS, SL_FORMAT_PE, SL_STR("Windows")},
+    {0x8101, SL_MINIDUMP_MACOS, SL_FORMAT_MACHO, SL_STR("macOS")},
+    {0x8102, SL_MINIDUMP_IOS, SL_FORMAT_MACHO, SL_STR("iOS")},
+    {0x8201, SL_MINIDUMP_LINUX, SL_FORMAT_ELF, SL_STR("Linux")},
+    {0x8202, SL_MINIDUMP_SOLARIS, SL_FORMAT_ELF, SL_STR("Solaris")},
+    {0x8203, SL_MINIDUMP_ANDROID, SL_FORMAT_ELF, SL_STR("Android")},
+    {0x8204, SL_MINIDUMP_PS3, SL_FORMAT_UNKNOWN, SL_STR("PS3")},
+    {0x8205, SL_MINIDUMP_NACL, SL_FORMAT_UNKNOWN, SL_STR("NaCl")},
+};
+
+static const struct {
+    uint16_t cpu;
+    enum sl_arch arch;
+} processors[] = {
+    {0, SL_ARCH_X86}, {10, SL_ARCH_X86},   {9, SL_ARCH_X86_64},     {3, SL_ARCH_PPC},  {0x8002, SL_ARCH_PPC64},
+    {5, SL_ARCH_ARM}, {12, SL_ARCH_ARM64}, {0x8003, SL_ARCH_ARM64}, {1, SL_ARCH_MIPS}, {0x8004, SL_ARCH_MIPS64},
+};
+
+static void name_system(struct sl_minidump *dump, uint32_t platform)
+{
+    dump->crash.system.os_name = SL_STR("");
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+        if (systems[i].platform == platform) {
+            dump->os = systems[i].os;
+            dump->crash.format = systems[i].format;
+            dump->crash.system.os_name = systems[i].name;
+        }
+}
+
+static void name_processor(struct sl_minidump *dump)
+{
+    for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
+        if (processors[i].cpu == dump->cpu)
+            dump->crash.system.arch = processors[i].arch;
+    dump->family = sl_arch_family(dump->crash.system.arch);
+}
+
+/* Takes what stands before the next blank; false at the end. */
+static bool take_word(struct sl_str *rest, struct sl_str *word)
+{
+    if (!rest->data)
+        return false;
+    const char *blank = rest->size ? memchr(rest->data, ' ', rest->size) : NULL;
+    size_t size = blank ? (size_t)(blank - rest->data) : rest->size;
+    *word = (struct sl_str){rest->data, size};
+    *rest = blank ? (struct sl_str){blank + 1, rest->size - size - 1} : (struct sl_str){NULL, 0};
+    return true;
+}
+
+static struct sl_str without_last_word(struct sl_str text)
+{
+    const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
+    return blank ? (struct sl_str){text.data, (size_t)(blank - text.data)} : (struct sl_str){"", 0};
+}
+
+/* Breakpad puts what `uname` says of Linux where others have the service pack: "Linux <version> <build> x86_64". */
+static void split_uname(struct sl_str uname, struct sl_crash_system *system)
+{
+    struct sl_str rest = uname, word, last;
+    if (!take_word(&rest, &word) || !take_word(&rest, &word) || !word.size || sl_str_equal(word, SL_STR("0.0.0")))
+        return;
+    system->os_version = word;
+    rest = rest.data ? rest : (struct sl_str){"", 0};
+    struct sl_str build = without_last_word(rest);
+    last = (struct sl_str){rest.data + build.size, rest.size - build.size};
+    if (sl_str_equal(sl_str_trimmed(last), SL_STR("Linux/GNU")))
+        build = without_last_word(build);
+    system->os_build = build;
+}
+
+bool dump_read_system(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_crash_system *system = &dump->crash.system;
+    struct sl_reader r = dump_stream_reader(dump, STREAM_SYSTEM_INFO);
+    dump->cpu = sl_read_u16(&r);
+    sl_reader_skip(&r, 6); /* level, revision, number of processors, product */
+    uint32_t major = sl_read_u32(&r), minor = sl_read_u32(&r), build = sl_read_u32(&r);
+    uint32_t platform = sl_read_u32(&r), text = sl_read_u32(&r);
+    sl_reader_skip(&r, 28); /* suite, what the processor can do */
+    if (r.failed)
+        return false;
+    name_system(dump, platform);
+    name_processor(dump);
+    struct sl_str service_pack = dump_string(d, text);
+    service_pack = sl_str_trimmed(service_pack.data ? service_pack : SL_STR(""));
+    system->os_version = dump_printf(d, "%u.%u.%u", major, minor, build);
+    system->os_build = service_pack;
+    system->device_model = SL_STR("");
+    if (dump->os == SL_MINIDUMP_LINUX && !major && !minor && !build)
+        split_uname(service_pack, system);
+    return true;
+}

@@ -1,0 +1,90 @@
+/* Strings of the file. Several entries may name the same one, so what they take is counted. */
+#include "minidump/impl.h"
+
+enum { LONGEST_TEXT = SL_MAX_NAME };
+
+static struct sl_str kept(struct dump_reader *d, struct sl_buf *buf)
+{
+    struct sl_str text = sl_buf_keep(buf, d->arena);
+    d->out_of_memory |= !text.data;
+    return text;
+}
+
+static bool affordable(struct dump_reader *d, struct sl_bytes bytes)
+{
+    return bytes.data && bytes.size <= LONGEST_TEXT && dump_share(d, bytes.size);
+}
+
+/* False for a surrogate without its other half. */
+static bool take_character(struct sl_reader *r, uint32_t *code)
+{
+    *code = sl_read_u16(r);
+    if (*code < 0xD800 || *code > 0xDFFF)
+        return true;
+    uint32_t low = sl_read_u16(r);
+    bool is_pair = *code < 0xDC00 && low >= 0xDC00 && low <= 0xDFFF;
+    *code = 0x10000 + ((*code & 0x3FF) << 10) + (low & 0x3FF);
+    return is_pair;
+}
+
+static struct sl_str from_utf16(struct dump_reader *d, struct sl_bytes bytes, bool to_nul)
+{
+    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    struct sl_buf buf = {.budget = d->arena->budget};
+    uint32_t code;
+    char utf8[4];
+    while (sl_reader_left(&r) >= 2) {
+        if (!take_character(&r, &code)) {
+            sl_buf_free(&buf);
+            return (struct sl_str){NULL, 0};
+        }
+        if (to_nul && !code)
+            break;
+        sl_buf_add(&buf, utf8, sl_utf8_encode(code, utf8));
+    }
+    return kept(d, &buf);
+}
+
+struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes)
+{
+    return affordable(d, bytes) ? from_utf16(d, bytes, true) : (struct sl_str){NULL, 0};
+}
+
+/* What stands behind `u32 bytes`; data NULL when it is not in the file. */
+static struct sl_bytes counted(struct dump_reader *d, uint64_t rva)
+{
+    struct sl_reader r = dump_reader_of(d->dump, d->dump->bytes);
+    sl_reader_seek(&r, rva);
+    uint32_t size = sl_read_u32(&r);
+    return r.failed ? (struct sl_bytes){NULL, 0} : sl_bytes_slice(d->dump->bytes, sl_reader_offset(&r), size, NULL);
+}
+
+struct sl_str dump_string(struct dump_reader *d, uint64_t rva)
+{
+    struct sl_bytes bytes = counted(d, rva);
+    bool ok = bytes.size % 2 == 0 && affordable(d, bytes);
+    return ok ? from_utf16(d, bytes, false) : (struct sl_str){NULL, 0};
+}
+
+struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes)
+{
+    struct sl_buf buf = {.budget = d->arena->budget};
+    if (!bytes.data || !dump_share(d, bytes.size))
+        return (struct sl_str){NULL, 0};
+    sl_buf_utf8(&buf, (struct sl_str){(const char *)bytes.data, bytes.size});
+    return kept(d, &buf);
+}
+
+struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes)
+{
+    size_t most = bytes.size < LONGEST_TEXT ? bytes.size : LONGEST_TEXT;
+    const uint8_t *nul = most ? memchr(bytes.data, 0, most) : NULL;
+    if (nul)
+        bytes.size = (size_t)(nul - bytes.data);
+    return bytes.size <= LONGEST_TEXT ? dump_text(d, bytes) : (struct sl_str){NULL, 0};
+}
+
+struct sl_str dump_string8(struct dump_reader *d, uint64_t rva)
+{
+    return dump_utf8(d, counted(d, rva));
+}

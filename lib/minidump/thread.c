@@ -1,0 +1,166 @@
+/* Threads, their names, and which of them crashed. */
+#include "minidump/impl.h"
+
+#include <stdlib.h>
+
+enum { THREAD_SIZE = 48, NAME_SIZE = 12 };
+enum { DUMP_THREAD_VALID = 1, REQUESTING_THREAD_VALID = 2 };
+
+struct special_threads { /* beside others */
+    bool has_writer, has_requesting;
+    uint32_t writer, requesting; /* ids */
+};
+
+static bool read_exception(const struct sl_minidump *dump, struct dump_exception *exception)
+{
+    struct sl_reader r = dump_stream_reader(dump, STREAM_EXCEPTION);
+    exception->thread_id = sl_read_u32(&r);
+    sl_reader_skip(&r, 4);
+    exception->code = sl_read_u32(&r);
+    exception->flags = sl_read_u32(&r);
+    sl_reader_skip(&r, 8); /* nested record */
+    exception->address = sl_read_u64(&r);
+    uint32_t count = sl_read_u32(&r);
+    exception->parameter_count = count < 15 ? count : 15;
+    sl_reader_skip(&r, 4);
+    for (unsigned i = 0; i < 15; i++)
+        exception->parameters[i] = sl_read_u64(&r);
+    exception->context = dump_location(dump, &r, NULL);
+    exception->is_there = !r.failed;
+    return exception->is_there;
+}
+
+static struct special_threads read_special(const struct sl_minidump *dump, const struct dump_exception *exception)
+{
+    struct special_threads special = {false, false, 0, 0};
+    struct sl_reader r = dump_stream_reader(dump, STREAM_BREAKPAD_INFO);
+    uint32_t validity = sl_read_u32(&r);
+    special.writer = sl_read_u32(&r);
+    special.requesting = sl_read_u32(&r);
+    special.has_writer = !r.failed && (validity & DUMP_THREAD_VALID);
+    special.has_requesting = exception->is_there || (!r.failed && (validity & REQUESTING_THREAD_VALID));
+    if (exception->is_there)
+        special.requesting = exception->thread_id;
+    return special;
+}
+
+/* ---- names ---- */
+
+struct thread_name {
+    uint32_t id;
+    size_t place;
+    struct sl_str name;
+};
+
+static int name_by_id(const void *left, const void *right)
+{
+    const struct thread_name *a = left, *b = right;
+    return a->id != b->id ? (a->id > b->id) - (a->id < b->id) : (a->place > b->place) - (a->place < b->place);
+}
+
+static size_t read_names(struct dump_reader *d, struct thread_name **names)
+{
+    struct sl_reader r;
+    size_t kept = 0, count = dump_list(d->dump, STREAM_THREAD_NAMES, NAME_SIZE, &r);
+    *names = dump_items(d, count, sizeof **names);
+    for (size_t i = 0; *names && i < count; i++) {
+        struct thread_name *name = &(*names)[kept];
+        name->id = sl_read_u32(&r);
+        name->place = i;
+        name->name = dump_string(d, sl_read_u64(&r));
+        kept += name->name.data != NULL;
+    }
+    if (kept)
+        qsort(*names, kept, sizeof **names, name_by_id);
+    return kept;
+}
+
+/* The last one that was given; data NULL when there is none. */
+static struct sl_str name_of(const struct thread_name *names, size_t count, uint32_t id)
+{
+    size_t low = 0, high = count;
+    while (low < high) { /* the first beyond */
+        size_t middle = low + (high - low) / 2;
+        if (names[middle].id <= id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && names[low - 1].id == id ? names[low - 1].name : (struct sl_str){NULL, 0};
+}
+
+/* ---- threads ---- */
+
+static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_crash_thread *thread,
+                        struct sl_minidump_thread *more)
+{
+    const struct sl_minidump *dump = d->dump;
+    const struct sl_minidump_memory *other;
+    uint32_t rva;
+    *thread = (struct sl_crash_thread){.id = sl_read_u32(r), .has_id = true};
+    sl_reader_skip(r, 20); /* suspensions, priorities, environment block */
+    *more = (struct sl_minidump_thread){.stack = {.address = sl_read_u64(r)}};
+    more->stack.bytes = dump_location(dump, r, &rva);
+    more->context = dump_location(dump, r, NULL);
+    if (rva && more->stack.bytes.size)
+        return;
+    more->stack.bytes = (struct sl_bytes){NULL, 0};
+    if ((other = dump_memory_at(dump, more->stack.address)))
+        more->stack = *other;
+}
+
+/* The last thread of the id; `count` when there is none. */
+static size_t requesting_thread(const struct sl_crash *crash, const struct special_threads *special)
+{
+    bool is_writer = special->has_writer && special->writer == special->requesting;
+    for (size_t i = crash->thread_count; special->has_requesting && !is_writer && i-- > 0;)
+        if (crash->threads[i].id == special->requesting)
+            return i;
+    return crash->thread_count;
+}
+
+static void finish_thread(struct dump_reader *d, size_t index, const struct special_threads *special,
+                          const struct dump_exception *exception, size_t requesting)
+{
+    const struct sl_minidump *dump = d->dump;
+    struct sl_crash_thread *thread = &dump->crash.threads[index];
+    struct sl_minidump_thread *more = &dump->threads[index];
+    if (requesting < dump->crash.thread_count)
+        thread->requesting = index == requesting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
+    if (special->has_writer && thread->id == special->writer) {
+        thread->name = (struct sl_str){NULL, 0};
+        return;
+    }
+    if (index == requesting && exception->is_there && dump_is_context(dump, exception->context))
+        more->context = exception->context;
+    if (dump_is_context(dump, more->context) && dump_share(d, more->context.size))
+        more->is_walked = dump_context_registers(d, more->context, thread);
+}
+
+bool dump_read_threads(struct dump_reader *d)
+{
+    struct sl_minidump *dump = d->dump;
+    struct sl_crash *crash = &dump->crash;
+    struct dump_exception exception = {.is_there = false};
+    struct thread_name *names;
+    struct sl_reader r;
+    size_t name_count = read_names(d, &names), count = dump_list(dump, STREAM_THREAD_LIST, THREAD_SIZE, &r);
+    if (r.failed)
+        return false;
+    crash->threads = dump_items(d, count, sizeof *crash->threads);
+    dump->threads = dump_items(d, count, sizeof *dump->threads);
+    if (d->out_of_memory)
+        return true;
+    for (crash->thread_count = 0; crash->thread_count < count; crash->thread_count++) {
+        struct sl_crash_thread *thread = &crash->threads[crash->thread_count];
+        read_thread(d, &r, thread, &dump->threads[crash->thread_count]);
+        thread->name = name_of(names, name_count, (uint32_t)thread->id);
+    }
+    dump->has_exception = crash->crashed = read_exception(dump, &exception);
+    crash->reason = crash->crashed ? dump_crash_reason(d, &exception) : SL_STR("");
+    const struct special_threads special = read_special(dump, &exception);
+    size_t requesting = requesting_thread(crash, &special);
+    for (size_t i = 0; i < count && !d->out_of_memory; i++)
+        finish_thread(d, i, &special, &exception, requesting);
+    return true;
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/python3
+"""Writes win32_names.inc and ntstatus_names.inc: what numbers of Windows are called, from the headers that Debian has.
+
+    windows_names.py [ROOT]     ROOT: where packages were unpacked instead of being installed
+
+Of librust-winapi-dev, mingw-w64-common and libwine-dev those that are there, in this order: the first that knows a number
+names it. All three are needed for the tables as they are checked in."""
+import os
+import re
+import sys
+
+FOLDERS = ['usr/share/cargo/registry/winapi-0.3.9/src/shared', 'usr/share/mingw-w64/include', 'usr/include/wine/wine/windows']
+DEFINITION = re.compile(r'^\s*(?:#\s*define\s+(\w+)\s+(.*)|pub const (\w+)\s*:\s*\w+\s*=\s*(.*?);)')
+WIN32 = re.compile(r'(?:ERROR_|RPC_[ESX]_)\w+')
+DECIMAL = re.compile(r'(?:__MSABI_LONG\()?(\d+)[Ll]?\)?')
+STATUS = re.compile(r'\(?\(?\(?(?:\(?\s*(?:NTSTATUS|DWORD|LONG)\s*\)?)?\s*\(?(0x[0-9A-Fa-f]{8})[Ll]?\)*(?: as i32| as u32)?')
+
+
+def definitions(root, stem):
+    for folder in FOLDERS:
+        for suffix in ('.rs', '.h'):
+            path = os.path.join(root, folder, stem + suffix)
+            if os.path.exists(path):
+                for line in open(path, encoding='utf-8', errors='replace'):
+                    found = DEFINITION.match(line)
+                    if found:
+                        value = found.group(2) or found.group(4) or ''
+                        yield found.group(1) or found.group(3), re.split(r'\s*/[/*]', value)[0].strip()
+
+
+def win32(root):
+    names = {}
+    for name, value in definitions(root, 'winerror'):
+        number = DECIMAL.fullmatch(value)
+        if WIN32.fullmatch(name) and number and int(number.group(1)) < 1 << 32:
+            names.setdefault(int(number.group(1)), name)
+    return names
+
+
+def statuses(root):
+    names = {}
+    for name, value in definitions(root, 'ntstatus'):
+        number = STATUS.fullmatch(value)
+        if number and number.group(1)[2].lower() in '048c' and not name.endswith('_ERROR_CODE'):
+            names.setdefault(int(number.group(1), 16), name)
+    return names
+
+
+def write(path, names, form):
+    with open(path, 'w', encoding='ascii') as out:
+        out.write('/* Made by windows_names.py. In ascending order. */\n')
+        for number in sorted(names):
+            out.write('{%s, "%s"},\n' % (form % number, names[number]))
+    print('%s: %d names' % (os.path.basename(path), len(names)))
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else '/'
+    here = os.path.dirname(os.path.abspath(__file__))
+    write(os.path.join(here, 'win32_names.inc'), win32(root), '%d')
+    write(os.path.join(here, 'ntstatus_names.inc'), statuses(root), '0x%08x')
+
+
+main()
