@@ -83,7 +83,7 @@ const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, 
 
 /* ---- where a walk begins ---- */
 
-static bool read_word(const void *arg, uint64_t address, unsigned size, uint64_t *value)
+static bool read_anywhere(const void *arg, uint64_t address, unsigned size, uint64_t *value)
 {
     const struct sl_minidump *dump = arg;
     const struct sl_minidump_memory *memory = dump_memory_at(dump, address);
@@ -111,7 +111,7 @@ void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_
     uint64_t sp = registers->value[numbers.sp];
     if (!holds_word(memory, sp) && (other = dump_memory_at(dump, sp)))
         memory = other;
-    *stack = (struct sl_walk_stack){memory->address, memory->bytes, read_word, dump};
+    *stack = (struct sl_walk_stack){memory->address, memory->bytes, read_anywhere, dump};
 }
 
 struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump)

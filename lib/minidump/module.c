@@ -122,7 +122,7 @@ static void identify(struct dump_reader *d, const struct module_record *record, 
 }
 
 /* False for what is no module, or cannot be read. */
-static bool read_module(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
+static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     struct sl_reader location;
     struct module_record record;
@@ -186,7 +186,7 @@ void dump_read_modules(struct dump_reader *d)
     size_t count = dump_list(d->dump, STREAM_MODULE_LIST, MODULE_SIZE, &r);
     crash->modules = dump_items(d, count, sizeof *crash->modules);
     for (size_t i = 0; crash->modules && i < count; i++)
-        crash->module_count += read_module(d, &r, &crash->modules[crash->module_count]);
+        crash->module_count += read_listed(d, &r, &crash->modules[crash->module_count]);
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
     crash->module_count = without_overlaps(crash->modules, crash->module_count);

@@ -1,5 +1,6 @@
 """`symloom inspect`."""
 import json, os, shutil, struct, zipfile, zlib
+import dumps
 from harness import contains, equal, ok, symloom
 
 
@@ -202,3 +203,30 @@ def test_recursion_into_what_is_not_there(work, files):
     shutil.copy(files.get("t"), directory)
     os.symlink(directory, link)
     contains(ok("inspect", "-r", link), f"{link}/t")
+
+
+def a_dump():
+    dump = dumps.Dump(text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))
+    dump.modules.append((0x10000, 0x1000, "/bin/x", dumps.elf("f1c3bcc0279865fe3058404b2831d9e64135386c"), 0))
+    dump.names[7] = "main"
+    return dump.crash(7, 11, 1, 0x45)
+
+
+def test_a_minidump(work, files):
+    path, cut = os.path.join(work, "x.dmp"), os.path.join(work, "cut.dmp")
+    whole = a_dump().done()
+    for name, data in ((path, whole), (cut, whole[:-1])):
+        with open(name, "wb") as f:
+            f.write(data)
+    contains(ok("inspect", "--raw", path), "  Format       minidump, ", "  System       Linux 6.1 #1 SMP, x86_64\n",
+             "  Reason       SIGSEGV / SEGV_MAPERR / 0x45\n", "  Threads      7 main (crashed), 64 bytes of stack\n",
+             "  c0bcc3f1-9827-fe65-3058-404b2831d9e6  /bin/x\n", "0x3  ThreadListStream  ", "  Usable       yes\n")
+    item = json.loads(ok("inspect", "--json", "-t", "minidump", path))[0]
+    equal((item["type"], item["is_usable"], item["problem"], item["os_name"], item["arch"], item["crash_reason"]),
+          ("minidump", True, None, "Linux", "x86_64", "SIGSEGV / SEGV_MAPERR / 0x45"))
+    equal(item["threads"], [{"thread_id": 7, "thread_name": "main", "crashed": True, "stack_size": 64}])
+    equal([s["name"] for s in item["streams"]],
+          ["SystemInfoStream", "ThreadListStream", "ModuleListStream", "ThreadNamesStream", "ExceptionStream"])
+    bad = symloom("inspect", "--check", cut)
+    equal((bad.status, bad.out), (1, f"Usable: no (Missing stream directory (heavily truncated minidump?))  {cut}\n"))

@@ -1,5 +1,6 @@
 /* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
 #include "cli/inspect/inspect.h"
+#include "cli/inspect/minidump.h"
 #include "cli/inspect/symbfile.h"
 
 #include "object/embedded.h"
@@ -10,7 +11,8 @@
 
 static const struct option_spec specs[] = {
     {"check", 0, OPTION_FLAG, false, NULL, "only say whether each file is usable; status 1 if one is not"},
-    {"type", 't', OPTION_VALUE, false, "TYPE", "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad or wasm"},
+    {"type", 't', OPTION_VALUE, false, "TYPE",
+     "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad, wasm or minidump"},
     {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
     {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
     {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
@@ -20,6 +22,7 @@ static const struct option_spec specs[] = {
     {"files", 0, OPTION_FLAG, false, NULL, "list the source files"},
     {"sources", 0, OPTION_FLAG, false, NULL, "the same, and whether they are here"},
     {"cfi", 0, OPTION_FLAG, false, NULL, "list the unwind information, as STACK records"},
+    {"raw", 0, OPTION_FLAG, false, NULL, "list the streams of a minidump"},
     {"recursive", 'r', OPTION_FLAG, true, NULL, "debug files in directories"},
     {"demangle", 'C', OPTION_FLAG, true, NULL, "readable names"},
     {"json", 0, OPTION_FLAG, true, NULL, "one array of objects"},
@@ -163,17 +166,26 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
     sl_buf_free(&variants);
 }
 
+/* Files that hold no objects. False when it is another one. */
+static bool inspect_whole(struct inspection *in, const char *path)
+{
+    struct json_writer *w = in->json ? &in->w : NULL;
+    bool usable, shown;
+    if (option_given(in->o, "id") || option_given(in->o, "arch"))
+        return false;
+    shown = (is_type(in, "symbfile") && inspect_symbfile(path, in->o, w, &in->out, &usable)) ||
+            (is_type(in, "minidump") && inspect_minidump(path, in->o, w, &in->out, &usable));
+    in->shown += shown;
+    in->unusable += shown && !usable;
+    return shown;
+}
+
 static void inspect_file(struct inspection *in, const char *path)
 {
     struct input input;
     struct sl_error error = {0};
-    bool usable;
-    if (is_type(in, "symbfile") && !option_given(in->o, "id") && !option_given(in->o, "arch") &&
-        inspect_symbfile(path, in->o, in->json ? &in->w : NULL, &in->out, &usable)) {
-        in->shown++;
-        in->unusable += !usable;
+    if (inspect_whole(in, path))
         return;
-    }
     enum sl_code code = input_open_archive(path, &input, &error);
     if (code != SL_OK)
         inspect_fail(in, path, report_status(code), error.message);

@@ -1,0 +1,242 @@
+/* `symloom inspect` of minidumps: the system, the crash, threads, modules, and with --raw every stream. */
+#include "cli/inspect/minidump.h"
+
+#include <time.h>
+
+struct dump_view {
+    const char *path;
+    struct sl_minidump dump;
+    const char *problem; /* NULL: usable */
+    const struct options *options;
+};
+
+/* ---- text ---- */
+
+static void dump_line(struct sl_buf *out, const char *label, struct sl_str text)
+{
+    if (text.size)
+        sl_buf_printf(out, "  %-12s " SL_STR_FMT "\n", label, SL_STR_ARG(text));
+}
+
+static void put_time(struct sl_buf *out, const char *label, int64_t seconds)
+{
+    char text[32];
+    time_t time = (time_t)seconds;
+    struct tm tm;
+    if (gmtime_r(&time, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        dump_line(out, label, sl_str(text));
+}
+
+static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
+{
+    const struct sl_crash_system *system = &dump->crash.system;
+    sl_buf_printf(out, "  %-12s " SL_STR_FMT "%s" SL_STR_FMT "%s" SL_STR_FMT ", %s\n", "System",
+                  SL_STR_ARG(system->os_name), system->os_name.size ? " " : "", SL_STR_ARG(system->os_version),
+                  system->os_build.size ? " " : "", SL_STR_ARG(system->os_build), sl_arch_name(system->arch));
+}
+
+static void put_counts(const struct sl_minidump *dump, struct sl_buf *out)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < dump->memory_count; i++)
+        bytes += dump->memory[i].bytes.size;
+    sl_buf_printf(out, "  %-12s %zu threads, %zu modules, %zu unloaded modules, %zu regions of memory (", "Counts",
+                  dump->crash.thread_count, dump->crash.module_count, dump->unloaded_count, dump->memory_count);
+    inspect_put_size(out, bytes);
+    sl_buf_printf(out, "), %zu streams", dump->stream_count);
+    if (dump->handles.known)
+        sl_buf_printf(out, ", %llu handles", (unsigned long long)dump->handles.count);
+    if (dump->mapping_count)
+        sl_buf_printf(out, ", %zu mappings", dump->mapping_count);
+    sl_buf_u8(out, '\n');
+}
+
+static void put_threads(const struct sl_minidump *dump, struct sl_buf *out)
+{
+    for (size_t i = 0; i < dump->crash.thread_count; i++) {
+        const struct sl_crash_thread *thread = &dump->crash.threads[i];
+        sl_buf_printf(out, "  %-12s %llu%s" SL_STR_FMT "%s, %zu bytes of stack\n", i ? "" : "Threads",
+                      (unsigned long long)thread->id, thread->name.size ? " " : "", SL_STR_ARG(thread->name),
+                      thread->requesting == SL_REQUESTING_YES ? " (crashed)" : "", dump->threads[i].stack.bytes.size);
+    }
+}
+
+static void put_modules(const struct sl_minidump *dump, struct sl_buf *out)
+{
+    for (size_t i = 0; i < dump->crash.module_count; i++) {
+        const struct sl_crash_module *module = &dump->crash.modules[i];
+        char id[SL_DEBUG_ID_TEXT] = "-";
+        if (module->has_debug_id)
+            sl_debug_id_format(&module->debug_id, id);
+        sl_buf_printf(out, "  %-12s %#14llx %#10llx  %s  " SL_STR_FMT "\n", i ? "" : "Modules",
+                      (unsigned long long)module->address, (unsigned long long)module->size, id,
+                      SL_STR_ARG(module->code_file));
+    }
+}
+
+static void put_stream(const struct sl_minidump_stream *stream, struct sl_buf *out)
+{
+    const char *name = sl_minidump_stream_name(stream->type);
+    sl_buf_printf(out, "  Stream       %#10x  %-26s %10u bytes at %#x%s\n", stream->type, name ? name : "unknown",
+                  stream->size, stream->offset, stream->bytes.data ? "" : ", outside of the file");
+}
+
+static void put_dump(const struct dump_view *view, struct sl_buf *out)
+{
+    const struct sl_minidump *dump = &view->dump;
+    sl_buf_printf(out, "%s\n  Format       minidump%s, ", view->path, dump->big_endian ? " (big-endian)" : "");
+    inspect_put_size(out, dump->bytes.size);
+    sl_buf_u8(out, '\n');
+    if (!view->problem) {
+        put_system(dump, out);
+        put_time(out, "Time", dump->crash.timestamp);
+        dump_line(out, "Reason", dump->crash.reason);
+        dump_line(out, "Assertion", dump->crash.assertion);
+        if (dump->has_process_id)
+            sl_buf_printf(out, "  %-12s %u\n", "Process", dump->process_id);
+        if (dump->has_create_time)
+            put_time(out, "Started", dump->create_time);
+        for (size_t i = 0; i < dump->crash_info_count; i++)
+            dump_line(out, "Message", dump->crash_info[i]);
+        for (size_t i = 0; i < dump->annotation_count; i++)
+            sl_buf_printf(out, "  %-12s " SL_STR_FMT "=" SL_STR_FMT "\n", "Annotation",
+                          SL_STR_ARG(dump->annotations[i].name), SL_STR_ARG(dump->annotations[i].value));
+        put_counts(dump, out);
+        put_threads(dump, out);
+        put_modules(dump, out);
+    }
+    for (size_t i = 0; i < dump->stream_count && option_given(view->options, "raw"); i++)
+        put_stream(&dump->streams[i], out);
+    sl_buf_printf(out, "  Usable       %s%s%s\n", view->problem ? "no (" : "yes", view->problem ? view->problem : "",
+                  view->problem ? ")" : "");
+}
+
+/* ---- JSON ---- */
+
+static void dump_member(struct json_writer *w, const char *key, struct sl_str text)
+{
+    json_key(w, key);
+    if (text.data)
+        json_str(w, text);
+    else
+        json_null(w);
+}
+
+static void dump_number(struct json_writer *w, const char *key, uint64_t value)
+{
+    json_key(w, key);
+    json_u64(w, value);
+}
+
+static void write_thread(struct json_writer *w, const struct sl_crash_thread *thread, size_t stack)
+{
+    json_object_begin(w);
+    dump_number(w, "thread_id", thread->id);
+    dump_member(w, "thread_name", thread->name);
+    json_key(w, "crashed");
+    json_boolean(w, thread->requesting == SL_REQUESTING_YES);
+    dump_number(w, "stack_size", stack);
+    json_object_end(w);
+}
+
+static void write_module(struct json_writer *w, const struct sl_crash_module *module)
+{
+    char id[SL_DEBUG_ID_TEXT] = "";
+    if (module->has_debug_id)
+        sl_debug_id_format(&module->debug_id, id);
+    json_object_begin(w);
+    json_key(w, "image_addr");
+    json_hex(w, module->address);
+    dump_number(w, "image_size", module->size);
+    dump_member(w, "code_id", module->code_id);
+    dump_member(w, "debug_id", sl_str(*id ? id : NULL));
+    dump_member(w, "code_file", module->code_file);
+    dump_member(w, "debug_file", module->debug_file);
+    json_object_end(w);
+}
+
+static void write_stream(struct json_writer *w, const struct sl_minidump_stream *stream)
+{
+    json_object_begin(w);
+    dump_number(w, "type", stream->type);
+    dump_member(w, "name", sl_str(sl_minidump_stream_name(stream->type)));
+    dump_number(w, "offset", stream->offset);
+    dump_number(w, "size", stream->size);
+    json_object_end(w);
+}
+
+static void write_contents(struct json_writer *w, const struct sl_minidump *dump)
+{
+    const struct sl_crash *crash = &dump->crash;
+    dump_member(w, "os_name", crash->system.os_name);
+    dump_member(w, "os_version", crash->system.os_version);
+    dump_member(w, "os_build", crash->system.os_build);
+    dump_member(w, "arch", sl_str(sl_arch_name(crash->system.arch)));
+    dump_number(w, "timestamp", (uint64_t)crash->timestamp);
+    dump_member(w, "crash_reason", crash->reason);
+    dump_member(w, "assertion", crash->assertion);
+    json_key(w, "threads");
+    json_array_begin(w);
+    for (size_t i = 0; i < crash->thread_count; i++)
+        write_thread(w, &crash->threads[i], dump->threads[i].stack.bytes.size);
+    json_array_end(w);
+    json_key(w, "modules");
+    json_array_begin(w);
+    for (size_t i = 0; i < crash->module_count; i++)
+        write_module(w, &crash->modules[i]);
+    json_array_end(w);
+}
+
+static void write_dump(const struct dump_view *view, struct json_writer *w)
+{
+    const struct sl_minidump *dump = &view->dump;
+    json_object_begin(w);
+    dump_member(w, "path", sl_str(view->path));
+    dump_number(w, "size", dump->bytes.size);
+    dump_member(w, "type", SL_STR("minidump"));
+    if (!view->problem)
+        write_contents(w, dump);
+    json_key(w, "streams");
+    json_array_begin(w);
+    for (size_t i = 0; i < dump->stream_count; i++)
+        write_stream(w, &dump->streams[i]);
+    json_array_end(w);
+    json_key(w, "is_usable");
+    json_boolean(w, !view->problem);
+    dump_member(w, "problem", sl_str(view->problem));
+    json_object_end(w);
+}
+
+/* ---- the file ---- */
+
+static bool is_minidump(struct sl_bytes bytes)
+{
+    return bytes.size >= 4 && (memcmp(bytes.data, "MDMP", 4) == 0 || memcmp(bytes.data, "PMDM", 4) == 0);
+}
+
+bool inspect_minidump(const char *path, const struct options *options, struct json_writer *w, struct sl_buf *out,
+                      bool *usable)
+{
+    struct dump_view view = {.path = path, .options = options};
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    struct sl_arena arena = {0};
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return false;
+    bool is_dump = is_minidump(mapping.bytes);
+    if (is_dump) {
+        if (sl_minidump_read(mapping.bytes, &arena, &view.dump, &error) != SL_OK)
+            view.problem = error.message;
+        if (w)
+            write_dump(&view, w);
+        else if (option_given(options, "check"))
+            sl_buf_printf(out, "Usable: %s%s%s  %s\n", view.problem ? "no (" : "yes", view.problem ? view.problem : "",
+                          view.problem ? ")" : "", path);
+        else
+            put_dump(&view, out);
+        *usable = !view.problem;
+    }
+    sl_arena_free(&arena);
+    sl_unmap(&mapping);
+    return is_dump;
+}

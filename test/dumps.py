@@ -1,0 +1,171 @@
+"""Minidumps for tests: written stream by stream, or of a program that crashed."""
+import os, struct, subprocess
+
+WINDOWS, MACOS, LINUX = 2, 0x8101, 0x8201
+X86, AMD64, ARM64 = 0, 9, 12
+
+# Offset of each register in the processors' CONTEXT records, and what marks the record.
+CONTEXTS = {
+    AMD64: (1232, 48, 0x10000B, 8, {name: 120 + 8 * i for i, name in enumerate(
+        "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15 rip".split())}),
+    X86: (716, 0, 0x1000F, 4, dict(edi=156, esi=160, ebx=164, edx=168, ecx=172, eax=176, ebp=180, eip=184, eflags=192, esp=196)),
+}
+
+
+class Dump:
+    """`threads`: (id, registers, stack address, stack bytes); `modules`: (address, size, name, CodeView bytes, time stamp)."""
+
+    def __init__(self, cpu=AMD64, platform=LINUX, version=(6, 1, 0), text="", time=1521713273):
+        self.cpu, self.platform, self.version, self.text, self.time = cpu, platform, version, text, time
+        self.data, self.streams = bytearray(32), []
+        self.threads, self.modules, self.names, self.memory = [], [], {}, []
+        self.exception = None
+
+    def put(self, data):
+        at = len(self.data)
+        self.data += data
+        return at
+
+    def string(self, text):
+        raw = text.encode("utf-16-le")
+        return self.put(struct.pack("<I", len(raw)) + raw)
+
+    def stream(self, kind, data):
+        self.streams.append((kind, len(data), self.put(data)))
+
+    def context(self, registers):
+        size, flags_at, flags, width, offsets = CONTEXTS[self.cpu]
+        raw = bytearray(size)
+        struct.pack_into("<I", raw, flags_at, flags)
+        for name, value in registers.items():
+            struct.pack_into("<Q" if width == 8 else "<I", raw, offsets[name], value)
+        return size, self.put(raw)
+
+    def crash(self, thread, code, flags=0, address=0, parameters=(), registers=None):
+        self.exception = (thread, code, flags, address, list(parameters), registers)
+        return self
+
+    def done(self):
+        text = self.string(self.text)
+        self.stream(7, struct.pack("<HHHBB5IHH24x", self.cpu, 0, 0, 1, 0, *self.version, self.platform, text, 0, 0))
+        entries = b""
+        for id, registers, address, stack in self.threads:
+            context = self.context(registers)
+            entries += struct.pack("<6IQ4I", id, 0, 0, 0, 0, 0, address, len(stack), self.put(stack), *context)
+        self.stream(3, struct.pack("<I", len(self.threads)) + entries)
+        entries = b""
+        for address, size, name, codeview, timestamp in self.modules:
+            entries += struct.pack("<Q4I52x2I24x", address, size, 0, timestamp, self.string(name), len(codeview), self.put(codeview))
+        self.stream(4, struct.pack("<I", len(self.modules)) + entries)
+        if self.memory:
+            entries = b"".join(struct.pack("<QII", address, len(data), self.put(data)) for address, data in self.memory)
+            self.stream(5, struct.pack("<I", len(self.memory)) + entries)
+        if self.names:
+            entries = b"".join(struct.pack("<IQ", id, self.string(name)) for id, name in self.names.items())
+            self.stream(24, struct.pack("<I", len(self.names)) + entries)
+        if self.exception:
+            thread, code, flags, address, parameters, registers = self.exception
+            context = self.context(registers) if registers else (0, 0)
+            self.stream(6, struct.pack("<IIIIQQII15QII", thread, 0, code, flags, 0, address, len(parameters), 0,
+                                       *(parameters + [0] * 15)[:15], *context))
+        directory = self.put(b"".join(struct.pack("<III", *s) for s in self.streams))
+        struct.pack_into("<4sIIII", self.data, 0, b"MDMP", 0xA793, len(self.streams), directory, 0)
+        struct.pack_into("<I", self.data, 20, self.time)
+        return bytes(self.data)
+
+
+def pdb70(guid, age, name):
+    a, b, c, d, e = guid.split("-")
+    return struct.pack("<4sIHH", b"RSDS", int(a, 16), int(b, 16), int(c, 16)) + bytes.fromhex(d + e) + struct.pack("<I", age) + name.encode() + b"\0"
+
+
+def elf(build_id):
+    return b"LEpB" + bytes.fromhex(build_id)
+
+
+def build_id(path):
+    """Of an ELF file, by its note; empty when there is none."""
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
+    return next((line.split()[-1] for line in notes.splitlines() if "Build ID:" in line), "")
+
+
+# What a crashing program runs in its signal handler: registers, the stack and the mappings, as they are.
+HANDLER = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+static void copy_file(int to, const char *path)
+{
+    char data[4096];
+    int from = open(path, O_RDONLY);
+    for (ssize_t n; (n = read(from, data, sizeof data)) > 0;)
+        write(to, data, n);
+    close(from);
+}
+
+extern void *__libc_stack_end;
+
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+    const ucontext_t *u = context;
+    int out = open(getenv("CRASH_OUT"), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    uint64_t sp = u->uc_mcontext.gregs[REG_RSP], end = (uint64_t)__libc_stack_end;
+    uint64_t head[5] = {number, info->si_code, (uint64_t)info->si_addr, sp, end - sp};
+    write(out, head, sizeof head);
+    for (int i = 0; i < 17; i++) {
+        uint64_t value = u->uc_mcontext.gregs[i];
+        write(out, &value, 8);
+    }
+    write(out, (void *)sp, end - sp);
+    copy_file(out, "/proc/self/maps");
+    close(out);
+    _exit(0);
+}
+
+__attribute__((constructor)) static void watch(void)
+{
+    static char stack[65536];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigaltstack(&alternate, NULL);
+    for (const int *s = (const int[]){SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS, SIGTRAP, 0}; *s; s++)
+        sigaction(*s, &action, NULL);
+}
+"""
+
+GREGS = "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp rip".split()
+
+
+def mapped(maps):
+    """Modules of /proc/self/maps: path to its first and last address."""
+    found = {}
+    for line in maps.splitlines():
+        columns = line.split(None, 5)
+        if len(columns) == 6 and columns[5].startswith("/"):
+            begin, end = (int(x, 16) for x in columns[0].split("-"))
+            low, high = found.get(columns[5], (begin, end))
+            found[columns[5]] = (min(low, begin), max(high, end))
+    return found
+
+
+def of_crash(program, work, *arguments):
+    """Runs a program that has HANDLER in it; the dump of its crash."""
+    out = os.path.join(work, "crash.raw")
+    subprocess.run([program, *arguments], env={**os.environ, "CRASH_OUT": out}, timeout=60)
+    with open(out, "rb") as f:
+        raw = f.read()
+    number, code, address, sp, size = struct.unpack_from("<5Q", raw)
+    registers = dict(zip(GREGS, struct.unpack_from("<17Q", raw, 40)))
+    stack, maps = raw[176:176 + size], raw[176 + size:].decode()
+    dump = Dump(text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
+    dump.threads.append((1, registers, sp, stack))
+    for path, (begin, end) in mapped(maps).items():
+        dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
+    return dump.crash(1, number, code & 0xFFFFFFFF, address).done()
