@@ -22,7 +22,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
                            const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error);
 
 /* Which files beside the object hold more of its debug information: a package of split units (DWARF 5, 7.3.5), and the
- * supplementary file of .gnu_debugaltlink (dwz(1); text and id are views of the object). */
+ * supplementary file (sl_object_supplementary). */
 struct sl_dwarf_wants {
     bool dwp;
     struct sl_str dwz_name;       /* a path, relative to the object's directory; empty = none */

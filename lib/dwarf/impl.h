@@ -152,7 +152,7 @@ struct dwarf_unit {
     uint64_t dwo_id;  /* of the header or, in version 4, of the root entry */
     uint64_t high_pc; /* of the form: an address, or how much is behind low_pc */
     uint16_t ranges_form, high_pc_form;
-    bool has_low_pc, has_ranges, has_stmt_list, is_dart;
+    bool has_low_pc, has_ranges, has_stmt_list, has_language, is_dart;
     enum sl_language language;
     struct sl_str name, comp_dir, dwo_name, producer;
     const struct dwarf_file *address_file; /* where .debug_addr, .debug_ranges and .debug_line are: the skeleton's */

@@ -123,7 +123,7 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
         if (next != unit) {
             copy = *next;
             unit = &copy;
-            found = (int)unit->language;
+            found = unit->has_language ? (int)unit->language : found; /* partial units have what others share */
         }
         if (!dwarf_names_read_entry(w, unit, reference.offset, &entry))
             break;

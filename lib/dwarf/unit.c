@@ -181,8 +181,14 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, bool
         case DW_AT_producer: unit->producer = dwarf_text(&w->purse, unit, &a); break;
         case DW_AT_dwo_name:
         case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(&w->purse, unit, &a); break;
-        case DW_AT_language: unit->language = dwarf_language(a.value); break;
-        case DW_AT_language_name: unit->language = language_name(a.value); break;
+        case DW_AT_language:
+            unit->language = dwarf_language(a.value);
+            unit->has_language = true;
+            break;
+        case DW_AT_language_name:
+            unit->language = language_name(a.value);
+            unit->has_language = true;
+            break;
         case DW_AT_low_pc: unit->has_low_pc = dwarf_address(unit, &a, &unit->low_pc); break;
         case DW_AT_high_pc:
             unit->high_pc = a.value;

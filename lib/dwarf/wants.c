@@ -18,13 +18,12 @@ static bool has_skeleton(struct sl_object *object)
 
 void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants)
 {
-    struct sl_bytes link, addresses;
+    struct sl_bytes addresses;
+    struct sl_supplementary link;
     *wants = (struct sl_dwarf_wants){0};
-    if (sl_object_section(object, "gnu_debugaltlink", &link, NULL)) {
-        wants->dwz_name = sl_cstr_at(link, 0);
-        size_t id = wants->dwz_name.size + 1;
-        if (wants->dwz_name.size && id < link.size)
-            wants->dwz_build_id = (struct sl_bytes){link.data + id, link.size - id};
+    if (sl_object_supplementary(object, &link)) {
+        wants->dwz_name = link.name;
+        wants->dwz_build_id = link.id;
     }
     if (sl_object_section(object, "debug_addr", &addresses, NULL) && addresses.size)
         wants->dwp = has_skeleton(object);

@@ -85,7 +85,7 @@ static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, 
     s->size = read_word(r, wide);
     s->link = sl_read_u32(r);
     s->info = sl_read_u32(r);
-    read_word(r, wide);
+    s->alignment = read_word(r, wide);
     s->entsize = read_word(r, wide);
 }
 
@@ -130,6 +130,21 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
         object->info.partial = true;
     }
     return !r.failed;
+}
+
+/* Every section of a relocatable file begins at 0. Those with code are laid out one after the other, in the order of the file:
+ * an address says which section it is in. */
+static void lay_out(struct elf *elf)
+{
+    uint64_t end = 0, begin;
+    for (size_t i = 0; elf->type == ET_REL && i < elf->section_count; i++) {
+        struct elf_section *s = &elf->sections[i];
+        uint64_t padding = s->alignment && !(s->alignment & (s->alignment - 1)) ? -end & (s->alignment - 1) : 0;
+        if (!(s->flags & SHF_EXECINSTR) || s->address || __builtin_add_overflow(end, padding, &begin) ||
+            __builtin_add_overflow(begin, s->size, &end))
+            continue;
+        s->address = begin;
+    }
 }
 
 static enum sl_arch arch_of(const struct elf *elf, bool is_64bit)
@@ -203,7 +218,7 @@ static struct sl_bytes build_id_note(struct sl_purse *purse, struct sl_bytes not
     return (struct sl_bytes){NULL, 0};
 }
 
-static struct sl_bytes build_id(const struct sl_object *object, const struct elf *elf)
+static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
 {
     bool inside;
     struct sl_purse purse = {.budget = object->budget}; /* segments may share their notes */
@@ -228,7 +243,7 @@ static struct sl_bytes build_id(const struct sl_object *object, const struct elf
         if (s->type == PT_SCE_BUILD_ID && s->file_size >= 20)
             return sl_bytes_slice(object->bytes, s->offset, 20, &inside);
     }
-    return (struct sl_bytes){NULL, 0};
+    return object_supplementary_id(object);
 }
 
 static void set_ids(struct sl_object *object, const struct elf *elf)
@@ -369,6 +384,7 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
         return elf_invalid(error, "section headers outside of the file", header.shoff);
     if (!read_segments(object, elf, &header, segments))
         return elf_invalid(error, "program headers outside of the file", header.phoff);
+    lay_out(elf);
     object->info.arch = arch_of(elf, object->info.is_64bit);
     set_addresses(object, elf);
     object->info.kind = kind_of(object, elf);

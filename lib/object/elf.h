@@ -2,6 +2,7 @@
  * folder. */
 #pragma once
 
+#include "base/grow.h"
 #include "object/impl.h"
 
 enum {
@@ -38,6 +39,8 @@ enum {
     EM_AARCH64 = 183,
     SHF_EXECINSTR = 4,
     SHF_COMPRESSED = 0x800,
+    STT_NOTYPE = 0,
+    STT_OBJECT = 1,
     STT_FUNC = 2,
     STT_GNU_IFUNC = 10,
     SHN_XINDEX = 0xFFFF,
@@ -47,7 +50,7 @@ enum {
 struct elf_section {
     struct sl_str name;
     uint32_t type, link, info;
-    uint64_t flags, address, offset, size, entsize;
+    uint64_t flags, address, offset, size, alignment, entsize;
     struct sl_bytes inflated; /* once asked for: decompressed or relocated contents */
     bool tried;               /* inflating was tried; `inflated` empty = absent */
 };
@@ -82,6 +85,44 @@ const char *elf_compression(const struct sl_object *object, const struct elf_sec
 enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                          struct sl_error *error);
 bool elf_has_symbols(struct sl_object *object);
+
+/* One entry of a symbol table. */
+struct elf_raw_symbol {
+    uint32_t name;
+    uint8_t type;
+    uint16_t section;
+    uint64_t value, size;
+};
+struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wide);
+
+/* The section of entry `index`, 0 when it is in none. `indexes`: of the table that section number `table` is, where there are
+ * more sections than fit an entry (gABI, SHT_SYMTAB_SHNDX). */
+uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes indexes,
+                            const struct elf_raw_symbol *symbol, uint64_t index);
+struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table);
+
+/* A symbol of code without type, or a function's without size. Addresses are relative. */
+struct elf_loose {
+    struct sl_symbol symbol;
+    uint64_t section_end, next; /* next: the begin of the function behind it */
+    size_t index, place;        /* of a function among the symbols; in the list, before it is sorted */
+    int64_t around;
+    bool untyped, dropped;
+};
+
+struct elf_loose_list {
+    struct elf_loose *items;
+    size_t count, capacity;
+    struct sl_holding holding; /* whoever made the list frees `items` and releases it */
+};
+
+/* Appends to the list, but for untyped ones that are no code's names. False when out of memory. */
+bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
+
+/* Gives functions without size the one they have up to the next symbol or the end of their section - those that lie behind
+ * that lose their name - and appends the untyped symbols that are not within a function. `symbols` are `count` functions, with
+ * room for all in the list; returns the new number. */
+size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 
 /* Applies the relocations of a relocatable file to a copy of a debug section. */
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);

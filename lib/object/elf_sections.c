@@ -2,8 +2,6 @@
 #include "object/elf.h"
 
 #include <lzma.h>
-#include <zlib.h>
-#include <zstd.h>
 
 bool elf_raw(const struct sl_object *object, const struct elf_section *section, struct sl_bytes *bytes)
 {
@@ -42,20 +40,13 @@ bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_
     return false;
 }
 
-/* How a section is compressed: the stream, its inflated size, and which library reads it. */
-struct compressed {
-    struct sl_bytes stream;
-    uint64_t size;
-    bool zstd;
-};
-
 static bool is_zdebug(const struct elf_section *s)
 {
     return sl_str_starts(s->name, SL_STR(".z"));
 }
 
 /* 1 compressed, 0 plain, -1 unreadable. */
-static int compression_of(const struct sl_object *object, const struct elf_section *s, struct compressed *c)
+static int compression_of(const struct sl_object *object, const struct elf_section *s, struct object_compressed *c)
 {
     struct sl_bytes raw;
     bool zdebug = is_zdebug(s);
@@ -63,14 +54,11 @@ static int compression_of(const struct sl_object *object, const struct elf_secti
         return 0;
     if (!elf_raw(object, s, &raw))
         return -1;
-    struct sl_reader r = sl_reader(raw, zdebug ? true : object->info.big_endian);
-    uint32_t type = 1;
-    if (zdebug) {
-        struct sl_bytes magic = sl_read_bytes(&r, 4);
-        if (magic.size != 4 || memcmp(magic.data, "ZLIB", 4) != 0)
-            return -1;
-        c->size = sl_read_u64(&r);
-    } else if (object->info.is_64bit) {
+    if (zdebug)
+        return object_read_zdebug(raw, c) ? 1 : -1;
+    struct sl_reader r = sl_reader(raw, object->info.big_endian);
+    uint32_t type;
+    if (object->info.is_64bit) {
         type = sl_read_u32(&r);
         sl_read_u32(&r);
         c->size = sl_read_u64(&r);
@@ -89,41 +77,20 @@ static int compression_of(const struct sl_object *object, const struct elf_secti
 
 const char *elf_compression(const struct sl_object *object, const struct elf_section *section)
 {
-    struct compressed c;
+    struct object_compressed c;
     return compression_of(object, section, &c) == 1 ? c.zstd ? "zstd" : "zlib" : NULL;
-}
-
-static struct sl_bytes inflate_section(struct sl_object *object, const struct compressed *c)
-{
-    size_t size;
-    bool ended;
-    uint8_t *out = object_may_inflate(object, c->stream.size, c->size) ? object_block(object, (size_t)c->size) : NULL;
-    if (!out)
-        return (struct sl_bytes){NULL, 0};
-    if (c->zstd) {
-        size = ZSTD_decompress(out, (size_t)c->size, c->stream.data, c->stream.size);
-        if (ZSTD_isError(size) || size != c->size)
-            size = 0;
-    } else {
-        size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS, &ended); /* what came out counts */
-    }
-    if (size)
-        object_grant(object, size);
-    else
-        object_drop(object, out);
-    return size ? (struct sl_bytes){out, size} : (struct sl_bytes){NULL, 0};
 }
 
 static bool contents(struct sl_object *object, struct elf_section *s, struct sl_bytes *bytes)
 {
-    struct compressed c;
+    struct object_compressed c;
     struct elf *elf = object->impl;
     int state = s->tried ? 1 : compression_of(object, s, &c);
     bool relocate = elf->type == ET_REL;
     if (!s->tried && (state == 1 || relocate)) {
         struct sl_bytes plain = {NULL, 0};
         if (state == 1)
-            plain = inflate_section(object, &c);
+            plain = object_inflate_section(object, &c);
         else if (state == 0)
             elf_raw(object, s, &plain);
         s->inflated = relocate && plain.size ? elf_relocate(object, s, plain) : plain;
@@ -178,19 +145,23 @@ enum { STEPS_PER_RELOCATION = 4 };
 struct relocator {
     struct sl_object *object;
     struct sl_purse purse;
-    struct sl_bytes symbols;
+    struct sl_bytes symbols, section_indexes;
     uint8_t *out;
     size_t size;
 };
 
+/* Relative to the layout of the file's code. */
 static uint64_t symbol_value(const struct relocator *rel, uint64_t index)
 {
+    const struct elf *elf = rel->object->impl;
     bool wide = rel->object->info.is_64bit;
     struct sl_reader r = sl_reader(rel->symbols, rel->object->info.big_endian);
-    if (index > rel->symbols.size / (wide ? 24 : 16))
+    if (index >= rel->symbols.size / (wide ? 24 : 16))
         return 0;
-    sl_reader_seek(&r, index * (wide ? 24 : 16) + (wide ? 8 : 4));
-    return wide ? sl_read_u64(&r) : sl_read_u32(&r);
+    sl_reader_seek(&r, index * (wide ? 24 : 16));
+    struct elf_raw_symbol symbol = elf_read_symbol(&r, wide);
+    uint32_t section = elf_symbol_section(rel->object, rel->section_indexes, &symbol, index);
+    return symbol.value + (section < elf->section_count ? elf->sections[section].address : 0);
 }
 
 static void elf_sections_store(const struct relocator *rel, uint64_t offset, unsigned width, uint64_t value)
@@ -229,8 +200,10 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
         struct sl_bytes table;
         if ((s->type != SHT_RELA && s->type != SHT_REL) || s->info >= elf->section_count ||
             &elf->sections[s->info] != section || s->link >= elf->section_count || !elf_raw(object, s, &table) ||
-            !elf_raw(object, &elf->sections[s->link], &rel.symbols))
+            !elf_raw(object, &elf->sections[s->link], &rel.symbols) ||
+            !sl_budget_spend(object->budget, elf->section_count))
             continue;
+        rel.section_indexes = elf_section_indexes(object, s->link);
         if (!rel.out) {
             rel.out = object_block(object, plain.size);
             if (!rel.out)

@@ -1,6 +1,8 @@
 /* ELF symbol tables: .symtab, the dynamic symbols, MiniDebugInfo (gABI, "Symbol Table"; GNU hash section). */
 #include "object/elf.h"
 
+#include <stdlib.h>
+
 struct table {
     struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
 };
@@ -12,11 +14,22 @@ struct collector {
     struct sl_purse purse;
     struct sl_symbol *symbols;
     size_t count, capacity;
+    struct elf_loose_list loose;
 };
 
 static size_t entry_size(const struct sl_object *object)
 {
     return object->info.is_64bit ? 24 : 16;
+}
+
+struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table)
+{
+    const struct elf *elf = object->impl;
+    struct sl_bytes indexes = {NULL, 0};
+    for (size_t i = 0; i < elf->section_count; i++)
+        if (elf->sections[i].type == SHT_SYMTAB_SHNDX && elf->sections[i].link == table)
+            elf_raw(object, &elf->sections[i], &indexes);
+    return indexes;
 }
 
 static bool section_table(const struct sl_object *object, uint32_t type, struct table *table)
@@ -28,9 +41,7 @@ static bool section_table(const struct sl_object *object, uint32_t type, struct 
             continue;
         if (s->link < elf->section_count)
             elf_raw(object, &elf->sections[s->link], &table->strings);
-        for (size_t j = 0; j < elf->section_count; j++)
-            if (elf->sections[j].type == SHT_SYMTAB_SHNDX && elf->sections[j].link == i)
-                elf_raw(object, &elf->sections[j], &table->indexes);
+        table->indexes = elf_section_indexes(object, i);
         return table->symbols.size >= entry_size(object);
     }
     return false;
@@ -131,16 +142,9 @@ static bool elf_symbols_reserve(struct collector *c, size_t more)
     return true;
 }
 
-struct raw_symbol {
-    uint32_t name;
-    uint8_t type;
-    uint16_t section;
-    uint64_t value, size;
-};
-
-static struct raw_symbol read_symbol(struct sl_reader *r, bool wide)
+struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wide)
 {
-    struct raw_symbol s = {.name = sl_read_u32(r)};
+    struct elf_raw_symbol s = {.name = sl_read_u32(r)};
     if (!wide) {
         s.value = sl_read_u32(r);
         s.size = sl_read_u32(r);
@@ -155,18 +159,49 @@ static struct raw_symbol read_symbol(struct sl_reader *r, bool wide)
     return s;
 }
 
-static bool in_code(const struct sl_object *object, const struct table *table, const struct raw_symbol *s, size_t index)
+uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes indexes,
+                            const struct elf_raw_symbol *symbol, uint64_t index)
+{
+    if (symbol->section != SHN_XINDEX)
+        return symbol->section >= SHN_LORESERVE ? 0 : symbol->section;
+    struct sl_reader r = sl_reader(indexes, object->info.big_endian);
+    sl_reader_seek(&r, index * 4);
+    return sl_read_u32(&r);
+}
+
+/* The section of a symbol of code; NULL for others. */
+static const struct elf_section *code_of(const struct sl_object *object, const struct table *table,
+                                         const struct elf_raw_symbol *s, size_t index)
 {
     const struct elf *elf = object->impl;
-    uint32_t section = s->section;
-    if (section == SHN_XINDEX) {
-        struct sl_reader r = sl_reader(table->indexes, object->info.big_endian);
-        sl_reader_seek(&r, (uint64_t)index * 4);
-        section = sl_read_u32(&r);
-    } else if (section >= SHN_LORESERVE) {
-        return false;
-    }
-    return section && section < elf->section_count && (elf->sections[section].flags & SHF_EXECINSTR);
+    uint32_t section = elf_symbol_section(object, table->indexes, s, index);
+    bool code = section && section < elf->section_count && (elf->sections[section].flags & SHF_EXECINSTR);
+    return code ? &elf->sections[section] : NULL;
+}
+
+static bool collect_one(struct collector *c, const struct table *table, const struct elf_raw_symbol *s, size_t index)
+{
+    bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
+    bool untyped = s->type == STT_NOTYPE || s->type == STT_OBJECT;
+    if ((!function && !untyped) || s->value < c->load_address)
+        return true;
+    const struct elf_section *section = code_of(c->object, table, s, index);
+    if (!section)
+        return true;
+    const struct elf *elf = c->object->impl;
+    uint64_t base = elf->type == ET_REL ? section->address : 0; /* there, values are offsets in the section */
+    struct sl_symbol symbol = {
+        .address = base + s->value - c->load_address,
+        .size = s->size,
+        .name = sl_purse_name(&c->purse, table->strings, s->name),
+    };
+    if (function)
+        c->symbols[c->count++] = symbol;
+    if (function && s->size)
+        return true;
+    uint64_t end = section->address + section->size - c->load_address;
+    return elf_loose_add(
+        &c->loose, (struct elf_loose){symbol, .section_end = end, .index = c->count - function, .untyped = untyped});
 }
 
 static enum sl_code collect(struct collector *c, const struct table *table, struct sl_error *error)
@@ -180,17 +215,11 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
     /* Thumb and microMIPS functions carry their mode in bit 0. */
     bool mode_bit = elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
     for (size_t i = 0; i < count; i++) {
-        struct raw_symbol s = read_symbol(&r, object->info.is_64bit);
-        if ((s.type != STT_FUNC && s.type != STT_GNU_IFUNC) || s.value < c->load_address ||
-            !in_code(object, table, &s, i))
-            continue;
+        struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
         if (mode_bit)
             s.value &= ~UINT64_C(1);
-        c->symbols[c->count++] = (struct sl_symbol){
-            .address = s.value - c->load_address,
-            .size = s.size,
-            .name = sl_purse_name(&c->purse, table->strings, s.name),
-        };
+        if (!collect_one(c, table, &s, i))
+            return sl_budget_fail(object->budget, error);
     }
     return SL_OK;
 }
@@ -203,6 +232,7 @@ enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struc
         .load_address = object->info.load_address,
         .arena = arena,
         .purse = {.budget = object->budget},
+        .loose.holding.budget = object->budget,
     };
     struct table table = {0};
     enum sl_code code = SL_OK;
@@ -217,6 +247,10 @@ enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struc
         c.object = mini;
         code = collect(&c, &table, error);
     }
+    if (code == SL_OK)
+        c.count = elf_loose_settle(&c.loose, c.symbols, c.count);
+    free(c.loose.items);
+    sl_holding_release(&c.loose.holding);
     *symbols = c.symbols;
     *count = c.count;
     return code;

@@ -68,6 +68,9 @@ enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_lim
 /* Opens what lies inside of `outer` and is paid for by its budget. NULL when it is no object. */
 struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes);
 
+/* The checksum of a supplementary file, which names itself by it; empty for any other object. */
+struct sl_bytes object_supplementary_id(struct sl_object *object);
+
 /* ---- inflate.c ---- */
 
 /* Memory that lives as long as the object, unless it is dropped. NULL (and remembered) when out of memory. */
@@ -83,3 +86,16 @@ void object_grant(struct sl_object *object, uint64_t size);
 /* Inflates to at most `size` bytes at `out`; negative `window_bits`: without the zlib header. Returns the number of bytes, 0
  * on error. `*ended`: the stream ends there. */
 size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_bits, bool *ended);
+
+/* How a debug section is compressed: the stream, its inflated size, and which library reads it. */
+struct object_compressed {
+    struct sl_bytes stream;
+    uint64_t size;
+    bool zstd;
+};
+
+/* The older form, of sections named `.zdebug_*`, `__zdebug_*`: `ZLIB`, the size as big-endian u64, the stream. */
+bool object_read_zdebug(struct sl_bytes raw, struct object_compressed *compressed);
+
+/* The contents, which live as long as the object; empty when they cannot be read, or are over the limits. */
+struct sl_bytes object_inflate_section(struct sl_object *object, const struct object_compressed *compressed);

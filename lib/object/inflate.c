@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <zlib.h>
+#include <zstd.h>
 
 uint8_t *object_block(struct sl_object *object, size_t size)
 {
@@ -80,4 +81,34 @@ size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_
     }
     inflateEnd(&z);
     return *ended || done == size ? done : 0;
+}
+
+bool object_read_zdebug(struct sl_bytes raw, struct object_compressed *c)
+{
+    struct sl_reader r = sl_reader(raw, true);
+    struct sl_bytes magic = sl_read_bytes(&r, 4);
+    uint64_t size = sl_read_u64(&r);
+    *c = (struct object_compressed){sl_read_bytes(&r, sl_reader_left(&r)), size, false};
+    return !r.failed && memcmp(magic.data, "ZLIB", 4) == 0;
+}
+
+struct sl_bytes object_inflate_section(struct sl_object *object, const struct object_compressed *c)
+{
+    size_t size;
+    bool ended;
+    uint8_t *out = object_may_inflate(object, c->stream.size, c->size) ? object_block(object, (size_t)c->size) : NULL;
+    if (!out)
+        return (struct sl_bytes){NULL, 0};
+    if (c->zstd) {
+        size = ZSTD_decompress(out, (size_t)c->size, c->stream.data, c->stream.size);
+        if (ZSTD_isError(size) || size != c->size)
+            size = 0;
+    } else {
+        size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS, &ended); /* what came out counts */
+    }
+    if (size)
+        object_grant(object, size);
+    else
+        object_drop(object, out);
+    return size ? (struct sl_bytes){out, size} : (struct sl_bytes){NULL, 0};
 }

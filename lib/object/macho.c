@@ -225,10 +225,10 @@ static void set_features(struct sl_object *object, const struct macho *macho)
         struct sl_bytes bytes;
         if (!macho_raw(object, s, &bytes) || !bytes.size)
             continue;
-        f->has_debug_info = f->has_debug_info || sl_str_equal(s->name, SL_STR("__debug_info"));
-        f->has_unwind_info = f->has_unwind_info || sl_str_equal(s->name, SL_STR("__eh_frame")) ||
-                             sl_str_equal(s->name, SL_STR("__debug_frame")) ||
-                             sl_str_equal(s->name, SL_STR("__unwind_info"));
+        f->has_debug_info = f->has_debug_info || macho_section_named(s, SL_STR("debug_info"));
+        f->has_unwind_info = f->has_unwind_info || macho_section_named(s, SL_STR("eh_frame")) ||
+                             macho_section_named(s, SL_STR("debug_frame")) ||
+                             macho_section_named(s, SL_STR("unwind_info"));
     }
 }
 
@@ -267,7 +267,7 @@ static bool macho_section_info(struct sl_object *object, size_t index, struct sl
     if (index >= macho->section_count)
         return false;
     const struct macho_section *s = &macho->sections[index];
-    *info = (struct sl_section_info){s->name, s->address, s->offset, s->size, NULL};
+    *info = (struct sl_section_info){s->name, s->address, s->offset, s->size, macho_is_compressed(s) ? "zlib" : NULL};
     return true;
 }
 

@@ -10,7 +10,7 @@ struct macho_section {
     uint32_t type;                    /* low 8 bits of the flags */
     uint32_t reloc_offset, reloc_count;
     uint32_t segment;
-    struct sl_bytes relocated; /* of relocatable files, once asked for */
+    struct sl_bytes made; /* once asked for: decompressed, or relocated in relocatable files */
     bool tried;
 };
 
@@ -49,6 +49,10 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
 
 /* The section's bytes as they are in the file; false when it has none or they are outside. */
 bool macho_raw(const struct sl_object *object, const struct macho_section *section, struct sl_bytes *bytes);
+
+/* Whether it is the one called `name`, without underscores: "debug_info" is `__debug_info`, and `__zdebug_info` compressed. */
+bool macho_section_named(const struct macho_section *section, struct sl_str name);
+bool macho_is_compressed(const struct macho_section *section);
 
 bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 

@@ -30,13 +30,29 @@ bool macho_raw(const struct sl_object *object, const struct macho_section *s, st
            s->type != S_THREAD_LOCAL_ZEROFILL;
 }
 
-/* `name` comes without the underscores: "debug_info" is `__debug_info`. Names end at 16 bytes. */
-static bool has_name(const struct macho_section *s, struct sl_str name)
+bool macho_is_compressed(const struct macho_section *s)
 {
+    return sl_str_starts(s->name, SL_STR("__zdebug_"));
+}
+
+bool macho_section_named(const struct macho_section *s, struct sl_str name)
+{
+    enum { LONGEST = 16 }; /* names end there */
+    size_t prefix = macho_is_compressed(s) ? 3 : 2;
     if (!sl_str_starts(s->name, SL_STR("__")))
         return false;
-    struct sl_str own = {s->name.data + 2, s->name.size - 2};
-    return sl_str_equal(own, name) || (own.size == 14 && name.size > 14 && sl_str_starts(name, own));
+    struct sl_str own = {s->name.data + prefix, s->name.size - prefix};
+    return sl_str_equal(own, name) || (s->name.size == LONGEST && sl_str_starts(name, own));
+}
+
+/* What is to be made of a debug section before it can be read. */
+static struct sl_bytes made_of(struct sl_object *object, const struct macho_section *s, struct sl_bytes raw)
+{
+    struct object_compressed compressed;
+    if (!macho_is_compressed(s))
+        return macho_relocate(object, s, raw);
+    return object_read_zdebug(raw, &compressed) ? object_inflate_section(object, &compressed)
+                                                : (struct sl_bytes){NULL, 0};
 }
 
 bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
@@ -45,17 +61,18 @@ bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_b
     struct sl_str wanted = sl_str(name);
     for (size_t i = 0; i < macho->section_count; i++) {
         struct macho_section *s = &macho->sections[i];
-        if (!has_name(s, wanted) || !macho_raw(object, s, bytes))
+        if (!macho_section_named(s, wanted) || !macho_raw(object, s, bytes))
             continue;
-        if (object->info.kind == SL_KIND_REL && sl_str_starts(wanted, SL_STR("debug_"))) {
+        bool debug = object->info.kind == SL_KIND_REL && sl_str_starts(wanted, SL_STR("debug_"));
+        if (debug || macho_is_compressed(s)) {
             if (!s->tried)
-                s->relocated = macho_relocate(object, s, *bytes);
+                s->made = made_of(object, s, *bytes);
             s->tried = true;
-            *bytes = s->relocated;
+            *bytes = s->made;
         }
         if (address)
             *address = s->address - object->info.load_address;
-        return true;
+        return bytes->size > 0 || !macho_is_compressed(s);
     }
     *bytes = (struct sl_bytes){NULL, 0};
     return false;

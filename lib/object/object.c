@@ -214,3 +214,38 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes)
         object_no_memory(object);
     return text;
 }
+
+/* .debug_sup: version, whether this is the supplementary file itself, the file's path, a checksum. */
+static bool read_debug_sup(struct sl_object *object, bool *is_supplementary, struct sl_supplementary *out)
+{
+    struct sl_bytes link;
+    *out = (struct sl_supplementary){0};
+    if (!sl_object_section(object, "debug_sup", &link, NULL))
+        return false;
+    struct sl_reader r = sl_reader(link, object->info.big_endian);
+    sl_reader_skip(&r, 2);
+    *is_supplementary = sl_read_u8(&r);
+    out->name = sl_read_cstr(&r);
+    out->id = sl_read_bytes(&r, sl_read_uleb(&r));
+    return !r.failed;
+}
+
+bool sl_object_supplementary(struct sl_object *object, struct sl_supplementary *out)
+{
+    struct sl_bytes link;
+    bool is_supplementary;
+    if (!sl_object_section(object, "gnu_debugaltlink", &link, NULL))
+        return read_debug_sup(object, &is_supplementary, out) && !is_supplementary && out->name.size;
+    size_t id = sl_cstr_at(link, 0).size + 1;
+    *out = (struct sl_supplementary){sl_cstr_at(link, 0), {NULL, 0}};
+    if (id < link.size)
+        out->id = (struct sl_bytes){link.data + id, link.size - id};
+    return out->name.size > 0;
+}
+
+struct sl_bytes object_supplementary_id(struct sl_object *object)
+{
+    struct sl_supplementary own;
+    bool is_supplementary;
+    return read_debug_sup(object, &is_supplementary, &own) && is_supplementary ? own.id : (struct sl_bytes){NULL, 0};
+}

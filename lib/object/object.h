@@ -119,7 +119,7 @@ struct sl_object_info {
 
 struct sl_symbol {
     uint64_t address;   /* relative to the load address */
-    uint64_t size;      /* 0 = not known */
+    uint64_t size;      /* bytes; 0 = not known */
     struct sl_str name; /* mangled as stored; may be empty */
 };
 
@@ -157,6 +157,14 @@ enum sl_code sl_object_complete(const struct sl_object *object, struct sl_error 
  * False when absent, outside the file, over the limit or undecodable. */
 bool sl_object_section(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 
+/* The file that holds what several share of their debug information: .gnu_debugaltlink of dwz(1), or .debug_sup (DWARF 5,
+ * 7.3.6), whose checksum is what dwz makes it: an id. Views of the object. False when the object names none. */
+struct sl_supplementary {
+    struct sl_str name; /* a path, relative to the object's directory */
+    struct sl_bytes id; /* may be empty */
+};
+bool sl_object_supplementary(struct sl_object *object, struct sl_supplementary *supplementary);
+
 /* One section header as the file has it, for tools; false past the last one. */
 struct sl_section_info {
     struct sl_str name;
@@ -165,7 +173,9 @@ struct sl_section_info {
 };
 bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
 
-/* All function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo), into the arena.
+/* All function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo), into the arena. In ELF
+ * files behind them those without type that name code outside of functions, and what has no size ends where the next begins
+ * or its section ends.
  * An unreadable table gives what could be read; SL_MALFORMED when the names are more than the budget has. */
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error);

@@ -299,11 +299,8 @@ struct sl_object *input_debug(const struct input *input)
 
 struct sl_bytes input_wants_supplementary(const struct input *input)
 {
-    struct sl_bytes link, none = {NULL, 0};
-    if (!input->object || !sl_object_section(input_debug(input), "gnu_debugaltlink", &link, NULL))
-        return none;
-    size_t name = sl_cstr_at(link, 0).size + 1;
-    return name < link.size ? (struct sl_bytes){link.data + name, link.size - name} : none;
+    struct sl_supplementary link;
+    return input->object && sl_object_supplementary(input_debug(input), &link) ? link.id : (struct sl_bytes){NULL, 0};
 }
 
 void input_set_supplementary(struct input *input, struct sl_bytes bytes)
@@ -313,22 +310,21 @@ void input_set_supplementary(struct input *input, struct sl_bytes bytes)
         input->companions[COMPANION_DWZ] = NULL;
 }
 
-/* `name` of .gnu_debugaltlink (a path, relative to the file that names it). */
 static struct sl_object *open_dwz(struct input *input)
 {
-    struct sl_bytes link;
+    struct sl_supplementary link;
     char full[4096];
     if (input->companions[COMPANION_DWZ])
         return input->companions[COMPANION_DWZ];
     if (input->options && input->options->supplementary)
         return open_companion(input, COMPANION_DWZ, input->options->supplementary);
-    if (!sl_object_section(input_debug(input), "gnu_debugaltlink", &link, NULL))
+    if (!sl_object_supplementary(input_debug(input), &link))
         return NULL;
-    struct sl_str name = sl_cstr_at(link, 0);
+    struct sl_str name = link.name;
     const char *path = input->debug_path ? input->debug_path : input->path, *slash = strrchr(path, '/');
     bool absolute = name.size && name.data[0] == '/';
     int directory = absolute ? 0 : slash ? (int)(slash - path) + 1 : 0;
-    if (!name.size || (input->alone && !absolute) ||
+    if ((input->alone && !absolute) ||
         snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(name)) >= (int)sizeof full)
         return NULL;
     return open_companion(input, COMPANION_DWZ, full);

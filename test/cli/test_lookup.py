@@ -51,6 +51,22 @@ def test_same_as_binutils(work, files):
             equal(without(ours), without(theirs.stdout), f"{name} {options}")
 
 
+def test_sections_of_a_relocatable_file(work, files):
+    """Each begins at 0: an address is an offset in the section that -j names."""
+    source = ("int sink;\nint first(int x) { return sink + x; }\n"
+              '__attribute__((section(".init.text"))) int begin(int x) { return sink * x; }\n'
+              '__attribute__((section(".exit.text"))) int end(int x) { return sink - x; }\n')
+    with open(os.path.join(work, "rel.c"), "w") as f:
+        f.write(source)
+    files.run(f"cd {work} && gcc -g -O0 -c -o rel.o rel.c")
+    tool, rel = linked(work, "addr2line"), os.path.join(work, "rel.o")
+    for section, name in ((".text", "first"), (".init.text", "begin"), (".exit.text", "end")):
+        asked = ["-f", "-e", rel, "-j", section, *(f"0x{at:x}" for at in range(16))]
+        theirs = subprocess.run(["addr2line", *asked], capture_output=True, text=True).stdout
+        equal(ok(*asked, program=tool), theirs)
+        equal(theirs.splitlines()[::2], [name] * 16)
+
+
 def test_llvm_output(work, files):
     tool, at, t = linked(work, "llvm-symbolizer-14"), inlined(files), files.get("t")
     chain = "inner\n/src/t.c:1:0\nmid\n/src/t.c:3:0\nouter\n/src/t.c:5:0\n\n"

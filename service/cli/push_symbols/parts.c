@@ -218,19 +218,18 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
     return NULL;
 }
 
-/* .gnu_debugaltlink: a path, a NUL, the build id. The file is looked for where the link says, then where distributions
- * put it, and must have that build id. */
+/* The supplementary file is looked for where the link says, then where distributions put it, and must have that id. */
 static struct sl_object *open_alt(struct companion *c, struct sl_object *object, const char *path)
 {
-    struct sl_bytes link;
+    struct sl_supplementary link;
     char real[PATH_MAX], candidates[3][PATH_MAX + 512];
     struct sl_buf hex = {0};
-    if (!sl_object_section(object, "gnu_debugaltlink", &link, NULL))
+    if (!sl_object_supplementary(object, &link))
         return NULL;
-    struct sl_str name = sl_cstr_at(link, 0);
-    if (!name.size || name.size > PATH_MAX || link.size < name.size + 2 || !realpath(path, real))
+    struct sl_str name = link.name;
+    if (name.size > PATH_MAX || !link.id.size || !realpath(path, real))
         return NULL;
-    sl_buf_hex(&hex, link.data + name.size + 1, link.size - name.size - 1);
+    sl_buf_hex(&hex, link.id.data, link.id.size);
     struct sl_str id = sl_buf_view(&hex), directory, base;
     char *slash = strrchr(real, '/');
     slash[1] = '\0';

@@ -1,6 +1,8 @@
 /* What compilers and linkers leave in DWARF besides functions that are there. */
 #include "../object/debug_file.h"
 
+#include "dwarf/dwarf.h"
+
 static const char dropped[] = "volatile int sink;\n"
                               "#define SINK sink = a; sink = a + 1; sink = a + 2; sink = a + 3;\n"
                               "#define SINKS SINK SINK SINK SINK SINK SINK SINK SINK SINK SINK\n"
@@ -196,11 +198,100 @@ static void nesting_has_limits(void **state)
     assert_int_equal(chain_of_nested(block, 1000000, &c), 1);
 }
 
+/* Every chain of the file with the languages of its functions. `common`: the supplementary file, NULL = none. */
+static struct sl_buf chains_of(const char *file, const char *common)
+{
+    struct sl_bytes bytes = fixture_read(file), shared = common ? fixture_read(common) : (struct sl_bytes){NULL, 0};
+    struct sl_object *object = open_bytes(bytes);
+    struct sl_companions companions = {.dwz = common ? open_bytes(shared) : NULL};
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch};
+    struct sl_location chain[8];
+    struct sl_symcache cache;
+    struct sl_symcache_cursor cursor;
+    struct sl_symcache_function f;
+    struct sl_buf made = {0}, text = {0};
+    struct sl_error error;
+    assert_int_equal(sl_symcache_convert(object, &companions, &options, NULL, &made, &error), SL_OK);
+    assert_int_equal(sl_symcache_open(sl_buf_bytes(&made), &cache, &error), SL_OK);
+    for (sl_symcache_first(&cache, &cursor); sl_symcache_next(&cache, &cursor);) {
+        chain_append(&cache, cursor.address, &text);
+        size_t count = sl_symcache_lookup(&cache, cursor.address, chain, 8);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(sl_symcache_function(&cache, chain[i].function, &f));
+            sl_buf_printf(&text, " %s", sl_language_name(f.language));
+        }
+        sl_buf_u8(&text, '\n');
+    }
+    sl_buf_free(&made);
+    sl_object_close(companions.dwz);
+    sl_object_close(object);
+    free((void *)shared.data);
+    free((void *)bytes.data);
+    return text;
+}
+
+/* What units have in common dwz moves into partial units, which have no language, or into a file beside. Which one that is says
+ * .gnu_debugaltlink or, of DWARF 5, .debug_sup. */
+static void shared_entries(void **state)
+{
+    (void)state;
+    static const char header[] = "struct pair { int a, b; char name[20]; double c; };\n"
+                                 "static inline int mix(struct pair *p) { p->b += p->a; return p->a * p->b; }\n"
+                                 "static inline int twice(struct pair *p) { return mix(p) + 2; }\n";
+    static const char one[] = "#include \"pair.h\"\nint one(struct pair *p) { return twice(p) + 1; }\n";
+    static const char two[] = "#include \"pair.h\"\nint two(struct pair *p) { return twice(p) * 2; }\n";
+    fixture_write("pair.h", header, sizeof header - 1);
+    fixture_write("one.c", one, sizeof one - 1);
+    fixture_write("two.c", two, sizeof two - 1);
+    fixture_run("gcc -gdwarf-5 -O2 -shared -fPIC -fdebug-prefix-map=$PWD=/src -o whole.so one.c two.c && "
+                "dwz -o shared.so whole.so && readelf --debug-dump=info shared.so | grep partial_unit && "
+                "for n in 1 2; do cp whole.so alt$n.so; cp whole.so sup$n.so; done && "
+                "dwz -m alt alt1.so alt2.so && readelf -S alt1.so | grep debugaltlink && "
+                "dwz -5 -m sup sup1.so sup2.so && readelf -S sup1.so | grep debug_sup");
+    struct sl_buf whole = chains_of("whole.so", NULL);
+    static const char expected[] = "mix:2@/src/pair.h twice:3@/src/pair.h one:2@/src/one.c c c c\n";
+    if (!memmem(whole.data, whole.size, expected, sizeof expected - 1))
+        fail_msg("%.*s", (int)whole.size, (const char *)whole.data);
+    static const char *const files[][2] = {{"shared.so", NULL}, {"alt1.so", "alt"}, {"sup1.so", "sup"}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct sl_buf text = chains_of(files[i][0], files[i][1]);
+        if (text.size != whole.size || memcmp(text.data, whole.data, text.size) != 0)
+            fail_msg("%s:\n%.*s", files[i][0], (int)text.size, (const char *)text.data);
+        sl_buf_free(&text);
+    }
+    sl_buf_free(&whole);
+}
+
+/* Which file that is. */
+static void supplementary_files(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct sl_bytes bytes = fixture_read(i ? "sup1.so" : "alt1.so"), shared = fixture_read(i ? "sup" : "alt");
+        struct sl_object *object = open_bytes(bytes), *common = open_bytes(shared);
+        struct sl_dwarf_wants wants;
+        struct sl_buf hex = {0};
+        sl_dwarf_wants(object, &wants);
+        assert_true(sl_str_equal(wants.dwz_name, sl_str(i ? "sup" : "alt")));
+        sl_buf_hex(&hex, wants.dwz_build_id.data, wants.dwz_build_id.size);
+        assert_true(hex.size == 40 && sl_str_equal(sl_buf_view(&hex), sl_object_info(common)->code_id));
+        sl_dwarf_wants(common, &wants);
+        assert_int_equal(wants.dwz_name.size, 0);
+        sl_buf_free(&hex);
+        sl_object_close(common);
+        sl_object_close(object);
+        free((void *)shared.data);
+        free((void *)bytes.data);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dropped_code_has_no_lines),
         cmocka_unit_test(languages),
+        cmocka_unit_test(shared_entries),
+        cmocka_unit_test(supplementary_files),
         cmocka_unit_test(languages_after_linking_together),
         cmocka_unit_test(nesting_has_limits),
     };

@@ -324,6 +324,122 @@ static void other_machines(void **state)
     }
 }
 
+/* Hand-written code: `entry` and `second` have no type, `last` no size; `inner` and `.Llocal` are places within functions. */
+static const char assembler[] = ".text\n"
+                                ".globl entry\n"
+                                "entry: nop; nop; ret\n"
+                                ".type typed, @function\n"
+                                "typed: nop\n"
+                                "inner: nop; ret\n"
+                                ".Llocal: ret\n"
+                                ".size typed, .-typed\n"
+                                "second: nop; ret\n"
+                                ".type last, @function\n"
+                                "last: ret\n"
+                                ".section .text.end, \"ax\"\n"
+                                "alone: ret\n"
+                                "behind:\n"
+                                ".section .note.GNU-stack, \"\"\n";
+
+static const struct sl_symbol *symbol_named(const struct sl_symbol *symbols, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_equal(symbols[i].name, sl_str(name)))
+            return &symbols[i];
+    return NULL;
+}
+
+static void symbols_without_type_or_size(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t size;
+    } rows[] = {{"entry", 3}, {"typed", 4}, {"second", 2}, {"last", 1}, {"alone", 1}};
+    fixture_write("hand.s", assembler, sizeof assembler - 1);
+    fixture_run("gcc -nostdlib -static -Wl,--entry=entry -o hand hand.s && gcc -c -o hand.o hand.s");
+    for (unsigned file = 0; file < 2; file++) {
+        struct opened hand = open_fixture(file ? "hand.o" : "hand");
+        struct sl_arena arena = {0};
+        struct sl_symbol *symbols;
+        struct converted c;
+        size_t count;
+        assert_int_equal(sl_object_symbols(hand.object, &arena, &symbols, &count, NULL), SL_OK);
+        convert(&c, hand.object);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            char answer[32];
+            const struct sl_symbol *symbol = symbol_named(symbols, count, rows[i].name);
+            assert_non_null(symbol);
+            assert_int_equal(symbol->size, rows[i].size);
+            snprintf(answer, sizeof answer, "%s:0", rows[i].name);
+            assert_string_equal(chain_at(&c.cache, symbol->address), answer);
+            assert_string_equal(chain_at(&c.cache, symbol->address + symbol->size - 1), answer);
+        }
+        assert_null(symbol_named(symbols, count, "inner"));
+        assert_null(symbol_named(symbols, count, ".Llocal"));
+        assert_null(symbol_named(symbols, count, "behind"));
+        uint64_t end = symbol_address(hand.object, "alone") + 1;
+        assert_string_equal(chain_at(&c.cache, end), "");
+        assert_string_equal(chain_at(&c.cache, 0x7fffffff), "");
+        sl_buf_free(&c.file);
+        sl_arena_free(&arena);
+        close_fixture(&hand);
+    }
+}
+
+/* Where the instruction set changes, assemblers leave symbols without type: no code is called that. */
+static void mapping_symbols_are_no_names(void **state)
+{
+    (void)state;
+    static const char code[] = ".text\n.global f\nf: ret\n.word 1\nret\n";
+    fixture_write("map.s", code, sizeof code - 1);
+    fixture_run("aarch64-linux-gnu-gcc -c -o map.o map.s && readelf -s map.o | grep -F '$d'");
+    struct opened map = open_fixture("map.o");
+    struct converted c;
+    convert(&c, map.object);
+    for (uint64_t at = 0; at < 12; at += 4)
+        assert_string_equal(chain_at(&c.cache, at), "f:0");
+    assert_string_equal(chain_at(&c.cache, 12), "");
+    sl_buf_free(&c.file);
+    close_fixture(&map);
+}
+
+/* In relocatable files every section begins at 0: they are laid out one behind the other. */
+static void sections_of_relocatable_files_do_not_overlap(void **state)
+{
+    (void)state;
+    static const char *const machines[] = {"gcc -gdwarf-5 -O1", "gcc -gdwarf-4 -O1", "aarch64-linux-gnu-gcc -g -O1",
+                                           "gcc -g -O1 -ffunction-sections"};
+    static const char code[] = "int sink;\n"
+                               "int first(int x) { return sink + x; }\n"
+                               "__attribute__((section(\".init.text\"))) int begin(int x) { return sink * x; }\n"
+                               "__attribute__((section(\".exit.text\"))) int end(int x) { return sink - x; }\n";
+    static const struct {
+        const char *section, *name, *answer;
+    } rows[] = {{".text", "first", "first:2@/src/rel.c"},
+                {".init.text", "begin", "begin:3@/src/rel.c"},
+                {".exit.text", "end", "end:4@/src/rel.c"}};
+    fixture_write("rel.c", code, sizeof code - 1);
+    for (size_t m = 0; m < sizeof machines / sizeof *machines; m++) {
+        char command[256];
+        snprintf(command, sizeof command, "%s -fdebug-prefix-map=$PWD=/src -c -o rel.o rel.c", machines[m]);
+        fixture_run(command);
+        struct opened rel = open_fixture("rel.o");
+        struct sl_section_info section;
+        struct converted c;
+        convert(&c, rel.object);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            uint64_t at = symbol_address(rel.object, rows[i].name);
+            assert_string_equal(chain_at(&c.cache, at), rows[i].answer);
+            for (size_t n = 0; sl_object_section_info(rel.object, n, &section); n++)
+                if (sl_str_equal(section.name, sl_str(rows[i].section)) && section.size)
+                    assert_int_equal(section.address, at);
+        }
+        sl_buf_free(&c.file);
+        close_fixture(&rel);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +453,9 @@ int main(void)
         cmocka_unit_test(resolved_and_data_symbols),
         cmocka_unit_test(sections_with_large_numbers),
         cmocka_unit_test(other_machines),
+        cmocka_unit_test(symbols_without_type_or_size),
+        cmocka_unit_test(mapping_symbols_are_no_names),
+        cmocka_unit_test(sections_of_relocatable_files_do_not_overlap),
     };
     return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
 }

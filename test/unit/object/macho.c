@@ -1,6 +1,8 @@
 /* Mach-O: linked images, dSYM companions, relocatable and hand-made files. */
 #include "debug_file.h"
 
+#include <zlib.h>
+
 static const char source[] = "volatile int data;\n"
                              "struct counter {\n"
                              "    int n;\n"
@@ -139,6 +141,74 @@ static void data_and_other_sections_have_no_function_symbols(void **state)
     assert_int_equal(symbols[0].size, 0);
     sl_arena_free(&arena);
     sl_object_close(object);
+    free((void *)bytes.data);
+}
+
+static uint32_t load_32(const uint8_t *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+/* A copy of the file whose __debug_ sections are compressed in the older form, under names that say so; the contents lie behind
+ * all else. Go's linker makes such files. */
+static struct sl_bytes compressed_copy(struct sl_bytes bytes)
+{
+    struct sl_buf out = {0};
+    uint32_t commands = load_32(bytes.data + 16);
+    sl_buf_add(&out, bytes.data, bytes.size);
+    for (size_t at = 32; commands--; at += load_32(bytes.data + at + 4)) {
+        size_t sections = load_32(bytes.data + at) == 0x19 ? load_32(bytes.data + at + 64) : 0;
+        for (size_t i = 0; i < sections; i++) {
+            size_t header = at + 72 + 80 * i;
+            uint32_t size = load_32(bytes.data + header + 40), offset = load_32(bytes.data + header + 48);
+            if (memcmp(bytes.data + header, "__debug_", 8) != 0 || !offset)
+                continue;
+            uLongf packed = compressBound(size);
+            uint8_t *stream = malloc(packed), field[16] = "__zdebug_";
+            assert_non_null(stream);
+            assert_int_equal(compress(stream, &packed, bytes.data + offset, size), Z_OK);
+            memcpy(field + 9, bytes.data + header + 8, 7);
+            uint32_t sizes[2] = {(uint32_t)packed + 12, 0}, place = (uint32_t)out.size;
+            memcpy(out.data + header, field, sizeof field);
+            memcpy(out.data + header + 40, sizes, sizeof sizes);
+            memcpy(out.data + header + 48, &place, sizeof place);
+            sl_buf_add(&out, "ZLIB\0\0\0\0", 8);
+            sl_buf_u32(&out, __builtin_bswap32(size));
+            sl_buf_add(&out, stream, packed);
+            free(stream);
+        }
+    }
+    return sl_buf_bytes(&out);
+}
+
+static void compressed_sections(void **state)
+{
+    (void)state;
+    struct sl_bytes bytes = fixture_read("x86_64.dwarf"), packed = compressed_copy(bytes), abbrevs, same;
+    struct sl_object *plain = open_bytes(bytes), *object = open_bytes(packed);
+    struct sl_section_info section;
+    size_t compressed = 0;
+    assert_true(sl_object_info(object)->features.has_debug_info);
+    for (size_t i = 0; sl_object_section_info(object, i, &section); i++)
+        compressed += section.compression != NULL;
+    assert_true(compressed > 3);
+    assert_true(sl_object_section(plain, "debug_abbrev", &abbrevs, NULL));
+    assert_true(sl_object_section(object, "debug_abbrev", &same, NULL));
+    assert_int_equal(abbrevs.size, same.size);
+    assert_memory_equal(abbrevs.data, same.data, same.size);
+    struct converted a, b;
+    convert(&a, plain);
+    convert(&b, object);
+    assert_int_equal(a.file.size, b.file.size);
+    assert_memory_equal(a.file.data, b.file.data, a.file.size);
+    sl_buf_free(&a.file);
+    sl_buf_free(&b.file);
+    sl_object_close(object);
+    sl_object_close(plain);
+    damage(packed, 4096 < packed.size ? 4096 : packed.size, 200);
+    free((void *)packed.data);
     free((void *)bytes.data);
 }
 
@@ -347,6 +417,7 @@ int main(void)
         cmocka_unit_test(an_executable_is_relative_to_its_text_segment),
         cmocka_unit_test(functions_of_a_dsym),
         cmocka_unit_test(functions_of_relocatable_files),
+        cmocka_unit_test(compressed_sections),
         cmocka_unit_test(data_and_other_sections_have_no_function_symbols),
         cmocka_unit_test(architectures_and_kinds),
         cmocka_unit_test(big_endian_symbols),

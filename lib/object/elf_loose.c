@@ -1,0 +1,113 @@
+/* Symbols that say less of themselves than compilers' functions do: hand-written code has symbols without a type, or without a
+ * size (gABI, "Symbol Table"). Where they end is what is around them.
+ *
+ *     .text   | f (a function, sized)      | entry (no type)  | start (no size)      |
+ *                    ^ label: within f,                                               ^ end of the section
+ *                      none of its own */
+#include "object/elf.h"
+
+#include <stdlib.h>
+
+/* Marks that assemblers and linkers leave for tools: changes of the instruction set (ELF for the Arm Architecture, 5.5.5;
+ * RISC-V ELF psABI, "Mapping Symbol"), and local labels. */
+static bool is_mark(struct sl_str name)
+{
+    if (sl_str_starts(name, SL_STR(".L")) || sl_str_starts(name, SL_STR("$xrv")))
+        return true;
+    return name.size >= 2 && name.data[0] == '$' && memchr("atdx", name.data[1], 4) &&
+           (name.size == 2 || name.data[2] == '.');
+}
+
+bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
+{
+    if (loose.untyped && (!loose.symbol.name.size || is_mark(loose.symbol.name)))
+        return true;
+    if (!sl_grow_held(&list->holding, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
+        return false;
+    loose.place = list->count;
+    loose.next = UINT64_MAX;
+    list->items[list->count++] = loose;
+    return true;
+}
+
+static int elf_loose_by_address(const void *left, const void *right)
+{
+    const struct elf_loose *a = left, *b = right;
+    if (a->symbol.address != b->symbol.address)
+        return a->symbol.address < b->symbol.address ? -1 : 1;
+    return (a->place > b->place) - (a->place < b->place);
+}
+
+/* The first one at or behind the address. */
+static size_t first_from(const struct elf_loose_list *list, uint64_t address)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->items[middle].symbol.address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* What the functions are to those around: `around` becomes the number that begins here less that of those that end. */
+static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t begin = functions[i].address, size = functions[i].size ? functions[i].size : 1;
+        uint64_t end = size > UINT64_MAX - begin ? UINT64_MAX : begin + size;
+        size_t first = first_from(list, begin), behind = first;
+        if (first && begin < list->items[first - 1].next)
+            list->items[first - 1].next = begin;
+        if (first < list->count && list->items[first].symbol.address < end)
+            behind = first_from(list, end);
+        if (behind > first) {
+            list->items[first].around++;
+            if (behind < list->count)
+                list->items[behind].around--;
+        }
+    }
+}
+
+/* Up to where each goes; those within functions are none. */
+static void find_ends(struct elf_loose_list *list)
+{
+    int64_t around = 0;
+    uint64_t next = UINT64_MAX, kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        around += list->items[i].around;
+        list->items[i].dropped = list->items[i].untyped && around > 0;
+    }
+    for (size_t i = list->count; i--;) {
+        struct elf_loose *loose = &list->items[i];
+        uint64_t address = loose->symbol.address;
+        if (kept > address && kept < next)
+            next = kept;
+        if (loose->next < next)
+            next = loose->next;
+        uint64_t end = next < loose->section_end ? next : loose->section_end;
+        if (!loose->symbol.size)
+            loose->symbol.size = end > address ? end - address : 0;
+        loose->dropped = loose->dropped || !loose->symbol.size;
+        if (!loose->dropped)
+            kept = address;
+    }
+}
+
+size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count)
+{
+    if (list->count)
+        qsort(list->items, list->count, sizeof *list->items, elf_loose_by_address);
+    compare_with(list, symbols, count);
+    find_ends(list);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct elf_loose *loose = &list->items[i];
+        if (!loose->untyped)
+            symbols[loose->index] = loose->dropped ? (struct sl_symbol){loose->symbol.address} : loose->symbol;
+        else if (!loose->dropped)
+            symbols[count++] = loose->symbol;
+    }
+    return count;
+}
