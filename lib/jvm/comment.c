@@ -1,0 +1,188 @@
+/* What R8 says in comments: objects of JSON. */
+#include "jvm/mapping.h"
+
+#include "base/json.h"
+
+/* Members of any kind, as they stand in the text; to be read when the kind is known. */
+struct parts {
+    struct sl_json file_name, positions, conditions, actions, signature;
+    bool has_file_name, has_positions, has_conditions, has_actions, has_signature;
+};
+
+static const struct {
+    struct sl_str id;
+    enum sl_jvm_comment_kind kind;
+} comment_kinds[] = {
+    {{"sourceFile", 10}, SL_JVM_COMMENT_SOURCE_FILE},
+    {{"com.android.tools.r8.synthesized", 32}, SL_JVM_COMMENT_SYNTHESIZED},
+    {{"com.android.tools.r8.outline", 28}, SL_JVM_COMMENT_OUTLINE},
+    {{"com.android.tools.r8.outlineCallsite", 36}, SL_JVM_COMMENT_CALLSITE},
+    {{"com.android.tools.r8.rewriteFrame", 33}, SL_JVM_COMMENT_REWRITE},
+    {{"com.android.tools.r8.residualsignature", 38}, SL_JVM_COMMENT_SIGNATURE},
+};
+
+static bool parse_unsigned(struct sl_str text, uint64_t *out)
+{
+    bool negative;
+    return text.size && sl_is_digit(text.data[0]) && sl_json_integer(text, &negative, out);
+}
+
+static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_jvm_comment *comment)
+{
+    struct sl_arena_array array = {.arena = arena, .item = sizeof *comment->positions};
+    struct sl_str key;
+    if (sl_json_peek(j) != SL_JSON_OBJECT)
+        sl_json_fail(j, "positions are no object");
+    else
+        sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        uint64_t line, position;
+        struct sl_jvm_position *item;
+        if (!sl_json_u64(j, &line) || line > UINT32_MAX)
+            sl_json_fail(j, "a line is no number of 32 bits");
+        else if (!parse_unsigned(key, &position) || position > UINT32_MAX)
+            continue;
+        else if ((item = sl_arena_array_add(&array)))
+            *item = (struct sl_jvm_position){(uint32_t)position, (uint32_t)line};
+        else
+            sl_json_no_memory(j);
+    }
+    comment->position_count = array.count;
+    comment->positions = sl_arena_array_keep(&array);
+    if (!comment->positions)
+        sl_json_no_memory(j);
+}
+
+/* "name(VALUE)" */
+static bool is_call(struct sl_str text, struct sl_str name, struct sl_str *value)
+{
+    if (!sl_str_starts(text, name))
+        return false;
+    *value = (struct sl_str){text.data + name.size, text.size - name.size};
+    return true;
+}
+
+static bool ends_call(struct sl_str *value)
+{
+    if (!sl_str_ends(*value, SL_STR(")")))
+        return false;
+    value->size--;
+    return true;
+}
+
+/* What is thrown, when all conditions can be true together. */
+static bool read_condition(struct sl_str text, struct sl_jvm_comment *comment)
+{
+    struct sl_str thrown;
+    if (!is_call(text, SL_STR("throws("), &thrown) || !ends_call(&thrown) || !thrown.size)
+        return false;
+    if (comment->text.data && !sl_str_equal(comment->text, thrown))
+        return false;
+    comment->text = thrown;
+    return true;
+}
+
+static bool read_action(struct sl_str text, struct sl_jvm_comment *comment)
+{
+    struct sl_str count;
+    uint64_t number;
+    if (!is_call(text, SL_STR("removeInnerFrames("), &count))
+        return text.size > 0;
+    if (!ends_call(&count) || !parse_unsigned(count, &number))
+        return false;
+    uint64_t sum = comment->remove + (number < UINT32_MAX ? number : UINT32_MAX);
+    comment->remove = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+    return true;
+}
+
+/* Whether there are some, and `read` takes all of them. */
+static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struct sl_jvm_comment *comment),
+                       struct sl_jvm_comment *comment)
+{
+    bool good = true;
+    size_t count = 0;
+    struct sl_str key, text;
+    if (sl_json_peek(j) != SL_JSON_ARRAY)
+        return sl_json_fail(j, "no array");
+    sl_json_enter(j);
+    for (; sl_json_next(j, &key); count++)
+        if (sl_json_string(j, &text))
+            good = read(sl_str_trimmed(text), comment) && good;
+    return good && count && !j->failed;
+}
+
+static void read_rule(struct parts *p, struct sl_jvm_comment *comment)
+{
+    bool good = read_texts(&p->conditions, read_condition, comment);
+    if (!read_texts(&p->actions, read_action, comment) || !good)
+        comment->remove = 0;
+}
+
+/* Reads what the kind needs; false when something is missing or not as it should be. */
+static bool read_parts(struct parts *p, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
+{
+    switch (comment->kind) {
+    case SL_JVM_COMMENT_SOURCE_FILE: return p->has_file_name && sl_json_string(&p->file_name, &comment->text);
+    case SL_JVM_COMMENT_SIGNATURE:
+        if (!p->has_signature || !sl_json_text(&p->signature, &comment->text))
+            comment->kind = SL_JVM_COMMENT_OTHER;
+        return true;
+    case SL_JVM_COMMENT_CALLSITE:
+        if (p->has_positions)
+            read_positions(&p->positions, arena, comment);
+        *busy |= p->positions.busy;
+        return p->has_positions && !p->positions.failed;
+    case SL_JVM_COMMENT_REWRITE:
+        if (!p->has_conditions || !p->has_actions)
+            return false;
+        read_rule(p, comment);
+        *busy |= p->conditions.busy || p->actions.busy;
+        return !p->conditions.failed && !p->actions.failed;
+    default: return true;
+    }
+}
+
+/* Keeps the reader where the value of one of these names is. */
+static void note_part(struct parts *p, struct sl_str key, const struct sl_json *j)
+{
+    const struct {
+        struct sl_str name;
+        struct sl_json *at;
+        bool *has;
+    } known[] = {
+        {SL_STR("fileName"), &p->file_name, &p->has_file_name},
+        {SL_STR("positions"), &p->positions, &p->has_positions},
+        {SL_STR("conditions"), &p->conditions, &p->has_conditions},
+        {SL_STR("actions"), &p->actions, &p->has_actions},
+        {SL_STR("signature"), &p->signature, &p->has_signature},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (sl_str_equal(key, known[i].name)) {
+            *known[i].at = *j;
+            *known[i].has = true;
+        }
+}
+
+bool sl_jvm_comment_read(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
+{
+    struct parts parts = {.has_file_name = false};
+    struct sl_json j = sl_json(json, arena, false);
+    struct sl_str key, id = {NULL, 0};
+    *comment = (struct sl_jvm_comment){.kind = SL_JVM_COMMENT_OTHER};
+    *busy = false;
+    sl_json_enter(&j);
+    while (sl_json_next(&j, &key)) {
+        if (sl_str_equal(key, SL_STR("id"))) {
+            sl_json_string(&j, &id);
+            continue;
+        }
+        note_part(&parts, key, &j);
+        sl_json_skip(&j);
+    }
+    bool good = sl_json_end(&j) && id.data;
+    *busy = j.busy;
+    for (size_t i = 0; i < sizeof comment_kinds / sizeof *comment_kinds; i++)
+        if (sl_str_equal(id, comment_kinds[i].id))
+            comment->kind = comment_kinds[i].kind;
+    return good && read_parts(&parts, arena, comment, busy);
+}

@@ -1,0 +1,418 @@
+/* What a frame of the running program was. */
+#include "jvm/members.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "jvm/names.h"
+
+/* MOST_LINES: of a member without a range, that become frames of their own. MOST_ALTERNATIVES: methods that a frame without a
+ * line may be. */
+enum { MOST_LINES = 65535, MOST_ALTERNATIVES = 256 };
+
+struct search {
+    const struct sl_jvm_mapper *mapper;
+    struct sl_jvm_query query; /* its line may be that of an outline's caller */
+    struct jvm_class class;
+    struct sl_str reference; /* the file of the class */
+    struct jvm_members members;
+    struct sl_jvm_frames *out;
+};
+
+/* A member without lines of the running program, or with line 0. */
+static bool is_base(const struct jvm_member *m)
+{
+    return !m->end;
+}
+
+static bool has_range(const struct jvm_member *m)
+{
+    return m->flags & JVM_RANGE;
+}
+
+static bool holds(const struct jvm_member *m, uint32_t line)
+{
+    return m->start <= line && line <= m->end;
+}
+
+/* ---- answers ---- */
+
+bool sl_jvm_frames_add(struct sl_jvm_frames *out, struct sl_jvm_frame frame)
+{
+    if (out->limit && out->count >= out->limit)
+        out->limited = true;
+    else if (!sl_grow_in_arena(out->arena, &out->items, &out->capacity, out->count + 1, sizeof *out->items))
+        out->busy = true;
+    else
+        out->items[out->count++] = frame;
+    return !out->limited && !out->busy;
+}
+
+static struct sl_str class_of(const struct search *s, const struct jvm_member *m, struct sl_str *file)
+{
+    return jvm_receiver(s->mapper, m->flags & JVM_FOREIGN ? m->receiver : s->class.receiver, file);
+}
+
+/* The name of the outermost class, without its package. */
+static struct sl_str outermost(struct sl_str class)
+{
+    const char *dot = class.size ? memrchr(class.data, '.', class.size) : NULL;
+    struct sl_str name = class;
+    if (dot)
+        name = (struct sl_str){dot + 1, class.size - (size_t)(dot + 1 - class.data)};
+    const char *dollar = name.size ? memchr(name.data, '$', name.size) : NULL;
+    name.size = dollar ? (size_t)(dollar - name.data) : name.size;
+    return name;
+}
+
+static struct sl_jvm_frame plain_frame(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
+{
+    struct sl_jvm_frame frame = {.class = class_of(s, m, NULL),
+                                 .method = jvm_text(s->mapper, m->name),
+                                 .has_line = has_line,
+                                 .line = line,
+                                 .synthesized = m->flags & JVM_SYNTHESIZED};
+    sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
+    return frame;
+}
+
+static void add_plain(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
+{
+    sl_jvm_frames_add(s->out, plain_frame(s, m, has_line, line));
+}
+
+/* A frame whose line was looked up: the file is what the mapping says of the class, if it does. */
+static void add_mapped(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
+{
+    struct sl_str told;
+    struct sl_jvm_frame frame = plain_frame(s, m, has_line, line);
+    class_of(s, m, &told);
+    if (sl_str_equal(told, SL_STR("R8$$SyntheticClass")))
+        told = outermost(frame.class);
+    if (told.data) {
+        frame.file = told;
+        frame.suffix = SL_STR("");
+    }
+    sl_jvm_frames_add(s->out, frame);
+}
+
+static void add_class_only(struct search *s)
+{
+    struct sl_jvm_frame frame = {.class = s->class.original, .method = s->query.method, .has_line = true};
+    frame.line = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
+    sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
+    sl_jvm_frames_add(s->out, frame);
+}
+
+/* ---- by line ---- */
+
+/* A member that is there for the whole method, of a method without ranges. */
+static void add_whole(struct search *s, const struct jvm_member *m)
+{
+    if (!(m->flags & JVM_LINE)) {
+        add_mapped(s, m, true, s->query.line);
+    } else if (m->last_line > m->line && m->last_line - m->line <= MOST_LINES) {
+        for (uint32_t line = m->line; line < m->last_line && !s->out->limited; line++)
+            add_mapped(s, m, true, line);
+        add_mapped(s, m, true, m->last_line);
+    } else {
+        add_mapped(s, m, m->line != 0, m->line);
+    }
+}
+
+static uint32_t line_within(const struct jvm_member *m, uint32_t line)
+{
+    if (!(m->flags & JVM_LAST_LINE) || m->last_line == m->line)
+        return m->line;
+    uint64_t within = (uint64_t)m->line + (line - m->start);
+    return within < UINT32_MAX ? (uint32_t)within : UINT32_MAX;
+}
+
+static void by_line(struct search *s)
+{
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    size_t before = s->out->count;
+    bool ranges = false, any = false;
+    while (jvm_next_member(&all, &m))
+        ranges |= !is_base(&m);
+    for (all = s->members; jvm_next_member(&all, &m);) {
+        if (is_base(&m) && !ranges) {
+            add_whole(s, &m);
+            any = true;
+        } else if (!is_base(&m) && holds(&m, s->query.line)) {
+            add_mapped(s, &m, true, line_within(&m, s->query.line));
+            any = true;
+        }
+    }
+    if (!any && s->out->count == before)
+        add_class_only(s);
+}
+
+/* ---- without line ---- */
+
+/* Of the base members: what there is of each sort. */
+struct bases {
+    size_t with_range, without; /* of line 0 to 0, of none */
+    bool spread;                /* one with a range has lines of the source that differ */
+    bool same_name;             /* all without one have the same */
+    bool all_lines;             /* all without one have a line */
+    uint32_t first_name;
+};
+
+static struct bases survey(struct jvm_members all)
+{
+    struct bases b = {.same_name = true, .all_lines = true};
+    struct jvm_member m;
+    while (jvm_next_member(&all, &m)) {
+        if (!is_base(&m))
+            continue;
+        if (has_range(&m)) {
+            b.with_range++;
+            b.spread |= m.flags & JVM_LAST_LINE && m.last_line != m.line;
+            continue;
+        }
+        b.first_name = b.without++ ? b.first_name : m.name;
+        b.same_name &= m.name == b.first_name;
+        b.all_lines &= (m.flags & JVM_LINE) != 0;
+    }
+    return b;
+}
+
+static int frames_by_method(const void *left, const void *right)
+{
+    const struct sl_jvm_frame *a = left, *b = right;
+    int order = sl_str_compare(a->method, b->method);
+    return order ? order : a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* The frames from `first` on; those of one name stay in their order. */
+static void sort_by_method(struct sl_jvm_frames *out, size_t first)
+{
+    for (size_t i = first; i < out->count; i++)
+        out->items[i].place = (uint32_t)(i - first);
+    if (out->count > first)
+        qsort(out->items + first, out->count - first, sizeof *out->items, frames_by_method);
+}
+
+static void from_bases(struct search *s, const struct bases *b)
+{
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    size_t first = s->out->count, added = 0;
+    while (jvm_next_member(&all, &m))
+        if (is_base(&m) && has_range(&m))
+            add_plain(s, &m, b->spread || m.line, b->spread ? 0 : m.line);
+    for (all = s->members; jvm_next_member(&all, &m);) {
+        if (!is_base(&m) || has_range(&m) || (b->same_name && added++))
+            continue;
+        add_plain(s, &m, true, b->without == 1 ? m.line : 0);
+    }
+    if (b->without && !b->same_name && b->all_lines)
+        sort_by_method(s->out, first);
+}
+
+static bool same_range(const struct jvm_member *a, const struct jvm_member *b)
+{
+    return a->start == b->start && a->end == b->end;
+}
+
+/* Neighbours with one range are a chain of inlined calls. */
+static bool is_one_chain(struct jvm_members all)
+{
+    struct jvm_member first, m;
+    size_t count = 1;
+    if (!jvm_next_member(&all, &first))
+        return false;
+    for (; jvm_next_member(&all, &m); count++)
+        if (!same_range(&first, &m))
+            return false;
+    return count > 1;
+}
+
+/* Whether a frame behind `first` has this class and method. */
+static bool is_there(const struct sl_jvm_frames *out, size_t first, const struct sl_jvm_frame *frame)
+{
+    for (size_t i = first; i < out->count; i++)
+        if (sl_str_equal(out->items[i].method, frame->method) && sl_str_equal(out->items[i].class, frame->class))
+            return true;
+    return false;
+}
+
+/* The last of each chain, as if nothing had been inlined. */
+static void add_outermost(struct search *s)
+{
+    struct jvm_members all = s->members;
+    struct jvm_member last, m;
+    size_t first = s->out->count;
+    bool more = jvm_next_member(&all, &last);
+    while (more && s->out->count - first < MOST_ALTERNATIVES) {
+        more = jvm_next_member(&all, &m);
+        struct sl_jvm_frame frame = plain_frame(s, &last, true, 0);
+        if ((!more || !same_range(&last, &m)) && !is_there(s->out, first, &frame))
+            sl_jvm_frames_add(s->out, frame);
+        last = m;
+    }
+}
+
+static void without_line(struct search *s)
+{
+    struct bases b = survey(s->members);
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    if (b.with_range || b.without) {
+        from_bases(s, &b);
+    } else if (is_one_chain(all)) {
+        while (jvm_next_member(&all, &m))
+            add_plain(s, &m, true, m.line);
+    } else {
+        add_outermost(s);
+    }
+}
+
+static void by_parameters(struct search *s)
+{
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    while (jvm_next_member(&all, &m))
+        add_plain(s, &m, m.line != 0, m.line);
+}
+
+/* ---- rules ---- */
+
+/* Whether the descriptor "La/b/C;" is that of class "a.b.C". */
+static bool describes(struct sl_str descriptor, struct sl_str class)
+{
+    if (descriptor.size != class.size + 2 || descriptor.data[0] != 'L' || descriptor.data[class.size + 1] != ';')
+        return false;
+    for (size_t i = 0; i < class.size; i++)
+        if (descriptor.data[i + 1] != (class.data[i] == '.' ? '/' : class.data[i]))
+            return false;
+    return true;
+}
+
+static uint64_t removed_by(const struct search *s, const struct jvm_member *m)
+{
+    struct sl_reader r = m->extras;
+    uint64_t sum = 0;
+    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
+        sl_read_uleb(&r);
+        sl_read_uleb(&r);
+    }
+    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
+        struct sl_str thrown = jvm_text(s->mapper, (uint32_t)sl_read_uleb(&r));
+        uint64_t count = sl_read_uleb(&r) & UINT32_MAX;
+        sum += describes(thrown, s->query.thrown) ? count : 0;
+    }
+    return sum;
+}
+
+/* Whether the member has to do with the frame; the sum of what its rules remove is added. */
+static bool is_active(const struct search *s, const struct jvm_member *m, uint64_t *removed)
+{
+    if (s->query.by == SL_JVM_BY_LINE && !is_base(m) && !holds(m, s->query.line))
+        return false;
+    if (s->query.thrown.data && m->flags & JVM_EXTRAS)
+        *removed += removed_by(s, m);
+    return true;
+}
+
+/* ---- outlines ---- */
+
+/* Of the positions of a member, the line that is for this line of the outline. */
+static bool line_at(const struct jvm_member *m, uint32_t position, uint32_t *line)
+{
+    struct sl_reader r = m->extras;
+    if (!(m->flags & JVM_EXTRAS))
+        return false;
+    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
+        bool found = sl_read_uleb(&r) == position;
+        *line = (uint32_t)sl_read_uleb(&r);
+        if (found)
+            return !r.failed;
+    }
+    return false;
+}
+
+/* The frame that called an outline is at the line that the outline's line stands for. */
+static void take_outline(struct search *s, struct sl_jvm_outline *outline)
+{
+    uint32_t line, asked = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    outline->carried = false;
+    while (jvm_next_member(&all, &m))
+        if ((is_base(&m) || holds(&m, asked)) && line_at(&m, outline->line, &line)) {
+            s->query.line = line;
+            return;
+        }
+}
+
+/* ---- all together ---- */
+
+static bool is_outline(struct jvm_members all)
+{
+    struct jvm_member first;
+    return jvm_next_member(&all, &first) && first.flags & JVM_IS_OUTLINE;
+}
+
+/* Leaves the members that the query may mean. */
+static bool narrow(struct search *s)
+{
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    all.query = &s->query;
+    s->members = all;
+    if (jvm_next_member(&all, &m))
+        return true;
+    s->members.by_descriptor = s->query.descriptor.data != NULL;
+    all = s->members;
+    return s->members.by_descriptor && jvm_next_member(&all, &m);
+}
+
+static enum sl_jvm_answer settle(struct search *s)
+{
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    struct sl_jvm_frames *out = s->out;
+    size_t first = out->count;
+    uint64_t removed = 0;
+    bool active = false;
+    while (jvm_next_member(&all, &m))
+        active |= is_active(s, &m, &removed);
+    if (s->query.by == SL_JVM_BY_PARAMETERS)
+        by_parameters(s);
+    else if (s->query.line)
+        by_line(s);
+    else
+        without_line(s);
+    size_t made = out->count - first;
+    size_t gone = removed < made ? (size_t)removed : made;
+    if (gone)
+        memmove(out->items + first, out->items + first + gone, (made - gone) * sizeof *out->items);
+    out->count -= gone;
+    return active && gone == made && !out->limited && !out->busy ? SL_JVM_CLEARED : SL_JVM_FRAMES;
+}
+
+enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
+                                       struct sl_jvm_outline *outline, struct sl_jvm_frames *frames)
+{
+    struct search s = {.mapper = mapper, .query = *query, .out = frames};
+    bool known = jvm_find_class(mapper, query->class, &s.class);
+    bool has_members = known && jvm_find_method(mapper, s.class.id, query->method, &s.members);
+    if (has_members && is_outline(s.members)) {
+        *outline = (struct sl_jvm_outline){true, query->by == SL_JVM_BY_LINE ? query->line : 0};
+        return SL_JVM_OUTLINE;
+    }
+    has_members = has_members && narrow(&s);
+    if (outline->carried && has_members)
+        take_outline(&s, outline);
+    outline->carried = false;
+    if (!known)
+        return SL_JVM_UNKNOWN;
+    jvm_receiver(mapper, s.class.receiver, &s.reference);
+    if (has_members)
+        return settle(&s);
+    add_class_only(&s);
+    return SL_JVM_FRAMES;
+}

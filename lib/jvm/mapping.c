@@ -1,0 +1,284 @@
+/* Mapping files into records. */
+#include "jvm/mapping.h"
+
+#include <openssl/evp.h>
+
+struct sl_jvm_reader sl_jvm_reader(struct sl_str text)
+{
+    return (struct sl_jvm_reader){.text = text, .at = sl_str_starts(text, SL_STR("\xEF\xBB\xBF")) ? 3 : 0};
+}
+
+/* ---- what a line is made of ---- */
+
+static bool mapping_is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\f';
+}
+
+static void skip_spaces(struct sl_str *line)
+{
+    while (line->size && mapping_is_space(line->data[0])) {
+        line->data++;
+        line->size--;
+    }
+}
+
+static struct sl_str without_spaces(struct sl_str text)
+{
+    skip_spaces(&text);
+    while (text.size && mapping_is_space(text.data[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+static void drop_front(struct sl_str *line, size_t size)
+{
+    line->data += size;
+    line->size -= size;
+}
+
+static bool take_text(struct sl_str *line, struct sl_str text)
+{
+    if (!sl_str_starts(*line, text))
+        return false;
+    drop_front(line, text.size);
+    return true;
+}
+
+/* What is in front of the character, which is taken too. */
+static bool take_until(struct sl_str *line, char c, struct sl_str *out)
+{
+    const char *found = line->size ? memchr(line->data, c, line->size) : NULL;
+    if (!found)
+        return false;
+    *out = (struct sl_str){line->data, (size_t)(found - line->data)};
+    drop_front(line, out->size + 1);
+    return true;
+}
+
+/* A decimal number. False when there is none or it does not fit; `*line` is where it was when there is none. */
+static bool take_number(struct sl_str *line, uint32_t *out)
+{
+    uint64_t value = 0;
+    size_t size = 0;
+    for (; size < line->size && sl_is_digit(line->data[size]); size++)
+        if ((value = value * 10 + (uint64_t)(line->data[size] - '0')) > UINT32_MAX)
+            return false;
+    *out = (uint32_t)value;
+    drop_front(line, size);
+    return size > 0;
+}
+
+static bool starts_with_number(struct sl_str line)
+{
+    return line.size && sl_is_digit(line.data[0]);
+}
+
+static void order(uint32_t *low, uint32_t *high)
+{
+    if (*low > *high) {
+        uint32_t other = *low;
+        *low = *high;
+        *high = other;
+    }
+}
+
+/* ---- records ---- */
+
+static bool take_range(struct sl_str *line, struct sl_jvm_member *m)
+{
+    m->has_range = starts_with_number(*line);
+    return !m->has_range || (take_number(line, &m->start) && take_text(line, SL_STR(":")) &&
+                             take_number(line, &m->end) && take_text(line, SL_STR(":")));
+}
+
+/* ":line" or ":line:last" or nothing. */
+static bool take_lines(struct sl_str *line, struct sl_jvm_member *m)
+{
+    if (!take_text(line, SL_STR(":")))
+        return true;
+    m->has_line = take_number(line, &m->line);
+    if (m->has_line && take_text(line, SL_STR(":"))) {
+        m->has_last_line = take_number(line, &m->last_line);
+        return m->has_last_line;
+    }
+    return m->has_line;
+}
+
+/* A method's name may have the class in front of it that it was inlined from. */
+static void split_receiver(struct sl_jvm_member *m)
+{
+    const char *dot = m->name.size ? memrchr(m->name.data, '.', m->name.size) : NULL;
+    if (!dot)
+        return;
+    m->receiver = (struct sl_str){m->name.data, (size_t)(dot - m->name.data)};
+    drop_front(&m->name, m->receiver.size + 1);
+}
+
+/* The lines as they are meant: of a range alone, those of the source are the same; and none ends before it begins. */
+static void settle_lines(struct sl_jvm_member *m)
+{
+    if (m->has_range && !m->has_line) {
+        m->line = m->start;
+        m->last_line = m->end;
+        m->has_line = m->has_last_line = true;
+    }
+    order(&m->start, &m->end);
+    if (m->has_last_line)
+        order(&m->line, &m->last_line);
+}
+
+static size_t name_size(struct sl_str line)
+{
+    size_t size = 0;
+    while (size < line.size && line.data[size] != ' ' && line.data[size] != '(')
+        size++;
+    return size;
+}
+
+static enum sl_jvm_record_kind read_member(struct sl_str line, struct sl_jvm_member *m)
+{
+    *m = (struct sl_jvm_member){.start = 0};
+    skip_spaces(&line);
+    if (!take_range(&line, m) || !take_until(&line, ' ', &m->type))
+        return SL_JVM_RECORD_ERROR;
+    m->name = (struct sl_str){line.data, name_size(line)};
+    drop_front(&line, m->name.size);
+    bool method = take_text(&line, SL_STR("("));
+    if (method && (!take_until(&line, ')', &m->arguments) || !take_lines(&line, m)))
+        return SL_JVM_RECORD_ERROR;
+    if (!take_text(&line, SL_STR(" -> ")))
+        return SL_JVM_RECORD_ERROR;
+    m->obfuscated = without_spaces(line);
+    if (!method)
+        return SL_JVM_RECORD_FIELD;
+    split_receiver(m);
+    settle_lines(m);
+    return SL_JVM_RECORD_METHOD;
+}
+
+/* `*rest` is what follows on the same line. */
+static enum sl_jvm_record_kind read_class(struct sl_str line, struct sl_jvm_record *r, struct sl_str *rest)
+{
+    if (!take_until(&line, ' ', &r->original) || !take_text(&line, SL_STR("-> ")) ||
+        !take_until(&line, ':', &r->obfuscated))
+        return SL_JVM_RECORD_ERROR;
+    *rest = line;
+    return SL_JVM_RECORD_CLASS;
+}
+
+static enum sl_jvm_record_kind read_remark(struct sl_str line, struct sl_jvm_record *r)
+{
+    drop_front(&line, 1);
+    skip_spaces(&line);
+    if (sl_str_starts(line, SL_STR("{"))) {
+        r->json = line;
+        return SL_JVM_RECORD_COMMENT;
+    }
+    struct sl_str value = line;
+    r->value = (struct sl_str){NULL, 0};
+    if (take_until(&value, ':', &r->key))
+        r->value = without_spaces(value);
+    else
+        r->key = line;
+    r->key = without_spaces(r->key);
+    return SL_JVM_RECORD_HEADER;
+}
+
+/* What is left of a line that a class was taken from, or the next line that is not empty. */
+static bool mapping_next_line(struct sl_jvm_reader *reader, struct sl_str *line)
+{
+    const char *begin = reader->text.data, *end = begin + reader->text.size, *at = begin + reader->at;
+    if (reader->at >= reader->line_end) {
+        while (at < end && (*at == '\n' || *at == '\r'))
+            at++;
+        if (at == end)
+            return false;
+        const char *newline = begin + reader->newline;
+        if (newline <= at)
+            newline = memchr(at, '\n', (size_t)(end - at));
+        newline = newline ? newline : end;
+        const char *cr = memchr(at, '\r', (size_t)(newline - at));
+        reader->newline = (size_t)(newline - begin);
+        reader->line_end = cr ? (size_t)(cr - begin) : reader->newline;
+    }
+    *line = (struct sl_str){at, reader->line_end - (size_t)(at - begin)};
+    reader->at = reader->line_end;
+    return true;
+}
+
+bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
+{
+    struct sl_str line, inner, rest = {NULL, 0};
+    if (!mapping_next_line(reader, &line))
+        return false;
+    inner = line;
+    skip_spaces(&inner);
+    if (sl_str_starts(inner, SL_STR("#")))
+        r->kind = read_remark(inner, r);
+    else if (line.data[0] == ' ' || line.data[0] == '\t')
+        r->kind = read_member(line, &r->member);
+    else
+        r->kind = read_class(line, r, &rest);
+    line.size -= rest.size;
+    reader->at -= rest.size;
+    if (!sl_str_is_utf8(line))
+        r->kind = SL_JVM_RECORD_ERROR;
+    return true;
+}
+
+/* ---- about a whole file ---- */
+
+bool sl_jvm_is_mapping(struct sl_str text)
+{
+    enum { LOOKED_AT = 50 };
+    struct sl_jvm_reader reader = sl_jvm_reader(text);
+    struct sl_jvm_record r;
+    bool in_class = false;
+    for (unsigned i = 0; i < LOOKED_AT && sl_jvm_reader_next(&reader, &r); i++) {
+        in_class |= r.kind == SL_JVM_RECORD_CLASS;
+        if (in_class && (r.kind == SL_JVM_RECORD_FIELD || r.kind == SL_JVM_RECORD_METHOD))
+            return true;
+    }
+    return false;
+}
+
+struct sl_jvm_summary sl_jvm_summarise(struct sl_str text)
+{
+    struct sl_jvm_summary s = {.classes = 0};
+    struct sl_jvm_reader reader = sl_jvm_reader(text);
+    struct sl_jvm_record r;
+    while (sl_jvm_reader_next(&reader, &r)) {
+        if (r.kind == SL_JVM_RECORD_HEADER && sl_str_equal(r.key, SL_STR("compiler")))
+            s.compiler = r.value;
+        if (r.kind == SL_JVM_RECORD_HEADER && sl_str_equal(r.key, SL_STR("compiler_version")))
+            s.compiler_version = r.value;
+        if (r.kind == SL_JVM_RECORD_HEADER && sl_str_equal(r.key, SL_STR("min_api")))
+            s.min_api = r.value;
+        s.classes += r.kind == SL_JVM_RECORD_CLASS;
+        if (r.kind == SL_JVM_RECORD_METHOD) {
+            s.methods++;
+            s.has_lines |= r.member.has_range || r.member.has_line;
+        }
+    }
+    return s;
+}
+
+bool sl_jvm_mapping_id(struct sl_str text, struct sl_debug_id *id)
+{
+    static const uint8_t space[16] = {0x4f, 0x44, 0xf3, 0x0f, 0x24, 0xbe, 0x53, 0xd0,
+                                      0xba, 0xb6, 0xf4, 0x7c, 0x71, 0x20, 0xad, 0x6c};
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool ok = context && EVP_DigestInit_ex(context, EVP_sha1(), NULL) == 1 &&
+              EVP_DigestUpdate(context, space, sizeof space) == 1 &&
+              EVP_DigestUpdate(context, text.data, text.size) == 1 && EVP_DigestFinal_ex(context, digest, NULL) == 1;
+    EVP_MD_CTX_free(context);
+    *id = (struct sl_debug_id){.age = 0};
+    if (!ok)
+        return false;
+    memcpy(id->uuid, digest, sizeof id->uuid);
+    id->uuid[6] = (uint8_t)(0x50 | (id->uuid[6] & 0x0F));
+    id->uuid[8] = (uint8_t)(0x80 | (id->uuid[8] & 0x3F));
+    return true;
+}

@@ -1,0 +1,66 @@
+#include "jvm/stack.h"
+
+bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers *mappers, struct sl_str thrown,
+                        struct sl_arena *arena)
+{
+    *stack = (struct sl_jvm_stack){.mappers = *mappers, .thrown = thrown};
+    stack->outlines = SL_ARENA_ARRAY(arena, struct sl_jvm_outline, mappers->count + 1);
+    return stack->outlines != NULL;
+}
+
+bool sl_jvm_stack_class(const struct sl_jvm_mappers *mappers, struct sl_str obfuscated, struct sl_str *original)
+{
+    bool found = false;
+    *original = obfuscated;
+    for (size_t i = 0; i < mappers->count && (!found || mappers->chain); i++)
+        found |= sl_jvm_mapper_class(mappers->items[i], *original, original);
+    return found;
+}
+
+/* Looks each frame from `first` on up in one more mapper, and puts what it was in its place. False when out of memory. */
+static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, struct sl_jvm_frames *frames)
+{
+    struct sl_jvm_frames mapped = {.arena = frames->arena, .limit = frames->limit};
+    for (size_t i = first; i < frames->count; i++) {
+        const struct sl_jvm_frame *frame = &frames->items[i];
+        struct sl_jvm_query query = {.class = frame->class, .method = frame->method};
+        query.line = frame->has_line ? frame->line : 0;
+        enum sl_jvm_answer answer =
+            sl_jvm_mapper_frame(stack->mappers.items[mapper], &query, &stack->outlines[mapper], &mapped);
+        if (answer != SL_JVM_UNKNOWN)
+            continue;
+        if (!sl_jvm_frames_add(&mapped, *frame))
+            break;
+    }
+    frames->limited |= mapped.limited;
+    frames->busy |= mapped.busy;
+    frames->count = first;
+    for (size_t i = 0; i < mapped.count; i++)
+        sl_jvm_frames_add(frames, mapped.items[i]);
+    return !frames->busy;
+}
+
+static enum sl_jvm_answer map_chained(struct sl_jvm_stack *stack, size_t mapper, size_t first,
+                                      struct sl_jvm_frames *frames)
+{
+    while (++mapper < stack->mappers.count)
+        if (!map_again(stack, mapper, first, frames))
+            break;
+    return frames->count > first || frames->busy || frames->limited ? SL_JVM_FRAMES : SL_JVM_CLEARED;
+}
+
+enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
+                                      struct sl_jvm_frames *frames)
+{
+    struct sl_jvm_query asked = *query;
+    size_t first = frames->count, i = 0;
+    enum sl_jvm_answer answer = SL_JVM_UNKNOWN;
+    asked.thrown = stack->thrown;
+    for (; i < stack->mappers.count && answer == SL_JVM_UNKNOWN; i++)
+        answer = sl_jvm_mapper_frame(stack->mappers.items[i], &asked, &stack->outlines[i], frames);
+    if (answer != SL_JVM_OUTLINE)
+        stack->thrown.data = NULL;
+    if (answer == SL_JVM_FRAMES && stack->mappers.chain)
+        answer = map_chained(stack, i - 1, first, frames);
+    return answer;
+}
