@@ -119,22 +119,36 @@ static void encode_extras(const struct pending *p, struct sl_buf *out)
     sl_buf_uleb(out, p->descriptor);
 }
 
+static uint8_t *put_uleb(uint8_t *at, uint32_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
 static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf *out)
 {
+    enum { LONGEST = 2 + 7 * 5 };
     const struct sl_jvm_member *m = &p->member;
-    sl_buf_u16(out, flags);
-    sl_buf_uleb(out, p->name);
-    sl_buf_uleb(out, p->arguments);
+    if (!sl_buf_reserve(out, LONGEST))
+        return;
+    uint8_t *at = out->data + out->size;
+    *at++ = (uint8_t)flags;
+    *at++ = (uint8_t)(flags >> 8);
+    at = put_uleb(at, p->name);
+    at = put_uleb(at, p->arguments);
     if (flags & JVM_RANGE) {
-        sl_buf_uleb(out, m->start);
-        sl_buf_uleb(out, m->end - m->start);
+        at = put_uleb(at, m->start);
+        at = put_uleb(at, m->end - m->start);
     }
     if (flags & JVM_LINE)
-        sl_buf_uleb(out, m->line);
+        at = put_uleb(at, m->line);
     if (flags & JVM_LAST_LINE)
-        sl_buf_uleb(out, m->last_line - m->line);
+        at = put_uleb(at, m->last_line - m->line);
     if (flags & JVM_FOREIGN)
-        sl_buf_uleb(out, p->receiver);
+        at = put_uleb(at, p->receiver);
+    out->size = (size_t)(at - out->data);
     if (flags & JVM_EXTRAS)
         encode_extras(p, out);
 }
@@ -255,7 +269,7 @@ static void mark(struct build *b, uint16_t flag)
     b->flags[row] = (uint16_t)((made ? 0 : b->flags[row]) | flag);
 }
 
-static void add_rule(struct build *b, const struct sl_jvm_comment *comment)
+static void build_add_rule(struct build *b, const struct sl_jvm_comment *comment)
 {
     struct pending *p = &b->pending;
     if (!comment->remove)
@@ -273,7 +287,7 @@ static void on_method_comment(struct build *b, const struct sl_jvm_comment *comm
     switch (comment->kind) {
     case SL_JVM_COMMENT_SYNTHESIZED: mark(b, JVM_SYNTHESIZED); break;
     case SL_JVM_COMMENT_OUTLINE: mark(b, JVM_IS_OUTLINE); break;
-    case SL_JVM_COMMENT_REWRITE: add_rule(b, comment); break;
+    case SL_JVM_COMMENT_REWRITE: build_add_rule(b, comment); break;
     case SL_JVM_COMMENT_SIGNATURE: p->descriptor = jvm_string(&b->strings, comment->text).id; break;
     case SL_JVM_COMMENT_CALLSITE:
         if (comment->position_count) {

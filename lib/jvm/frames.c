@@ -30,7 +30,7 @@ static bool has_range(const struct jvm_member *m)
     return m->flags & JVM_RANGE;
 }
 
-static bool holds(const struct jvm_member *m, uint32_t line)
+static bool range_holds(const struct jvm_member *m, uint32_t line)
 {
     return m->start <= line && line <= m->end;
 }
@@ -140,7 +140,7 @@ static void by_line(struct search *s)
         if (is_base(&m) && !ranges) {
             add_whole(s, &m);
             any = true;
-        } else if (!is_base(&m) && holds(&m, s->query.line)) {
+        } else if (!is_base(&m) && range_holds(&m, s->query.line)) {
             add_mapped(s, &m, true, line_within(&m, s->query.line));
             any = true;
         }
@@ -310,7 +310,7 @@ static uint64_t removed_by(const struct search *s, const struct jvm_member *m)
 /* Whether the member has to do with the frame; the sum of what its rules remove is added. */
 static bool is_active(const struct search *s, const struct jvm_member *m, uint64_t *removed)
 {
-    if (s->query.by == SL_JVM_BY_LINE && !is_base(m) && !holds(m, s->query.line))
+    if (s->query.by == SL_JVM_BY_LINE && !is_base(m) && !range_holds(m, s->query.line))
         return false;
     if (s->query.thrown.data && m->flags & JVM_EXTRAS)
         *removed += removed_by(s, m);
@@ -342,7 +342,7 @@ static void take_outline(struct search *s, struct sl_jvm_outline *outline)
     struct jvm_member m;
     outline->carried = false;
     while (jvm_next_member(&all, &m))
-        if ((is_base(&m) || holds(&m, asked)) && line_at(&m, outline->line, &line)) {
+        if ((is_base(&m) || range_holds(&m, asked)) && line_at(&m, outline->line, &line)) {
             s->query.line = line;
             return;
         }

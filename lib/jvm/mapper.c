@@ -130,7 +130,7 @@ static void mapper_read_lines(struct sl_reader *r, struct jvm_member *member)
         member->last_line += (uint32_t)sl_read_uleb(r);
 }
 
-static bool read_member(struct jvm_members *members, struct jvm_member *member, uint32_t *descriptor)
+static bool mapper_read_member(struct jvm_members *members, struct jvm_member *member, uint32_t *descriptor)
 {
     struct sl_reader *r = &members->bytes;
     member->flags = sl_read_u16(r);
@@ -159,7 +159,7 @@ bool jvm_next_member(struct jvm_members *members, struct jvm_member *member)
 {
     uint32_t descriptor;
     while (sl_reader_left(&members->bytes)) {
-        if (!read_member(members, member, &descriptor))
+        if (!mapper_read_member(members, member, &descriptor))
             return false;
         if (is_meant(members, member, descriptor))
             return true;

@@ -10,12 +10,12 @@ struct sl_jvm_reader sl_jvm_reader(struct sl_str text)
 
 /* ---- what a line is made of ---- */
 
-static bool mapping_is_space(char c)
+static inline bool mapping_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\f';
 }
 
-static void skip_spaces(struct sl_str *line)
+static inline void skip_spaces(struct sl_str *line)
 {
     while (line->size && mapping_is_space(line->data[0])) {
         line->data++;
@@ -31,22 +31,22 @@ static struct sl_str without_spaces(struct sl_str text)
     return text;
 }
 
-static void drop_front(struct sl_str *line, size_t size)
+static inline void drop_front(struct sl_str *line, size_t size)
 {
     line->data += size;
     line->size -= size;
 }
 
-static bool take_text(struct sl_str *line, struct sl_str text)
+static inline bool mapping_take_text(struct sl_str *line, struct sl_str text)
 {
-    if (!sl_str_starts(*line, text))
+    if (line->size < text.size || memcmp(line->data, text.data, text.size) != 0)
         return false;
     drop_front(line, text.size);
     return true;
 }
 
 /* What is in front of the character, which is taken too. */
-static bool take_until(struct sl_str *line, char c, struct sl_str *out)
+static inline bool take_until(struct sl_str *line, char c, struct sl_str *out)
 {
     const char *found = line->size ? memchr(line->data, c, line->size) : NULL;
     if (!found)
@@ -57,7 +57,7 @@ static bool take_until(struct sl_str *line, char c, struct sl_str *out)
 }
 
 /* A decimal number. False when there is none or it does not fit; `*line` is where it was when there is none. */
-static bool take_number(struct sl_str *line, uint32_t *out)
+static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
 {
     uint64_t value = 0;
     size_t size = 0;
@@ -88,18 +88,18 @@ static void order(uint32_t *low, uint32_t *high)
 static bool take_range(struct sl_str *line, struct sl_jvm_member *m)
 {
     m->has_range = starts_with_number(*line);
-    return !m->has_range || (take_number(line, &m->start) && take_text(line, SL_STR(":")) &&
-                             take_number(line, &m->end) && take_text(line, SL_STR(":")));
+    return !m->has_range || (mapping_take_number(line, &m->start) && mapping_take_text(line, SL_STR(":")) &&
+                             mapping_take_number(line, &m->end) && mapping_take_text(line, SL_STR(":")));
 }
 
 /* ":line" or ":line:last" or nothing. */
 static bool take_lines(struct sl_str *line, struct sl_jvm_member *m)
 {
-    if (!take_text(line, SL_STR(":")))
+    if (!mapping_take_text(line, SL_STR(":")))
         return true;
-    m->has_line = take_number(line, &m->line);
-    if (m->has_line && take_text(line, SL_STR(":"))) {
-        m->has_last_line = take_number(line, &m->last_line);
+    m->has_line = mapping_take_number(line, &m->line);
+    if (m->has_line && mapping_take_text(line, SL_STR(":"))) {
+        m->has_last_line = mapping_take_number(line, &m->last_line);
         return m->has_last_line;
     }
     return m->has_line;
@@ -128,15 +128,16 @@ static void settle_lines(struct sl_jvm_member *m)
         order(&m->line, &m->last_line);
 }
 
+/* Up to the first blank or bracket. */
 static size_t name_size(struct sl_str line)
 {
-    size_t size = 0;
-    while (size < line.size && line.data[size] != ' ' && line.data[size] != '(')
-        size++;
-    return size;
+    const char *found = line.size ? memchr(line.data, '(', line.size) : NULL;
+    size_t size = found ? (size_t)(found - line.data) : line.size;
+    found = size ? memchr(line.data, ' ', size) : NULL;
+    return found ? (size_t)(found - line.data) : size;
 }
 
-static enum sl_jvm_record_kind read_member(struct sl_str line, struct sl_jvm_member *m)
+static enum sl_jvm_record_kind mapping_read_member(struct sl_str line, struct sl_jvm_member *m)
 {
     *m = (struct sl_jvm_member){.start = 0};
     skip_spaces(&line);
@@ -144,10 +145,10 @@ static enum sl_jvm_record_kind read_member(struct sl_str line, struct sl_jvm_mem
         return SL_JVM_RECORD_ERROR;
     m->name = (struct sl_str){line.data, name_size(line)};
     drop_front(&line, m->name.size);
-    bool method = take_text(&line, SL_STR("("));
+    bool method = mapping_take_text(&line, SL_STR("("));
     if (method && (!take_until(&line, ')', &m->arguments) || !take_lines(&line, m)))
         return SL_JVM_RECORD_ERROR;
-    if (!take_text(&line, SL_STR(" -> ")))
+    if (!mapping_take_text(&line, SL_STR(" -> ")))
         return SL_JVM_RECORD_ERROR;
     m->obfuscated = without_spaces(line);
     if (!method)
@@ -160,7 +161,7 @@ static enum sl_jvm_record_kind read_member(struct sl_str line, struct sl_jvm_mem
 /* `*rest` is what follows on the same line. */
 static enum sl_jvm_record_kind read_class(struct sl_str line, struct sl_jvm_record *r, struct sl_str *rest)
 {
-    if (!take_until(&line, ' ', &r->original) || !take_text(&line, SL_STR("-> ")) ||
+    if (!take_until(&line, ' ', &r->original) || !mapping_take_text(&line, SL_STR("-> ")) ||
         !take_until(&line, ':', &r->obfuscated))
         return SL_JVM_RECORD_ERROR;
     *rest = line;
@@ -207,6 +208,20 @@ static bool mapping_next_line(struct sl_jvm_reader *reader, struct sl_str *line)
     return true;
 }
 
+/* Most lines are ASCII and some ten bytes: eight at a time, the last ones again. */
+static bool is_ascii(struct sl_str line)
+{
+    uint64_t any = 0, word;
+    if (line.size < 8)
+        return false;
+    for (size_t at = 0; at + 8 <= line.size; at += 8) {
+        memcpy(&word, line.data + at, 8);
+        any |= word;
+    }
+    memcpy(&word, line.data + line.size - 8, 8);
+    return !((any | word) & UINT64_C(0x8080808080808080));
+}
+
 bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
 {
     struct sl_str line, inner, rest = {NULL, 0};
@@ -214,15 +229,15 @@ bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
         return false;
     inner = line;
     skip_spaces(&inner);
-    if (sl_str_starts(inner, SL_STR("#")))
+    if (inner.size && inner.data[0] == '#')
         r->kind = read_remark(inner, r);
     else if (line.data[0] == ' ' || line.data[0] == '\t')
-        r->kind = read_member(line, &r->member);
+        r->kind = mapping_read_member(line, &r->member);
     else
         r->kind = read_class(line, r, &rest);
     line.size -= rest.size;
     reader->at -= rest.size;
-    if (!sl_str_is_utf8(line))
+    if (!is_ascii(line) && !sl_str_is_utf8(line))
         r->kind = SL_JVM_RECORD_ERROR;
     return true;
 }

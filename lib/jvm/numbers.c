@@ -54,8 +54,8 @@ bool jvm_strings_begin(struct jvm_strings *s, struct jvm_memory *memory)
 
 static bool has_text(const struct jvm_strings *s, uint32_t row, struct sl_str text)
 {
-    struct sl_reader r = sl_reader(sl_buf_bytes(&s->bytes), false);
-    sl_reader_skip(&r, s->offsets[row]);
+    const uint8_t *at = s->bytes.data + s->offsets[row];
+    struct sl_reader r = {at, at, s->bytes.data + s->bytes.size, false, false};
     return sl_read_uleb(&r) == text.size && (!text.size || memcmp(r.at, text.data, text.size) == 0);
 }
 
