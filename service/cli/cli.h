@@ -14,6 +14,7 @@ int command_cache(int argc, char **argv);
 int command_cleanup(int argc, char **argv);
 int command_healthcheck(int argc, char **argv);
 int command_config(int argc, char **argv);
+int command_symbolicate(int argc, char **argv);
 int command_lookup(int argc, char **argv);
 int command_inspect(int argc, char **argv);
 int command_dump_syms(int argc, char **argv);
@@ -24,6 +25,9 @@ int command_push_symbols(int argc, char **argv);
 int command_addr2line(int argc, char **argv);
 int command_llvm_addr2line(int argc, char **argv);
 int command_llvm_symbolizer(int argc, char **argv);
+
+/* `symbolicate` as the tool of R8 and ProGuard. */
+int command_retrace(int argc, char **argv);
 
 /* The statuses of the commands, beside 0, 1 and 2. */
 enum {

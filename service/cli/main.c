@@ -20,6 +20,7 @@ static const struct command commands[] = {
     {"cache", command_cache, "forget what a source has got anew"},
     {"healthcheck", command_healthcheck, "ask a running service whether it is healthy"},
     {"config", command_config, "check or show a configuration"},
+    {"symbolicate", command_symbolicate, "stack traces with the names and lines of the source"},
     {"lookup", command_lookup, "addresses of a debug file to functions and lines"},
     {"inspect", command_inspect, "what a debug file is and holds"},
     {"dump-syms", command_dump_syms, "any debug file to a Breakpad symbol file"},
@@ -41,6 +42,7 @@ static const struct tool {
     {"llvm-addr2line", command_llvm_addr2line},
     {"llvm-symbolizer", command_llvm_symbolizer},
     {"dump_syms", command_dump_syms},
+    {"retrace", command_retrace},
 };
 
 static void summary(FILE *out)

@@ -1,5 +1,6 @@
 /* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
 #include "cli/inspect/inspect.h"
+#include "cli/inspect/mapping.h"
 #include "cli/inspect/minidump.h"
 #include "cli/inspect/symbfile.h"
 
@@ -12,7 +13,7 @@
 static const struct option_spec specs[] = {
     {"check", 0, OPTION_FLAG, false, NULL, "only say whether each file is usable; status 1 if one is not"},
     {"type", 't', OPTION_VALUE, false, "TYPE",
-     "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad, wasm or minidump"},
+     "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad, wasm, minidump or proguard"},
     {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
     {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
     {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
@@ -170,14 +171,16 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
 static bool inspect_whole(struct inspection *in, const char *path)
 {
     struct json_writer *w = in->json ? &in->w : NULL;
-    bool usable, shown;
-    if (option_given(in->o, "id") || option_given(in->o, "arch"))
+    bool by_id = option_given(in->o, "id"), usable = true, shown = false, known;
+    if (option_given(in->o, "arch"))
         return false;
-    shown = (is_type(in, "symbfile") && inspect_symbfile(path, in->o, w, &in->out, &usable)) ||
-            (is_type(in, "minidump") && inspect_minidump(path, in->o, w, &in->out, &usable));
+    known = shown = !by_id && ((is_type(in, "symbfile") && inspect_symbfile(path, in->o, w, &in->out, &usable)) ||
+                               (is_type(in, "minidump") && inspect_minidump(path, in->o, w, &in->out, &usable)));
+    if (!known && is_type(in, "proguard") && (!by_id || in->has_id))
+        known = inspect_mapping(path, in->o, by_id ? &in->id : NULL, w, &in->out, &shown);
     in->shown += shown;
     in->unusable += shown && !usable;
-    return shown;
+    return known;
 }
 
 static void inspect_file(struct inspection *in, const char *path)

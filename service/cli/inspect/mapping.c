@@ -1,0 +1,93 @@
+/* `symloom inspect` of mappings: their id, who made them, what they hold. */
+#include "cli/inspect/mapping.h"
+
+#include "jvm/mapping.h"
+
+static void mapping_text(struct json_writer *w, const char *key, struct sl_str text)
+{
+    json_key(w, key);
+    if (text.data)
+        json_str(w, text);
+    else
+        json_null(w);
+}
+
+static void mapping_json(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
+                         struct json_writer *w)
+{
+    json_object_begin(w);
+    mapping_text(w, "path", sl_str(path));
+    json_key(w, "size");
+    json_u64(w, size);
+    mapping_text(w, "type", SL_STR("proguard"));
+    mapping_text(w, "debug_id", sl_str(id));
+    mapping_text(w, "compiler", s->compiler);
+    mapping_text(w, "compiler_version", s->compiler_version);
+    mapping_text(w, "min_api", s->min_api);
+    json_key(w, "counts");
+    json_object_begin(w);
+    json_key(w, "classes");
+    json_u64(w, s->classes);
+    json_key(w, "methods");
+    json_u64(w, s->methods);
+    json_object_end(w);
+    json_key(w, "has_lines");
+    json_boolean(w, s->has_lines);
+    json_key(w, "is_usable");
+    json_boolean(w, true);
+    mapping_text(w, "problem", (struct sl_str){NULL, 0});
+    json_object_end(w);
+}
+
+static void mapping_print(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
+                          struct sl_buf *out)
+{
+    sl_buf_printf(out, "%s\n  Format       proguard, ", path);
+    inspect_put_size(out, size);
+    sl_buf_printf(out, "\n  Debug ID     %s\n", id);
+    if (s->compiler.data) {
+        sl_buf_cstr(out, "  Compiler     ");
+        inspect_put_safe(out, s->compiler);
+        sl_buf_u8(out, ' ');
+        inspect_put_safe(out, s->compiler_version);
+        sl_buf_u8(out, '\n');
+    }
+    sl_buf_printf(out, "  Counts       %llu class%s, %llu method%s, %s\n  Usable       yes\n",
+                  (unsigned long long)s->classes, s->classes == 1 ? "" : "es", (unsigned long long)s->methods,
+                  s->methods == 1 ? "" : "s", s->has_lines ? "lines" : "no lines");
+}
+
+static bool mapping_show(const char *path, struct sl_str text, const struct options *options,
+                         const struct sl_debug_id *wanted, struct json_writer *w, struct sl_buf *out)
+{
+    struct sl_debug_id id;
+    char id_text[SL_DEBUG_ID_TEXT];
+    if (!sl_jvm_mapping_id(text, &id)) {
+        out->failed = true;
+        return false;
+    }
+    if (wanted && !sl_debug_id_equal(wanted, &id))
+        return false;
+    sl_debug_id_format(&id, id_text);
+    struct sl_jvm_summary summary = sl_jvm_summarise(text);
+    if (w)
+        mapping_json(path, text.size, id_text, &summary, w);
+    else if (option_given(options, "check"))
+        sl_buf_printf(out, "Usable: yes  %s\n", path);
+    else
+        mapping_print(path, text.size, id_text, &summary, out);
+    return true;
+}
+
+bool inspect_mapping(const char *path, const struct options *options, const struct sl_debug_id *wanted,
+                     struct json_writer *w, struct sl_buf *out, bool *shown)
+{
+    struct sl_mapping file;
+    if (sl_map_file(path, &file, NULL) != SL_OK)
+        return false;
+    struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
+    bool is_mapping = sl_jvm_is_mapping(text);
+    *shown = is_mapping && mapping_show(path, text, options, wanted, w, out);
+    sl_unmap(&file);
+    return is_mapping;
+}

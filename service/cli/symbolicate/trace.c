@@ -1,0 +1,153 @@
+/* `symloom symbolicate`: stack traces of a JVM, line by line. */
+#include "cli/symbolicate/symbolicate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "jvm/trace.h"
+
+enum { BLOCK = 256 * 1024 }; /* a longer line is no part of a trace */
+
+struct tracing {
+    struct sl_jvm_trace trace;
+    struct sl_buf out;
+    struct output_file *file; /* NULL: standard output */
+    bool failed;              /* of what is written nothing arrives any more */
+    bool in_long_line;
+};
+
+/* ---- mappings ---- */
+
+struct mapping {
+    struct sl_buf table;
+    struct sl_jvm_mapper mapper;
+};
+
+static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_error *error)
+{
+    struct sl_mapping file;
+    struct sl_budget budget;
+    enum sl_code code = sl_map_file(path, &file, error);
+    if (code != SL_OK)
+        return code;
+    sl_budget_init(&budget, file.bytes.size);
+    struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
+    code = sl_jvm_mapper_build(text, &budget, &m->table, error);
+    sl_unmap(&file);
+    return code == SL_OK ? sl_jvm_mapper_open(sl_buf_bytes(&m->table), &m->mapper, error) : code;
+}
+
+/* ---- lines ---- */
+
+static void pass_on(struct tracing *t)
+{
+    struct sl_str text = sl_buf_view(&t->out);
+    t->failed |= !(t->file ? output_file_write(t->file, text) : output_write(text));
+    sl_buf_clear(&t->out);
+}
+
+/* The lines that are complete, at the `end` all; returns their size. A line that fills the block goes through in parts. */
+static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *ok)
+{
+    size_t at = 0;
+    while (at < text.size && *ok) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        struct sl_str line = {text.data + at, newline ? (size_t)(newline + 1 - text.data) - at : text.size - at};
+        bool part = t->in_long_line || (!newline && line.size == BLOCK);
+        if (!newline && !end && !part)
+            break;
+        if (part)
+            sl_buf_str(&t->out, line);
+        else
+            *ok = sl_jvm_trace_line(&t->trace, line, &t->out);
+        t->in_long_line = part && !newline;
+        *ok = *ok && !t->out.failed;
+        at += line.size;
+        if (t->out.size >= BLOCK)
+            pass_on(t);
+    }
+    return at;
+}
+
+static bool input_waits_at(int fd)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    return poll(&poller, 1, 0) > 0;
+}
+
+static int trace_file(struct tracing *t, int fd, const char *path)
+{
+    char *block = malloc(BLOCK);
+    size_t filled = 0;
+    bool ok = block != NULL, end = false;
+    int read_errno = 0;
+    while (ok && !end && !t->failed) {
+        ssize_t n = read(fd, block + filled, BLOCK - filled);
+        if (n < 0 && errno == EINTR)
+            continue;
+        read_errno = n < 0 ? errno : 0;
+        end = n <= 0;
+        filled += n > 0 ? (size_t)n : 0;
+        size_t taken = take_lines(t, (struct sl_str){block, filled}, end, &ok);
+        memmove(block, block + taken, filled - taken);
+        filled -= taken;
+        pass_on(t);
+        if (!end && !t->file && !input_waits_at(fd))
+            t->failed |= !output_flush();
+    }
+    free(block);
+    if (!ok)
+        return report(1, "out of memory", NULL);
+    return read_errno ? report(1, path, strerror(read_errno)) : 0;
+}
+
+static int trace_with(struct tracing *t, const struct sl_jvm_mappers *mappers, const char *path)
+{
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return report(1, path, strerror(errno));
+    int status = sl_jvm_trace_begin(&t->trace, mappers) ? trace_file(t, fd, path) : report(1, "out of memory", NULL);
+    sl_jvm_trace_end(&t->trace);
+    sl_buf_free(&t->out);
+    if (!standard)
+        close(fd);
+    return status;
+}
+
+static int trace_to(const struct sl_jvm_mappers *mappers, const char *path, const char *output)
+{
+    struct tracing t = {.file = NULL};
+    struct output_file file;
+    struct sl_error error = {0};
+    if (!output)
+        return trace_with(&t, mappers, path);
+    if (output_file_open(&file, output, &error) != SL_OK)
+        return report(1, output, error.message);
+    t.file = &file;
+    int status = trace_with(&t, mappers, path);
+    return output_file_close(&file, status == 0, &error) == SL_OK ? status : report(1, output, error.message);
+}
+
+int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count, const char *output)
+{
+    struct sl_error error = {0};
+    struct mapping *made = calloc(mapping_count, sizeof *made);
+    const struct sl_jvm_mapper **items = calloc(mapping_count, sizeof *items);
+    int status = made && items ? 0 : report(1, "out of memory", NULL);
+    for (size_t i = 0; i < mapping_count && !status; i++) {
+        enum sl_code code = mapping_read(mappings[i], &made[i], &error);
+        items[i] = &made[i].mapper;
+        status = code == SL_OK ? 0 : report_file(mappings[i], code, &error);
+    }
+    if (!status)
+        status = trace_to(&(struct sl_jvm_mappers){items, mapping_count, false}, path, output);
+    for (size_t i = 0; made && i < mapping_count; i++)
+        sl_buf_free(&made[i].table);
+    free(items);
+    free(made);
+    return status;
+}

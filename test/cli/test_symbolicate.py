@@ -1,0 +1,106 @@
+"""`symloom symbolicate`: stack traces of obfuscated JVM programs."""
+import json, os, subprocess, time
+import harness
+from harness import contains, equal, linked, ok, symloom
+
+MAPPING = """# compiler: R8
+# compiler_version: 8.2
+com.example.Main -> a.b:
+# {"id":"sourceFile","fileName":"Main.kt"}
+    int count -> a
+    1:1:void com.example.Util.check(int):7:7 -> c
+    1:1:void run():20 -> c
+com.example.Oops -> a.e:
+    void <init>(java.lang.String) -> <init>
+"""
+TRACE = """some log line
+Exception in thread "main" a.e: a.b went wrong
+\tat a.b.c(SourceFile:1)
+\tat java.lang.Thread.run(Thread.java:829)
+"""
+PLAIN = """some log line
+Exception in thread "main" com.example.Oops: a.b went wrong
+    at com.example.Util.check(Util.kt:7)
+    at com.example.Main.run(Main.kt:20)
+\tat java.lang.Thread.run(Thread.java:829)
+"""
+
+
+def written(work, name, text):
+    path = os.path.join(work, name)
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def test_a_trace_from_a_file_or_standard_input(work, files):
+    mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
+    equal(ok("symbolicate", "--mapping", mapping, trace), PLAIN)
+    equal(ok("symbolicate", "--mapping", mapping, "--type", "trace", "-f", "text", "-", input=TRACE), PLAIN)
+    equal(ok("symbolicate", trace, "--mapping=" + mapping), PLAIN)
+    out = os.path.join(work, "out")
+    equal(ok("symbolicate", "--mapping", mapping, "--output", out, trace), "")
+    with open(out) as f:
+        equal(f.read(), PLAIN)
+
+
+def test_under_the_name_of_retrace(work, files):
+    mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
+    retrace = linked(work, "retrace")
+    equal(ok(mapping, trace, program=retrace), PLAIN)
+    equal(ok(mapping, input=TRACE, program=retrace), PLAIN)
+    equal(symloom(program=retrace).status, 2)
+
+
+def test_of_several_mappings_the_first_that_knows_the_class_tells(work, files):
+    first = written(work, "1", "x.A -> a.b:\n    1:1:void f():3:3 -> c\n")
+    second = written(work, "2", MAPPING)
+    contains(ok("symbolicate", "--mapping", first, "--mapping", second, input=TRACE),
+             "com.example.Oops: a.b went wrong\n    at x.A.f(A.java:3)\n\tat java.lang")
+
+
+def test_a_trace_is_answered_while_more_of_it_may_come(work, files):
+    mapping = written(work, "mapping.txt", MAPPING)
+    with subprocess.Popen([harness.SYMLOOM, "symbolicate", "--mapping", mapping], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as process:
+        process.stdin.write("\tat a.b.c(SourceFile:1)\n")
+        process.stdin.flush()
+        equal(process.stdout.readline(), "    at com.example.Util.check(Util.kt:7)\n")
+        process.stdin.close()
+        equal(process.wait(harness.DEADLINE), 0)
+
+
+def test_long_logs_and_long_lines_pass_through(work, files):
+    mapping = written(work, "mapping.txt", MAPPING)
+    long_line = "\tat a.b.c(SourceFile:1) " + "x" * 700_000 + "\n"
+    text = (TRACE + long_line) * 30
+    equal(ok("symbolicate", "--mapping", mapping, input=text), (PLAIN + long_line) * 30)
+    without_end = "y" * 300_000
+    equal(ok("symbolicate", "--mapping", mapping, input=without_end), without_end)
+
+
+def test_what_cannot_be_done(work, files):
+    mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
+    equal(symloom("symbolicate", trace).status, 2)
+    equal(symloom("symbolicate", "--mapping", mapping, "--type", "minidump", trace).status, 2)
+    equal(symloom("symbolicate", "--mapping", "/nowhere", trace).status, 1)
+    none = symloom("symbolicate", "--mapping", trace, trace)
+    equal((none.status, none.out), (3, ""))
+    contains(none.err, "The file is not a valid ProGuard file")
+    equal(symloom("symbolicate", "--mapping", mapping, "/nowhere").status, 1)
+
+
+def test_inspecting_a_mapping(work, files):
+    mapping = written(work, "mapping.txt", "a -> b:\n    void method() -> b")
+    text = ok("inspect", mapping)
+    contains(text, f"{mapping}\n  Format       proguard, 30 bytes\n",
+             "  Debug ID     0099d4ac-7da8-5ef9-bad6-43c26f052e98\n", "  Counts       1 class, 1 method, no lines\n",
+             "  Usable       yes\n")
+    item = json.loads(ok("inspect", "--json", "-t", "proguard", written(work, "r8.txt", MAPPING)))[0]
+    equal({k: item[k] for k in ("type", "compiler", "compiler_version", "min_api", "counts", "has_lines", "is_usable")},
+          {"type": "proguard", "compiler": "R8", "compiler_version": "8.2", "min_api": None,
+           "counts": {"classes": 2, "methods": 3}, "has_lines": True, "is_usable": True})
+    equal(ok("inspect", "--check", mapping), f"Usable: yes  {mapping}\n")
+    equal(symloom("inspect", "-t", "elf", mapping).status, 1)
+    equal(ok("inspect", "--id", "0099d4ac-7da8-5ef9-bad6-43c26f052e98", mapping), text)
+    equal(symloom("inspect", "--id", "0099d4ac-7da8-5ef9-bad6-43c26f052e99", mapping).status, 3)

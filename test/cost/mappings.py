@@ -1,0 +1,73 @@
+"""Mappings of the JVM that make their reader go back, compare or clear again and again; and stack traces with long lines."""
+
+CONVERT = ["symbolicate", "--mapping", "{file}", "--output", "{out}", "/dev/null"]
+INSPECT = ["inspect", "{file}"]
+HEAD = b"A -> a:\n    int f -> f\n"
+
+
+def filled(size, piece, head=HEAD):
+    """The head, then pieces: bytes, or what a function makes of their number."""
+    out, number = [head], 0
+    left = size - len(head)
+    while left > 0:
+        out.append(piece(number) if callable(piece) else piece)
+        left -= len(out[-1])
+        number += 1
+    return b"".join(out)
+
+
+def classes_on_one_line(size):
+    return filled(size, b"a -> b:")
+
+
+def lines_that_end_at_cr(size):
+    return filled(size, b"a -> b:\r")
+
+
+def lines_of_blanks(size):
+    return filled(size, b" \n")
+
+
+def headers_in_a_row(size):
+    return filled(size, b"#\n")
+
+
+def members_of_one_method(size):
+    return filled(size, lambda i: b"    %d:%d:void f(int):%d -> m\n" % (i, i + 9, i))
+
+
+def names_of_one_method(size):
+    return filled(size, lambda i: b"    void f%d(%d):7 -> m\n" % (i, i))
+
+
+def one_large_class_and_many_small(size):
+    large = filled(size // 2, lambda i: b"    void f%d() -> %d\n" % (i, i))
+    return filled(size, lambda i: b"A%d -> a%d:\n    int f() -> f\n" % (i, i), large)
+
+
+def one_class_listed_again(size):
+    return filled(size, lambda i: b"A -> a:\n    void f() -> m\n")
+
+
+def comments_of_one_method(size):
+    rule = b'# {"id":"com.android.tools.r8.rewriteFrame","conditions":["throws(Lx%d;)"],"actions":["removeInnerFrames(1)"]}\n'
+    return filled(size, lambda i: rule % i, b"A -> a:\n    void f() -> m\n")
+
+
+def positions_of_one_call(size):
+    body = filled(size, lambda i: b'"%d":1,' % i, b'A -> a:\n    void f() -> m\n# {"id":"com.android.tools.r8.outlineCallsite","positions":{')
+    return body[:-1] + b"}}\n"
+
+
+def comments_of_many_members(size):
+    return filled(size, b'{"x":1},', b'A -> a:\n    void f() -> m\n# {"x":[')[:-1] + b'],"id":"other"}\n'
+
+
+def marked_methods(size):
+    return filled(size, lambda i: b'    void f%d() -> m\n# {"id":"com.android.tools.r8.synthesized"}\n' % i)
+
+
+GENERATORS = {f.__name__.replace("_", " "): (f, CONVERT) for f in (
+    classes_on_one_line, lines_that_end_at_cr, lines_of_blanks, headers_in_a_row, members_of_one_method, names_of_one_method,
+    one_large_class_and_many_small, one_class_listed_again, comments_of_one_method, positions_of_one_call, comments_of_many_members,
+    marked_methods)} | {"lines that end at cr, inspected": (lines_that_end_at_cr, INSPECT)}
