@@ -93,7 +93,7 @@ static bool take_range(struct sl_str *line, struct sl_jvm_member *m)
 }
 
 /* ":line" or ":line:last" or nothing. */
-static bool take_lines(struct sl_str *line, struct sl_jvm_member *m)
+static bool take_source_lines(struct sl_str *line, struct sl_jvm_member *m)
 {
     if (!mapping_take_text(line, SL_STR(":")))
         return true;
@@ -146,7 +146,7 @@ static enum sl_jvm_record_kind mapping_read_member(struct sl_str line, struct sl
     m->name = (struct sl_str){line.data, name_size(line)};
     drop_front(&line, m->name.size);
     bool method = mapping_take_text(&line, SL_STR("("));
-    if (method && (!take_until(&line, ')', &m->arguments) || !take_lines(&line, m)))
+    if (method && (!take_until(&line, ')', &m->arguments) || !take_source_lines(&line, m)))
         return SL_JVM_RECORD_ERROR;
     if (!mapping_take_text(&line, SL_STR(" -> ")))
         return SL_JVM_RECORD_ERROR;
