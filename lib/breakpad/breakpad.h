@@ -22,15 +22,17 @@ struct sl_breakpad_options {
 
     struct sl_budget *budget; /* what memory is taken from, of the main object; NULL = none */
 
+    struct sl_str unnamed; /* name of code that has none: sl_breakpad_writer_unnamed */
+
     const struct sl_str *infos; /* what stands behind `INFO ` on each line of the header */
     size_t info_count;
 
     uint64_t base;      /* added to every address */
     bool header_only;   /* MODULE and INFO alone */
     bool inlines;       /* INLINE_ORIGIN and INLINE records; without them inlined lines belong to the function around */
-    bool multiple;      /* mark with `m` what has several names */
+    bool multiple;      /* mark with `m` what has several names: symbols, or functions of one range */
     bool prefer_public; /* where a symbol stands at a function's start, its name is the function's */
-    bool is_windows;    /* PE or PDB: C decoration is removed from names, and tells the size of parameters */
+    bool decorates;     /* C decoration is removed from the names of symbols, and tells the size of parameters */
 
     /* Optional: the path to write in place of a file's. The result must live until the writer is freed. */
     struct sl_str (*map_path)(void *arg, struct sl_str path);
@@ -50,6 +52,10 @@ struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *writ
 /* Symbols that become PUBLIC records where no function is. Of several at one address the first one stays. The names must
  * live until the writer is freed. False when out of memory. */
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *writer, const struct sl_symbol *symbols, size_t count);
+
+/* Code of which only unwind information knows: it becomes a FUNC record with the name of the options where neither function nor
+ * symbol is. False when out of memory. */
+bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *writer, uint64_t address, uint64_t size);
 
 /* Where the text goes, in pieces that end anywhere. False stops the writer. */
 struct sl_breakpad_output {

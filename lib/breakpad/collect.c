@@ -2,6 +2,7 @@
 #include "breakpad/impl.h"
 
 #include "function/path.h"
+#include "function/undecorate.h"
 
 #include <stdlib.h>
 
@@ -9,9 +10,9 @@
 struct prepared {
     struct flat flat;
     struct prepared_function {
-        uint64_t address, size;
+        const struct sl_function *function;
         size_t line_end, inline_end; /* where its lines and inlined calls end in `flat` */
-        uint32_t name, parameters;
+        uint32_t name;
     } * functions;
     size_t function_count;
     struct texts names;
@@ -19,7 +20,7 @@ struct prepared {
     struct sl_str *files; /* full paths, empty when there is none */
     size_t file_count;
     struct sl_arena *arena;
-    bool is_windows, failed;
+    bool failed;
 };
 
 uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl_str text, bool *failed)
@@ -41,10 +42,10 @@ uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl
 
 /* ---- prepare ---- */
 
-static uint32_t render(struct prepared *p, const struct sl_function *function, uint32_t *parameters)
+static uint32_t render(struct prepared *p, const struct sl_function *function)
 {
     struct sl_buf text = {0};
-    breakpad_render_name(&text, function->name, function->language, p->is_windows, parameters);
+    breakpad_render_name(&text, function->name, function->language);
     p->failed = p->failed || text.failed;
     uint32_t number = breakpad_text_number(&p->names, p->arena, sl_buf_view(&text), &p->failed);
     sl_buf_free(&text);
@@ -62,7 +63,7 @@ static uint32_t inlinee_name(void *arg, const struct sl_function *function)
     } *known = sl_map_get(&p->stored, function->name);
     if (known && known->language == function->language)
         return known->number;
-    uint32_t number = render(p, function, NULL);
+    uint32_t number = render(p, function);
     void **slot = known ? NULL : sl_map_slot(&p->stored, function->name, NULL);
     if (slot && (*slot = known = SL_ARENA_NEW(p->arena, struct known)))
         *known = (struct known){number, function->language};
@@ -119,7 +120,6 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
         return;
     p->arena = arena;
     p->flat.holding.budget = p->names.holding.budget = p->names.map.budget = p->stored.budget = o->budget;
-    p->is_windows = o->is_windows;
     p->functions = SL_ARENA_ARRAY(arena, struct prepared_function, batch->function_count + 1);
     p->failed = !p->functions;
     prepare_files(p, batch);
@@ -128,8 +128,7 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
         struct prepared_function *out = &p->functions[p->function_count];
         if (!f->size || f->size > UINT64_MAX - f->address)
             continue;
-        *out = (struct prepared_function){.address = f->address, .size = f->size};
-        out->name = render(p, f, &out->parameters);
+        *out = (struct prepared_function){.function = f, .name = render(p, f)};
         p->failed = p->failed || !breakpad_flatten(&p->flat, f, o->inlines ? inlinee_name : NULL, p, arena);
         out->line_end = p->flat.line_count;
         out->inline_end = p->flat.inline_count;
@@ -152,10 +151,10 @@ static uint32_t file_number(const struct numbers *n, uint32_t file)
     return file < n->file_count ? n->files[file] : SL_NO_FILE;
 }
 
-static void encode_lines(struct sl_buf *out, const struct prepared_function *f, const struct flat_line *lines,
-                         size_t count, const struct numbers *n)
+static void encode_lines(struct sl_buf *out, uint64_t start, const struct flat_line *lines, size_t count,
+                         const struct numbers *n)
 {
-    uint64_t at = f->address;
+    uint64_t at = start;
     uint32_t file = 0;
     sl_buf_uleb(out, count);
     for (size_t i = 0; i < count; i++) {
@@ -174,15 +173,15 @@ static bool same_call(const struct flat_inline *a, const struct flat_inline *b)
     return a->depth == b->depth && a->call_line == b->call_line && a->call_file == b->call_file && a->name == b->name;
 }
 
-static void encode_inlines(struct sl_buf *out, const struct prepared_function *f, const struct flat_inline *inlines,
-                           size_t count, const struct numbers *n)
+static void encode_inlines(struct sl_buf *out, uint64_t start, const struct flat_inline *inlines, size_t count,
+                           const struct numbers *n)
 {
     size_t groups = 0;
     for (size_t i = 0; i < count; i++)
         groups += i == 0 || !same_call(&inlines[i - 1], &inlines[i]);
     sl_buf_uleb(out, groups);
     for (size_t i = 0, end; i < count; i = end) {
-        uint64_t at = f->address;
+        uint64_t at = start;
         for (end = i + 1; end < count && same_call(&inlines[i], &inlines[end]);)
             end++;
         sl_buf_uleb(out, inlines[i].depth);
@@ -204,8 +203,8 @@ static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, s
     size_t line = index ? f[-1].line_end : 0, call = index ? f[-1].inline_end : 0;
     struct sl_buf *out = &w->scratch;
     sl_buf_clear(out);
-    encode_lines(out, f, p->flat.lines + line, f->line_end - line, n);
-    encode_inlines(out, f, p->flat.inlines + call, f->inline_end - call, n);
+    encode_lines(out, f->function->address, p->flat.lines + line, f->line_end - line, n);
+    encode_inlines(out, f->function->address, p->flat.inlines + call, f->inline_end - call, n);
     uint8_t *data = sl_arena_alloc(&w->arena, out->size + 1, 1);
     if (!data || out->failed || out->size > UINT32_MAX || w->record_count >= UINT32_MAX ||
         !sl_grow_held(&w->holding, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
@@ -214,13 +213,14 @@ static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, s
     }
     memcpy(data, out->data, out->size);
     w->records[w->record_count] = (struct record){
-        .address = f->address,
-        .size = f->size,
+        .address = f->function->address,
+        .size = f->function->size,
         .data = data,
         .data_size = (uint32_t)out->size,
         .name = n->names[f->name],
         .order = (uint32_t)w->record_count,
-        .parameters = f->parameters & INT32_MAX,
+        .parameters = f->function->parameters,
+        .multiple = f->function->multiple,
     };
     w->record_count++;
 }
@@ -275,6 +275,7 @@ void sl_breakpad_writer_free(struct sl_breakpad_writer *w)
     free(w->names.items);
     free(w->files.items);
     free(w->records);
+    free(w->unnamed);
     free(w->symbols);
     free(w->map);
     sl_holding_release(&w->names.holding);
@@ -290,12 +291,20 @@ struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *w)
 
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_symbol *symbols, size_t count)
 {
-    if (!sl_grow_held(&w->holding, &w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
+    if (count > UINT32_MAX - w->symbol_count ||
+        !sl_grow_held(&w->holding, &w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
         return false;
-    for (size_t i = 0; i < count; i++)
-        if (symbols[i].name.size) {
-            w->symbols[w->symbol_count] = (struct symbol){symbols[i].address, symbols[i].name, w->symbol_count};
-            w->symbol_count++;
-        }
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_symbol *s = &symbols[i];
+        struct symbol symbol = {s->address, s->name, (uint32_t)w->symbol_count, s->parameters, s->multiple};
+        uint32_t size = 0;
+        if (!s->name.size)
+            continue;
+        if (w->options->decorates)
+            symbol.name = sl_undecorate(s->name, &size);
+        if (size)
+            symbol.parameters = size & INT32_MAX;
+        w->symbols[w->symbol_count++] = symbol;
+    }
     return true;
 }

@@ -147,6 +147,8 @@ static void sort_lines(struct flat *f, size_t from)
     size_t kept = from;
     for (size_t i = from; i < f->line_count; i++) {
         struct flat_line *last = kept > from ? &f->lines[kept - 1] : NULL, line = f->lines[i];
+        if (!last && line.file == SL_NO_FILE && line.line == 0)
+            continue; /* nothing is known before the first line anyway */
         if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
             last->size += line.size;
         else

@@ -46,7 +46,11 @@ struct record { /* a function */
 struct symbol {
     uint64_t address;
     struct sl_str name;
-    size_t order;
+    uint32_t order, parameters : 31, multiple : 1;
+};
+
+struct code_range {
+    uint64_t start, end;
 };
 
 struct sl_breakpad_writer {
@@ -57,7 +61,8 @@ struct sl_breakpad_writer {
     struct texts names, files;
     struct record *records;
     struct symbol *symbols;
-    size_t record_count, record_capacity, symbol_count, symbol_capacity;
+    struct code_range *unnamed;
+    size_t record_count, record_capacity, symbol_count, symbol_capacity, unnamed_count, unnamed_capacity;
     struct sl_buf scratch;
     uint32_t *map; /* ids of a batch to those of the writer */
     size_t map_capacity;
@@ -68,6 +73,11 @@ struct sl_breakpad_writer {
 
 /* The number of a text, which is copied into the arena if it is new. Out of memory sets `*failed`. */
 uint32_t breakpad_text_number(struct texts *texts, struct sl_arena *arena, struct sl_str text, bool *failed);
+
+/* ---- unnamed.c ---- */
+
+/* Adds, in no order, records for the code that has neither records nor symbols, which are sorted. */
+void breakpad_add_unnamed(struct sl_breakpad_writer *w);
 
 /* ---- flatten.c ---- */
 
@@ -83,10 +93,8 @@ bool breakpad_flatten(struct flat *flat, const struct sl_function *function, bre
 /* ---- name.c ---- */
 
 /* Appends the readable form of a name as it may stand on a line: demangled, without control characters and blanks at its
- * ends, UTF-8; `<name omitted>` when nothing is left. `*parameters` (may be NULL) gets the bytes of parameters that C
- * decoration tells, 0 when it does not. */
-void breakpad_render_name(struct sl_buf *out, struct sl_str name, enum sl_language language, bool is_windows,
-                          uint32_t *parameters);
+ * ends, UTF-8; `<name omitted>` when nothing is left. */
+void breakpad_render_name(struct sl_buf *out, struct sl_str name, enum sl_language language);
 
 /* Appends text as it may stand on a line; nothing when nothing is left. */
 void breakpad_render_text(struct sl_buf *out, struct sl_str text);

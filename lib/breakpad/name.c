@@ -1,6 +1,5 @@
 /* Names as they stand in the text. */
 #include "breakpad/impl.h"
-#include "function/undecorate.h"
 
 void breakpad_render_text(struct sl_buf *out, struct sl_str text)
 {
@@ -21,16 +20,10 @@ void breakpad_render_text(struct sl_buf *out, struct sl_str text)
     }
 }
 
-void breakpad_render_name(struct sl_buf *out, struct sl_str name, enum sl_language language, bool is_windows,
-                          uint32_t *parameters)
+void breakpad_render_name(struct sl_buf *out, struct sl_str name, enum sl_language language)
 {
     struct sl_buf readable = {0};
-    uint32_t size = 0;
     size_t start = out->size;
-    if (is_windows)
-        name = sl_undecorate(name, &size);
-    if (parameters)
-        *parameters = size;
     breakpad_render_text(out, sl_demangle(name, language, &readable) ? sl_buf_view(&readable) : name);
     if (out->size == start)
         sl_buf_cstr(out, "<name omitted>");

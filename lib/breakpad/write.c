@@ -56,6 +56,8 @@ static int by_range(const void *left, const void *right)
 static void fold_records(struct sl_breakpad_writer *w)
 {
     size_t kept = 0;
+    if (!w->record_count)
+        return;
     qsort(w->records, w->record_count, sizeof *w->records, by_range);
     for (size_t i = 0; i < w->record_count; i++) {
         struct record *now = &w->records[i], *last = kept ? &w->records[kept - 1] : NULL;
@@ -70,47 +72,64 @@ static void fold_records(struct sl_breakpad_writer *w)
     qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_place);
 }
 
-/* A symbol at the functions' start. True when none of them needs to hear of another one. */
-static bool name_functions(struct text *t, struct record *functions, size_t count, struct sl_str name, bool prefer)
+static void order_records(struct sl_breakpad_writer *w)
 {
-    struct sl_breakpad_writer *w = t->w;
-    size_t marked = 0;
+    size_t named;
+    fold_records(w);
+    if (w->symbol_count)
+        qsort(w->symbols, w->symbol_count, sizeof *w->symbols, breakpad_write_by_address);
+    named = w->record_count;
+    breakpad_add_unnamed(w);
+    if (w->record_count > named)
+        qsort(w->records, w->record_count, sizeof *w->records, breakpad_write_by_place);
+}
+
+/* Manglings may differ where names do not: those of one constructor. */
+static bool reads_as(struct text *t, struct sl_str a, struct sl_str b)
+{
+    struct sl_buf *out = &t->w->scratch;
+    if (sl_str_equal(a, b))
+        return true;
+    sl_buf_clear(out);
+    breakpad_render_name(out, a, SL_LANG_UNKNOWN);
+    size_t size = out->size;
+    breakpad_render_name(out, b, SL_LANG_UNKNOWN);
+    return out->size == 2 * size && memcmp(out->data, out->data + size, size) == 0;
+}
+
+/* What the symbols at one address say together. */
+static struct public merge_symbols(struct text *t, const struct symbol *symbols, size_t count)
+{
+    struct public all = {symbols->address, symbols->name, 0, false};
     for (size_t i = 0; i < count; i++) {
-        struct record *function = &functions[i];
-        if (!sl_str_equal(w->names.items[function->name], name)) {
-            function->multiple = true;
-            if (prefer)
-                function->name = breakpad_text_number(&w->names, &w->arena, name, &t->failed);
-        }
-        marked += function->multiple;
+        all.parameters = all.parameters ? all.parameters : symbols[i].parameters;
+        all.multiple = all.multiple || symbols[i].multiple || !reads_as(t, symbols[i].name, all.name);
     }
-    return marked == count;
+    return all;
 }
 
 /* The symbols at one address: what they say of the functions that begin there, else a PUBLIC record. */
 static void take_symbols(struct text *t, const struct symbol *symbols, size_t count, struct record *functions,
-                         size_t function_count, bool covered)
+                         size_t function_count)
 {
     struct sl_breakpad_writer *w = t->w;
-    struct public *public = covered ? NULL : &t->publics[t->public_count++];
-    bool done = !function_count;
-    for (size_t i = 0; i < count && !(done && covered); i++) {
-        uint32_t parameters;
-        if (i && sl_str_equal(symbols[i].name, symbols[i - 1].name))
-            continue;
-        sl_buf_clear(&w->scratch);
-        breakpad_render_name(&w->scratch, symbols[i].name, SL_LANG_UNKNOWN, w->options->is_windows, &parameters);
-        struct sl_str name = sl_buf_view(&w->scratch);
-        if (!done)
-            done = name_functions(t, functions, function_count, name, i == 0 && w->options->prefer_public);
-        if (public && i == 0) {
-            char *copy = sl_arena_strndup(&w->arena, name.data, name.size);
-            t->failed = t->failed || !copy;
-            *public = (struct public){symbols[i].address, {copy, copy ? name.size : 0}, parameters, false};
-        } else if (public && !sl_str_equal(public->name, name)) {
-            public->multiple = true;
-        }
+    struct public public = merge_symbols(t, symbols, count);
+    for (size_t i = 0; i < function_count; i++) {
+        functions[i].multiple = functions[i].multiple || public.multiple;
+        if (!functions[i].parameters)
+            functions[i].parameters = public.parameters;
     }
+    if (function_count && !w->options->prefer_public)
+        return;
+    sl_buf_clear(&w->scratch);
+    breakpad_render_name(&w->scratch, public.name, SL_LANG_UNKNOWN);
+    uint32_t name = breakpad_text_number(&w->names, &w->arena, sl_buf_view(&w->scratch), &t->failed);
+    for (size_t i = 0; i < function_count; i++)
+        functions[i].name = name;
+    if (t->failed || function_count)
+        return;
+    public.name = w->names.items[name];
+    t->publics[t->public_count++] = public;
 }
 
 static void place_symbols(struct text *t)
@@ -118,8 +137,6 @@ static void place_symbols(struct text *t)
     struct sl_breakpad_writer *w = t->w;
     size_t next = 0;
     uint64_t covered = 0; /* end of all functions that begin at or before the symbol */
-    if (w->symbol_count)
-        qsort(w->symbols, w->symbol_count, sizeof *w->symbols, breakpad_write_by_address);
     for (size_t i = 0, end; i < w->symbol_count && !t->failed; i = end) {
         uint64_t address = w->symbols[i].address;
         for (end = i + 1; end < w->symbol_count && w->symbols[end].address == address;)
@@ -131,7 +148,7 @@ static void place_symbols(struct text *t)
         while (here < w->record_count && w->records[here].address == address)
             here++;
         if (here > next || address >= covered)
-            take_symbols(t, &w->symbols[i], end - i, w->records + next, here - next, here > next);
+            take_symbols(t, &w->symbols[i], end - i, w->records + next, here - next);
     }
 }
 
@@ -322,9 +339,8 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
     struct text t = {.w = w, .output = output, .failed = w->failed};
     if (!w->options->header_only && !t.failed) {
         t.publics = SL_ARENA_ARRAY(&w->arena, struct public, w->symbol_count + 1);
-        t.failed = !t.publics;
-        if (w->record_count)
-            fold_records(w);
+        order_records(w);
+        t.failed = !t.publics || w->failed;
         if (!t.failed)
             place_symbols(&t);
         breakpad_write_number(&t);

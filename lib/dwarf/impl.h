@@ -28,6 +28,7 @@ struct dwarf_file {
     struct sl_bytes info, abbrev, str, line_str, str_offsets, line, ranges, rnglists, addr;
     struct sl_bytes cu_index;
     bool big_endian, relocatable, split; /* split: a package or .dwo file */
+    bool decorates;                      /* linkage names have C decoration */
     struct dwarf_unit_header *units;
     size_t unit_count;
     const struct dwarf_file *sup;

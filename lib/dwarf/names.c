@@ -1,6 +1,8 @@
 /* Names of subprograms: their own, or through specification and abstract origin, across units and files. */
 #include "dwarf/impl.h"
 
+#include "function/undecorate.h"
+
 #include <stdlib.h>
 
 struct entry_names {
@@ -64,6 +66,8 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
         case DW_AT_specification: out->origin = dwarf_reference(unit, &a); break;
         }
     }
+    if (unit->file->decorates)
+        out->linkage = sl_undecorate_linkage(out->linkage);
     if (!out->linkage.size)
         out->name = dwarf_text(&w->purse, unit, &name);
     return dwarf_spend(w, (sl_reader_offset(&r) - offset) / 16);

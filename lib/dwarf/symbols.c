@@ -1,6 +1,8 @@
 /* The object's symbols by address, for what its entries do not name. */
 #include "dwarf/impl.h"
 
+#include "function/undecorate.h"
+
 #include <stdlib.h>
 
 enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
@@ -15,8 +17,11 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     struct sl_ordered *order = SL_ARENA_ARRAY(arena, struct sl_ordered, count + 1);
     struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch);
     if (order && scratch) {
+        const struct sl_object_info *info = sl_object_info(reader->object);
         for (size_t i = 0; i < count; i++) {
-            symbols[i].address -= sl_object_info(reader->object)->dwarf_bias;
+            symbols[i].address -= info->dwarf_bias;
+            if (info->decorates)
+                symbols[i].name = sl_undecorate(symbols[i].name, NULL);
             if (symbols[i].name.size)
                 order[named++] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
         }

@@ -25,6 +25,7 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     f->big_endian = sl_object_info(object)->big_endian;
     f->relocatable = sl_object_info(object)->kind == SL_KIND_REL;
     f->split = split;
+    f->decorates = sl_object_info(object)->decorates;
 }
 
 /* Reads one header; the reader stands behind the unit afterwards. False when the rest cannot be read. */

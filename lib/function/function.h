@@ -64,6 +64,8 @@ struct sl_function {
     const struct sl_function *inlinees; /* sorted by address; their `address`/`size` are the inlined range */
     uint32_t line_count, inlinee_count;
     uint32_t call_file, call_line; /* of an inlinee: where its parent calls it (already in the parent's lines) */
+    /* Of Breakpad's FUNC records, 0 elsewhere: bytes of parameters; whether it has more names than this one. */
+    uint32_t parameters : 31, multiple : 1;
 };
 
 /* The inlined calls of an outermost function as a list (function/assemble.h), in any order. Its lines are sorted, may

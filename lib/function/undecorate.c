@@ -12,9 +12,10 @@ static bool decimal(struct sl_str text, uint32_t *value)
     return text.size > 0 && number <= UINT32_MAX;
 }
 
-static bool is_mangled(struct sl_str name)
+/* Names that say more than those of C: Microsoft's manglings, and readable ones. */
+static bool says_more(struct sl_str name)
 {
-    if (name.data[0] == '?' || (name.size > 2 && name.data[0] == '_' && (name.data[1] == 'Z' || name.data[1] == 'R')))
+    if (name.data[0] == '?')
         return true;
     for (size_t i = 0; i < name.size; i++)
         if (name.data[i] == ':' || name.data[i] == '(' || name.data[i] == '<')
@@ -22,22 +23,47 @@ static bool is_mangled(struct sl_str name)
     return false;
 }
 
+/* Itanium's C++ and Rust, which nothing was added to. `_ZwClose` and `_RtlUnwind` are names of C: no mangling goes on so. */
+static bool is_mangled(struct sl_str name)
+{
+    if (name.size < 3 || name.data[0] != '_')
+        return false;
+    char kind = name.data[1], next = name.data[2];
+    return (kind == 'Z' && next != 'w') || (kind == 'R' && !(next >= 'a' && next <= 'z'));
+}
+
+/* Where `@N` begins, 0 = there is none. */
+static size_t count_at(struct sl_str name, uint32_t *size)
+{
+    const char *at = memrchr(name.data, '@', name.size);
+    size_t position = at ? (size_t)(at - name.data) : 0;
+    return position && decimal((struct sl_str){at + 1, name.size - position - 1}, size) ? position : 0;
+}
+
+struct sl_str sl_undecorate_linkage(struct sl_str name)
+{
+    uint32_t size;
+    size_t position = name.size && !says_more(name) ? count_at(name, &size) : 0;
+    if (!position)
+        return name;
+    size_t skip = name.data[0] == '@', end = position - (name.data[position - 1] == '@');
+    return end > skip ? (struct sl_str){name.data + skip, end - skip} : name;
+}
+
 struct sl_str sl_undecorate(struct sl_str name, uint32_t *parameters)
 {
     uint32_t size = 0;
     if (parameters)
         *parameters = 0;
-    if (!name.size || is_mangled(name))
+    if (!name.size || says_more(name))
         return name;
-    const char *at = memrchr(name.data, '@', name.size);
-    size_t position = at ? (size_t)(at - name.data) : 0;
-    bool counted = position && decimal((struct sl_str){at + 1, name.size - position - 1}, &size);
+    size_t position = count_at(name, &size);
     bool prefixed = name.data[0] == '@' || name.data[0] == '_';
-    if (counted && (name.data[position - 1] == '@' || prefixed)) {
+    if (position && (name.data[position - 1] == '@' || prefixed)) {
         size_t skip = name.data[position - 1] == '@' ? 0 : 1;
         if (parameters)
             *parameters = size;
         return (struct sl_str){name.data + skip, position - 1};
     }
-    return name.data[0] == '_' ? (struct sl_str){name.data + 1, name.size - 1} : name;
+    return name.data[0] == '_' && !is_mangled(name) ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }

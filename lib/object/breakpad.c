@@ -226,10 +226,11 @@ static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
     uint64_t address, parameters;
     if (!breakpad_word(&f, SL_STR("PUBLIC")))
         return false;
-    breakpad_word(&f, SL_STR("m"));
+    bool multiple = breakpad_word(&f, SL_STR("m"));
     if (!breakpad_hex(&f, &address) || !breakpad_hex(&f, &parameters))
         return false;
-    *symbol = (struct sl_symbol){.address = address, .name = breakpad_rest(&f)};
+    *symbol = (struct sl_symbol){
+        .address = address, .name = breakpad_rest(&f), .parameters = parameters & INT32_MAX, .multiple = multiple};
     if (!symbol->name.size)
         symbol->name = SL_STR("<unknown>");
     return sl_str_is_utf8(symbol->name);

@@ -192,14 +192,15 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
 static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, struct sl_function *function)
 {
     uint64_t parameters;
-    *function = (struct sl_function){0};
-    at += at[1] == 'm' && at[2] == ' ' ? 3 : 1;
+    *function = (struct sl_function){.multiple = at[1] == 'm' && at[2] == ' '};
+    at += function->multiple ? 3 : 1;
     if (!(at = scan_hex(at, &function->address)) || *at++ != ' ' || !(at = scan_hex(at, &function->size)) ||
         *at++ != ' ' || !(at = scan_hex(at, &parameters)) || *at++ != ' ' || *at <= ' ')
         return NULL;
     const uint8_t *newline = memchr(at, '\n', (size_t)(behind - at));
     if (!newline || newline[-1] <= ' ')
         return NULL;
+    function->parameters = parameters & INT32_MAX;
     function->name = (struct sl_str){(const char *)at, (size_t)(newline - at)};
     return sl_str_is_utf8(function->name) ? newline + 1 : NULL;
 }
@@ -208,10 +209,10 @@ static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, 
 static bool read_func(struct breakpad_fields f, struct sl_function *function)
 {
     uint64_t parameters;
-    breakpad_word(&f, SL_STR("m"));
-    *function = (struct sl_function){0};
+    *function = (struct sl_function){.multiple = breakpad_word(&f, SL_STR("m"))};
     if (!breakpad_hex(&f, &function->address) || !breakpad_hex(&f, &function->size) || !breakpad_hex(&f, &parameters))
         return false;
+    function->parameters = parameters & INT32_MAX;
     function->name = breakpad_rest(&f);
     if (!function->name.size)
         function->name = SL_STR("<unknown>");

@@ -114,13 +114,16 @@ struct sl_object_info {
     struct sl_features features;
     bool big_endian;
     bool is_64bit;
-    bool partial; /* malformed but usable: something optional could not be read */
+    bool decorates; /* its symbols have C decoration (function/undecorate.h): 32-bit x86 of Windows */
+    bool partial;   /* malformed but usable: something optional could not be read */
 };
 
 struct sl_symbol {
     uint64_t address;   /* relative to the load address */
     uint64_t size;      /* bytes; 0 = not known */
     struct sl_str name; /* mangled as stored; may be empty */
+    /* Of Breakpad's PUBLIC records, 0 elsewhere: bytes of parameters; whether it has more names than this one. */
+    uint32_t parameters : 31, multiple : 1;
 };
 
 struct sl_object_limits {

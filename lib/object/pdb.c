@@ -38,6 +38,7 @@ static enum sl_code pdb_open(struct sl_object *object, struct sl_error *error)
         return code;
     info->kind = SL_KIND_DBG;
     info->arch = object_machine_arch(pdb.machine);
+    info->decorates = info->arch == SL_ARCH_X86;
     info->debug_id = pdb.debug_id;
     info->image_size = pdb.image_size;
     info->is_64bit = sl_cpu_pointer_size(sl_arch_family(info->arch)) == 8;

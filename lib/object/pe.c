@@ -274,6 +274,7 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     bool stub = is_stub(pe);
     struct sl_object_info *info = &object->info;
     info->arch = object_machine_arch(h.machine);
+    info->decorates = info->arch == SL_ARCH_X86;
     info->kind = h.characteristics & FILE_DLL ? SL_KIND_LIB : stub ? SL_KIND_OTHER : SL_KIND_EXE;
     set_code_id(object, &h);
     set_debug_id(object);

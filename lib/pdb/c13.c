@@ -202,14 +202,10 @@ static uint32_t tidy(struct sl_line *lines, uint32_t count)
     return kept;
 }
 
-bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
+/* Offsets become addresses; what is not in the image goes. */
+static void map_lines(struct line_table *t, uint16_t section)
 {
-    struct sl_line *lines = sl_arena_alloc(t->arena, t->raw_count * sizeof *lines + 1, _Alignof(struct sl_line));
-    uint32_t last_file = 0, last_index = SL_NO_FILE;
     size_t count = 0;
-    if (!lines)
-        return false;
-    sort_raw(t);
     for (size_t i = 0; i < t->raw_count; i++) {
         struct raw_line raw = t->raw[i];
         raw.order = (uint32_t)i;
@@ -218,7 +214,42 @@ bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, u
             t->raw[count++] = raw;
     }
     t->raw_count = count;
+}
+
+/* The same where OMAP may have cut the code of a line up. */
+static bool map_pieces(struct line_table *t, uint16_t section)
+{
+    size_t count = t->raw_count;
+    for (size_t i = 0; i < count; i++) {
+        struct raw_line raw = t->raw[i];
+        struct code_piece piece;
+        uint32_t offset = raw.offset, size = raw.size;
+        while (pdb_next_piece(t->pdb, section, &offset, &size, &piece)) {
+            raw.offset = piece.address;
+            raw.size = piece.size;
+            if (!sl_purse_spend(&t->purse, STEPS_PER_COPY) || !raw_add(t, raw))
+                return false;
+        }
+    }
+    t->raw_count -= count;
+    if (t->raw_count)
+        memmove(t->raw, t->raw + count, t->raw_count * sizeof *t->raw);
+    return true;
+}
+
+bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, uint32_t *out_count)
+{
+    uint32_t last_file = 0, last_index = SL_NO_FILE;
+    sort_raw(t);
+    if (!t->pdb->has_omap)
+        map_lines(t, section);
+    else if (!map_pieces(t, section))
+        return false;
     sort_raw(t); /* translation may reorder code */
+    size_t count = t->raw_count;
+    struct sl_line *lines = sl_arena_alloc(t->arena, count * sizeof *lines + 1, _Alignof(struct sl_line));
+    if (!lines)
+        return false;
     for (size_t i = 0; i < count; i++) {
         const struct raw_line *raw = &t->raw[i];
         if (last_index == SL_NO_FILE || raw->file != last_file) {
@@ -267,44 +298,54 @@ static bool convert(struct line_table *t, struct line_section *s)
     return raw_convert(t, s->section, &s->lines, &s->line_count);
 }
 
-/* The subsection that begins last at or before the code. */
-static struct line_section *find_section(const struct line_table *t, uint16_t section, uint32_t offset)
+/* How many subsections begin before a place. */
+static size_t sections_before(const struct line_table *t, uint64_t place)
 {
     size_t low = 0, high = t->section_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct line_section *s = &t->sections[middle];
-        if (s->section < section || (s->section == section && s->offset <= offset))
+        if (((uint64_t)s->section << 32 | s->offset) < place)
             low = middle + 1;
         else
             high = middle;
     }
-    return low && t->sections[low - 1].section == section ? &t->sections[low - 1] : NULL;
+    return low;
 }
 
-bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset, struct sl_function *f)
+/* The subsection that begins last at or before the code; of several that begin with it, where the linker has folded
+ * functions, the next one. */
+static struct line_section *find_section(struct line_table *t, uint16_t section, uint32_t offset)
 {
-    struct line_section *s = find_section(t, section, offset);
+    uint64_t place = (uint64_t)section << 32 | offset;
+    size_t end = sections_before(t, place + 1);
+    struct line_section *last = end ? &t->sections[end - 1] : NULL;
+    if (!last || last->section != section)
+        return NULL;
+    if (last->offset != offset)
+        return last;
+    struct line_section *first = &t->sections[sections_before(t, place)];
+    return first->told < last - first ? first + first->told++ : last;
+}
+
+bool line_table_clip(struct line_table *t, const struct sl_line *all, size_t count, uint64_t begin, uint64_t end,
+                     struct sl_function *f)
+{
+    size_t first = 0, high = count;
     f->lines = NULL;
     f->line_count = 0;
-    if (!s)
-        return true;
-    if (!s->converted && !convert(t, s))
-        return false;
-    uint64_t end = f->address + f->size;
-    size_t first = 0, high = s->line_count;
     while (first < high) { /* the first line that ends beyond the beginning */
         size_t middle = first + (high - first) / 2;
-        if (s->lines[middle].address + s->lines[middle].size <= f->address)
+        if (all[middle].address + all[middle].size <= begin)
             first = middle + 1;
         else
             high = middle;
     }
     size_t last = first;
-    high = s->line_count;
+    high = count;
     while (last < high) { /* the first one that begins beyond the end: searched for, as functions may share lines */
         size_t middle = last + (high - last) / 2;
-        if (s->lines[middle].address < end)
+        if (all[middle].address < end)
             last = middle + 1;
         else
             high = middle;
@@ -316,16 +357,29 @@ bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset
     struct sl_line *lines = sl_arena_alloc(t->arena, (last - first) * sizeof *lines, _Alignof(struct sl_line));
     if (!lines)
         return false;
-    memcpy(lines, s->lines + first, (last - first) * sizeof *lines);
-    if (lines[0].address < f->address) {
-        lines[0].size -= f->address - lines[0].address;
-        lines[0].address = f->address;
+    memcpy(lines, all + first, (last - first) * sizeof *lines);
+    if (lines[0].address < begin) {
+        lines[0].size -= begin - lines[0].address;
+        lines[0].address = begin;
     }
     struct sl_line *tail = &lines[last - first - 1];
     if (tail->address + tail->size > end)
         tail->size = end - tail->address;
     f->lines = lines;
     f->line_count = (uint32_t)(last - first);
+    return true;
+}
+
+bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset, struct sl_function *pieces,
+                         size_t count)
+{
+    struct line_section *s = find_section(t, section, offset);
+    if (s && !s->converted && !convert(t, s))
+        return false;
+    for (size_t i = 0; s && i < count; i++)
+        if (!line_table_clip(t, s->lines, s->line_count, pieces[i].address, pieces[i].address + pieces[i].size,
+                             &pieces[i]))
+            return false;
     return true;
 }
 

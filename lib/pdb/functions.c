@@ -58,10 +58,13 @@ enum {
 
 enum role { ROLE_NONE, ROLE_SCOPE, ROLE_END, ROLE_PROCEDURE, ROLE_SEPARATED, ROLE_INLINED };
 
-enum { NO_NODE = UINT32_MAX, NO_SKIP = UINT32_MAX, MAX_SCOPES = 4096 };
+enum { NO_NODE = UINT32_MAX, NO_SKIP = UINT32_MAX, MAX_SCOPES = 4096, STEPS_PER_PIECE = 64 };
 
 struct node {
     struct sl_function function;
+    struct sl_function
+        *pieces; /* of code that OMAP has cut up: instead of `function`, but for its inlined calls; or NULL */
+    uint32_t piece_count;
     uint32_t parent;       /* node; NO_NODE: outermost */
     uint32_t inline_depth; /* 0: outermost */
 };
@@ -166,6 +169,34 @@ static struct node *node_add(struct module_reader *r)
 
 /* ---- the records ---- */
 
+/* Where the code of a function lies, when it is not all together. */
+static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct node *node)
+{
+    const struct sl_function whole = node->function;
+    struct sl_function *pieces = NULL;
+    struct code_piece piece;
+    uint32_t size = (uint32_t)whole.size;
+    size_t count = 0, capacity = 0;
+    while (pdb_next_piece(w->reader->pdb, section, &offset, &size, &piece)) {
+        struct sl_function *last = count ? &pieces[count - 1] : NULL;
+        if (last && last->address + last->size == piece.address) {
+            last->size += piece.size;
+            continue;
+        }
+        if (!sl_purse_spend(&w->reader->lines.purse, STEPS_PER_PIECE) ||
+            !sl_grow_in_arena(w->arena, &pieces, &capacity, count + 1, sizeof *pieces))
+            return false;
+        pieces[count] = whole;
+        pieces[count].address = piece.address;
+        pieces[count++].size = piece.size;
+    }
+    if (count == 1 && pieces->size == whole.size)
+        return true;
+    node->pieces = pieces;
+    node->piece_count = (uint32_t)count;
+    return true;
+}
+
 /* Each of these reads one record and sets `*node` when it makes a function; false when out of memory. */
 
 static bool pdb_functions_add_function(struct walk *w, uint16_t section, uint32_t offset, uint32_t size, uint32_t *node)
@@ -178,7 +209,10 @@ static bool pdb_functions_add_function(struct walk *w, uint16_t section, uint32_
         return false;
     added->function = (struct sl_function){.address = address, .size = size, .name = w->name};
     *node = (uint32_t)(added - w->reader->nodes);
-    return line_table_function(&w->reader->lines, section, offset, &added->function);
+    if (w->reader->pdb->has_omap && !add_pieces(w, section, offset, added))
+        return false;
+    return added->pieces ? line_table_function(&w->reader->lines, section, offset, added->pieces, added->piece_count)
+                         : line_table_function(&w->reader->lines, section, offset, &added->function, 1);
 }
 
 static bool read_procedure(struct walk *w, uint16_t kind, struct sl_reader *r, uint32_t *node)
@@ -324,21 +358,82 @@ static int by_parent_and_address(const void *left, const void *right)
     return (a->node > b->node) - (a->node < b->node);
 }
 
+/* The inlined calls of a function whose code is cut up, as far as they lie in the piece [begin, end): of each what its lines
+ * have there. */
+static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const struct sl_function *whole,
+                          uint64_t begin, uint64_t end, struct sl_function *into)
+{
+    struct sl_function *inlinees = SL_ARENA_ARRAY(arena, struct sl_function, whole->inlinee_count);
+    into->inlinees = inlinees;
+    into->inlinee_count = 0;
+    if (!inlinees)
+        return !whole->inlinee_count;
+    for (uint32_t i = 0; i < whole->inlinee_count; i++) {
+        const struct sl_function *inlinee = &whole->inlinees[i];
+        struct sl_function part = *inlinee;
+        if (!sl_purse_spend(&r->lines.purse, STEPS_PER_PIECE) ||
+            !line_table_clip(&r->lines, inlinee->lines, inlinee->line_count, begin, end, &part))
+            return false;
+        if (!part.line_count)
+            continue;
+        const struct sl_line *last = &part.lines[part.line_count - 1];
+        part.address = part.lines->address;
+        part.size = last->address + last->size - part.address;
+        if (!clip_inlinees(r, arena, inlinee, begin, end, &part))
+            return false;
+        inlinees[into->inlinee_count++] = part;
+    }
+    return true;
+}
+
+/* Lines of the function around say where inlined calls are. A function that has none is somewhere, too. */
+static bool place_calls(struct sl_arena *arena, struct sl_function *f)
+{
+    if (f->line_count || !f->inlinee_count)
+        return true;
+    struct sl_line *line = SL_ARENA_NEW(arena, struct sl_line);
+    if (!line)
+        return false;
+    *line = (struct sl_line){f->address, f->size, SL_NO_FILE, 0};
+    f->lines = line;
+    f->line_count = 1;
+    return true;
+}
+
+static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const struct node *node,
+                          struct sl_function *functions, size_t *count)
+{
+    if (!node->pieces) {
+        functions[*count] = node->function;
+        return place_calls(arena, &functions[(*count)++]);
+    }
+    for (uint32_t i = 0; i < node->piece_count; i++) {
+        struct sl_function *f = &functions[(*count)++];
+        *f = node->pieces[i];
+        if (!clip_inlinees(r, arena, &node->function, f->address, f->address + f->size, f) || !place_calls(arena, f))
+            return false;
+    }
+    return true;
+}
+
 /* Lays the nodes out: outermost functions in the order of their records, children by address. A parent comes before
  * its children, so that its place is known when they are put there. */
 static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct sl_function_batch *batch)
 {
     size_t count = r->node_count, outer = 0, inner = 0;
-    struct sl_function *functions = sl_arena_alloc(arena, count * sizeof *functions + 1, _Alignof(struct sl_function));
     struct child *children = sl_arena_alloc(arena, count * sizeof *children + 1, _Alignof(struct child));
-    if (!functions || !children)
+    if (!children)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (r->nodes[i].parent == NO_NODE)
-            outer++;
+            outer += r->nodes[i].pieces ? r->nodes[i].piece_count : 1;
         else
             children[inner++] = (struct child){r->nodes[i].function.address, r->nodes[i].parent, (uint32_t)i};
     }
+    struct sl_function *functions =
+        sl_arena_alloc(arena, (outer + inner) * sizeof *functions + 1, _Alignof(struct sl_function));
+    if (!functions)
+        return false;
     qsort(children, inner, sizeof *children, by_parent_and_address);
     for (size_t i = 0; i < inner; i++) {
         struct sl_function *parent = &r->nodes[children[i].parent].function;
@@ -349,8 +444,8 @@ static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct 
         functions[outer + i] = r->nodes[children[i].node].function;
     size_t at = 0;
     for (size_t i = 0; i < count; i++)
-        if (r->nodes[i].parent == NO_NODE)
-            functions[at++] = r->nodes[i].function;
+        if (r->nodes[i].parent == NO_NODE && !add_outermost(r, arena, &r->nodes[i], functions, &at))
+            return false;
     *batch = (struct sl_function_batch){
         .files = r->lines.files,
         .file_count = r->lines.file_count,

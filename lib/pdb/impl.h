@@ -109,6 +109,16 @@ uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset
 /* The same of an address that the symbols speak of. */
 uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address);
 
+/* Code that lies together in the image. */
+struct code_piece {
+    uint32_t address, size; /* relative; bytes */
+};
+
+/* The first piece of the `*size` bytes at section:*offset, which then are those behind it: OMAP may have code cut up. False
+ * when there is none, any more. */
+bool pdb_next_piece(const struct sl_pdb *pdb, uint16_t section, uint32_t *offset, uint32_t *size,
+                    struct code_piece *piece);
+
 /* A text of the /names stream: empty when there is none, or none of a sensible length. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse);
 
@@ -142,6 +152,7 @@ struct line_section {
     struct sl_line *lines; /* once converted */
     uint32_t line_count;
     uint32_t order; /* in the file */
+    uint32_t told;  /* of the first of those that begin together: how many functions had one */
 };
 
 struct source_file { /* a record of the checksum subsection; its index is the batch's file index */
@@ -181,8 +192,14 @@ struct line_table {
 
 bool line_table_open(struct line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena);
 
-/* The lines of [address, address + size), where the code begins at section:offset; into the arena. */
-bool line_table_function(struct line_table *table, uint16_t section, uint32_t offset, struct sl_function *function);
+/* Sets the lines of `count` functions, which are the pieces of one that begins at section:offset; into the arena. To be asked
+ * once for each function, in the order of the file: folded ones begin together, as their lines do. */
+bool line_table_function(struct line_table *table, uint16_t section, uint32_t offset, struct sl_function *pieces,
+                         size_t count);
+
+/* Gives a function those of the sorted lines that are in [begin, end), cut to it. False when out of memory. */
+bool line_table_clip(struct line_table *table, const struct sl_line *lines, size_t count, uint64_t begin, uint64_t end,
+                     struct sl_function *function);
 
 struct inlinee *line_table_inlinee(struct line_table *table, uint32_t id);
 
@@ -227,12 +244,68 @@ void imports_begin_module(struct imports *imports, struct sl_bytes subsection);
 /* The global index behind a cross-module one (bit 31 set). */
 bool imports_resolve(struct imports *imports, uint32_t index, struct sl_purse *purse, uint32_t *global);
 
+/* ---- sizes.c: types with names, and sizes of types ---- */
+
+enum { MAX_TYPE_DEPTH = 64, STEPS_PER_RECORD = 4, BYTES_PER_STEP = 16 };
+
+enum {
+    LF_MODIFIER = 0x1001,
+    LF_POINTER = 0x1002,
+    LF_ARRAY_ST = 0x1003,
+    LF_CLASS_ST = 0x1004,
+    LF_STRUCTURE_ST = 0x1005,
+    LF_UNION_ST = 0x1006,
+    LF_ENUM_ST = 0x1007,
+    LF_PROCEDURE = 0x1008,
+    LF_MFUNCTION = 0x1009,
+    LF_ARGLIST = 0x1201,
+    LF_ARRAY = 0x1503,
+    LF_CLASS = 0x1504,
+    LF_STRUCTURE = 0x1505,
+    LF_UNION = 0x1506,
+    LF_ENUM = 0x1507,
+    LF_INTERFACE = 0x1519,
+    LF_FUNC_ID = 0x1601,
+    LF_MFUNC_ID = 0x1602,
+    LF_STRING_ID = 0x1605,
+};
+
+enum { TYPE_NULLPTR = 0x103 }; /* a pointer of 16 bits to nothing, which is of no use otherwise */
+
+/* A class, structure, interface, union or enumeration. */
+struct named_type {
+    struct sl_str name;
+    uint64_t size;       /* bytes; 0 of enumerations, and of what is only declared */
+    uint32_t underlying; /* type of an enumeration */
+    bool forward;        /* only declared */
+    bool has_unique;     /* a name of its own follows */
+};
+
+/* Reads it up to the name; check `t->data.failed`. */
+struct named_type read_named_type(struct type_record *t);
+
+uint64_t read_numeric(struct sl_reader *r);
+
+/* The types that are defined, by name: read when first asked for. */
+struct definitions {
+    bool read;
+    struct sl_map by_name; /* to the index */
+    struct sl_arena names;
+};
+void definitions_free(struct definitions *definitions);
+
+struct namer;
+
+/* Bytes of a value of the type; 0 when not known. */
+uint64_t namer_size_of(struct namer *n, uint32_t index);
+
 /* ---- names.c ---- */
 
 /* Prints names; one per thread. */
 struct namer {
     const struct sl_pdb *pdb;
     struct imports imports;
+    struct definitions definitions;
     struct sl_arena scratch; /* of one name */
     struct sl_buf out;       /* the name being made */
     unsigned depth;          /* of the type being printed */
@@ -241,6 +314,14 @@ struct namer {
 };
 
 void namer_free(struct namer *namer);
+
+/* False when there is no such type, or the name or the file has had its share of records. */
+bool namer_type(struct namer *n, uint32_t index, struct type_record *record);
+
+static inline bool type_is_simple(const struct namer *n, uint32_t index)
+{
+    return index < 0x1000 && index < n->pdb->types.begin;
+}
 
 /* Names of a module follow; `imports` is its subsection of cross-module imports. */
 void namer_begin_module(struct namer *namer, struct sl_bytes imports);

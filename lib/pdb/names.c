@@ -3,30 +3,8 @@
  * length are limited, and a name over a limit falls back to what the symbol itself says. */
 #include "pdb/impl.h"
 
-enum { MAX_DEPTH = 64, MAX_STEPS = 4096, MAX_TEXT = 16 << 10, MAX_SCRATCH = 8 << 20 };
-enum { STEPS_PER_RECORD = 4, STEPS_PER_LETTER = 3, BYTES_PER_STEP = 16 }; /* whoever gets the name handles it again */
-
-enum {
-    LF_MODIFIER = 0x1001,
-    LF_POINTER = 0x1002,
-    LF_ARRAY_ST = 0x1003,
-    LF_CLASS_ST = 0x1004,
-    LF_STRUCTURE_ST = 0x1005,
-    LF_UNION_ST = 0x1006,
-    LF_ENUM_ST = 0x1007,
-    LF_PROCEDURE = 0x1008,
-    LF_MFUNCTION = 0x1009,
-    LF_ARGLIST = 0x1201,
-    LF_ARRAY = 0x1503,
-    LF_CLASS = 0x1504,
-    LF_STRUCTURE = 0x1505,
-    LF_UNION = 0x1506,
-    LF_ENUM = 0x1507,
-    LF_INTERFACE = 0x1519,
-    LF_FUNC_ID = 0x1601,
-    LF_MFUNC_ID = 0x1602,
-    LF_STRING_ID = 0x1605,
-};
+enum { MAX_STEPS = 4096, MAX_TEXT = 16 << 10, MAX_SCRATCH = 8 << 20 };
+enum { STEPS_PER_LETTER = 3 }; /* whoever gets the name handles it again */
 
 enum { MODIFIER_CONST = 1, POINTER_CONST = 0x400, FUNCTION_CONSTRUCTOR = 2 };
 enum { MODE_POINTER, MODE_REFERENCE, MODE_MEMBER, MODE_METHOD, MODE_RVALUE };
@@ -41,6 +19,7 @@ static bool type_name(struct namer *n, uint32_t index);
 void namer_free(struct namer *n)
 {
     imports_free(&n->imports);
+    definitions_free(&n->definitions);
     sl_arena_free(&n->scratch);
     sl_buf_free(&n->out);
 }
@@ -62,7 +41,7 @@ static bool pdb_names_get(struct namer *n, const struct type_table *table, uint3
            sl_purse_spend(&n->purse, (uint32_t)sl_reader_left(&record->data) / BYTES_PER_STEP);
 }
 
-static bool get_type(struct namer *n, uint32_t index, struct type_record *record)
+bool namer_type(struct namer *n, uint32_t index, struct type_record *record)
 {
     return pdb_names_get(n, &n->pdb->types, index, record);
 }
@@ -119,15 +98,10 @@ static const char *simple_name(uint32_t kind)
     return names[kind & 0xFF];
 }
 
-static bool is_simple(const struct namer *n, uint32_t index)
-{
-    return index < 0x1000 && index < n->pdb->types.begin;
-}
-
 static bool simple(struct namer *n, uint32_t index, bool constant)
 {
-    const char *name = simple_name(index);
-    bool pointer = index & 0xF00;
+    const char *name = index == TYPE_NULLPTR ? "std::nullptr_t" : simple_name(index);
+    bool pointer = index & 0xF00 && index != TYPE_NULLPTR;
     if (!name)
         return false;
     if (constant && !pointer)
@@ -138,84 +112,13 @@ static bool simple(struct namer *n, uint32_t index, bool constant)
     return true;
 }
 
-/* ---- sizes, for the dimensions of arrays ---- */
-
-/* A "numeric leaf": a small number by itself, a larger one after its kind. */
-static uint64_t numeric(struct sl_reader *r)
-{
-    uint16_t leaf = sl_read_u16(r);
-    if (leaf < 0x8000)
-        return leaf;
-    switch (leaf) {
-    case 0x8000: return (uint64_t)(int8_t)sl_read_u8(r);
-    case 0x8001: return (uint64_t)(int16_t)sl_read_u16(r);
-    case 0x8002: return sl_read_u16(r);
-    case 0x8003: return (uint64_t)(int32_t)sl_read_u32(r);
-    case 0x8004: return sl_read_u32(r);
-    case 0x8009:
-    case 0x800A: return sl_read_u64(r);
-    default: r->failed = true; return 0;
-    }
-}
-
-static uint64_t simple_size(uint32_t index)
-{
-    static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};
-    static const uint8_t sizes[256] = {
-        [0x08] = 4, [0x10] = 1,  [0x11] = 2,  [0x12] = 4,  [0x13] = 8,  [0x14] = 16, [0x20] = 1,
-        [0x21] = 2, [0x22] = 4,  [0x23] = 8,  [0x24] = 16, [0x30] = 1,  [0x31] = 2,  [0x32] = 4,
-        [0x33] = 8, [0x40] = 4,  [0x41] = 8,  [0x42] = 10, [0x43] = 16, [0x44] = 6,  [0x45] = 4,
-        [0x46] = 2, [0x50] = 8,  [0x51] = 16, [0x52] = 20, [0x53] = 32, [0x68] = 1,  [0x69] = 1,
-        [0x70] = 1, [0x71] = 2,  [0x72] = 2,  [0x73] = 2,  [0x74] = 4,  [0x75] = 4,  [0x76] = 8,
-        [0x77] = 8, [0x78] = 16, [0x79] = 16, [0x7A] = 2,  [0x7B] = 4,  [0x7C] = 1,
-    };
-    return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
-}
-
-static uint64_t pdb_names_size_of(struct namer *n, uint32_t index)
-{
-    struct type_record t;
-    for (unsigned i = 0; i < MAX_DEPTH; i++) {
-        if (is_simple(n, index))
-            return simple_size(index);
-        if (!get_type(n, index, &t))
-            return 0;
-        switch (t.leaf) {
-        case LF_MODIFIER: index = sl_read_u32(&t.data); continue;
-        case LF_POINTER: sl_read_u32(&t.data); return sl_read_u32(&t.data) >> 13 & 0x3F;
-        case LF_ARRAY:
-        case LF_ARRAY_ST: sl_reader_skip(&t.data, 8); return numeric(&t.data);
-        case LF_CLASS:
-        case LF_STRUCTURE:
-        case LF_INTERFACE:
-        case LF_CLASS_ST:
-        case LF_STRUCTURE_ST: sl_reader_skip(&t.data, 16); return numeric(&t.data);
-        case LF_UNION:
-        case LF_UNION_ST: sl_reader_skip(&t.data, 8); return numeric(&t.data);
-        case LF_ENUM:
-        case LF_ENUM_ST:
-            sl_read_u32(&t.data);
-            index = sl_read_u32(&t.data);
-            continue;
-        default: return 0;
-        }
-    }
-    return 0;
-}
-
 /* ---- types ---- */
 
-static bool record_name(struct namer *n, struct sl_reader *r, bool counted)
+static bool named_type(struct namer *n, struct type_record *t)
 {
-    struct sl_str name;
-    if (counted) {
-        struct sl_bytes text = sl_read_bytes(r, sl_read_u8(r));
-        name = (struct sl_str){(const char *)text.data, text.size};
-    } else {
-        name = sl_read_cstr(r);
-    }
-    sl_buf_str(&n->out, name);
-    return !r->failed;
+    struct named_type type = read_named_type(t);
+    sl_buf_str(&n->out, type.name);
+    return !t->data.failed;
 }
 
 /* The list between the parentheses. */
@@ -224,7 +127,7 @@ static bool arguments(struct namer *n, uint32_t index, bool first)
     struct type_record t;
     if (index == 0)
         return true;
-    if (!get_type(n, index, &t) || t.leaf != LF_ARGLIST)
+    if (!namer_type(n, index, &t) || t.leaf != LF_ARGLIST)
         return false;
     uint32_t count = sl_read_u32(&t.data);
     if (count > sl_reader_left(&t.data) / 4)
@@ -269,12 +172,12 @@ static enum this_kind kind_of_this(struct namer *n, const struct method *m)
     struct type_record t;
     if (m->this == 0)
         return THIS_NONE;
-    if (!get_type(n, m->this, &t) || t.leaf != LF_POINTER)
+    if (!namer_type(n, m->this, &t) || t.leaf != LF_POINTER)
         return THIS_OTHER;
     uint32_t pointee = sl_read_u32(&t.data);
     if (pointee == m->class)
         return THIS_PLAIN;
-    if (!get_type(n, pointee, &t) || t.leaf != LF_MODIFIER || sl_read_u32(&t.data) != m->class)
+    if (!namer_type(n, pointee, &t) || t.leaf != LF_MODIFIER || sl_read_u32(&t.data) != m->class)
         return THIS_OTHER;
     return sl_read_u16(&t.data) & MODIFIER_CONST ? THIS_CONST : THIS_PLAIN;
 }
@@ -329,11 +232,11 @@ static void print_sigils(struct namer *n, const struct sigil *sigils, unsigned c
 }
 
 /* Follows pointers and modifiers down to the type that is pointed to, `*index`. */
-static bool read_sigils(struct namer *n, struct type_record t, bool constant, struct sigil sigils[MAX_DEPTH],
+static bool read_sigils(struct namer *n, struct type_record t, bool constant, struct sigil sigils[MAX_TYPE_DEPTH],
                         unsigned *count, uint32_t *index)
 {
     *count = 0;
-    for (unsigned steps = 0; *count < MAX_DEPTH && steps < 2 * MAX_DEPTH; steps++) {
+    for (unsigned steps = 0; *count < MAX_TYPE_DEPTH && steps < 2 * MAX_TYPE_DEPTH; steps++) {
         *index = sl_read_u32(&t.data);
         if (t.leaf == LF_POINTER) {
             uint32_t attributes = sl_read_u32(&t.data);
@@ -344,7 +247,7 @@ static bool read_sigils(struct namer *n, struct type_record t, bool constant, st
         }
         if (t.data.failed)
             return false;
-        if (is_simple(n, *index) || !get_type(n, *index, &t) || (t.leaf != LF_POINTER && t.leaf != LF_MODIFIER))
+        if (type_is_simple(n, *index) || !namer_type(n, *index, &t) || (t.leaf != LF_POINTER && t.leaf != LF_MODIFIER))
             return true;
     }
     return false;
@@ -376,12 +279,12 @@ static bool pointer_to_function(struct namer *n, struct type_record t, const str
 /* What is pointed to, then the sigils from the inside out. */
 static bool pointer(struct namer *n, struct type_record t, bool constant)
 {
-    struct sigil sigils[MAX_DEPTH];
+    struct sigil sigils[MAX_TYPE_DEPTH];
     unsigned count;
     uint32_t index;
     if (!read_sigils(n, t, constant, sigils, &count, &index))
         return false;
-    if (!is_simple(n, index) && get_type(n, index, &t) && (t.leaf == LF_PROCEDURE || t.leaf == LF_MFUNCTION))
+    if (!type_is_simple(n, index) && namer_type(n, index, &t) && (t.leaf == LF_PROCEDURE || t.leaf == LF_MFUNCTION))
         return pointer_to_function(n, t, sigils, count);
     if (!type_name(n, index))
         return false;
@@ -394,9 +297,9 @@ static bool modifier(struct namer *n, struct type_record t)
     struct type_record below;
     uint32_t index = sl_read_u32(&t.data);
     bool constant = sl_read_u16(&t.data) & MODIFIER_CONST;
-    if (is_simple(n, index))
+    if (type_is_simple(n, index))
         return simple(n, index, constant);
-    if (get_type(n, index, &below) && below.leaf == LF_POINTER)
+    if (namer_type(n, index, &below) && below.leaf == LF_POINTER)
         return pointer(n, below, constant);
     if (constant)
         pdb_names_put(n, "const ");
@@ -405,18 +308,18 @@ static bool modifier(struct namer *n, struct type_record t)
 
 static bool array(struct namer *n, struct type_record t)
 {
-    uint64_t sizes[MAX_DEPTH + 1];
+    uint64_t sizes[MAX_TYPE_DEPTH + 1];
     unsigned count = 0;
     uint32_t element;
     do {
         element = sl_read_u32(&t.data);
         sl_read_u32(&t.data);
-        sizes[count++] = numeric(&t.data);
+        sizes[count++] = read_numeric(&t.data);
         if (t.data.failed)
             return false;
-    } while (count < MAX_DEPTH && !is_simple(n, element) && get_type(n, element, &t) &&
+    } while (count < MAX_TYPE_DEPTH && !type_is_simple(n, element) && namer_type(n, element, &t) &&
              (t.leaf == LF_ARRAY || t.leaf == LF_ARRAY_ST));
-    sizes[count] = pdb_names_size_of(n, element);
+    sizes[count] = namer_size_of(n, element);
     if (!type_name(n, element))
         return false;
     for (unsigned i = 0; i < count; i++) {
@@ -440,16 +343,10 @@ static bool print_record(struct namer *n, struct type_record t)
     case LF_INTERFACE:
     case LF_CLASS_ST:
     case LF_STRUCTURE_ST:
-        sl_reader_skip(&t.data, 16);
-        numeric(&t.data);
-        return record_name(n, &t.data, t.leaf == LF_CLASS_ST || t.leaf == LF_STRUCTURE_ST);
     case LF_UNION:
     case LF_UNION_ST:
-        sl_reader_skip(&t.data, 8);
-        numeric(&t.data);
-        return record_name(n, &t.data, t.leaf == LF_UNION_ST);
     case LF_ENUM:
-    case LF_ENUM_ST: sl_reader_skip(&t.data, 12); return record_name(n, &t.data, t.leaf == LF_ENUM_ST);
+    case LF_ENUM_ST: return named_type(n, &t);
     case LF_PROCEDURE: {
         struct procedure p = read_procedure(&t.data);
         return result(n, p.result, p.options) && parameters(n, p.arguments) && !t.data.failed;
@@ -465,11 +362,11 @@ static bool print_record(struct namer *n, struct type_record t)
 static bool type_name(struct namer *n, uint32_t index)
 {
     struct type_record t;
-    if (is_simple(n, index))
+    if (type_is_simple(n, index))
         return simple(n, index, false);
-    if (n->depth == MAX_DEPTH || n->steps == MAX_STEPS || n->out.size > MAX_TEXT)
+    if (n->depth == MAX_TYPE_DEPTH || n->steps == MAX_STEPS || n->out.size > MAX_TEXT)
         return false;
-    if (!get_type(n, index, &t)) {
+    if (!namer_type(n, index, &t)) {
         sl_buf_printf(&n->out, "<missing type 0x%x>", index);
         return true;
     }
@@ -488,7 +385,7 @@ static bool function(struct namer *n, struct sl_str name, uint32_t type)
         sl_buf_str(&n->out, name);
     else
         pdb_names_put(n, "<name omitted>");
-    if (type == 0 || !get_type(n, type, &t))
+    if (type == 0 || !namer_type(n, type, &t))
         return true;
     if (t.leaf == LF_PROCEDURE) {
         struct procedure p = read_procedure(&t.data);

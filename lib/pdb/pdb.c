@@ -89,7 +89,7 @@ static uint64_t end_of_sections(const struct sl_pdb *pdb)
     return end;
 }
 
-/* With original section headers the symbols speak of the program before it was rearranged; OMAP leads to the image. */
+/* With OMAP the symbols speak of the program before it was rearranged; sections may have been left where they were. */
 static void read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
                                uint64_t *image_size)
 {
@@ -105,12 +105,12 @@ static void read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     pdb->frame_stream = streams[DEBUG_FRAMES];
     if (pdb_read_sections(pdb, streams[DEBUG_SECTIONS]))
         *image_size = end_of_sections(pdb);
-    if (streams[DEBUG_ORIGINAL_SECTIONS] == NO_STREAM || !pdb_read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]))
-        return;
     struct msf_stream omap;
-    pdb->has_omap = true;
-    pdb->no_addresses =
-        !msf_stream(&pdb->msf, streams[DEBUG_OMAP_FROM], &omap) || !msf_all(&omap, pdb->arena, &pdb->omap);
+    bool original =
+        streams[DEBUG_ORIGINAL_SECTIONS] != NO_STREAM && pdb_read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]);
+    bool mapped = msf_stream(&pdb->msf, streams[DEBUG_OMAP_FROM], &omap) && msf_all(&omap, pdb->arena, &pdb->omap);
+    pdb->has_omap = original || (mapped && pdb->omap.size);
+    pdb->no_addresses = original && !mapped;
 }
 
 static void read_names(struct sl_pdb *pdb, uint32_t index)
@@ -210,7 +210,8 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
     return sl_pdb_complete(pdb, error);
 }
 
-static uint32_t translate(struct sl_bytes omap, uint32_t address)
+/* Where OMAP has `address`, and up to where, `*end`, this holds for what follows. */
+static uint32_t translate(struct sl_bytes omap, uint32_t address, uint32_t *end)
 {
     size_t low = 0, high = omap.size / 8;
     struct sl_reader r = sl_reader(omap, false);
@@ -222,6 +223,10 @@ static uint32_t translate(struct sl_bytes omap, uint32_t address)
         else
             high = middle;
     }
+    r.at = omap.data + low * 8;
+    *end = low < omap.size / 8 ? sl_read_u32(&r) : UINT32_MAX;
+    if (*end <= address) /* out of order */
+        *end = UINT32_MAX;
     if (!low)
         return NOT_MAPPED;
     r.at = omap.data + (low - 1) * 8;
@@ -233,16 +238,38 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 {
     if (pdb->no_addresses)
         return NOT_MAPPED;
-    return pdb->has_omap ? translate(pdb->omap, address) : address;
+    uint32_t end;
+    return pdb->has_omap ? translate(pdb->omap, address, &end) : address;
+}
+
+static bool section_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t *address)
+{
+    return section != 0 && section <= pdb->section_count &&
+           !__builtin_add_overflow(pdb->sections[section - 1].address, offset, address);
 }
 
 uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset)
 {
     uint32_t address;
-    if (section == 0 || section > pdb->section_count ||
-        __builtin_add_overflow(pdb->sections[section - 1].address, offset, &address))
-        return NOT_MAPPED;
-    return pdb_translate(pdb, address);
+    return section_address(pdb, section, offset, &address) ? pdb_translate(pdb, address) : NOT_MAPPED;
+}
+
+bool pdb_next_piece(const struct sl_pdb *pdb, uint16_t section, uint32_t *offset, uint32_t *size,
+                    struct code_piece *piece)
+{
+    uint32_t address, end;
+    while (*size && section_address(pdb, section, *offset, &address) && !pdb->no_addresses) {
+        end = UINT32_MAX;
+        piece->address = pdb->has_omap ? translate(pdb->omap, address, &end) : address;
+        piece->size = end - address < *size ? end - address : *size;
+        *offset += piece->size;
+        *size -= piece->size;
+        if (piece->address != NOT_MAPPED)
+            return true;
+        if (!piece->size)
+            break;
+    }
+    return false;
 }
 
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,

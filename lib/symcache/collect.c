@@ -3,7 +3,6 @@
 
 #include "base/map.h"
 #include "function/path.h"
-#include "function/undecorate.h"
 
 #include <stdlib.h>
 
@@ -226,8 +225,6 @@ static struct local_function function_of(struct collector *c, struct sl_str name
     const struct sl_symcache_options *o = &c->writer->options;
     name = o->map_name ? o->map_name(o->map_arg, name) : name;
     symcache_spend(c, name.size / BYTES_PER_STEP);
-    if (o->is_windows)
-        name = sl_undecorate(name, NULL);
     return (struct local_function){name, sl_hash(name.data, name.size), entry, language};
 }
 

@@ -19,7 +19,7 @@ struct sl_symcache_options {
     enum sl_arch arch;
     struct sl_debug_id debug_id;
     uint64_t image_size;
-    bool is_windows;           /* PE or PDB: C decoration is removed from names */
+    bool decorates;            /* C decoration is removed from names of symbols; sl_symcache_convert asks its object */
     struct sl_str module_file; /* optional: the module's file name, kept in a section of its own */
     /* Optional: rewrites a function name or a line's file and line before storing (BCSymbolMap, il2cpp). May be called
      * from several threads. NULL = none. Returned text must live until the writer is finished. */

@@ -344,7 +344,7 @@ static struct text symbol_name(const struct sl_symcache_options *o, struct sl_st
         name = o->map_name(o->map_arg, name);
     if (!name.size)
         return (struct text){{NULL, 0}, 0};
-    if (o->is_windows)
+    if (o->decorates)
         name = sl_undecorate(name, NULL);
     return (struct text){name, sl_hash(name.data, name.size)};
 }
@@ -441,6 +441,7 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
 {
     struct sl_symcache_options all = *options;
     all.origins = object;
+    all.decorates = sl_object_info(object)->decorates;
     all.budget = sl_object_budget(object);
     /* Breakpad files are hardly ever out of order; the others are, mostly. */
     bool in_order = sl_object_info(object)->format == SL_FORMAT_BREAKPAD && sl_parallel_workers(parallel) == 1;

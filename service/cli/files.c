@@ -417,7 +417,6 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
         .arch = info->arch,
         .debug_id = info->debug_id,
         .image_size = info->image_size,
-        .is_windows = info->format == SL_FORMAT_PE || info->format == SL_FORMAT_PDB,
     };
     enum sl_code code =
         sl_symcache_convert(object, &companions, &options, threads_parallel(jobs), &input->converted, error);

@@ -123,6 +123,7 @@ const struct key config_keys[] = {
     {"srcsrv_frames", KEY_BOOL, AT(srcsrv_frames)},
     {"srcsrv_links", KEY_BOOL, AT(srcsrv_links)},
     {"dotnet_ask_pe", KEY_BOOL, AT(dotnet_ask_pe)},
+    {"inlines_without_lines", KEY_BOOL, AT(inlines_without_lines)},
 
     {"enable_cache_cleanup", KEY_BOOL, AT(enable_cache_cleanup)},
     {"cache_cleanup_interval", KEY_DURATION, AT(cache_cleanup_interval_ns), .value = 15 * MINUTE, .min = MS},
@@ -255,7 +256,7 @@ static const struct group {
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
-     "max_unwind_chain_len special_paths inlines_without_lines unwind_strategy core_dumps isolation minidump apple js "
+     "max_unwind_chain_len special_paths unwind_strategy core_dumps isolation minidump apple js "
      "jvm "
      "ms_symcache mozilla page cluster"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},

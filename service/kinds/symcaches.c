@@ -104,7 +104,6 @@ static enum sl_code write_symcache(struct conversion *conversion, struct convert
         .arch = info->arch,
         .debug_id = info->debug_id,
         .image_size = info->image_size,
-        .is_windows = info->format == SL_FORMAT_PE || info->format == SL_FORMAT_PDB,
         .map_name = c->map ? map_name : NULL,
         .map_line = c->map || c->lines ? map_line : NULL,
         .map_arg = &c->rewriting,

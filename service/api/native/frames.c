@@ -122,6 +122,12 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
     }
 }
 
+/* Whether a function of a PDB has no lines of its own: nobody knows from where it calls what is inlined. */
+static bool is_without_lines(const struct native_module *module, const struct sl_location *outermost)
+{
+    return module->id->type == OBJECT_PE && outermost->file == SL_SYMCACHE_NONE && outermost->line == 0;
+}
+
 /* A module that uploads answer. */
 static bool expand_upload(struct trace_walk *walk, size_t index, struct native_result_frame frame,
                           const struct native_module *module, uint64_t relative)
@@ -216,6 +222,10 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     if (!sent->undefined && lookup_address(walk, index, module, relative, &address, &caller))
         count = sl_symcache_lookup(module->found->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
+    if (count > 1 && !walk->request->inlines_without_lines && is_without_lines(module, &chain[count - 1])) {
+        chain[0] = chain[count - 1];
+        count = 1;
+    }
     if (count)
         add_expansion(walk, frame, module, address, chain, count);
     else

@@ -172,7 +172,7 @@ struct native_request {
     const struct source *sources;
     size_t source_count;
     struct native_options options;
-    bool srcsrv_frames, srcsrv_links; /* as configured */
+    bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
     struct scraping scraping;
     struct native_trace *traces;
     size_t trace_count, frame_count; /* frames of all of them */

@@ -494,6 +494,7 @@ void native_configure(struct native_request *request, const struct config *confi
     request->scraping = scraping_default;
     request->srcsrv_frames = config->srcsrv_frames;
     request->srcsrv_links = config->srcsrv_links;
+    request->inlines_without_lines = config->inlines_without_lines;
     request->sources = config->sources;
     request->source_count = config->source_count;
 }

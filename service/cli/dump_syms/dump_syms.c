@@ -26,6 +26,7 @@ static const struct option_spec specs[] = {
     {"no-multiple", 0, OPTION_FLAG, true, NULL, "no such marks"},
     {"debug-file", 'g', OPTION_VALUE, false, "PATH", "debug file, or directory of debug files, of a stripped file"},
     {"code-file", 0, OPTION_VALUE, false, "PATH", "the executable of a debug file"},
+    {"unwind-functions", 0, OPTION_FLAG, false, NULL, "a FUNC record for code that only unwind information knows"},
     {"prefer-public", 'x', OPTION_FLAG, true, NULL, "the name of a symbol at a function's start wins"},
     {"preserve-load-address", 0, OPTION_FLAG, false, NULL, "addresses as they are in the file"},
     {"debug-id", 0, OPTION_VALUE, false, "ID", "fetch FILE, which is a name, by this debug id"},
@@ -158,8 +159,8 @@ static bool add_plts(struct sl_breakpad_writer *w, struct sl_object *object, con
     return ok;
 }
 
-static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module *m, unsigned jobs,
-                               struct sl_arena *arena, struct sl_error *error)
+static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module *m, const struct options *o,
+                               unsigned jobs, struct sl_arena *arena, struct sl_error *error)
 {
     struct input *input = m->debug == m->partner.object && m->has_partner ? &m->partner : &m->main;
     enum sl_code code = input_read_functions(input, threads_parallel(jobs), sl_breakpad_writer_sink(w), error);
@@ -169,9 +170,19 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
         code = add_symbols(w, m->code, arena, error);
     if (code == SL_OK && m->main.object != m->debug && m->main.object != m->code)
         code = add_symbols(w, m->main.object, arena, error);
+    if (code == SL_OK && option_given(o, "unwind-functions"))
+        code = dump_unnamed(m, w, error);
     if (code == SL_OK && !add_plts(w, m->code, m->code_path, arena))
         code = sl_fail(error, SL_BUSY, "out of memory");
     return code;
+}
+
+/* The name of code in the module that has none. */
+static struct sl_str unnamed_in(const struct dump_module *m, struct sl_arena *arena)
+{
+    struct sl_buf name = {0};
+    sl_buf_printf(&name, "<unknown in " SL_STR_FMT ">", SL_STR_ARG(path_file_name(sl_str(m->code_path))));
+    return sl_buf_keep(&name, arena);
 }
 
 static bool has_anything(const struct dump_module *m)
@@ -220,7 +231,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     bool header_only = option_given(d->o, "header-only");
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))
-            code = add_module(w, m, d->jobs, arena, &error);
+            code = add_module(w, m, d->o, d->jobs, arena, &error);
     if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units && dump_warns(d->o))
         fprintf(stderr, "warning: %s: %zu units could not be read\n", first->main.path,
                 sl_breakpad_writer_sink(w)->skipped_units);
@@ -262,10 +273,11 @@ static int dump_module(struct dump *d, struct dump_module *first)
         .info_count = header.info_count,
         .base = option_given(d->o, "preserve-load-address") ? sl_object_info(first->code)->load_address : 0,
         .header_only = option_given(d->o, "header-only"),
+        .unnamed = unnamed_in(first, &arena),
         .inlines = option_given(d->o, "inlines") || option_given(d->o, "i"),
         .multiple = !option_given(d->o, "no-multiple"),
         .prefer_public = option_given(d->o, "prefer-public"),
-        .is_windows = info->format == SL_FORMAT_PE || info->format == SL_FORMAT_PDB,
+        .decorates = info->decorates,
         .map_path = d->mapping ? path_mapping_apply : NULL,
         .map_arg = d->mapping,
     };

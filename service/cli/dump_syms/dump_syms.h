@@ -60,5 +60,10 @@ bool dump_header_make(const struct dump_module *module, const struct options *o,
 enum sl_code dump_stack(const struct dump_module *module, const struct options *o,
                         bool (*write)(void *arg, struct sl_str text), void *arg, bool *written, struct sl_error *error);
 
+struct sl_breakpad_writer;
+
+/* Tells the writer which code the executable's unwind information knows. */
+enum sl_code dump_unnamed(const struct dump_module *module, struct sl_breakpad_writer *writer, struct sl_error *error);
+
 /* Whether there is any record to write. */
 bool dump_has_stack(const struct dump_module *module);

@@ -1,6 +1,7 @@
-/* `symloom dump-syms`: the STACK records. */
+/* `symloom dump-syms`: unwind information: the STACK records, and code that has nothing else. */
 #include "cli/dump_syms/dump_syms.h"
 
+#include "breakpad/breakpad.h"
 #include "unwind/unwind.h"
 
 #include <stdio.h>
@@ -52,6 +53,32 @@ enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
             fprintf(stderr, "warning: %s: %s\n", m->main.path, error->message);
     }
     return SL_OK;
+}
+
+struct known_code {
+    struct sl_unwind_sink sink;
+    struct sl_breakpad_writer *writer;
+};
+
+static enum sl_code take_code(struct sl_unwind_sink *sink, const struct sl_unwind_range *range, struct sl_error *error)
+{
+    struct known_code *known = (struct known_code *)sink;
+    bool taken = sl_breakpad_writer_unnamed(known->writer, range->start, range->size);
+    return taken ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static enum sl_code take_windows_code(struct sl_unwind_sink *sink, const struct sl_unwind_win *win,
+                                      struct sl_error *error)
+{
+    const struct sl_unwind_range range = {.start = win->start, .size = win->size};
+    return take_code(sink, &range, error);
+}
+
+enum sl_code dump_unnamed(const struct dump_module *m, struct sl_breakpad_writer *writer, struct sl_error *error)
+{
+    struct known_code known = {{.range = take_code, .win = take_windows_code}, writer};
+    enum sl_code code = sl_unwind_read(m->code, NULL, &known.sink, error);
+    return code != SL_OK && ran_out(m->code, code) ? code : SL_OK;
 }
 
 static bool take_none(void *arg, struct sl_str text)

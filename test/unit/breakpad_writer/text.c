@@ -213,14 +213,43 @@ static void several_names_of_a_function(void **state)
     assert_string_equal(written(&options, &f, one, symbols, 2), "FUNC 1000 10 0 public_f\n");
 }
 
+/* One symbol of another name is no second name: debug information says `f(int)` where the symbol is mangled. */
+static void one_symbol_of_a_function(void **state)
+{
+    (void)state;
+    static const struct sl_function f = {.address = 0x1000, .size = 0x10, .name = NAME("f(int)")};
+    static const struct sl_symbol symbols[] = {{0x1000, 0, NAME("?f@@YAXH@Z")}, {0x1000, 0, NAME("?f@@YAXH@Z")}};
+    static const struct sl_symbol constructors[] = {{0x1000, 0, NAME("_ZN1AC1Ev")}, {0x1000, 0, NAME("_ZN1AC2Ev")}};
+    assert_string_equal(written(&usual, &f, one, symbols, 1), "FUNC 1000 10 0 f(int)\n");
+    assert_string_equal(written(&usual, &f, one, symbols, 2), "FUNC 1000 10 0 f(int)\n");
+    assert_string_equal(written(&usual, &f, one, constructors, 2), "FUNC 1000 10 0 f(int)\n");
+    assert_string_equal(written(&usual, NULL, none, constructors, 2), "PUBLIC 1000 0 A::A()\n");
+}
+
+static void what_breakpad_records_say_is_kept(void **state)
+{
+    (void)state;
+    static const struct sl_function f = {
+        .address = 0x1000, .size = 0x10, .name = NAME("f"), .parameters = 8, .multiple = true};
+    static const struct sl_symbol symbols[] = {{0x2000, 0, NAME("p"), .parameters = 12, .multiple = true},
+                                               {0x3000, 0, NAME("q"), .parameters = 4}};
+    assert_string_equal(written(&usual, &f, one, symbols, 2), "FUNC m 1000 10 8 f\n"
+                                                              "PUBLIC m 2000 c p\n"
+                                                              "PUBLIC 3000 4 q\n");
+}
+
 static void decoration_of_c_names(void **state)
 {
     (void)state;
     static const struct sl_symbol symbols[] = {{0x10, 0, NAME("_malloc")},   {0x20, 0, NAME("_free@12")},
                                                {0x30, 0, NAME("@fast@16")},  {0x40, 0, NAME("vector@@8")},
                                                {0x50, 0, NAME("?f@@YAXXZ")}, {0x60, 0, NAME("_odd@name")}};
+    static const struct sl_function f = {.address = 0x20, .size = 0x10, .name = NAME("_free")};
     struct sl_breakpad_options options = usual;
-    options.is_windows = true;
+    assert_non_null(strstr(written(&options, NULL, none, symbols, 6), "PUBLIC 20 0 _free@12\n"));
+    options.decorates = true;
+    /* names of debug information stand as they are; their symbols tell the size of the parameters */
+    assert_string_equal(written(&options, &f, one, symbols, 2), "PUBLIC 10 0 malloc\nFUNC 20 10 c _free\n");
     assert_string_equal(written(&options, NULL, none, symbols, 6), "PUBLIC 10 0 malloc\n"
                                                                    "PUBLIC 20 c free\n"
                                                                    "PUBLIC 30 10 fast\n"
@@ -355,6 +384,8 @@ int main(void)
         cmocka_unit_test(lines_outside_are_cut),
         cmocka_unit_test(symbols_fill_the_gaps),
         cmocka_unit_test(several_names_of_a_function),
+        cmocka_unit_test(one_symbol_of_a_function),
+        cmocka_unit_test(what_breakpad_records_say_is_kept),
         cmocka_unit_test(decoration_of_c_names),
         cmocka_unit_test(header),
         cmocka_unit_test(names_stay_on_their_line),

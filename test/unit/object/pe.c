@@ -562,7 +562,7 @@ static void dwarf_of_mingw(void **state)
         struct sl_mapping mapping;
         struct sl_object *object = open_built(files[i], &mapping);
         const struct sl_object_info *info = sl_object_info(object);
-        struct sl_symcache_options options = {.arch = info->arch, .is_windows = true};
+        struct sl_symcache_options options = {.arch = info->arch};
         struct sl_buf out = {0};
         struct sl_symcache cache;
         assert_int_equal(info->kind, SL_KIND_LIB);

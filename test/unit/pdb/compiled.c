@@ -126,8 +126,8 @@ static void convert(const char *target, const struct sl_parallel *parallel, stru
     struct sl_mapping pdb = map("sample", target, ".pdb");
     struct sl_object *object;
     assert_int_equal(sl_object_open(pdb.bytes, NULL, &object, NULL), SL_OK);
-    struct sl_symcache_options options = {
-        .arch = sl_object_info(object)->arch, .debug_id = sl_object_info(object)->debug_id, .is_windows = true};
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch,
+                                          .debug_id = sl_object_info(object)->debug_id};
     assert_int_equal(sl_symcache_convert(object, NULL, &options, parallel, out, NULL), SL_OK);
     assert_int_equal(sl_symcache_open(sl_buf_bytes(out), cache, NULL), SL_OK);
     assert_int_equal(sl_symcache_verify(cache, NULL), SL_OK);

@@ -282,13 +282,13 @@ static void write_debug(struct image *image)
     sl_buf_u32(out, 0);
     sl_buf_add(out, modules.data, modules.size);
     for (unsigned i = 0; i < 11; i++)
-        sl_buf_u16(out, i == 5                       ? IMAGE_SECTIONS
-                        : i == 0                     ? IMAGE_FPO
-                        : i == 9                     ? IMAGE_FRAMES
-                        : i == 3 && image->has_omap  ? IMAGE_OMAP_TO
-                        : i == 4 && image->has_omap  ? IMAGE_OMAP_FROM
-                        : i == 10 && image->has_omap ? IMAGE_ORIGINAL
-                                                     : 0xFFFF);
+        sl_buf_u16(out, i == 5                                                ? IMAGE_SECTIONS
+                        : i == 0                                              ? IMAGE_FPO
+                        : i == 9                                              ? IMAGE_FRAMES
+                        : i == 3 && image->has_omap                           ? IMAGE_OMAP_TO
+                        : i == 4 && image->has_omap                           ? IMAGE_OMAP_FROM
+                        : i == 10 && image->has_omap && !image->same_sections ? IMAGE_ORIGINAL
+                                                                              : 0xFFFF);
     sl_buf_free(&modules);
 }
 

@@ -37,7 +37,7 @@ struct image {
     struct sl_buf types, ids;
     uint32_t type_count, id_count;
     struct image_module modules[2];
-    bool has_omap, has_srcsrv, has_links /* and a source server */;
+    bool has_omap, same_sections /* OMAP without the original ones */, has_srcsrv, has_links /* and a source server */;
     unsigned page_size; /* 0 = 512 */
     bool scattered;
 };

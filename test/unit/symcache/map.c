@@ -11,7 +11,7 @@ static const struct sl_file sources[] = {
 static struct sl_symcache build(const struct sl_function *functions, size_t n, const struct sl_symbol *symbols,
                                 size_t m, bool windows)
 {
-    struct sl_symcache_options options = {.arch = SL_ARCH_X86_64, .image_size = 0x10000, .is_windows = windows};
+    struct sl_symcache_options options = {.arch = SL_ARCH_X86_64, .image_size = 0x10000, .decorates = windows};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
     struct sl_function_sink *sink = sl_symcache_writer_sink(w);
     struct sl_function_batch batch = {.files = sources, .file_count = 2, .functions = functions, .function_count = n};
@@ -122,16 +122,41 @@ static void overlaps(void **state)
 static void windows_decoration(void **state)
 {
     (void)state;
-    static const struct sl_symbol symbols[] = {{0x10, 0, NAME("_malloc")},   {0x20, 0, NAME("_foo@8")},
-                                               {0x30, 0, NAME("@bar@12")},   {0x40, 0, NAME("baz@@16")},
-                                               {0x50, 0, NAME("?x@@YAXXZ")}, {0x60, 0, NAME("_a::b")}};
-    struct sl_symcache c = build(NULL, 0, symbols, 6, true);
+    static const struct sl_symbol symbols[] = {
+        {0x10, 0, NAME("_malloc")},       {0x20, 0, NAME("_foo@8")},     {0x30, 0, NAME("@bar@12")},
+        {0x40, 0, NAME("baz@@16")},       {0x50, 0, NAME("?x@@YAXXZ")},  {0x60, 0, NAME("_a::b")},
+        {0x70, 0, NAME("_RtlUnwind@16")}, {0x80, 0, NAME("_RtlUnwind")}, {0x90, 0, NAME("_ZwClose@4")},
+        {0xa0, 0, NAME("_ZwClose")},      {0xb0, 0, NAME("_RNvC1a1b")},  {0xc0, 0, NAME("__RNvC1a1b")},
+        {0xd0, 0, NAME("_Z1fv")},         {0xe0, 0, NAME("__Z1fv@8")}};
+    struct sl_symcache c = build(NULL, 0, symbols, 14, true);
     expect(&c, 0x10, "malloc:0");
     expect(&c, 0x20, "foo:0");
     expect(&c, 0x30, "bar:0");
     expect(&c, 0x40, "baz:0");
     expect(&c, 0x50, "?x@@YAXXZ:0");
     expect(&c, 0x60, "_a::b:0");
+    expect(&c, 0x70, "RtlUnwind:0"); /* neither of Rust ... */
+    expect(&c, 0x80, "RtlUnwind:0");
+    expect(&c, 0x90, "ZwClose:0"); /* ... nor of C++ */
+    expect(&c, 0xa0, "ZwClose:0");
+    expect(&c, 0xb0, "_RNvC1a1b:0");
+    expect(&c, 0xc0, "_RNvC1a1b:0");
+    expect(&c, 0xd0, "_Z1fv:0");
+    expect(&c, 0xe0, "_Z1fv:0");
+    c = build(NULL, 0, symbols, 14, false);
+    expect(&c, 0x10, "_malloc:0");
+    expect(&c, 0x20, "_foo@8:0");
+}
+
+/* Debug information has names as they were written. */
+static void names_of_functions_are_not_decorated(void **state)
+{
+    (void)state;
+    static const struct sl_function f[] = {{.address = 0x10, .size = 0x10, .name = NAME("__tmainCRTStartup")},
+                                           {.address = 0x20, .size = 0x10, .name = NAME("_f@8")}};
+    struct sl_symcache c = build(f, 2, NULL, 0, true);
+    expect(&c, 0x10, "__tmainCRTStartup:0");
+    expect(&c, 0x20, "_f@8:0");
 }
 
 static void equal_names_stay_two_functions(void **state)
@@ -250,6 +275,7 @@ int main(void)
         cmocka_unit_test(inlined_calls),
         cmocka_unit_test(overlaps),
         cmocka_unit_test(windows_decoration),
+        cmocka_unit_test(names_of_functions_are_not_decorated),
         cmocka_unit_test(equal_names_stay_two_functions),
         cmocka_unit_test(large_maps),
         cmocka_unit_test(damage_is_no_symbol_at_worst),

@@ -1,0 +1,69 @@
+/* Code that has neither a function nor a symbol. */
+#include "breakpad/impl.h"
+
+#include <stdlib.h>
+
+bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, uint64_t size)
+{
+    if (!size || size > UINT64_MAX - address)
+        return true;
+    if (!sl_grow_held(&w->holding, &w->unnamed, &w->unnamed_capacity, w->unnamed_count + 1, sizeof *w->unnamed))
+        return false;
+    w->unnamed[w->unnamed_count++] = (struct code_range){address, address + size};
+    return true;
+}
+
+static int unnamed_by_start(const void *left, const void *right)
+{
+    const struct code_range *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return (a->end > b->end) - (a->end < b->end);
+}
+
+/* How far the records and symbols were looked at, which are sorted by address. */
+struct covered {
+    size_t record, symbol;
+    uint64_t end; /* of all functions that begin before the range */
+};
+
+static bool is_covered(const struct sl_breakpad_writer *w, size_t record_count, struct covered *c,
+                       struct code_range range)
+{
+    for (; c->record < record_count && w->records[c->record].address < range.start; c->record++) {
+        uint64_t end = w->records[c->record].address + w->records[c->record].size;
+        c->end = end > c->end ? end : c->end;
+    }
+    while (c->symbol < w->symbol_count && w->symbols[c->symbol].address < range.start)
+        c->symbol++;
+    return c->end > range.start || (c->record < record_count && w->records[c->record].address < range.end) ||
+           (c->symbol < w->symbol_count && w->symbols[c->symbol].address < range.end);
+}
+
+void breakpad_add_unnamed(struct sl_breakpad_writer *w)
+{
+    static const uint8_t nothing[2] = {0, 0}; /* no lines, no calls */
+    struct covered covered = {0};
+    size_t record_count = w->record_count;
+    if (!w->unnamed_count || w->unnamed_count > UINT32_MAX - record_count ||
+        !sl_grow_held(&w->holding, &w->records, &w->record_capacity, record_count + w->unnamed_count,
+                      sizeof *w->records)) {
+        w->failed = w->failed || w->unnamed_count;
+        return;
+    }
+    uint32_t name = breakpad_text_number(&w->names, &w->arena, w->options->unnamed, &w->failed);
+    qsort(w->unnamed, w->unnamed_count, sizeof *w->unnamed, unnamed_by_start);
+    for (size_t i = 0; i < w->unnamed_count; i++) {
+        struct code_range range = w->unnamed[i];
+        if (is_covered(w, record_count, &covered, range))
+            continue;
+        covered.end = range.end; /* tables may overlap */
+        w->records[w->record_count] = (struct record){.address = range.start,
+                                                      .size = range.end - range.start,
+                                                      .data = nothing,
+                                                      .data_size = sizeof nothing,
+                                                      .name = name,
+                                                      .order = (uint32_t)w->record_count};
+        w->record_count++;
+    }
+}

@@ -1,0 +1,170 @@
+/* Types with names, and the sizes of types, for the dimensions of arrays. */
+#include "pdb/impl.h"
+
+/* A "numeric leaf": a small number by itself, a larger one after its kind. */
+uint64_t read_numeric(struct sl_reader *r)
+{
+    uint16_t leaf = sl_read_u16(r);
+    if (leaf < 0x8000)
+        return leaf;
+    switch (leaf) {
+    case 0x8000: return (uint64_t)(int8_t)sl_read_u8(r);
+    case 0x8001: return (uint64_t)(int16_t)sl_read_u16(r);
+    case 0x8002: return sl_read_u16(r);
+    case 0x8003: return (uint64_t)(int32_t)sl_read_u32(r);
+    case 0x8004: return sl_read_u32(r);
+    case 0x8009:
+    case 0x800A: return sl_read_u64(r);
+    default: r->failed = true; return 0;
+    }
+}
+
+/*     class      count u16, properties u16, fields, derived, vshape u32, size, name, unique name
+ *     union      count u16, properties u16, fields u32, size, name, unique name
+ *     enum       count u16, properties u16, underlying, fields u32, name, unique name */
+struct named_type read_named_type(struct type_record *t)
+{
+    enum { FORWARD = 0x80, UNIQUE = 0x200 };
+    struct sl_reader *r = &t->data;
+    struct named_type type = {0};
+    bool is_enum = t->leaf == LF_ENUM || t->leaf == LF_ENUM_ST;
+    bool is_union = t->leaf == LF_UNION || t->leaf == LF_UNION_ST;
+    sl_read_u16(r);
+    uint16_t properties = sl_read_u16(r);
+    type.forward = properties & FORWARD;
+    type.has_unique = properties & UNIQUE;
+    type.underlying = sl_read_u32(r);
+    if (!is_union)
+        sl_reader_skip(r, is_enum ? 4 : 8);
+    if (!is_enum)
+        type.size = read_numeric(r);
+    bool counted =
+        t->leaf == LF_CLASS_ST || t->leaf == LF_STRUCTURE_ST || t->leaf == LF_UNION_ST || t->leaf == LF_ENUM_ST;
+    if (counted) {
+        struct sl_bytes text = sl_read_bytes(r, sl_read_u8(r));
+        type.name = (struct sl_str){(const char *)text.data, text.size};
+    } else {
+        type.name = sl_read_cstr(r);
+    }
+    return type;
+}
+
+static bool has_name(uint16_t leaf)
+{
+    switch (leaf) {
+    case LF_CLASS:
+    case LF_STRUCTURE:
+    case LF_INTERFACE:
+    case LF_UNION:
+    case LF_ENUM:
+    case LF_CLASS_ST:
+    case LF_STRUCTURE_ST:
+    case LF_UNION_ST:
+    case LF_ENUM_ST: return true;
+    default: return false;
+    }
+}
+
+/* ---- definitions ---- */
+
+/* What a definition is found by: the name that no two types share, if there is one. `t` stands behind the name. */
+static struct sl_str key_of(struct type_record *t, const struct named_type *type)
+{
+    return type->has_unique ? sl_read_cstr(&t->data) : type->name;
+}
+
+void definitions_free(struct definitions *d)
+{
+    sl_map_free(&d->by_name);
+    sl_arena_free(&d->names);
+}
+
+/* Of several definitions of one name the first one counts. False when memory or the budget has ended. */
+static bool define(struct namer *n, uint32_t index, struct type_record *t)
+{
+    struct definitions *d = &n->definitions;
+    struct named_type type = read_named_type(t);
+    struct sl_str key = type.forward ? type.name : key_of(t, &type);
+    if (type.forward || t->data.failed || !key.size || sl_map_get(&d->by_name, key))
+        return true;
+    const char *copy = sl_arena_strndup(&d->names, key.data, key.size);
+    void **slot = copy ? sl_map_slot(&d->by_name, (struct sl_str){copy, key.size}, NULL) : NULL;
+    if (slot)
+        *slot = (void *)(uintptr_t)index;
+    return slot;
+}
+
+static void read_definitions(struct namer *n)
+{
+    const struct type_table *types = &n->pdb->types;
+    struct definitions *d = &n->definitions;
+    struct sl_arena scratch = {.budget = n->pdb->budget};
+    struct type_record t;
+    bool ok = true;
+    d->read = true;
+    d->names.budget = d->by_name.budget = n->pdb->budget;
+    for (uint32_t i = types->begin; i < types->end && ok; i++) {
+        sl_arena_reset(&scratch);
+        ok = sl_purse_spend(&n->purse, STEPS_PER_RECORD);
+        if (ok && type_table_get(types, i, &scratch, &t) && has_name(t.leaf))
+            ok = sl_purse_spend(&n->purse, (uint32_t)sl_reader_left(&t.data) / BYTES_PER_STEP) && define(n, i, &t);
+    }
+    if (!ok)
+        *n->pdb->msf.no_memory = true;
+    sl_arena_free(&scratch);
+}
+
+/* The definition of a type that is only declared; `t` stands behind the name. 0 = there is none. */
+static uint32_t definition_of(struct namer *n, struct type_record *t, const struct named_type *type)
+{
+    struct sl_str key = key_of(t, type);
+    if (!n->definitions.read)
+        read_definitions(n);
+    return t->data.failed ? 0 : (uint32_t)(uintptr_t)sl_map_get(&n->definitions.by_name, key);
+}
+
+/* ---- sizes ---- */
+
+static uint64_t simple_size(uint32_t index)
+{
+    static const uint8_t of_pointer[16] = {0, 2, 4, 4, 4, 6, 8, 16};
+    static const uint8_t sizes[256] = {
+        [0x08] = 4, [0x10] = 1,  [0x11] = 2,  [0x12] = 4,  [0x13] = 8,  [0x14] = 16, [0x20] = 1,
+        [0x21] = 2, [0x22] = 4,  [0x23] = 8,  [0x24] = 16, [0x30] = 1,  [0x31] = 2,  [0x32] = 4,
+        [0x33] = 8, [0x40] = 4,  [0x41] = 8,  [0x42] = 10, [0x43] = 16, [0x44] = 6,  [0x45] = 4,
+        [0x46] = 2, [0x50] = 8,  [0x51] = 16, [0x52] = 20, [0x53] = 32, [0x68] = 1,  [0x69] = 1,
+        [0x70] = 1, [0x71] = 2,  [0x72] = 2,  [0x73] = 2,  [0x74] = 4,  [0x75] = 4,  [0x76] = 8,
+        [0x77] = 8, [0x78] = 16, [0x79] = 16, [0x7A] = 2,  [0x7B] = 4,  [0x7C] = 1,
+    };
+    if (index == TYPE_NULLPTR)
+        return 0;
+    return index & 0xF00 ? of_pointer[index >> 8 & 15] : sizes[index & 0xFF];
+}
+
+uint64_t namer_size_of(struct namer *n, uint32_t index)
+{
+    struct type_record t;
+    struct named_type type;
+    for (unsigned i = 0; i < MAX_TYPE_DEPTH; i++) {
+        if (type_is_simple(n, index))
+            return simple_size(index);
+        if (!namer_type(n, index, &t))
+            return 0;
+        switch (t.leaf) {
+        case LF_MODIFIER: index = sl_read_u32(&t.data); continue;
+        case LF_POINTER: sl_read_u32(&t.data); return sl_read_u32(&t.data) >> 13 & 0x3F;
+        case LF_ARRAY:
+        case LF_ARRAY_ST: sl_reader_skip(&t.data, 8); return read_numeric(&t.data);
+        default: break;
+        }
+        if (!has_name(t.leaf))
+            return 0;
+        type = read_named_type(&t);
+        if (!type.forward && t.leaf != LF_ENUM && t.leaf != LF_ENUM_ST)
+            return type.size;
+        index = type.forward ? definition_of(n, &t, &type) : type.underlying;
+        if (!index)
+            return 0;
+    }
+    return 0;
+}
