@@ -89,7 +89,7 @@ static struct entry_name entry_name(struct walk *walk, const struct entry *e, en
     if (a[SLOT_ORIGIN].form)
         name = dwarf_name_of(walk->w, walk->unit, dwarf_reference(walk->unit, &a[SLOT_ORIGIN]), language);
     if (a[SLOT_LINKAGE].form)
-        return (struct entry_name){dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_LINKAGE]), true};
+        return (struct entry_name){dwarf_linkage_name(walk->w, walk->unit, &a[SLOT_LINKAGE]), true};
     if (a[SLOT_NAME].form) {
         struct sl_str own = dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_NAME]);
         return own.size ? (struct entry_name){own, false} : name;

@@ -334,6 +334,9 @@ struct entry_format {
 };
 size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_FORMATS]);
 
+/* Text of a linkage name, without the decoration that it has for 32-bit Windows. */
+struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
+
 /* Name (and, when another unit owns it, language) of the entry referred to. */
 struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
                                 enum sl_language *language);

@@ -36,6 +36,12 @@ static const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwa
     return unit;
 }
 
+struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a)
+{
+    struct sl_str name = dwarf_text(&w->purse, unit, a);
+    return unit->file->decorates ? sl_undecorate_linkage(name) : name;
+}
+
 /* Entries are read again from every unit that refers to them: each time is paid for. */
 static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
                                    struct entry_names *out)
@@ -61,13 +67,11 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
         switch (step->attribute) {
         case DW_AT_name: name = a; break;
         case DW_AT_linkage_name:
-        case DW_AT_MIPS_linkage_name: out->linkage = dwarf_text(&w->purse, unit, &a); break;
+        case DW_AT_MIPS_linkage_name: out->linkage = dwarf_linkage_name(w, unit, &a); break;
         case DW_AT_abstract_origin:
         case DW_AT_specification: out->origin = dwarf_reference(unit, &a); break;
         }
     }
-    if (unit->file->decorates)
-        out->linkage = sl_undecorate_linkage(out->linkage);
     if (!out->linkage.size)
         out->name = dwarf_text(&w->purse, unit, &name);
     return dwarf_spend(w, (sl_reader_offset(&r) - offset) / 16);

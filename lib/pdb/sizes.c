@@ -49,7 +49,7 @@ struct named_type read_named_type(struct type_record *t)
     return type;
 }
 
-static bool has_name(uint16_t leaf)
+static bool is_named_type(uint16_t leaf)
 {
     switch (leaf) {
     case LF_CLASS:
@@ -106,7 +106,7 @@ static void read_definitions(struct namer *n)
     for (uint32_t i = types->begin; i < types->end && ok; i++) {
         sl_arena_reset(&scratch);
         ok = sl_purse_spend(&n->purse, STEPS_PER_RECORD);
-        if (ok && type_table_get(types, i, &scratch, &t) && has_name(t.leaf))
+        if (ok && type_table_get(types, i, &scratch, &t) && is_named_type(t.leaf))
             ok = sl_purse_spend(&n->purse, (uint32_t)sl_reader_left(&t.data) / BYTES_PER_STEP) && define(n, i, &t);
     }
     if (!ok)
@@ -157,7 +157,7 @@ uint64_t namer_size_of(struct namer *n, uint32_t index)
         case LF_ARRAY_ST: sl_reader_skip(&t.data, 8); return read_numeric(&t.data);
         default: break;
         }
-        if (!has_name(t.leaf))
+        if (!is_named_type(t.leaf))
             return 0;
         type = read_named_type(&t);
         if (!type.forward && t.leaf != LF_ENUM && t.leaf != LF_ENUM_ST)

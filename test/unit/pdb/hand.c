@@ -267,7 +267,8 @@ static void rearranged_code(void **state)
 
     /* without the map nobody knows where the code is, unless it is where it was */
     sl_buf_clear(omap);
-    expect(&image, "gone 1080+10 [1080+10 ?:0] { i 1084+4 [1084+4 a.c:100] }\nmoved 1100+20 [1100+8 a.c:1, 1108+8 a.c:2, 1110+10 a.c:3] { i 1104+4 [1104+4 "
+    expect(&image, "gone 1080+10 [1080+10 ?:0] { i 1084+4 [1084+4 a.c:100] }\nmoved 1100+20 [1100+8 a.c:1, 1108+8 "
+                   "a.c:2, 1110+10 a.c:3] { i 1104+4 [1104+4 "
                    "a.c:100] }\n");
     image.same_sections = false;
     expect(&image, "");
