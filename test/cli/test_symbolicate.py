@@ -101,6 +101,6 @@ def test_inspecting_a_mapping(work, files):
           {"type": "proguard", "compiler": "R8", "compiler_version": "8.2", "min_api": None,
            "counts": {"classes": 2, "methods": 3}, "has_lines": True, "is_usable": True})
     equal(ok("inspect", "--check", mapping), f"Usable: yes  {mapping}\n")
-    equal(symloom("inspect", "-t", "elf", mapping).status, 1)
+    equal(symloom("inspect", "-t", "elf", mapping).status, 3)
     equal(ok("inspect", "--id", "0099d4ac-7da8-5ef9-bad6-43c26f052e98", mapping), text)
     equal(symloom("inspect", "--id", "0099d4ac-7da8-5ef9-bad6-43c26f052e99", mapping).status, 3)
