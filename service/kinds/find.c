@@ -171,6 +171,7 @@ unsigned probe_grade(const struct probe *probe, enum purpose purpose)
     case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_SOURCE: return f->has_sources ? GRADE_BEST : GRADE_NONE;
     case PURPOSE_FILE: return GRADE_BEST;
+    case PURPOSE_FIRST: return GRADE_NONE;
     case PURPOSE_DEBUG: break;
     }
     return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
@@ -289,7 +290,7 @@ static void choose_one(struct search *search)
             renew_better(search, chosen);
         search->chosen = chosen;
     }
-    search->next = search->use;
+    search->next = search->then;
 }
 
 static void ask_pointers(struct search *search)
@@ -301,7 +302,7 @@ static void ask_pointers(struct search *search)
 
 static void ask_files(struct search *search)
 {
-    search->next = search->failure.code == SL_OK ? ask_pointers : search->use;
+    search->next = search->failure.code == SL_OK ? ask_pointers : search->then;
     if (search->failure.code == SL_OK)
         kinds_find_ask(search, false);
 }
@@ -323,7 +324,7 @@ static void kinds_find_begin(struct search *search)
 bool search_all(struct search *searches, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        searches[i].next = kinds_find_begin;
+        searches[i].next = searches[i].next ? searches[i].next : kinds_find_begin;
     return search_run(searches, count);
 }
 

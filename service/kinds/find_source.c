@@ -73,25 +73,20 @@ static void find_source_finish(struct search *search)
     candidates_merge(search->arena, &result->candidates, &search->candidates);
 }
 
-bool kinds_find_sources(const struct source *sources, size_t source_count, struct sl_str scope,
-                        const struct source_question *questions, size_t count, struct sl_arena *arena)
+bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions, size_t count)
 {
-    struct search *searches = SL_ARENA_ARRAY(arena, struct search, count);
-    void **opening = SL_ARENA_ARRAY(arena, void *, count);
+    struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, count);
+    void **opening = SL_ARENA_ARRAY(where->arena, void *, count);
     size_t open_count = 0;
     for (size_t i = 0; i < count; i++)
         *questions[i].result = (struct source_lookup){.code = SL_BUSY};
     if (count && (!searches || !opening))
         return true;
-    for (size_t i = 0; i < count; i++)
-        searches[i] = (struct search){.sources = sources,
-                                      .source_count = source_count,
-                                      .id = questions[i].id,
-                                      .scope = scope,
-                                      .purpose = PURPOSE_SOURCE,
-                                      .arena = arena,
-                                      .use = find_source_finish,
-                                      .result = questions[i].result};
+    for (size_t i = 0; i < count; i++) {
+        searches[i] = search_of(where, questions[i].id, PURPOSE_SOURCE);
+        searches[i].then = find_source_finish;
+        searches[i].result = questions[i].result;
+    }
     if (!search_all(searches, count))
         return false;
     for (size_t i = 0; i < count; i++)
@@ -100,11 +95,10 @@ bool kinds_find_sources(const struct source *sources, size_t source_count, struc
     return kinds_for_each(open_all, opening, open_count);
 }
 
-void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
-                       const struct object_id *id, struct sl_arena *arena, struct source_lookup *result)
+void kinds_find_source(const struct kinds_search *where, const struct object_id *id, struct source_lookup *result)
 {
     struct source_question question = {id, result};
-    if (!kinds_find_sources(sources, source_count, scope, &question, 1, arena) && !result->count)
+    if (!kinds_find_sources(where, &question, 1) && !result->count)
         result->code = SL_CANCELLED;
 }
 
@@ -140,25 +134,18 @@ static void get_chosen(struct search *search, struct file_lookup *result)
         make_etag(&chosen->key, result->item, result->etag);
 }
 
-void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
-                     const enum file_type *types, size_t type_count, struct sl_arena *arena, struct file_lookup *result)
+void kinds_find_file(const struct kinds_search *where, const struct object_id *id, const enum file_type *types,
+                     size_t type_count, struct file_lookup *result)
 {
     const struct wanted wanted = {id->type, types, type_count};
-    struct search search = {.sources = sources,
-                            .source_count = source_count,
-                            .id = id,
-                            .scope = scope,
-                            .purpose = PURPOSE_FILE,
-                            .wanted = &wanted,
-                            .arena = arena};
+    struct search search = search_of(where, id, PURPOSE_FILE);
+    search.wanted = &wanted;
     get_chosen(&search, result);
 }
 
-void kinds_find_object(const struct source *sources, size_t source_count, struct sl_str scope,
-                       const struct object_id *id, enum purpose purpose, struct sl_arena *arena,
+void kinds_find_object(const struct kinds_search *where, const struct object_id *id, enum purpose purpose,
                        struct file_lookup *result)
 {
-    struct search search = {
-        .sources = sources, .source_count = source_count, .id = id, .scope = scope, .purpose = purpose, .arena = arena};
+    struct search search = search_of(where, id, purpose);
     get_chosen(&search, result);
 }

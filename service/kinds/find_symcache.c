@@ -1,73 +1,5 @@
-/* The table of a module: of the best object there is, with what changes its names and lines. */
+/* The table of a module: made of the best object there is, with what changes its names and lines. */
 #include "kinds/search.h"
-
-/* What the chosen candidate says of its use: a file that could not even be fetched says nothing. */
-static void report_chosen_error(struct candidate *candidate, enum sl_code code)
-{
-    if (code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_TIMEOUT || code == SL_DOWNLOAD_ERROR)
-        return;
-    candidate->debug.set = true;
-    candidate->debug.code = SL_MALFORMED;
-}
-
-static void report_conversion(struct search *search, struct candidate *candidate, const struct symbol_lookup *result)
-{
-    const struct sl_error *error = &result->error;
-    candidate->debug.set = true;
-    candidate->debug.code = error->code;
-    if (result->symcache && sl_symcache_is_partial(result->symcache))
-        candidate->debug.details = SL_STR("Some of the debug information could not be read");
-    else if (error->code == SL_NOT_FOUND)
-        candidate->debug.details = SL_STR("Object file no longer available");
-    else if (error->code != SL_OK && error->code != SL_MALFORMED)
-        candidate->debug.details = search_error_text(search->arena, error);
-}
-
-static void find_symcache_finish(struct search *search)
-{
-    struct symbol_lookup *result = search->result;
-    candidates_merge(search->arena, &result->candidates, &search->candidates);
-}
-
-/* ---- the table ---- */
-static void take_table(struct search *search)
-{
-    struct symbol_lookup *result = search->result;
-    result->code = result->error.code = search->table.code;
-    result->item = search->table.item;
-    search->table.item = NULL;
-    if (result->code == SL_OK && search->id->type == OBJECT_PE_DOTNET) {
-        result->ppdb = result->item->loaded;
-    } else if (result->code == SL_OK) {
-        result->symcache = result->item->loaded;
-        result->arch = result->symcache->arch;
-    }
-    if (result->code != SL_CANCELLED && result->code != SL_BUSY)
-        report_conversion(search, search->chosen->candidate, result);
-    search->next = find_symcache_finish;
-}
-
-static void table_answered(struct cache_look *look)
-{
-    search_answered((struct search *)((char *)look - offsetof(struct search, table)));
-}
-
-static void ask_table(struct search *search, const struct cache_kind *kind, const struct cache_key *key,
-                      const void *context)
-{
-    struct symbol_lookup *result = search->result;
-    search->table = (struct cache_look){
-        .kind = kind, .key = key, .context = context, .error = &result->error, .done = table_answered};
-    search->next = take_table;
-    search->waiting += !cache_ask(&search->table);
-}
-
-static void fail_table(struct search *search, enum sl_code code)
-{
-    struct symbol_lookup *result = search->result;
-    search->table.code = sl_fail(&result->error, code, "%s", code == SL_CANCELLED ? "cancelled" : "out of memory");
-    search->next = take_table;
-}
 
 static void ask_symcache(struct search *search)
 {
@@ -78,9 +10,9 @@ static void ask_symcache(struct search *search)
     if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
         request.scope = search->scope;
     if (symcache_request_key(&request, search->arena, &key))
-        ask_table(search, &kind_symcaches, &key, &request);
+        search_ask(search, &key, &request);
     else
-        fail_table(search, SL_BUSY);
+        search_ask_failed(search, SL_BUSY);
 }
 
 /* ---- what changes names and lines is a part of the symcache, so it is looked for first ---- */
@@ -102,7 +34,7 @@ static void ask_rewritten(struct search *search)
     if (search->failure.code == SL_OK)
         ask_symcache(search);
     else
-        fail_table(search, search->failure.code);
+        search_ask_failed(search, search->failure.code);
 }
 
 static void auxiliary_answered(struct cache_look *look)
@@ -187,7 +119,7 @@ static void use_object(struct search *search)
     }
     if (!list_auxiliaries(search)) {
         search->other_count = 0;
-        fail_table(search, SL_BUSY);
+        search_ask_failed(search, SL_BUSY);
         return;
     }
     search->next = take_auxiliaries;
@@ -205,13 +137,9 @@ static const struct wanted pe_types = {OBJECT_PE_DOTNET, (const enum file_type[]
 
 struct probe *search_in_pe(const struct search *first, struct search *search)
 {
-    *search = (struct search){.sources = first->sources,
-                              .source_count = first->source_count,
-                              .id = first->id,
-                              .scope = first->scope,
-                              .purpose = first->purpose,
-                              .wanted = &pe_types,
-                              .arena = first->arena};
+    struct kinds_search where = {first->sources, first->source_count, first->scope, first->arena};
+    *search = search_of(&where, first->id, first->purpose);
+    search->wanted = &pe_types;
     if (!kinds_config()->dotnet_ask_pe || first->id->type != OBJECT_PE_DOTNET || first->failure.code != SL_OK)
         return NULL;
     struct probe *found = search_one(search);
@@ -221,87 +149,57 @@ struct probe *search_in_pe(const struct search *first, struct search *search)
 /* In a fiber: a search of its own, since it adds requests and candidates. */
 static void look_inside(struct search *search)
 {
-    struct symbol_lookup *result = search->result;
+    struct kinds_found *found = search->result;
     struct search inside;
     struct probe *embedded = search_in_pe(search, &inside);
     if (inside.failure.code != SL_OK) {
-        result->code = inside.failure.code;
-        result->error = inside.failure;
+        found->code = inside.failure.code;
+        found->error = inside.failure;
         return;
     }
     if (embedded) {
-        result->features = embedded->features;
-        result->code = cache_get(&kind_ppdb_caches, &embedded->key, &embedded->request, &result->item, &result->error);
-        result->error.code = result->code;
-        result->ppdb = result->code == SL_OK ? result->item->loaded : NULL;
-        if (result->code != SL_CANCELLED && result->code != SL_BUSY)
-            report_conversion(&inside, embedded->candidate, result);
+        found->features = embedded->features;
+        found->code = cache_get(search->use->kind, &embedded->key, &embedded->request, &found->item, &found->error);
+        found->error.code = found->code;
+        search_report(&inside, embedded->candidate, found, search->use);
     }
-    candidates_merge(search->arena, &result->candidates, &search->candidates);
+    candidates_merge(search->arena, &found->candidates, &search->candidates);
     search->candidates = inside.candidates;
 }
 
-/* ---- a module ---- */
-static void use_unusable(struct search *search)
+static void ask_inside(struct search *search)
 {
-    struct symbol_lookup *result = search->result;
-    if (search->chosen) {
-        result->code = search->chosen->code;
-        result->error = search->chosen->error;
-        report_chosen_error(search->chosen->candidate, search->chosen->code);
-    }
-    search->next = find_symcache_finish;
-    if (search->id->type == OBJECT_PE_DOTNET && kinds_config()->dotnet_ask_pe)
+    if (kinds_config()->dotnet_ask_pe)
         search_in_fiber(search, look_inside);
 }
 
-static void find_symcache_use(struct search *search)
+/* ---- uses ---- */
+static void had_symcache(struct kinds_found *found, struct candidate_use *report)
 {
-    struct symbol_lookup *result = search->result;
-    if (search->failure.code != SL_OK) {
-        result->code = search->failure.code;
-        result->error = search->failure;
-    } else if (!search->chosen || search->chosen->code != SL_OK) {
-        use_unusable(search);
-    } else {
-        result->features = search->chosen->features;
-        if (search->id->type == OBJECT_PE_DOTNET)
-            ask_table(search, &kind_ppdb_caches, &search->chosen->key, &search->chosen->request);
-        else
-            use_object(search);
-    }
+    found->symcache = found->item->loaded;
+    found->arch = found->symcache->arch;
+    if (sl_symcache_is_partial(found->symcache))
+        report->details = SL_STR("Some of the debug information could not be read");
 }
 
-bool kinds_find_symcaches(const struct source *sources, size_t source_count, struct sl_str scope,
-                          const struct symbol_question *questions, size_t count, struct sl_arena *arena)
+static void had_ppdb(struct kinds_found *found, struct candidate_use *report)
 {
-    struct search *searches = SL_ARENA_ARRAY(arena, struct search, count);
-    for (size_t i = 0; i < count; i++)
-        *questions[i].result = (struct symbol_lookup){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
-    if (count && !searches)
-        return true;
-    for (size_t i = 0; i < count; i++) {
-        *questions[i].result = (struct symbol_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
-        searches[i] = (struct search){.sources = sources,
-                                      .source_count = source_count,
-                                      .id = questions[i].id,
-                                      .scope = scope,
-                                      .purpose = PURPOSE_DEBUG,
-                                      .arena = arena,
-                                      .use = find_symcache_use,
-                                      .result = questions[i].result};
-    }
-    if (search_all(searches, count))
-        return true;
-    for (size_t i = 0; i < count; i++)
-        if (!questions[i].result->item)
-            questions[i].result->code = sl_fail(&questions[i].result->error, SL_CANCELLED, "cancelled");
-    return false;
+    (void)report;
+    found->ppdb = found->item->loaded;
 }
 
-void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
-                         const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result)
+static const struct kinds_steps symcache_steps = {.ask = use_object, .had = had_symcache};
+static const struct kinds_steps ppdb_steps = {.otherwise = ask_inside, .had = had_ppdb};
+
+const struct kinds_use *kinds_symbols_of(const struct object_id *id)
 {
-    struct symbol_question question = {id, result};
-    kinds_find_symcaches(sources, source_count, scope, &question, 1, arena);
+    static const struct kinds_use symcache = {.purpose = PURPOSE_DEBUG,
+                                              .kind = &kind_symcaches,
+                                              .report = offsetof(struct candidate, debug),
+                                              .steps = &symcache_steps};
+    static const struct kinds_use ppdb = {.purpose = PURPOSE_DEBUG,
+                                          .kind = &kind_ppdb_caches,
+                                          .report = offsetof(struct candidate, debug),
+                                          .steps = &ppdb_steps};
+    return id->type == OBJECT_PE_DOTNET ? &ppdb : &symcache;
 }

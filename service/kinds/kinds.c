@@ -10,11 +10,27 @@
 #include "core/log.h"
 
 /* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
-static const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
+const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
 
-const struct cache_kind *const kinds_all[] = {
-    &kind_objects, &kind_object_meta,  &kind_symcaches,      &kind_ppdb_caches,      &kind_source_files, &kind_auxdifs,
-    &kind_il2cpp,  &kind_source_index, &kind_symbfile_index, &kind_embedded_sources, &kind_diagnostics};
+/* Every kind: a row for one that its file defines as `kind_<row>`. */
+#define KINDS(ROW)                                                                                                     \
+    ROW(objects)                                                                                                       \
+    ROW(object_meta)                                                                                                   \
+    ROW(symcaches)                                                                                                     \
+    ROW(ppdb_caches)                                                                                                   \
+    ROW(source_files)                                                                                                  \
+    ROW(auxdifs)                                                                                                       \
+    ROW(il2cpp)                                                                                                        \
+    ROW(source_index)                                                                                                  \
+    ROW(symbfile_index)                                                                                                \
+    ROW(embedded_sources)                                                                                              \
+    ROW(diagnostics)
+
+#define DECLARE(name) extern const struct cache_kind kind_##name;
+KINDS(DECLARE)
+
+#define PLACE(name) &kind_##name,
+const struct cache_kind *const kinds_all[] = {KINDS(PLACE)};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 static const struct config *configured;

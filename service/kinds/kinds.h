@@ -24,7 +24,15 @@
 extern const struct cache_kind *const kinds_all[];
 extern const size_t kinds_all_count;
 
-enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE, PURPOSE_FILE };
+/* What a file is good for: an object, by its features. PURPOSE_FILE: any object. PURPOSE_FIRST: files of one type that are no
+ * objects; the first that can be had, without asking for the rest, and without a report on them. */
+enum purpose { PURPOSE_DEBUG, PURPOSE_UNWIND, PURPOSE_SOURCE, PURPOSE_FILE, PURPOSE_FIRST };
+
+struct candidate_use { /* what came of using a file */
+    bool set;
+    enum sl_code code;
+    struct sl_str details;
+};
 
 /* The report on one remote file, as responses show it. Strings live in the lookup's arena. */
 struct candidate {
@@ -32,11 +40,7 @@ struct candidate {
     enum sl_code download;          /* SL_OK: `features` count */
     struct sl_str download_details; /* for permission denied: the reason; for the error statuses: the text form */
     struct sl_features features;
-    struct {
-        bool set;
-        enum sl_code code;
-        struct sl_str details;
-    } debug, unwind;
+    struct candidate_use debug, unwind;
 };
 
 struct candidate_list { /* sorted and unique by (source, location) once kinds_candidates_merge has run */
@@ -47,30 +51,48 @@ struct candidate_list { /* sorted and unique by (source, location) once kinds_ca
 /* Adds `from` to `into` by the merge rules (download overwritten, debug/unwind only if set), keeping the order. */
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
-struct symbol_lookup { /* result of one module's debug look-up */
-    enum sl_code code; /* SL_OK: the table is usable */
+struct kinds_search {             /* where to look */
+    const struct source *sources; /* asked in their order */
+    size_t source_count;
+    struct sl_str scope;
+    struct sl_arena *arena;
+};
+
+struct kinds_found { /* what one look-up of a module came to; everything but `item` lives in the arena of the search */
+    enum sl_code code; /* SL_OK: there is an item */
     struct sl_error error;
-    struct cache_item *item;            /* reference; holds the mapping of the table. NULL unless SL_OK */
-    const struct sl_symcache *symcache; /* the table of a native module */
-    const struct sl_ppdb_table *ppdb;   /* the table of a .NET module */
-    struct sl_features features;        /* of the chosen object; all false when none */
-    enum sl_arch arch;                  /* SL_ARCH_UNKNOWN when none */
+    struct cache_item *item;            /* reference: what was made of the file that was chosen. NULL unless SL_OK */
+    const struct sl_symcache *symcache; /* of `item`, when it is one; likewise */
+    const struct sl_ppdb_table *ppdb;
+    struct sl_features features; /* of the chosen object; all false when none */
+    enum sl_arch arch;           /* of the symcache; SL_ARCH_UNKNOWN when none */
     struct candidate_list candidates;
 };
 
-/* Finds the best object for debug purposes on the sources (in their order), and its symcache, for .NET modules the table of
- * its Portable PDB. Never fails as a call; SL_CANCELLED in `code` when cancelled. Everything but `item` lives in the
- * arena. */
-void kinds_find_symcache(const struct source *sources, size_t source_count, struct sl_str scope,
-                         const struct object_id *id, struct sl_arena *arena, struct symbol_lookup *result) SL_SUSPENDS;
+/* What a file is looked for. */
+struct kinds_use {
+    enum purpose purpose;            /* which files are good for it */
+    enum file_type type;             /* of PURPOSE_FIRST: what is asked for */
+    const struct cache_kind *kind;   /* what is made of the chosen file: asked for with its struct object_request */
+    size_t report;                   /* offsetof in struct candidate: what came of it is told there; 0 = nowhere */
+    const struct kinds_steps *steps; /* search.h: further ones; NULL = none */
+};
+
+/* The table of functions and lines: a symcache, of .NET modules the table of their Portable PDB. */
+const struct kinds_use *kinds_symbols_of(const struct object_id *id);
+
+/* Finds the best file for the use on the sources, and what is made of it. Never fails as a call; SL_CANCELLED in `code` when
+ * cancelled. */
+void kinds_find(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
+                struct kinds_found *found) SL_SUSPENDS;
 
 /* The same of many modules, in the running fiber: those that wait are records. False when cancelled. */
-struct symbol_question {
+struct kinds_question {
+    const struct kinds_use *use;
     const struct object_id *id;
-    struct symbol_lookup *result;
+    struct kinds_found *found;
 };
-bool kinds_find_symcaches(const struct source *sources, size_t source_count, struct sl_str scope,
-                          const struct symbol_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
+bool kinds_find_all(const struct kinds_search *where, const struct kinds_question *questions, size_t count) SL_SUSPENDS;
 
 /* An object with source text, open. */
 struct source_object {
@@ -90,15 +112,15 @@ struct source_lookup {
     size_t count;
     struct candidate_list candidates;
 };
-void kinds_find_source(const struct source *sources, size_t source_count, struct sl_str scope,
-                       const struct object_id *id, struct sl_arena *arena, struct source_lookup *result) SL_SUSPENDS;
+void kinds_find_source(const struct kinds_search *where, const struct object_id *id,
+                       struct source_lookup *result) SL_SUSPENDS;
 
 struct source_question {
     const struct object_id *id;
     struct source_lookup *result;
 };
-bool kinds_find_sources(const struct source *sources, size_t source_count, struct sl_str scope,
-                        const struct source_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
+bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions,
+                        size_t count) SL_SUSPENDS;
 
 /* What the object says of a source path: its text (appended as it is in the object), and the URL of it or where it may be
  * had (appended; nothing when there is none). False when the object does not know the path. Pure: pool; one thread at a
@@ -126,13 +148,11 @@ struct file_lookup {
     char etag[64];           /* strong, quoted */
     bool is_public;          /* of its source */
 };
-void kinds_find_file(const struct source *sources, size_t source_count, struct sl_str scope, const struct object_id *id,
-                     const enum file_type *types, size_t type_count, struct sl_arena *arena,
-                     struct file_lookup *result) SL_SUSPENDS;
+void kinds_find_file(const struct kinds_search *where, const struct object_id *id, const enum file_type *types,
+                     size_t type_count, struct file_lookup *result) SL_SUSPENDS;
 
 /* The best object for a purpose, as the sources have it. */
-void kinds_find_object(const struct source *sources, size_t source_count, struct sl_str scope,
-                       const struct object_id *id, enum purpose purpose, struct sl_arena *arena,
+void kinds_find_object(const struct kinds_search *where, const struct object_id *id, enum purpose purpose,
                        struct file_lookup *result) SL_SUSPENDS;
 
 /* The Portable PDB that a file of the kind `objects` is, or that is inside of it if it is a PE file: then it is inflated

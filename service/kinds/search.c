@@ -62,6 +62,16 @@ static void withdraw(struct search *search)
     cache_release(search->table.item); /* answered, and not taken any more */
 }
 
+struct search search_of(const struct kinds_search *where, const struct object_id *id, enum purpose purpose)
+{
+    return (struct search){.sources = where->sources,
+                           .source_count = where->source_count,
+                           .id = id,
+                           .scope = where->scope,
+                           .purpose = purpose,
+                           .arena = where->arena};
+}
+
 bool search_run(struct search *searches, size_t count)
 {
     struct crowd crowd = {.fiber = fiber_self(), .unfinished = count};

@@ -2,8 +2,9 @@
  *
  *     search.c   whose turn it is
  *     find.c     the candidates of a module: list them, ask what each is good for, choose
- *     find_symcache.c   what the chosen one is used for: the table of a module
- *     find_source.c     and its source text, or the file itself
+ *     find_use.c        what the chosen one is used for: what is made of it
+ *     find_symcache.c   and what goes into the table of a module beside it
+ *     find_source.c     or its source text, or the file itself
  *
  * A search goes from step to step. A step may post look-ups (`waiting` counts them) or have something done by a fiber of
  * its own; the next step follows when all of that is answered. Private to this folder. */
@@ -39,9 +40,10 @@ struct search {
     enum purpose purpose;
     const struct wanted *wanted; /* NULL: as the module's type and the purpose say */
     struct sl_arena *arena;
-    void (*use)(struct search *search); /* the step after choosing; NULL = none */
-    void *result;                       /* of `use` */
-    bool opens;                         /* has sources to be opened */
+    void (*then)(struct search *search); /* the step after choosing; NULL = none */
+    void *result;                        /* of `then` */
+    const struct kinds_use *use;         /* of find_use.c */
+    bool opens;                          /* has sources to be opened */
     /* what comes of it */
     struct probe *chosen; /* NULL when there is nothing */
     struct probe *probes;
@@ -49,7 +51,7 @@ struct search {
     struct listing *listings;         /* of each source */
     struct candidate_list candidates; /* capacity reserved before the probes point into it */
     struct sl_error failure;          /* code SL_OK = none */
-    /* of `use` */
+    /* of `then` */
     struct probe *others; /* looks that are not candidates */
     size_t other_count;
     struct object_request *map, *lines; /* what the table is made with; NULL = nothing */
@@ -62,16 +64,35 @@ struct search {
     struct search *next_ready;
 };
 
+struct search search_of(const struct kinds_search *where, const struct object_id *id, enum purpose purpose);
 /* Runs each from its `next` on to the end. False when cancelled: those that have a `next` still have not come to one. */
 bool search_run(struct search *searches, size_t count) SL_SUSPENDS;
 void search_answered(struct search *search); /* one of what it waits for */
 /* `work` is done by a fiber (by the running one when there is none to be had); the next step waits for its end. */
 void search_in_fiber(struct search *search, void (*work)(struct search *search)) SL_SUSPENDS;
 
-/* Lists, fetches, chooses and uses. False when cancelled. */
+/* Lists, fetches, chooses and uses; those that have a `next` begin with that. False when cancelled. */
 bool search_all(struct search *searches, size_t count) SL_SUSPENDS;
 /* The chosen file; NULL with `failure` set, or without when there is nothing at all. */
 struct probe *search_one(struct search *search) SL_SUSPENDS;
+
+/* ---- find_use.c ---- */
+struct kinds_steps { /* of a use; each may be NULL */
+    /* Asks for the kind (search_ask) in another way than by the chosen file alone. */
+    void (*ask)(struct search *search);
+    /* No file is usable, which the result says already: what else there may be. Search and result may be changed. */
+    void (*otherwise)(struct search *search);
+    /* The kind is there: more about it. */
+    void (*had)(struct kinds_found *found, struct candidate_use *report);
+};
+
+/* Asks for the use's kind, and goes on to the end. */
+void search_ask(struct search *search, const struct cache_key *key, const void *context);
+/* Goes on to the end as if that had failed: SL_CANCELLED, SL_BUSY. */
+void search_ask_failed(struct search *search, enum sl_code code);
+/* What came of `found` is told in the candidate's field of the use. */
+void search_report(struct search *search, struct candidate *candidate, struct kinds_found *found,
+                   const struct kinds_use *use);
 
 /* A Portable PDB inside of a PE file: NULL when it is not looked for, or there is none. */
 struct probe *search_in_pe(const struct search *first, struct search *search) SL_SUSPENDS;

@@ -167,14 +167,15 @@ static bool find_tables(struct native_request *request)
 {
     size_t count;
     struct native_module **modules = modules_that(request, wants_table, &count);
-    struct symbol_question *questions = SL_ARENA_ARRAY(request->arena, struct symbol_question, count + 1);
+    struct kinds_question *questions = SL_ARENA_ARRAY(request->arena, struct kinds_question, count + 1);
+    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena};
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++)
-        questions[i] = (struct symbol_question){modules[i]->id, &modules[i]->found->lookup};
-    return kinds_find_symcaches(request->sources, request->source_count, request->scope, questions, count,
-                                request->arena);
+        questions[i] =
+            (struct kinds_question){kinds_symbols_of(modules[i]->id), modules[i]->id, &modules[i]->found->lookup};
+    return kinds_find_all(&where, questions, count);
 }
 
 /* Room for what is found of the modules that frames refer to. False when out of memory. */
@@ -223,12 +224,13 @@ bool native_find_sources(struct native_request *request)
     size_t count;
     struct native_module **modules = modules_that(request, wants_source, &count);
     struct source_question *questions = SL_ARENA_ARRAY(request->arena, struct source_question, count + 1);
+    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena};
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
     for (size_t i = 0; i < count; i++)
         questions[i] = (struct source_question){modules[i]->id, &modules[i]->found->sources};
-    if (!kinds_find_sources(request->sources, request->source_count, request->scope, questions, count, request->arena))
+    if (!kinds_find_sources(&where, questions, count))
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_module *module = modules[i];

@@ -92,7 +92,7 @@ struct native_upload { /* what profilers send: uploaded symbols are asked first 
 };
 
 struct native_found { /* what the look-ups of a module came to */
-    struct symbol_lookup lookup;
+    struct kinds_found lookup;
     struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
     struct source_lookup sources;    /* when wanted */
 };

@@ -318,7 +318,7 @@ static void module(struct answer *a, const struct native_module *module)
 {
     static const struct native_found nothing;
     struct json_writer *w = a->w;
-    const struct symbol_lookup *lookup = module->found ? &module->found->lookup : &nothing.lookup;
+    const struct kinds_found *lookup = module->found ? &module->found->lookup : &nothing.lookup;
     const struct object_id *id = module->id;
     char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
     json_object_begin(w);

@@ -217,7 +217,8 @@ static void by_id_find(void *arg)
     fiber_group_init(&watching, NULL);
     if (a->by_id->progress.mode != PROGRESS_NONE)
         fiber_start(&watching, watch, a);
-    kinds_find_object(a->list->items, a->list->count, SL_STR("global"), a->id, a->purpose, &a->arena, &a->found);
+    struct kinds_search where = {a->list->items, a->list->count, SL_STR("global"), &a->arena};
+    kinds_find_object(&where, a->id, a->purpose, &a->found);
     fiber_group_cancel(&watching);
     fiber_group_wait(&watching);
 }

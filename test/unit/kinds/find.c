@@ -156,7 +156,7 @@ static const struct object_id elf_with_id = {.type = OBJECT_ELF,
 static struct source *sources;
 static size_t source_count;
 static struct sl_arena arena;
-static struct symbol_lookup found;
+static struct kinds_found found;
 
 static void run(void (*body)(void *arg))
 {
@@ -172,7 +172,8 @@ static void run(void (*body)(void *arg))
 
 static void look_up(const struct object_id *id)
 {
-    kinds_find_symcache(sources, source_count, SL_STR("scope1"), id, &arena, &found);
+    struct kinds_search where = {sources, source_count, SL_STR("scope1"), &arena};
+    kinds_find(&where, kinds_symbols_of(id), id, &found);
 }
 
 static void check_candidate(size_t index, const char *source, const char *location, enum sl_code download,
@@ -230,7 +231,8 @@ static void types_body(void *arg)
                 FILE_WASM_CODE, FILE_WASM_DEBUG, FILE_BREAKPAD, FILE_SOURCEBUNDLE, FILE_UUIDMAP, FILE_BCSYMBOLMAP,
                 FILE_PORTABLEPDB, FILE_PROGUARD);
     struct source_lookup source;
-    kinds_find_source(sources, source_count, SL_STR(""), &elf, &arena, &source);
+    struct kinds_search where = {sources, source_count, SL_STR(""), &arena};
+    kinds_find_source(&where, &elf, &source);
     assert_int_equal(source.code, SL_NOT_FOUND);
     assert_int_equal(types_asked_count, 4);
     assert_int_equal(types_asked[0], FILE_SOURCEBUNDLE);
@@ -575,13 +577,14 @@ static void features_of_others_are_read(void **state)
 
 struct visitor {
     struct sl_arena arena;
-    struct symbol_lookup result;
+    struct kinds_found result;
 };
 
 static void visit(void *arg)
 {
     struct visitor *visitor = arg;
-    kinds_find_symcache(sources, source_count, SL_STR("scope1"), &elf, &visitor->arena, &visitor->result);
+    struct kinds_search where = {sources, source_count, SL_STR("scope1"), &visitor->arena};
+    kinds_find(&where, kinds_symbols_of(&elf), &elf, &visitor->result);
 }
 
 static void together_body(void *arg)

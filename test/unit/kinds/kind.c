@@ -1,0 +1,231 @@
+/* A kind is one file and one row: this one counts the lines of an object's file. It is looked for as others are. */
+#include "../cache/support.h"
+
+#include "fetch/fetch.h"
+#include "core/loop.h"
+#include "kinds/auxiliary.h"
+
+/* ---- the kind ---- */
+static enum sl_code count_lines(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error)
+{
+    uint64_t lines = 0;
+    (void)conversion;
+    for (size_t i = 0; i < object.size; i++)
+        lines += object.data[i] == '\n';
+    if (lines > 5)
+        return sl_fail(error, SL_UNSUPPORTED, "more than five lines");
+    return kinds_write(fd, (struct sl_bytes){(const uint8_t *)&lines, sizeof lines}, error);
+}
+
+static enum sl_code lines_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    return kinds_make(context, count_lines, tmp->fd, arena, error);
+}
+
+static enum sl_code read_lines(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    if (bytes.size != sizeof(uint64_t))
+        return sl_fail(error, SL_MALFORMED, "not a count of lines");
+    memcpy(into, bytes.data, bytes.size);
+    return SL_OK;
+}
+
+static enum sl_code lines_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    return kinds_load(bytes, sizeof(uint64_t), read_lines, loaded, weight, error);
+}
+
+static const struct cache_kind kind_lines = {
+    .name = "lines",
+    .section = CACHE_DERIVED,
+    .version = 1,
+    .compute = lines_compute,
+    .base = object_request_base,
+    .place = object_request_place,
+    .retain = object_request_retain,
+    .load = lines_load,
+    .free_loaded = free,
+};
+
+/* Files that are no objects: kept as they are, if they begin with an `L`. */
+static enum sl_code check_letters(struct conversion *conversion, struct sl_bytes file, void *arg,
+                                  struct sl_error *error)
+{
+    (void)conversion, (void)arg;
+    return file.size && file.data[0] == 'L' ? SL_OK : sl_fail(error, SL_MALFORMED, "no letters");
+}
+
+static enum sl_code letters_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                    struct sl_error *error)
+{
+    (void)arena;
+    return auxiliary_fetch(context, check_letters, tmp->fd, error);
+}
+
+static const struct cache_kind kind_letters = {
+    .name = "letters",
+    .section = CACHE_DOWNLOADED,
+    .version = 1,
+    .compute = letters_compute,
+    .place = object_request_place,
+    .retain = object_request_retain,
+};
+
+static const struct kinds_use unwinding = {
+    .purpose = PURPOSE_UNWIND, .kind = &kind_lines, .report = offsetof(struct candidate, unwind)};
+static const struct kinds_use letters = {.purpose = PURPOSE_FIRST, .kind = &kind_letters, .type = FILE_PROGUARD};
+
+/* ---- the files ---- */
+#define CODE_ID "0123456789abcdef0123456789abcdef01234567"
+#define UUID    "01020304050607080910111213141516"
+
+static void put(const char *source, const char *path, const char *text)
+{
+    char whole[400], command[500];
+    snprintf(whole, sizeof whole, "%s/%s/%s", test_dir, source, path);
+    snprintf(command, sizeof command, "mkdir -p $(dirname %s)", whole);
+    assert_int_equal(system(command), 0);
+    FILE *f = fopen(whole, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+#define HEAD "MODULE Linux x86_64 67452301AB89EFCD0123456789ABCDEF0 a\nINFO CODE_ID " CODE_ID "\n"
+static const char plain[] = HEAD "FUNC 10 20 0 f\n";
+static const char with_cfi[] = HEAD "STACK CFI INIT 10 20 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n";
+static const char with_much[] = HEAD "FUNC 10 20 0 f\nFUNC 40 20 0 f\nFUNC 70 20 0 f\n"
+                                     "STACK CFI INIT 10 20 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n";
+
+static struct source source_at(const char *name)
+{
+    return (struct source){.id = sl_str(name),
+                           .type = SOURCE_FILESYSTEM,
+                           .layout = LAYOUT_UNIFIED,
+                           .path = sl_str(in_dir(name)),
+                           .is_public = true};
+}
+
+static const struct object_id elf = {.type = OBJECT_ELF, .code_id = SL_STR(CODE_ID)};
+static struct sl_arena arena;
+
+static void run(void (*body)(void *arg))
+{
+    const struct cache_kind *all[32];
+    struct sl_error error = {0};
+    memcpy(all, kinds_all, kinds_all_count * sizeof *all);
+    all[kinds_all_count] = &kind_lines;
+    all[kinds_all_count + 1] = &kind_letters;
+    struct fetch_options fetch = {.max_download_size = 1 << 20, .max_inflate_ratio = 100};
+    loop_init(2);
+    fetch_init(&fetch);
+    kinds_init(&test_config);
+    if (cache_init(&test_config, all, kinds_all_count + 2, &error) != SL_OK)
+        fail_msg("%s", error.message);
+    loop_run_fiber(body, NULL);
+    cache_close();
+    kinds_close();
+    fetch_close();
+    sl_arena_free(&arena);
+    loop_close();
+}
+
+/* ---- tests ---- */
+static void lines_body(void *arg)
+{
+    (void)arg;
+    struct source sources[] = {source_at("plain"), source_at("good")};
+    struct kinds_search where = {sources, 2, SL_STR("global"), &arena};
+    struct kinds_found found;
+    kinds_find(&where, &unwinding, &elf, &found);
+    assert_int_equal(found.code, SL_OK);
+    assert_int_equal(*(uint64_t *)found.item->loaded, 3);
+    assert_true(found.features.has_unwind_info);
+    assert_null(found.symcache);
+    assert_int_equal(found.candidates.count, 6);
+    for (size_t i = 0; i < 6; i++) {
+        const struct candidate *candidate = &found.candidates.items[i];
+        bool had = sl_str_ends(candidate->location, SL_STR("/breakpad"));
+        bool chosen = had && sl_str_equal(candidate->source, SL_STR("good"));
+        assert_int_equal(candidate->download, had ? SL_OK : SL_NOT_FOUND);
+        assert_false(candidate->debug.set);
+        assert_int_equal(candidate->unwind.set, chosen);
+        assert_int_equal(candidate->unwind.code, SL_OK);
+    }
+    assert_int_equal(files_below("lines"), 1);
+    cache_release(found.item);
+}
+
+static void a_kind_is_made_of_the_best_file_for_its_use(void **state)
+{
+    (void)state;
+    put("plain", "01/23456789abcdef0123456789abcdef01234567/breakpad", plain);
+    put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_cfi);
+    run(lines_body);
+}
+
+static void failing_body(void *arg)
+{
+    (void)arg;
+    struct source sources[] = {source_at("much")};
+    struct kinds_search where = {sources, 1, SL_STR("global"), &arena};
+    struct kinds_found found[2];
+    struct kinds_question questions[] = {{&unwinding, &elf, &found[0]}, {kinds_symbols_of(&elf), &elf, &found[1]}};
+    assert_true(kinds_find_all(&where, questions, 2)); /* uses may be mixed */
+    assert_int_equal(found[0].code, SL_UNSUPPORTED);
+    assert_null(found[0].item);
+    assert_string_equal(found[0].error.message, "more than five lines");
+    assert_int_equal(found[0].candidates.count, 3);
+    assert_true(found[0].candidates.items[0].unwind.set); /* the first in order of the names */
+    assert_int_equal(found[0].candidates.items[0].unwind.code, SL_UNSUPPORTED);
+    assert_false(found[0].candidates.items[0].debug.set);
+    assert_int_equal(found[1].code, SL_OK);
+    assert_non_null(found[1].symcache);
+    cache_release(found[1].item);
+}
+
+static void what_comes_of_it_is_told_in_the_field_of_the_use(void **state)
+{
+    (void)state;
+    put("much", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_much);
+    run(failing_body);
+}
+
+static void letters_body(void *arg)
+{
+    (void)arg;
+    struct object_id id = {.has_debug_id = true};
+    assert_true(sl_debug_id_parse(SL_STR(UUID), &id.debug_id));
+    struct source sources[] = {source_at("none"), source_at("bad"), source_at("letters"), source_at("more")};
+    struct kinds_search where = {sources, 4, SL_STR("global"), &arena};
+    struct kinds_found found;
+    kinds_find(&where, &letters, &id, &found);
+    assert_int_equal(found.code, SL_OK);
+    assert_int_equal(found.error.code, SL_OK);
+    assert_memory_equal(found.item->mapping.bytes.data, "L1", 2);
+    assert_int_equal(found.candidates.count, 0);
+    cache_release(found.item);
+    where.source_count = 2;
+    kinds_find(&where, &letters, &id, &found);
+    assert_int_equal(found.code, SL_NOT_FOUND);
+    assert_null(found.item);
+}
+
+static void what_is_no_object_is_the_first_that_can_be_had(void **state)
+{
+    (void)state;
+    put("bad", "01/020304050607080910111213141516/proguard", "X");
+    put("letters", "01/020304050607080910111213141516/proguard", "L1");
+    put("more", "01/020304050607080910111213141516/proguard", "L2");
+    run(letters_body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_kind_is_made_of_the_best_file_for_its_use, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(what_comes_of_it_is_told_in_the_field_of_the_use, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_object_is_the_first_that_can_be_had, dir_setup, dir_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
