@@ -148,10 +148,12 @@ struct relocator {
     struct sl_bytes symbols, section_indexes;
     uint8_t *out;
     size_t size;
+    bool knows_symbol; /* the last one: many relocations in a row name the same */
+    uint64_t symbol, value;
 };
 
 /* Relative to the layout of the file's code. */
-static uint64_t symbol_value(const struct relocator *rel, uint64_t index)
+static uint64_t read_symbol_value(const struct relocator *rel, uint64_t index)
 {
     const struct elf *elf = rel->object->impl;
     bool wide = rel->object->info.is_64bit;
@@ -162,6 +164,15 @@ static uint64_t symbol_value(const struct relocator *rel, uint64_t index)
     struct elf_raw_symbol symbol = elf_read_symbol(&r, wide);
     uint32_t section = elf_symbol_section(rel->object, rel->section_indexes, &symbol, index);
     return symbol.value + (section < elf->section_count ? elf->sections[section].address : 0);
+}
+
+static uint64_t symbol_value(struct relocator *rel, uint64_t index)
+{
+    if (!rel->knows_symbol || rel->symbol != index)
+        rel->value = read_symbol_value(rel, index);
+    rel->symbol = index;
+    rel->knows_symbol = true;
+    return rel->value;
 }
 
 static void elf_sections_store(const struct relocator *rel, uint64_t offset, unsigned width, uint64_t value)
@@ -204,6 +215,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
             !sl_budget_spend(object->budget, elf->section_count))
             continue;
         rel.section_indexes = elf_section_indexes(object, s->link);
+        rel.knows_symbol = false;
         if (!rel.out) {
             rel.out = object_block(object, plain.size);
             if (!rel.out)
