@@ -71,15 +71,18 @@ echo "==> against llvm-symbolizer"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 check "fixtures" sh test/differential/fixtures.sh "$work"
+# Version 19 reads no .zdebug sections, 14 joins relative compilation directories to themselves.
 for file in "$work"/*.elf; do
-    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 2000 "$file"
+    peer=19
+    [ "${file##*/}" != gcc-zdebug.elf ] || peer=14
+    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --llvm-symbolizer llvm-symbolizer-$peer --count 2000 "$file"
 done
 formats=$work/formats
 mkdir "$formats"
 check "fixtures of other formats" sh test/differential/formats.sh "$formats" $symloom
 check "symloom's own symbols as text" $symloom dump-syms --inlines $symloom -o "$formats/symloom.sym"
 for file in "$formats"/*.exe "$formats"/*.dwarf "$formats"/*.wasm "$formats"/*.sym "$formats"/pdb/*.pdb; do
-    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 1500 --least 99 "$file"
+    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --llvm-symbolizer llvm-symbolizer-14 --count 1500 --least 99 "$file"
 done
 echo "==> unwind tables against readelf and the tools of LLVM"
 mkdir "$work/unwind"
@@ -93,9 +96,8 @@ for name in gcc-2-O0 gcc-4-Os gcc-5-O2 gcc-lto gcc-split5 clang-aranges rust-nam
     check "positions agree on $name" test/differential/compare.py --symloom $symloom --peer elfutils --count 2000 "$work/$name.elf"
 done
 libc=$(find /usr/lib/debug/.build-id -name '*.debug' -size +2M | head -1)
-# Version 14 joins relative compilation directories to themselves, version 19 reads no .zdebug sections.
 for file in $symloom $libc; do
-    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --llvm-symbolizer llvm-symbolizer-19 --count 10000 "$file"
+    check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --count 10000 "$file"
 done
 
 echo "==> the house"

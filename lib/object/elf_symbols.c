@@ -15,6 +15,7 @@ struct collector {
     struct sl_symbol *symbols;
     size_t count, capacity;
     struct elf_loose_list loose;
+    struct sl_bytes descriptors; /* .opd */
 };
 
 static size_t entry_size(const struct sl_object *object)
@@ -169,29 +170,50 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
     return sl_read_u32(&r);
 }
 
-/* The section of a symbol of code; NULL for others. */
-static const struct elf_section *code_of(const struct sl_object *object, const struct table *table,
-                                         const struct elf_raw_symbol *s, size_t index)
+struct code_place {
+    uint64_t address, section_end; /* as in the file; in relocatable ones, in their layout */
+};
+
+/* A function of the first ABI of 64-bit PowerPC is called through a descriptor, whose first word is where its code begins; its
+ * symbol has the address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
+static bool read_descriptor(const struct collector *c, const struct elf_section *section,
+                            const struct elf_raw_symbol *s, struct code_place *place)
 {
-    const struct elf *elf = object->impl;
-    uint32_t section = elf_symbol_section(object, table->indexes, s, index);
-    bool code = section && section < elf->section_count && (elf->sections[section].flags & SHF_EXECINSTR);
-    return code ? &elf->sections[section] : NULL;
+    const struct elf *elf = c->object->impl;
+    if (elf->machine != EM_PPC64 || !sl_str_equal(section->name, SL_STR(".opd")))
+        return false;
+    struct sl_reader r = sl_reader(c->descriptors, c->object->info.big_endian);
+    sl_reader_seek(&r, elf->type == ET_REL ? s->value : s->value - section->address);
+    place->address = sl_read_u64(&r);
+    place->section_end = place->address + s->size;
+    return !r.failed && s->size;
+}
+
+/* Where the code of a symbol is; false when it names none. */
+static bool find_code(const struct collector *c, const struct table *table, const struct elf_raw_symbol *s,
+                      size_t index, struct code_place *place)
+{
+    const struct elf *elf = c->object->impl;
+    uint32_t number = elf_symbol_section(c->object, table->indexes, s, index);
+    if (!number || number >= elf->section_count)
+        return false;
+    const struct elf_section *section = &elf->sections[number];
+    if (!(section->flags & SHF_EXECINSTR))
+        return s->type == STT_FUNC && read_descriptor(c, section, s, place);
+    uint64_t base = elf->type == ET_REL ? section->address : 0; /* there, values are offsets in the section */
+    *place = (struct code_place){base + s->value, section->address + section->size};
+    return true;
 }
 
 static bool collect_one(struct collector *c, const struct table *table, const struct elf_raw_symbol *s, size_t index)
 {
     bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
     bool untyped = s->type == STT_NOTYPE || s->type == STT_OBJECT;
-    if ((!function && !untyped) || s->value < c->load_address)
+    struct code_place place;
+    if ((!function && !untyped) || !find_code(c, table, s, index, &place) || place.address < c->load_address)
         return true;
-    const struct elf_section *section = code_of(c->object, table, s, index);
-    if (!section)
-        return true;
-    const struct elf *elf = c->object->impl;
-    uint64_t base = elf->type == ET_REL ? section->address : 0; /* there, values are offsets in the section */
     struct sl_symbol symbol = {
-        .address = base + s->value - c->load_address,
+        .address = place.address - c->load_address,
         .size = s->size,
         .name = sl_purse_name(&c->purse, table->strings, s->name),
     };
@@ -199,7 +221,7 @@ static bool collect_one(struct collector *c, const struct table *table, const st
         c->symbols[c->count++] = symbol;
     if (function && s->size)
         return true;
-    uint64_t end = section->address + section->size - c->load_address;
+    uint64_t end = place.section_end - c->load_address;
     return elf_loose_add(
         &c->loose, (struct elf_loose){symbol, .section_end = end, .index = c->count - function, .untyped = untyped});
 }
@@ -236,6 +258,7 @@ enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struc
     };
     struct table table = {0};
     enum sl_code code = SL_OK;
+    sl_object_section(object, "opd", &c.descriptors, NULL);
     if (section_table(object, SHT_SYMTAB, &table))
         code = collect(&c, &table, error);
     table = (struct table){0};

@@ -96,6 +96,18 @@ def elf_symbol_names(size):
     return elf.file()
 
 
+def elf_untyped_symbols(size):
+    """Functions that reach over each other and over symbols without type or size, in no order."""
+    elf = Elf()
+    text = with_text(elf)
+    strings = b"\0f\0g\0"
+    link = elf.section(".strtab", SHT_STRTAB, elf.add(strings), len(strings), link=0)
+    symbols = b"".join(struct.pack("<IBBHQQ", 1 + 2 * (i % 2), (0, 2, 2)[i % 3], 0, text, 0x10000 + i * 2741 % 4096,
+                                   (0, 0, 4096)[i % 3]) for i in range(size // 24))
+    elf.section(".symtab", SHT_SYMTAB, elf.add(symbols), len(symbols), link=link)
+    return elf.file()
+
+
 def elf_relocations(size):
     """Relocation sections of one debug section, all with the same entries."""
     elf = Elf(ET_REL)
@@ -438,6 +450,7 @@ READ_BY = {
     elf_notes: [LOOKUP, INSPECT],
     elf_section_names: [LOOKUP, INSPECT],
     elf_symbol_names: [LOOKUP, INSPECT, DUMP],
+    elf_untyped_symbols: [LOOKUP, INSPECT, DUMP],
     elf_relocations: [LOOKUP, INSPECT],
     elf_compressed: [LOOKUP, DUMP],
     elf_inside_elf: [LOOKUP, INSPECT],

@@ -6,11 +6,18 @@ def unpack(form, data, at):
     return struct.unpack_from(form, data, at)
 
 
-def elf(data):
-    shoff, = unpack("<Q", data, 0x28)
-    entsize, count, _ = unpack("<HHH", data, 0x3A)
+def elf_sections(data):
+    """(type, flags, address, size) of each section, of 32 and 64 bits and either byte order."""
+    order, wide = "<>"[data[5] - 1], data[4] == 2
+    shoff, = unpack(order + ("Q" if wide else "I"), data, 0x28 if wide else 0x20)
+    entsize, count, _ = unpack(order + "HHH", data, 0x3A if wide else 0x2E)
     for i in range(count):
-        _, _, flags, address, _, size = unpack("<IIQQQQ", data, shoff + i * entsize)
+        _, kind, flags, address, _, size = unpack(order + ("IIQQQQ" if wide else "IIIIII"), data, shoff + i * entsize)
+        yield kind, flags, address, size
+
+
+def elf(data):
+    for _, flags, address, size in elf_sections(data):
         if flags & 4:
             yield address, size
 

@@ -9,13 +9,14 @@ file and line must be equal. A difference is put into the first class that expla
 
   alias        both names are symbols at the same address; either may be shown
   form         one name is the other with the arguments that a PDB's types tell, or with the decoration of C names
-  label        DWARF names the function; llvm-symbolizer shows a label that hand-written code left at its entry (`.l_start`)
+  label        llvm-symbolizer shows a label that hand-written code left in a function or at its entry (`.l_start`)
   piece        a compiler's piece of a function: llvm-symbolizer shows its symbol (`f.part.0`, `f.cold`), the tables `f`
-  padding      llvm-symbolizer names code that no function of the DWARF covers, symloom does not
+  padding      between functions: neither the DWARF nor a symbol covers it. llvm-symbolizer lets what is before reach there
+  nameless     the same, over more than functions are aligned to, where a line is known: symloom does not show it
   no-line      same function and file, one side knows no line (0)
   symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
   file-symbol  the same, and llvm-symbolizer shows the object file's STT_FILE symbol as source file
-  path         same file, spelled differently (`..`, doubled or trailing separators)
+  path         same file, spelled differently (`..`, doubled or trailing separators; `<no_file>` is in no directory)
   chain        the inline chains have different lengths
   name, file, line: the first element that differs, differs there
 
@@ -35,18 +36,18 @@ Exit status 1 when fewer than PERCENT (default 99.5) of the addresses agree; ali
 """
 import argparse, bisect, collections, json, os, posixpath, random, re, subprocess, sys
 
-from binary import code_ranges, image_base
+from binary import code_ranges, elf_sections, image_base, unpack
 from text import Text
 
 
 def symbols(path):
-    """name -> addresses of the file's function symbols; versions are no part of the name."""
+    """name -> addresses of the symbols of functions, and of descriptors of functions; versions are no part of the name."""
     out = collections.defaultdict(set)
     for table in ([], ["-D"]):
         text = subprocess.run(["llvm-nm-14", *table, path], capture_output=True, text=True).stdout
         for line in text.splitlines():
             parts = line.split()
-            if len(parts) == 3 and parts[1] in "TtWwiuVv":
+            if len(parts) == 3 and parts[1] in "TtWwiuVvDd":
                 out[parts[2].split("@")[0]].add(int(parts[0], 16))
     return out
 
@@ -60,6 +61,45 @@ def covered(path):
             ranges += re.findall(r"DW_AT_low_pc\s+\((\w+)\)\s+DW_AT_high_pc\s+\((\w+)\)", entry)
             ranges += re.findall(r"\[(0x\w+), (0x\w+)\)", entry)
     return sorted((int(low, 16), int(high, 16)) for low, high in ranges)
+
+
+class Symbols:
+    """The code symbols of an ELF file as its tables have them: without a size they end at the next, or with their section."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            data = f.read()
+        self.typed, self.untyped = [], collections.defaultdict(set)
+        found, sections = set(), list(elf_sections(data)) if data.startswith(b"\x7fELF") else []
+        mode = unpack("<>"[data[5] - 1] + "H", data, 0x12)[0] in (8, 40) if sections else False  # Thumb, microMIPS
+        text = subprocess.run(["readelf", "-sW", path], capture_output=True, text=True, errors="replace").stdout
+        for line in text.splitlines() if sections else ():
+            f = line.split()
+            if len(f) < 8 or not f[6].isdigit() or int(f[6]) >= len(sections) or not sections[int(f[6])][1] & 4:
+                continue
+            kind, address, size = f[3], int(f[1], 16) & ~mode, int(f[2], 0)
+            _, _, base, length = sections[int(f[6])]
+            if kind in ("FUNC", "IFUNC", "NOTYPE", "OBJECT") and not re.match(r"\$[adtx](\.|$)|\$xrv", f[7]):
+                found.add((address, size, base + length, kind in ("NOTYPE", "OBJECT"), f[7].split("@")[0]))
+        starts = sorted({symbol[0] for symbol in found})
+        for address, size, limit, untyped, name in found:
+            after = bisect.bisect_right(starts, address)
+            end = address + size if size else min(limit, starts[after] if after < len(starts) else limit)
+            self.typed.append((address, end))
+            if untyped:
+                self.untyped[name].add(address)
+        self.ranges = merged(self.typed)
+
+
+def merged(ranges):
+    """Sorted, and those that touch as one."""
+    out = []
+    for low, high in sorted(ranges):
+        if out and low <= out[-1][1]:
+            out[-1][1] = max(out[-1][1], high)
+        elif low < high:
+            out.append([low, high])
+    return out
 
 
 def ask(command, addresses):
@@ -101,13 +141,18 @@ def ask_elfutils(path, addresses):
 
 
 def trim(chain):
-    """A line without any function is padding between functions: no answer."""
-    return [] if all(not f[0] for f in chain) else chain
+    """Without any function and file: no answer."""
+    return [] if all(not f[0] and not f[1] for f in chain) else chain
 
 
 def same_but_for_form(ours, theirs):
     """Arguments and the ` const` behind them; the underscore of C names."""
     return ours.startswith(theirs + "(") or ours.lstrip("_") == re.sub(r"@\d+$", "", theirs.lstrip("_"))
+
+
+def same_file(ours, theirs):
+    bracketed = ours.startswith("<") and ours.endswith(">")
+    return posixpath.normpath(ours or ".") == posixpath.normpath((theirs.split("/")[-1] if bracketed else theirs) or ".")
 
 
 def classify(ours, theirs, aliases):
@@ -136,7 +181,7 @@ def classify(ours, theirs, aliases):
                 return "name", False
             seen = "form" if form else "alias"
         if a[1] != b[1]:
-            if posixpath.normpath(a[1] or ".") != posixpath.normpath(b[1] or "."):
+            if not same_file(a[1], b[1]):
                 return "file", False
             seen = seen or "path"
         if a[2] != b[2]:
@@ -180,10 +225,13 @@ def place_only(ours, theirs):
     return [("", *ours[0][1:])], [("", *theirs[0][1:])]
 
 
+MAX_PADDING = 64
+
+
 class Asked:
     """How the two are asked about a file: the code is that of `image`; `bias` is what the peer's addresses lack."""
 
-    def __init__(self, path, peer="llvm", llvm="llvm-symbolizer-14"):
+    def __init__(self, path, peer="llvm", llvm="llvm-symbolizer-19"):
         self.image = self.file = path
         self.peer, self.llvm = "text" if path.endswith(".sym") else peer, llvm
         self.options, self.functions, self.bias = [], "linkage", 0
@@ -203,6 +251,7 @@ class Asked:
             self.file = path + ".reference"
         self.base = image_base(self.image) - self.bias
         self.covered, self.where = None, symbols(path)
+        self.symbols = Symbols(self.file)
 
     def addresses(self, count, seed):
         rng = random.Random(seed)
@@ -227,19 +276,31 @@ class Asked:
         a, b = (name.split("@")[0].split(".cold")[0] for name in (a, b))
         return a == b or bool(self.where[a] & self.where[b]) or a.startswith(b + ".") or b.startswith(a + ".")
 
-    def is_padding(self, address):
+    def gap(self, address):
+        """The size of the gap between all functions and symbols that the address is in; 0: it is in none."""
         if self.covered is None:
-            self.covered = covered(self.dwarf or self.file)
-        at = bisect.bisect_right(self.covered, (self.base + address, 1 << 64)) - 1
-        return bool(self.covered) and (at < 0 or self.base + address >= self.covered[at][1])
+            self.covered = merged(covered(self.dwarf or self.file) + self.symbols.typed)
+        at = bisect.bisect_right(self.covered, [self.base + address, 1 << 64]) - 1
+        if not self.covered or (at >= 0 and self.base + address < self.covered[at][1]):
+            return 0
+        low = self.covered[at][1] if at >= 0 else 0
+        return (self.covered[at + 1][0] if at + 1 < len(self.covered) else 1 << 64) - low
+
+    def is_label(self, ours, theirs):
+        """Whether theirs is an untyped symbol where ours is the function that goes on around it."""
+        return bool(ours and theirs) and ours[1:] == theirs[1:] and ours[0][0] != theirs[0][0] and \
+            bool(self.symbols.untyped[theirs[0][0]]) and not self.symbols.untyped[ours[0][0]]
 
     def verdict(self, address, ours, theirs, dwarf):
         """None when equal, else (class, agrees)."""
+        named = any(f[0] for f in theirs)
+        if not ours and theirs and (gap := self.gap(address)):
+            return ("padding", True) if named or gap < MAX_PADDING else ("nameless", False)
         verdict = classify(ours, theirs, self.aliases)
-        if verdict and not ours and self.is_padding(address):
-            return "padding", True
         if verdict and not verdict[1] and self.dwarf and explained_by_both(ours, theirs, dwarf):
             return "either", True
+        if verdict and not verdict[1] and self.is_label(ours, theirs):
+            return "label", True
         return verdict
 
 
@@ -273,7 +334,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--symloom", required=True)
     parser.add_argument("--peer", choices=("llvm", "elfutils"), default="llvm")
-    parser.add_argument("--llvm-symbolizer", default="llvm-symbolizer-14")
+    parser.add_argument("--llvm-symbolizer", default="llvm-symbolizer-19")
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=0)

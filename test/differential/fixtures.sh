@@ -67,6 +67,15 @@ for version in 4 5; do
 done
 (mkdir "$out/package" && cd "$out/package" && clang++ -g -gdwarf-5 -O2 -gsplit-dwarf -o ../package.elf ../a.cc &&
     llvm-dwp-14 -e ../package.elf -o ../package.elf.dwp && rm -f ./*.dwo)
+# the same without its parts, and lines alone: the symbols name the code
+for compiler in g++ clang++; do
+    mkdir "$out/lost-$compiler"
+    (cd "$out/lost-$compiler" && cp ../a.cc . && $compiler -g -O2 -gsplit-dwarf -o lost-$compiler.elf a.cc &&
+        mv lost-$compiler.elf .. && rm -f ./*.dwo)
+done
+for version in 4 5; do
+    clang++ -gline-tables-only -gdwarf-$version -O2 -o "$out/tables-$version.elf" "$out/a.cc"
+done
 # what eu-addr2line needs of clang: it finds units by .debug_aranges alone
 clang++ -g -gdwarf-aranges -O2 -o "$out/clang-aranges.elf" "$out/a.cc"
 # the debug file of a stripped program
@@ -102,3 +111,79 @@ for level in 0 2; do
     aarch64-linux-gnu-gcc -g -O$level -o "$out/aarch64-O$level.elf" "$out/b.c"
     gcc -g -O$level -o "$out/rust-names-O$level.elf" "$out/b.c"
 done
+# hand-written code: symbols without type or size, labels in functions
+cat >"$out/hand.s" <<'S'
+        .globl untyped
+untyped:
+        nop
+        ret
+        .type typed, @function
+        .globl typed
+typed:
+        nop
+inside: nop
+        ret
+        .size typed, .-typed
+        .globl second
+second:
+        nop
+again:  jmp again
+        .type unsized, @function
+        .globl unsized
+unsized:
+        nop
+        ret
+        .section .note.GNU-stack, ""
+S
+cat >"$out/hand.c" <<'C'
+int untyped(void), typed(void), second(void), unsized(void);
+int main(void)
+{
+    return untyped() + typed() + second() + unsized();
+}
+C
+gcc -g -O1 -o "$out/hand.elf" "$out/hand.c" "$out/hand.s"
+gcc -O1 -o "$out/hand-plain.elf" "$out/hand.c" "$out/hand.s"
+# other languages and compilers
+cat >"$out/a.f90" <<'F'
+module shapes
+contains
+  pure function area(r) result(a)
+    real, intent(in) :: r
+    real :: a
+    a = 3.14159 * r * r
+  end function
+  subroutine fill(v, n)
+    integer, intent(in) :: n
+    real, intent(out) :: v(n)
+    integer :: i
+    do i = 1, n
+      v(i) = area(real(i)) + i
+    end do
+  end subroutine
+end module
+program main
+  use shapes
+  real :: v(100)
+  call fill(v, 100)
+  print *, sum(v), maxval(v)
+end program
+F
+cat >"$out/a.asm" <<'N'
+section .text
+global _start
+helper:
+  nop
+  mov eax, 3
+  ret
+_start:
+  call helper
+  mov edi, eax
+  mov eax, 60
+  syscall
+N
+for level in 0 2; do
+    (cd "$out" && gfortran -g -O$level -static-libgfortran -o fortran-O$level.elf a.f90)
+done
+tcc -g -o "$out/tcc.elf" "$out/b.c"
+nasm -f elf64 -g -F dwarf -o "$out/nasm.o" "$out/a.asm" && ld -o "$out/nasm.elf" "$out/nasm.o"

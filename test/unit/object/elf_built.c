@@ -404,6 +404,25 @@ static void mapping_symbols_are_no_names(void **state)
     close_fixture(&map);
 }
 
+/* Symbols of the first ABI of 64-bit PowerPC have the addresses of descriptors in .opd. */
+static void functions_behind_descriptors(void **state)
+{
+    (void)state;
+    static const char code[] = "int first(int x) { return x; }\nint second(int x) { return x * 3; }\n";
+    fixture_write("opd.c", code, sizeof code - 1);
+    fixture_run("clang-14 --target=powerpc64-unknown-linux-gnu -mabi=elfv1 -O1 -c -o opd.o opd.c && "
+                "readelf -SW opd.o | grep -w .opd");
+    struct opened opd = open_fixture("opd.o");
+    struct converted c;
+    uint64_t second = symbol_address(opd.object, "second");
+    convert(&c, opd.object);
+    assert_true(second > symbol_address(opd.object, "first"));
+    assert_string_equal(chain_at(&c.cache, symbol_address(opd.object, "first")), "first:0");
+    assert_string_equal(chain_at(&c.cache, second), "second:0");
+    sl_buf_free(&c.file);
+    close_fixture(&opd);
+}
+
 /* In relocatable files every section begins at 0: they are laid out one behind the other. */
 static void sections_of_relocatable_files_do_not_overlap(void **state)
 {
@@ -455,6 +474,7 @@ int main(void)
         cmocka_unit_test(other_machines),
         cmocka_unit_test(symbols_without_type_or_size),
         cmocka_unit_test(mapping_symbols_are_no_names),
+        cmocka_unit_test(functions_behind_descriptors),
         cmocka_unit_test(sections_of_relocatable_files_do_not_overlap),
     };
     return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
