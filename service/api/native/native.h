@@ -103,6 +103,7 @@ struct native_module {
     const struct object_id *id;
     const struct native_upload *upload;
     struct native_found *found; /* when referenced; set by native_find_symbols */
+    struct module_need *needs;  /* set by module_need */
     bool has_image_size : 1;
     bool referenced : 1;                     /* by a frame that was sent */
     bool source_wanted : 1, has_sources : 1; /* wanted: by a resulting frame */
@@ -185,6 +186,7 @@ struct native_request {
     size_t status_counts[FRAME_STATUSES];
     struct native_link *links; /* sources that are to be downloaded */
     bool out_of_memory;
+    struct sl_arena needs_arena; /* of the loop thread alone, whatever the pool does with the other */
 };
 
 /* ---- read.c ---- */
@@ -254,6 +256,18 @@ static inline bool native_is_upload(const struct native_module *module)
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
 
 const char *native_module_status(const struct native_module *module);
+
+/* ---- needs.c ---- */
+
+/* What the use makes of a module, for whoever walks over a stack and comes to it: looked for once, by the first of the
+ * fibers that ask, which the others join. The answer belongs to the request until native_release, when none of them may be
+ * left. SL_CANCELLED of a fiber that is; SL_BUSY, which is asked anew the next time; else as kinds_find. */
+const struct kinds_found *module_need(struct native_request *request, uint32_t module,
+                                      const struct kinds_use *use) SL_SUSPENDS;
+
+/* For modules.c: their candidates are told of with those of the look-ups; and their end. */
+void native_report_needs(struct native_request *request);
+void native_release_needs(struct native_request *request);
 
 /* ---- frames.c ---- */
 

@@ -1,5 +1,5 @@
 /* Reading a request: what it costs, and that the order of its keys does not matter. */
-#include "../check.h"
+#include "../../check.h"
 
 #include "api/native/native.h"
 
