@@ -178,6 +178,15 @@ static bool has_interpreter(const struct sl_object *object, const struct elf *el
     return false;
 }
 
+/* Position independent programs are shared objects that say so, or (of older linkers) that name an interpreter and have no
+ * name for others to link with. */
+static bool is_pie(const struct sl_object *object, const struct elf *elf)
+{
+    struct elf_dynamic dynamic;
+    return elf_read_dynamic(object, &dynamic) &&
+           (dynamic.flags_1 & DF_1_PIE || (!dynamic.has_soname && has_interpreter(object, elf)));
+}
+
 static enum sl_object_kind kind_of(const struct sl_object *object, const struct elf *elf)
 {
     switch (elf->type) {
@@ -186,7 +195,9 @@ static enum sl_object_kind kind_of(const struct sl_object *object, const struct 
     case ET_EXEC: return has_interpreter(object, elf) ? SL_KIND_EXE : SL_KIND_DBG;
     case ET_DYN: {
         struct elf_section *text = elf_find(object, ".text");
-        return text && text->size ? SL_KIND_LIB : SL_KIND_DBG;
+        if (!text || !text->size)
+            return SL_KIND_DBG;
+        return is_pie(object, elf) ? SL_KIND_EXE : SL_KIND_LIB;
     }
     case ET_CORE: return SL_KIND_DUMP;
     case ET_SCE_EXEC: return SL_KIND_EXE;

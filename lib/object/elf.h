@@ -43,6 +43,7 @@ enum {
     STT_OBJECT = 1,
     STT_FUNC = 2,
     STT_GNU_IFUNC = 10,
+    DF_1_PIE = 0x08000000,
     SHN_XINDEX = 0xFFFF,
     SHN_LORESERVE = 0xFF00,
 };
@@ -70,6 +71,15 @@ struct elf {
     struct sl_object *mini; /* of .gnu_debugdata, opened on demand */
     bool mini_tried;
 };
+
+/* What the dynamic section says (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it); absent = 0. */
+struct elf_dynamic {
+    uint64_t symtab, strtab, strsz, hash, gnu_hash; /* addresses and a size */
+    uint64_t flags_1;
+    bool has_soname;
+};
+/* False when there is none. */
+bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *dynamic);
 
 /* The section's bytes as they are in the file; false when it has none or they are outside. */
 bool elf_raw(const struct sl_object *object, const struct elf_section *section, struct sl_bytes *bytes);

@@ -72,14 +72,11 @@ static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes b
     return 0;
 }
 
-struct dynamic {
-    uint64_t symtab, strtab, strsz, hash, gnu_hash;
-};
-
-static bool read_dynamic(const struct sl_object *object, struct dynamic *d)
+bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
 {
     const struct elf *elf = object->impl;
     bool wide = object->info.is_64bit, found = false;
+    *d = (struct elf_dynamic){0};
     for (size_t i = 0; i < elf->segment_count && !found; i++) {
         const struct elf_segment *s = &elf->segments[i];
         if (s->type != PT_DYNAMIC)
@@ -96,6 +93,8 @@ static bool read_dynamic(const struct sl_object *object, struct dynamic *d)
             case 5: d->strtab = value; break;
             case 6: d->symtab = value; break;
             case 10: d->strsz = value; break;
+            case 14: d->has_soname = true; break;
+            case 0x6FFFFFFB: d->flags_1 = value; break;
             case 0x6FFFFEF5: d->gnu_hash = value; break;
             }
         }
@@ -105,10 +104,10 @@ static bool read_dynamic(const struct sl_object *object, struct dynamic *d)
 
 static bool dynamic_table(const struct sl_object *object, struct table *table)
 {
-    struct dynamic d = {0};
+    struct elf_dynamic d;
     struct sl_bytes bytes;
     uint64_t count = 0;
-    if (read_dynamic(object, &d) && d.symtab && elf_at_address(object, d.symtab, &table->symbols)) {
+    if (elf_read_dynamic(object, &d) && d.symtab && elf_at_address(object, d.symtab, &table->symbols)) {
         if (d.gnu_hash && elf_at_address(object, d.gnu_hash, &bytes))
             count = gnu_hash_count(object, bytes);
         if (!count && d.hash && elf_at_address(object, d.hash, &bytes)) {

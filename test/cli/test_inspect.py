@@ -7,11 +7,30 @@ from harness import contains, equal, ok, symloom
 def test_what_a_file_is(work, files):
     t = files.get("t")
     text = ok("inspect", t)
-    contains(text, f"{t}\n  Format       elf (library), ", ", object 1 of 1\n", "  Features     symtab, debug, unwind\n",
+    contains(text, f"{t}\n  Format       elf (executable), ", ", object 1 of 1\n", "  Features     symtab, debug, unwind\n",
              "  Usable       yes\n")
     assert "Counts" not in text
     verified = ok("inspect", "--verify", "-v", t)
     contains(verified, "  Counts       ", " functions, ", "  File ID ", "  Producers    GNU C", " units)\n")
+
+
+def test_programs_and_libraries(work, files):
+    """A position independent program is one: by its flag, or by its interpreter when the linker wrote no flag."""
+    files.get("t")
+    for name, options in {"pie": "-pie", "static-pie": "-static-pie", "plain": "-no-pie", "soname": "-shared -Wl,-soname,x -fPIC",
+                          "library": "-shared -fPIC"}.items():
+        files.run(f"gcc {options} -g -o {work}/{name} -x c main.c t.c sink.c -include sink.h -Dentry2=entry")
+        kind = "library" if "-shared" in options else "executable"
+        contains(ok("inspect", os.path.join(work, name)), f"  Format       elf ({kind}), ")
+    with open(os.path.join(work, "pie"), "rb") as f:
+        old = f.read()
+    flags = struct.pack("<QQ", 0x6FFFFFFB, 0x08000000)  # DT_FLAGS_1: DF_1_PIE
+    equal(old.count(flags), 1)
+    with open(os.path.join(work, "old"), "wb") as f:
+        f.write(old.replace(flags, struct.pack("<QQ", 0x6FFFFFFB, 0)))
+    contains(ok("inspect", os.path.join(work, "old")), "  Format       elf (executable), ")
+    files.run(f"objcopy --only-keep-debug {work}/pie {work}/pie.debug")
+    contains(ok("inspect", os.path.join(work, "pie.debug")), "  Format       elf (debug companion), ")
 
 
 def test_every_format(work, files):
