@@ -30,7 +30,7 @@ static void report_problems(const char *path, const struct value_problems *probl
 }
 
 /* "0.0.0.0:80,unix:/run/x" of the command line is one listener; the list is the configuration's. */
-static int override(const struct options *o, struct config *config)
+int server_override(const struct options *o, struct config *config)
 {
     const char *cache_dir = option_value(o, "cache-dir", server_environment("SYMLOOM_CACHE_DIR"));
     const char *bind = option_given(o, "bind") ? option_value(o, "bind", NULL) : server_environment("SYMLOOM_BIND");
@@ -57,7 +57,7 @@ bool server_reload(const struct options *o, struct config **config, struct sl_bu
     if (code != SL_OK && !found.errors)
         sl_buf_printf(problems, "%s\n", error.message);
     sl_arena_free(&arena);
-    if (code == SL_OK && override(o, *config) != 0) {
+    if (code == SL_OK && server_override(o, *config) != 0) {
         config_release(*config);
         return false;
     }
@@ -76,7 +76,7 @@ int server_load(const struct options *o, struct config **config)
     sl_arena_free(&arena);
     if (code != SL_OK)
         return server_failed("failed loading config", error.message);
-    int status = override(o, *config);
+    int status = server_override(o, *config);
     if (status)
         config_release(*config);
     return status;

@@ -22,6 +22,9 @@ const char *server_environment(const char *name);
  * stderr. 0, or the exit status; the caller frees `*config`. */
 int server_load(const struct options *o, struct config **config);
 
+/* Lets options and environment override what the file says. 0, or the exit status after a report on stderr. */
+int server_override(const struct options *o, struct config *config);
+
 /* As server_load, but the problems (errors and warnings, a line each) go into `problems`. */
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems);
 

@@ -5,22 +5,18 @@
 #include "config/impl.h"
 #include "id/id.h"
 
-static const char *const route_groups[] = {"symbolicate", "mozilla", "proxy", "symcache", "symbols",
-                                           "metrics",     "status",  "page",  "admin",    "downloads"};
-static const char *const rights[] = {"symbolicate",    "mozilla", "proxy",  "symcache", "symbols:read", "symbols:write",
-                                     "symbols:delete", "metrics", "status", "page",     "admin",        "downloads"};
+const char *const access_route_groups[] = {"symbolicate", "mozilla", "proxy", "symcache",  "symbols", "metrics",
+                                           "status",      "page",    "admin", "downloads", NULL};
+static const char *const rights[] = {"symbolicate",   "mozilla",        "proxy",   "symcache", "symbols:read",
+                                     "symbols:write", "symbols:delete", "metrics", "status",   "page",
+                                     "admin",         "downloads",      NULL};
 
-static bool is_one_of(struct sl_str text, const char *const *words, size_t count)
+static bool is_right(struct sl_str text)
 {
-    for (size_t i = 0; i < count; i++)
-        if (sl_str_equal(text, sl_str(words[i])))
+    for (const char *const *right = rights; *right; right++)
+        if (sl_str_equal(text, sl_str(*right)))
             return true;
     return false;
-}
-
-const char *text_is_route_group(struct sl_str text)
-{
-    return is_one_of(text, route_groups, sizeof route_groups / sizeof *route_groups) ? NULL : "is no group of routes";
 }
 
 struct reading {
@@ -34,6 +30,15 @@ static void complain(const struct reading *r, const struct value *at, const char
     char path[64];
     snprintf(path, sizeof path, "auth.keys[%zu]%s%s", r->index, *name ? "." : "", name);
     value_problem(r->problems, at, false, path, "%s", what);
+}
+
+/* A list without elements lets nothing through. */
+static void warn_empty(const struct reading *r, const struct value *list, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "auth.keys[%zu].%s", r->index, name);
+    if (list->count == 0)
+        value_problem(r->problems, list, true, path, "the list is empty: the key is good for nothing");
 }
 
 static bool is_printable(struct sl_str text)
@@ -53,12 +58,14 @@ static void read_rights(const struct reading *r, const struct value *list, struc
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
-        if (list->items[i].type == VALUE_STRING &&
-            is_one_of(list->items[i].string, rights, sizeof rights / sizeof *rights))
+        char path[64];
+        snprintf(path, sizeof path, "auth.keys[%zu].rights", r->index);
+        if (list->items[i].type == VALUE_STRING && is_right(list->items[i].string))
             texts[key->right_count++] = list->items[i].string;
         else
-            complain(r, &list->items[i], "rights", "is no right");
+            config_not_one_of(r->problems, &list->items[i], path, rights);
     }
+    warn_empty(r, list, "rights");
     key->rights = texts;
 }
 
@@ -76,6 +83,7 @@ static void read_scopes(const struct reading *r, const struct value *list, struc
         else
             complain(r, &list->items[i], "scopes", "is no text");
     }
+    warn_empty(r, list, "scopes");
     key->scopes = texts;
 }
 

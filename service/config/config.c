@@ -181,12 +181,12 @@ enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **
 }
 
 /* ---- files ---- */
-static enum sl_code open_failed(int reason, struct sl_error *error)
+static enum sl_code open_failed(const char *path, int reason, struct sl_error *error)
 {
     enum sl_code code = reason == ENOENT || reason == ENOTDIR ? SL_NOT_FOUND
                         : reason == EACCES || reason == EPERM ? SL_PERMISSION_DENIED
                                                               : SL_INTERNAL;
-    return sl_fail(error, code, "failed to open configuration file: %s", strerror(reason));
+    return sl_fail(error, code, "failed to open configuration file %.300s: %s", path, strerror(reason));
 }
 
 /* One byte more than is allowed tells a file that is too large. Not mapped: the file may change while it is read. */
@@ -222,7 +222,7 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     if (fd >= 0)
         close(fd);
     enum sl_code code =
-        reason ? open_failed(reason, error)
+        reason ? open_failed(path, reason, error)
                : config_config_load(sl_buf_view(&text), path, S_ISREG(st.st_mode) && (st.st_mode & S_IROTH), config,
                                     problems, error);
     sl_buf_free(&text);
@@ -230,6 +230,17 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
 }
 
 /* ---- problems as text ---- */
+
+struct value config_place(const struct config *config, const char *key)
+{
+    struct value at = {0};
+    for (size_t i = 0; i < config_key_count; i++)
+        if (strcmp(config_keys[i].path, key) == 0) {
+            at.line = config->origins[i].line;
+            at.column = config->origins[i].column;
+        }
+    return at;
+}
 
 static void add_problem(struct sl_buf *out, const char *name, const struct value_problem *problem)
 {

@@ -157,7 +157,7 @@ struct config {
  * the order of the file; warnings may be listed on success too, also that secrets are readable by everybody. The caller
  * sets `problems->arena`; `problems` may be NULL. The config owns everything; config_release ends it. On failure `*config`
  * is NULL and the error is one of
- *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file: ..."
+ *   SL_NOT_FOUND, SL_PERMISSION_DENIED, SL_INTERNAL   "failed to open configuration file <path>: ..."
  *   SL_MALFORMED                                      "config file empty", "failed to parse config YAML"
  *   SL_INTERNAL                                       "out of memory" */
 enum sl_code config_load(const char *path, struct config **config, struct value_problems *problems,
@@ -170,6 +170,9 @@ enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **
  * Each hold, and the one that config_load gives, ends with config_release; the last frees it. NULL is allowed. Loop thread. */
 const struct config *config_retain(const struct config *config);
 void config_release(const struct config *config);
+
+/* Where the file has the key's value, for value_problem; line 0 when it does not. */
+struct value config_place(const struct config *config, const char *key);
 
 /* "<file>:<line>:<column>: error: <path>: <what>\n" for each, 20 errors and 20 warnings at most, then how many more there
  * are. What is not known (place, path) is left out; control bytes are escaped. */

@@ -25,6 +25,24 @@ static bool is_reference(struct sl_str text, struct sl_str *name)
     return memchr(text.data, '}', text.size) == text.data + text.size - 1;
 }
 
+/* ${NAME} inside of a longer text stays as it is, which is seldom meant. Nothing else of the text is told: it may be secret. */
+static void warn_partial(struct resolver *r, const struct value *value)
+{
+    const char *at = value->string.data, *end = at + value->string.size;
+    while (at < end && (at = memmem(at, (size_t)(end - at), "${", 2))) {
+        at += 2;
+        size_t size = 0;
+        while (at + size < end &&
+               (sl_is_digit(at[size]) || ((at[size] | 32) >= 'a' && (at[size] | 32) <= 'z') || at[size] == '_'))
+            size++;
+        if (!size || at + size == end || at[size] != '}')
+            continue;
+        value_problem(r->problems, value, true, path_shown(&r->path),
+                      "${%.*s} stays as it is: only a value that is nothing else is replaced", (int)size, at);
+        return;
+    }
+}
+
 /* Environment variables have no type: the key says which one is meant. */
 static void give_type(struct value *value, const struct key *row, enum key_class class)
 {
@@ -43,8 +61,12 @@ static void give_type(struct value *value, const struct key *row, enum key_class
 static bool resolve_text(struct resolver *r, struct value *value)
 {
     struct sl_str name;
-    if (value->type != VALUE_STRING || !is_reference(value->string, &name))
+    if (value->type != VALUE_STRING)
         return false;
+    if (!is_reference(value->string, &name)) {
+        warn_partial(r, value);
+        return false;
+    }
     char *key = sl_arena_strndup(r->problems->arena, name.data, name.size);
     const char *text = key ? getenv(key) : NULL;
     if (!text) {
@@ -161,7 +183,8 @@ static void resolve_file(struct resolver *r, struct value *map, size_t index, st
 /* ---- the walk; as deep as yaml_read lets a tree be ---- */
 static void note_written(struct resolver *r, const struct value *value)
 {
-    if (!r->written && value->string.size) {
+    bool secret = value->type != VALUE_NULL && !sl_str_equal(value->string, SL_STR("[redacted]"));
+    if (!r->written && secret && value->string.size) {
         const char *shown = path_shown(&r->path);
         r->written = sl_arena_strndup(r->problems->arena, shown, strlen(shown));
     }

@@ -87,7 +87,7 @@ struct key {
     bool one;                    /* a list may be written as its only element */
     bool url;                    /* shown without user info and query */
     const char *no_effect;       /* what a warning says of a key that nothing reads; NULL = it is read */
-    const char *const *words;    /* NULL terminated, in the order of the enum */
+    const char *const *words;    /* NULL terminated, in the order of the enum; of texts: the only ones */
     const char *(*check)(struct sl_str text); /* what is wrong with a text; NULL = nothing */
     void (*then)(struct config *config);      /* after the key was read */
 };
@@ -97,7 +97,7 @@ extern const struct key config_keys[];
 extern const size_t config_key_count;
 
 struct key_origin { /* where a key's value comes from; line 0 = the default */
-    uint32_t line;
+    uint32_t line, column;
     bool environment;
 };
 
@@ -130,7 +130,6 @@ const char *text_is_network(struct sl_str text);     /* address or CIDR */
 const char *text_is_proxy(struct sl_str text);       /* the same, or unix */
 const char *text_is_host(struct sl_str text);        /* name or *.domain */
 const char *text_is_redis_url(struct sl_str text);   /* redis://HOST[:PORT][/DATABASE], unix:///path */
-const char *text_is_route_group(struct sl_str text);
 
 /* A URL in two parts, scheme and what follows its user info, up to the query; another text is all `rest`. */
 void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest);
@@ -153,6 +152,13 @@ void config_defaults(struct config *config);
 
 /* Fills the struct from the tree; sources excepted. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);
+
+/* Reports that the value is not one of the words, which a NULL ends. */
+void config_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
+                       const char *const *words);
+
+/* The groups of routes that may need a key; NULL ends them. */
+extern const char *const access_route_groups[];
 
 /* `auth.keys`: a list of maps. */
 void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems);

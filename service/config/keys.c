@@ -239,7 +239,7 @@ const struct key config_keys[] = {
     {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
     {"conversion.max_time", KEY_DURATION, AT(conversion.max_time_ns), .value = 30 * SECOND, .min = MS},
     {"conversion.max_heavy", KEY_UNSIGNED, AT(conversion.max_heavy), .value = 1, .min = 1},
-    {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .check = text_is_route_group},
+    {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .words = access_route_groups},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
 };

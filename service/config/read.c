@@ -156,6 +156,28 @@ static bool is_text(const struct value *value)
            value->type == VALUE_BOOL;
 }
 
+void config_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
+                       const char *const *words)
+{
+    struct sl_buf text = {0};
+    char what[120];
+    for (const char *const *word = words; *word; word++)
+        sl_buf_printf(&text, "%s%s", word == words ? "is not one of " : " ", *word);
+    sl_buf_u8(&text, '\0');
+    value_problem(problems, value, false, path, "%s %s", scalar_describe(value, what),
+                  text.failed ? "is unknown" : (const char *)text.data);
+    sl_buf_free(&text);
+}
+
+/* Its place among the words; -1 when it is none. */
+static int place_among(const struct value *value, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (is_text(value) && sl_str_equal(value->string, sl_str(words[i])))
+            return i;
+    return -1;
+}
+
 static bool good_text(struct reading *r, const struct value *value)
 {
     struct reading at = {r->config, r->key, value, r->problems};
@@ -167,6 +189,10 @@ static bool good_text(struct reading *r, const struct value *value)
     if (value->string.size == 0 && !may_be_empty) {
         value_problem(r->problems, value, false, r->key->path, "the text is empty%s",
                       r->key->none ? ", null turns it off" : "");
+        return false;
+    }
+    if (r->key->words && place_among(value, r->key->words) < 0) {
+        config_not_one_of(r->problems, value, r->key->path, r->key->words);
         return false;
     }
     const char *wrong = r->key->check ? r->key->check(value->string) : NULL;
@@ -194,21 +220,13 @@ static void read_hidden(struct reading *r)
 
 static void read_word(struct reading *r)
 {
-    struct sl_buf text = {0};
-    for (int i = 0; r->key->words[i]; i++) {
-        if (is_text(r->value) && sl_str_equal(r->value->string, sl_str(r->key->words[i]))) {
-            if (r->key->type == KEY_WORD)
-                *(char **)field_at(r->config, r->key->offset) = (char *)(uintptr_t)r->value->string.data;
-            else
-                store_number(r->config, r->key, (uint64_t)i);
-            sl_buf_free(&text);
-            return;
-        }
-        sl_buf_printf(&text, "%s%s", i ? " " : "is not one of ", r->key->words[i]);
-    }
-    sl_buf_u8(&text, '\0');
-    complain(r, text.failed ? "is unknown" : (const char *)text.data);
-    sl_buf_free(&text);
+    int place = place_among(r->value, r->key->words);
+    if (place < 0)
+        config_not_one_of(r->problems, r->value, r->key->path, r->key->words);
+    else if (r->key->type == KEY_WORD)
+        *(char **)field_at(r->config, r->key->offset) = (char *)(uintptr_t)r->value->string.data;
+    else
+        store_number(r->config, r->key, (uint64_t)place);
 }
 
 /* Elements that are wrong are reported and left out. */
@@ -351,6 +369,7 @@ void config_read(struct config *config, const struct value *root, struct value_p
         if (!r.value)
             continue;
         config->origins[i].line = r.value->line;
+        config->origins[i].column = r.value->column;
         if (is_none(r.key, r.value))
             read_none(&r);
         else

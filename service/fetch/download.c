@@ -246,7 +246,7 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     t->arg = e;
     t->events = &d->events;
     if (address_host_refused(e->hop->host, t->pool)) {
-        metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
+        transfer_note_restricted(t);
         return sl_fail(error, SL_DOWNLOAD_ERROR, "destination is restricted");
     }
     t->headers = request_headers(d, e->hop, referer, range, if_range, error);

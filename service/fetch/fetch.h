@@ -82,6 +82,9 @@ enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body
  * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout. Blocks: pool work. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
+/* Whether the file is one that fetch_unwrap opens, as far as its first bytes tell. */
+bool fetch_is_wrapped(struct sl_bytes bytes);
+
 /* `url` without user info and query, for logs and locations. Into the arena; NULL when it is no URL. */
 const char *fetch_public_url(struct sl_arena *arena, const char *url);
 

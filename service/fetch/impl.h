@@ -102,6 +102,8 @@ struct transfer {
     char curl_error[CURL_ERROR_SIZE];
 };
 
+/* Counts and logs that the transfer led to an address that it may not lead to. */
+void transfer_note_restricted(const struct transfer *t);
 bool transfer_start(struct transfer *t);
 /* Waits for the next event of any of the transfers, or has what one has received written: within the limit, within each
  * one's limit for the head, and never longer than the stall time-out without a byte of body. SL_OK, SL_TIMEOUT,

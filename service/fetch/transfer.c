@@ -9,18 +9,28 @@
 #include <unistd.h>
 
 #include "core/duration.h"
+#include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
 /* A short body of an error is read so that the connection can be used again; a longer one is not worth it. */
 enum { DISCARD_MAX = 64 * 1024, RECEIVE_BUFFER = 64 * 1024 };
 
+void transfer_note_restricted(const struct transfer *t)
+{
+    metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
+    log_info("fetch",
+             "requests may not lead to reserved addresses but those that connect_to_reserved_ips or "
+             "allowed_reserved_networks allow",
+             LOG_URL("url", t->url));
+}
+
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = arg;
     if (address_refused(&address->addr, t->pool)) {
         t->restricted = true;
-        metric_add(METRIC_BLOCKED_ADDRESSES, 1, NULL, NULL, NULL);
+        transfer_note_restricted(t);
         return CURL_SOCKET_BAD;
     }
     t->opened = true;

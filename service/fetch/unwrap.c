@@ -152,18 +152,28 @@ static enum sl_code unwrap_with(struct sl_bytes in, void *arg, struct decode_sin
     return ((const struct wrapper *)arg)->unwrap(in, sink);
 }
 
+static const struct wrapper *wrapper_of(const uint8_t *head, size_t size)
+{
+    for (size_t i = 0; size >= 4 && i < sizeof wrappers / sizeof *wrappers; i++)
+        if (size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0)
+            return &wrappers[i];
+    return NULL;
+}
+
+bool fetch_is_wrapped(struct sl_bytes bytes)
+{
+    return wrapper_of(bytes.data, bytes.size) != NULL;
+}
+
 enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_error *error)
 {
     uint8_t head[6];
     ssize_t size = pread(fd, head, sizeof head, 0);
-    if (size < 4)
+    const struct wrapper *wrapper = wrapper_of(head, size < 0 ? 0 : (size_t)size);
+    if (!wrapper)
         return SL_OK;
-    for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
-        if ((size_t)size >= wrappers[i].size && memcmp(head, wrappers[i].magic, wrappers[i].size) == 0) {
-            metric_add(METRIC_DOWNLOAD_COMPRESSION, 1, wrappers[i].name, NULL, NULL);
-            return decode_in_place(fd, limits, error, unwrap_with, (void *)&wrappers[i]);
-        }
-    return SL_OK;
+    metric_add(METRIC_DOWNLOAD_COMPRESSION, 1, wrapper->name, NULL, NULL);
+    return decode_in_place(fd, limits, error, unwrap_with, (void *)wrapper);
 }
 
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)

@@ -1,7 +1,7 @@
 /* Names of file types and object types. */
 #include "origin/origin.h"
 
-static const char *const file_types[FILE_TYPES] = {
+const char *const file_type_words[] = {
     [FILE_PE] = "pe",
     [FILE_PDB] = "pdb",
     [FILE_PORTABLEPDB] = "portablepdb",
@@ -17,19 +17,31 @@ static const char *const file_types[FILE_TYPES] = {
     [FILE_BCSYMBOLMAP] = "bcsymbolmap",
     [FILE_IL2CPP] = "il2cpp",
     [FILE_PROGUARD] = "proguard",
+    [FILE_TYPES] = NULL,
+};
+
+const char *const layout_type_words[] = {
+    [LAYOUT_NATIVE] = "native",
+    [LAYOUT_SYMSTORE] = "symstore",
+    [LAYOUT_SYMSTORE_INDEX2] = "symstore_index2",
+    [LAYOUT_SSQP] = "ssqp",
+    [LAYOUT_DEBUGINFOD] = "debuginfod",
+    [LAYOUT_UNIFIED] = "unified",
+    [LAYOUT_SLASHSYMBOLS] = "slashsymbols",
+    NULL,
 };
 
 static const char *const object_types[] = {"unknown", "elf", "macho", "pe", "pe_dotnet", "wasm"};
 
 const char *file_type_name(enum file_type type)
 {
-    return file_types[type];
+    return file_type_words[type];
 }
 
 bool file_type_parse(struct sl_str name, enum file_type *type)
 {
     for (size_t i = 0; i < FILE_TYPES; i++)
-        if (sl_str_equal(name, sl_str(file_types[i]))) {
+        if (sl_str_equal(name, sl_str(file_type_words[i]))) {
             *type = (enum file_type)i;
             return true;
         }
@@ -51,17 +63,8 @@ enum object_type object_type_parse(struct sl_str name)
 
 bool layout_type_parse(struct sl_str name, enum layout_type *type)
 {
-    static const char *const names[] = {
-        [LAYOUT_NATIVE] = "native",
-        [LAYOUT_SYMSTORE] = "symstore",
-        [LAYOUT_SYMSTORE_INDEX2] = "symstore_index2",
-        [LAYOUT_SSQP] = "ssqp",
-        [LAYOUT_DEBUGINFOD] = "debuginfod",
-        [LAYOUT_UNIFIED] = "unified",
-        [LAYOUT_SLASHSYMBOLS] = "slashsymbols",
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (sl_str_equal(name, sl_str(names[i]))) {
+    for (size_t i = 0; layout_type_words[i]; i++)
+        if (sl_str_equal(name, sl_str(layout_type_words[i]))) {
             *type = (enum layout_type)i;
             return true;
         }

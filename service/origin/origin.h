@@ -52,6 +52,7 @@ enum file_type {
     FILE_PROGUARD,
     FILE_TYPES
 };
+extern const char *const file_type_words[]; /* their names; NULL ends them */
 const char *file_type_name(enum file_type type);
 bool file_type_parse(struct sl_str name, enum file_type *type);
 
@@ -78,7 +79,8 @@ enum layout_type {
     LAYOUT_UNIFIED,
     LAYOUT_SLASHSYMBOLS
 };
-bool layout_type_parse(struct sl_str name, enum layout_type *type); /* "native" and so on, as configurations have it */
+extern const char *const layout_type_words[]; /* "native" and so on, as configurations have it; NULL ends them */
+bool layout_type_parse(struct sl_str name, enum layout_type *type);
 enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE };
 
 struct source {

@@ -74,22 +74,29 @@ static const struct value *read_typed(struct reader *r, const char *key, enum va
     return v;
 }
 
-struct name {
-    const char *name;
-    int value;
-};
+/* What the value may be is told; NULL ends the words. */
+static void bad_word(struct reader *r, const struct value *v, const char *key, const char *what,
+                     const char *const *words)
+{
+    struct sl_buf list = {0};
+    for (const char *const *word = words; *word; word++)
+        sl_buf_printf(&list, "%s%s", word == words ? "" : ", ", *word);
+    BAD(r, v, key, "unknown %s `" SL_STR_FMT "`, expected one of " SL_STR_FMT, what, SL_STR_ARG(v->string),
+        SL_STR_ARG(sl_buf_view(&list)));
+    sl_buf_free(&list);
+}
 
-static bool read_choice(struct reader *r, const char *key, const struct name *names, int *out)
+static bool read_choice(struct reader *r, const char *key, const char *const *words, int *out)
 {
     struct sl_str text;
     if (!source_read_string(r, key, false, &text))
         return false;
-    for (const struct name *n = names; n->name; n++)
-        if (sl_str_equal(text, sl_str(n->name))) {
-            *out = n->value;
+    for (int i = 0; words[i]; i++)
+        if (sl_str_equal(text, sl_str(words[i]))) {
+            *out = i;
             return true;
         }
-    BAD(r, value_get(r->map, key), key, "unknown value `" SL_STR_FMT "`", SL_STR_ARG(text));
+    bad_word(r, value_get(r->map, key), key, "value", words);
     return false;
 }
 
@@ -109,9 +116,18 @@ static void read_url(struct reader *r, struct sl_str *out)
     const char *text = sl_arena_strndup(r->arena, out->data, out->size);
     if (!text || strlen(text) != out->size || !fetch_url_valid(text))
         BAD(r, value_get(r->map, "url"), "url", "invalid URL");
+    else if (r->policy->configuration && strncasecmp(text, "http://", 7) != 0 && strncasecmp(text, "https://", 8) != 0)
+        BAD(r, value_get(r->map, "url"), "url", "only http and https can be asked");
 }
 
 /* ---- common keys ---- */
+/* A filter that is empty lets everything through, and not nothing. */
+static void warn_empty(struct reader *r, const struct value *list, const char *key)
+{
+    if (list && !list->count && r->policy->configuration)
+        value_problem(r->problems, list, true, source_join(r, key), "the list is empty, which excludes nothing");
+}
+
 static void read_filters(struct reader *outer, struct source *source)
 {
     const struct value *map = read_typed(outer, "filters", VALUE_MAP, "an object");
@@ -122,15 +138,17 @@ static void read_filters(struct reader *outer, struct source *source)
     r.map = map;
     read_bool(&r, "requires_checksum", &source->requires_checksum);
     const struct value *types = read_typed(&r, "filetypes", VALUE_LIST, "a list");
+    warn_empty(&r, types, "filetypes");
     for (size_t i = 0; types && i < types->count; i++) {
         enum file_type type;
         const struct value *v = &types->items[i];
         if (v->type != VALUE_STRING || !file_type_parse(v->string, &type))
-            BAD(&r, v, "filetypes", "unknown file type `" SL_STR_FMT "`", SL_STR_ARG(v->string));
+            bad_word(&r, v, "filetypes", "file type", file_type_words);
         else
             source->filetypes |= 1u << type;
     }
     const struct value *globs = read_typed(&r, "path_patterns", VALUE_LIST, "a list");
+    warn_empty(&r, globs, "path_patterns");
     if (!globs)
         return;
     source->path_patterns = SL_ARENA_ARRAY(r.arena, struct sl_str, globs->count);
@@ -145,8 +163,7 @@ static void read_filters(struct reader *outer, struct source *source)
 
 static void read_layout(struct reader *outer, struct source *source)
 {
-    static const struct name casings[] = {
-        {"default", CASING_DEFAULT}, {"lowercase", CASING_LOWERCASE}, {"uppercase", CASING_UPPERCASE}, {NULL, 0}};
+    static const char *const casings[] = {"default", "lowercase", "uppercase", NULL}; /* enum layout_casing */
     const struct value *map = read_typed(outer, "layout", VALUE_MAP, "an object");
     if (!map)
         return;
@@ -154,20 +171,26 @@ static void read_layout(struct reader *outer, struct source *source)
     r.path = source_join(outer, "layout");
     r.map = map;
     int choice;
-    struct sl_str type;
-    if (source_read_string(&r, "type", false, &type) && !layout_type_parse(type, &source->layout))
-        BAD(&r, value_get(map, "type"), "type", "unknown value `" SL_STR_FMT "`", SL_STR_ARG(type));
+    if (read_choice(&r, "type", layout_type_words, &choice))
+        source->layout = (enum layout_type)choice;
     if (read_choice(&r, "casing", casings, &choice))
         source->casing = (enum layout_casing)choice;
 }
 
 /* ---- the types ---- */
+/* A text that has to say something; requests may say nothing, and find nothing. */
+static void read_some(struct reader *r, const char *key, struct sl_str *out)
+{
+    if (source_read_string(r, key, true, out) && !out->size && r->policy->configuration)
+        BAD(r, value_get(r->map, key), key, "the text is empty");
+}
+
 static void read_filesystem(struct reader *r, struct source *source)
 {
     if (!r->policy->filesystem)
         BAD(r, value_get(r->map, "type"), "type",
             "filesystem sources are refused in requests (allow_filesystem_sources_in_requests)");
-    source_read_string(r, "path", true, &source->path);
+    read_some(r, "path", &source->path);
 }
 
 static int source_by_name(const void *a, const void *b)
@@ -209,7 +232,7 @@ static void read_region(struct reader *r, struct source *source)
 
 static void read_bucket(struct reader *r, struct source *source)
 {
-    source_read_string(r, "bucket", true, &source->bucket);
+    read_some(r, "bucket", &source->bucket);
     source_read_string(r, "prefix", false, &source->prefix);
     while (source->prefix.size && source->prefix.data[0] == '/')
         source->prefix.data++, source->prefix.size--;
@@ -219,11 +242,7 @@ static void read_bucket(struct reader *r, struct source *source)
 
 static void read_s3(struct reader *r, struct source *source)
 {
-    static const struct name providers[] = {{"static", CREDENTIALS_STATIC},
-                                            {"container", CREDENTIALS_CONTAINER},
-                                            {"instance", CREDENTIALS_INSTANCE},
-                                            {"web_identity", CREDENTIALS_WEB_IDENTITY},
-                                            {NULL, 0}};
+    static const char *const providers[] = {"static", "container", "instance", "web_identity", NULL}; /* CREDENTIALS_ */
     int provider = CREDENTIALS_STATIC;
     read_bucket(r, source);
     read_region(r, source);
@@ -308,7 +327,7 @@ static const struct {
 
 static void read_source(struct reader *r, struct source *source)
 {
-    source_read_string(r, "id", true, &source->id);
+    read_some(r, "id", &source->id);
     struct sl_str name;
     if (!source_read_string(r, "type", true, &name))
         return;
@@ -326,8 +345,10 @@ static void read_source(struct reader *r, struct source *source)
         read_bool(r, "file_ptr", &source->file_ptr);
         return;
     }
-    BAD(r, value_get(r->map, "type"), "type",
-        "unknown source type `" SL_STR_FMT "`, expected one of filesystem, http, s3, gcs, sentry", SL_STR_ARG(name));
+    const char *words[sizeof types / sizeof *types + 1] = {0};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        words[i] = types[i].name;
+    bad_word(r, value_get(r->map, "type"), "type", "source type", words);
 }
 
 /* The source `index` of the list at `path`. False when out of memory. */

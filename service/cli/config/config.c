@@ -1,5 +1,6 @@
 /* `symloom config check` and `config show`. */
 #include "cli/cli.h"
+#include "cli/config/machine.h"
 #include "cli/server.h"
 
 #include <stdio.h>
@@ -18,9 +19,12 @@ static int config_check(const struct options *o, const char *path)
     struct sl_error error = {0};
     struct sl_buf text = {0};
     enum sl_code code = config_load(path, &config, &problems, &error);
-    if (path)
-        config_format_problems(path, &problems, &text);
-    int status = code != SL_OK || (problems.count > 0 && option_given(o, "strict"));
+    if (code == SL_OK && server_override(o, config) != 0)
+        code = sl_fail(&error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        config_check_machine(config, &problems);
+    config_format_problems(path ? path : "defaults", &problems, &text);
+    int status = code != SL_OK || problems.errors || (problems.count > 0 && option_given(o, "strict"));
     if (text.size)
         fwrite(text.data, 1, text.size, stdout);
     if (code != SL_OK && !problems.errors)

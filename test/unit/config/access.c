@@ -7,11 +7,15 @@ static void test_keys_are_read(void **state)
 {
     (void)state;
     struct outcome o;
-    parse_good(&o, "auth:\n  require: [symbols, metrics]\n  keys:\n"
-                   "    - {id: ci, sha256: " DIGEST ", rights: [symbols:write, symbols:read]}\n"
-                   "    - {id: old, sha256: " DIGEST ", rights: [], expires: 2027-01-31}\n"
-                   "    - {id: few, sha256: " DIGEST ", rights: [downloads], scopes: [a, global]}\n"
-                   "    - {id: none, sha256: " DIGEST ", rights: [symbolicate], scopes: []}\n");
+    parse(&o, "auth:\n  require: [symbols, metrics]\n  keys:\n"
+              "    - {id: ci, sha256: " DIGEST ", rights: [symbols:write, symbols:read]}\n"
+              "    - {id: old, sha256: " DIGEST ", rights: [], expires: 2027-01-31}\n"
+              "    - {id: few, sha256: " DIGEST ", rights: [downloads], scopes: [a, global]}\n"
+              "    - {id: none, sha256: " DIGEST ", rights: [symbolicate], scopes: []}\n");
+    assert_string_equal(
+        outcome_text(&o), /* keys that open nothing */
+        "config.yml:5:99: warning: auth.keys[1].rights: the list is empty: the key is good for nothing\n"
+        "config.yml:7:123: warning: auth.keys[3].scopes: the list is empty: the key is good for nothing\n");
     assert_int_equal(o.config->auth.require_count, 2);
     assert_int_equal(o.config->auth.key_count, 4);
     const struct access_key *key = o.config->auth.keys;
@@ -47,19 +51,24 @@ static void test_what_is_wrong_with_keys(void **state)
     (void)state;
     expect_error("auth: {keys: 5}", "1:14: error: auth.keys: is not a list");
     expect_error("auth: {keys: [5]}", "1:15: error: auth.keys[0]: is not a map");
-    expect_error("auth: {keys: [{id: 'a:b', sha256: " DIGEST ", rights: []}]}",
+    expect_error("auth: {keys: [{id: 'a:b', sha256: " DIGEST ", rights: [page]}]}",
                  "1:20: error: auth.keys[0].id: is missing or not printable ASCII without colons");
-    expect_error("auth: {keys: [{id: a, sha256: abc, rights: []}]}",
+    expect_error("auth: {keys: [{id: a, sha256: abc, rights: [page]}]}",
                  "1:31: error: auth.keys[0].sha256: is not a SHA-256 in hex");
-    expect_error("auth: {require: [everything]}", "1:18: error: auth.require: \"everything\": is no group of routes");
-    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [fly]}]}",
-                 "1:106: error: auth.keys[0].rights: is no right");
-    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [], scopes: all}]}",
-                 "1:117: error: auth.keys[0].scopes: is not a list");
-    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [], scopes: [1]}]}",
-                 "1:118: error: auth.keys[0].scopes: is no text");
-    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [], expires: soon}]}",
-                 "1:118: error: auth.keys[0].expires: is not a date (example: 2027-01-31)");
+    expect_error(
+        "auth: {require: [everything]}",
+        "1:18: error: auth.require: \"everything\" is not one of symbolicate mozilla proxy symcache symbols metrics "
+        "status page admin downloads");
+    expect_error(
+        "auth: {keys: [{id: a, sha256: " DIGEST ", rights: [fly]}]}",
+        "1:106: error: auth.keys[0].rights: \"fly\" is not one of symbolicate mozilla proxy symcache symbols:read "
+        "symbols:write symbols:delete metrics status page admin downloads");
+    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [page], scopes: all}]}",
+                 "1:121: error: auth.keys[0].scopes: is not a list");
+    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [page], scopes: [1]}]}",
+                 "1:122: error: auth.keys[0].scopes: is no text");
+    expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [page], expires: soon}]}",
+                 "1:122: error: auth.keys[0].expires: is not a date (example: 2027-01-31)");
 }
 
 int main(void)

@@ -462,7 +462,8 @@ static void what_is_wrong_with_sources_is_said_with_places(void **state)
     expect_error("sources: [{id: a, type: filesystem, path: /, filters: 5}]",
                  "1:55: error: sources[0].filters: expected an object, found an integer");
     expect_error("sources: [{id: a, type: filesystem, path: /, layout: {type: odd}}]",
-                 "1:61: error: sources[0].layout.type: unknown value `odd`");
+                 "1:61: error: sources[0].layout.type: unknown value `odd`, expected one of native, symstore, "
+                 "symstore_index2, ssqp, debuginfod, unified, slashsymbols");
     expect_problems("sources:\n"
                     "- {id: a, type: filesystem, path: /}\n"
                     "- {id: a, type: filesystem, path: /, has_index: true}\n",

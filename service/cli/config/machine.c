@@ -1,0 +1,137 @@
+#include "cli/config/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fetch/google.h"
+#include "origin/origin.h"
+
+enum { PATH_BYTES = 4096 };
+
+/* ---- places ---- */
+
+/* "a/b/" to "a", "a" to ".", "/a" to "/". */
+static void cut_last(char *path)
+{
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    while (size && path[size - 1] != '/')
+        size--;
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    if (size)
+        path[size] = '\0';
+    else
+        strcpy(path, ".");
+}
+
+/* Whether files can be made in the directory, or in the nearest one above it, in which it would be made. 0, or errno. */
+static int try_directory(const char *path)
+{
+    char at[PATH_BYTES], probe[PATH_BYTES + 32];
+    struct stat st;
+    if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
+        return ENAMETOOLONG;
+    while (stat(at, &st) != 0) {
+        if (errno != ENOENT || strcmp(at, "/") == 0 || strcmp(at, ".") == 0)
+            return errno;
+        cut_last(at);
+    }
+    snprintf(probe, sizeof probe, "%s/.symloom-XXXXXX", at);
+    int fd = S_ISDIR(st.st_mode) ? mkostemp(probe, O_CLOEXEC) : -1;
+    if (fd < 0)
+        return S_ISDIR(st.st_mode) ? errno : ENOTDIR;
+    unlink(probe);
+    close(fd);
+    return 0;
+}
+
+/* Whether the file can be appended to; made, where it is not there. 0, or errno. */
+static int try_file(const char *path)
+{
+    struct stat st;
+    char directory[PATH_BYTES];
+    if (stat(path, &st) == 0)
+        return S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) == 0 ? 0 : errno;
+    if (snprintf(directory, sizeof directory, "%s", path) >= (int)sizeof directory)
+        return ENAMETOOLONG;
+    cut_last(directory);
+    return access(directory, F_OK) == 0 ? try_directory(directory) : errno;
+}
+
+/* ---- keys ---- */
+
+static void complain(const struct config *config, const char *key, const char *path, int reason,
+                     struct value_problems *problems)
+{
+    struct value at = config_place(config, key);
+    if (reason)
+        value_problem(problems, &at, false, key, "%s cannot be written: %s", path, strerror(reason));
+}
+
+static void check_directory(const struct config *config, const char *key, const char *path,
+                            struct value_problems *problems)
+{
+    if (path)
+        complain(config, key, path, try_directory(path), problems);
+}
+
+static void check_account(const struct config *config, struct value_problems *problems)
+{
+    static const char key[] = "shared_cache.gcs.service_account_path";
+    const char *path = config->shared.gcs_service_account_path;
+    struct value at = config_place(config, key);
+    struct google_account account;
+    struct sl_arena arena = {0};
+    struct sl_buf assertion = {0};
+    struct sl_error error;
+    if (path && google_account_read(path, &arena, &account, &error) != SL_OK)
+        value_problem(problems, &at, false, key, "%s", error.message);
+    else if (path && !google_assertion(&account, "scope", 0, &assertion))
+        value_problem(problems, &at, false, key, "the private_key of %s is no key", path);
+    sl_buf_wipe(&assertion);
+    sl_arena_free(&arena);
+}
+
+static void check_readable(const struct value *at, const char *key, struct sl_str path, struct value_problems *problems)
+{
+    char text[PATH_BYTES];
+    struct stat st;
+    if (snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) >= (int)sizeof text)
+        return;
+    if (stat(text, &st) != 0)
+        value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
+    else if (!S_ISDIR(st.st_mode))
+        value_problem(problems, at, true, key, "%s is no directory", text);
+    else if (access(text, R_OK | X_OK) != 0)
+        value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
+}
+
+static void check_sources(const struct config *config, struct value_problems *problems)
+{
+    for (size_t i = 0; i < config->source_count; i++) {
+        char key[48];
+        snprintf(key, sizeof key, "sources[%zu].path", i);
+        if (config->sources[i].type == SOURCE_FILESYSTEM)
+            check_readable(value_get(&config->source_list->items[i], "path"), key, config->sources[i].path, problems);
+    }
+    struct value roots = config_place(config, "file_ptr.roots");
+    for (size_t i = 0; i < config->file_ptr_root_count; i++)
+        check_readable(&roots, "file_ptr.roots", config->file_ptr_roots[i], problems);
+}
+
+void config_check_machine(const struct config *config, struct value_problems *problems)
+{
+    check_directory(config, "cache_dir", config->cache_dir, problems);
+    check_directory(config, "symbfile.store_dir", config->symbfile.store_dir, problems);
+    check_directory(config, "shared_cache.filesystem.path", config->shared.filesystem_path, problems);
+    if (config->log_file)
+        complain(config, "logging.file", config->log_file, try_file(config->log_file), problems);
+    check_account(config, problems);
+    check_sources(config, problems);
+}

@@ -1,0 +1,128 @@
+"""`symloom config check`: what is wrong with a configuration, and what it asks of the machine that is not there."""
+import json, os, subprocess
+from harness import contains, equal, ok, symloom
+
+
+def check(work, text, *words, env=None):
+    """Status and lines, without the file's name."""
+    path = os.path.join(work, "config.yml")
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, 0o644)
+    result = symloom("config", "check", *words, path, env=env)
+    equal(result.err, "")
+    return result.status, [line.removeprefix(path + ":") for line in result.out.splitlines()]
+
+
+def test_directories_that_cannot_be_written(work, files):
+    """As the service would find out when it starts; nothing is left, and nothing made."""
+    plain = os.path.join(work, "plain")
+    open(plain, "w").close()
+    for key, text in (("cache_dir", "cache_dir: {}"), ("symbfile.store_dir", "symbfile: {{store_dir: {}}}"),
+                      ("shared_cache.filesystem.path", "shared_cache: {{filesystem: {{path: {}}}}}")):
+        for path, why in ((plain + "/x", "Not a directory"), ("/proc/symloom", "No such file or directory")):
+            text_of = text.format(path)
+            column = text_of.index(path) + 1
+            equal(check(work, text_of), (1, [f"1:{column}: error: {key}: {path} cannot be written: {why}"]))
+        fine = os.path.join(work, "a/b/c")
+        equal(check(work, text.format(fine)), (0, ["configuration OK"]))
+    equal(sorted(os.listdir(work)), ["config.yml", "plain"])
+    equal(check(work, "cache_dir: /proc/symloom", "--cache-dir", work), (0, ["configuration OK"]))
+    equal(check(work, "logging: {file: /proc/symloom/log}"),
+          (1, ["1:17: error: logging.file: /proc/symloom/log cannot be written: No such file or directory"]))
+    equal(check(work, f"logging: {{file: {work}/log}}"), (0, ["configuration OK"]))
+
+
+def test_files_that_are_not_there(work, files):
+    missing, plain = os.path.join(work, "missing"), os.path.join(work, "config.yml")
+    source = "sources: [{{id: a, type: filesystem, path: {}}}]"
+    equal(check(work, source.format(missing)), (0, [f"1:43: warning: sources[0].path: {missing}: No such file or directory"]))
+    equal(check(work, source.format(plain), "--strict"), (1, [f"1:43: warning: sources[0].path: {plain} is no directory"]))
+    equal(check(work, source.format(work)), (0, ["configuration OK"]))
+    equal(check(work, f"file_ptr: {{roots: [{missing}]}}"),
+          (0, [f"1:19: warning: file_ptr.roots: {missing}: No such file or directory"]))
+    result = symloom("config", "check", missing)
+    equal((result.status, result.err), (1, "error: failed loading config\n"
+          f"  caused by: failed to open configuration file {missing}: No such file or directory\n"))
+
+
+def test_service_accounts(work, files):
+    account = os.path.join(work, "account.json")
+    text = f"shared_cache: {{gcs: {{bucket: x, service_account_path: {account}}}}}"
+    place = f"1:{text.index(account) + 1}: error: shared_cache.gcs.service_account_path: "
+    equal(check(work, text), (1, [f"{place}cannot read the service account {account}: No such file or directory"]))
+    key = subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"], capture_output=True,
+                         text=True, check=True).stdout
+    for contents, wrong in (("", f"the service account {account} is no JSON"),
+                            ("{}", f"the service account {account} has no private_key and client_email"),
+                            (json.dumps({"private_key": "x", "client_email": "a@b"}), f"the private_key of {account} is no key"),
+                            (json.dumps({"private_key": key, "client_email": "a@b"}), None)):
+        with open(account, "w") as f:
+            f.write(contents)
+        equal(check(work, text), (1, [place + wrong]) if wrong else (0, ["configuration OK"]))
+
+
+def test_values_that_nothing_can_be_done_with(work, files):
+    """Each with what would be right."""
+    layouts = "native, symstore, symstore_index2, ssqp, debuginfod, unified, slashsymbols"
+    types = ("pe, pdb, portablepdb, mach_debug, mach_code, elf_debug, elf_code, wasm_debug, wasm_code, breakpad, sourcebundle, "
+             "uuidmap, bcsymbolmap, il2cpp, proguard")
+    groups = "symbolicate mozilla proxy symcache symbols metrics status page admin downloads"
+    rights = "symbolicate mozilla proxy symcache symbols:read symbols:write symbols:delete metrics status page admin downloads"
+    http = "sources: [{id: a, type: http, url: 'https://example.com/', "
+    for text, line in (
+            ("sources: [{id: a, type: http, url: 'ftp://example.com/'}]", "sources[0].url: only http and https can be asked"),
+            ("sources: [{id: '', type: http, url: 'https://example.com/'}]", "sources[0].id: the text is empty"),
+            ("sources: [{id: a, type: filesystem, path: ''}]", "sources[0].path: the text is empty"),
+            ("sources: [{id: a, type: ftp}]",
+             "sources[0].type: unknown source type `ftp`, expected one of filesystem, http, s3, gcs, sentry"),
+            (http + "layout: {type: foo}}]", f"sources[0].layout.type: unknown value `foo`, expected one of {layouts}"),
+            (http + "layout: {casing: foo}}]",
+             "sources[0].layout.casing: unknown value `foo`, expected one of default, lowercase, uppercase"),
+            (http + "filters: {filetypes: [foo]}}]",
+             f"sources[0].filters.filetypes: unknown file type `foo`, expected one of {types}"),
+            ("sources: [{id: a, type: s3, bucket: b, region: r, aws_credentials_provider: foo}]",
+             "sources[0].aws_credentials_provider: unknown value `foo`, expected one of static, container, instance, web_identity"),
+            ("auth: {require: [foo]}", f'auth.require: "foo" is not one of {groups}'),
+            (f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: [foo]}}]}}",
+             f'auth.keys[0].rights: "foo" is not one of {rights}')):
+        status, lines = check(work, text)
+        equal((status, [part.split(": ", 1)[1] for part in lines][:1]), (1, ["error: " + line]), text)
+    for text, line in ((http + "filters: {filetypes: []}}]", "sources[0].filters.filetypes: the list is empty, which excludes nothing"),
+                       (http + "filters: {path_patterns: []}}]",
+                        "sources[0].filters.path_patterns: the list is empty, which excludes nothing"),
+                       (f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: []}}]}}",
+                        "auth.keys[0].rights: the list is empty: the key is good for nothing")):
+        status, lines = check(work, text)
+        equal((status, [part.split(": ", 1)[1] for part in lines]), (0, ["warning: " + line]), text)
+
+
+def test_references_inside_of_texts(work, files):
+    """Only what is nothing but a reference is replaced."""
+    equal(check(work, f"cache_dir: '{work}/${{USER}}'"),
+          (0, ["1:12: warning: cache_dir: ${USER} stays as it is: only a value that is nothing else is replaced"]))
+    status, lines = check(work, "sources: [{id: a, type: http, url: 'https://example.com/', headers: {A: 'Bearer ${TOKEN}'}}]")
+    contains(lines[0], "warning: sources[0].headers.A: ${TOKEN} stays as it is")
+    for text in ("${HOME}", "a$b", "${", "${}", "a ${x y}"):
+        status, lines = check(work, f"sources: [{{id: '{text}', type: http, url: 'https://example.com/'}}]", env={"HOME": "h"})
+        equal((status, lines), (0, ["configuration OK"]), text)
+
+
+def test_secrets_that_are_none(work, files):
+    """A file that everybody can read is a danger only with secrets in it."""
+    warned = " warning: shared_cache.redis.password: the file holds secrets and is readable by everybody"
+    redis = "shared_cache: {{redis: {{url: 'redis://localhost', password: {}}}}}"
+    equal(check(work, redis.format("secret")), (0, [warned]))
+    for none in ("null", "", "~", "'[redacted]'", "'${HOME}'"):
+        equal(check(work, redis.format(none)), (0, ["configuration OK"]), none)
+    equal(check(work, "sentry_dsn: null"), (0, ["configuration OK"]))
+
+
+def test_defaults_of_containers(work, files):
+    """Beside a configuration file a container is known by the variable alone: a mistyped key never makes /data."""
+    path = os.path.join(work, "config.yml")
+    with open(path, "w") as f:
+        f.write("cache_dri: /tmp/x\n")
+    for told, wanted in (("", "cache_dir: null # default"), ("1", 'cache_dir: "/data" # default')):
+        shown = ok("config", "show", "-c", path, env={"SYMLOOM_CONTAINER": told})
+        contains(shown, "\n" + wanted)
