@@ -206,7 +206,7 @@ static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
 static enum sl_code write_symcache(struct sl_symbfile_builder *b, uint64_t base, bool pads, struct sl_buf *out,
                                    struct sl_error *error)
 {
-    struct sl_symcache_options options = {.budget = index_budget(b)};
+    struct sl_symcache_options options = {.load_address = base, .budget = index_budget(b)};
     struct sl_symcache_writer *w = sl_symcache_writer_new(&options, NULL);
     struct forest *forest = w ? forest_new(sl_symcache_writer_sink(w), &b->texts, pads, b->limit) : NULL;
     enum sl_code code = forest ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");

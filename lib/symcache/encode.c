@@ -201,6 +201,7 @@ static void write_header(struct encoder *e)
     sl_table_put(t, AT_AGE, o->debug_id.age, 4);
     memcpy(t->file.data + AT_UUID, o->debug_id.uuid, sizeof o->debug_id.uuid);
     sl_table_put(t, AT_IMAGE_SIZE, o->image_size, 8);
+    sl_table_put(t, AT_LOAD_ADDRESS, o->load_address, 8);
     sl_table_put(t, AT_ENTRIES, e->block_count ? (e->block_count - 1) * BLOCK_ENTRIES + e->block.count : 0, 8);
     sl_table_put(t, AT_CONTEXTS, e->contexts.count, 8);
     sl_table_put(t, AT_FUNCTIONS, e->functions.count, 8);

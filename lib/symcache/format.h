@@ -91,6 +91,7 @@ enum {
     AT_STRINGS = 80,
     AT_SECTION_COUNT = 88,
     AT_CONTENT_HASH = 96,
+    AT_LOAD_ADDRESS = 104,
 };
 
 static const struct sl_table_format symcache_format = {.magic = "SLSC",

@@ -38,6 +38,7 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, stru
     c->debug_id.age = sl_table_u32(h + AT_AGE);
     memcpy(c->debug_id.uuid, h + AT_UUID, sizeof c->debug_id.uuid);
     c->image_size = sl_table_u64(h + AT_IMAGE_SIZE);
+    c->load_address = sl_table_u64(h + AT_LOAD_ADDRESS);
     c->entry_count = sl_table_u64(h + AT_ENTRIES);
     c->context_count = sl_table_u64(h + AT_CONTEXTS);
     c->function_count = sl_table_u64(h + AT_FUNCTIONS);

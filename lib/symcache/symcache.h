@@ -19,6 +19,7 @@ struct sl_symcache_options {
     enum sl_arch arch;
     struct sl_debug_id debug_id;
     uint64_t image_size;
+    uint64_t load_address;     /* what the addresses are relative to, for those who ask by addresses of the file */
     bool decorates;            /* C decoration is removed from names of symbols; sl_symcache_convert asks its object */
     struct sl_str module_file; /* optional: the module's file name, kept in a section of its own */
     /* Optional: rewrites a function name or a line's file and line before storing (BCSymbolMap, il2cpp). May be called
@@ -82,7 +83,7 @@ struct sl_symcache {
     struct sl_debug_id debug_id;
     enum sl_arch arch;
     uint32_t flags;
-    uint64_t image_size;
+    uint64_t image_size, load_address;
     uint64_t entry_count, function_count, file_count, context_count, string_count;
 };
 

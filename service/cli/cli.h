@@ -69,6 +69,37 @@ int report_status(enum sl_code code);
 /* Reports that a file could not be processed, and why. Returns the status. */
 int report_file(const char *path, enum sl_code code, const struct sl_error *error);
 
+/* ---- debug_file.c ---- */
+
+/* An unlinked file in $TMPDIR, else /tmp; -1: errno tells. */
+int temporary_file(void);
+
+/* Maps a file; a packed one (gzip, zstd, zlib, xz, zip, cabinet: as downloads) unpacked, in an unlinked file. SL_MALFORMED
+ * for a packed one that is damaged; else as sl_map_file. */
+enum sl_code map_file(const char *path, struct sl_mapping *mapping, struct sl_error *error);
+/* Puts a packed file's contents in its place; on an error the mapping stays as it is. */
+enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error);
+
+bool path_is_directory(const char *path);
+/* The file in a .dSYM bundle; of several, the first by name. NULL if there is none; the caller frees. */
+char *file_of_dsym(const char *directory);
+
+/* The file with the debug information of another one. */
+struct debug_file {
+    char *path;
+    struct sl_mapping mapping;
+    struct sl_object *object; /* NULL: none was found */
+};
+
+/* Looks for the debug information of an object that was read from `path`: in a .dSYM bundle, by build id and debug link, or
+ * the PDB beside a PE. Lists end with NULL and may be NULL; without directories /usr/lib/debug. False when none belongs to the
+ * object. The file is to be closed in any case. */
+bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
+                     const char *const *dsym_hints, struct debug_file *file);
+void debug_file_close(struct debug_file *file);
+/* The object among `bytes` that holds the debug information of `object`; false when there is none. */
+bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug);
+
 /* ---- files.c ---- */
 
 /* The last part of a path of either kind, `\` or `/`. */
@@ -84,20 +115,21 @@ struct input_options {
     bool find_debug;                       /* use the debug companion of a file without debug information */
 };
 
-/* A debug file or a symcache given by name, converted if need be. */
+/* A debug file, a symbfile or a symcache given by name, converted if need be. */
 struct input {
-    char *path;       /* of what was opened: for a .dSYM directory, the file in it */
-    char *debug_path; /* of the debug companion; NULL without one */
+    char *path; /* of what was opened: for a .dSYM directory, the file in it */
     struct sl_mapping mapping;
     struct sl_buf read; /* instead of the mapping, of what is no regular file */
     struct sl_archive archive;
-    struct sl_object *object; /* NULL for a symcache */
-    struct sl_object *companions[3];
-    struct sl_mapping companion_mappings[3];
+    struct sl_object *object; /* NULL for a symcache and a symbfile */
+    struct debug_file debug;  /* of an object without debug information, where it was found */
+    struct sl_object *companions[2];
+    struct sl_mapping companion_mappings[2];
     struct sl_buf converted;
     struct sl_symcache cache;
-    bool has_cache;
-    bool alone; /* nothing lies beside it: it was fetched */
+    bool has_cache, is_symbfile;
+    bool has_root; /* chains of the cache end with an element that stands for nothing */
+    bool alone;    /* nothing lies beside it: it was fetched */
     const struct input_options *options;
 };
 
@@ -117,6 +149,10 @@ enum sl_code input_open_archive(const char *path, struct input *input, struct sl
 
 /* The object with the debug information: the companion where one was found, else the file itself. */
 struct sl_object *input_debug(const struct input *input);
+
+/* Debug information that was found elsewhere. False when it is not the object's, or it has some; the bytes stay the
+ * caller's. */
+bool input_set_debug(struct input *input, struct sl_bytes bytes);
 
 /* The build id of the supplementary file that the debug information names (DWARF 5, 7.3.6; .gnu_debugaltlink); empty when there
  * is none. And that file, when it was found; the bytes stay the caller's. */

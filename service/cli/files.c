@@ -1,7 +1,6 @@
 /* Opening debug files and symcaches by name, with the companions that lie beside them. */
 #include "cli/cli.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,7 +10,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { COMPANION_DWP, COMPANION_DWZ, COMPANION_DEBUG };
+#include "symbfile/symbfile.h"
+
+enum { COMPANION_DWP, COMPANION_DWZ };
 
 struct sl_str path_file_name(struct sl_str path)
 {
@@ -90,30 +91,6 @@ static enum sl_code open_object(struct input *input, struct sl_error *error)
 
 /* ---- opening ---- */
 
-/* A .dSYM bundle keeps its file in Contents/Resources/DWARF; of several, the first by name. NULL if there is none. */
-static char *file_of_dsym(const char *directory)
-{
-    char inner[4096], *found = NULL;
-    struct dirent **names;
-    if (snprintf(inner, sizeof inner, "%s/Contents/Resources/DWARF", directory) >= (int)sizeof inner)
-        return NULL;
-    int count = scandir(inner, &names, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        if (!found && names[i]->d_name[0] != '.' && asprintf(&found, "%s/%s", inner, names[i]->d_name) < 0)
-            found = NULL;
-        free(names[i]);
-    }
-    if (count >= 0)
-        free(names);
-    return found;
-}
-
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* Pipes and standard input are read to their end. */
 static enum sl_code read_stream(struct input *input, int fd, struct sl_error *error)
 {
@@ -151,18 +128,29 @@ static enum sl_code cli_files_read_file(struct input *input, struct sl_error *er
 
 static enum sl_code look_at(struct input *input, struct sl_error *error)
 {
+    enum sl_code code = input->alone ? SL_OK : map_unpacked(&input->mapping, error);
+    if (code != SL_OK)
+        return code;
     input->has_cache = sl_symcache_open(input->mapping.bytes, &input->cache, NULL) == SL_OK;
-    return input->has_cache ? SL_OK : sl_archive_open(input->mapping.bytes, &input->archive, error);
+    input->is_symbfile = sl_symbfile_detect(input->mapping.bytes);
+    return input->has_cache || input->is_symbfile ? SL_OK
+                                                  : sl_archive_open(input->mapping.bytes, &input->archive, error);
 }
 
-enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error)
+static enum sl_code open_file(const char *path, struct input *input, struct sl_error *error)
 {
     *input = (struct input){0};
-    input->path = is_directory(path) ? file_of_dsym(path) : strdup(path);
+    input->path = path_is_directory(path) ? file_of_dsym(path) : strdup(path);
     if (!input->path)
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
     enum sl_code code = cli_files_read_file(input, error);
     return code == SL_OK ? look_at(input, error) : code;
+}
+
+enum sl_code input_open_archive(const char *path, struct input *input, struct sl_error *error)
+{
+    enum sl_code code = open_file(path, input, error);
+    return code == SL_OK && input->is_symbfile ? sl_fail(error, SL_UNSUPPORTED, "a symbfile holds no objects") : code;
 }
 
 static struct sl_object *open_companion(struct input *input, int which, const char *path)
@@ -175,110 +163,16 @@ static struct sl_object *open_companion(struct input *input, int which, const ch
     return input->companions[which];
 }
 
-/* ---- debug companions ---- */
-
-static bool same_id(const struct input *input, const struct sl_object *other)
-{
-    const struct sl_object_info *a = sl_object_info(input->object), *b = sl_object_info(other);
-    return !sl_debug_id_is_nil(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
-}
-
-/* Takes the file if it holds the debug information of the object. */
-static bool try_debug(struct input *input, const char *path)
-{
-    struct sl_mapping *mapping = &input->companion_mappings[COMPANION_DEBUG];
-    struct sl_object **object = &input->companions[COMPANION_DEBUG];
-    struct sl_archive archive;
-    if (sl_map_file(path, mapping, NULL) != SL_OK)
-        return false;
-    if (sl_archive_open(mapping->bytes, &archive, NULL) == SL_OK)
-        for (size_t i = 0; i < archive.count; i++) {
-            if (sl_archive_object(&archive, i, NULL, object, NULL) == SL_OK && same_id(input, *object) &&
-                sl_object_info(*object)->features.has_debug_info) {
-                input->debug_path = strdup(path);
-                return true;
-            }
-            sl_object_close(*object);
-            *object = NULL;
-        }
-    sl_unmap(mapping);
-    return false;
-}
-
-static bool try_format(struct input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool try_format(struct input *input, const char *format, ...)
-{
-    char path[4096];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(path, sizeof path, format, arguments);
-    va_end(arguments);
-    return length < (int)sizeof path && try_debug(input, path);
-}
-
-static bool try_dsym(struct input *input, const char *bundle)
-{
-    char *file = is_directory(bundle) ? file_of_dsym(bundle) : NULL;
-    bool found = file && try_debug(input, file);
-    free(file);
-    return found;
-}
-
-static bool find_dsym(struct input *input)
-{
-    char beside[4096];
-    const char *const *hint = input->options->dsym_hints;
-    for (; hint && *hint; hint++)
-        if (try_dsym(input, *hint))
-            return true;
-    return snprintf(beside, sizeof beside, "%s.dSYM", input->path) < (int)sizeof beside && try_dsym(input, beside);
-}
-
-/* By build id and by .gnu_debuglink, as debuggers do (GDB manual, "Separate Debug Files"). */
-static bool find_elf_debug(struct input *input, const char *directory)
-{
-    const struct sl_object_info *info = sl_object_info(input->object);
-    const char *slash = strrchr(input->path, '/');
-    int beside = slash ? (int)(slash - input->path) + 1 : 0;
-    struct sl_str id = info->code_id, link = info->debug_link;
-    if (id.size > 2 &&
-        try_format(input, "%s/.build-id/%.2s/%.*s.debug", directory, id.data, (int)id.size - 2, id.data + 2))
-        return true;
-    if (!link.size || memchr(link.data, '/', link.size))
-        return false;
-    return try_format(input, "%.*s" SL_STR_FMT, beside, input->path, SL_STR_ARG(link)) ||
-           try_format(input, "%.*s.debug/" SL_STR_FMT, beside, input->path, SL_STR_ARG(link)) ||
-           try_format(input, "%s/%.*s" SL_STR_FMT, directory, beside, input->path, SL_STR_ARG(link)) ||
-           try_format(input, "%s/" SL_STR_FMT, directory, SL_STR_ARG(link));
-}
-
-static void find_debug(struct input *input)
-{
-    static const char *const usual[] = {"/usr/lib/debug", NULL};
-    const struct sl_object_info *info = sl_object_info(input->object);
-    const char *const *directory = input->options->debug_directories;
-    if (info->features.has_debug_info)
-        return;
-    if (info->format == SL_FORMAT_MACHO) {
-        find_dsym(input);
-        return;
-    }
-    if (info->format == SL_FORMAT_ELF)
-        for (directory = directory && *directory ? directory : usual; *directory; directory++)
-            if (find_elf_debug(input, *directory))
-                return;
-}
-
 enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
                         struct sl_error *error)
 {
-    enum sl_code code = input_open_archive(path, input, error);
+    enum sl_code code = open_file(path, input, error);
     input->options = options;
-    if (code != SL_OK || input->has_cache)
+    if (code != SL_OK || input->has_cache || input->is_symbfile)
         return code;
     code = open_object(input, error);
-    if (code == SL_OK && options && options->find_debug)
-        find_debug(input);
+    if (code == SL_OK && options && options->find_debug && !sl_object_info(input->object)->features.has_debug_info)
+        debug_file_find(input->object, input->path, options->debug_directories, options->dsym_hints, &input->debug);
     return code;
 }
 
@@ -287,12 +181,17 @@ enum sl_code input_open_bytes(const char *name, struct sl_bytes bytes, const str
 {
     *input = (struct input){.path = strdup(name), .mapping = {.bytes = bytes}, .alone = true, .options = options};
     enum sl_code code = input->path ? look_at(input, error) : sl_fail(error, SL_BUSY, "out of memory");
-    return code == SL_OK && !input->has_cache ? open_object(input, error) : code;
+    return code == SL_OK && !input->has_cache && !input->is_symbfile ? open_object(input, error) : code;
+}
+
+bool input_set_debug(struct input *input, struct sl_bytes bytes)
+{
+    return !input->debug.object && debug_file_take(input->object, bytes, &input->debug.object);
 }
 
 struct sl_object *input_debug(const struct input *input)
 {
-    return input->companions[COMPANION_DEBUG] ? input->companions[COMPANION_DEBUG] : input->object;
+    return input->debug.object ? input->debug.object : input->object;
 }
 
 /* ---- reading ---- */
@@ -321,7 +220,7 @@ static struct sl_object *open_dwz(struct input *input)
     if (!sl_object_supplementary(input_debug(input), &link))
         return NULL;
     struct sl_str name = link.name;
-    const char *path = input->debug_path ? input->debug_path : input->path, *slash = strrchr(path, '/');
+    const char *path = input->debug.path ? input->debug.path : input->path, *slash = strrchr(path, '/');
     bool absolute = name.size && name.data[0] == '/';
     int directory = absolute ? 0 : slash ? (int)(slash - path) + 1 : 0;
     if ((input->alone && !absolute) ||
@@ -404,10 +303,32 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
     return code;
 }
 
+/* What the file says as symcaches: of ranges, else of return pads. */
+static enum sl_code convert_symbfile(struct input *input, struct sl_error *error)
+{
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(NULL);
+    struct sl_symbfile_index index;
+    enum sl_code code = builder ? sl_symbfile_read(input->mapping.bytes, sl_symbfile_builder_sink(builder), error)
+                                : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        code = sl_symbfile_builder_finish(builder, &input->converted, error);
+    sl_symbfile_builder_free(builder);
+    if (code == SL_OK)
+        code = sl_symbfile_index_open(sl_buf_bytes(&input->converted), &index, error);
+    if (code != SL_OK)
+        return code;
+    input->has_root = !index.ranges.entry_count;
+    input->cache = input->has_root ? index.pads : index.ranges;
+    input->has_cache = true;
+    return SL_OK;
+}
+
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error)
 {
     if (input->has_cache)
         return SL_OK;
+    if (input->is_symbfile)
+        return convert_symbfile(input, error);
     struct sl_object *object = input_debug(input);
     const struct sl_object_info *info = sl_object_info(object);
     struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -417,6 +338,7 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
         .arch = info->arch,
         .debug_id = info->debug_id,
         .image_size = info->image_size,
+        .load_address = sl_object_info(input->object)->load_address,
     };
     enum sl_code code =
         sl_symcache_convert(object, &companions, &options, threads_parallel(jobs), &input->converted, error);
@@ -436,8 +358,7 @@ void input_close_object(struct input *input)
     }
     sl_object_close(input->object);
     input->object = NULL;
-    free(input->debug_path);
-    input->debug_path = NULL;
+    debug_file_close(&input->debug);
 }
 
 void input_close(struct input *input)

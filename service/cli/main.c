@@ -73,8 +73,22 @@ static int unknown(const char *name)
     return 2;
 }
 
+static bool is_word(const char *text, const char *name, const char *letter)
+{
+    return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
+}
+
+/* The help of a command without options. */
+static int help_plain(const char *usage, const char *about)
+{
+    printf("usage: %s %s\n\n%s\n", options_program_name(), usage, about);
+    return 0;
+}
+
 static int command_version(int argc, char **argv)
 {
+    if (argc && is_word(argv[0], "--help", "-h"))
+        return help_plain("version", "Prints the version.");
     if (argc)
         return options_wrong("version", "not expected: '%s'", argv[0]);
     puts("symloom " SYMLOOM_VERSION);
@@ -87,20 +101,13 @@ static int command_help(int argc, char **argv)
         summary(stdout);
         return 0;
     }
+    if (is_word(argv[0], "--help", "-h") || strcmp(argv[0], "help") == 0)
+        return help_plain("help [COMMAND]", "All commands, or the options of one.");
     const struct command *command = main_find(argv[0]);
     if (!command)
         return unknown(argv[0]);
-    if (command->run == command_help || command->run == command_version) {
-        printf("usage: %s %s\n\n%s\n", options_program_name(), command->name, command->about);
-        return 0;
-    }
     char help[] = "--help", *words[] = {help, NULL};
     return command->run(1, words);
-}
-
-static bool is_word(const char *text, const char *name, const char *letter)
-{
-    return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
 }
 
 /* Options may stand before the command; those with a value are few. A command may use their letters for something else,

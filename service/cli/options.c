@@ -151,8 +151,9 @@ static bool parse_short(struct options *o, const char *command, int argc, char *
         while (o->specs[i].name && o->specs[i].letter != *letter)
             i++;
         const struct option_spec *spec = &o->specs[i];
+        const char option[] = {'-', *letter, '\0'};
         if (!spec->name)
-            return usage_error(command, "unknown option ", argv[*at]);
+            return usage_error(command, "unknown option ", option);
         bool equals = letter[1] == '=' && spec->type == OPTION_OPTIONAL;
         if (equals)
             return add_value(o, i, letter + 2, command);
@@ -164,7 +165,7 @@ static bool parse_short(struct options *o, const char *command, int argc, char *
         if (letter[1])
             return add_value(o, i, letter + 1, command);
         if (*at + 1 >= argc)
-            return usage_error(command, "option needs a value: ", argv[*at]);
+            return usage_error(command, "option needs a value: ", option);
         return add_value(o, i, argv[++*at], command);
     }
     return true;

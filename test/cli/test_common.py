@@ -42,6 +42,11 @@ def test_wrong_words(work, files):
             (["lookup", "-e", t, "--adjust-vma", "1" + "0" * 16, "0"], f"--adjust-vma: '1{'0' * 16}' is no address"),
             (["dump-syms", "--mapping-src", "x", t], "--mapping-src and --mapping-dest come in pairs"),
             (["dump-syms", "--mapping-src", "(", "--mapping-dest", "x", t], "'(' is no regular expression"),
+            (["lookup", "0x1"], "no file and address: '0x1'"), (["lookup", "--output-style", "gnu", "0x1"], "no file given (-e)"),
+            (["lookup", "-e", t, "nobody"], "neither an address nor a function: 'nobody'"),
+            (["lookup", "-f=foo", "-e", t, "0"], "--functions: 'foo' is not one of none, short, linkage"),
+            (["lookup", "--inlining=foo", "-e", t, "0"], "--inlining: 'foo' is neither true nor false"),
+            (["lookup", "-afx", "-e", t, "0"], "unknown option -x"), (["lookup", "-ae"], "option needs a value: -e"),
             (["version", "more"], "not expected: 'more'"), (["version", "--more"], "not expected: '--more'")):
         result = symloom(*words)
         equal((result.status, result.out, result.err),
@@ -73,6 +78,10 @@ def test_help(work, files):
         equal(ok("help", command), text)
         equal(ok(command, "-h"), text)
     contains(ok("--help"), "dump-syms", "inspect", "lookup")
+    equal(ok("version", "--help"), "usage: symloom version\n\nPrints the version.\n")
+    for words in (["help", "--help"], ["help", "help"], ["help", "-h"]):
+        equal(ok(*words), "usage: symloom help [COMMAND]\n\nAll commands, or the options of one.\n")
+    equal(ok("help", "version"), ok("version", "--help"))
     contains(ok("--help", program=linked(work, "llvm-symbolizer-14")), "usage: llvm-symbolizer ")
     equal(ok("--version", program=linked(work, "addr2line")), ok("--version"))
 

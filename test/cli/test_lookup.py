@@ -1,5 +1,5 @@
 """`symloom lookup`, and the tools it takes the place of."""
-import json, os, shutil, subprocess
+import json, os, shutil, struct, subprocess
 from compare import same_but_for_pieces
 from harness import SOURCE, contains, equal, linked, ok, symloom
 
@@ -112,12 +112,25 @@ def test_unreadable_files(work, files):
     llvm = symloom("-e", "/nowhere", "0x1", program=linked(work, "llvm-symbolizer"))
     equal((llvm.status, llvm.out), (0, "??\n??:0:0\n\n"))
     contains(llvm.err, "No such file")
-    text = os.path.join(work, "text")
+
+
+def test_failures_under_its_own_name(work, files):
+    """In every style a sentence and a status: 3 for what holds nothing, 1 for what cannot be read."""
+    text, bare = os.path.join(work, "text"), os.path.join(work, "bare")
     with open(text, "w") as f:
         f.write("no debug file at all\n")
-    result = symloom("lookup", "--output-style", "table", "-e", text, "0x1")
-    equal((result.status, result.out), (3, ""))
-    contains(result.err, "error: cannot use", "  caused by: unsupported object file format")
+    files.run(f"echo 'void _start(void) {{}}' | gcc -nostdlib -static -s -fno-asynchronous-unwind-tables -x c - -o {bare}")
+    for style in ("gnu", "llvm", "json", "table"):
+        for path, status, cause in ((text, 3, "unsupported object file format"), (bare, 3, "it has no symbols"),
+                                    ("/nowhere", 1, "cannot open /nowhere: No such file or directory")):
+            for words, lines in (["0x1"], ""), ([], "0x1\n"):
+                result = symloom("lookup", "--output-style", style, "-e", path, *words, input=lines)
+                equal((result.status, result.out, result.err),
+                      (status, "", f"error: cannot use {path}\n  caused by: {cause}\n"))
+    result = symloom("lookup", "--output-style", "llvm", input=f"{text} 0x1\n{files.get('t')} 0x0\n")
+    equal((result.status, result.out, result.err),
+          (3, "??\n??:0:0\n\n" * 2, f"error: cannot use {text}\n  caused by: unsupported object file format\n"))
+    equal(ok("-e", bare, "0x1", program=linked(work, "llvm-symbolizer")), "??\n??:0:0\n\n")
 
 
 def test_llvm_addr2line(work, files):
@@ -141,7 +154,7 @@ def test_every_format(work, files):
     fat = files.get("t.fat")
     at = ok("lookup", "-e", fat + ":arm64", "--names", "outer").split()[0]
     equal(ok("lookup", "-e", fat + ":arm64", "--no-inlines", "--output-style", "gnu", at).splitlines()[0], "outer")
-    equal(symloom("lookup", "-e", fat + ":ppc", "--output-style", "gnu", at).status, 1)
+    equal(symloom("lookup", "-e", fat + ":ppc", "--output-style", "gnu", at).status, 3)
     pdb = os.path.splitext(t)[0] + ".pdb"
     address = ok("lookup", "-e", pdb, "--names", "outer").split()[0]
     equal(json.loads(ok("lookup", "-e", pdb, "--output-style", "json", address))[0]["Symbol"][-1]["Line"], 5)
@@ -150,10 +163,12 @@ def test_every_format(work, files):
 def test_symcache_and_all(work, files):
     cache, t = os.path.join(work, "t.symcache"), files.get("t.static")
     equal(ok("lookup", "-e", t, "--symcache-out", cache), "")
-    load = int(ok("lookup", "-e", t, "--names", "outer").split()[0], 16) - int(
-        ok("lookup", "-e", cache, "--names", "outer").split()[0], 16)
-    assert load >= 0x1000, load
-    direct = ok("lookup", "-e", t, "--all", "--relative-address", "--output-style", "json")
+    outer = files.address("t.static", "outer")  # the addresses of the file, whichever is asked
+    for name in (t, cache):
+        equal(int(ok("lookup", "-e", name, "--names", "outer").split()[0], 16), outer)
+    relative = int(ok("lookup", "-e", cache, "--relative-address", "--names", "outer").split()[0], 16)
+    assert outer - relative >= 0x1000, relative
+    direct = ok("lookup", "-e", t, "--all", "--output-style", "json")
     again = ok("lookup", "-e", cache, "--all", "--output-style", "json")
     for line, other in zip(direct.splitlines(), again.splitlines(), strict=True):  # a symcache has no symbols of pieces
         line, other = json.loads(line), json.loads(other)
@@ -251,11 +266,111 @@ def test_debug_companions(work, files):
     directory = os.path.join(work, "dbg", ".build-id", identity[:2])
     os.makedirs(directory)
     os.rename(t + ".debug", os.path.join(directory, identity[2:] + ".debug"))
-    assert ok("lookup", "-e", t, "--no-inlines", f"{start:x}") != wanted
+    bare = symloom("lookup", "-e", t, "--no-inlines", f"{start:x}")
+    equal((bare.status, bare.out), (3, ""))
     equal(ok("lookup", "-e", t, "--debug-file-directory", f"{work}/dbg", "--no-inlines", f"{start:x}"), wanted)
     equal(ok("lookup", "--build-id", identity, "--debug-file-directory", f"{work}/dbg", "--no-inlines", f"{start:x}"), wanted)
     equal(ok("--debug-file-directory", f"{work}/dbg", "--no-inlines", input=f"BUILDID:{identity} {start}\n",
              program=linked(work, "llvm-symbolizer")), wanted)
+
+
+def test_debug_links(work, files):
+    """By checksum where there is no build id; beside what a link leads to; at the file's own place below a directory."""
+    program, start = os.path.join(work, "bin/p"), None
+    os.makedirs(os.path.join(work, "bin"))
+    files.get("t")
+    files.run(f"gcc -g -O2 -fdebug-prefix-map=$PWD=/src -include sink.h -Wl,--build-id=none -o {program} t.c u.cc sink.c main.c")
+    start = int(files.run(f"nm {program} | awk '$3 == \"outer\" {{print $1}}'"), 16)
+    files.run(f"cd {work}/bin && objcopy --only-keep-debug p p.debug && strip p && objcopy --add-gnu-debuglink=p.debug p")
+    wanted, plain = "outer\n/src/t.c:5:0\n\n", ["--no-inlines", f"{start:x}"]
+    equal(ok("lookup", "-e", program, *plain), wanted)
+    os.symlink(program, os.path.join(work, "linked"))
+    equal(ok("lookup", "-e", os.path.join(work, "linked"), *plain), wanted)
+    equal(ok("lookup", "-e", "linked", *plain, cwd=work), wanted)
+    with open(program + ".debug", "ab") as f:
+        f.write(b"x")  # another file than the one that was linked to
+    equal(symloom("lookup", "-e", program, *plain).status, 3)
+    with open(program + ".debug", "r+b") as f:
+        f.truncate(os.path.getsize(program + ".debug") - 1)
+    place = work + "/dbg" + os.path.realpath(work) + "/bin"
+    os.makedirs(place)
+    os.rename(program + ".debug", place + "/p.debug")
+    os.symlink("dbg", os.path.join(work, "dbg2"))
+    for directory in ("dbg", "./dbg2", work + "/dbg"):
+        equal(ok("lookup", "-e", "bin/p", "--debug-file-directory", directory, *plain, cwd=work), wanted, directory)
+        equal(ok("lookup", "-e", "../linked", "--debug-file-directory", "../" + directory if directory[0] != "/" else directory,
+                 *plain, cwd=work + "/bin"), wanted, directory)
+
+
+def cabinet(name, data):
+    """A cabinet (MS-CAB) with one file, stored as it is."""
+    blocks = [data[at:at + 32768] for at in range(0, len(data), 32768)]
+    entry = struct.pack("<IIHHHH", len(data), 0, 0, 0, 0, 0x20) + name.encode() + b"\0"
+    body = b"".join(struct.pack("<IHH", 0, len(block), len(block)) + block for block in blocks)
+    folder = struct.pack("<IHH", 36 + 8 + len(entry), len(blocks), 0)
+    size = 36 + len(folder + entry + body)
+    return struct.pack("<4sIIIIIBBHHHHH", b"MSCF", 0, size, 0, 36 + 8, 0, 3, 1, 1, 1, 0, 0, 0) + folder + entry + body
+
+
+def test_pdb_beside_its_program(work, files):
+    """Under its own name, and packed as symbol stores do; addresses are those of the program."""
+    exe = shutil.copy(files.get("t.exe"), work)
+    pdb = os.path.splitext(files.get("t.exe"))[0] + ".pdb"
+    base = int(next(line for line in files.run("llvm-readobj-14 --file-headers t.exe").splitlines() if "ImageBase" in line).split()[-1], 16)
+    rva = int(ok("lookup", "-e", pdb, "--names", "outer").split()[0], 16)
+    with open(pdb, "rb") as f:
+        contents = f.read()
+    for name, data in (("t.pdb", contents), ("t.pd_", cabinet("t.pdb", contents))):
+        with open(os.path.join(work, name), "wb") as f:
+            f.write(data)
+        answer = json.loads(ok("lookup", "-e", exe, "--output-style", "json", f"{base + rva:x}"))[0]["Symbol"]
+        equal([s["Line"] for s in answer][-1:], [5], name)
+        again = json.loads(ok("lookup", "-e", os.path.join(work, name), "--output-style", "json", f"{rva:x}"))[0]["Symbol"]
+        equal([s["Line"] for s in again], [s["Line"] for s in answer], name)
+        contains(ok("inspect", os.path.join(work, name)), "  Format       pdb ")
+        contains(ok("dump-syms", os.path.join(work, name)), "MODULE windows x86_64 ", " t.pdb\n")
+        os.unlink(os.path.join(work, name))
+
+
+def test_packed_files(work, files):
+    """Whatever the name says."""
+    t, packed = files.get("t"), os.path.join(work, "t")
+    at = f"0x{inlined(files):x}"
+    for command in ("gzip -c", "zstd -qc", "xz -c"):
+        files.run(f"{command} {t} >{packed}")
+        equal(ok("lookup", "-e", packed, "--output-style", "llvm", at), ok("lookup", "-e", t, "--output-style", "llvm", at))
+        equal(ok("inspect", packed).split("\n", 3)[3], ok("inspect", t).split("\n", 3)[3])
+        equal(ok("dump-syms", packed), ok("dump-syms", t))
+    with open(packed, "r+b") as f:
+        f.truncate(os.path.getsize(packed) // 2)
+    equal(symloom("lookup", "-e", packed, "--output-style", "llvm", at).status, 3)
+
+
+def test_sources_are_asked_for_a_stripped_file(work, files):
+    t = shutil.copy(files.get("t"), work)
+    start = files.address("t", "outer")
+    os.mkdir(os.path.join(work, "symbols"))
+    files.run(f"cd {work} && objcopy --only-keep-debug t symbols/any && strip t")
+    plain = ["lookup", "-e", t, "--output-style", "llvm", "--no-inlines", "--cache-dir", "", f"{start:x}"]
+    equal(symloom(*plain).status, 3)
+    equal(ok(*plain, "--symbols", os.path.join(work, "symbols")), "outer\n/src/t.c:5:0\n\n")
+    equal(symloom(*plain, "--symbols", files.dir + "/app.dSYM").status, 3)
+
+
+def test_symbfiles(work, files):
+    """Ranges answer any address, return pads those of callers; addresses are those of the program."""
+    t = files.get("t.static")
+    ok("push-symbols", "executable", "-e", t, "--dry-run", "--output", os.path.join(work, "out"))
+    names = {name.split(".")[1]: os.path.join(work, "out", name) for name in os.listdir(os.path.join(work, "out"))}
+    start, entry = files.address("t.static", "outer"), files.address("t.static", "entry")
+    frames = lambda *words: [(s["FunctionName"], s["FileName"], s["Line"])
+                             for s in json.loads(ok("lookup", *words, "--output-style", "json"))[0]["Symbol"]]
+    for address in (start, start + 8, entry):
+        equal(frames("-e", names["ranges"], f"{address:x}"), frames("-e", t, f"{address:x}"))
+    calls = [line.split(":")[0] for line in files.run(f"objdump -d {t} | grep -A1 'call.*<outer>'").splitlines()[1::3]]
+    after = int(calls[0], 16)
+    equal(frames("-e", names["returnpads"], "--return-addresses", f"{after:x}"), frames("-e", t, "--return-addresses", f"{after:x}"))
+    equal(frames("-e", names["returnpads"], f"{after + 1:x}"), [("", "", 0)])
 
 
 def test_one_line_one_answer(work, files):

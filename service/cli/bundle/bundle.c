@@ -74,15 +74,10 @@ static struct sl_str directory_of(const char *path)
     return (struct sl_str){path, size};
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static bool into_directory(const struct bundling *b, const char *output)
 {
-    return output && (b->o->argument_count > 1 || is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
+    return output &&
+           (b->o->argument_count > 1 || path_is_directory(output) || sl_str_ends(sl_str(output), SL_STR("/")));
 }
 
 /* The caller's; NULL when out of memory. */
@@ -297,7 +292,7 @@ static int bundle_all(struct bundling *b)
 {
     const char *output = option_value(b->o, "output", NULL);
     int status = 0;
-    if (into_directory(b, output) && !is_directory(output) && mkdir(output, 0777) != 0) {
+    if (into_directory(b, output) && !path_is_directory(output) && mkdir(output, 0777) != 0) {
         char text[4200];
         snprintf(text, sizeof text, "cannot make the directory %s", output);
         return report(1, text, strerror(errno == EEXIST ? ENOTDIR : errno));
@@ -334,7 +329,7 @@ static int bundle_project(struct bundling *b, const char *directory)
                                      writer, &count)
                         : report(1, "out of memory", NULL);
     struct sl_bundle_attribute attribute = {SL_STR("debug_id"), sl_str(text)};
-    bool into = !output || is_directory(output);
+    bool into = !output || path_is_directory(output);
     if (into)
         snprintf(path, sizeof path, "%s%s%s.zip", output ? output : "", output ? "/" : "", text);
     if (status == 0 && !count)

@@ -327,3 +327,20 @@ enum sl_code by_id_open_input(struct by_id *b, const struct object_id *id, enum 
         get_supplementary(b, input);
     return code;
 }
+
+enum sl_code by_id_complete(struct by_id *b, struct input *input, struct sl_error *error)
+{
+    const struct sl_object_info *info = sl_object_info(input->object);
+    struct object_id id = {.code_id = info->code_id,
+                           .code_file = path_file_name(sl_str(input->path)),
+                           .debug_file = path_file_name(info->debug_file),
+                           .debug_id = info->debug_id,
+                           .has_debug_id = !sl_debug_id_is_nil(&info->debug_id)};
+    struct sl_bytes bytes;
+    enum sl_code code = by_id_get(b, &id, PURPOSE_DEBUG, &bytes, error);
+    if (code == SL_OK && !input_set_debug(input, bytes))
+        code = sl_fail(error, SL_NOT_FOUND, "not found");
+    if (code == SL_OK)
+        get_supplementary(b, input);
+    return code;
+}

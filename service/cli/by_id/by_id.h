@@ -43,6 +43,9 @@ enum sl_code by_id_get(struct by_id *by_id, const struct object_id *id, enum pur
 enum sl_code by_id_open_input(struct by_id *by_id, const struct object_id *id, enum purpose purpose, const char *name,
                               struct input *input, struct sl_error *error);
 
+/* The debug information of an opened file that has none, likewise with its supplementary file. Errors as by_id_get's. */
+enum sl_code by_id_complete(struct by_id *by_id, struct input *input, struct sl_error *error);
+
 /* ---- sources.c ---- */
 
 struct source_list { /* in the arena */

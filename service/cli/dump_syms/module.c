@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 static bool same_id(const struct sl_object *a, const struct sl_object *b)
 {
@@ -65,9 +64,11 @@ static void find_pdb(struct dump_module *m)
     struct sl_str name = path_file_name(sl_object_info(m->main.object)->debug_file);
     struct sl_str own = sl_str(m->main.path);
     int directory = (int)(own.size - path_file_name(own).size);
-    if (name.size &&
-        snprintf(path, sizeof path, "%.*s" SL_STR_FMT, directory, own.data, SL_STR_ARG(name)) < (int)sizeof path)
-        try_partner(m, path, SL_FORMAT_PDB);
+    int length = snprintf(path, sizeof path, "%.*s" SL_STR_FMT, directory, own.data, SL_STR_ARG(name));
+    if (!name.size || length >= (int)sizeof path || try_partner(m, path, SL_FORMAT_PDB))
+        return;
+    path[length - 1] = '_'; /* as symbol stores name a packed one */
+    try_partner(m, path, SL_FORMAT_PDB);
 }
 
 static void find_pe(struct dump_module *m)
@@ -84,12 +85,9 @@ static void find_pe(struct dump_module *m)
             return;
 }
 
-static bool is_directory(const char *path)
+static bool is_plain_directory(const char *path)
 {
-    struct stat st;
-    size_t length = strlen(path);
-    bool bundle = length > 5 && strcmp(path + length - 5, ".dSYM") == 0;
-    return !bundle && stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return !sl_str_ends(sl_str(path), SL_STR(".dSYM")) && path_is_directory(path);
 }
 
 static int find_partner(struct dump_module *m, const struct options *o)
@@ -97,7 +95,7 @@ static int find_partner(struct dump_module *m, const struct options *o)
     const char *debug = option_value(o, "debug-file", NULL), *code = option_value(o, "code-file", NULL);
     enum sl_format format = sl_object_info(m->main.object)->format;
     int status = 0;
-    if (debug && !is_directory(debug))
+    if (debug && !is_plain_directory(debug))
         status = open_given(m, debug);
     else if (code)
         status = open_given(m, code);
@@ -127,7 +125,7 @@ int dump_module_open(struct dump_module *m, const char *path, const struct optio
     const char *debug = option_value(o, "debug-file", NULL);
     const char *const directories[] = {debug, NULL};
     struct input_options options = {.arch = option_value(o, "arch", NULL)};
-    if (debug && is_directory(debug)) {
+    if (debug && is_plain_directory(debug)) {
         options.debug_directories = directories;
         options.find_debug = true;
     }
@@ -229,14 +227,18 @@ static struct sl_str os_of(const struct sl_object *object)
     }
 }
 
-static struct sl_str name_of(const struct dump_module *m)
+static struct sl_str name_of(const struct dump_module *m, struct sl_arena *arena)
 {
     const struct sl_object_info *info = sl_object_info(m->main.object);
     if (info->format == SL_FORMAT_BREAKPAD)
         return info->debug_file;
     if (info->format == SL_FORMAT_PE && path_file_name(info->debug_file).size)
         return path_file_name(info->debug_file);
-    return path_file_name(sl_str(m->main.path));
+    struct sl_str name = path_file_name(sl_str(m->main.path));
+    char *copy = sl_str_ends(name, SL_STR(".pd_")) ? sl_arena_strndup(arena, name.data, name.size) : NULL;
+    if (copy) /* packed as symbol stores do */
+        copy[name.size - 1] = 'b';
+    return copy ? (struct sl_str){copy, name.size} : name;
 }
 
 bool dump_header_make(const struct dump_module *m, const struct options *o, struct sl_arena *arena,
@@ -244,7 +246,8 @@ bool dump_header_make(const struct dump_module *m, const struct options *o, stru
 {
     const char *name = option_value(o, "name", NULL), *os = option_value(o, "os", NULL);
     const char *extra = option_value(o, "extra-info", NULL);
-    *h = (struct dump_header){.os = os ? sl_str(os) : os_of(m->main.object), .name = name ? sl_str(name) : name_of(m)};
+    *h = (struct dump_header){.os = os ? sl_str(os) : os_of(m->main.object),
+                              .name = name ? sl_str(name) : name_of(m, arena)};
     bool ok = sl_object_info(m->main.object)->format == SL_FORMAT_BREAKPAD ? copy_infos(m->main.object, arena, h)
                                                                            : add_code_id(m, arena, h);
     if (ok && extra)

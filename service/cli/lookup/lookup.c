@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 static const struct option_spec specs[] = {
-    {"exe", 'e', OPTION_VALUE, false, "FILE", "debug file or symcache; FILE:ARCH for one object of several"},
+    {"exe", 'e', OPTION_VALUE, false, "FILE",
+     "debug file, symbfile, or symcache of one; FILE:ARCH for an object of several"},
     {"obj", 0, OPTION_VALUE, false, "FILE", "the same"},
     {"build-id", 0, OPTION_VALUE, false, "HEX",
      "the debug file with this build id: installed, or found by --symbols and the like"},
@@ -109,6 +110,21 @@ static int serve_input(struct lookup *l)
     return 0;
 }
 
+/* Under its own name what is no address is an error, and not an answer. */
+static bool understood(struct lookup *l, char **arguments, size_t count)
+{
+    for (size_t i = 0; i < count && l->persona == PERSONA_LOOKUP; i++) {
+        struct request request;
+        lookup_parse_argument(l, arguments[i], &request);
+        if (request.kind != REQUEST_BAD)
+            continue;
+        options_wrong("lookup", "%s'%s'",
+                      l->file ? "neither an address nor a function: " : "no file and address: ", arguments[i]);
+        return false;
+    }
+    return true;
+}
+
 static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
 {
     struct json_writer w = json_writer(&l->out);
@@ -202,6 +218,27 @@ static const char *default_style(const struct lookup *l, const struct options *o
     return l->persona == PERSONA_LOOKUP && isatty(STDOUT_FILENO) ? "table" : "llvm";
 }
 
+static bool is_true(const char *text)
+{
+    return !*text || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+}
+
+/* Every value given is one of those that the option takes. */
+static bool check_words(const struct options *o)
+{
+    size_t functions, inlining;
+    const char *const *names = option_values(o, "functions", &functions);
+    const char *const *truths = option_values(o, "inlining", &inlining);
+    for (size_t i = 0; i < functions; i++)
+        if (*names[i] && strcmp(names[i], "none") != 0 && strcmp(names[i], "short") != 0 &&
+            strcmp(names[i], "linkage") != 0)
+            return options_wrong("lookup", "--functions: '%s' is not one of none, short, linkage", names[i]) == 0;
+    for (size_t i = 0; i < inlining; i++)
+        if (!is_true(truths[i]) && !is_false(truths[i]))
+            return options_wrong("lookup", "--inlining: '%s' is neither true nor false", truths[i]) == 0;
+    return true;
+}
+
 /* What addr2line shows only when asked for it. */
 static void read_elements(struct lookup *l, const struct options *o)
 {
@@ -233,7 +270,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     size_t count;
     if (!read_address(o, "adjust-vma", &l->adjust) ||
         !option_number(o, "print-source-context-lines", "lookup", &context) ||
-        !option_number(o, "jobs", "lookup", &jobs))
+        !option_number(o, "jobs", "lookup", &jobs) || !check_words(o))
         return false;
     read_elements(l, o);
     l->addresses = option_given(o, "addresses") || option_given(o, "print-address");
@@ -272,25 +309,33 @@ static const char **joined_list(const struct options *o, const char *first, cons
 /* ---- running ---- */
 
 /* The file cannot be used. Like GNU's, a tool that has one file ends; LLVM's goes on and knows nothing. */
-static int unusable(struct lookup *l, const struct lookup_module *m)
+static int unusable(const struct lookup *l, const struct lookup_module *m)
 {
     const char *program = options_program_name();
-    if (l->style == STYLE_GNU) {
-        if (m->error.code == SL_NOT_FOUND)
-            fprintf(stderr, "%s: '%s': No such file\n", program, m->name);
-        else
-            fprintf(stderr, "%s: '%s': %s\n", program, m->name, m->error.message);
-        return 1;
-    }
-    if (l->style == STYLE_LLVM || l->style == STYLE_JSON) {
-        fprintf(stderr, "%s: '%s': %s\n", program, m->name, m->error.message);
-        return 0;
-    }
+    bool missing = m->error.code == SL_NOT_FOUND;
     char text[4200];
-    snprintf(text, sizeof text, "cannot use %s", m->name);
-    return report(m->error.code == SL_PERMISSION_DENIED && m->input.alone ? STATUS_DENIED
-                                                                          : report_status(m->error.code),
-                  text, m->error.message);
+    if (l->persona == PERSONA_LOOKUP) {
+        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone;
+        bool no_object = missing && m->input.archive.count;
+        snprintf(text, sizeof text, "cannot use %s", m->name);
+        return report(denied      ? STATUS_DENIED
+                      : no_object ? STATUS_NOTHING
+                                  : report_status(m->error.code),
+                      text, m->error.message);
+    }
+    bool gnu = l->style == STYLE_GNU;
+    fprintf(stderr, "%s: '%s': %s\n", program, m->name, gnu && missing ? "No such file" : m->error.message);
+    return gnu;
+}
+
+/* Lines of the input may have named files too. The status. */
+static int report_modules(const struct lookup *l)
+{
+    int status = 0;
+    for (const struct lookup_module *m = l->modules; m; m = m->next)
+        if (m->error.code != SL_OK && l->persona == PERSONA_LOOKUP)
+            status = unusable(l, m);
+    return status;
 }
 
 static bool has_section(const struct lookup *l, const struct lookup_module *m)
@@ -302,6 +347,7 @@ static bool has_section(const struct lookup *l, const struct lookup_module *m)
     return false;
 }
 
+/* The status. */
 static int serve(struct lookup *l, const struct options *o, struct lookup_module *m)
 {
     bool all = option_given(o, "all"), names = option_given(o, "names");
@@ -316,11 +362,13 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
         serve_all(l, m);
     else if (names)
         serve_names(l, m, o->arguments, o->argument_count);
-    else if (o->argument_count && strcmp(o->arguments[0], "-") != 0)
+    else if (o->argument_count && strcmp(o->arguments[0], "-") != 0) {
+        if (!understood(l, o->arguments, o->argument_count))
+            return 2;
         serve_arguments(l, o->arguments, o->argument_count);
-    else if (!(out && isatty(STDIN_FILENO)))
-        return serve_input(l);
-    return 0; /* a closed output is reported at the end */
+    } else if (!(out && isatty(STDIN_FILENO)) && serve_input(l) != 0)
+        return 1;
+    return report_modules(l); /* a closed output is reported at the end */
 }
 
 static int lookup_run(struct lookup *l, const struct options *o)
@@ -332,9 +380,9 @@ static int lookup_run(struct lookup *l, const struct options *o)
         snprintf(by_id, sizeof by_id, "BUILDID:%s", build_id);
         l->file = by_id;
     }
-    if (!l->file && l->style == STYLE_GNU)
+    if (!l->file && l->style == STYLE_GNU && l->persona != PERSONA_LOOKUP)
         l->file = "a.out";
-    if (!l->file && l->style == STYLE_TABLE)
+    if (!l->file && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
         return options_wrong("lookup", "no file given (-e)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
         return report(1, "out of memory", NULL);
@@ -344,7 +392,8 @@ static int lookup_run(struct lookup *l, const struct options *o)
             return status;
     }
     if (l->section && m && m->error.code == SL_OK && !has_section(l, m)) {
-        fprintf(stderr, "%s: %s: cannot find section %s\n", options_program_name(), m->name, l->section);
+        fprintf(stderr, "%s: %s: cannot find section %s\n",
+                l->persona == PERSONA_LOOKUP ? "error" : options_program_name(), m->name, l->section);
         return 1;
     }
     return serve(l, o, m);
@@ -359,8 +408,10 @@ static int lookup_as(enum persona persona, int argc, char **argv)
     if (options_parse(&options, specs, "lookup", argc, argv)) {
         if (options.help) {
             options_help(specs, "lookup [-e FILE] [OPTION..] [ADDRESS..]",
-                         "Addresses of a debug file or symcache to functions and lines. Without ADDRESS, or with -,\n"
-                         "addresses are read from standard input, one a line.");
+                         "Addresses of a debug file, symbfile or symcache to functions and lines. Without ADDRESS, or\n"
+                         "with -, addresses are read from standard input, one a line. They are those of the file's\n"
+                         "headers (of a PDB relative to the image, of WASM offsets in the file), also for a symcache\n"
+                         "that was made of it.");
             status = 0;
         } else if (options.version) {
             puts("symloom " SYMLOOM_VERSION);

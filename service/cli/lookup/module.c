@@ -26,6 +26,24 @@ static char *find_build_id(const struct lookup *l, struct sl_str id)
     return NULL;
 }
 
+/* The sources that the command line names are asked for what a stripped file lacks. */
+static void ask_for_debug(struct lookup *l, struct lookup_module *m)
+{
+    static const char *const sources[] = {"symbols", "source", "nt-symbol-path", "debuginfod", "config"};
+    const struct sl_object *object = m->input.object;
+    bool asked = false;
+    struct sl_error error;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+        asked = asked || option_given(l->options, sources[i]);
+    if (!asked || !object || m->input.debug.object || sl_object_info(object)->features.has_debug_info)
+        return;
+    enum sl_code code = l->by_id ? SL_OK : by_id_open(l->options, NULL, NULL, &l->by_id, &error);
+    if (code == SL_OK)
+        code = by_id_complete(l->by_id, &m->input, &error);
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        fprintf(stderr, "warning: no debug information for %s: %s\n", m->name, error.message);
+}
+
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
     enum sl_code code = input_open(path, &l->open, &m->input, &m->error);
@@ -39,6 +57,8 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
         m->input.options = &l->open;
         free(plain);
     }
+    if (code == SL_OK)
+        ask_for_debug(l, m);
     return code == SL_OK ? input_convert(&m->input, l->jobs, &m->error) : code;
 }
 
@@ -103,11 +123,13 @@ static void open_module(struct lookup *l, struct lookup_module *m)
         code = lookup_module_open_file(l, m, m->name);
     }
     free(found);
+    if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
+        code = sl_fail(&m->error, SL_UNSUPPORTED, "it has no symbols");
     m->error.code = code;
     if (code != SL_OK)
         return;
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
-    m->load = info && !l->relative ? info->load_address : 0;
+    m->load = l->relative ? 0 : m->input.cache.load_address;
     m->is_32bit = info ? !info->is_64bit : sl_cpu_pointer_size(sl_arch_family(m->input.cache.arch)) == 4;
     if (!texts_init(&m->names) || !texts_init(&m->files))
         m->error.code = sl_fail(&m->error, SL_BUSY, "out of memory");
@@ -224,7 +246,7 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
     if (at < m->load)
         return 0;
     size_t count = sl_symcache_lookup(&m->input.cache, at - m->load, chain, MAX_CHAIN);
-    count = count > MAX_CHAIN ? MAX_CHAIN : count;
+    count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
     return !l->inlines && count > 1 ? 1 : count;
 }
 

@@ -55,15 +55,18 @@ static bool parse_symbol(struct lookup_module *m, struct sl_str text, uint64_t *
     return true;
 }
 
-static void parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
+/* False for what is neither; the answer is that of address 0. */
+static bool parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
 {
     struct sl_str text = sl_str_trimmed(line);
     r->module = given_module(l);
     size_t digits = scan_number(text, 16, &r->address);
     bool number = digits == text.size || (digits && (text.data[0] == '0' || sl_is_blank(text.data[digits])));
     uint64_t address;
-    if (!number && text.size && r->module && parse_symbol(r->module, text, &address))
-        r->address = address;
+    if (number || !text.size || !r->module || !parse_symbol(r->module, text, &address))
+        return number && text.size;
+    r->address = address;
+    return true;
 }
 
 /* ---- LLVM ---- */
@@ -130,5 +133,6 @@ void lookup_parse_argument(struct lookup *l, const char *text, struct request *r
         return;
     }
     *r = (struct request){.text = sl_str(text)};
-    parse_gnu(l, sl_str(text), r);
+    if (!parse_gnu(l, sl_str(text), r))
+        r->kind = REQUEST_BAD;
 }

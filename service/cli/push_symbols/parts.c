@@ -38,17 +38,6 @@ static enum sl_code write_part(void *arg, struct sl_bytes bytes, struct sl_error
                : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
 }
 
-static int temporary_file(void)
-{
-    char path[1024];
-    const char *dir = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/symloom-XXXXXX", dir && *dir ? dir : "/tmp");
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 static enum sl_code close_part(struct part_writer *w, struct sl_error *error)
 {
     if (!w->writer)
@@ -170,7 +159,7 @@ struct companion {
 
 static struct sl_object *open_companion(struct companion *c, const char *path)
 {
-    if (sl_map_file(path, &c->mapping, NULL) != SL_OK)
+    if (map_file(path, &c->mapping, NULL) != SL_OK)
         return NULL;
     if (sl_object_open(c->mapping.bytes, NULL, &c->object, NULL) == SL_OK)
         return c->object;
@@ -293,7 +282,7 @@ static int push_parts_open_file(struct file *f, const char *path)
 {
     struct sl_error error = {0};
     *f = (struct file){.path = path};
-    enum sl_code code = sl_map_file(path, &f->mapping, &error);
+    enum sl_code code = map_file(path, &f->mapping, &error);
     if (code != SL_OK)
         return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
     if (sl_symbfile_image_open(f->mapping.bytes, &f->image, &error) != SL_OK ||

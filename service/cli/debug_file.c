@@ -1,0 +1,237 @@
+/* Files as they lie on a disk: packed ones, and those with the debug information of another. */
+#include "cli/cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "fetch/fetch.h"
+#include "symbfile/symbfile.h"
+
+#define MAX_UNPACKED (UINT64_C(15) << 30) /* as downloads */
+
+/* ---- packed files ---- */
+
+int temporary_file(void)
+{
+    const char *directory = getenv("TMPDIR");
+    return sl_unlinked_file(directory && *directory ? directory : "/tmp");
+}
+
+static bool is_plain(struct sl_bytes bytes)
+{
+    struct sl_symcache cache;
+    return sl_format_detect(bytes) != SL_FORMAT_UNKNOWN || sl_symbfile_detect(bytes) ||
+           sl_symcache_open(bytes, &cache, NULL) == SL_OK;
+}
+
+enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error)
+{
+    if (is_plain(mapping->bytes) || !fetch_is_wrapped(mapping->bytes))
+        return SL_OK;
+    struct sl_mapping unpacked = {0};
+    int fd = temporary_file();
+    enum sl_code code = fd >= 0 && sl_write_all(fd, mapping->bytes)
+                            ? fetch_unwrap(fd, MAX_UNPACKED, error)
+                            : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
+    if (code == SL_OK)
+        code = sl_map_fd(fd, &unpacked, error);
+    if (fd >= 0)
+        close(fd);
+    if (code != SL_OK)
+        return code;
+    sl_unmap(mapping);
+    *mapping = unpacked;
+    return SL_OK;
+}
+
+enum sl_code map_file(const char *path, struct sl_mapping *mapping, struct sl_error *error)
+{
+    enum sl_code code = sl_map_file(path, mapping, error);
+    if (code == SL_OK && (code = map_unpacked(mapping, error)) != SL_OK)
+        sl_unmap(mapping);
+    return code;
+}
+
+/* ---- bundles of debug information ---- */
+
+char *file_of_dsym(const char *directory)
+{
+    char inner[4096], *found = NULL;
+    struct dirent **names;
+    if (snprintf(inner, sizeof inner, "%s/Contents/Resources/DWARF", directory) >= (int)sizeof inner)
+        return NULL;
+    int count = scandir(inner, &names, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        if (!found && names[i]->d_name[0] != '.' && asprintf(&found, "%s/%s", inner, names[i]->d_name) < 0)
+            found = NULL;
+        free(names[i]);
+    }
+    if (count >= 0)
+        free(names);
+    return found;
+}
+
+bool path_is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* ---- debug information elsewhere ---- */
+
+struct finder {
+    const struct sl_object *object; /* whose debug information is looked for */
+    struct debug_file *file;
+};
+
+/* The link's checksum identifies the file where there is no build id (GDB manual, "Separate Debug Files"). */
+static bool has_checksum(const struct sl_object_info *info, struct sl_bytes bytes)
+{
+    uLong sum = crc32(0, NULL, 0);
+    if (info->format != SL_FORMAT_ELF || info->code_id.size || !info->debug_link.size)
+        return false;
+    for (size_t at = 0, piece; at < bytes.size; at += piece) {
+        piece = bytes.size - at < INT_MAX ? bytes.size - at : INT_MAX;
+        sum = crc32(sum, bytes.data + at, (uInt)piece);
+    }
+    return sum == info->debug_link_crc;
+}
+
+static bool same_id(const struct sl_object_info *a, const struct sl_object_info *b)
+{
+    return !sl_debug_id_is_nil(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
+}
+
+bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    struct sl_archive archive;
+    bool checked = false, right = false;
+    if (sl_archive_open(bytes, &archive, NULL) != SL_OK)
+        return false;
+    for (size_t i = 0; i < archive.count; i++) {
+        if (sl_archive_object(&archive, i, NULL, debug, NULL) != SL_OK)
+            continue;
+        const struct sl_object_info *other = sl_object_info(*debug);
+        bool usable = other->features.has_debug_info && other->format != SL_FORMAT_PORTABLEPDB;
+        if (usable && !checked && !same_id(info, other)) {
+            checked = true;
+            right = has_checksum(info, bytes);
+        }
+        if (usable && (same_id(info, other) || right))
+            return true;
+        sl_object_close(*debug);
+    }
+    *debug = NULL;
+    return false;
+}
+
+/* Takes the file if it holds the debug information of the object. */
+static bool try_path(struct finder *f, const char *path)
+{
+    struct debug_file *file = f->file;
+    if (map_file(path, &file->mapping, NULL) != SL_OK)
+        return false;
+    if (debug_file_take(f->object, file->mapping.bytes, &file->object) && (file->path = strdup(path)))
+        return true;
+    debug_file_close(file);
+    return false;
+}
+
+static bool try_format(struct finder *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool try_format(struct finder *f, const char *format, ...)
+{
+    char path[PATH_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    return length < (int)sizeof path && try_path(f, path);
+}
+
+static bool try_dsym(struct finder *f, const char *bundle)
+{
+    char *file = path_is_directory(bundle) ? file_of_dsym(bundle) : NULL;
+    bool found = file && try_path(f, file);
+    free(file);
+    return found;
+}
+
+static bool find_dsym(struct finder *f, const char *path, const char *const *hint)
+{
+    char beside[PATH_MAX];
+    for (; hint && *hint; hint++)
+        if (try_dsym(f, *hint))
+            return true;
+    return snprintf(beside, sizeof beside, "%s.dSYM", path) < (int)sizeof beside && try_dsym(f, beside);
+}
+
+/* The directory of a path, with its slash; empty for a name alone. */
+static struct sl_str directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return (struct sl_str){path, slash ? (size_t)(slash - path) + 1 : 0};
+}
+
+/* By build id and by .gnu_debuglink, as debuggers do (GDB manual, "Separate Debug Files"): beside the file as it was named,
+ * beside what that is a link to, and at its place below the directories. */
+static bool find_elf(struct finder *f, const char *path, const char *const *directories)
+{
+    const struct sl_object_info *info = sl_object_info(f->object);
+    char real[PATH_MAX];
+    struct sl_str id = info->code_id, link = info->debug_link;
+    struct sl_str places[] = {directory_of(path), directory_of(realpath(path, real) ? real : path)};
+    for (const char *const *d = directories; *d && id.size > 2; d++)
+        if (try_format(f, "%s/.build-id/%.2s/%.*s.debug", *d, id.data, (int)id.size - 2, id.data + 2))
+            return true;
+    if (!link.size || memchr(link.data, '/', link.size))
+        return false;
+    for (size_t i = 0; i < 2; i++)
+        if (try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(places[i]), SL_STR_ARG(link)) ||
+            try_format(f, SL_STR_FMT ".debug/" SL_STR_FMT, SL_STR_ARG(places[i]), SL_STR_ARG(link)))
+            return true;
+    for (const char *const *d = directories; *d; d++)
+        if (try_format(f, "%s/" SL_STR_FMT SL_STR_FMT, *d, SL_STR_ARG(places[1]), SL_STR_ARG(link)) ||
+            try_format(f, "%s/" SL_STR_FMT SL_STR_FMT, *d, SL_STR_ARG(places[0]), SL_STR_ARG(link)) ||
+            try_format(f, "%s/" SL_STR_FMT, *d, SL_STR_ARG(link)))
+            return true;
+    return false;
+}
+
+/* The PDB that a PE names, beside it; its last letter is an underscore where it is packed as symbol stores do. */
+static bool find_pdb(struct finder *f, const char *path)
+{
+    struct sl_str name = path_file_name(sl_object_info(f->object)->debug_file), directory = directory_of(path);
+    if (!name.size)
+        return false;
+    return try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name)) ||
+           try_format(f, SL_STR_FMT "%.*s_", SL_STR_ARG(directory), (int)name.size - 1, name.data);
+}
+
+bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
+                     const char *const *dsym_hints, struct debug_file *file)
+{
+    static const char *const usual[] = {"/usr/lib/debug", NULL};
+    struct finder f = {object, file};
+    *file = (struct debug_file){0};
+    switch (sl_object_info(object)->format) {
+    case SL_FORMAT_MACHO: return find_dsym(&f, path, dsym_hints);
+    case SL_FORMAT_ELF: return find_elf(&f, path, directories && *directories ? directories : usual);
+    case SL_FORMAT_PE: return find_pdb(&f, path);
+    default: return false;
+    }
+}
+
+void debug_file_close(struct debug_file *file)
+{
+    sl_object_close(file->object);
+    sl_unmap(&file->mapping);
+    free(file->path);
+    *file = (struct debug_file){0};
+}
