@@ -308,6 +308,10 @@ static enum sl_code convert_symbfile(struct input *input, struct sl_error *error
 {
     struct sl_symbfile_builder *builder = sl_symbfile_builder_new(NULL);
     struct sl_symbfile_index index;
+    struct sl_budget budget;
+    sl_budget_init(&budget, input->mapping.bytes.size);
+    if (builder)
+        sl_symbfile_builder_limit(builder, &budget);
     enum sl_code code = builder ? sl_symbfile_read(input->mapping.bytes, sl_symbfile_builder_sink(builder), error)
                                 : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
