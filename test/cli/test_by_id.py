@@ -37,6 +37,11 @@ def lookup(files, work, *args, status=0, env=None, **options):
     return result
 
 
+def nobody_has_it(files, work, *args, about="", **options):
+    result = lookup(files, work, *args, status=1, **options)
+    equal((result.out, result.err), ("", f"error: cannot use BUILDID:{build_id(files)}\n  caused by: not found\n"), about)
+
+
 def test_debuginfod(work, files):
     root = os.path.join(work, "root")
     place(root, "t", files.get("t"))
@@ -44,8 +49,8 @@ def test_debuginfod(work, files):
         env = home(work, DEBUGINFOD_URLS=f"ima:ignore {url}")
         wait_until("debuginfod's scan", lambda: lookup(files, work, "--debuginfod", env=env).out == ANSWER)
         equal(lookup(files, work, "--symbols", f"debuginfod:{url}buildid/", "--cache-dir", "").out, ANSWER)
-        equal(lookup(files, work, env=env).out, "??\n??:0:0\n\n")  # only when it is asked for
-        equal(lookup(files, work, "--debuginfod", "--no-network", "--cache-dir", "", env=env).out, "??\n??:0:0\n\n")
+        nobody_has_it(files, work, env=env)  # only when it is asked for
+        nobody_has_it(files, work, "--debuginfod", "--no-network", "--cache-dir", "", env=env)
         at, tool = f"0x{files.address('t', 'outer'):x}", linked(work, "llvm-symbolizer")
         equal(ok("--no-inlines", "--debuginfod", input=f"BUILDID:{build_id(files)} {at}\n" * 2, program=tool, env=env),
               ANSWER * 2)
@@ -54,7 +59,7 @@ def test_debuginfod(work, files):
 
 
 def test_no_trace_without_sources(work, files):
-    equal(lookup(files, work).out, "??\n??:0:0\n\n")
+    nobody_has_it(files, work)
     equal(os.listdir(work), [])
 
 
@@ -72,7 +77,7 @@ def test_local_layouts(work, files):
             equal(lookup(files, work, "--symbols", f"{name}:{root}", "--cache-dir", "").out, ANSWER, name)
         others = [n for n in ("unified", "native", "symstore") if n != name]
         for other in others:
-            equal(lookup(files, work, "--symbols", f"{other}:{root}", "--cache-dir", "").out, "??\n??:0:0\n\n", f"{name} {other}")
+            nobody_has_it(files, work, "--symbols", f"{other}:{root}", "--cache-dir", "", about=f"{name} {other}")
     place(os.path.join(work, "gdb"), f".build-id/{paths['native']}", upper)
     equal(lookup(files, work, "--symbols", os.path.join(work, "gdb"), "--cache-dir", "").out, ANSWER)
     equal(lookup(files, work, "--symbols", upper, "--cache-dir", "").out, ANSWER)  # the file itself
@@ -82,7 +87,7 @@ def test_index_follows_no_links_and_takes_the_first(work, files):
     root = os.path.join(work, "root")
     os.mkdir(root)
     os.symlink(files.get("t"), os.path.join(root, "link"))
-    equal(lookup(files, work, "--symbols", root).out, "??\n??:0:0\n\n")
+    nobody_has_it(files, work, "--symbols", root)
     stripped = place(root, "a/t", files.get("t"))
     files.run(f"strip -g {stripped}")
     place(root, "b/t", files.get("t"))
@@ -119,7 +124,8 @@ def test_configured_sources(work, files):
             equal(ok(*plain, cwd=below, env=home(work)), ANSWER)
             with open(os.path.join(below, ".symloom.yml"), "w") as f:
                 f.write("sources: []\n")
-            equal(ok(*plain, cwd=below, env=home(work)), "??\n??:0:0\n\n")  # the nearest file ends the search
+            missed = symloom(*plain, cwd=below, env=home(work))  # the nearest file ends the search
+            equal((missed.status, missed.out), (1, ""))
             user = os.path.join(work, ".config/symloom")
             os.makedirs(user)
             with open(os.path.join(user, "cli.yml"), "w") as f:
@@ -168,7 +174,7 @@ def test_no_miss_is_remembered(work, files):
     os.mkdir(root)
     code = build_id(files)
     with nginx(work, root) as url:
-        equal(lookup(files, work, "--symbols", url).out, "??\n??:0:0\n\n")
+        nobody_has_it(files, work, "--symbols", url)
         place(root, f"{code[:2]}/{code[2:]}.debug", files.get("t"))
         equal(lookup(files, work, "--symbols", url).out, ANSWER)
 
