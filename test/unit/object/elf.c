@@ -33,7 +33,8 @@ static void identity_and_features(void **state)
     assert_int_equal(sl_object_open(self.bytes, NULL, &object, &error), SL_OK);
     const struct sl_object_info *info = sl_object_info(object);
     assert_int_equal(info->format, SL_FORMAT_ELF);
-    assert_int_equal(info->kind, SL_KIND_EXE); /* position independent: ET_DYN with code, and says that it is a program */
+    assert_int_equal(info->kind,
+                     SL_KIND_EXE); /* position independent: ET_DYN with code, and says that it is a program */
     assert_int_equal(info->code_id.size, 40);
     assert_false(sl_debug_id_is_nil(&info->debug_id));
     assert_true(info->features.has_debug_info && info->features.has_symbols && info->features.has_unwind_info);
