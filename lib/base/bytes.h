@@ -86,6 +86,21 @@ struct sl_str sl_utf8_mended(struct sl_str text, size_t *at);
  * NULL. */
 struct sl_bytes sl_bytes_slice(struct sl_bytes bytes, uint64_t offset, uint64_t size, bool *ok);
 
+/* What is behind `offset` of `bytes`; empty when it is not inside. */
+static inline struct sl_bytes sl_bytes_from(struct sl_bytes bytes, uint64_t offset)
+{
+    return offset <= bytes.size ? (struct sl_bytes){bytes.data + offset, bytes.size - (size_t)offset}
+                                : (struct sl_bytes){NULL, 0};
+}
+
+/* As much of `bytes` as there is from `offset` on, `size` at most. */
+static inline struct sl_bytes sl_bytes_part(struct sl_bytes bytes, uint64_t offset, uint64_t size)
+{
+    struct sl_bytes part = sl_bytes_from(bytes, offset);
+    part.size = part.size < size ? part.size : (size_t)size;
+    return part;
+}
+
 struct sl_reader {
     const uint8_t *begin, *at, *end;
     bool big_endian;

@@ -343,20 +343,3 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     sl_arena_free(&arena);
     return code;
 }
-
-/* A section that memory was missing for is not an absent one. */
-static enum sl_code incomplete(const struct sl_object *object, enum sl_code code, struct sl_error *error)
-{
-    enum sl_code lack = sl_object_complete(object, error);
-    return lack == SL_OK ? code : lack;
-}
-
-enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_companions *companions,
-                                      const struct sl_parallel *parallel, struct sl_function_sink *sink,
-                                      struct sl_error *error)
-{
-    enum sl_code code = sl_object_reads_own_functions(object)
-                            ? sl_object_read_own_functions(object, parallel, sink, error)
-                            : sl_dwarf_read(object, companions, parallel, sink, error);
-    return incomplete(object, code, error);
-}

@@ -2,33 +2,47 @@
 #include "dwarf/impl.h"
 
 #include "function/undecorate.h"
+#include "object/symbols.h"
 
 #include <stdlib.h>
 
+/* With addresses as DWARF has them, names without decoration. NULL when out of memory. */
+static const struct sl_symbol *as_in_dwarf(const struct sl_symbol *symbols, size_t count,
+                                           const struct sl_object_info *info, struct sl_arena *arena)
+{
+    struct sl_symbol *copy = SL_ARENA_ARRAY(arena, struct sl_symbol, count + 1);
+    for (size_t i = 0; copy && i < count; i++) {
+        copy[i] = symbols[i];
+        copy[i].address -= info->dwarf_bias;
+        if (info->decorates)
+            copy[i].name = sl_undecorate(copy[i].name, NULL);
+    }
+    return copy;
+}
+
 enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
 {
-    struct sl_symbol *symbols;
+    const struct sl_symbol *symbols;
     size_t count = 0, named = 0;
-    enum sl_code code = sl_object_symbols(reader->object, arena, &symbols, &count, error);
+    const struct sl_object_info *info = sl_object_info(reader->object);
+    enum sl_code code = sl_object_kept_symbols(reader->object, &symbols, &count, error);
     if (code == SL_BUSY || sl_budget_used_up(reader->budget))
         return code;
     if (code != SL_OK || count > UINT32_MAX)
         count = 0;
+    if (info->dwarf_bias || info->decorates)
+        symbols = as_in_dwarf(symbols, count, info, arena);
     struct sl_ordered *order = SL_ARENA_ARRAY(arena, struct sl_ordered, count + 1);
     struct sl_ordered *scratch = malloc((count + 1) * sizeof *scratch);
-    if (order && scratch) {
-        const struct sl_object_info *info = sl_object_info(reader->object);
-        for (size_t i = 0; i < count; i++) {
-            symbols[i].address -= info->dwarf_bias;
-            if (info->decorates)
-                symbols[i].name = sl_undecorate(symbols[i].name, NULL);
+    bool made = order && scratch && (symbols || !count);
+    if (made) {
+        for (size_t i = 0; i < count; i++)
             if (symbols[i].name.size)
                 order[named++] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
-        }
         sl_order(order, scratch, named);
         reader->symbols = (struct symbol_index){symbols, order, named};
     }
-    code = order && scratch ? SL_OK : sl_budget_fail(reader->budget, error);
+    code = made ? SL_OK : sl_budget_fail(reader->budget, error);
     free(scratch);
     return code;
 }

@@ -320,7 +320,7 @@ static void set_features(struct sl_object *object, struct elf *elf)
     struct sl_bytes index;
     if (elf->machine == EM_ARM && elf_section_bytes(object, "ARM.exidx", &index, NULL))
         f->has_unwind_info |= index.size >= 8; /* EHABI, 6: two words a function */
-    f->has_symbols = elf_has_symbols(object);
+    f->has_symbols = elf_has_symbols(object) || object_has_go_table(object);
 }
 
 static void set_debug_link(struct sl_object *object)
@@ -338,21 +338,26 @@ static void set_debug_link(struct sl_object *object)
     }
 }
 
-static void set_addresses(struct sl_object *object, const struct elf *elf)
+static bool set_addresses(struct sl_object *object, struct elf *elf)
 {
-    bool first = true;
     uint64_t end = 0;
+    elf->loaded = SL_ARENA_ARRAY(&object->arena, struct sl_segment, elf->segment_count + 1);
+    if (!elf->loaded)
+        return object_no_memory(object), false;
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
         if (s->type != PT_LOAD)
             continue;
-        if (first)
+        if (!elf->loaded_count)
             object->info.load_address = s->address;
-        first = false;
+        elf->loaded[elf->loaded_count++] =
+            (struct sl_segment){s->address - object->info.load_address, s->memory_size,
+                                sl_bytes_part(object->bytes, s->offset, s->file_size), s->flags & PF_X};
         if (s->address <= UINT64_MAX - s->memory_size && s->address + s->memory_size > end)
             end = s->address + s->memory_size;
     }
     object->info.image_size = end > object->info.load_address ? end - object->info.load_address : 0;
+    return true;
 }
 
 static void set_soname(struct sl_object *object, const struct elf *elf)
@@ -397,7 +402,8 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
         return elf_invalid(error, "program headers outside of the file", header.phoff);
     lay_out(elf);
     object->info.arch = arch_of(elf, object->info.is_64bit);
-    set_addresses(object, elf);
+    if (!set_addresses(object, elf))
+        return sl_fail(error, SL_BUSY, "out of memory");
     object->info.kind = kind_of(object, elf);
     set_ids(object, elf);
     set_debug_link(object);
@@ -422,11 +428,21 @@ static bool elf_section_info(struct sl_object *object, size_t index, struct sl_s
     return true;
 }
 
+static bool elf_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
+{
+    const struct elf *elf = object->impl;
+    if (index >= elf->loaded_count)
+        return false;
+    *segment = elf->loaded[index];
+    return true;
+}
+
 const struct object_format sl_object_elf = {
     .format = SL_FORMAT_ELF,
     .open = elf_open,
     .close = elf_close,
     .section = elf_section_bytes,
     .section_info = elf_section_info,
+    .segment = elf_segment,
     .symbols = elf_symbols,
 };

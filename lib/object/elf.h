@@ -17,6 +17,7 @@ enum {
     SHT_REL = 9,
     SHT_DYNSYM = 11,
     SHT_SYMTAB_SHNDX = 18,
+    PF_X = 1,
     PT_LOAD = 1,
     PT_DYNAMIC = 2,
     PT_INTERP = 3,
@@ -68,6 +69,8 @@ struct elf {
     size_t section_count;
     struct elf_segment *segments;
     size_t segment_count;
+    struct sl_segment *loaded; /* the PT_LOAD among them */
+    size_t loaded_count;
     struct sl_object *mini; /* of .gnu_debugdata, opened on demand */
     bool mini_tried;
 };

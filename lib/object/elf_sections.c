@@ -24,20 +24,8 @@ struct elf_section *elf_find(const struct sl_object *object, const char *name)
 
 bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes)
 {
-    const struct elf *elf = object->impl;
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct elf_segment *s = &elf->segments[i];
-        if (s->type != PT_LOAD || address < s->address || address - s->address >= s->file_size)
-            continue;
-        uint64_t skip = address - s->address;
-        bool inside;
-        struct sl_bytes all = sl_bytes_slice(object->bytes, s->offset, s->file_size, &inside);
-        if (!inside)
-            return false;
-        *bytes = (struct sl_bytes){all.data + skip, all.size - (size_t)skip};
-        return true;
-    }
-    return false;
+    *bytes = sl_object_at(object, address - object->info.load_address);
+    return bytes->size > 0;
 }
 
 static bool is_zdebug(const struct elf_section *s)

@@ -12,6 +12,8 @@ struct object_format {
     void (*close)(struct sl_object *object);
     bool (*section)(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
     bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
+    bool (*segment)(const struct sl_object *object, size_t index, struct sl_segment *segment);
+    struct sl_bytes (*at)(const struct sl_object *object, uint64_t address); /* NULL: the segments are searched */
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);
     /* Formats that describe code in a way of their own; NULL: it is DWARF in sections. As sl_object_read_functions. */
@@ -25,9 +27,12 @@ struct sl_object {
     struct sl_object_info info;
     struct sl_bytes bytes;
     uint64_t max_section_size;
-    uint64_t inflated, granted;           /* bytes that were to be inflated so far; that the budget grew by */
-    struct object_block *blocks;          /* what was made of parts of the file */
-    struct sl_error failure;              /* the first lack of memory; code SL_OK: none */
+    uint64_t inflated, granted;  /* bytes that were to be inflated so far; that the budget grew by */
+    struct object_block *blocks; /* what was made of parts of the file */
+    struct sl_error failure;     /* the first lack of memory; code SL_OK: none */
+    struct sl_symbol *symbols;   /* once they were asked for with sl_object_kept_symbols */
+    size_t symbol_count;
+    bool has_symbols;                     /* they were */
     bool is_inner;                        /* lies inside of another object, and nothing inside of it is looked for */
     struct sl_budget *budget, own_budget; /* `budget` is the caller's or points to the other */
     struct sl_arena arena;
@@ -70,6 +75,9 @@ struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes byt
 
 /* The checksum of a supplementary file, which names itself by it; empty for any other object. */
 struct sl_bytes object_supplementary_id(struct sl_object *object);
+
+/* ---- go.c ---- */
+bool object_has_go_table(struct sl_object *object);
 
 /* ---- inflate.c ---- */
 

@@ -11,6 +11,7 @@ enum {
     LC_ID_DYLIB = 0xD,
     LC_SEGMENT_64 = 0x19,
     LC_UUID = 0x1B,
+    VM_PROT_EXECUTE = 4,
     CPU_X86 = 7,
     CPU_ARM = 12,
     CPU_POWERPC = 18,
@@ -65,7 +66,8 @@ static bool read_segment(struct sl_object *object, struct macho *macho, struct s
     segment.memory_size = read_word(r, wide);
     segment.offset = read_word(r, wide);
     segment.file_size = read_word(r, wide);
-    sl_reader_skip(r, 8);
+    sl_read_u32(r);
+    segment.executable = sl_read_u32(r) & VM_PROT_EXECUTE;
     uint32_t sections = sl_read_u32(r);
     sl_read_u32(r);
     if (r->failed) {
@@ -219,7 +221,7 @@ static void set_addresses(struct sl_object *object, const struct macho *macho)
 static void set_features(struct sl_object *object, const struct macho *macho)
 {
     struct sl_features *f = &object->info.features;
-    f->has_symbols = macho->has_symtab;
+    f->has_symbols = macho->has_symtab || object_has_go_table(object);
     for (size_t i = 0; i < macho->section_count; i++) {
         const struct macho_section *s = &macho->sections[i];
         struct sl_bytes bytes;
@@ -271,10 +273,22 @@ static bool macho_section_info(struct sl_object *object, size_t index, struct sl
     return true;
 }
 
+static bool macho_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
+{
+    const struct macho *macho = object->impl;
+    if (index >= macho->segment_count)
+        return false;
+    const struct macho_segment *s = &macho->segments[index];
+    *segment = (struct sl_segment){s->address - object->info.load_address, s->memory_size,
+                                   sl_bytes_part(object->bytes, s->offset, s->file_size), s->executable};
+    return true;
+}
+
 const struct object_format sl_object_macho = {
     .format = SL_FORMAT_MACHO,
     .open = macho_open,
     .section = macho_section_bytes,
     .section_info = macho_section_info,
+    .segment = macho_segment,
     .symbols = macho_symbols,
 };

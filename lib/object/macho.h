@@ -17,6 +17,7 @@ struct macho_section {
 struct macho_segment {
     struct sl_str name;
     uint64_t address, memory_size, offset, file_size;
+    bool executable;
 };
 
 struct macho {

@@ -2,6 +2,7 @@
 #include "object/impl.h"
 
 #include "base/buf.h"
+#include "object/symbols.h"
 
 #include <stdlib.h>
 
@@ -177,6 +178,22 @@ bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_se
     return object->format->section_info && object->format->section_info(object, index, info);
 }
 
+bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
+{
+    return object->format->segment && object->format->segment(object, index, segment);
+}
+
+struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address)
+{
+    struct sl_segment s;
+    if (object->format->at)
+        return object->format->at(object, address);
+    for (size_t i = 0; sl_object_segment(object, i, &s); i++)
+        if (address - s.address < s.bytes.size)
+            return sl_bytes_from(s.bytes, address - s.address);
+    return (struct sl_bytes){NULL, 0};
+}
+
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error)
 {
@@ -186,6 +203,18 @@ enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena,
     if (code == SL_OK && sl_budget_used_up(object->budget))
         code = sl_budget_fail(object->budget, error);
     return code == SL_OK ? sl_object_complete(object, error) : code;
+}
+
+enum sl_code sl_object_kept_symbols(struct sl_object *object, const struct sl_symbol **symbols, size_t *count,
+                                    struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    if (!object->has_symbols)
+        code = sl_object_symbols(object, &object->arena, &object->symbols, &object->symbol_count, error);
+    object->has_symbols = code == SL_OK;
+    *symbols = code == SL_OK ? object->symbols : NULL;
+    *count = code == SL_OK ? object->symbol_count : 0;
+    return code;
 }
 
 bool sl_object_reads_own_functions(const struct sl_object *object)

@@ -176,6 +176,28 @@ struct sl_section_info {
 };
 bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
 
+/* A part of the image that is loaded, as the headers have it: ELF's PT_LOAD, a segment of Mach-O, a section of PE. */
+struct sl_segment {
+    uint64_t address;      /* relative to the load address; wraps where it is below */
+    uint64_t memory_size;  /* bytes */
+    struct sl_bytes bytes; /* what the file has of it */
+    bool executable;
+};
+
+/* The segments in file order; false past the last one, and for formats that have none. */
+bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_segment *segment);
+
+/* What the file has from an address (relative to the load address) to the end of its segment; empty when it has nothing. */
+struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address);
+
+/* The exception directory of a PE file, as far as the file has it (Microsoft's "PE Format", "The .pdata Section"); empty when
+ * there is none, and for other formats. */
+struct sl_bytes sl_object_exceptions(const struct sl_object *object);
+
+/* The table of functions and lines that every Go program carries, stripped or not: from its header to the end of the section or
+ * segment that it is in; `*address` is relative to the load address. False when there is none. lib/go reads it. */
+bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64_t *address);
+
 /* All function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo), into the arena. In ELF
  * files behind them those without type that name code outside of functions, and what has no size ends where the next begins
  * or its section ends.

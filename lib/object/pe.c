@@ -283,8 +283,16 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     info->features.has_unwind_info =
         !stub && exceptions->address && exceptions->size && pe_at(object, exceptions->address).size;
     info->features.has_debug_info = has_debug_info(pe);
-    info->features.has_symbols = pe_has_symbols(object);
+    info->features.has_symbols = pe_has_symbols(object) || object_has_go_table(object);
     return SL_OK;
+}
+
+struct sl_bytes sl_object_exceptions(const struct sl_object *object)
+{
+    if (object->info.format != SL_FORMAT_PE)
+        return (struct sl_bytes){NULL, 0};
+    const struct pe_directory *d = &((const struct pe *)object->impl)->directories[PE_EXCEPTIONS];
+    return d->address ? sl_bytes_part(pe_at(object, d->address), 0, d->size) : (struct sl_bytes){NULL, 0};
 }
 
 const struct object_format sl_object_pe = {
@@ -292,5 +300,7 @@ const struct object_format sl_object_pe = {
     .open = pe_open,
     .section = pe_section_bytes,
     .section_info = pe_section_info,
+    .segment = pe_segment,
+    .at = pe_at,
     .symbols = pe_symbols,
 };

@@ -56,12 +56,20 @@ const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
     return s && address - s->address < pe_sections_size_of(s) ? s : NULL;
 }
 
-struct sl_bytes pe_at(const struct sl_object *object, uint32_t address)
+struct sl_bytes pe_at(const struct sl_object *object, uint64_t address)
 {
-    const struct pe_section *s = pe_section_at(object->impl, address);
-    struct sl_bytes bytes = s ? raw(object, s) : (struct sl_bytes){NULL, 0};
-    uint32_t within = s ? address - s->address : 0;
-    return within < bytes.size ? sl_bytes_slice(bytes, within, bytes.size - within, NULL) : (struct sl_bytes){NULL, 0};
+    const struct pe_section *s = address <= UINT32_MAX ? pe_section_at(object->impl, (uint32_t)address) : NULL;
+    return s ? sl_bytes_from(raw(object, s), address - s->address) : (struct sl_bytes){NULL, 0};
+}
+
+bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
+{
+    const struct pe *pe = object->impl;
+    if (index >= pe->section_count)
+        return false;
+    const struct pe_section *s = &pe->sections[index];
+    *segment = (struct sl_segment){s->address, pe_sections_size_of(s), raw(object, s), s->executable};
+    return true;
 }
 
 /* ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream. */

@@ -32,7 +32,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budge
         c->segments = calloc(image->segment_count + 1, sizeof *c->segments);
     if (!c || !c->segments)
         return sl_fail(error, SL_BUSY, "out of memory");
-    c->shift = image->machine == IMAGE_AARCH64 ? 2 : 0;
+    c->shift = image->family == SL_CPU_ARM64 ? 2 : 0;
     for (size_t i = 0; i < image->segment_count; i++) {
         const struct image_segment *s = &image->segments[i];
         if (!s->executable)

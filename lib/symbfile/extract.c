@@ -1,9 +1,10 @@
 /* The sources of an executable's symbols, one after the other, through the filter that keeps each piece of code for the
  * first of them. */
 #include "base/grow.h"
+#include "dwarf/dwarf.h"
+#include "go/go.h"
 #include "symbfile/coverage.h"
 #include "symbfile/extract.h"
-#include "symbfile/pclntab.h"
 #include "symbfile/tree.h"
 
 #include <stdlib.h>
@@ -11,8 +12,7 @@
 const char *const sl_symbfile_source_names[SL_SOURCES] = {"DWARF", "Go line table", "symbol tables"};
 
 struct extractor {
-    struct sl_function_sink functions; /* of the debug information; first */
-    struct sl_symbfile_tree_sink go;   /* of the Go line table */
+    struct sl_function_sink functions; /* first */
     struct sl_symbfile_tree_sink *sink;
     struct sl_budget *budget;
     struct coverage *coverage;
@@ -82,13 +82,6 @@ static enum sl_code extract_consume(struct sl_function_sink *sink, const struct 
         return filter_all(e, list->ranges, list->count, error);
     e->sink_failed = true;
     return sl_budget_fail(e->budget, error);
-}
-
-static enum sl_code go_tree(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
-                            struct sl_error *error)
-{
-    struct extractor *e = (struct extractor *)((char *)sink - offsetof(struct extractor, go));
-    return filter_tree(e, ranges, count, error);
 }
 
 static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symbol, uint64_t size,
@@ -192,20 +185,20 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
                                  const struct sl_companions *companions, const struct sl_parallel *parallel,
                                  struct sl_symbfile_extraction *out, struct sl_error *error)
 {
-    enum sl_code code = sl_object_read_functions(object, companions, parallel, &e->functions, error);
+    enum sl_code code = sl_dwarf_read(object, companions, parallel, &e->functions, error);
     out->skipped_units = e->functions.skipped_units;
     note(e, SL_SOURCE_DWARF, code, out);
     if (!e->sink_failed) {
-        code = pclntab_read(object, image, &e->go, error);
+        code = sl_go_read(object, &e->functions, error);
         note(e, SL_SOURCE_GO, code, out);
     }
     if (!e->sink_failed) {
         code = read_symbols(e, object, image, error);
         note(e, SL_SOURCE_SYMBOLS, code, out);
     }
-    if (!e->sink_failed && sl_budget_used_up(e->budget))
-        return sl_budget_fail(e->budget, error);
-    return e->sink_failed ? code : SL_OK;
+    if (e->sink_failed)
+        return code;
+    return sl_budget_used_up(e->budget) ? sl_budget_fail(e->budget, error) : sl_object_complete(object, error);
 }
 
 enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbfile_image *image,
@@ -215,13 +208,12 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
 {
     struct extractor e = {
         .functions = {.prepare = extract_prepare, .consume = extract_consume, .takes_no_symbols = true},
-        .go = {.tree = go_tree},
         .sink = sink,
         .maker_count = sl_parallel_workers(parallel),
         .load_address = sl_object_info(object)->load_address,
         .budget = sl_object_budget(object),
     };
-    names_init(&e.names, image->bytes, e.budget);
+    names_init(&e.names, image->file, e.budget);
     e.holding.budget = e.budget;
     *out = (struct sl_symbfile_extraction){0};
     e.makers = calloc(e.maker_count, sizeof *e.makers);
@@ -229,7 +221,7 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
         struct tree_maker *maker = &e.makers[i];
         *maker = (struct tree_maker){
             .purse = {.budget = e.budget}, .holding = {.budget = e.budget}, .load_address = e.load_address};
-        names_init(&maker->names, image->bytes, e.budget);
+        names_init(&maker->names, image->file, e.budget);
     }
     enum sl_code code =
         e.makers ? coverage_new(image, e.budget, &e.coverage, error) : sl_fail(error, SL_BUSY, "out of memory");

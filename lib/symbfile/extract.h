@@ -7,9 +7,9 @@
 /* ---- executables ---- */
 struct sl_symbfile_image;
 
-/* Reads the program headers. SL_UNSUPPORTED when it is no little-endian ELF of 64 bits, SL_MALFORMED when its code
- * segments overlap. `bytes` must outlive the image. */
-enum sl_code sl_symbfile_image_open(struct sl_bytes bytes, struct sl_symbfile_image **image, struct sl_error *error);
+/* The image of an object. SL_UNSUPPORTED when it is no little-endian ELF of 64 bits, SL_MALFORMED when its code segments
+ * overlap. What the object was opened on must outlive the image. */
+enum sl_code sl_symbfile_image_open(struct sl_object *object, struct sl_symbfile_image **image, struct sl_error *error);
 void sl_symbfile_image_close(struct sl_symbfile_image *image);
 
 /* Lowest address of a loaded segment, rounded down to a page; false when there is none. */

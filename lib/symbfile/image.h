@@ -1,18 +1,18 @@
-/* The segments of an executable (System V ABI, "Program Header"). Private to this folder. */
+/* The segments of an executable. Private to this folder. */
 #pragma once
 
+#include "object/object.h"
 #include "symbfile/extract.h"
 
-enum { IMAGE_X86_64 = 62, IMAGE_AARCH64 = 183 }; /* e_machine */
-
 struct image_segment {
-    uint64_t address, offset, file_size, memory_size;
+    uint64_t address, memory_size;
+    struct sl_bytes bytes; /* what the file has of it */
     bool executable;
 };
 
 struct sl_symbfile_image {
-    struct sl_bytes bytes;
-    uint16_t machine;
+    struct sl_bytes file;
+    enum sl_cpu_family family;
     struct image_segment *segments; /* loaded ones, by address */
     size_t segment_count;
 };
@@ -20,6 +20,3 @@ struct sl_symbfile_image {
 /* The bytes of [address, address + size): empty unless one segment has all of it in memory; shorter when the file does
  * not have them. */
 struct sl_bytes image_code(const struct sl_symbfile_image *image, uint64_t address, uint64_t size);
-
-/* Bytes from an address to the end of what the file has of its segment. */
-struct sl_bytes image_from(const struct sl_symbfile_image *image, uint64_t address);

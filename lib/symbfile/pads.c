@@ -37,7 +37,7 @@ void sl_symbfile_pads_free(struct sl_symbfile_pads *p)
 
 bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *p)
 {
-    return p->image->machine == IMAGE_X86_64 || p->image->machine == IMAGE_AARCH64;
+    return p->image->family == SL_CPU_X86_64 || p->image->family == SL_CPU_ARM64;
 }
 
 /* ---- instructions ---- */
@@ -80,12 +80,12 @@ static enum instruction arm64_instruction(struct sl_bytes code, unsigned *length
     return INSTRUCTION_OTHER;
 }
 
-enum instruction pads_instruction(uint16_t machine, struct sl_bytes code, unsigned *length)
+enum instruction pads_instruction(enum sl_cpu_family family, struct sl_bytes code, unsigned *length)
 {
     *length = 0;
     if (!code.size)
         return INSTRUCTION_BAD;
-    return machine == IMAGE_AARCH64 ? arm64_instruction(code, length) : x86_instruction(code, length);
+    return family == SL_CPU_ARM64 ? arm64_instruction(code, length) : x86_instruction(code, length);
 }
 
 /* ---- pads ---- */
@@ -143,7 +143,7 @@ static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symb
     if (!sl_str_equal(name, SL_STR("runtime.goexit")) && !sl_str_equal(name, SL_STR("runtime.goexit.abi0")))
         return SL_OK;
     struct sl_bytes code = image_code(p->image, range->va, range->length);
-    if (pads_instruction(p->image->machine, code, &length) == INSTRUCTION_BAD)
+    if (pads_instruction(p->image->family, code, &length) == INSTRUCTION_BAD)
         return SL_OK;
     p->open[0] = range;
     return pads_emit(p, 1, range->va, range->va + length - 1, sink, error);
@@ -162,7 +162,7 @@ enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct s
     size_t height = 0, next = 0;
     while (text.size && code == SL_OK) {
         unsigned length;
-        enum instruction instruction = pads_instruction(p->image->machine, text, &length);
+        enum instruction instruction = pads_instruction(p->image->family, text, &length);
         if (instruction == INSTRUCTION_BAD || !length)
             break;
         if (!sl_purse_spend(&p->purse, 1))

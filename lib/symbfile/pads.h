@@ -5,6 +5,6 @@
 
 enum instruction { INSTRUCTION_BAD, INSTRUCTION_OTHER, INSTRUCTION_CALL };
 
-/* What the code begins with, and its length; INSTRUCTION_BAD when it is no whole instruction. `machine` is
- * IMAGE_X86_64 or IMAGE_AARCH64. */
-enum instruction pads_instruction(uint16_t machine, struct sl_bytes code, unsigned *length);
+/* What the code begins with, and its length; INSTRUCTION_BAD when it is no whole instruction. `family` is that of x86-64 or
+ * ARM64. */
+enum instruction pads_instruction(enum sl_cpu_family family, struct sl_bytes code, unsigned *length);

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "dwarf/dwarf.h"
 #include "function/undecorate.h"
+#include "object/symbols.h"
 
 #include <stdlib.h>
 
@@ -413,14 +414,13 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
                             bool *in_order, struct sl_buf *out, struct sl_error *error)
 {
     struct sl_symcache_writer *w = sl_symcache_writer_new(options, parallel);
-    struct sl_arena arena = {.budget = options->budget};
-    struct sl_symbol *symbols;
+    const struct sl_symbol *symbols;
     size_t count;
     if (!w)
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = *in_order ? SL_OK : add_functions(w, object, companions, error);
     if (code == SL_OK)
-        code = sl_object_symbols(object, &arena, &symbols, &count, error);
+        code = sl_object_kept_symbols(object, &symbols, &count, error);
     if (code == SL_OK)
         sl_symcache_writer_symbols(w, symbols, count);
     if (code == SL_OK && *in_order) {
@@ -430,7 +430,6 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
     if (code == SL_OK)
         code = sl_symcache_writer_finish(w, out, error);
     *in_order = !w->disordered;
-    sl_arena_free(&arena);
     sl_symcache_writer_free(w);
     return code;
 }

@@ -117,7 +117,7 @@ static bool add_code(struct steps *s, struct sl_reader *r, bool *before)
 
 static bool read_xdata(const struct pe_tables *t, uint32_t address, struct steps *s, uint32_t *length)
 {
-    struct sl_reader r = sl_reader(pe_tables_at(t, address), false);
+    struct sl_reader r = sl_reader(sl_object_at(t->object, address), false);
     uint32_t head = sl_read_u32(&r), scopes = head >> 22 & 31, words = head >> 27;
     bool before = false;
     *length = (head & 0x3FFFF) * 4;

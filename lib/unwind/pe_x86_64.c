@@ -55,7 +55,7 @@ struct state {
 
 static bool read_info(const struct part_reader *pe, uint32_t address, struct info *info, uint32_t *chained)
 {
-    struct sl_reader r = sl_reader(pe_tables_at(pe->tables, address), false);
+    struct sl_reader r = sl_reader(sl_object_at(pe->tables->object, address), false);
     uint8_t head = sl_read_u8(&r);
     sl_read_u8(&r); /* size of the prologue */
     info->version = head & 7;
@@ -208,7 +208,7 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
     int count = 0;
     bool ok = true;
     if (address & 1) { /* names another entry of the directory: its unwind information is this one's */
-        struct sl_reader r = sl_reader(pe_tables_at(pe->tables, address & ~1u), false);
+        struct sl_reader r = sl_reader(sl_object_at(pe->tables->object, address & ~1u), false);
         sl_reader_skip(&r, 8);
         address = sl_read_u32(&r);
     }

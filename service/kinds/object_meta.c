@@ -178,12 +178,13 @@ static uint64_t capacity(const struct config *config)
     return config->object_meta_capacity;
 }
 
-static const unsigned older[] = {1, 0};
+/* They serve while a new one is made. 2 did not know the names that Go programs carry. */
+static const unsigned older[] = {2, 1, 0};
 
 const struct cache_kind kind_object_meta = {
     .name = "object_meta",
     .section = CACHE_DERIVED,
-    .version = 2,
+    .version = 3,
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,

@@ -216,7 +216,8 @@ static enum sl_code symcaches_load(struct sl_bytes bytes, void **loaded, uint64_
 /* They serve while a new one is made. 1001 knew fewer lines, and not where files are kept; 1002 may lack, without a mark, what
  * a companion or a scarcity of memory took from it; 1003 had names of symbols for those of functions, and no lines outside of
  * these; 1004 knew no hand-written functions, and mixed up the sections of relocatable files; 1005 took names for decorated
- * that are not, and had no inlined calls of functions without lines. */
+ * that are not, and had no inlined calls of functions without lines, nor the functions of Go
+ * programs without DWARF. */
 static const unsigned older[] = {1005, 1004, 1003, 1002, 1001, 0};
 
 const struct cache_kind kind_symcaches = {

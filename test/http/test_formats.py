@@ -155,3 +155,60 @@ def test_pe_with_dwarf(work, objects):
             module = {"type": "pe", "debug_id": code["debug_id"], "code_id": code["code_id"], "code_file": "C:\\a.exe"}
             result = check(s, url, "symstore", module, Asked(path))
             equal(result["arch"], arch)
+
+
+GO = """package main
+
+type counter struct{ n int }
+
+func (c *counter) add(by int) int {
+	c.n += by
+	return c.n
+}
+
+//go:noinline
+func work(c *counter, n int) (total int) {
+	for i := 0; i < n; i++ {
+		total += c.add(i)
+	}
+	return
+}
+
+func main() { println(work(&counter{}, 3)) }
+"""
+
+
+def go_program(work, flags):
+    """Built with `flags` for the linker, and where main.work is in it."""
+    directory = tempfile.mkdtemp(dir=work)
+    with open(os.path.join(directory, "main.go"), "w") as f:
+        f.write(GO)
+    env = {**os.environ, "HOME": directory, "GO111MODULE": "off", "CGO_ENABLED": "0", "GOFLAGS": "-modcacherw"}
+    for out, ldflags in ("full", "-B 0x" + "12345678" * 5), ("bare", "-B 0x" + "12345678" * 5 + flags):
+        subprocess.run(["go", "build", "-ldflags=" + ldflags, "-o", out, "main.go"], cwd=directory, env=env, check=True)
+    symbols = subprocess.run(["go", "tool", "nm", "-size", "full"], cwd=directory, env=env, check=True, capture_output=True,
+                             text=True).stdout
+    address, size = next(line.split()[:2] for line in symbols.splitlines() if line.endswith(" main.work"))
+    return os.path.join(directory, "bare"), int(address, 16), int(size)
+
+
+def test_go_without_dwarf(work, objects):
+    for flags in " -w", " -s -w":
+        path, address, size = go_program(work, flags)
+        code = identity(path)
+        root = tempfile.mkdtemp(dir=work)
+        put(root, f"{code['code_id'][:2]}/{code['code_id'][2:]}", path)
+        with nginx(work, root) as url, Service(work) as s:
+            sent = [{"instruction_addr": hex(a), "adjust_instruction_addr": False} for a in range(address, address + size)]
+            module = {"type": "elf", "code_id": code["code_id"], "debug_id": code["debug_id"], "code_file": "/bin/bare",
+                      "image_addr": "0x400000"}
+            answer = s.symbolicate({"stacktraces": [{"frames": sent}], "modules": [module],
+                                    "sources": [{"id": "test", "type": "http", "url": url, "layout": {"type": "native"}}]})
+            equal(answer["modules"][0]["debug_status"], "found", answer["modules"])
+            equal(answer["modules"][0]["features"]["has_debug_info"], False)
+            found = chains(answer, len(sent))
+            equal({c[-1][0] for c in found}, {"main.work"})
+            equal({os.path.basename(place[1]) for c in found for place in c}, {"main.go"})
+            inlined = [c for c in found if len(c) == 2]
+            equal({(c[0][0], c[1][2]) for c in inlined}, {("main.(*counter).add", 13)})
+            equal({c[0][2] for c in inlined}, {6})

@@ -3,6 +3,7 @@
 #include "cli/server.h"
 
 #include "breakpad/breakpad.h"
+#include "object/symbols.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -126,12 +127,11 @@ static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
 
 /* ---- one module ---- */
 
-static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *object, struct sl_arena *arena,
-                                struct sl_error *error)
+static enum sl_code add_symbols(struct sl_breakpad_writer *w, struct sl_object *object, struct sl_error *error)
 {
-    struct sl_symbol *symbols;
+    const struct sl_symbol *symbols;
     size_t count;
-    enum sl_code code = sl_object_symbols(object, arena, &symbols, &count, error);
+    enum sl_code code = sl_object_kept_symbols(object, &symbols, &count, error);
     if (code == SL_OK && !sl_breakpad_writer_symbols(w, symbols, count))
         code = sl_fail(error, SL_BUSY, "out of memory");
     return code;
@@ -165,11 +165,11 @@ static enum sl_code add_module(struct sl_breakpad_writer *w, struct dump_module 
     struct input *input = m->debug == m->partner.object && m->has_partner ? &m->partner : &m->main;
     enum sl_code code = input_read_functions(input, threads_parallel(jobs), sl_breakpad_writer_sink(w), error);
     if (code == SL_OK || code == SL_NOT_FOUND)
-        code = add_symbols(w, m->debug, arena, error);
+        code = add_symbols(w, m->debug, error);
     if (code == SL_OK && m->code != m->debug)
-        code = add_symbols(w, m->code, arena, error);
+        code = add_symbols(w, m->code, error);
     if (code == SL_OK && m->main.object != m->debug && m->main.object != m->code)
-        code = add_symbols(w, m->main.object, arena, error);
+        code = add_symbols(w, m->main.object, error);
     if (code == SL_OK && option_given(o, "unwind-functions"))
         code = dump_unnamed(m, w, error);
     if (code == SL_OK && !add_plts(w, m->code, m->code_path, arena))

@@ -290,6 +290,13 @@ static bool has_hidden_symbols(struct findings *f)
     return hidden;
 }
 
+static bool has_go_table(struct sl_object *object)
+{
+    struct sl_bytes table;
+    uint64_t address;
+    return sl_object_go_table(object, &table, &address);
+}
+
 static void make_hints(struct findings *f)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
@@ -303,7 +310,7 @@ static void make_hints(struct findings *f)
     }
     if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)
         if (!info->features.has_debug_info && info->features.has_symbols && !info->debug_link.size &&
-            info->format == SL_FORMAT_ELF)
+            info->format == SL_FORMAT_ELF && !has_go_table(f->input->object))
             hint(f, "no lines: compiled without -g, or stripped");
     if (info->raw_code_id.size)
         hint(f, "the file's build id stands behind its length: " SL_STR_FMT, SL_STR_ARG(info->raw_code_id));

@@ -285,8 +285,8 @@ static int push_parts_open_file(struct file *f, const char *path)
     enum sl_code code = map_file(path, &f->mapping, &error);
     if (code != SL_OK)
         return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
-    if (sl_symbfile_image_open(f->mapping.bytes, &f->image, &error) != SL_OK ||
-        sl_object_open(f->mapping.bytes, NULL, &f->object, &error) != SL_OK)
+    if (sl_object_open(f->mapping.bytes, NULL, &f->object, &error) != SL_OK ||
+        sl_symbfile_image_open(f->object, &f->image, &error) != SL_OK)
         return push_parts_fail(PUSH_NOTHING, path, error.message);
     return PUSH_OK;
 }

@@ -104,15 +104,15 @@ static void extract(const uint8_t *data, size_t size)
     struct sl_symbfile_extraction extraction;
     struct rewriting r;
     struct sl_bytes bytes = {data, size};
-    if (sl_symbfile_image_open(bytes, &image, NULL) != SL_OK)
+    if (sl_object_open(bytes, NULL, &object, NULL) != SL_OK)
         return;
-    if (sl_object_open(bytes, NULL, &object, NULL) == SL_OK) {
+    if (sl_symbfile_image_open(object, &image, NULL) == SL_OK) {
         rewriting_begin(&r);
         sl_symbfile_extract(object, image, NULL, NULL, &r.trees, &extraction, NULL);
         rewriting_end(&r);
-        sl_object_close(object);
+        sl_symbfile_image_close(image);
     }
-    sl_symbfile_image_close(image);
+    sl_object_close(object);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -462,6 +462,7 @@ static void keys_body(void *arg)
         cache_relative_path(sl_str(keys[i]), 2, false, relative);
         snprintf(path, sizeof path, "objects/%s", relative);
         assert_true(exists(path));
+        cache_relative_path(sl_str(keys[i]), 3, false, relative);
         snprintf(path, sizeof path, "object_meta/%s", relative);
         assert_non_null(strstr(file_text(path), i == 0 ? "\"has_debug_info\":true" : "\"has_debug_info\":false"));
         strncat(path, ".metadata", sizeof path - strlen(path) - 1);
@@ -556,7 +557,7 @@ static void old_meta_body(void *arg)
         char key[80], uri[32];
         snprintf(uri, sizeof uri, "http://s/bad%zu", i);
         snprintf(key, sizeof key, "scope: scope1\n\nsource: s\nlocation: %s\n", uri);
-        cache_relative_path(sl_str(key), 2, false, relative);
+        cache_relative_path(sl_str(key), 3, false, relative);
         snprintf(path, sizeof path, "object_meta/%s", relative);
         put_file(path, bad[i], 0);
         used_files[0].uri = uri;

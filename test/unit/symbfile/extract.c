@@ -127,6 +127,8 @@ static void test_names(void **state)
 
 /* ---- coverage ---- */
 
+enum { EM_AARCH64 = 183 };
+
 /* An image with one executable segment, code included. */
 static struct sl_buf elf_image(uint16_t machine, uint64_t address, size_t size)
 {
@@ -170,11 +172,13 @@ static void test_coverage(void **state)
         {0x30, 0x40, 0, 1, true}, {0x3a, 0x60, 0, 1, false}, {0x40, 0x41, 1, 1, false}, {0x10, 0x20, 0, 2, false},
         {0x50, 0x70, 0, 2, true}, {0x32, 0x3b, 0, 2, false},
     };
-    struct sl_buf file = elf_image(IMAGE_AARCH64, C, 0x1000);
+    struct sl_buf file = elf_image(EM_AARCH64, C, 0x1000);
+    struct sl_object *object;
     struct sl_symbfile_image *image;
     struct coverage *coverage;
     struct coverage_counts counts[3] = {0};
-    assert_int_equal(sl_symbfile_image_open(sl_buf_bytes(&file), &image, NULL), SL_OK);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    assert_int_equal(sl_symbfile_image_open(object, &image, NULL), SL_OK);
     assert_int_equal(coverage_new(image, NULL, &coverage, NULL), SL_OK);
     int source = 1;
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
@@ -200,6 +204,7 @@ static void test_coverage(void **state)
     assert_false(coverage_accept(coverage, C + 0xffc, C + 0x1000, 0, &counts[2]));
     coverage_free(coverage);
     sl_symbfile_image_close(image);
+    sl_object_close(object);
     sl_buf_free(&file);
 }
 
@@ -208,25 +213,25 @@ static void test_instructions(void **state)
 {
     (void)state;
     static const struct {
-        uint16_t machine;
+        enum sl_cpu_family family;
         const char *hex;
         enum instruction instruction;
         unsigned length;
     } cases[] = {
-        {IMAGE_X86_64, "cc", INSTRUCTION_OTHER, 1},        {IMAGE_X86_64, "90", INSTRUCTION_OTHER, 1},
-        {IMAGE_X86_64, "e811223344", INSTRUCTION_CALL, 5}, {IMAGE_X86_64, "e900000000", INSTRUCTION_OTHER, 5},
-        {IMAGE_X86_64, "e9", INSTRUCTION_BAD, 0},          {IMAGE_X86_64, "ffd0", INSTRUCTION_CALL, 2},
-        {IMAGE_X86_64, "0f05", INSTRUCTION_CALL, 2},       {IMAGE_X86_64, "cd80", INSTRUCTION_CALL, 2},
-        {IMAGE_X86_64, "0f34", INSTRUCTION_OTHER, 2},      {IMAGE_X86_64, "ffe0", INSTRUCTION_OTHER, 2},
-        {IMAGE_AARCH64, "00003fd6", INSTRUCTION_CALL, 4},  {IMAGE_AARCH64, "8d040094", INSTRUCTION_CALL, 4},
-        {IMAGE_AARCH64, "8d040014", INSTRUCTION_OTHER, 4}, {IMAGE_AARCH64, "1f2003d5", INSTRUCTION_OTHER, 4},
-        {IMAGE_AARCH64, "aa", INSTRUCTION_BAD, 0},         {IMAGE_AARCH64, "010000d4", INSTRUCTION_CALL, 4},
-        {IMAGE_AARCH64, "000c3fd6", INSTRUCTION_CALL, 4},
+        {SL_CPU_X86_64, "cc", INSTRUCTION_OTHER, 1},        {SL_CPU_X86_64, "90", INSTRUCTION_OTHER, 1},
+        {SL_CPU_X86_64, "e811223344", INSTRUCTION_CALL, 5}, {SL_CPU_X86_64, "e900000000", INSTRUCTION_OTHER, 5},
+        {SL_CPU_X86_64, "e9", INSTRUCTION_BAD, 0},          {SL_CPU_X86_64, "ffd0", INSTRUCTION_CALL, 2},
+        {SL_CPU_X86_64, "0f05", INSTRUCTION_CALL, 2},       {SL_CPU_X86_64, "cd80", INSTRUCTION_CALL, 2},
+        {SL_CPU_X86_64, "0f34", INSTRUCTION_OTHER, 2},      {SL_CPU_X86_64, "ffe0", INSTRUCTION_OTHER, 2},
+        {SL_CPU_ARM64, "00003fd6", INSTRUCTION_CALL, 4},    {SL_CPU_ARM64, "8d040094", INSTRUCTION_CALL, 4},
+        {SL_CPU_ARM64, "8d040014", INSTRUCTION_OTHER, 4},   {SL_CPU_ARM64, "1f2003d5", INSTRUCTION_OTHER, 4},
+        {SL_CPU_ARM64, "aa", INSTRUCTION_BAD, 0},           {SL_CPU_ARM64, "010000d4", INSTRUCTION_CALL, 4},
+        {SL_CPU_ARM64, "000c3fd6", INSTRUCTION_CALL, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         unsigned length;
         struct sl_bytes code = from_hex(cases[i].hex);
-        assert_int_equal(pads_instruction(cases[i].machine, code, &length), cases[i].instruction);
+        assert_int_equal(pads_instruction(cases[i].family, code, &length), cases[i].instruction);
         assert_int_equal(length, cases[i].length);
         free((void *)(uintptr_t)code.data);
     }
@@ -246,11 +251,13 @@ static void test_golden_pads(void **state)
 {
     (void)state;
     static const uint32_t calls[] = {0x648, 0x654, 0x7b0, 0x7c8, 0x7dc, 0x7f8};
-    struct sl_buf file = elf_image(IMAGE_AARCH64, 0, 0x1000), out = {0};
+    struct sl_buf file = elf_image(EM_AARCH64, 0, 0x1000), out = {0};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         file.data[120 + calls[i] + 3] = 0x94;
+    struct sl_object *object;
     struct sl_symbfile_image *image;
-    assert_int_equal(sl_symbfile_image_open(sl_buf_bytes(&file), &image, NULL), SL_OK);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    assert_int_equal(sl_symbfile_image_open(object, &image, NULL), SL_OK);
     struct sl_symbfile_pads *pads = sl_symbfile_pads_new(image, NULL);
     struct pad_writer w = {{.pad = write_pad}, sl_symbfile_writer_new(append_output, &out, NULL)};
     const struct sl_symbfile_range *ranges = golden_ranges();
@@ -266,6 +273,7 @@ static void test_golden_pads(void **state)
     sl_symbfile_writer_free(w.writer);
     sl_symbfile_pads_free(pads);
     sl_symbfile_image_close(image);
+    sl_object_close(object);
     sl_buf_free(&file);
     sl_buf_free(&out);
 }
@@ -345,7 +353,7 @@ static void open_compiled(struct compiled *c, const char *name)
     snprintf(path, sizeof path, "%s/%s", c->dir, name);
     assert_int_equal(sl_map_file(path, &c->mapping, &error), SL_OK);
     assert_int_equal(sl_object_open(c->mapping.bytes, NULL, &c->object, &error), SL_OK);
-    assert_int_equal(sl_symbfile_image_open(c->mapping.bytes, &c->image, &error), SL_OK);
+    assert_int_equal(sl_symbfile_image_open(c->object, &c->image, &error), SL_OK);
 }
 
 static void close_compiled(struct compiled *c)
@@ -647,7 +655,9 @@ static void test_stripped_go_program(void **state)
     collector_init(&records);
     assert_int_equal(sl_symbfile_read(sl_buf_bytes(&p.range_file), &records.sink, NULL), SL_OK);
     assert_non_null(strstr(collector_text(&records), " main.main ["));
-    assert_non_null(strstr(collector_text(&records), "/main.go] call -:0 {}\n"));
+    assert_non_null(strstr(collector_text(&records), "/main.go] call -:0 {+0:5"));
+    assert_non_null(strstr(collector_text(&records), " d1 fmt.Println ["));
+    assert_non_null(strstr(collector_text(&records), "/main.go]:4 {"));
     sl_buf_free(&records.text);
     collector_init(&records);
     assert_int_equal(sl_symbfile_read(sl_buf_bytes(&p.pad_file), &records.sink, NULL), SL_OK);

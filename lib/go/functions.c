@@ -1,0 +1,339 @@
+/* Functions of the table as batches of the stream.
+ *
+ * A function has its values by code offset: line, number of the file, index of the inlined call; each a list of changes. Who
+ * called an inlined call is what these say of another place of the function. */
+#include "go/impl.h"
+
+#include "base/grow.h"
+#include "function/assemble.h"
+
+#include <stdlib.h>
+
+enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, NONE = -1 };
+
+struct value { /* of the code from the value before to `end`, an offset in the function */
+    uint64_t end;
+    int32_t value;
+};
+
+struct values {
+    struct value *items;
+    size_t count, capacity;
+};
+
+struct link { /* an inlined call, and where it is called */
+    struct sl_str name;
+    uint32_t file, line;
+    int32_t caller;   /* the call that has it; NONE: the function itself */
+    uint64_t version; /* of the function it was read for */
+    bool good;
+};
+
+struct open_call {
+    int32_t index;
+    uint64_t start;
+};
+
+struct go_reader {
+    struct go_table table;
+    struct sl_purse purse;
+    struct sl_holding holding; /* of the arrays */
+    struct sl_function_sink *sink;
+    struct values lines, files, calls; /* of the function at hand */
+    struct link *links;                /* of the function at hand, by index */
+    size_t link_capacity;
+    uint64_t version;
+    struct sl_line *rows;
+    size_t row_count, row_capacity;
+    struct sl_flat_inlinee *inlinees;
+    size_t inlinee_count, inlinee_capacity;
+    struct open_call open[SL_MAX_INLINE_DEPTH]; /* outermost first */
+    size_t open_count;
+    uint64_t open_end;
+    struct sl_assembler assembler;
+    /* the batch */
+    struct sl_arena arena;
+    struct sl_function functions[BATCH_FUNCTIONS];
+    size_t function_count, delivered;
+    struct sl_file *list;
+    uint64_t *used;     /* places of the list's files */
+    uint32_t *by_place; /* index in the list + 1 */
+    size_t file_count, file_capacity, used_capacity, place_count;
+    bool failed; /* out of memory or budget */
+};
+
+static bool go_room(struct go_reader *g, void *array, size_t *capacity, size_t need, size_t item)
+{
+    g->failed = g->failed || !sl_grow_held(&g->holding, array, capacity, need, item);
+    return !g->failed;
+}
+
+/* ---- values ---- */
+
+/* The first change may be 0, a later one ends the list. Lists may be shared by functions. */
+static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
+{
+    struct sl_reader r = sl_reader(sl_bytes_from(g->table.values, offset), g->table.big_endian);
+    uint64_t end = 0;
+    int32_t value = NONE;
+    v->count = 0;
+    while (offset) {
+        uint64_t change = sl_read_uleb(&r);
+        if (r.failed || (!change && v->count))
+            break;
+        value = (int32_t)((uint32_t)value + (uint32_t)((change >> 1) ^ -(change & 1)));
+        uint64_t size = sl_read_uleb(&r) * g->table.quantum;
+        if (r.failed || size > UINT32_MAX || end + size > UINT32_MAX)
+            return false;
+        end += size;
+        g->failed = g->failed || !sl_purse_spend(&g->purse, 1);
+        if (!go_room(g, &v->items, &v->capacity, v->count + 1, sizeof *v->items))
+            return false;
+        v->items[v->count++] = (struct value){end, value};
+    }
+    return !r.failed;
+}
+
+static int32_t value_at(const struct values *v, uint64_t place)
+{
+    size_t low = 0, high = v->count;
+    while (low < high) { /* the first that ends behind */
+        size_t middle = low + (high - low) / 2;
+        if (v->items[middle].end <= place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < v->count ? v->items[low].value : NONE;
+}
+
+/* ---- files ---- */
+
+/* The index of a file in the batch. */
+static uint32_t go_file(struct go_reader *g, const struct go_function *f, int32_t number)
+{
+    uint64_t place = go_file_place(f, number);
+    if (number < 0 || place >= g->place_count)
+        return SL_NO_FILE;
+    if (g->by_place[place])
+        return g->by_place[place] - 1;
+    struct sl_str name = go_file_name(&g->table, place);
+    if (!name.size || !go_room(g, &g->list, &g->file_capacity, g->file_count + 1, sizeof *g->list) ||
+        !go_room(g, &g->used, &g->used_capacity, g->file_count + 1, sizeof *g->used))
+        return SL_NO_FILE;
+    g->list[g->file_count] = (struct sl_file){.name = name};
+    g->used[g->file_count] = place;
+    g->by_place[place] = (uint32_t)++g->file_count;
+    return g->by_place[place] - 1;
+}
+
+/* ---- inlined calls ---- */
+
+static bool read_link(struct go_reader *g, const struct go_function *f, int32_t index, struct link *link)
+{
+    struct go_call call;
+    *link = (struct link){.version = g->version, .caller = NONE};
+    if (!go_call_read(&g->table, f, (uint32_t)index, &call))
+        return false;
+    int32_t line = value_at(&g->lines, call.place);
+    link->name = call.name;
+    link->file = go_file(g, f, value_at(&g->files, call.place));
+    link->line = line > 0 ? (uint32_t)line : 0;
+    link->caller = value_at(&g->calls, call.place);
+    return link->good = link->caller != index;
+}
+
+static const struct link *link_at(struct go_reader *g, const struct go_function *f, int32_t index)
+{
+    if (index < 0 || index >= KEPT_CALLS || g->failed ||
+        ((size_t)index >= g->link_capacity &&
+         !sl_grow_zeroed(&g->links, &g->link_capacity, (size_t)index + 1, sizeof *g->links)))
+        return NULL;
+    struct link *link = &g->links[index];
+    if (link->version != g->version)
+        read_link(g, f, index, link);
+    return link->good ? link : NULL;
+}
+
+/* The calls that code of the call `index` is in, outermost first; their number, 0 when they cannot be told. */
+static size_t chain_of(struct go_reader *g, const struct go_function *f, int32_t index, int32_t *chain)
+{
+    size_t count = 0;
+    while (index >= 0) {
+        const struct link *link = link_at(g, f, index);
+        g->failed = g->failed || !sl_purse_spend(&g->purse, 1);
+        if (!link || count == SL_MAX_INLINE_DEPTH)
+            return 0;
+        chain[count++] = index;
+        index = link->caller;
+    }
+    for (size_t i = 0; i < count / 2; i++) {
+        int32_t other = chain[i];
+        chain[i] = chain[count - 1 - i];
+        chain[count - 1 - i] = other;
+    }
+    return count;
+}
+
+static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
+{
+    while (g->open_count > height) {
+        const struct open_call *open = &g->open[--g->open_count];
+        const struct link *link = &g->links[open->index];
+        if (!go_room(g, &g->inlinees, &g->inlinee_capacity, g->inlinee_count + 1, sizeof *g->inlinees))
+            return;
+        g->inlinees[g->inlinee_count++] = (struct sl_flat_inlinee){
+            .address = entry + open->start,
+            .size = g->open_end - open->start,
+            .name = link->name,
+            .language = SL_LANG_GO,
+            .depth = (uint32_t)g->open_count,
+            .call_file = link->file,
+            .call_line = link->line,
+        };
+    }
+}
+
+static void read_calls(struct go_reader *g, const struct go_function *f, uint64_t entry, uint64_t end)
+{
+    int32_t chain[SL_MAX_INLINE_DEPTH];
+    uint64_t start = 0;
+    g->inlinee_count = g->open_count = 0;
+    for (size_t i = 0; f->tree.size && i < g->calls.count && start < end && !g->failed; i++) {
+        uint64_t stop = g->calls.items[i].end < end ? g->calls.items[i].end : end;
+        size_t count = chain_of(g, f, g->calls.items[i].value, chain), same = 0;
+        while (same < count && same < g->open_count && g->open[same].index == chain[same])
+            same++;
+        close_calls(g, entry, same);
+        for (; same < count; same++)
+            g->open[g->open_count++] = (struct open_call){chain[same], start};
+        g->open_end = start = stop;
+    }
+    close_calls(g, entry, 0);
+}
+
+/* ---- functions ---- */
+
+static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t entry)
+{
+    uint64_t at = 0;
+    g->row_count = 0;
+    for (size_t line = 0, file = 0; line < g->lines.count && !g->failed;) {
+        uint64_t end = g->lines.items[line].end;
+        bool has_file = file < g->files.count;
+        uint64_t file_end = has_file ? g->files.items[file].end : end;
+        uint64_t stop = file_end < end ? file_end : end;
+        if (stop > at && g->lines.items[line].value > 0 &&
+            go_room(g, &g->rows, &g->row_capacity, g->row_count + 1, sizeof *g->rows))
+            g->rows[g->row_count++] = (struct sl_line){
+                entry + at, stop - at, has_file ? go_file(g, f, g->files.items[file].value) : SL_NO_FILE,
+                (uint32_t)g->lines.items[line].value};
+        at = stop > at ? stop : at;
+        line += stop == end;
+        file += has_file && stop == file_end;
+    }
+}
+
+/* False when it is malformed. One of no code, or without a name, is nothing. */
+static bool read_function(struct go_reader *g, uint64_t index)
+{
+    struct go_function f;
+    uint64_t load = sl_object_info(g->table.object)->load_address;
+    g->version++;
+    if (!go_function_read(&g->table, index, &f) || f.entry < load || !read_values(g, f.lines, &g->lines) ||
+        !read_values(g, f.files, &g->files) || !read_values(g, f.calls, &g->calls))
+        return false;
+    uint64_t size = g->lines.count ? g->lines.items[g->lines.count - 1].end : 0, entry = f.entry - load;
+    if (!size || !f.name.size || entry > UINT64_MAX - size)
+        return true;
+    read_rows(g, &f, entry);
+    read_calls(g, &f, entry, size);
+    struct sl_function *function = &g->functions[g->function_count++];
+    *function = (struct sl_function){.address = entry, .size = size, .name = f.name, .language = SL_LANG_GO};
+    g->failed = g->failed ||
+                !sl_assemble(&g->assembler, &g->arena, function, g->inlinees, g->inlinee_count, g->rows, g->row_count);
+    return true;
+}
+
+static enum sl_code deliver(struct go_reader *g, struct sl_error *error)
+{
+    struct sl_function_batch batch = {
+        .files = g->list,
+        .file_count = g->file_count,
+        .functions = g->functions,
+        .function_count = g->function_count,
+        .producer = SL_STR("Go"),
+        .lasting = true,
+    };
+    enum sl_code code = SL_OK;
+    if (batch.function_count && g->sink->prepare)
+        g->sink->prepare(g->sink, &batch, &g->arena, 0);
+    if (batch.function_count)
+        code = g->sink->consume(g->sink, &batch, error);
+    for (size_t i = 0; i < g->file_count; i++)
+        g->by_place[g->used[i]] = 0;
+    g->delivered += g->function_count;
+    g->function_count = g->file_count = 0;
+    sl_arena_reset(&g->arena);
+    return code;
+}
+
+static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    size_t skipped = 0;
+    g->place_count = g->table.cus.size / 4;
+    g->by_place = sl_alloc_held(&g->holding, g->place_count + 1, sizeof *g->by_place);
+    if (!g->by_place)
+        return sl_budget_fail(g->purse.budget, error);
+    memset(g->by_place, 0, (g->place_count + 1) * sizeof *g->by_place);
+    for (uint64_t i = 0; i < g->table.count && code == SL_OK; i++) {
+        bool good = read_function(g, i);
+        if (g->failed)
+            return sl_budget_fail(g->purse.budget, error);
+        if (!good && !skipped++ && !g->sink->skipped_units)
+            sl_fail(&g->sink->first_skipped, SL_MALFORMED, "function %llu of the Go line table: bad record",
+                    (unsigned long long)i);
+        if (g->function_count == BATCH_FUNCTIONS)
+            code = deliver(g, error);
+    }
+    g->sink->skipped_units += skipped;
+    if (code == SL_OK)
+        code = deliver(g, error);
+    if (code == SL_OK && skipped && !g->delivered)
+        code = sl_fail(error, SL_MALFORMED, "Go line table: no function can be read");
+    return code;
+}
+
+static void go_reader_free(struct go_reader *g)
+{
+    sl_assembler_free(&g->assembler);
+    sl_arena_free(&g->arena);
+    free(g->lines.items);
+    free(g->files.items);
+    free(g->calls.items);
+    free(g->links);
+    free(g->rows);
+    free(g->inlinees);
+    free(g->list);
+    free(g->used);
+    free(g->by_place);
+    sl_holding_release(&g->holding);
+    free(g);
+}
+
+enum sl_code sl_go_read(struct sl_object *object, struct sl_function_sink *sink, struct sl_error *error)
+{
+    struct go_reader *g = calloc(1, sizeof *g);
+    if (!g)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    struct sl_budget *budget = sl_object_budget(object);
+    g->purse.budget = g->holding.budget = g->arena.budget = g->assembler.holding.budget = budget;
+    g->assembler.purse = &g->purse;
+    g->sink = sink;
+    enum sl_code code = go_table_open(&g->table, object, &g->purse, error);
+    if (code == SL_OK)
+        code = go_read_all(g, error);
+    go_reader_free(g);
+    return code;
+}

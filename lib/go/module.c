@@ -1,0 +1,109 @@
+/* The runtime's own data about the program (`runtime.moduledata`): words of a pointer's size, of which the first are the address
+ * of the table and the slices of its parts:
+ *
+ *     0 header   1 names   4 units' files   ...   22 start of the code   ...   38 or 40 trees of inlined calls
+ *
+ * Nothing names its place but that it begins so. Position-independent programs have their pointers in relocations. */
+#include "go/impl.h"
+
+enum {
+    WORD_HEADER = 0,
+    WORD_NAMES = 1,
+    WORD_CUS = 4,
+    WORD_TEXT = 22,
+    WORD_TREES_118 = 38,
+    WORD_TREES_120 = 40,
+    WORDS,
+    MAX_CANDIDATES = 4, /* in relocations */
+    RELOCATION = 24,    /* bytes of Elf64_Rela */
+};
+
+struct module {
+    uint64_t words[WORDS];
+};
+
+/* Whether the words are what they have to be; takes what is wanted of them. */
+static bool take(struct go_table *t, const struct module *m)
+{
+    uint64_t trees = m->words[t->version >= GO_120 ? WORD_TREES_120 : WORD_TREES_118];
+    if (m->words[WORD_HEADER] != t->address || m->words[WORD_NAMES] != t->address + t->names_at ||
+        m->words[WORD_CUS] != t->address + t->cus_at)
+        return false;
+    t->text = m->words[WORD_TEXT];
+    if (sl_object_at(t->object, trees - sl_object_info(t->object)->load_address).size)
+        t->tree_base = trees;
+    return true;
+}
+
+static void read_words(const struct go_table *t, struct sl_bytes bytes, struct module *m)
+{
+    struct sl_reader r = sl_reader(bytes, t->big_endian);
+    for (size_t i = 0; i < WORDS; i++)
+        m->words[i] = sl_read_uint(&r, t->pointer_size);
+}
+
+static uint64_t word(const struct go_table *t, const uint8_t *at)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){at, t->pointer_size}, t->big_endian);
+    return sl_read_uint(&r, t->pointer_size);
+}
+
+/* In what the file has of data. */
+static bool find_in_data(struct go_table *t)
+{
+    struct sl_segment s;
+    struct module m;
+    for (size_t i = 0; sl_object_segment(t->object, i, &s); i++) {
+        size_t step = t->pointer_size, last = s.bytes.size < WORDS * step ? 0 : s.bytes.size - WORDS * step + 1;
+        if (s.executable)
+            continue;
+        for (size_t at = 0; at < last; at += step) {
+            if (word(t, s.bytes.data + at) != t->address)
+                continue;
+            read_words(t, sl_bytes_from(s.bytes, at), &m);
+            if (take(t, &m))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* In the relocations of an ELF file of 64 bits: {address, kind, value}. */
+static bool read_relocated(struct go_table *t, struct sl_bytes relocations, uint64_t address)
+{
+    struct module m;
+    read_words(t, sl_object_at(t->object, address - sl_object_info(t->object)->load_address), &m);
+    struct sl_reader r = sl_reader(relocations, t->big_endian);
+    while (sl_reader_left(&r) >= RELOCATION) {
+        uint64_t at = sl_read_u64(&r) - address;
+        sl_read_u64(&r);
+        uint64_t value = sl_read_u64(&r);
+        if (at < sizeof m.words && at % 8 == 0)
+            m.words[at / 8] = value;
+    }
+    return take(t, &m);
+}
+
+static bool find_in_relocations(struct go_table *t)
+{
+    struct sl_bytes relocations;
+    const struct sl_object_info *info = sl_object_info(t->object);
+    size_t candidates = 0;
+    if (info->format != SL_FORMAT_ELF || t->pointer_size != 8 ||
+        !sl_object_section(t->object, "rela.dyn", &relocations, NULL))
+        return false;
+    struct sl_reader r = sl_reader(relocations, t->big_endian);
+    while (sl_reader_left(&r) >= RELOCATION && candidates < MAX_CANDIDATES) {
+        uint64_t address = sl_read_u64(&r);
+        sl_read_u64(&r);
+        if (sl_read_u64(&r) == t->address && ++candidates && read_relocated(t, relocations, address))
+            return true;
+    }
+    return false;
+}
+
+void go_module_find(struct go_table *t)
+{
+    if (!find_in_data(t))
+        find_in_relocations(t);
+}

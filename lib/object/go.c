@@ -1,0 +1,66 @@
+/* Where the line table of a Go program is (package debug/gosym of Go's library; cmd/link, "pclntab"). */
+#include "object/impl.h"
+
+enum { HEADER = 8, SMALLEST_TABLE = 64, TABLE_ALIGNMENT = 8 };
+
+static bool is_header(struct sl_bytes bytes, bool big_endian)
+{
+    static const uint32_t magics[] = {0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1};
+    if (bytes.size < HEADER || bytes.data[4] || bytes.data[5])
+        return false;
+    struct sl_reader r = sl_reader(bytes, big_endian);
+    uint32_t magic = sl_read_u32(&r);
+    uint8_t quantum = bytes.data[6], pointer = bytes.data[7];
+    bool known = false;
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        known = known || magic == magics[i];
+    return known && (quantum == 1 || quantum == 2 || quantum == 4) && (pointer == 4 || pointer == 8);
+}
+
+/* All magics begin, or end, with three of these bytes; what is no table is mostly told by the first. */
+static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_t *address)
+{
+    struct sl_segment s;
+    size_t high = object->info.big_endian ? 0 : 3;
+    for (size_t i = 0; sl_object_segment(object, i, &s); i++)
+        for (size_t at = 0; at + SMALLEST_TABLE < s.bytes.size; at += TABLE_ALIGNMENT)
+            if (s.bytes.data[at + high] == 0xFF && is_header(sl_bytes_from(s.bytes, at), object->info.big_endian)) {
+                *table = sl_bytes_from(s.bytes, at);
+                *address = s.address + at;
+                return true;
+            }
+    return false;
+}
+
+/* Programs whose table may lie in the middle of other data: ELF by linkers other than Go's, PE always. Go's linker gives a PE
+ * file a section for symbols even when it writes none. */
+static bool is_hidden(struct sl_object *object)
+{
+    static const char *const elf_signs[] = {"go.buildinfo", "note.go.buildid"};
+    struct sl_section_info section;
+    struct sl_bytes bytes;
+    if (object->info.format == SL_FORMAT_ELF) {
+        bool found = !sl_object_section_info(object, 0, &section);
+        for (size_t i = 0; i < sizeof elf_signs / sizeof *elf_signs; i++)
+            found = found || sl_object_section(object, elf_signs[i], &bytes, NULL);
+        return found && object->info.kind != SL_KIND_REL;
+    }
+    bool found = false;
+    for (size_t i = 0; object->info.format == SL_FORMAT_PE && sl_object_section_info(object, i, &section); i++)
+        found = found || sl_str_equal(section.name, SL_STR(".symtab"));
+    return found;
+}
+
+bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64_t *address)
+{
+    return sl_object_section(object, "gopclntab", table, address) ||
+           sl_object_section(object, "data.rel.ro.gopclntab", table, address) ||
+           (is_hidden(object) && scan(object, table, address));
+}
+
+bool object_has_go_table(struct sl_object *object)
+{
+    struct sl_bytes table;
+    uint64_t address;
+    return sl_object_go_table(object, &table, &address);
+}
