@@ -290,7 +290,8 @@ static void test_pads_spend_their_budget(void **state)
     (void)state;
     enum { DEPTH = 1000, SIZE = 0x4000 };
     static struct sl_symbfile_range ranges[DEPTH];
-    struct sl_buf file = elf_image(IMAGE_AARCH64, 0, SIZE);
+    struct sl_buf file = elf_image(EM_AARCH64, 0, SIZE);
+    struct sl_object *object;
     struct sl_symbfile_image *image;
     struct sl_symbfile_sink sink = {.pad = take_pad};
     struct sl_budget budget;
@@ -300,7 +301,8 @@ static void test_pads_spend_their_budget(void **state)
     for (uint32_t i = 0; i < DEPTH; i++)
         ranges[i] =
             (struct sl_symbfile_range){.length = SIZE, .depth = i, .function = {SL_STR("f"), SL_SYMBFILE_INLINE}};
-    assert_int_equal(sl_symbfile_image_open(sl_buf_bytes(&file), &image, NULL), SL_OK);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL), SL_OK);
+    assert_int_equal(sl_symbfile_image_open(object, &image, NULL), SL_OK);
     sl_budget_init(&budget, file.size);
     struct sl_symbfile_pads *pads = sl_symbfile_pads_new(image, &budget);
     assert_int_equal(sl_symbfile_pads_of_tree(pads, ranges, DEPTH / 10, &sink, &error), SL_OK);
@@ -308,6 +310,7 @@ static void test_pads_spend_their_budget(void **state)
     assert_non_null(strstr(error.message, "takes more work than a file of"));
     sl_symbfile_pads_free(pads);
     sl_symbfile_image_close(image);
+    sl_object_close(object);
     sl_buf_free(&file);
 }
 
