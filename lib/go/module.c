@@ -42,7 +42,7 @@ static void read_words(const struct go_table *t, struct sl_bytes bytes, struct m
         m->words[i] = sl_read_uint(&r, t->pointer_size);
 }
 
-static uint64_t word(const struct go_table *t, const uint8_t *at)
+static uint64_t pointer_at(const struct go_table *t, const uint8_t *at)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){at, t->pointer_size}, t->big_endian);
     return sl_read_uint(&r, t->pointer_size);
@@ -58,7 +58,7 @@ static bool find_in_data(struct go_table *t)
         if (s.executable)
             continue;
         for (size_t at = 0; at < last; at += step) {
-            if (word(t, s.bytes.data + at) != t->address)
+            if (pointer_at(t, s.bytes.data + at) != t->address)
                 continue;
             read_words(t, sl_bytes_from(s.bytes, at), &m);
             if (take(t, &m))
