@@ -194,15 +194,19 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
 {
     struct elf *elf = object->impl;
     struct relocator rel = {.object = object, .purse = {.budget = object->budget}, .size = plain.size};
+    uint32_t link = 0; /* of the last table: there is hardly ever another */
     for (size_t i = 0; i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];
         struct sl_bytes table;
         if ((s->type != SHT_RELA && s->type != SHT_REL) || s->info >= elf->section_count ||
             &elf->sections[s->info] != section || s->link >= elf->section_count || !elf_raw(object, s, &table) ||
-            !elf_raw(object, &elf->sections[s->link], &rel.symbols) ||
-            !sl_budget_spend(object->budget, elf->section_count))
+            !elf_raw(object, &elf->sections[s->link], &rel.symbols))
             continue;
-        rel.section_indexes = elf_section_indexes(object, s->link);
+        if (s->link != link && !sl_budget_spend(object->budget, elf->section_count))
+            continue;
+        if (s->link != link)
+            rel.section_indexes = elf_section_indexes(object, s->link);
+        link = s->link;
         rel.knows_symbol = false;
         if (!rel.out) {
             rel.out = object_block(object, plain.size);
