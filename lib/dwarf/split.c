@@ -1,6 +1,7 @@
 /* Split DWARF: from a skeleton unit to its full unit in a package (DWARF 5, 7.3.5; GNU version 2) or a .dwo file. */
 #include "dwarf/impl.h"
 
+enum { HEADER_STEPS = 4 }; /* of a unit's header, which is read and kept */
 enum { SECT_INFO = 1, SECT_ABBREV = 3, SECT_LINE = 4, SECT_STR_OFFSETS = 6, SECT_RNGLISTS = 8 };
 
 struct contribution {
@@ -101,8 +102,8 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
     }
     if (!dwarf_index_units(file, arena, &skipped))
         w->exhausted = true;
-    /* Contributions may be shared and overlap. */
-    if (w->exhausted || !dwarf_spend(w, file->unit_count) || !find_unit(file, id, &header))
+    /* Contributions may be shared and overlap: each has a unit, or many. */
+    if (w->exhausted || !dwarf_spend(w, HEADER_STEPS * file->unit_count) || !find_unit(file, id, &header))
         return false;
     *split = (struct dwarf_unit){
         .file = file,

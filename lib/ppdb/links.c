@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 64 };
+enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 16 };
 
 /* ---- building ---- */
 

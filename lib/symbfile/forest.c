@@ -172,7 +172,7 @@ static enum sl_code forest_flush(struct forest *f, struct sl_error *error)
         .function_count = f->under_root ? f->roots.child_count > 0 : f->roots.child_count,
     };
     if (f->failed)
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(f->holding.budget, error);
     if (batch.function_count) {
         f->sink->prepare(f->sink, &batch, &f->arena, 0);
         code = f->sink->consume(f->sink, &batch, error);
@@ -218,7 +218,7 @@ enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const st
                         (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
     }
     f->end = end;
-    return f->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    return f->failed ? sl_budget_fail(f->holding.budget, error) : SL_OK;
 }
 
 size_t forest_nodes(const struct forest *f)

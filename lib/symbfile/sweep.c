@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* A sane file has as many ranges open at once as its inlining is deep. What costs far more is refused. */
-enum { WORK_PER_RANGE = 512, NODES_PER_RANGE = 4, AT_LEAST = 1 << 20 };
+enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, AT_LEAST = 1 << 20 };
 
 struct sweep {
     struct sl_symbfile_builder *b;

@@ -8,6 +8,7 @@
 #include "unwind/impl.h"
 
 enum {
+    STEPS_PER_ITEM = 4, /* of a page, which the index may name again and again */
     PAGE_REGULAR = 2,
     PAGE_COMPRESSED = 3,
     MODE_FRAME = 1, /* x86: modes are in bits 24 to 27 */
@@ -197,7 +198,7 @@ static void read_fde(struct compact *c, uint32_t offset)
 
 static bool is_sigtramp(struct compact *c, uint64_t start)
 {
-    struct sl_arena arena = {0};
+    struct sl_arena arena = {.budget = sl_object_budget(c->object)};
     struct sl_symbol *symbols;
     size_t count;
     if (!c->sigtramp_known) {
@@ -316,7 +317,7 @@ static void add_page(struct compact *c, struct page *page)
     uint32_t encoding = 0, next_encoding;
     bool pending = false;
     for (uint32_t i = 0; i < page->count && c->b->code == SL_OK; i++) {
-        builder_spend(c->b, 1);
+        builder_spend(c->b, STEPS_PER_ITEM);
         if (!read_item(c, page, &next, &next_encoding)) {
             c->b->sink->skipped++;
             if (page->entries.failed)

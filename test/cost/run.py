@@ -5,11 +5,12 @@ take at most 2.3 times the instructions of the first.
 usage: run.py --symloom PATH --readers PATH [--limits] [PATTERN ...]
 
 With --limits, files of 1 MiB are converted instead, which may take at most a second of CPU time and 200 MB of memory for each
-MB: figures of the machine at hand, to be looked at by people. Instructions are counted by callgrind in
-a release build: neither the machine nor its load matters. A module of generators has
-GENERATORS = {name: (function of a size in bytes that returns a file, arguments)}; in the arguments, {file} is the file and {out}
-one that may be written, and where the first is "readers", that program gets the others (readers.c), else symloom all of them. A
-file that has companions is a dict: what their names have more than its own, "" for the file, and their contents. The last line is "N passed, N failed".
+MB: figures of the machine at hand, to be looked at by people. Instructions are counted by callgrind in a release build: neither
+the machine nor its load matters. A module of generators has GENERATORS = {name: (function of a size in bytes that returns a file,
+arguments)}, and more of them, for --limits alone, in LIMITS. In the arguments, {file} is the file and {out} one that may be
+written, and where the first is "readers", that program gets the others (readers.c), else symloom all of them. A file that has
+companions is a dict: what their names have more than its own, "" for the file, and their contents. The last line is "N passed, N
+failed".
 """
 import argparse, concurrent.futures, fnmatch, glob, importlib, os, re, resource, subprocess, sys, tempfile
 
@@ -79,7 +80,8 @@ def main():
     for path in sorted(glob.glob(os.path.join(HERE, "*.py"))):
         if path != os.path.abspath(__file__):
             module = os.path.basename(path)[:-3]
-            generators |= {f"{module}/{name}": g for name, g in getattr(importlib.import_module(module), "GENERATORS", {}).items()}
+            for kind in ("GENERATORS", "LIMITS") if args.limits else ("GENERATORS",):
+                generators |= {f"{module}/{name}": g for name, g in getattr(importlib.import_module(module), kind, {}).items()}
     names = [n for n in generators if not args.patterns or any(fnmatch.fnmatch(n, p) for p in args.patterns)]
     programs = {"symloom": args.symloom, "readers": args.readers}
     passed = failed = 0
