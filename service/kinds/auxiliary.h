@@ -5,8 +5,9 @@
 
 #include "kinds/conversion.h"
 
-extern const struct cache_kind kind_auxdifs; /* UUID maps and BCSymbolMaps; nothing loaded */
-extern const struct cache_kind kind_il2cpp;  /* line mappings; nothing loaded */
+extern const struct cache_kind kind_auxdifs;  /* UUID maps and BCSymbolMaps; nothing loaded */
+extern const struct cache_kind kind_proguard; /* loaded: struct sl_jvm_mapper */
+extern const struct cache_kind kind_il2cpp;   /* line mappings; nothing loaded */
 
 /* Downloads the request's file into `fd` and has it checked: the download's error, or what the check says. */
 enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,
@@ -19,6 +20,7 @@ struct auxiliary_search {
     struct sl_str scope; /* of the request */
     const struct object_id *id;
     struct sl_arena *arena;
+    struct sl_error *failure; /* of the first file that was listed but could not be had; NULL = nobody wants to know */
 };
 
 /* The first file of the type for `id` that can be had, in the order of the sources: `*found` is its request and `*item` a

@@ -80,12 +80,17 @@ static enum sl_code first_of(const struct auxiliary_search *search, const struct
 {
     for (size_t i = 0; i < listing->count; i++) {
         struct cache_key key;
+        struct sl_error error = {0};
         *found = keep_request(search, id, &listing->files[i]);
         if (!*found || !object_request_key(*found, search->arena, &key))
             return SL_BUSY;
-        enum sl_code code = cache_get(kind, &key, *found, item, NULL);
+        enum sl_code code = cache_get(kind, &key, *found, item, &error);
         if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY)
             return code;
+        if (search->failure && search->failure->code == SL_OK) {
+            *search->failure = error;
+            search->failure->code = code;
+        }
         cache_renew(kind, &key, *found);
     }
     return SL_NOT_FOUND;

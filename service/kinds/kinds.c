@@ -24,6 +24,7 @@ const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CA
     ROW(source_index)                                                                                                  \
     ROW(symbfile_index)                                                                                                \
     ROW(embedded_sources)                                                                                              \
+    ROW(proguard)                                                                                                      \
     ROW(diagnostics)
 
 #define DECLARE(name) extern const struct cache_kind kind_##name;

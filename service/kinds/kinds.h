@@ -6,7 +6,8 @@
  *     objects ──▶ object_meta                   what it is good for
  *        ├──────▶ symcaches ◀── auxdifs, il2cpp, companions.c   addresses to functions and lines
  *        ├──────▶ ppdb_caches                   the same of .NET
- *        └──────▶ embedded_sources              source texts in DWARF, as a bundle (bundles.c)
+ *        ├──────▶ embedded_sources              source texts in DWARF, as a bundle (bundles.c)
+ *        └──────▶ proguard                      tables of JVM mappings (jvm.c)
  *     web  ─────▶ sourcefiles                   single source files
  *     uploads ──▶ symbfile_index                symbfiles.h: the store, and what answers look-ups of it
  *
@@ -15,6 +16,7 @@
 #pragma once
 
 #include "cache/cache.h"
+#include "jvm/mapper.h"
 #include "object/object.h"
 #include "origin/origin.h"
 #include "ppdb/table.h"
@@ -159,6 +161,25 @@ void kinds_find_object(const struct kinds_search *where, const struct object_id 
  * into the arena, and counts for its budget. SL_NOT_FOUND when it is neither. Pure: pool. */
 enum sl_code kinds_portable_pdb(struct sl_bytes file, struct sl_arena *arena, struct sl_bytes *ppdb,
                                 struct sl_error *error);
+
+/* What JVM programs are made readable with, by its id: a mapping, or a bundle of sources. */
+struct jvm_question {
+    struct sl_debug_id id;
+    bool is_bundle;
+    /* the answer */
+    enum sl_code code; /* SL_NOT_FOUND; SL_MALFORMED: it is there, but no mapping */
+    struct sl_error error;
+    struct cache_item *item;            /* reference; NULL unless SL_OK */
+    const struct sl_jvm_mapper *mapper; /* of a mapping */
+};
+
+/* All of them at the same time. False when cancelled; what has been found is to be released then too. */
+bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
+                    struct jvm_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
+void kinds_release_jvm(struct jvm_question *questions, size_t count);
+
+/* Appends the source of this URL, byte for byte, out of a bundle that was found; false when it has none. Pure: pool. */
+bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, struct sl_buf *text);
 
 /* An executable's uploaded symbols. */
 struct symbfile_lookup {

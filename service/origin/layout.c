@@ -282,6 +282,13 @@ static const enum unified_id unified_by_type[] = {
     [OBJECT_PE] = UNIFIED_DEBUG_ID,  [OBJECT_PE_DOTNET] = UNIFIED_DEBUG_ID, [OBJECT_WASM] = UNIFIED_CODE_ID_OR_UUID,
 };
 
+/* Programs of the JVM have an id and nothing else. */
+static bool is_jvm(const struct parts *p)
+{
+    return p->id->type == OBJECT_UNKNOWN && p->id->has_debug_id && !p->code_id.size && !p->debug_file.data &&
+           !p->code_file.data;
+}
+
 static void unified(struct parts *p, enum file_type type, struct paths *out)
 {
     enum unified_id how = unified_rows[type].id;
@@ -292,7 +299,8 @@ static void unified(struct parts *p, enum file_type type, struct paths *out)
         id = p->code_id;
     else if (how == UNIFIED_CODE_ID_OR_UUID)
         id = uuid_hex(p, false);
-    else if (how == UNIFIED_DEBUG_ID && p->id->has_debug_id && type == FILE_PROGUARD)
+    else if ((how == UNIFIED_DEBUG_ID && p->id->has_debug_id && type == FILE_PROGUARD) ||
+             (type == FILE_SOURCEBUNDLE && is_jvm(p)))
         id = uuid_hex(p, false);
     else if (how == UNIFIED_DEBUG_ID && p->id->has_debug_id)
         id = text(p, SL_STR_FMT "%x", SL_STR_ARG(uuid_hex(p, false)), p->id->debug_id.age);

@@ -80,6 +80,10 @@ static void unified(void **state)
     expect(LAYOUT_UNIFIED, ELF, FILE_ELF_DEBUG, "df/b85de42daffd09640c8fe377d572de3e168920/debuginfo");
     expect(LAYOUT_UNIFIED, ELF, FILE_BREAKPAD, "df/b85de42daffd09640c8fe377d572de3e168920/breakpad");
     expect(LAYOUT_UNIFIED, PE, FILE_BREAKPAD, "32/49d99d0c4049318610f4e4fb0b69361/breakpad");
+    expect(LAYOUT_UNIFIED, module(OBJECT_UNKNOWN, NULL, NULL, "67e9247c-814e-392b-a027-dbde6748fcbf", NULL),
+           FILE_SOURCEBUNDLE, "67/e9247c814e392ba027dbde6748fcbf/sourcebundle");
+    expect(LAYOUT_UNIFIED, module(OBJECT_UNKNOWN, NULL, NULL, "67e9247c-814e-392b-a027-dbde6748fcbf", "a.pdb"),
+           FILE_SOURCEBUNDLE, "");
     expect(LAYOUT_UNIFIED, PE, FILE_SOURCEBUNDLE, "32/49d99d0c4049318610f4e4fb0b69361/sourcebundle");
     expect(LAYOUT_UNIFIED, MACHO, FILE_MACH_CODE, "67/e9247c814e392ba027dbde6748fcbf/executable");
     expect(LAYOUT_UNIFIED, MACHO, FILE_BREAKPAD, "67/e9247c814e392ba027dbde6748fcbf/breakpad");

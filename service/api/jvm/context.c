@@ -1,0 +1,127 @@
+/* Source lines of resulting frames. A bundle names its files by the class's package and its file's name, with an extension of
+ * its own, since it is made without knowing the language. */
+#include "api/jvm/jvm.h"
+
+#include <stdlib.h>
+
+struct jvm_place { /* a frame and the URL of its file */
+    struct jvm_frame *frame;
+    struct sl_str url;
+};
+
+struct jvm_sourcing {
+    struct jvm_request *request;
+    struct jvm_place *places;
+    size_t count;
+    struct sl_buf text, line;
+};
+
+static struct sl_str until(struct sl_str text, const char *end)
+{
+    return end ? (struct sl_str){text.data, (size_t)(end - text.data)} : text;
+}
+
+static void put_path(struct sl_buf *url, struct sl_str name)
+{
+    for (size_t i = 0; i < name.size; i++)
+        sl_buf_u8(url, (uint8_t)(name.data[i] == '.' ? '/' : name.data[i]));
+}
+
+static void put_url(const struct jvm_frame *frame, struct sl_buf *url)
+{
+    struct sl_str path = frame->abs_path, module = frame->module;
+    const char *dot = path.size ? memrchr(path.data, '.', path.size) : NULL;
+    sl_buf_cstr(url, "~/");
+    if (dot && !memchr(path.data, '$', path.size)) {
+        const char *package = module.size ? memrchr(module.data, '.', module.size) : NULL;
+        if (package)
+            put_path(url, (struct sl_str){module.data, (size_t)(package + 1 - module.data)});
+        sl_buf_str(url, until(path, dot));
+    } else {
+        put_path(url, until(module, module.size ? memchr(module.data, '$', module.size) : NULL));
+    }
+    sl_buf_cstr(url, ".jvm");
+}
+
+static int by_url_and_line(const void *left, const void *right)
+{
+    const struct jvm_place *a = left, *b = right;
+    int order = sl_str_compare(a->url, b->url);
+    uint64_t x = a->frame->line.value, y = b->frame->line.value;
+    return order ? order : (x > y) - (x < y);
+}
+
+static bool jvm_gather(struct jvm_sourcing *s)
+{
+    struct jvm_request *r = s->request;
+    s->places = SL_ARENA_ARRAY(r->arena, struct jvm_place, r->result_count + 1);
+    for (size_t t = 0; s->places && t < r->trace_count; t++)
+        for (size_t i = 0; i < r->results[t].count; i++) {
+            struct jvm_frame *frame = &r->results[t].frames[i];
+            struct sl_buf url = {0};
+            if (!frame->line.value)
+                continue;
+            put_url(frame, &url);
+            struct sl_str kept = sl_buf_keep(&url, r->arena);
+            if (!kept.data)
+                return false;
+            s->places[s->count++] = (struct jvm_place){frame, kept};
+        }
+    if (s->count)
+        qsort(s->places, s->count, sizeof *s->places, by_url_and_line);
+    return s->places != NULL;
+}
+
+static struct sl_str keep_line(struct jvm_sourcing *s, struct sl_str line)
+{
+    sl_buf_clear(&s->line);
+    sl_context_trim(&s->line, line, 0);
+    char *copy = s->line.failed ? NULL : sl_arena_strndup(s->request->arena, (char *)s->line.data, s->line.size);
+    s->request->out_of_memory |= !copy;
+    return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
+}
+
+static const struct jvm_context *jvm_keep_context(struct jvm_sourcing *s, const struct sl_context *found)
+{
+    struct jvm_context *context = SL_ARENA_NEW(s->request->arena, struct jvm_context);
+    s->request->out_of_memory |= !context;
+    if (!context)
+        return NULL;
+    context->before_count = found->before_count;
+    context->after_count = found->after_count;
+    for (unsigned i = 0; i < found->before_count; i++)
+        context->before[i] = keep_line(s, found->before[i]);
+    context->line = keep_line(s, found->line);
+    for (unsigned i = 0; i < found->after_count; i++)
+        context->after[i] = keep_line(s, found->after[i]);
+    return context;
+}
+
+/* Lines of one file, out of the next bundle that has it; those that have one already keep it. */
+static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t count,
+                       const struct jvm_question *bundle)
+{
+    struct sl_context context;
+    sl_buf_clear(&s->text);
+    if (!kinds_jvm_source(bundle, places->url, &s->text) || !sl_str_is_utf8(sl_buf_view(&s->text)))
+        return;
+    struct sl_context_cursor cursor = sl_context_cursor(sl_buf_view(&s->text));
+    for (size_t i = 0; i < count && !s->request->out_of_memory; i++)
+        if (!places[i].frame->context && sl_context_at(&cursor, places[i].frame->line.value, &context))
+            places[i].frame->context = jvm_keep_context(s, &context);
+}
+
+void jvm_add_context(struct jvm_request *r)
+{
+    struct jvm_sourcing s = {.request = r};
+    r->out_of_memory |= !jvm_gather(&s);
+    for (size_t i = 0, end; !r->out_of_memory && i < s.count; i = end) {
+        for (end = i + 1; end < s.count && sl_str_equal(s.places[i].url, s.places[end].url);)
+            end++;
+        for (size_t m = 0; m < r->module_count; m++)
+            if (r->modules[m].is_bundle && r->modules[m].item)
+                give_lines(&s, &s.places[i], end - i, &r->modules[m]);
+    }
+    sl_buf_free(&s.text);
+    sl_buf_free(&s.line);
+}

@@ -1,0 +1,148 @@
+/* Exceptions, frames and classes by the mappings. */
+#include "api/jvm/jvm.h"
+#include "base/grow.h"
+#include "jvm/names.h"
+
+struct mapping_run { /* over one trace */
+    struct jvm_request *request;
+    struct jvm_trace *result;
+    struct sl_jvm_stack stack;
+    struct sl_jvm_frames frames;
+    struct sl_buf readable, parameters; /* of the frame's signature */
+};
+
+/* Two texts as one, with `between` them when the first is not empty. */
+static struct sl_str joined(struct jvm_request *r, struct sl_str first, struct sl_str between, struct sl_str second)
+{
+    size_t gap = first.size ? between.size : 0, size = first.size + gap + second.size;
+    char *text = sl_arena_alloc(r->arena, size + 1, 1);
+    if (!text) {
+        r->out_of_memory = true;
+        return SL_STR("");
+    }
+    struct sl_str parts[] = {first, {between.data, gap}, second};
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; at += parts[i++].size)
+        if (parts[i].size)
+            memcpy(text + at, parts[i].data, parts[i].size);
+    return (struct sl_str){text, size};
+}
+
+/* The original full name of the exception's class; `*exception` becomes that. */
+static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *exception)
+{
+    struct sl_str full = joined(r, exception->module, SL_STR("."), exception->type), original;
+    if (!sl_jvm_stack_class(&r->mappers, full, &original))
+        return full;
+    const char *dot = original.size ? memrchr(original.data, '.', original.size) : NULL;
+    size_t front = dot ? (size_t)(dot - original.data) : 0, skip = dot ? front + 1 : 0;
+    exception->module = (struct sl_str){original.data, front};
+    exception->type = (struct sl_str){original.data + skip, original.size - skip};
+    return original;
+}
+
+static void add_result(struct mapping_run *run, struct jvm_frame frame)
+{
+    struct jvm_request *r = run->request;
+    struct jvm_trace *t = run->result;
+    if (r->result_count >= r->config->max_response_frames) {
+        r->limited = true;
+    } else if (!sl_grow_in_arena(r->arena, &t->frames, &t->capacity, t->count + 1, sizeof *t->frames)) {
+        r->out_of_memory = true;
+    } else {
+        t->frames[t->count++] = frame;
+        r->result_count++;
+    }
+}
+
+/* What was sent, with what the mapping says instead. */
+static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, const struct sl_jvm_frame *mapped)
+{
+    struct jvm_request *r = run->request;
+    struct jvm_frame frame = *sent;
+    frame.module = mapped->class;
+    frame.function = mapped->method;
+    frame.line = (struct opt_u64){mapped->has_line, mapped->line};
+    frame.filename = frame.abs_path = joined(r, mapped->file, SL_STR(""), mapped->suffix);
+    frame.synthesized = mapped->synthesized ? BOOL_TRUE : BOOL_FALSE;
+    if (r->release_package.data && frame.in_app == BOOL_ABSENT && sl_str_starts(frame.module, r->release_package))
+        frame.in_app = BOOL_TRUE;
+    add_result(run, frame);
+}
+
+/* The frame with its signature in readable form, if it is one. */
+static struct jvm_frame with_signature(struct mapping_run *run, const struct jvm_frame *sent, bool *translated)
+{
+    struct jvm_request *r = run->request;
+    struct jvm_frame frame = *sent;
+    sl_buf_clear(&run->readable);
+    sl_buf_clear(&run->parameters);
+    *translated =
+        sent->signature.data && r->mappers.count &&
+        sl_jvm_signature(sent->signature, r->mappers.items, r->mappers.count, &run->readable, &run->parameters);
+    r->out_of_memory |= run->readable.failed || run->parameters.failed;
+    if (*translated)
+        frame.signature = joined(r, sl_buf_view(&run->readable), SL_STR(""), SL_STR(""));
+    return frame;
+}
+
+static void map_one(struct mapping_run *run, const struct jvm_frame *sent)
+{
+    bool translated;
+    struct jvm_frame frame = with_signature(run, sent, &translated);
+    struct sl_jvm_query query = {.class = sent->module, .method = sent->function, .line = (uint32_t)sent->line.value};
+    if (!sent->line.set && translated) {
+        query.by = SL_JVM_BY_PARAMETERS;
+        query.parameters = sl_buf_view(&run->parameters);
+        query.parameters.data = query.parameters.data ? query.parameters.data : "";
+        query.descriptor = sent->signature;
+    }
+    run->frames.count = 0;
+    enum sl_jvm_answer answer = sl_jvm_stack_frame(&run->stack, &query, &run->frames);
+    run->request->out_of_memory |= run->frames.busy;
+    run->request->limited |= run->frames.limited;
+    if (answer == SL_JVM_UNKNOWN)
+        add_result(run, frame);
+    for (size_t i = 0; i < run->frames.count; i++)
+        if (!sent->line.set || !run->frames.items[i].synthesized)
+            add_mapped(run, &frame, &run->frames.items[i]);
+}
+
+static void jvm_reverse(struct jvm_trace *trace)
+{
+    for (size_t i = 0, j = trace->count; i + 1 < j; i++) {
+        struct jvm_frame frame = trace->frames[i];
+        trace->frames[i] = trace->frames[--j];
+        trace->frames[j] = frame;
+    }
+}
+
+static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struct jvm_trace *result)
+{
+    struct mapping_run run = {.request = r, .result = result};
+    struct sl_str thrown = {NULL, 0};
+    result->exception = sent->exception;
+    if (result->exception.type.data)
+        thrown = map_exception(r, &result->exception);
+    run.frames = (struct sl_jvm_frames){.arena = r->arena, .limit = r->config->max_response_frames};
+    r->out_of_memory |= !sl_jvm_stack_begin(&run.stack, &r->mappers, thrown, r->arena);
+    for (size_t i = 0; i < sent->count && !r->out_of_memory; i++)
+        map_one(&run, &sent->frames[r->callee_first ? i : sent->count - 1 - i]);
+    if (!r->callee_first)
+        jvm_reverse(result);
+    sl_buf_free(&run.readable);
+    sl_buf_free(&run.parameters);
+}
+
+void jvm_map(struct jvm_request *r)
+{
+    r->results = SL_ARENA_ARRAY(r->arena, struct jvm_trace, r->trace_count + 1);
+    r->out_of_memory |= !r->results;
+    for (size_t i = 0; i < r->exception_count && !r->out_of_memory; i++)
+        map_exception(r, &r->exceptions[i]);
+    for (size_t i = 0; i < r->trace_count && !r->out_of_memory; i++)
+        map_trace(r, &r->traces[i], &r->results[i]);
+    for (size_t i = 0; i < r->class_count; i++)
+        if (!sl_jvm_stack_class(&r->mappers, r->classes[i].name, &r->classes[i].original))
+            r->classes[i].original.data = NULL;
+}

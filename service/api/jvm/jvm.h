@@ -1,0 +1,71 @@
+/* POST /symbolicate-jvm: what was asked (read.c), the mappings and bundles of its modules and the steps (run.c), frames as they
+ * were before (frames.c), the source around them (context.c), and the answer (write.c). All of it lives in the job's arena;
+ * texts are views of the body, of mappings, or in the arena. */
+#pragma once
+
+#include "api/jobs/jobs.h"
+#include "api/schema.h"
+#include "config/config.h"
+#include "jvm/stack.h"
+#include "kinds/kinds.h"
+#include "source/context.h"
+
+struct jvm_context { /* lines of source, trimmed */
+    struct sl_str before[SL_CONTEXT_LINES], line, after[SL_CONTEXT_LINES];
+    unsigned before_count, after_count;
+};
+
+struct jvm_exception {
+    struct sl_str type, module;
+};
+
+struct jvm_frame {
+    struct sl_str platform, function, filename, module, abs_path, context_line, signature;
+    struct sl_str pre_context, post_context; /* JSON as it was written */
+    struct opt_u64 line, index;
+    enum opt_bool in_app, synthesized;
+    const struct jvm_context *context; /* instead of what was sent; NULL: none was found */
+};
+
+struct jvm_trace {
+    struct jvm_exception exception; /* data NULL: none */
+    struct jvm_frame *frames;       /* first as sent, then what they were */
+    size_t count, capacity;
+};
+
+struct jvm_class {
+    struct sl_str name, original; /* data NULL: no mapping knows it */
+};
+
+struct jvm_request {
+    struct sl_arena *arena;
+    const struct config *config;
+    struct sl_str platform, scope, release_package;
+    const struct source *sources;
+    size_t source_count;
+    struct jvm_exception *exceptions;
+    struct jvm_trace *traces, *results;
+    struct jvm_question *modules; /* in the order of the request */
+    struct jvm_class *classes;
+    size_t exception_count, trace_count, module_count, class_count, frame_count, result_count;
+    enum opt_bool apply_source_context;
+    bool callee_first;
+    struct sl_jvm_mappers mappers; /* those that were found */
+    bool out_of_memory, limited;
+};
+
+/* ---- read.c ---- */
+
+/* Reads the body, which must outlive the request; memory and `failure` as those of schema_document. */
+bool jvm_read(struct jvm_request *request, struct sl_str body, struct schema_failure *failure);
+
+/* ---- frames.c, context.c: pure, on the pool ---- */
+
+/* Exceptions, frames and classes, by the mappers; `results` are then what the traces came to. */
+void jvm_map(struct jvm_request *request);
+
+/* Source lines out of the bundles. */
+void jvm_add_context(struct jvm_request *request);
+
+/* ---- write.c ---- */
+void jvm_write(const struct jvm_request *request, struct sl_buf *out);

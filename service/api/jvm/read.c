@@ -1,0 +1,232 @@
+/* The body of POST /symbolicate-jvm into the request. */
+#include "api/jvm/jvm.h"
+#include "api/sources.h"
+
+#include <stddef.h>
+
+#define FIELD(kind, required, type, member, key)                                                                       \
+    {                                                                                                                  \
+        SL_STR(key), FIELD_##kind, required, offsetof(struct type, member), NULL                                       \
+    }
+#define CUSTOM(required, type, member, key, read)                                                                      \
+    {                                                                                                                  \
+        SL_STR(key), FIELD_CUSTOM, required, offsetof(struct type, member), read                                       \
+    }
+#define END                                                                                                            \
+    {                                                                                                                  \
+        {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
+    }
+
+struct jvm_reading {
+    struct jvm_request *request;
+    struct request_sources sources;
+};
+
+static const struct field exception_fields[] = {
+    FIELD(TEXT, true, jvm_exception, type, "type"),
+    FIELD(TEXT, true, jvm_exception, module, "module"),
+    END,
+};
+
+static bool read_exception(struct schema *s, const struct schema_place *at, void *out)
+{
+    return schema_object(s, at, exception_fields, out);
+}
+
+/* An array of texts, kept as it is written. */
+static bool jvm_read_texts(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str key, text, *kept = out;
+    struct schema_place place = {.up = at};
+    size_t begin = s->json->at;
+    bool escaped;
+    if (!schema_open(s, at, SL_JSON_ARRAY, "a sequence"))
+        return false;
+    for (; sl_json_next(s->json, &key); place.index++)
+        if (sl_json_peek(s->json) != SL_JSON_STRING)
+            return schema_text(s, &place, &text);
+        else
+            sl_json_raw_string(s->json, &text, &escaped);
+    if (place.index)
+        *kept = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
+    return !s->json->failed;
+}
+
+static const struct field frame_fields[] = {
+    FIELD(TEXT, false, jvm_frame, platform, "platform"),
+    FIELD(TEXT, true, jvm_frame, function, "function"),
+    FIELD(TEXT, false, jvm_frame, filename, "filename"),
+    FIELD(TEXT, true, jvm_frame, module, "module"),
+    FIELD(TEXT, false, jvm_frame, abs_path, "abs_path"),
+    FIELD(U32, false, jvm_frame, line, "lineno"),
+    CUSTOM(false, jvm_frame, pre_context, "pre_context", jvm_read_texts),
+    FIELD(TEXT, false, jvm_frame, context_line, "context_line"),
+    CUSTOM(false, jvm_frame, post_context, "post_context", jvm_read_texts),
+    FIELD(BOOL, false, jvm_frame, in_app, "in_app"),
+    FIELD(U64, true, jvm_frame, index, "index"),
+    FIELD(TEXT, false, jvm_frame, signature, "signature"),
+    FIELD(BOOL, false, jvm_frame, synthesized, "method_synthesized"),
+    END,
+};
+
+static bool jvm_read_frame(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_request *r = ((struct jvm_reading *)s->context)->request;
+    return schema_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof(struct jvm_frame),
+                        "too many frames") &&
+           schema_object(s, at, frame_fields, out);
+}
+
+static bool jvm_read_frames(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_trace *trace = out;
+    void *frames;
+    if (!schema_array(s, at, sizeof(struct jvm_frame), jvm_read_frame, &frames, &trace->count))
+        return false;
+    trace->frames = frames;
+    return true;
+}
+
+static const struct field trace_fields[] = {
+    CUSTOM(false, jvm_trace, exception, "exception", read_exception),
+    {SL_STR("frames"), FIELD_CUSTOM, true, 0, jvm_read_frames},
+    END,
+};
+
+static bool jvm_read_trace(struct schema *s, const struct schema_place *at, void *out)
+{
+    return schema_object(s, at, trace_fields, out);
+}
+
+static bool jvm_read_type(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str type;
+    size_t where = s->json->at;
+    if (!schema_text(s, at, &type))
+        return false;
+    *(bool *)out = sl_str_equal(type, SL_STR("source"));
+    return *(bool *)out || sl_str_equal(type, SL_STR("proguard")) ||
+           schema_fail(s, at, where, "unknown variant, expected `proguard` or `source`");
+}
+
+static bool read_uuid(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str text;
+    size_t where = s->json->at;
+    return schema_text(s, at, &text) &&
+           (sl_debug_id_parse(text, out) || schema_fail(s, at, where, "invalid debug identifier"));
+}
+
+static const struct field module_fields[] = {
+    CUSTOM(true, jvm_question, is_bundle, "type", jvm_read_type),
+    CUSTOM(true, jvm_question, id, "uuid", read_uuid),
+    END,
+};
+
+static bool jvm_read_module(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_request *r = ((struct jvm_reading *)s->context)->request;
+    return schema_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct jvm_question),
+                        "too many modules") &&
+           schema_object(s, at, module_fields, out);
+}
+
+static bool read_class(struct schema *s, const struct schema_place *at, void *out)
+{
+    return schema_text(s, at, &((struct jvm_class *)out)->name);
+}
+
+static bool jvm_read_order(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str text;
+    size_t where = s->json->at;
+    if (!schema_text(s, at, &text))
+        return false;
+    *(bool *)out = sl_str_equal(text, SL_STR("callee_first"));
+    return *(bool *)out || sl_str_equal(text, SL_STR("caller_first")) ||
+           schema_fail(s, at, where, "unknown variant, expected `callee_first` or `caller_first`");
+}
+
+static const struct field option_fields[] = {
+    FIELD(BOOL, false, jvm_request, apply_source_context, "apply_source_context"),
+    CUSTOM(false, jvm_request, callee_first, "frame_order", jvm_read_order),
+    END,
+};
+
+static bool jvm_read_options(struct schema *s, const struct schema_place *at, void *out)
+{
+    (void)out;
+    return schema_object(s, at, option_fields, ((struct jvm_reading *)s->context)->request);
+}
+
+/* ---- lists ---- */
+
+static bool jvm_read_sources(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_reading *r = s->context;
+    (void)out;
+    if (!request_sources_read(s, at, &r->sources))
+        return false;
+    r->request->sources = r->sources.items;
+    r->request->source_count = r->sources.count;
+    return true;
+}
+
+static bool read_exceptions(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_request *r = out;
+    void *items;
+    bool good = schema_array(s, at, sizeof(struct jvm_exception), read_exception, &items, &r->exception_count);
+    r->exceptions = good ? items : NULL;
+    return good;
+}
+
+static bool jvm_read_traces(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_request *r = out;
+    void *items;
+    bool good = schema_array(s, at, sizeof(struct jvm_trace), jvm_read_trace, &items, &r->trace_count);
+    r->traces = good ? items : NULL;
+    return good;
+}
+
+static bool jvm_read_modules(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_request *r = out;
+    void *items;
+    bool good = schema_array(s, at, sizeof(struct jvm_question), jvm_read_module, &items, &r->module_count);
+    r->modules = good ? items : NULL;
+    return good;
+}
+
+static bool read_classes(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct jvm_request *r = out;
+    void *items;
+    bool good = schema_array(s, at, sizeof(struct jvm_class), read_class, &items, &r->class_count);
+    r->classes = good ? items : NULL;
+    return good;
+}
+
+static const struct field body_fields[] = {
+    FIELD(TEXT, false, jvm_request, platform, "platform"),
+    {SL_STR("sources"), FIELD_CUSTOM, true, 0, jvm_read_sources},
+    {SL_STR("exceptions"), FIELD_CUSTOM, false, 0, read_exceptions},
+    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, jvm_read_traces},
+    {SL_STR("modules"), FIELD_CUSTOM, false, 0, jvm_read_modules},
+    FIELD(TEXT, false, jvm_request, release_package, "release_package"),
+    {SL_STR("classes"), FIELD_CUSTOM, false, 0, read_classes},
+    {SL_STR("options"), FIELD_CUSTOM, false, 0, jvm_read_options},
+    END,
+};
+
+static bool jvm_read_body(struct schema *s)
+{
+    return schema_object(s, NULL, body_fields, ((struct jvm_reading *)s->context)->request);
+}
+
+bool jvm_read(struct jvm_request *request, struct sl_str body, struct schema_failure *failure)
+{
+    struct jvm_reading r = {.request = request, .sources = {.config = request->config}};
+    return schema_document(body, request->arena, jvm_read_body, &r, failure);
+}

@@ -1,0 +1,137 @@
+/* POST /symbolicate-jvm: a request for frames of the JVM becomes a job. */
+#include "api/json_body.h"
+#include "api/jvm/jvm.h"
+
+#include "core/log.h"
+
+/* ---- the job ---- */
+
+/* Mappings, and bundles when somebody wants their sources. */
+static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
+{
+    bool sources = r->apply_source_context != BOOL_FALSE;
+    struct jvm_question *wanted = SL_ARENA_ARRAY(r->arena, struct jvm_question, r->module_count + 1);
+    size_t count = 0;
+    if (!wanted)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < r->module_count; i++)
+        if (sources || !r->modules[i].is_bundle)
+            wanted[count++] = r->modules[i];
+    r->modules = wanted;
+    r->module_count = count;
+    if (!kinds_find_jvm(r->sources, r->source_count, r->scope, r->modules, count, r->arena))
+        return SL_CANCELLED;
+    for (size_t i = 0; i < count; i++)
+        if (r->modules[i].code == SL_BUSY)
+            return sl_fail(error, SL_BUSY, "out of memory");
+    return SL_OK;
+}
+
+static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
+{
+    const struct sl_jvm_mapper **items = SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, r->module_count + 1);
+    if (!items)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    r->mappers = (struct sl_jvm_mappers){.items = items};
+    for (size_t i = 0; i < r->module_count; i++)
+        if (r->modules[i].mapper)
+            items[r->mappers.count++] = r->modules[i].mapper;
+    return SL_OK;
+}
+
+struct jvm_work {
+    struct jvm_request *request;
+    struct sl_buf *answer;
+};
+
+static void jvm_work(void *arg)
+{
+    struct jvm_work *work = arg;
+    jvm_map(work->request);
+    if (!work->request->out_of_memory && work->request->apply_source_context != BOOL_FALSE)
+        jvm_add_context(work->request);
+    if (!work->request->out_of_memory)
+        jvm_write(work->request, work->answer);
+}
+
+static enum sl_code jvm_steps(struct job *job, struct jvm_request *r, struct sl_error *error)
+{
+    struct jvm_work work = {r, &job->answer};
+    enum sl_code code = find_files(r, error);
+    if (code != SL_OK || (code = list_mappers(r, error)) != SL_OK)
+        return code;
+    if ((code = memory_ask(&job->memory, r->arena->used + 2 * r->frame_count * sizeof(struct jvm_frame), error)) !=
+        SL_OK)
+        return code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
+    code = pool_run(POOL_SYMBOLICATE, jvm_work, &work, error);
+    memory_set(&job->memory, r->arena->used + job->answer.capacity);
+    if (r->limited)
+        log_warn("jvm", "frames were left out of an answer, which has as many as it may",
+                 LOG_U64("frames", r->result_count));
+    if (code == SL_OK && (r->out_of_memory || job->answer.failed))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return code;
+}
+
+static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
+{
+    struct jvm_request *r = arg;
+    enum sl_code code = jvm_steps(job, r, error);
+    kinds_release_jvm(r->modules, r->module_count);
+    return code;
+}
+
+/* ---- the request ---- */
+
+static bool jvm_read_request(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    return jvm_read(arg, text, failure);
+}
+
+static struct jvm_request *jvm_request_new(struct job *job, struct sl_str scope)
+{
+    struct jvm_request *r = SL_ARENA_NEW(&job->arena, struct jvm_request);
+    const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
+    if (!r || !kept)
+        return NULL;
+    *r = (struct jvm_request){.arena = &job->arena, .config = job->config, .scope = {kept, scope.size}};
+    return r;
+}
+
+/* NULL: the answer is set. */
+static struct jvm_request *jvm_body(struct http_exchange *x, struct job *job, struct sl_str scope)
+{
+    struct jvm_request *r = jvm_request_new(job, scope);
+    struct json_body body = {.arena = &job->arena, .read = jvm_read_request, .arg = r};
+    if (!r)
+        http_reply_no_memory(x);
+    return r && json_body_read(x, &body) ? r : NULL;
+}
+
+static void symbolicate_jvm(struct http_exchange *x)
+{
+    struct api_query query;
+    struct job *job = job_new(x);
+    if (!job)
+        return;
+    struct jvm_request *request = query_read(x, &query) ? jvm_body(x, job, query.scope) : NULL;
+    if (request)
+        job_start(x, job, &query, jvm_run, request);
+    else
+        job_discard(job);
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST",
+     .pattern = "/symbolicate-jvm",
+     .handler = symbolicate_jvm,
+     .takes_work = true,
+     .check = check_json_job,
+     .body_limit = json_job_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = API_RIGHT("symbolicate"),
+     .task = "symbolicate_jvm"},
+    {.method = NULL},
+};
+
+const struct http_family family_jvm = {.routes = routes, .group = "symbolicate"};

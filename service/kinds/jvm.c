@@ -1,0 +1,130 @@
+/* The kind `proguard`: tables made from mappings of ProGuard and R8; and the way to them and to bundles of JVM sources. */
+#include "kinds/auxiliary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "source/bundle.h"
+
+/* The table takes the place of the text that it is made from. */
+static enum sl_code convert_mapping(struct conversion *conversion, struct sl_bytes file, void *arg,
+                                    struct sl_error *error)
+{
+    int fd = *(const int *)arg;
+    struct sl_buf out = {0};
+    struct sl_str text = {(const char *)file.data, file.size};
+    enum sl_code code = sl_jvm_mapper_build(text, &conversion->budget, &out, error);
+    if (code == SL_OK && ftruncate(fd, 0) != 0)
+        code = sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+    if (code == SL_OK)
+        code = conversion_write(conversion, fd, &out, error);
+    sl_buf_free(&out);
+    return code;
+}
+
+static enum sl_code proguard_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                     struct sl_error *error)
+{
+    (void)arena;
+    const struct object_request *request = context;
+    enum sl_code code = origin_fetch(request->file, tmp->fd, error);
+    if (code != SL_OK)
+        return code;
+    uint64_t begin = clock_mono_ns();
+    code = conversion_check(tmp->fd, request->file->location, convert_mapping, &tmp->fd, error);
+    kinds_count_conversion(&kind_proguard, code, begin);
+    return code;
+}
+
+static enum sl_code proguard_open(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_jvm_mapper_open(bytes, into, error);
+}
+
+static enum sl_code proguard_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    return kinds_load(bytes, sizeof(struct sl_jvm_mapper), proguard_open, loaded, weight, error);
+}
+
+const struct cache_kind kind_proguard = {
+    .name = "proguard",
+    .section = CACHE_DOWNLOADED,
+    .version = 1001,
+    .random_access = true,
+    .compute = proguard_compute,
+    .place = object_request_place,
+    .retain = object_request_retain,
+    .load = proguard_load,
+    .free_loaded = free,
+};
+
+/* ---- finding ---- */
+
+struct jvm_asking {
+    struct auxiliary_search search;
+    struct jvm_question *question;
+};
+
+static void answer_question(struct jvm_asking *a)
+{
+    struct jvm_question *q = a->question;
+    const struct object_id id = {.debug_id = q->id, .has_debug_id = true};
+    struct object_request *found;
+    a->search.id = &id;
+    a->search.failure = &q->error;
+    q->code = auxiliary_find(&a->search, &id, q->is_bundle ? FILE_SOURCEBUNDLE : FILE_PROGUARD,
+                             q->is_bundle ? &kind_objects : &kind_proguard, &found, &q->item);
+    if (q->code != SL_OK)
+        q->item = NULL;
+    else if (!q->is_bundle)
+        q->mapper = q->item->loaded;
+    if (q->code == SL_NOT_FOUND && q->error.code != SL_OK)
+        q->code = q->error.code;
+}
+
+static void ask(void *arg)
+{
+    struct jvm_asking *a = arg;
+    char id[SL_DEBUG_ID_TEXT];
+    answer_question(a);
+    sl_debug_id_format(&a->question->id, id);
+    if (a->question->code != SL_OK && a->question->code != SL_CANCELLED)
+        log_debug("kinds", a->question->is_bundle ? "no bundle of sources" : "no mapping", LOG_STR("id", id),
+                  LOG_STR("reason", a->question->error.message));
+}
+
+bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
+                    struct jvm_question *questions, size_t count, struct sl_arena *arena)
+{
+    struct jvm_asking *asking = SL_ARENA_ARRAY(arena, struct jvm_asking, count + 1);
+    void **items = SL_ARENA_ARRAY(arena, void *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        questions[i].code = SL_BUSY;
+        if (!asking || !items)
+            continue;
+        asking[i] = (struct jvm_asking){{sources, source_count, scope, NULL, arena, NULL}, &questions[i]};
+        items[i] = &asking[i];
+    }
+    return !asking || !items || kinds_for_each(ask, items, count);
+}
+
+void kinds_release_jvm(struct jvm_question *questions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (questions[i].item)
+            cache_release(questions[i].item);
+        questions[i].item = NULL;
+        questions[i].mapper = NULL;
+        questions[i].error = (struct sl_error){0};
+    }
+}
+
+bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, struct sl_buf *text)
+{
+    const struct sl_bundle *sources = bundle->item ? bundle->item->loaded : NULL;
+    const struct sl_bundle_file *file = sources ? sl_bundle_by_url(sources, url) : NULL;
+    return file && sl_bundle_read(sources, file, kinds_max_source_size(), text, NULL) == SL_OK;
+}

@@ -1,0 +1,132 @@
+"""POST /symbolicate-jvm: frames of obfuscated JVM programs, by mappings and bundles of any source."""
+import io, json, zipfile
+
+from harness import Service, Upstream, equal, http_source
+
+ID, OTHER, BUNDLE = ("8236f5cf-52c8-4e35-a7cf-01421e4c2c88", "246fb328-fc4e-406a-87ff-fc35f6149d8f",
+                     "550e8400-e29b-11d4-a716-446655440000")
+MAPPING = """# compiler: R8
+some.pack.Main -> a.b:
+# {"id":"sourceFile","fileName":"Main.kt"}
+    1:1:void some.pack.Util.check(int):3:3 -> c
+    1:1:void run(java.lang.String):2 -> c
+    2:2:void $r8$lambda$p():0:0 -> d
+    # {"id":"com.android.tools.r8.synthesized"}
+    void bare() -> e
+some.pack.Oops -> a.e:
+    void <init>() -> <init>
+"""
+
+
+def places(uuid, what):
+    simple = uuid.replace("-", "")
+    return f"/{simple[:2]}/{simple[2:]}/{what}"
+
+
+def bundle(**files):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+        manifest = {f"files/_/_/{name}.jvm": {"url": f"~/{name}.jvm", "type": "source"} for name in files}
+        z.writestr("manifest.json", json.dumps({"debug_id": BUNDLE, "files": manifest}))
+        for name, text in files.items():
+            z.writestr(f"files/_/_/{name}.jvm", text)
+    return b"SYSB\2\0\0\0" + out.getvalue()
+
+
+def asked(up, **keys):
+    return {"sources": [http_source(up.url, layout={"type": "unified"})], "modules": [{"type": "proguard", "uuid": ID}], **keys}
+
+
+def frame(function, line=None, index=0, module="a.b", **keys):
+    return {"function": function, "module": module, "index": index, **({} if line is None else {"lineno": line}), **keys}
+
+
+def symbolicate(s, body, status=200):
+    answered, _, data = s.post("/symbolicate-jvm", body)
+    equal(answered, status, data)
+    return json.loads(data) if status == 200 else data
+
+
+def told(frames):
+    return [(f["module"], f["function"], f.get("filename"), f.get("lineno"), f["index"]) for f in frames]
+
+
+def test_mappings_come_from_every_kind_of_source(work, objects):
+    with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
+        frames = [frame("c", 1, 7), frame("x", 3, 8, "no.Where"), frame("e", None, 9)]
+        body = asked(up, exceptions=[{"type": "e", "module": "a"}, {"type": "Error", "module": "java.lang"}],
+                     stacktraces=[{"exception": {"type": "e", "module": "a"}, "frames": frames}, {"frames": []}],
+                     classes=["a.b", "nope", "a.b"])
+        answer = symbolicate(s, body)
+        equal(list(answer), ["status", "exceptions", "stacktraces", "classes", "errors"])
+        equal(answer["exceptions"], [{"type": "Oops", "module": "some.pack"}, {"type": "Error", "module": "java.lang"}])
+        equal(answer["stacktraces"][0]["exception"], {"type": "Oops", "module": "some.pack"})
+        equal(told(answer["stacktraces"][0]["frames"]),
+              [("some.pack.Main", "run", "Main.kt", 2, 7), ("some.pack.Util", "check", "Util.kt", 3, 7),
+               ("no.Where", "x", None, 3, 8), ("some.pack.Main", "bare", "Main.kt", 0, 9)])
+        equal((answer["stacktraces"][1], answer["classes"], answer["errors"]),
+              ({"exception": None, "frames": []}, {"a.b": "some.pack.Main"}, []))
+        callee = symbolicate(s, {**body, "options": {"frame_order": "callee_first"}})
+        equal(told(callee["stacktraces"][0]["frames"])[:2],
+              [("some.pack.Util", "check", "Util.kt", 3, 7), ("some.pack.Main", "run", "Main.kt", 2, 7)])
+        equal(up.hits[places(ID, "proguard")], 1, "the second time from the cache")
+
+
+def test_what_stays_of_a_frame(work, objects):
+    with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
+        sent = [frame("c", None, 1, signature="(Ljava/lang/String;)V", platform="java", context_line="x", pre_context=["a"], vars={}),
+                frame("d", None, 2), frame("d", 2, 3), frame("f", 5, 4, "x.Y", signature="(La/b;)I", in_app=False),
+                frame("e", 5, 5, in_app=False)]
+        frames = symbolicate(s, asked(up, release_package="some.pack", stacktraces=[{"frames": sent}]))["stacktraces"][0]["frames"]
+        equal(frames[0], {"platform": "java", "function": "run", "filename": "Main.kt", "module": "some.pack.Main", "abs_path": "Main.kt",
+                          "lineno": 2, "pre_context": ["a"], "context_line": "x", "in_app": True, "index": 1,
+                          "signature": "(java.lang.String)"})
+        equal((frames[1]["index"], frames[1]["lineno"], frames[1]["method_synthesized"]), (2, 0, True))
+        equal(frames[2], {"function": "f", "module": "x.Y", "lineno": 5, "in_app": False, "index": 4, "signature": "(some.pack.Main): int"})
+        equal((frames[3]["index"], frames[3]["in_app"], len(frames)), (5, False, 4))
+
+
+def test_why_a_mapping_was_not_used(work, objects):
+    with Upstream({places(ID, "proguard"): b"not a mapping"}) as up, Service(work) as s:
+        body = asked(up, stacktraces=[{"frames": [frame("c", 1)]}])
+        body["modules"] = [{"type": "proguard", "uuid": OTHER}, {"type": "proguard", "uuid": ID.replace("-", "").upper()}]
+        answer = symbolicate(s, body)
+        equal(answer["errors"], [{"uuid": OTHER, "type": "missing"}, {"uuid": ID, "type": "invalid"}])
+        equal(answer["stacktraces"][0]["frames"], [frame("c", 1)])
+
+
+def test_the_first_mapping_that_knows_the_class_answers(work, objects):
+    routes = {places(ID, "proguard"): b"p.A -> a:\n    1:1:void x():5:5 -> m\n",
+              places(OTHER, "proguard"): b"q.A -> a:\n    2:2:void z():9:9 -> m\nq.B -> b:\n    1:1:void y():7:7 -> m\n"}
+    with Upstream(routes) as up, Service(work) as s:
+        body = asked(up, stacktraces=[{"frames": [frame("m", 2, 0, "a"), frame("m", 1, 1, "b")]}])
+        body["modules"].append({"type": "proguard", "uuid": OTHER})
+        equal(told(symbolicate(s, body)["stacktraces"][0]["frames"]), [("p.A", "m", "A.java", 2, 0), ("q.B", "y", "B.java", 7, 1)])
+
+
+def test_source_context(work, objects):
+    lines = "".join(f"line {i}\r\n" for i in range(1, 9)) + "y" * 200 + "\n"
+    routes = {places(ID, "proguard"): MAPPING.encode(), places(BUNDLE, "sourcebundle"): bundle(**{"some/pack/Main": lines})}
+    with Upstream(routes) as up, Service(work) as s:
+        sent = [frame("c", 1, 1), frame("f", 9, 2, "some.pack.Main$Inner"), frame("f", 10, 3, "some.pack.Main", context_line="as sent")]
+        body = asked(up, stacktraces=[{"frames": sent}])
+        body["modules"].append({"type": "source", "uuid": BUNDLE})
+        frames = symbolicate(s, body)["stacktraces"][0]["frames"]
+        equal((frames[0]["pre_context"], frames[0]["context_line"], frames[0]["post_context"]),
+              (["line 1"], "line 2", [f"line {i}" for i in range(3, 8)]))
+        equal(("context_line" in frames[1], frames[2]["context_line"]), (False, "y" * 140 + " {snip}"))
+        equal(frames[3]["context_line"], "as sent")
+        body["options"] = {"apply_source_context": False}
+        equal("context_line" in symbolicate(s, body)["stacktraces"][0]["frames"][0], False)
+
+
+def test_bodies_that_do_not_fit(work, objects):
+    with Service(work) as s:
+        equal(symbolicate(s, {"sources": []}),
+              {"status": "completed", "exceptions": [], "stacktraces": [], "classes": {}, "errors": []})
+        for body in [{}, {"sources": [], "modules": [{"type": "elf", "uuid": ID}]}, {"sources": [], "modules": [{"type": "source"}]},
+                     {"sources": [], "modules": [{"type": "source", "uuid": "x"}]}, {"sources": [], "exceptions": [{"type": "x"}]},
+                     {"sources": [], "stacktraces": [{}]}, {"sources": [], "stacktraces": [{"frames": [{"function": "f", "module": "m"}]}]},
+                     {"sources": [], "stacktraces": [{"frames": [frame("f", -2)]}]}, {"sources": [], "options": {"frame_order": "x"}}]:
+            symbolicate(s, body, 422)
+        equal(s.post("/symbolicate-jvm", "{")[0], 400)
