@@ -59,6 +59,12 @@ cp "$out/gcc-4-Os.elf" "$out/dwz-2.elf"
 cp "$out/gcc-4-O2.elf" "$out/dwz-1.elf.reference"
 cp "$out/gcc-4-Os.elf" "$out/dwz-2.elf.reference"
 (cd "$out" && dwz -m dwz.common dwz-1.elf dwz-2.elf)
+# the same by the standard's .debug_sup
+cp "$out/gcc-5-O2.elf" "$out/dwz5-1.elf"
+cp "$out/gcc-5-Os.elf" "$out/dwz5-2.elf"
+cp "$out/gcc-5-O2.elf" "$out/dwz5-1.elf.reference"
+cp "$out/gcc-5-Os.elf" "$out/dwz5-2.elf.reference"
+(cd "$out" && dwz -5 -m dwz5.common dwz5-1.elf dwz5-2.elf)
 # split DWARF, as .dwo files and as a package
 for version in 4 5; do
     mkdir "$out/split$version"
