@@ -273,6 +273,7 @@ static void close_companions(struct companions *c)
 /* ---- an executable ---- */
 struct file {
     const char *path;
+    char own_path[4096]; /* `path`, where nobody else keeps it */
     struct sl_mapping mapping;
     struct sl_object *object;
     struct sl_symbfile_image *image;
@@ -366,32 +367,62 @@ static int check_build_ids(const struct push_source *source, const struct file *
                            "its build id is not that of the executable (--force to use it nevertheless)");
 }
 
-static void identify(const struct file *executable, struct push_job *job)
+static void identify(const struct file *executable, const char *name, struct push_job *job)
 {
     const struct sl_object_info *info = sl_object_info(executable->object);
     job->file_id = sl_file_id_compute(executable->mapping.bytes);
     if (info->code_id.size < sizeof job->build_id)
         snprintf(job->build_id, sizeof job->build_id, SL_STR_FMT, SL_STR_ARG(info->code_id));
     snprintf(job->arch, sizeof job->arch, "%s", info->arch == SL_ARCH_UNKNOWN ? "" : sl_arch_name(info->arch));
-    job->code_file = executable->path;
+    job->code_file = name;
     job->has_base = sl_symbfile_image_base(executable->image, &job->base);
+}
+
+/* What is sent of a stripped executable is little: say why. */
+static void warn_stripped(const struct file *executable)
+{
+    const struct sl_object_info *info = sl_object_info(executable->object);
+    fprintf(stderr, "warning: %s: stripped, and its debug file was not found (build id " SL_STR_FMT, executable->path,
+            SL_STR_ARG(info->code_id.size ? info->code_id : SL_STR("none")));
+    fprintf(stderr, ", debug link " SL_STR_FMT "): without it only names of symbol tables are sent, no lines\n",
+            SL_STR_ARG(info->debug_link.size ? info->debug_link : SL_STR("none")));
+}
+
+/* The file with the symbols, where it is another one. */
+static int open_debug(const struct push_source *source, const struct file *executable, struct file *debug)
+{
+    if (source->debug_file) {
+        int status = push_parts_open_file(debug, source->debug_file);
+        return status == PUSH_OK ? check_build_ids(source, executable, debug) : status;
+    }
+    struct debug_file found;
+    int status = PUSH_OK;
+    if (sl_object_info(executable->object)->features.has_debug_info)
+        return PUSH_OK;
+    if (debug_file_find(executable->object, source->executable, source->debug_directories, NULL, &found)) {
+        status = push_parts_open_file(debug, found.path);
+        if (source->verbose)
+            fprintf(stderr, "%s: symbols of %s\n", source->name, found.path);
+        snprintf(debug->own_path, sizeof debug->own_path, "%s", found.path);
+        debug->path = debug->own_path;
+    } else if (!sl_object_section(executable->object, "gopclntab", &(struct sl_bytes){0}, NULL)) {
+        warn_stripped(executable);
+    }
+    debug_file_close(&found);
+    return status;
 }
 
 int push_extract(const struct push_source *source, struct push_job *job)
 {
     struct file executable, debug = {0};
     int status = push_parts_open_file(&executable, source->executable);
-    bool separate = source->debug_file != NULL;
-    if (status == PUSH_OK && separate)
-        status = push_parts_open_file(&debug, source->debug_file);
-    if (status == PUSH_OK && separate)
-        status = check_build_ids(source, &executable, &debug);
+    if (status == PUSH_OK)
+        status = open_debug(source, &executable, &debug);
     if (status == PUSH_OK) {
-        identify(&executable, job);
-        status = extract_parts(source, &executable, separate ? &debug : &executable, job);
+        identify(&executable, source->name, job);
+        status = extract_parts(source, &executable, debug.object ? &debug : &executable, job);
     }
-    if (separate)
-        close_file(&debug);
+    close_file(&debug);
     close_file(&executable);
     return status;
 }

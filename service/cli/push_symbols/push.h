@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "symbfile/extract.h"
 #include "symbfile/fileid.h"
 
@@ -10,6 +11,22 @@ enum push_kind { PUSH_RANGES, PUSH_RETURNPADS, PUSH_KINDS };
 extern const char *const push_kind_names[PUSH_KINDS]; /* "ranges", "returnpads" */
 
 enum push_status { PUSH_OK = 0, PUSH_FAILED = 1, PUSH_USAGE = 2, PUSH_NOTHING = 3, PUSH_DENIED = 4 };
+
+/* ---- executables.c ---- */
+struct push_item {
+    char *path;
+    const char *name; /* the end of `path` that others know the file by */
+    bool named;       /* by itself: it has to have symbols */
+};
+struct push_list {
+    struct push_item *items;
+    size_t count, capacity;
+};
+/* A file, or the programs and libraries below a directory. A status; problems are reported. */
+int push_list_path(struct push_list *list, const char *path);
+/* Those that a running process has loaded. */
+int push_list_process(struct push_list *list, const char *pid);
+void push_list_free(struct push_list *list);
 
 /* ---- parts.c ---- */
 struct push_part { /* a symbfile of its own, in an unlinked file */
@@ -37,7 +54,9 @@ struct push_job { /* one executable */
 };
 
 struct push_source {
-    const char *executable, *debug_file; /* debug_file NULL = the executable */
+    const char *executable, *name;        /* where it is, and what it is called */
+    const char *debug_file;               /* NULL: looked for where the executable has no debug information */
+    const char *const *debug_directories; /* as debug_file_find */
     bool follow_alt_link, force, verbose;
 };
 
@@ -56,7 +75,7 @@ bool push_hash(struct push_set *set);
 int push_save(const struct push_job *job, const char *directory);
 
 /* ---- upload.c ---- */
-enum push_progress { PUSH_SILENT, PUSH_LINES, PUSH_JSON };
+enum push_progress { PUSH_SILENT, PUSH_LINES, PUSH_JSON, PUSH_BAR };
 
 struct push_target {
     const char *url;     /* without trailing slashes */
@@ -67,6 +86,7 @@ struct push_target {
     int zstd_level;
     unsigned concurrency, retries, timeout_s;
     enum push_progress progress;
+    struct progress *bar; /* of PUSH_BAR */
 };
 
 /* Sends what the service does not have. A status; problems are reported. */

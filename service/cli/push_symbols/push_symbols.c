@@ -5,10 +5,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct option_spec specs[] = {
-    {"executable", 'e', OPTION_VALUE, true, "PATH", "the file as it is deployed: its identity and its code"},
-    {"debug-file", 'd', OPTION_VALUE, false, "PATH", "the file with the symbols (default: the executable)"},
+    {"executable", 'e', OPTION_VALUE, true, "PATH",
+     "the file as it is deployed: its identity and its code; or a directory"},
+    {"pid", 0, OPTION_VALUE, false, "PID", "the executables that a running process has loaded"},
+    {"debug-file", 'd', OPTION_VALUE, false, "PATH",
+     "the file with the symbols (default: the executable, or its debug file)"},
+    {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "where debug files are (default: /usr/lib/debug)"},
     {"url", 'u', OPTION_VALUE, false, "URL", "the service (default: $SYMLOOM_URL)"},
     {"api-key", 't', OPTION_VALUE, false, "KEY", "base64 as issued, or id:key (default: $SYMLOOM_API_KEY)"},
     {"api-key-file", 0, OPTION_VALUE, false, "PATH", "its first line is the key"},
@@ -38,7 +43,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-enum { EXECUTABLE, MAX_KEY = 4096 }; /* index of the repeatable option */
+enum { MAX_KEY = 4096, MAX_DIRECTORIES = 64 };
 
 static bool usage(const char *what)
 {
@@ -160,9 +165,10 @@ static bool read_target(const struct options *o, struct push_target *t, char url
         .concurrency = (unsigned)concurrency,
         .retries = (unsigned)retries,
         .timeout_s = (unsigned)timeout,
-        .progress = shown == 3   ? PUSH_SILENT
-                    : shown == 2 ? PUSH_JSON
-                                 : PUSH_LINES,
+        .progress = option_given(o, "quiet") || shown == 3 ? PUSH_SILENT
+                    : shown == 2                           ? PUSH_JSON
+                    : shown == 0 && isatty(STDERR_FILENO)  ? PUSH_BAR
+                                                           : PUSH_LINES,
     };
     t->compress = how == 0 ? COMPRESS_AUTO : how == 1 ? COMPRESS_ZSTD : COMPRESS_NONE;
     return true;
@@ -181,16 +187,23 @@ static int deliver(const struct options *o, const struct push_target *target, st
     return directory ? push_save(job, directory) : PUSH_OK;
 }
 
-static int push_executable(const struct options *o, const struct push_target *target, const char *path,
+static int push_executable(const struct options *o, const struct push_target *target, const struct push_item *item,
                            uint64_t chunk_size)
 {
     struct push_job job = {
         .chunk_size = option_given(o, "dry-run") ? UINT64_MAX : chunk_size,
         .wanted = {!option_given(o, "no-ranges"), !option_given(o, "no-returnpads")},
     };
+    const char *directories[MAX_DIRECTORIES + 1] = {0};
+    size_t count;
+    const char *const *given = option_values(o, "debug-file-directory", &count);
+    for (size_t i = 0; i < count && i < MAX_DIRECTORIES; i++)
+        directories[i] = given[i];
     struct push_source source = {
-        .executable = path,
+        .executable = item->path,
+        .name = item->name,
         .debug_file = option_value(o, "debug-file", NULL),
+        .debug_directories = directories,
         .follow_alt_link = !option_given(o, "no-follow-alt-link"),
         .force = option_given(o, "force"),
         .verbose = option_given(o, "verbose"),
@@ -202,21 +215,53 @@ static int push_executable(const struct options *o, const struct push_target *ta
     return status;
 }
 
-static int push_executables(const struct options *o, const struct push_target *target, uint64_t chunk_size)
+static int list_executables(const struct options *o, struct push_list *list)
 {
-    size_t count = option_count(o, "executable");
+    size_t count;
+    const char *const *paths = option_values(o, "executable", &count), *pid = option_value(o, "pid", NULL);
     int status = PUSH_OK;
-    if (!count)
-        return usage("no executable: give -e PATH") ? PUSH_OK : PUSH_USAGE;
-    if (count > 1 && option_given(o, "debug-file"))
+    for (size_t i = 0; i < count && status == PUSH_OK; i++)
+        status = push_list_path(list, paths[i]);
+    for (size_t i = 1; i < o->argument_count && status == PUSH_OK; i++)
+        status = push_list_path(list, o->arguments[i]);
+    if (pid && status == PUSH_OK)
+        status = push_list_process(list, pid);
+    if (status != PUSH_OK)
+        return status;
+    if (!count && !pid && o->argument_count == 1)
+        return usage("no executable: give -e PATH, or --pid PID") ? PUSH_OK : PUSH_USAGE;
+    if (list->count != 1 && option_given(o, "debug-file"))
         return usage("--debug-file belongs to one executable") ? PUSH_OK : PUSH_USAGE;
-    for (size_t i = 0; i < count; i++) {
-        int one = push_executable(o, target, o->values[EXECUTABLE][i], chunk_size);
-        status = status == PUSH_OK ? one : status;
+    return PUSH_OK;
+}
+
+/* What was found, and not named, may be without symbols, as long as something is not. */
+static int push_all(const struct options *o, const struct push_target *target, const struct push_list *list,
+                    uint64_t chunk_size)
+{
+    int status = PUSH_OK;
+    size_t pushed = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        int one = push_executable(o, target, &list->items[i], chunk_size);
+        pushed += one == PUSH_OK;
+        if (status == PUSH_OK && (one != PUSH_NOTHING || list->items[i].named))
+            status = one;
     }
+    if (status == PUSH_OK && !pushed)
+        return report(PUSH_NOTHING, "no executable with symbols found", NULL);
     if (status == PUSH_OK)
         fputs("note: an executable that is stripped or changed after this has another file id and does not match\n",
               stderr);
+    return status;
+}
+
+static int push_executables(const struct options *o, const struct push_target *target, uint64_t chunk_size)
+{
+    struct push_list list = {0};
+    int status = list_executables(o, &list);
+    if (status == PUSH_OK)
+        status = push_all(o, target, &list, chunk_size);
+    push_list_free(&list);
     return status;
 }
 
@@ -243,12 +288,17 @@ static int push(const struct options *o)
     struct push_target target;
     char url[1024], key[MAX_KEY];
     uint64_t chunk_size;
-    const char *mode = o->argument_count == 1 ? o->arguments[0] : "";
+    const char *mode = o->argument_count ? o->arguments[0] : "";
+    struct progress bar;
     if (strcmp(mode, "executable") != 0 && strcmp(mode, "symbfile") != 0)
         return usage("one mode is needed: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
     if (!read_target(o, &target, url, key) ||
         !push_symbols_number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
         return PUSH_USAGE;
+    if (strcmp(mode, "symbfile") == 0 && !options_arguments(o, 1, "push-symbols"))
+        return PUSH_USAGE;
+    progress_begin(&bar, o, "sending");
+    target.bar = &bar;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     int status =
         strcmp(mode, "executable") == 0 ? push_executables(o, &target, chunk_size) : push_files(o, &target, chunk_size);
@@ -258,6 +308,6 @@ static int push(const struct options *o)
 
 int command_push_symbols(int argc, char **argv)
 {
-    return options_command(specs, "push-symbols executable|symbfile [OPTION..]",
+    return options_command(specs, "push-symbols executable|symbfile [OPTION..] [PATH..]",
                            "Sends the symbols of executables, or ready symbfiles, to a service.", push, argc, argv);
 }

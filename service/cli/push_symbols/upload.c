@@ -35,6 +35,7 @@ struct sending {
     CURLM *multi;
     struct transfer *transfers;
     size_t done;
+    uint64_t done_bytes;    /* of the parts that arrived, as they are before they are compressed */
     bool own_service, zstd; /* it is one of ours; it takes zstd */
     int status;
 };
@@ -53,7 +54,12 @@ static void push_upload_tell(const struct sending *s, const char *event, const s
     if (s->target->progress == PUSH_SILENT)
         return;
     sl_file_id_format_hex(&s->job->file_id, id);
-    if (s->target->progress == PUSH_LINES) {
+    if (s->target->progress == PUSH_BAR) {
+        if (t && t->done)
+            return; /* the bar shows it */
+        progress_end(s->target->bar);
+    }
+    if (s->target->progress != PUSH_JSON) {
         if (t)
             fprintf(stderr, "%s %s: part %zu of %zu %s%s%s\n", id, push_kind_names[s->kind], t->part + 1, s->set->count,
                     event, *text ? ": " : "", text);
@@ -86,6 +92,24 @@ static void push_upload_tell(const struct sending *s, const char *event, const s
     sl_buf_u8(&json, '\n');
     fwrite(json.data, 1, json.size, stderr);
     sl_buf_free(&json);
+}
+
+/* The parts of all files; the bytes are those of the set on its way. */
+static void show_bar(struct sending *s)
+{
+    char item[SL_FILE_ID_HEX + 16], id[SL_FILE_ID_HEX];
+    uint64_t bytes = s->done_bytes;
+    if (s->target->progress != PUSH_BAR)
+        return;
+    for (size_t i = 0; i < s->set->count; i++) {
+        curl_off_t sent = 0;
+        const struct transfer *t = &s->transfers[i];
+        if (t->running && curl_easy_getinfo(t->curl, CURLINFO_SIZE_UPLOAD_T, &sent) == CURLE_OK)
+            bytes += (uint64_t)sent;
+    }
+    sl_file_id_format_hex(&s->job->file_id, id);
+    snprintf(item, sizeof item, "%s %s", push_kind_names[s->kind], id);
+    progress_show(s->target->bar, now_ms(), item, bytes);
 }
 
 /* ---- requests ---- */
@@ -243,6 +267,7 @@ static bool is_success(const struct value *answer)
 
 static void report_refusal(const struct sending *s, const struct transfer *t, long http, const struct value *answer)
 {
+    progress_end(s->target->bar);
     const struct value *error = value_get(answer, "error");
     struct sl_str uuid = text_at(answer, "uuid");
     fprintf(stderr, "error: %s part %zu: the service answered %ld", push_kind_names[s->kind], t->part + 1, http);
@@ -258,6 +283,7 @@ static void report_broken(const struct sending *s, const struct transfer *t, con
 {
     struct sl_arena arena = {0};
     const char *url = fetch_public_url(&arena, s->target->url);
+    progress_end(s->target->bar);
     fprintf(stderr, "error: %s: %s part %zu: %s\n", url ? url : "no URL", push_kind_names[s->kind], t->part + 1, why);
     sl_arena_free(&arena);
 }
@@ -299,6 +325,8 @@ static void push_upload_finish(struct sending *s, struct transfer *t, CURLcode c
     if (code == CURLE_OK && http == 200 && is_success(&answer)) {
         t->done = true;
         s->done++;
+        s->done_bytes += s->set->parts[t->part].size;
+        s->target->bar->done++;
         push_upload_tell(s, "sent", t, "");
     } else if (code == CURLE_OK && http == 415 && sent_packed) {
         s->zstd = false; /* it is not understood: again as it is */
@@ -343,13 +371,14 @@ static void start_what_may(struct sending *s, size_t running, uint64_t *wait_ms)
 static void send_all(struct sending *s)
 {
     while (s->done < s->set->count && s->status == PUSH_OK) {
-        uint64_t wait_ms = 1000;
+        uint64_t wait_ms = s->target->progress == PUSH_BAR ? 100 : 1000;
         size_t running = 0;
         int left;
         for (size_t i = 0; i < s->set->count; i++)
             running += s->transfers[i].running;
         start_what_may(s, running, &wait_ms);
         curl_multi_perform(s->multi, &left);
+        show_bar(s);
         for (CURLMsg *m; (m = curl_multi_info_read(s->multi, &left));) {
             struct transfer *t;
             if (m->msg == CURLMSG_DONE &&
@@ -368,6 +397,7 @@ static int send_set(struct sending *s)
     s->transfers = calloc(s->set->count, sizeof *s->transfers);
     s->multi = curl_multi_init();
     s->done = 0;
+    s->done_bytes = 0;
     if (!s->transfers || !s->multi) {
         fputs("error: out of memory\n", stderr);
         s->status = PUSH_FAILED;
@@ -383,6 +413,7 @@ static int send_set(struct sending *s)
         end_request(t);
         sl_buf_free(&t->answer);
     }
+    progress_end(s->target->bar);
     free(s->transfers);
     curl_multi_cleanup(s->multi);
     return s->status;
@@ -427,15 +458,21 @@ int push_upload(const struct push_target *target, const struct push_job *job)
     char published[PUSH_KINDS][65];
     s.own_service = push_upload_ask(&s, published);
     s.zstd = target->compress == COMPRESS_ZSTD || (target->compress == COMPRESS_AUTO && s.zstd && s.own_service);
+    bool wanted[PUSH_KINDS];
+    for (int kind = 0; kind < PUSH_KINDS; kind++) {
+        const struct push_set *set = &job->sets[kind];
+        wanted[kind] = job->wanted[kind] && set->count && (target->force || strcmp(published[kind], set->sha256) != 0);
+        target->bar->total += wanted[kind] ? set->count : 0;
+    }
     for (int kind = 0; kind < PUSH_KINDS && s.status == PUSH_OK; kind++) {
         s.kind = (enum push_kind)kind;
         s.set = &job->sets[kind];
         if (!job->wanted[kind] || !s.set->count)
             continue;
-        if (!target->force && strcmp(published[kind], s.set->sha256) == 0)
-            push_upload_tell(&s, "already uploaded", NULL, "");
-        else
+        if (wanted[kind])
             send_set(&s);
+        else
+            push_upload_tell(&s, "already uploaded", NULL, "");
     }
     return s.status;
 }

@@ -1,0 +1,155 @@
+/* Which executables are meant: named ones, those below a directory, those that a process has loaded. */
+#include "cli/push_symbols/push.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/grow.h"
+
+enum { MAX_WALKED = 200000 };
+
+/* `hidden`: how much of the path's beginning is only the way to it. */
+static bool push_list_add(struct push_list *list, const char *path, size_t hidden, bool named)
+{
+    char *copy = strdup(path);
+    if (!copy || !sl_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items)) {
+        free(copy);
+        return false;
+    }
+    list->items[list->count++] = (struct push_item){copy, copy + hidden, named};
+    return true;
+}
+
+void push_list_free(struct push_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->items[i].path);
+    free(list->items);
+}
+
+static int push_list_fail(int status, const char *path, const char *why)
+{
+    fprintf(stderr, "error: %s: %s\n", path, why);
+    return status;
+}
+
+/* Whether it is a program or a library whose symbols can be sent. */
+static bool is_executable(const char *path)
+{
+    struct sl_mapping mapping;
+    struct sl_symbfile_image *image = NULL;
+    struct sl_object *object = NULL;
+    bool is = false;
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return false;
+    if (sl_format_detect(mapping.bytes) == SL_FORMAT_ELF &&
+        sl_symbfile_image_open(mapping.bytes, &image, NULL) == SL_OK &&
+        sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK) {
+        enum sl_object_kind kind = sl_object_info(object)->kind;
+        struct sl_bytes code; /* of debug companions none is in the file, of statically linked programs it is */
+        is = kind == SL_KIND_EXE || kind == SL_KIND_LIB ||
+             (kind == SL_KIND_DBG && sl_object_section(object, "text", &code, NULL) && code.size);
+    }
+    sl_object_close(object);
+    sl_symbfile_image_close(image);
+    sl_unmap(&mapping);
+    return is;
+}
+
+static int push_list_by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static int add_below(struct push_list *list, const char *path)
+{
+    char *roots[] = {(char *)path, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, push_list_by_name);
+    int status = walk ? PUSH_OK : push_list_fail(PUSH_FAILED, path, strerror(errno));
+    size_t walked = 0;
+    for (FTSENT *entry; status == PUSH_OK && walk && (entry = fts_read(walk));) {
+        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
+            fprintf(stderr, "warning: %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
+        if (entry->fts_info != FTS_F)
+            continue;
+        if (walked++ == MAX_WALKED)
+            status = push_list_fail(PUSH_FAILED, path, "more than 200000 files");
+        else if (is_executable(entry->fts_path) && !push_list_add(list, entry->fts_path, 0, false))
+            status = push_list_fail(PUSH_FAILED, path, "out of memory");
+    }
+    if (walk)
+        fts_close(walk);
+    return status;
+}
+
+int push_list_path(struct push_list *list, const char *path)
+{
+    if (path_is_directory(path))
+        return add_below(list, path);
+    return push_list_add(list, path, 0, true) ? PUSH_OK : push_list_fail(PUSH_FAILED, path, "out of memory");
+}
+
+static bool is_listed(const struct push_list *list, const char *path)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* The way to a mapped file whose name is gone. */
+static int way_to_deleted(const char *pid, const char *range, struct sl_str name, char *path, size_t size)
+{
+    char link[64], target[4200];
+    snprintf(link, sizeof link, "/proc/%s/exe", pid);
+    ssize_t length = readlink(link, target, sizeof target);
+    if (length > 0 && sl_str_equal((struct sl_str){target, (size_t)length}, name))
+        return snprintf(path, size, "%s", link);
+    return snprintf(path, size, "/proc/%s/map_files/%s", pid, range);
+}
+
+/* A line of /proc/PID/maps (proc(5)): range, rights, offset, device, inode, path. The file is opened as the process sees it,
+ * or, when its name is gone, through the mapping. */
+static bool add_mapping(struct push_list *list, const char *pid, const char *line)
+{
+    char path[4200], range[64], rights[8];
+    int at = 0, hidden = 0;
+    if (sscanf(line, "%63s %7s %*s %*s %*s %n", range, rights, &at) != 2 || !at || line[at] != '/' || rights[2] != 'x')
+        return true;
+    struct sl_str name = {line + at, strcspn(line + at, "\n")};
+    bool gone = sl_str_ends(name, SL_STR(" (deleted)"));
+    int size = gone ? way_to_deleted(pid, range, name, path, sizeof path)
+                    : snprintf(path, sizeof path, "/proc/%s/root%n" SL_STR_FMT, pid, &hidden, SL_STR_ARG(name));
+    if (size >= (int)sizeof path || is_listed(list, path))
+        return true;
+    if (access(path, R_OK) != 0)
+        fprintf(stderr, "warning: " SL_STR_FMT ": %s\n", SL_STR_ARG(name), strerror(errno));
+    if (!is_executable(path))
+        return true;
+    return push_list_add(list, path, (size_t)hidden, false);
+}
+
+int push_list_process(struct push_list *list, const char *pid)
+{
+    char path[64], *line = NULL;
+    size_t room = 0;
+    if (!*pid || strspn(pid, "0123456789") != strlen(pid) || strlen(pid) > 10) {
+        fprintf(stderr, "error: --pid: '%.60s' is no process id\n", pid);
+        options_try_help("push-symbols");
+        return PUSH_USAGE;
+    }
+    snprintf(path, sizeof path, "/proc/%s/maps", pid);
+    FILE *maps = fopen(path, "re");
+    if (!maps)
+        return push_list_fail(PUSH_FAILED, path, strerror(errno));
+    bool ok = true;
+    while (ok && getline(&line, &room, maps) > 0)
+        ok = add_mapping(list, pid, line);
+    free(line);
+    fclose(maps);
+    return ok ? PUSH_OK : push_list_fail(PUSH_FAILED, path, "out of memory");
+}
