@@ -78,7 +78,7 @@ def test_llvm_output(work, files):
     equal(ok("-e", t, "--no-inlines", "-f=none", f"0x{at:x}", program=tool), "/src/t.c:1:0\n\n")
     equal(ok("-e", t, input="foo\n\n,\n", program=tool), "foo\n\n,\n")
     verbose = ok("-e", t, "--verbose", "--no-inlines", f"0x{at:x}", program=tool)
-    equal(verbose, f"inner\n  Filename: /src/t.c\n  Line: 1\n  Column: 0\n\n")
+    equal(verbose, f"outer\n  Filename: /src/t.c\n  Function start address: 0x{files.address('t', 'outer'):x}\n  Line: 1\n  Column: 0\n\n")
 
 
 def test_llvm_input(work, files):
@@ -90,6 +90,29 @@ def test_llvm_input(work, files):
     equal(data[1].split()[0], str(start))
     equal(ok("-e", t, input=f"FRAME 0x{start:x}\n", program=tool), "??\n\n")
     equal(ok(input="BUILDID:00112233 0x10\n", program=tool), "??\n??:0:0\n\n")
+
+
+def test_without_inlined_calls(work, files):
+    """LLVM's tools name the function that the code is in, at the innermost line; GNU's the innermost function."""
+    t, at = files.get("t"), f"0x{inlined(files):x}"
+    outer, inner = "outer\n/src/t.c:1", "inner\n/src/t.c:1"
+    llvm = subprocess.run(["llvm-symbolizer-14", "--no-inlines", "-e", t, at], capture_output=True, text=True, check=True).stdout
+    equal(llvm.rpartition(":")[0], outer)
+    equal(ok("--no-inlines", "-e", t, at, program=linked(work, "llvm-symbolizer")), f"{outer}:0\n\n")
+    equal(ok("lookup", "--no-inlines", "--output-style", "llvm", "-e", t, at), f"{outer}:0\n\n")
+    equal(ok("-f", "-e", t, at, program=linked(work, "llvm-addr2line")), outer + "\n")
+    equal(ok("-f", "-e", t, at, program=linked(work, "addr2line")), inner + "\n")
+
+
+def test_letters_of_the_tools(work, files):
+    tool, mangled = linked(work, "addr2line"), files.run(f"nm {files.get('t')} | awk '/5count/{{print $3}}'").strip()
+    equal(ok("-v", program=tool), ok("--version"))
+    equal(ok("-H", program=tool), ok("--help", program=tool))
+    llvm = linked(work, "llvm-symbolizer")
+    at = f"0x{files.address('t', mangled):x}"
+    equal(ok("-inlining", "-demangle=false", "-e", files.get("t"), at, program=llvm).splitlines()[0], mangled)
+    equal(ok("-demangle", "-e", files.get("t"), at, program=llvm).splitlines()[0],
+          "app::count(app::box<int> const&, char const*)")
 
 
 def test_json(work, files):
@@ -135,7 +158,7 @@ def test_failures_under_its_own_name(work, files):
 
 def test_llvm_addr2line(work, files):
     tool, at = linked(work, "llvm-addr2line"), inlined(files)
-    equal(ok("-e", files.get("t"), "-afp", f"{at:x}", "0", program=tool), f"0x{at:x}: inner at /src/t.c:1\n0x0: ?? at ??:0\n")
+    equal(ok("-e", files.get("t"), "-afp", f"{at:x}", "0", program=tool), f"0x{at:x}: outer at /src/t.c:1\n0x0: ?? at ??:0\n")
 
 
 def test_every_format(work, files):

@@ -18,7 +18,8 @@ static const struct option_spec specs[] = {
     {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "names of functions (default: linkage)"},
     {"inlines", 'i', OPTION_FLAG, true, NULL, "inlined callers, innermost first (default)"},
     {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "the same, or not"},
-    {"no-inlines", 0, OPTION_FLAG, true, NULL, "only the innermost element"},
+    {"no-inlines", 0, OPTION_FLAG, true, NULL,
+     "only one element: the function that the code is in, with the innermost line"},
     {"demangle", 'C', OPTION_OPTIONAL, true, "BOOL", "readable names (default)"},
     {"no-demangle", 0, OPTION_FLAG, true, NULL, "names as they are stored"},
     {"addresses", 'a', OPTION_FLAG, true, NULL, "print the address before its answer"},
@@ -399,8 +400,32 @@ static int lookup_run(struct lookup *l, const struct options *o)
     return serve(l, o, m);
 }
 
+/* The tools have letters of their own for what every command has, and LLVM's take long options after one dash. */
+static char *word_of_tool(char *word)
+{
+    static char version[] = "--version", help[] = "--help", inlining[] = "--inlining", demangle[] = "--demangle",
+                flat[] = "--no-inlines", plain[] = "--no-demangle";
+    static const struct {
+        const char *word;
+        char *means;
+    } words[] = {{"-v", version},
+                 {"-H", help},
+                 {"-inlining", inlining},
+                 {"-inlining=true", inlining},
+                 {"-inlining=false", flat},
+                 {"-demangle", demangle},
+                 {"-demangle=true", demangle},
+                 {"-demangle=false", plain}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i].word) == 0)
+            return words[i].means;
+    return word;
+}
+
 static int lookup_as(enum persona persona, int argc, char **argv)
 {
+    for (int i = 0; i < argc && persona != PERSONA_LOOKUP; i++)
+        argv[i] = word_of_tool(argv[i]);
     struct options options;
     struct lookup lookup = {.persona = persona};
     const char **directories = NULL, **hints = NULL;

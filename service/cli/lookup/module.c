@@ -247,7 +247,11 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
         return 0;
     size_t count = sl_symcache_lookup(&m->input.cache, at - m->load, chain, MAX_CHAIN);
     count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
-    return !l->inlines && count > 1 ? 1 : count;
+    if (l->inlines || count < 2)
+        return count;
+    if (l->persona != PERSONA_ADDR2LINE) /* the code's own function, at the line that was inlined */
+        chain[0].function = chain[count - 1].function;
+    return 1;
 }
 
 /* `std::vector<int>::push_back(int)` to `push_back`: what stands before the parameters, behind the last scope. */
