@@ -47,15 +47,15 @@ static bool is_executable(const char *path)
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
     if (sl_format_detect(mapping.bytes) == SL_FORMAT_ELF &&
-        sl_symbfile_image_open(mapping.bytes, &image, NULL) == SL_OK &&
-        sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK) {
+        sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK &&
+        sl_symbfile_image_open(object, &image, NULL) == SL_OK) {
         enum sl_object_kind kind = sl_object_info(object)->kind;
         struct sl_bytes code; /* of debug companions none is in the file, of statically linked programs it is */
         is = kind == SL_KIND_EXE || kind == SL_KIND_LIB ||
              (kind == SL_KIND_DBG && sl_object_section(object, "text", &code, NULL) && code.size);
     }
-    sl_object_close(object);
     sl_symbfile_image_close(image);
+    sl_object_close(object);
     sl_unmap(&mapping);
     return is;
 }
