@@ -219,6 +219,66 @@ static void bad_tables(void **state)
     }
 }
 
+/* ---- limits ---- */
+
+static enum sl_code count_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
+                                struct sl_error *error)
+{
+    (void)sink, (void)range, (void)error;
+    return SL_OK;
+}
+
+/* A page of `entries` leaves, which the index names `times` times. */
+static struct sl_buf page_named_again(uint32_t times, uint32_t entries)
+{
+    struct sl_buf b = {0};
+    const uint32_t header[] = {1, 28, 0, 28, 0, 28, times + 1}, page = 28 + 12 * (times + 1);
+    for (size_t i = 0; i < 7; i++)
+        sl_buf_u32(&b, header[i]);
+    for (uint32_t i = 0; i <= times; i++) {
+        sl_buf_u32(&b, 0x1000 + i);
+        sl_buf_u32(&b, i < times ? page : 0);
+        sl_buf_u32(&b, 0);
+    }
+    sl_buf_u32(&b, 2);
+    sl_buf_u16(&b, 8);
+    sl_buf_u16(&b, (uint16_t)entries);
+    for (uint32_t i = 0; i < entries; i++) {
+        sl_buf_u32(&b, 0x1000 + i);
+        sl_buf_u32(&b, 0);
+    }
+    return image(CPU_X86_64, b, no_text, none);
+}
+
+static enum sl_code read_within(uint32_t times, int64_t steps, uint64_t memory, struct sl_error *error)
+{
+    struct sl_buf file = page_named_again(times, 1000);
+    struct sl_budget budget;
+    struct sl_object_limits limits = {.budget = &budget};
+    struct sl_object *object;
+    struct sl_unwind_sink sink = {.range = count_range};
+    sl_budget_init(&budget, 0);
+    atomic_store(&budget.steps, steps);
+    sl_budget_limit(&budget, memory, NULL, NULL);
+    assert_int_equal(sl_object_open(sl_buf_bytes(&file), &limits, &object, error), SL_OK);
+    enum sl_code code = sl_unwind_read(object, NULL, &sink, error);
+    sl_object_close(object);
+    sl_buf_free(&file);
+    return code;
+}
+
+static void a_page_is_paid_for_each_time(void **state)
+{
+    (void)state;
+    struct sl_error error = {0};
+    assert_int_equal(read_within(1, 100000, 0, &error), SL_OK);
+    assert_int_equal(read_within(1000, 100000, 0, &error), SL_MALFORMED);
+    assert_string_equal(error.message, "takes more work than a file of 0 bytes may");
+    assert_int_equal(read_within(1000, 100000000, 0, &error), SL_OK);
+    assert_int_equal(read_within(1, 100000, 16 << 10, &error), SL_UNSUPPORTED);
+    assert_string_equal(error.message, "needs more than 0 MiB of memory");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +289,7 @@ int main(void)
         cmocka_unit_test(entries_of_eh_frame),
         cmocka_unit_test(the_trampoline_of_signals),
         cmocka_unit_test(bad_tables),
+        cmocka_unit_test(a_page_is_paid_for_each_time),
     };
     return cmocka_run_group_tests_name("unwind/compact", tests, NULL, NULL);
 }
