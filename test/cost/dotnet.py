@@ -6,6 +6,7 @@ import zlib
 PPDB = ["readers", "ppdb", "{file}"]
 IL2CPP = ["readers", "il2cpp", "{file}"]
 BUNDLE = ["readers", "bundle", "{file}"]
+INSPECT = ["inspect", "--verify", "{file}"]
 
 EMBEDDED = bytes.fromhex("1b578a0e26696e46b4ad8ab04611f5fe")
 LINK = bytes.fromhex("560511cc91a0384d9fec25ab9a351a6a")
@@ -195,3 +196,4 @@ GENERATORS = {f.__name__.replace("_", " "): (f, command) for command, made in (
     (PPDB, (ppdb_names, ppdb_overlapping_names, ppdb_points, ppdb_documents_of_points, ppdb_sources, ppdb_links, ppdb_link_rows)),
     (IL2CPP, (il2cpp_backwards, il2cpp_one_line, il2cpp_again)),
     (BUNDLE, (bundle_entries, bundle_windows_paths, bundle_headers, bundle_links))) for f in made}
+GENERATORS |= {f.__name__.replace("_", " ") + " inspected": (f, INSPECT) for f in (ppdb_names, ppdb_points)}

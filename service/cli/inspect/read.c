@@ -97,9 +97,10 @@ static void hint(struct findings *f, const char *format, ...)
     sl_buf_printf(&f->hints, "%s\n", text);
 }
 
-/* A Portable PDB: methods without addresses, documents that may be embedded or linked. */
+/* A Portable PDB: methods without addresses, documents that may be embedded or linked. Rows may share what they name. */
 static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
 {
+    struct sl_purse purse = {.budget = sl_object_budget(f->input->object)};
     struct sl_ppdb_source source;
     struct sl_ppdb_document document;
     struct sl_ppdb_points points;
@@ -111,15 +112,20 @@ static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb
         sl_buf_clear(&name);
         if (sl_ppdb_document(ppdb, row, &document, &name, NULL) == SL_OK)
             ok = remember(f, &f->files, sl_buf_view(&name), 1);
+        ok = ok && sl_purse_spend(&purse, document.work);
     }
     while (ok && sl_ppdb_next_source(ppdb, &cursor, &source)) {
         sl_buf_clear(&name);
         if (sl_ppdb_document(ppdb, source.document, &document, &name, NULL) == SL_OK)
             ok = remember(f, &f->embedded, sl_buf_view(&name), 1);
+        ok = ok && sl_purse_spend(&purse, document.work);
     }
-    for (uint32_t method = 1; method <= info->method_count; method++)
-        for (sl_ppdb_points_begin(ppdb, method, &points); sl_ppdb_points_next(&points, &point);)
+    for (uint32_t method = 1; ok && method <= info->method_count; method++) {
+        sl_ppdb_points_begin(ppdb, method, &points);
+        ok = sl_purse_spend(&purse, (uint32_t)sl_reader_left(&points.blob) + 1);
+        while (ok && sl_ppdb_points_next(&points, &point))
             f->counts.lines += !point.hidden;
+    }
     f->counts.functions = info->method_count;
     f->counts.files = f->files.count;
     ok = sl_ppdb_read_links(ppdb, &f->links) == SL_OK && ok;
@@ -134,8 +140,10 @@ static void read_ppdb(struct findings *f)
     struct sl_ppdb_info info;
     if (sl_ppdb_open(sl_object_file(f->input->object), &f->arena, &ppdb, &info, &error) != SL_OK)
         hint(f, "the debug information cannot be read: %s", error.message);
-    else if (!inspect_read_read_documents(f, ppdb, &info))
-        hint(f, "out of memory");
+    else if (!inspect_read_read_documents(f, ppdb, &info)) {
+        sl_budget_fail(sl_object_budget(f->input->object), &error);
+        hint(f, "%s", error.message);
+    }
     f->complete = true;
 }
 
