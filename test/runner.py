@@ -1,9 +1,11 @@
-"""Runs every function test_* of the files test_*.py of one folder, for the run.py of that folder."""
+"""Runs every function test_* of the files test_*.py of one folder and those in it, for the run.py of that folder."""
 import argparse, fnmatch, glob, importlib, os, shutil, sys, tempfile, time, traceback
 
 
 def collect(folder, patterns, wanted):
-    for path in sorted(glob.glob(os.path.join(folder, "test_*.py"))):
+    paths = sorted(glob.glob(os.path.join(folder, "**", "test_*.py"), recursive=True), key=os.path.basename)
+    sys.path[:0] = sorted({os.path.dirname(path) for path in paths} - {folder})  # they share helpers, by their names
+    for path in paths:
         name = os.path.basename(path)[:-3]
         module = importlib.import_module(name)
         for key, test in list(vars(module).items()):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the HTTP tests: every function test_* of the files test_*.py beside this one.
+"""Runs the HTTP tests: every function test_* of the files test_*.py beside this one, and in a folder for each API.
 
 usage: run.py --symloom PATH [--npm] [--corpus DIR] [PATTERN ...]
 

@@ -4,7 +4,7 @@ import bisect, collections, json, os, random, re, subprocess, sys
 import harness
 from harness import Service, Upstream, equal, frames, from_npm, npm_path
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "differential"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "differential"))
 from binary import code_ranges
 
 LLVM = "llvm-symbolizer-19"

@@ -4,7 +4,8 @@ import functools, json, os, shutil, subprocess, sys, tempfile
 import harness
 from harness import Service, equal, frames, nginx
 
-DIFFERENTIAL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "differential")
+TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DIFFERENTIAL = os.path.join(TESTS, "differential")
 sys.path.insert(0, DIFFERENTIAL)
 from compare import Asked, trim
 
