@@ -156,7 +156,7 @@ def mapped(maps):
 
 
 def of_crash(program, work, *arguments):
-    """Runs a program that has HANDLER in it; the dump of its crash."""
+    """Runs a program that has HANDLER in it; the dump of its crash, and the paths of its modules."""
     out = os.path.join(work, "crash.raw")
     subprocess.run([program, *arguments], env={**os.environ, "CRASH_OUT": out}, timeout=60)
     with open(out, "rb") as f:
@@ -168,4 +168,4 @@ def of_crash(program, work, *arguments):
     dump.threads.append((1, registers, sp, stack))
     for path, (begin, end) in mapped(maps).items():
         dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
-    return dump.crash(1, number, code & 0xFFFFFFFF, address).done()
+    return dump.crash(1, number, code & 0xFFFFFFFF, address).done(), [module[2] for module in dump.modules]

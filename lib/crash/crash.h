@@ -12,6 +12,8 @@ struct sl_crash_frame {
     /* What the report itself says of the place, for frames whose look-up fails. */
     struct sl_str function, filename;
     uint32_t line; /* 0 = not known */
+    uint8_t trust; /* how it was found: enum sl_trust of unwind/walk.h; 0 = not said */
+    bool is_exact; /* a signal interrupted it: the address is no return address */
 };
 
 struct sl_crash_register {

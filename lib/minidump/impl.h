@@ -30,6 +30,8 @@ enum {
     STREAM_CLIENT_STACKS = 0x53790001,
 };
 
+enum { DUMP_MODULE_SIZE = 108 }; /* an entry of the list of modules */
+
 struct dump_reader {
     struct sl_minidump *dump;
     struct sl_arena *arena;

@@ -95,18 +95,23 @@ static void add_objects(struct dump_reader *d, struct sl_bytes bytes, struct sl_
     }
 }
 
-static struct sl_str module_name(struct dump_reader *d, uint32_t index)
-{
+struct module_list { /* as the file has it */
     struct sl_reader r;
-    size_t count = dump_list(d->dump, STREAM_MODULE_LIST, 108, &r);
-    if (index >= count)
+    size_t count;
+};
+
+static struct sl_str module_name(struct dump_reader *d, const struct module_list *modules, uint32_t index)
+{
+    struct sl_reader r = modules->r;
+    if (index >= modules->count)
         return SL_STR("");
-    sl_reader_skip(&r, (uint64_t)index * 108 + 20);
+    sl_reader_skip(&r, (uint64_t)index * DUMP_MODULE_SIZE + 20);
     struct sl_str name = dump_string(d, sl_read_u32(&r));
     return name.data ? name : SL_STR("");
 }
 
-static void add_module(struct dump_reader *d, uint32_t index, struct sl_bytes bytes, struct sl_arena_array *list)
+static void add_module(struct dump_reader *d, const struct module_list *modules, uint32_t index, struct sl_bytes bytes,
+                       struct sl_arena_array *list)
 {
     struct sl_reader r = dump_reader_of(d->dump, bytes);
     sl_reader_skip(&r, 4);            /* version */
@@ -114,7 +119,7 @@ static void add_module(struct dump_reader *d, uint32_t index, struct sl_bytes by
     struct sl_bytes simple = dump_location(d->dump, &r, NULL), objects = dump_location(d->dump, &r, NULL);
     if (simple.size < 4 + 8 && objects.size < 4 + 12)
         return;
-    struct sl_str name = module_name(d, index);
+    struct sl_str name = module_name(d, modules, index);
     add_dictionary(d, simple, name, list);
     add_objects(d, objects, name, list);
 }
@@ -132,11 +137,13 @@ static void read_crashpad(struct dump_reader *d)
     uint64_t mask = sl_read_u64(&r);
     dump->address_mask = r.failed || !mask ? 0 : ~mask; /* there: the bits that are no address */
     add_dictionary(d, simple, (struct sl_str){NULL, 0}, &list);
+    struct module_list named;
+    named.count = dump_list(dump, STREAM_MODULE_LIST, DUMP_MODULE_SIZE, &named.r);
     r = dump_reader_of(dump, modules);
     uint32_t count = sl_read_u32(&r);
     for (uint32_t i = 0; i < count && sl_reader_left(&r) >= 12; i++) {
         uint32_t index = sl_read_u32(&r);
-        add_module(d, index, dump_location(dump, &r, NULL), &list);
+        add_module(d, &named, index, dump_location(dump, &r, NULL), &list);
     }
     dump->annotation_count = list.count;
     dump->annotations = sl_arena_array_keep(&list);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 enum {
-    MODULE_SIZE = 108,
     UNLOADED_SIZE = 24,
     CODEVIEW_PDB70 = 0x53445352, /* "RSDS" */
     CODEVIEW_PDB20 = 0x3031424E, /* "NB10" */
@@ -183,7 +182,7 @@ void dump_read_modules(struct dump_reader *d)
 {
     struct sl_crash *crash = &d->dump->crash;
     struct sl_reader r;
-    size_t count = dump_list(d->dump, STREAM_MODULE_LIST, MODULE_SIZE, &r);
+    size_t count = dump_list(d->dump, STREAM_MODULE_LIST, DUMP_MODULE_SIZE, &r);
     crash->modules = dump_items(d, count, sizeof *crash->modules);
     for (size_t i = 0; crash->modules && i < count; i++)
         crash->module_count += read_listed(d, &r, &crash->modules[crash->module_count]);

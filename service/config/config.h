@@ -89,9 +89,12 @@ struct config {
     struct sl_str *deny_list_never_block_hosts;
     size_t deny_list_never_block_host_count;
     uint64_t object_max_section_size, object_max_source_size;
-    bool srcsrv_frames;         /* frames say where version control has their file */
-    bool srcsrv_links;          /* what native PDBs say of that is used as a source link */
-    bool dotnet_ask_pe;         /* .NET modules without a Portable PDB: is there one in the PE file? */
+    bool srcsrv_frames;           /* frames say where version control has their file */
+    bool apple_names_from_report; /* frames of text reports that are not found keep what the report says of them */
+    bool apple_split_os_version;  /* systems of text reports are split into name, version and build */
+    int unwind_strategy;          /* what is tried first: cfi_first, fp_first */
+    bool srcsrv_links;            /* what native PDBs say of that is used as a source link */
+    bool dotnet_ask_pe;           /* .NET modules without a Portable PDB: is there one in the PE file? */
     bool inlines_without_lines; /* inlined calls of functions that have no lines of their own, as PDB files know some */
 
     bool enable_cache_cleanup;

@@ -22,6 +22,7 @@
 static const char *const level_words[] = {"off", "error", "warn", "info", "debug", "trace", NULL};
 static const char *const format_words[] = {"auto", "pretty", "simplified", "json", NULL};
 static const char *const access_words[] = {"all", "errors", "off", NULL};
+static const char *const strategy_words[] = {"cfi_first", "fp_first", NULL};
 static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
@@ -90,7 +91,7 @@ const struct key config_keys[] = {
     {"result_ttl", KEY_DURATION, AT(result_ttl_ns), .value = 90 * SECOND},
     {"result_bytes", KEY_SIZE, AT(result_bytes), .value = 256 * MIB},
     {"symbolicate_body_max_bytes", KEY_SIZE, AT(symbolicate_body_max_bytes), .value = 55 * MIB},
-    {"crash_file_body_max_bytes", KEY_SIZE, AT(crash_file_body_max_bytes), .value = 250 * MIB, .no_effect = NOT_YET},
+    {"crash_file_body_max_bytes", KEY_SIZE, AT(crash_file_body_max_bytes), .value = 250 * MIB},
     {"max_request_frames", KEY_COUNT, AT(max_request_frames), .value = 1000000},
     {"max_request_modules", KEY_COUNT, AT(max_request_modules), .value = 50000},
     {"max_response_frames", KEY_COUNT, AT(max_response_frames), .value = 4000000},
@@ -122,6 +123,9 @@ const struct key config_keys[] = {
     {"object_file_max_decompressed_source_size", KEY_SIZE, AT(object_max_source_size), .value = GIB, .none = "null"},
     {"srcsrv_frames", KEY_BOOL, AT(srcsrv_frames)},
     {"srcsrv_links", KEY_BOOL, AT(srcsrv_links)},
+    {"apple.names_from_report", KEY_BOOL, AT(apple_names_from_report)},
+    {"apple.split_os_version", KEY_BOOL, AT(apple_split_os_version)},
+    {"unwind_strategy", KEY_ENUM, AT(unwind_strategy), .words = strategy_words},
     {"dotnet_ask_pe", KEY_BOOL, AT(dotnet_ask_pe)},
     {"inlines_without_lines", KEY_BOOL, AT(inlines_without_lines)},
 
@@ -256,7 +260,7 @@ static const struct group {
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
-     "max_unwind_chain_len special_paths unwind_strategy core_dumps isolation minidump apple js "
+     "max_unwind_chain_len special_paths core_dumps isolation minidump js "
      "jvm "
      "ms_symcache mozilla page cluster"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
@@ -269,7 +273,7 @@ static const struct group {
     {"caches.diagnostics", KEY_FREE, NOT_YET, "keep_failed_dumps"},
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity fileinbundle_capacity"},
     {"minidump", KEY_FREE, NULL, "details"},
-    {"apple", KEY_FREE, NULL, "names_from_report split_os_version details"},
+    {"apple", KEY_FREE, NOT_YET, "details"},
     {"js", KEY_FREE, NULL, "compat_scope_names partial_scopes used_artifact_bundles"},
     {"jvm", KEY_FREE, NULL, "chain_mappings error_details"},
     {"ms_symcache", KEY_FREE, NULL,

@@ -199,7 +199,10 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
             continue;
         }
         /* What looked like a delimiter was content. */
-        enum sl_code code = multipart_give(m, m->delimiter + m->assumed, m->matched - m->assumed, error);
+        size_t size = m->matched - m->assumed;
+        bool is_here = (size_t)(at - (const uint8_t *)in->data) >= size;
+        enum sl_code code =
+            multipart_give(m, is_here ? (const void *)(at - size) : m->delimiter + m->assumed, size, error);
         if (code)
             return code;
         m->matched = m->assumed = 0;

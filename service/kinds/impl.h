@@ -51,6 +51,7 @@ extern const struct cache_kind kind_objects;     /* loaded: of source_load */
 extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
 extern const struct cache_kind kind_symcaches; /* loaded: struct sl_symcache; asked for with struct symcache_request */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
+extern const struct cache_kind kind_cficaches;   /* loaded: struct sl_cfi */
 
 struct object_meta {
     struct sl_features features;

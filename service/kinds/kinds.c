@@ -18,6 +18,7 @@ const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CA
     ROW(object_meta)                                                                                                   \
     ROW(symcaches)                                                                                                     \
     ROW(ppdb_caches)                                                                                                   \
+    ROW(cficaches)                                                                                                     \
     ROW(source_files)                                                                                                  \
     ROW(auxdifs)                                                                                                       \
     ROW(il2cpp)                                                                                                        \

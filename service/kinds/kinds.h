@@ -6,6 +6,7 @@
  *     objects ──▶ object_meta                   what it is good for
  *        ├──────▶ symcaches ◀── auxdifs, il2cpp, companions.c   addresses to functions and lines
  *        ├──────▶ ppdb_caches                   the same of .NET
+ *        ├──────▶ cficaches                     addresses to the rules for finding callers
  *        ├──────▶ embedded_sources              source texts in DWARF, as a bundle (bundles.c)
  *        └──────▶ proguard                      tables of JVM mappings (jvm.c)
  *     web  ─────▶ sourcefiles                   single source files
@@ -22,6 +23,7 @@
 #include "ppdb/table.h"
 #include "symbfile/symbfile.h"
 #include "symcache/symcache.h"
+#include "unwind/cfi.h"
 
 extern const struct cache_kind *const kinds_all[];
 extern const size_t kinds_all_count;
@@ -82,6 +84,9 @@ struct kinds_use {
 
 /* The table of functions and lines: a symcache, of .NET modules the table of their Portable PDB. */
 const struct kinds_use *kinds_symbols_of(const struct object_id *id);
+
+/* The rules for finding callers: struct sl_cfi, which is empty when the object has none. */
+extern const struct kinds_use kinds_unwind;
 
 /* Finds the best file for the use on the sources, and what is made of it. Never fails as a call; SL_CANCELLED in `code` when
  * cancelled. */

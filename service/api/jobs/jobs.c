@@ -185,10 +185,11 @@ static void write_outcome(struct job *job, const char *status)
 static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
-    enum job_outcome outcome = code == SL_BUSY || job->answer.failed        ? JOB_BUSY
-                               : code == SL_OK                              ? JOB_COMPLETED
-                               : code == SL_CANCELLED && job->group.expired ? JOB_TIMEOUT
-                                                                            : JOB_INTERNAL_ERROR;
+    enum job_outcome outcome = code == SL_BUSY || job->answer.failed            ? JOB_BUSY
+                               : code == SL_OK                                  ? JOB_COMPLETED
+                               : code == SL_MALFORMED || code == SL_UNSUPPORTED ? JOB_FAILED
+                               : code == SL_CANCELLED && job->group.expired     ? JOB_TIMEOUT
+                                                                                : JOB_INTERNAL_ERROR;
     if (outcome == JOB_BUSY) {
         metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
         if (loop_minutely(&service->next_busy_log_ms))
@@ -196,7 +197,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     }
     if (outcome == JOB_INTERNAL_ERROR && code != SL_CANCELLED)
         log_error("jobs", "job failed", LOG_STR("task", job->task), LOG_ERR(error));
-    if (outcome != JOB_COMPLETED)
+    if (outcome != JOB_COMPLETED && outcome != JOB_FAILED)
         write_outcome(job, outcome_names[outcome]);
     free_work(job);
     if (job->revealed && (job->result = content_new(&job->answer)))

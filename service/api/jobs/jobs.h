@@ -30,7 +30,8 @@ struct job {
     struct job *next_finished, *next_spare;
 };
 
-/* The work of a job. SL_OK: `answer` is complete. SL_CANCELLED: the group was cancelled. SL_BUSY: there was not enough memory
+/* The work of a job. SL_OK: `answer` is complete. SL_MALFORMED, SL_UNSUPPORTED: what was sent
+ * cannot be used, as `answer` says. SL_CANCELLED: the group was cancelled. SL_BUSY: there was not enough memory
  * for it; waiters are told to come again. Anything else is an internal error. */
 typedef enum sl_code job_run(struct job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
 

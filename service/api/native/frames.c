@@ -65,6 +65,8 @@ static bool is_caller(const struct trace_walk *walk, size_t index, const struct 
                       const char *ip_register)
 {
     const struct native_frame *frame = &walk->trace->frames[index];
+    if (frame->is_exact)
+        return false;
     if (frame->adjust != BOOL_ABSENT)
         return frame->adjust == BOOL_TRUE;
     if (walk->any_adjusts || index > 0)

@@ -285,11 +285,9 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
     return module->found->lookup.symcache;
 }
 
-const char *native_module_status(const struct native_module *module)
+const char *native_lookup_status(enum sl_code code)
 {
-    if (!module->referenced)
-        return "unused";
-    switch (module->found->lookup.code) {
+    switch (code) {
     case SL_OK: return "found";
     case SL_NOT_FOUND: return "missing";
     case SL_MALFORMED: return "malformed";
@@ -302,4 +300,9 @@ const char *native_module_status(const struct native_module *module)
     case SL_BUSY: break;
     }
     return "other";
+}
+
+const char *native_module_status(const struct native_module *module)
+{
+    return module->referenced ? native_lookup_status(module->found->lookup.code) : "unused";
 }

@@ -58,6 +58,7 @@ struct native_frame {
     bool
         undefined : 1; /* set by native_match: the module has no address of its own, so that there is none inside of it */
     uint8_t adjust : 2, in_app : 2; /* enum opt_bool */
+    bool is_exact : 1;              /* as `adjust` false, but not told again */
     /* set by native_match */
     uint32_t module_index; /* in the order of the request; NATIVE_NO_MODULE: none holds the address */
     uint64_t relative;     /* the address inside of the module */
@@ -97,13 +98,21 @@ struct native_found { /* what the look-ups of a module came to */
     struct source_lookup sources;    /* when wanted */
 };
 
+struct native_unwind { /* what the look-up for walking stacks came to */
+    const char *status;
+    struct sl_features features;
+    struct candidate_list candidates;
+    struct sl_str debug_file; /* as it is told, when another name was looked up; data NULL: as of the module */
+};
+
 /* As sent. There may be far more than frames refer to, so it is small: what few have lies elsewhere. */
 struct native_module {
     uint64_t image_address, image_size;
     const struct object_id *id;
     const struct native_upload *upload;
-    struct native_found *found; /* when referenced; set by native_find_symbols */
-    struct module_need *needs;  /* set by module_need */
+    const struct native_unwind *unwind; /* NULL: no stack was walked */
+    struct native_found *found;         /* when referenced; set by native_find_symbols */
+    struct module_need *needs;          /* set by module_need */
     bool has_image_size : 1;
     bool referenced : 1;                     /* by a frame that was sent */
     bool source_wanted : 1, has_sources : 1; /* wanted: by a resulting frame */
@@ -199,6 +208,9 @@ void native_configure(struct native_request *request, const struct config *confi
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct schema_failure *failure);
 
+/* The member "options" of requests, into struct native_options. A schema_read. */
+bool native_read_options(struct schema *s, const struct schema_place *at, void *out);
+
 /* ---- run.c ---- */
 
 /* A request with nothing in it but the scope, a copy; in the arena. NULL when out of memory. */
@@ -255,6 +267,7 @@ static inline bool native_is_upload(const struct native_module *module)
 
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
 
+const char *native_lookup_status(enum sl_code code);
 const char *native_module_status(const struct native_module *module);
 
 /* ---- needs.c ---- */

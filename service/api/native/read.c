@@ -421,7 +421,7 @@ static const struct field option_fields[] = {
     END,
 };
 
-static bool read_options(struct schema *s, const struct schema_place *at, void *out)
+bool native_read_options(struct schema *s, const struct schema_place *at, void *out)
 {
     return schema_object(s, at, option_fields, out);
 }
@@ -455,7 +455,7 @@ static const struct field body_fields[] = {
     {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, read_traces},
     {SL_STR("threads"), FIELD_CUSTOM, false, 0, defer_threads},
     {SL_STR("modules"), FIELD_CUSTOM, false, 0, read_modules},
-    CUSTOM(native_request, options, "options", read_options),
+    CUSTOM(native_request, options, "options", native_read_options),
     CUSTOM(native_request, scraping, "scraping", scraping_read),
     END,
 };

@@ -314,6 +314,28 @@ static void candidates(struct json_writer *w, const struct candidate_list *list)
     json_array_end(w);
 }
 
+/* Of both look-ups. */
+static struct sl_features all_features(const struct kinds_found *lookup, const struct native_unwind *unwind)
+{
+    struct sl_features f = lookup->features;
+    if (!unwind)
+        return f;
+    f.has_debug_info |= unwind->features.has_debug_info;
+    f.has_unwind_info |= unwind->features.has_unwind_info;
+    f.has_symbols |= unwind->features.has_symbols;
+    f.has_sources |= unwind->features.has_sources;
+    return f;
+}
+
+static struct candidate_list all_candidates(const struct native_request *request, const struct kinds_found *lookup,
+                                            const struct native_unwind *unwind)
+{
+    struct candidate_list list = unwind ? unwind->candidates : lookup->candidates;
+    if (unwind)
+        candidates_merge(request->arena, &list, &lookup->candidates);
+    return list;
+}
+
 static void module(struct answer *a, const struct native_module *module)
 {
     static const struct native_found nothing;
@@ -323,8 +345,11 @@ static void module(struct answer *a, const struct native_module *module)
     char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
     json_object_begin(w);
     text_member(w, "debug_status", sl_str(native_module_status(module)));
+    if (module->unwind)
+        text_member(w, "unwind_status", sl_str(module->unwind->status));
+    const struct sl_features merged = all_features(lookup, module->unwind);
     json_key(w, "features");
-    features(w, &lookup->features, module->has_sources);
+    features(w, &merged, module->has_sources);
     text_member(w, "arch", sl_str(sl_arch_name(lookup->arch)));
     text_member(w, "type", sl_str(object_type_name(id->type)));
     text_member(w, "code_id", id->code_id);
@@ -333,7 +358,8 @@ static void module(struct answer *a, const struct native_module *module)
         sl_debug_id_format(&id->debug_id, debug_id);
         text_member(w, "debug_id", sl_str(debug_id));
     }
-    text_member(w, "debug_file", id->debug_file);
+    bool is_renamed = module->unwind && module->unwind->debug_file.data;
+    text_member(w, "debug_file", is_renamed ? module->unwind->debug_file : id->debug_file);
     text_member(w, "debug_checksum", id->debug_checksum);
     json_key(w, "image_addr");
     json_hex(w, module->image_address);
@@ -343,8 +369,9 @@ static void module(struct answer *a, const struct native_module *module)
         text_member(w, "file_id", sl_str(file_id));
     }
     hex_member(w, "image_vmaddr", module->upload->image_vmaddr);
-    if (a->request->options.dif_candidates == BOOL_TRUE && lookup->candidates.count)
-        candidates(w, &lookup->candidates);
+    const struct candidate_list list = all_candidates(a->request, lookup, module->unwind);
+    if (a->request->options.dif_candidates == BOOL_TRUE && list.count)
+        candidates(w, &list);
     json_object_end(w);
 }
 

@@ -156,6 +156,36 @@ static void boundaries(void **state)
     assert_false(multipart_boundary((struct sl_str){NULL, 0}, &boundary));
 }
 
+/* The part's bytes so far, as one view. */
+static enum sl_code on_view(void *arg, struct sl_bytes data, struct sl_error *error)
+{
+    struct sl_bytes *view = arg;
+    (void)error;
+    if (!view->size)
+        view->data = data.data;
+    assert_ptr_equal(view->data + view->size, data.data);
+    view->size += data.size;
+    return SL_OK;
+}
+
+static void test_what_comes_in_one_piece_is_given_in_place(void **state)
+{
+    static const char content[] = "--a\r\r\n--\r\n--a\r\n-\rx\r\n--\r\n--a";
+    struct sl_arena arena = {0};
+    struct sl_bytes view = {NULL, 0};
+    struct sl_error error;
+    char text[200];
+    const struct multipart_callbacks callbacks = {.data = on_view, .arg = &view};
+    struct multipart *m = multipart_new(&arena, SL_STR("ab"), &callbacks);
+    int size = snprintf(text, sizeof text, "--ab\r\n\r\n%s\r\n--ab--\r\n", content);
+    assert_non_null(m);
+    assert_int_equal(multipart_feed(m, (struct sl_bytes){(const uint8_t *)text, (size_t)size}, &error), SL_OK);
+    assert_int_equal(multipart_finish(m, &error), SL_OK);
+    assert_int_equal(view.size, sizeof content - 1);
+    assert_memory_equal(view.data, content, view.size);
+    sl_arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +194,7 @@ int main(void)
         cmocka_unit_test(broken_streams_are_malformed),
         cmocka_unit_test(the_numbers_of_parts_and_header_bytes_are_limited),
         cmocka_unit_test(boundaries),
+        cmocka_unit_test(test_what_comes_in_one_piece_is_given_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,202 @@
+/* POST /minidump: a minidump becomes a job: read, its stacks walked, and symbolicated. */
+#include "api/crash/crash.h"
+#include "api/crash/walk.h"
+
+struct dump_work {
+    struct native_request *request;
+    struct sl_bytes file;
+    const struct rewrite_rules *rules;
+    struct sl_minidump dump;
+    struct sl_minidump_client client;
+    struct dump_walk walk;
+    enum sl_code code; /* of the step on the pool */
+    struct sl_error error;
+};
+
+/* ---- steps on the pool ---- */
+
+static bool same_debug_id(const struct object_id *a, const struct object_id *b)
+{
+    return a->has_debug_id == b->has_debug_id && (!a->has_debug_id || sl_debug_id_equal(&a->debug_id, &b->debug_id));
+}
+
+/* The module at the lowest address is looked up by another name, and those that have its id with it. */
+static void rewrite_first(struct dump_work *work, struct walked_module *modules, size_t count)
+{
+    const struct object_id first = count ? modules[0].id : (struct object_id){.type = OBJECT_UNKNOWN};
+    bool failed = false;
+    for (size_t i = 0; i < count && work->rules->count; i++)
+        if (same_debug_id(&first, &modules[i].id))
+            modules[i].id.debug_file =
+                rewrite_name(work->rules, modules[i].id.debug_file, work->request->arena, &failed);
+    if (failed)
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+}
+
+static void make_ids(struct dump_work *work)
+{
+    const struct sl_crash *crash = &work->dump.crash;
+    struct walked_module *modules = SL_ARENA_ARRAY(work->request->arena, struct walked_module, crash->module_count + 1);
+    work->walk.modules = modules;
+    for (size_t i = 0; modules && i < crash->module_count; i++)
+        modules[i].id = crash_object_id(crash, &crash->modules[i]);
+    if (modules)
+        rewrite_first(work, modules, crash->module_count);
+    else
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+}
+
+static void read_dump(void *arg)
+{
+    struct dump_work *work = arg;
+    struct sl_arena *arena = work->request->arena;
+    struct sl_error ignored;
+    work->code = sl_minidump_read(work->file, arena, &work->dump, &work->error);
+    if (work->code == SL_OK && sl_minidump_client_stacks(&work->dump, arena, &work->client, &ignored) == SL_BUSY)
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    if (work->code == SL_OK)
+        make_ids(work);
+}
+
+/* Stacks that the client walked take the place of those that were walked here. */
+static bool take_client_stack(struct dump_work *work, struct sl_crash_thread *thread)
+{
+    struct sl_crash_frame *frames;
+    size_t count;
+    if (!sl_minidump_client_frames(&work->client, thread->id, work->request->arena, &frames, &count))
+        return count == 0;
+    for (size_t i = 0; i < count; i++)
+        frames[i].trust = SL_TRUST_PREWALKED;
+    thread->frames = frames;
+    thread->frame_count = count;
+    return true;
+}
+
+/* Modules that played no part and cannot be named are not answered. */
+static void drop_unknown_modules(struct dump_work *work)
+{
+    struct sl_crash *crash = &work->dump.crash;
+    size_t kept = 0;
+    for (size_t i = 0; i < crash->module_count; i++) {
+        const struct sl_crash_module *module = &crash->modules[i];
+        if (!work->walk.modules[i].used && !module->code_id.size && !module->has_debug_id)
+            continue;
+        work->walk.modules[kept] = work->walk.modules[i];
+        crash->modules[kept++] = *module;
+    }
+    crash->module_count = kept;
+}
+
+/* The answer tells the name that the dump has. */
+static void rename_first(struct dump_work *work)
+{
+    struct native_module *first = work->request->modules;
+    struct object_id *id = SL_ARENA_NEW(work->request->arena, struct object_id);
+    bool failed = !id;
+    if (id && work->request->module_count) {
+        *id = *first->id;
+        id->debug_file = rewrite_name(work->rules, id->debug_file, work->request->arena, &failed);
+        work->walk.modules[0].unwind.debug_file = first->id->debug_file;
+        first->id = id;
+    }
+    if (failed)
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+}
+
+static void fill_request(void *arg)
+{
+    struct dump_work *work = arg;
+    struct sl_crash *crash = &work->dump.crash;
+    work->code = SL_OK;
+    for (size_t i = 0; i < crash->thread_count && work->code == SL_OK; i++)
+        if (work->dump.threads[i].is_walked && !take_client_stack(work, &crash->threads[i]))
+            work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    if (work->code == SL_OK && !crash_fill(work->request, crash))
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    for (size_t i = 0; work->code == SL_OK && i < crash->module_count; i++)
+        work->request->modules[i].unwind = &work->walk.modules[i].unwind;
+    if (work->code == SL_OK && work->rules->count)
+        rename_first(work);
+}
+
+/* ---- the job ---- */
+
+static enum sl_code dump_step(void (*step)(void *arg), struct dump_work *work, struct sl_error *error)
+{
+    enum sl_code code = pool_run(POOL_WALK, step, work, error);
+    if (code == SL_OK && work->code != SL_OK) {
+        *error = work->error;
+        code = work->code;
+    }
+    return code;
+}
+
+static enum sl_code dump_work_through(struct job *job, struct dump_work *work, struct sl_error *error)
+{
+    enum sl_code code = dump_step(read_dump, work, error);
+    if (code == SL_MALFORMED)
+        crash_write_failure(&job->answer, error->message, NULL);
+    if (code != SL_OK)
+        return code;
+    work->walk.request = work->request;
+    work->walk.dump = &work->dump;
+    work->walk.arena = work->request->arena;
+    work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
+    work->walk.max_frames = job->config->max_request_frames;
+    if ((code = dump_walk(&work->walk, error)) != SL_OK)
+        return code;
+    drop_unknown_modules(work);
+    if ((code = dump_step(fill_request, work, error)) != SL_OK)
+        return code;
+    return native_run_job(job, work->request, crash_write, &work->dump.crash, error);
+}
+
+static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, struct sl_bytes file,
+                                     struct sl_error *error)
+{
+    struct dump_work *work = SL_ARENA_NEW(&job->arena, struct dump_work);
+    if (!work)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    work->request = crash->request;
+    work->file = file;
+    work->rules = &crash->rules;
+    enum sl_code code = dump_work_through(job, work, error);
+    dump_walk_release(&work->walk);
+    return code;
+}
+
+/* ---- the request ---- */
+
+/* Some clients put a form into the form. */
+static const char *dump_refuse(struct sl_bytes file)
+{
+    bool is_form = file.size >= 2 && memcmp(file.data, "--", 2) == 0;
+    return is_form ? "minidump contains multipart form data" : NULL;
+}
+
+const struct crash_kind crash_minidump = {
+    .part = "upload_file_minidump",
+    .missing = "missing minidump",
+    .rewrites = true,
+    .refuse = dump_refuse,
+    .symbolicate = dump_symbolicate,
+};
+
+static void dump_handle(struct http_exchange *x)
+{
+    crash_handle(x, &crash_minidump);
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST",
+     .pattern = "/minidump",
+     .handler = dump_handle,
+     .takes_work = true,
+     .check = crash_check,
+     .body_limit = crash_body_limit,
+     .rights = API_RIGHT("symbolicate"),
+     .task = "minidump"},
+    {.method = NULL},
+};
+
+const struct http_family family_minidump = {.routes = routes, .group = "symbolicate"};

@@ -1,0 +1,233 @@
+#include "api/crash/rewrite.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <stddef.h>
+
+#include "base/buf.h"
+
+enum { MAX_RULES = 100, MATCH_LIMIT = 100000 };
+
+struct rewrite_rule {
+    struct sl_str from, to;
+};
+
+/* ---- patterns ---- */
+
+static bool starts_one_of(struct sl_str text, const struct sl_str *starts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sl_str_starts(text, starts[i]))
+            return true;
+    return false;
+}
+
+/* What makes matching take more than one pass over the name. */
+static bool is_refused(struct sl_str rest)
+{
+    static const struct sl_str starts[] = {
+        SL_STR("(?="), SL_STR("(?!"), SL_STR("(?<="), SL_STR("(?<!"), SL_STR("(?>"),  SL_STR("(?|"),
+        SL_STR("(?("), SL_STR("(?R"), SL_STR("(?&"),  SL_STR("(?+"),  SL_STR("(?P>"), SL_STR("(?P="),
+        SL_STR("(?C"), SL_STR("(*"),  SL_STR("\\k"),  SL_STR("\\g"),  SL_STR("\\K"),  SL_STR("\\G"),
+        SL_STR("\\C"), SL_STR("*+"),  SL_STR("++"),   SL_STR("?+"),   SL_STR("}+"),
+    };
+    bool numbered = rest.size > 1 && rest.data[0] == '\\' && rest.data[1] >= '1' && rest.data[1] <= '9';
+    bool recursive = rest.size > 2 && rest.data[0] == '(' && rest.data[1] == '?' && sl_is_digit(rest.data[2]);
+    return numbered || recursive || starts_one_of(rest, starts, sizeof starts / sizeof *starts);
+}
+
+/* The first thing in the pattern that is refused; the pattern's size when there is none. */
+static size_t find_refused(struct sl_str pattern)
+{
+    bool in_class = false;
+    for (size_t i = 0; i < pattern.size; i++) {
+        struct sl_str rest = {pattern.data + i, pattern.size - i};
+        if (!in_class && is_refused(rest))
+            return i;
+        if (pattern.data[i] == '\\')
+            i++;
+        else if (pattern.data[i] == '[')
+            in_class = true;
+        else if (pattern.data[i] == ']')
+            in_class = false;
+    }
+    return pattern.size;
+}
+
+/* NULL: `*number` is the error, at `*where`. */
+static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number, PCRE2_SIZE *where)
+{
+    return pcre2_compile((PCRE2_SPTR)rule->from.data, rule->from.size,
+                         PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, number, where, NULL);
+}
+
+static bool rewrite_check(struct schema *s, const struct schema_place *at, const struct rewrite_rule *rule)
+{
+    int number;
+    PCRE2_SIZE where;
+    PCRE2_UCHAR text[120] = "";
+    size_t refused = find_refused(rule->from);
+    if (refused < rule->from.size)
+        return schema_fail(s, at, s->json->at, "regex parse error at %zu: it is not supported", refused);
+    pcre2_code *code = rewrite_compile(rule, &number, &where);
+    if (!code) {
+        pcre2_get_error_message(number, text, sizeof text);
+        return schema_fail(s, at, s->json->at, "regex parse error at %zu: %s", (size_t)where, (const char *)text);
+    }
+    pcre2_code_free(code);
+    return true;
+}
+
+static bool rewrite_read_rule(struct schema *s, const struct schema_place *at, void *out)
+{
+    static const struct field fields[] = {
+        {SL_STR("from"), FIELD_TEXT, true, offsetof(struct rewrite_rule, from), NULL},
+        {SL_STR("to"), FIELD_TEXT, true, offsetof(struct rewrite_rule, to), NULL},
+        {{NULL, 0}, FIELD_TEXT, false, 0, NULL},
+    };
+    return schema_object(s, at, fields, out);
+}
+
+bool rewrite_read(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct rewrite_rules *rules = out;
+    void *items;
+    size_t count;
+    if (!schema_array(s, at, sizeof(struct rewrite_rule), rewrite_read_rule, &items, &count))
+        return false;
+    if (count > MAX_RULES)
+        return schema_fail(s, at, s->json->at, "more than %d rules", MAX_RULES);
+    *rules = (struct rewrite_rules){items, count};
+    for (size_t i = 0; i < count; i++) {
+        struct schema_place place = {.up = at, .index = i};
+        if (!rewrite_check(s, &place, &rules->rules[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- replacing ---- */
+
+struct rewrite_match {
+    const struct rewrite_rule *rule;
+    struct sl_str name;
+    pcre2_code *code;
+    pcre2_match_data *data;
+};
+
+static bool is_group_character(char c)
+{
+    return sl_is_digit(c) || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+/* The group's number; -1 when there is none of that name. */
+static int group_number(const struct rewrite_match *m, struct sl_str group)
+{
+    char name[64];
+    long number = 0;
+    bool is_number = group.size > 0;
+    for (size_t i = 0; i < group.size; i++) {
+        is_number = is_number && sl_is_digit(group.data[i]) && number < 1000;
+        number = is_number ? number * 10 + (group.data[i] - '0') : 0;
+    }
+    if (is_number)
+        return (int)number;
+    if (!group.size || group.size >= sizeof name)
+        return -1;
+    memcpy(name, group.data, group.size);
+    name[group.size] = 0;
+    int found = pcre2_substring_number_from_name(m->code, (PCRE2_SPTR)name);
+    return found > 0 ? found : -1;
+}
+
+/* Groups that are not there, or did not match, are nothing. */
+static void put_group(const struct rewrite_match *m, struct sl_str group, struct sl_buf *out)
+{
+    const PCRE2_SIZE *places = pcre2_get_ovector_pointer(m->data);
+    int number = group_number(m, group);
+    if (number < 0 || (uint32_t)number >= pcre2_get_ovector_count(m->data) || places[2 * number] == PCRE2_UNSET)
+        return;
+    sl_buf_add(out, m->name.data + places[2 * number], places[2 * number + 1] - places[2 * number]);
+}
+
+/* What stands behind a dollar; the number of its characters, 0 when the dollar stands for itself. */
+static size_t put_reference(const struct rewrite_match *m, struct sl_str rest, struct sl_buf *out)
+{
+    size_t size = 0;
+    if (rest.size && rest.data[0] == '$') {
+        sl_buf_u8(out, '$');
+        return 1;
+    }
+    if (rest.size && rest.data[0] == '{') {
+        const char *end = memchr(rest.data, '}', rest.size);
+        if (!end)
+            return 0;
+        put_group(m, (struct sl_str){rest.data + 1, (size_t)(end - rest.data) - 1}, out);
+        return (size_t)(end - rest.data) + 1;
+    }
+    while (size < rest.size && is_group_character(rest.data[size]))
+        size++;
+    put_group(m, (struct sl_str){rest.data, size}, out);
+    return size;
+}
+
+static void put_replacement(const struct rewrite_match *m, struct sl_buf *out)
+{
+    struct sl_str to = m->rule->to;
+    for (size_t i = 0; i < to.size; i++) {
+        size_t taken = to.data[i] == '$' ? put_reference(m, (struct sl_str){to.data + i + 1, to.size - i - 1}, out) : 0;
+        if (!taken)
+            sl_buf_u8(out, (uint8_t)to.data[i]);
+        i += taken;
+    }
+}
+
+static struct sl_str replaced(const struct rewrite_match *m, struct sl_arena *arena, bool *failed)
+{
+    const PCRE2_SIZE *places = pcre2_get_ovector_pointer(m->data);
+    struct sl_buf out = {0};
+    sl_buf_add(&out, m->name.data, places[0]);
+    put_replacement(m, &out);
+    sl_buf_add(&out, m->name.data + places[1], m->name.size - places[1]);
+    struct sl_str name = sl_buf_keep(&out, arena);
+    *failed |= !name.data;
+    return name;
+}
+
+/* False when the rule does not match. */
+static bool rewrite_by(struct rewrite_match *m, pcre2_match_context *limits, struct sl_arena *arena,
+                       struct sl_str *result, bool *failed)
+{
+    int number;
+    PCRE2_SIZE where;
+    bool done = false;
+    m->code = rewrite_compile(m->rule, &number, &where); /* which it could be before */
+    m->data = m->code ? pcre2_match_data_create_from_pattern(m->code, NULL) : NULL;
+    *failed |= !m->data;
+    if (m->data)
+        done = pcre2_match(m->code, (PCRE2_SPTR)m->name.data, m->name.size, 0, 0, m->data, limits) > 0;
+    if (done)
+        *result = replaced(m, arena, failed);
+    pcre2_match_data_free(m->data);
+    pcre2_code_free(m->code);
+    return done;
+}
+
+struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, struct sl_arena *arena, bool *failed)
+{
+    struct sl_str result = name;
+    bool done = false;
+    if (!rules->count || !name.size)
+        return name;
+    pcre2_match_context *limits = pcre2_match_context_create(NULL);
+    *failed |= !limits;
+    if (limits)
+        pcre2_set_match_limit(limits, MATCH_LIMIT);
+    for (size_t i = 0; i < rules->count && !done && !*failed; i++) {
+        struct rewrite_match m = {&rules->rules[i], name, NULL, NULL};
+        done = rewrite_by(&m, limits, arena, &result, failed);
+    }
+    pcre2_match_context_free(limits);
+    return result;
+}

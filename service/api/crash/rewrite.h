@@ -1,0 +1,18 @@
+/* Other names for the first module's debug file: packagers of programs rename them, symbol servers do not know.
+ *
+ * A rule's pattern is a regular expression (RE2's syntax: no look-around, back-references, atomic groups or recursion) that is
+ * looked for anywhere in the name; the first rule that matches puts its replacement in the place of its first match. */
+#pragma once
+
+#include "api/schema.h"
+
+struct rewrite_rules {
+    struct rewrite_rule *rules; /* in an arena; zeros are none */
+    size_t count;
+};
+
+/* An array of {"from": pattern, "to": replacement}, into struct rewrite_rules. A schema_read. */
+bool rewrite_read(struct schema *s, const struct schema_place *at, void *out);
+
+/* The other name, in the arena; the name itself when no rule matches. `*failed` is set when memory was short. Pure: pool. */
+struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, struct sl_arena *arena, bool *failed);

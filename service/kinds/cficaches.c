@@ -1,0 +1,70 @@
+/* The kind `cficaches`: rules for finding callers, made from the unwind information of objects. */
+#include "kinds/conversion.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+/* What was written is opened and read once more: a writer's mistake must not be kept for a week. */
+static enum sl_code cficaches_store(struct conversion *conversion, int fd, const struct sl_buf *out,
+                                    struct sl_error *error)
+{
+    struct sl_cfi cfi;
+    struct sl_error reason;
+    if (sl_cfi_open(sl_buf_bytes(out), &cfi, &reason) != SL_OK || sl_cfi_verify(&cfi, &reason) != SL_OK)
+        return sl_fail(error, SL_INTERNAL, "a fresh CFI cache cannot be used: %s", reason.message);
+    return conversion_write(conversion, fd, out, error);
+}
+
+static enum sl_code cficaches_make(struct conversion *conversion, struct sl_bytes file, int fd, struct sl_error *error)
+{
+    struct sl_object *object;
+    struct sl_buf out = {0};
+    enum sl_code code = conversion_open(conversion, file, &object, error);
+    if (code != SL_OK)
+        return code;
+    code = sl_cfi_convert(object, &conversion->parallel.parallel, &out, NULL, error);
+    if (code == SL_OK)
+        code = cficaches_store(conversion, fd, &out, error);
+    sl_buf_free(&out);
+    sl_object_close(object);
+    return code;
+}
+
+static enum sl_code cficaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                      struct sl_error *error)
+{
+    uint64_t begin = clock_mono_ns();
+    enum sl_code code = kinds_make(context, cficaches_make, tmp->fd, arena, error);
+    kinds_count_conversion(&kind_cficaches, code, begin);
+    return code;
+}
+
+static enum sl_code cficaches_open(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_cfi_open(bytes, into, error);
+}
+
+static enum sl_code cficaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    return kinds_load(bytes, sizeof(struct sl_cfi), cficaches_open, loaded, weight, error);
+}
+
+const struct cache_kind kind_cficaches = {
+    .name = "cficaches",
+    .section = CACHE_DERIVED,
+    .version = 1001,
+    .random_access = true,
+    .compute = cficaches_compute,
+    .base = object_request_base,
+    .place = object_request_place,
+    .retain = object_request_retain,
+    .load = cficaches_load,
+    .free_loaded = free,
+};
+
+const struct kinds_use kinds_unwind = {
+    .purpose = PURPOSE_UNWIND, .kind = &kind_cficaches, .report = offsetof(struct candidate, unwind)};

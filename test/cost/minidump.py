@@ -1,0 +1,79 @@
+"""Minidumps whose entries share names, identifiers and memory: what they cost must be in proportion to their size."""
+import os
+import struct
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import dumps
+
+
+def finished(streams, body):
+    """`streams`: (type, bytes); `body` follows the header."""
+    data, directory = bytearray(32) + body, b""
+    for kind, content in streams:
+        directory += struct.pack("<III", kind, len(content), len(data))
+        data += content
+    struct.pack_into("<4sIIII", data, 0, b"MDMP", 0xA793, len(streams), len(data), 0)
+    return bytes(data + directory)
+
+
+SYSTEM = (7, struct.pack("<HHHBB5IHH24x", dumps.AMD64, 0, 0, 1, 0, 10, 0, 1, dumps.WINDOWS, 0, 0, 0))
+NO_THREADS = (3, struct.pack("<I", 0))
+
+
+def shared_name(size):
+    """Every module has the same long name."""
+    name = struct.pack("<I", size // 2) + b"n\0" * (size // 4)
+    count = size // 2 // 108
+    modules = b"".join(struct.pack("<Q4I52x2I24x", 0x10000 * (i + 1), 0x1000, 0, 0, 32, 0, 0) for i in range(count))
+    return finished([SYSTEM, NO_THREADS, (4, struct.pack("<I", count) + modules)], name)
+
+
+def shared_identifier(size):
+    """Every module has the same long build id."""
+    name, record = struct.pack("<I", 2) + b"n\0", b"LEpB" + b"i" * (size // 2)
+    count = size // 2 // 108
+    modules = b"".join(struct.pack("<Q4I52x2I24x", 0x10000 * (i + 1), 0x1000, 0, 0, 32, len(record), 38) for i in range(count))
+    return finished([SYSTEM, NO_THREADS, (4, struct.pack("<I", count) + modules)], name + record)
+
+
+def shared_context(size):
+    """Every thread has the same registers and the same stack; names are for all of them."""
+    context = bytearray(1232)
+    struct.pack_into("<I", context, 48, 0x10000B)
+    count = size // 2 // 60
+    threads = b"".join(struct.pack("<6IQ4I", i, 0, 0, 0, 0, 0, 0x1000, 1232, 32, 1232, 32) for i in range(count))
+    name = struct.pack("<I", 200) + b"t\0" * 100
+    names = b"".join(struct.pack("<IQ", count - i, 32 + 1232) for i in range(count))
+    return finished([SYSTEM, (3, struct.pack("<I", count) + threads), (24, struct.pack("<I", count) + names)], bytes(context) + name)
+
+
+def overlapping_memory(size):
+    """Regions inside of one another, in descending order."""
+    count = size // 16
+    regions = b"".join(struct.pack("<QII", 0x100000 + count - i, 64, 32) for i in range(count))
+    return finished([SYSTEM, NO_THREADS, (5, struct.pack("<I", count) + regions)], b"\0" * 64)
+
+
+def many_streams(size):
+    """A directory and nothing else."""
+    count = size // 12
+    return finished([SYSTEM, NO_THREADS] + [(0x1000 + i, b"") for i in range(count)], b"")
+
+
+def annotations(size):
+    """Crashpad's dictionary names the same two texts again and again; of many modules it is the same one."""
+    text = struct.pack("<I", size // 4) + b"v" * (size // 4)
+    count = size // 4 // 8
+    dictionary = struct.pack("<I", count) + struct.pack("<II", 32, 32) * count
+    at = 32 + len(text)
+    modules = struct.pack("<I", size // 4 // 12) + struct.pack("<III", 0, 28, at + len(dictionary)) * (size // 4 // 12)
+    info = struct.pack("<IIIIIII", 1, 0, 0, len(dictionary), at, 0, 0)
+    pad = struct.pack("<I32xIIII", 1, len(dictionary), at, len(modules), at + len(dictionary) + len(info))
+    return finished([SYSTEM, NO_THREADS, (0x43500001, pad)], text + dictionary + info + modules)
+
+
+READ = ["inspect", "--check", "{file}"]
+GENERATORS = {name: (make, READ) for name, make in (
+    ("dump_shared_name", shared_name), ("dump_shared_identifier", shared_identifier), ("dump_shared_context", shared_context),
+    ("dump_overlapping_memory", overlapping_memory), ("dump_many_streams", many_streams), ("dump_annotations", annotations))}

@@ -1,0 +1,329 @@
+"""POST /minidump and POST /applecrashreport: forms, failures, and stacks of programs that crashed."""
+import gzip, json, os, subprocess
+
+import dumps
+import harness
+from harness import Service, Upstream, equal, from_corpus
+
+BOUNDARY = "tests-boundary"
+
+
+def form(**parts):
+    """A multipart body; what is no bytes is sent as JSON."""
+    body = b""
+    for name, value in parts.items():
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        body += f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode() + data + b"\r\n"
+    return body + f"--{BOUNDARY}--\r\n".encode()
+
+
+def send(s, path, body, headers=None):
+    status, _, data = s.request("POST", path, body, {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", **(headers or {})})
+    return status, json.loads(data) if data.startswith(b"{") else data.decode()
+
+
+def small_dump():
+    dump = dumps.Dump(text="Linux 4.9.60-linuxkit-aufs #1 SMP Mon Nov 6 16:00:12 UTC 2017 x86_64", version=(0, 0, 0))
+    stack = bytearray(64)
+    stack[16:24] = (0x10200).to_bytes(8, "little")
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(stack)))
+    dump.threads.append((8, {"rsp": 0x9000, "rip": 0x5}, 0x9000, bytes(64)))
+    dump.modules.append((0x10000, 0x1000, "/usr/lib/x", dumps.elf("f1c3bcc0279865fe3058404b2831d9e64135386c"), 0))
+    dump.modules.append((0x20000, 0x1000, "/usr/lib/unnamed", b"", 0))
+    dump.names[8] = "worker"
+    return dump.crash(7, 11, 0, 69).done()
+
+
+def test_a_dump_without_symbols(work, objects):
+    with Service(work) as s:
+        status, answer = send(s, "/minidump", form(upload_file_minidump=small_dump(), sources=[], unknown=b"value"))
+        equal(status, 200, answer)
+        system = {"os_name": "Linux", "os_version": "4.9.60-linuxkit-aufs", "os_build": "#1 SMP Mon Nov 6 16:00:12 UTC 2017",
+                  "cpu_arch": "x86_64", "device_model": ""}
+        equal({k: answer.get(k) for k in ("status", "timestamp", "system_info", "crashed", "crash_reason", "assertion", "signal",
+                                          "crash_details")},
+              {"status": "completed", "timestamp": 1521713273, "system_info": system, "crashed": True,
+               "crash_reason": "SIGSEGV / 0x45", "assertion": "", "signal": None, "crash_details": None})
+        first, second = answer["stacktraces"]
+        equal((first["thread_id"], first["is_requesting"], first["registers"]["rip"]), (7, True, "0x10010"))
+        equal(first["frames"], [
+            {"status": "missing", "original_index": 0, "instruction_addr": "0x10010", "package": "/usr/lib/x", "trust": "context"},
+            {"status": "missing", "original_index": 1, "instruction_addr": "0x10200", "package": "/usr/lib/x", "trust": "scan"}])
+        equal((second["thread_name"], second["is_requesting"]), ("worker", False))
+        equal(second["frames"], [{"status": "unknown_image", "original_index": 0, "instruction_addr": "0x5", "trust": "context"}])
+        features = {"has_debug_info": False, "has_unwind_info": False, "has_symbols": False, "has_sources": False}
+        equal(answer["modules"], [{
+            "debug_status": "missing", "unwind_status": "missing", "features": features, "arch": "unknown", "type": "elf",
+            "code_id": "f1c3bcc0279865fe3058404b2831d9e64135386c", "code_file": "/usr/lib/x",
+            "debug_id": "c0bcc3f1-9827-fe65-3058-404b2831d9e6", "debug_file": "/usr/lib/x", "image_addr": "0x10000",
+            "image_size": 4096}])
+
+
+def test_dumps_that_cannot_be_read(work, objects):
+    with Service(work) as s:
+        for dump, message in ((b"", "Missing minidump header (empty minidump?)"), (b"MDMP" + b"." * 9212, "Minidump version mismatch"),
+                              (b"\0" * 100, "Header mismatch"),
+                              (dumps.Dump().done()[:-1], "Missing stream directory (heavily truncated minidump?)")):
+            equal(send(s, "/minidump", form(upload_file_minidump=dump)), (200, {"status": "failed", "message": message}))
+
+
+def test_forms_that_are_refused(work, objects):
+    dump = small_dump()
+    with Service(work) as s:
+        equal(send(s, "/minidump", form(sources=[])), (400, {"detail": "missing minidump"}))
+        equal(send(s, "/applecrashreport", form(sources=[])), (400, {"detail": "missing apple crash report"}))
+        equal(send(s, "/minidump", form(upload_file_minidump=b"--x\r\n")), (400, {"detail": "minidump contains multipart form data"}))
+        equal(send(s, "/minidump", form(upload_file_minidump=dump, sources=b" " * (1 << 20) + b"[]")),
+              (413, {"detail": "Field sources larger than 1048576 bytes"}))
+        for name, bad in (("sources", b"[{"), ("sources", b"null"), ("options", b"[]"), ("platform", b"native"), ("scraping", b"7")):
+            status, answer = send(s, "/minidump", form(upload_file_minidump=dump, **{name: bad}))
+            equal((status, list(answer)), (400, ["detail"]), f"{name}: {answer}")
+        status, answer = send(s, "/minidump", form(upload_file_minidump=dump)[:-10])
+        equal((status, answer["detail"]), (400, "Error parsing `multipart/form-data` request"))
+        equal(len(answer["causes"]), 1)
+        equal(s.request("POST", "/minidump", b"x", {"Content-Type": "multipart/form-data"})[0], 400)
+        equal(s.leftovers(), [])
+
+
+def test_the_last_of_several_parts_counts(work, objects):
+    with Service(work) as s:
+        both = form(upload_file_minidump=b"junk")[:-len(BOUNDARY) - 6] + form(upload_file_minidump=small_dump(), platform=None)
+        status, answer = send(s, "/minidump", both)
+        equal((status, answer["status"]), (200, "completed"), answer)
+
+
+REPORT = """Hardware Model:      MacBookPro14,3
+Code Type:       X86-64 (Native)
+
+Date/Time:       2019-01-09 17:42:22 +0000
+OS Version:      Mac OS X 10.14.0 (18A391)
+Exception Type:  SIGSEGV
+
+Thread 0 Crashed:
+0   YetAnotherMac                       0x0000000108b7092b 0x10864e000 + 5384491
+1   ???                                 0x0000000000000010 0x0 + 0
+
+Thread 0 crashed with X86-64 Thread State:
+   rip: 0x00000001090a0132    rbp: 0x0000700015a616d0
+
+Binary Images:
+       0x10864e000 -        0x10ee0ffff +YetAnotherMac x86_64 (400.9.4 - 1.0.0) <2d903291397d3d14bfca52c7fb8c5e00> /Apps/YetAnotherMac
+"""
+
+
+def test_a_report_of_apple(work, objects):
+    with Service(work) as s:
+        status, answer = send(s, "/applecrashreport", form(apple_crash_report=REPORT.encode(), sources=[]))
+        equal(status, 200, answer)
+        equal((answer["timestamp"], answer["crash_reason"], answer["system_info"]["os_name"], answer["system_info"]["cpu_arch"]),
+              (1547055742, "SIGSEGV", "macOS", "x86_64"))
+        equal(answer["stacktraces"], [{
+            "thread_id": 0, "is_requesting": True, "registers": {"rbp": "0x700015a616d0", "rip": "0x1090a0132"}, "frames": [
+                {"status": "missing", "original_index": 0, "instruction_addr": "0x108b7092b", "package": "/Apps/YetAnotherMac"},
+                {"status": "unknown_image", "original_index": 1, "instruction_addr": "0x10"}]}])
+        equal([("unwind_status" in m, m["image_size"], m["debug_status"]) for m in answer["modules"]], [(False, 108797951, "missing")])
+        for key in ("assertion", "signal"):
+            assert key not in answer, answer
+
+
+def test_what_is_no_report(work, objects):
+    with Service(work) as s:
+        status, answer = send(s, "/applecrashreport", form(apple_crash_report=b"nothing"))
+        equal((status, answer["status"], answer["message"]), (200, "failed", "failed to parse apple crash report"))
+        body = b'{"bug_type":"298"}\n{"largestProcess":"x"}'
+        equal(send(s, "/applecrashreport", form(apple_crash_report=body)),
+              (200, {"status": "failed", "message": "unsupported apple report type 298"}))
+
+
+def test_a_job_is_polled(work, objects):
+    with Service(work) as s:
+        status, answer = send(s, "/minidump?timeout=0", form(upload_file_minidump=b"MDMP"))
+        equal(status, 200)
+        while answer["status"] == "pending":
+            _, _, data = s.request("GET", f"/requests/{answer['request_id']}?timeout=10")
+            answer = json.loads(data)
+        equal(answer, {"status": "failed", "message": "Missing minidump header (empty minidump?)"})
+
+
+# ---- programs that crash ----
+
+CRASH = dumps.HANDLER + r"""
+static volatile int zero, sink;
+static __attribute__((noinline)) int fall(int *where) { *where = 7; return sink++; }
+static inline __attribute__((always_inline)) int inlined(int *where) { sink--; return fall(where) + 2; }
+__attribute__((noinline)) int by_pointer(int depth)
+{
+    int room[50];
+    room[depth] = depth;
+    int result = depth ? by_pointer(depth - 1) : inlined((int *)0x45);
+    return result + room[depth];
+}
+__attribute__((noinline)) int by_division(int depth) { return depth ? by_division(depth - 1) + sink : 7 / zero; }
+static int compare(const void *a, const void *b) { abort(); }
+__attribute__((noinline)) int by_abort(int depth)
+{
+    int numbers[] = {3, 2, depth};
+    qsort(numbers, 3, sizeof *numbers, compare);
+    return numbers[0] + sink;
+}
+int main(int argc, char **argv)
+{
+    int depth = 3;
+    int result = *argv[1] == 'p' ? by_pointer(depth) : *argv[1] == 'd' ? by_division(depth) : by_abort(depth);
+    return result + sink;
+}
+"""
+
+WANTED = {
+    "pointer": (["fall", "inlined", "by_pointer", "by_pointer", "by_pointer", "by_pointer", "main"], "SIGSEGV / SEGV_MAPERR / 0x45"),
+    "division": (["by_division"] * 4 + ["main"], "SIGFPE / FPE_INTDIV"),
+    "abort": (["compare", "by_abort", "main"], "SIGABRT / SI_TKILL"),
+}
+
+
+def crashing(work, *flags):
+    home = os.path.join(work, "crash")
+    os.makedirs(home, exist_ok=True)
+    with open(os.path.join(home, "crash.c"), "w") as f:
+        f.write(CRASH)
+    program = os.path.join(home, "crash")
+    subprocess.run(["gcc", "-g", "-w", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1", *flags, "-o", program, "crash.c"], cwd=home, check=True)
+    return program
+
+
+def served(paths):
+    """Files of modules as a debuginfod has them."""
+    routes = {}
+    for path in paths:
+        with open(path, "rb") as f:
+            routes[f"/{dumps.build_id(path)}/executable"] = f.read()
+    return routes
+
+
+def check_stacks(work, *flags):
+    program = crashing(work, *flags)
+    with Upstream({}) as up, Service(work) as s:
+        sources = [{"id": "test", "type": "http", "url": up.url, "layout": {"type": "debuginfod"}}]
+        for kind, (functions, reason) in WANTED.items():
+            dump, modules = dumps.of_crash(program, work, kind)
+            up.routes.update(served(modules))
+            status, answer = send(s, "/minidump", form(upload_file_minidump=dump, sources=sources))
+            equal(status, 200, answer)
+            assert answer["crash_reason"].startswith(reason), answer["crash_reason"]
+            frames = answer["stacktraces"][0]["frames"]
+            about = f"{kind} {flags}: {json.dumps(frames, indent=1)}"
+            equal({f["trust"] for f in frames[1:] if f["original_index"]}, {"cfi"}, about)
+            named = [f["function"] for f in frames if f.get("package") == program and f["function"] != "_start"]
+            equal(named, functions, about)
+            module = next(m for m in answer["modules"] if m["code_file"] == program)
+            equal((module["unwind_status"], module["debug_status"], module["features"]["has_unwind_info"]), ("found", "found", True))
+
+
+def test_the_stack_of_a_program_that_crashed(work, objects):
+    check_stacks(work, "-O1", "-fomit-frame-pointer")
+
+
+def test_the_stack_of_an_optimised_program(work, objects):
+    check_stacks(work, "-O2", "-fno-ipa-icf", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-inline-small-functions", "-fno-optimize-strlen")
+
+
+def test_a_module_is_asked_for_when_a_frame_lies_in_it(work, objects):
+    program = crashing(work, "-O1")
+    dump, modules = dumps.of_crash(program, work, "pointer")
+    with Upstream(served(modules)) as up, Service(work) as s:
+        sources = [{"id": "test", "type": "http", "url": up.url, "layout": {"type": "debuginfod"}}]
+        _, answer = send(s, "/minidump", form(upload_file_minidump=dump, sources=sources))
+        used = {m["code_id"] for m in answer["modules"] if m["unwind_status"] != "unused"}
+        equal({path.split("/")[1] for path in up.hits}, used)
+        assert len(used) < len(answer["modules"]), answer["modules"]
+        equal(max(up.hits.values()), 1, up.hits)
+
+
+def test_the_first_module_by_another_name(work, objects):
+    rules = [{"from": "^no match$", "to": "x"}, {"from": r"[^/\\]+\.exe\.(?<kind>pdb)$", "to": "electron.exe.${kind}$$"},
+             {"from": "pdb", "to": "never"}]
+    dump = dumps.Dump(platform=dumps.WINDOWS, version=(10, 0, 1))
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))
+    guid = "3249d99d-0c40-4931-8610-f4e4fb0b6936"
+    dump.modules.append((0x10000, 0x1000, "C:\\my.exe", dumps.pdb70(guid, 1, "C:\\out\\my.exe.pdb"), 0x5AB38077))
+    dump.modules.append((0x20000, 0x1000, "C:\\other.dll", dumps.pdb70("0" * 8 + guid[8:], 1, "C:\\other.exe.pdb"), 1))
+    with Upstream({}) as up, Service(work) as s:
+        sources = [{"id": "test", "type": "http", "url": up.url, "layout": {"type": "symstore"}}]
+        body = form(upload_file_minidump=dump.done(), sources=sources, rewrite_first_module=rules, options={"dif_candidates": True})
+        status, answer = send(s, "/minidump", body)
+        equal(status, 200, answer)
+        equal([m["debug_file"] for m in answer["modules"]], ["C:\\out\\my.exe.pdb", "C:\\other.exe.pdb"])
+        asked = {c["location"].split("/")[-1] for c in answer["modules"][0]["candidates"]}
+        assert "electron.exe.pdb$" in asked and "my.exe.pdb" not in asked, asked
+        for bad in ("(", "a(?=b)", r"(a)\1", "(?>a)", "a++", "(?R)"):
+            status, answer = send(s, "/minidump", form(upload_file_minidump=dump.done(), rewrite_first_module=[{"from": bad, "to": ""}]))
+            equal((status, list(answer)), (400, ["detail"]), bad)
+        status, answer = send(s, "/minidump", form(upload_file_minidump=dump.done(), rewrite_first_module=[{"from": "x"}]))
+        equal(status, 400, answer)
+
+
+def anywhere(s, body):
+    status, _, data = s.post("/symbolicate-any", body)
+    return status, json.loads(data) if data.startswith(b"{") else data.decode()
+
+
+def test_a_crash_file_at_some_address(work, objects):
+    def guarded(handler):
+        known = handler.headers.get("Authorization") == "Bearer secret"
+        handler.reply(200 if known else 403, small_dump() if known else b"")
+
+    routes = {"/dump": small_dump(), "/report": REPORT.encode(), "/guarded": guarded}
+    with Upstream(routes) as up, Service(work) as s:
+        def file(kind, path, **more):
+            return {"symbolicate": {"type": kind, "storage_url": up.url + path, **more}}
+
+        _, wanted = send(s, "/minidump", form(upload_file_minidump=small_dump(), sources=[]))
+        equal(anywhere(s, file("minidump", "dump", rewrite_first_module=[])), (200, wanted))
+        equal(anywhere(s, file("minidump", "guarded", storage_token="secret")), (200, wanted))
+        _, wanted = send(s, "/applecrashreport", form(apple_crash_report=REPORT.encode(), sources=[]))
+        equal(anywhere(s, {**file("applecrashreport", "report"), "platform": "native", "sources": []}), (200, wanted))
+        equal(anywhere(s, file("minidump", "nowhere")), (200, {"status": "failed", "message": "not found"}))
+        status, answer = anywhere(s, file("minidump", "guarded"))
+        equal((status, answer["status"]), (200, "failed"))
+        assert answer["message"].startswith("permission denied"), answer
+        equal(anywhere(s, file("minidump", "report")), (200, {"status": "failed", "message": "Header mismatch"}))
+        for bad in ({}, file("core", "dump"), {"symbolicate": {"type": "minidump"}}):
+            equal(anywhere(s, bad)[0], 422)
+        equal(anywhere(s, "{")[0], 400)
+        equal(s.leftovers(), [])
+
+
+def test_compressed_files(work, objects):
+    dump, packed = small_dump(), gzip.compress(small_dump())
+    with Service(work) as s:
+        _, wanted = send(s, "/minidump", form(upload_file_minidump=dump))
+        equal(send(s, "/minidump", form(upload_file_minidump=packed)), (200, wanted))
+        equal(send(s, "/minidump", gzip.compress(form(upload_file_minidump=dump)), {"Content-Encoding": "gzip"}), (200, wanted))
+        equal(send(s, "/minidump", form(upload_file_minidump=packed[:-20])), (200, {"status": "failed", "message": "Header mismatch"}))
+        equal(s.leftovers(), [])
+
+
+def test_what_a_report_says_of_frames_that_are_not_found(work, objects):
+    report = REPORT.replace("0x10864e000 + 5384491", "main (main.m:16)").replace("Mac OS X 10.14.0 (18A391)", "iPhone OS 13.3.1 (17D50)")
+    with Service(work, {"apple": {"names_from_report": True, "split_os_version": True}}) as s:
+        _, answer = send(s, "/applecrashreport", form(apple_crash_report=report.encode()))
+        frame = answer["stacktraces"][0]["frames"][0]
+        equal({key: frame.get(key) for key in ("status", "function", "filename", "lineno")},
+              {"status": "missing", "function": "main", "filename": "main.m", "lineno": 16})
+        equal([answer["system_info"][key] for key in ("os_name", "os_version", "os_build")], ["iOS", "13.3.1", "17D50"])
+    with Service(work) as s:
+        _, answer = send(s, "/applecrashreport", form(apple_crash_report=report.encode()))
+        assert "function" not in answer["stacktraces"][0]["frames"][0], answer
+        equal(answer["system_info"]["os_name"], "iPhone OS 13.3.1 (17D50)")
+
+
+def test_frame_pointers_first(work, objects):
+    program = crashing(work, "-O1", "-fno-omit-frame-pointer")
+    dump, modules = dumps.of_crash(program, work, "pointer")
+    for strategy, trust in (("cfi_first", "cfi"), ("fp_first", "fp")):
+        with Upstream(served(modules)) as up, Service(work, {"unwind_strategy": strategy}) as s:
+            sources = [{"id": "test", "type": "http", "url": up.url, "layout": {"type": "debuginfod"}}]
+            _, answer = send(s, "/minidump", form(upload_file_minidump=dump, sources=sources))
+            ours = [f for f in answer["stacktraces"][0]["frames"] if f.get("package") == program and f["function"] != "_start"]
+            equal([f["function"] for f in ours][-3:], WANTED["pointer"][0][-3:]) # a pointer knows no caller of a leaf
+            equal({f["trust"] for f in ours[1:] if f["original_index"]}, {trust})
