@@ -391,7 +391,7 @@ static void keys_without_effect_are_warnings(void **state)
         "sentry_dsn: https://key@sentry.io/1\nmozilla: {lru: {max_size: 1}, store: {s3: {bucket: b}}}\n"
         "streaming_timeout: 5\nserver_config: {https: {key_path: x}}\nmetrics: {custom_tags: {a: b}}\n"
         "http: {backlog: 5, reuseport: true}\nbind_https: 127.0.0.1:443\ncluster: {nodeid: 1}\n"
-        "crash_file_body_max_bytes: 5\ncaches: {index: {max_lazy_recomputations: 1}}\n",
+        "caches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: sentry_dsn: has no effect yet\n"
         "config.yml:2:1: warning: mozilla: has no effect yet\n"
         "config.yml:3:1: warning: streaming_timeout: has no effect any more; download_stall_timeout ends slow "
@@ -402,8 +402,7 @@ static void keys_without_effect_are_warnings(void **state)
         "config.yml:7:1: warning: bind_https: has no effect yet\n"
         "config.yml:8:1: warning: cluster: has no effect yet\n"
         "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
-        "config.yml:9:1: warning: crash_file_body_max_bytes: has no effect yet\n"
-        "config.yml:10:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
+        "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
         "downloads\n");
 }
 
