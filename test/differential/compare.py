@@ -231,7 +231,7 @@ MAX_PADDING = 64
 class Asked:
     """How the two are asked about a file: the code is that of `image`; `bias` is what the peer's addresses lack."""
 
-    def __init__(self, path, peer="llvm", llvm="llvm-symbolizer-19"):
+    def __init__(self, path, peer="llvm", llvm="llvm-symbolizer-14"):
         self.image = self.file = path
         self.peer, self.llvm = "text" if path.endswith(".sym") else peer, llvm
         self.options, self.functions, self.bias = [], "linkage", 0
