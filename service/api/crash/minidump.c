@@ -103,6 +103,15 @@ static void rename_first(struct dump_work *work)
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
 }
 
+static bool note_unwinding(struct dump_work *work)
+{
+    struct native_request *request = work->request;
+    request->unwind = SL_ARENA_ARRAY(request->arena, const struct native_unwind *, request->module_count);
+    for (size_t i = 0; request->unwind && i < request->module_count; i++)
+        request->unwind[i] = &work->walk.modules[i].unwind;
+    return request->unwind || !request->module_count;
+}
+
 static void fill_request(void *arg)
 {
     struct dump_work *work = arg;
@@ -113,8 +122,8 @@ static void fill_request(void *arg)
             work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && !crash_fill(work->request, crash))
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
-    for (size_t i = 0; work->code == SL_OK && i < crash->module_count; i++)
-        work->request->modules[i].unwind = &work->walk.modules[i].unwind;
+    if (work->code == SL_OK && !note_unwinding(work))
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && work->rules->count)
         rename_first(work);
 }

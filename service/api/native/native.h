@@ -110,9 +110,7 @@ struct native_module {
     uint64_t image_address, image_size;
     const struct object_id *id;
     const struct native_upload *upload;
-    const struct native_unwind *unwind; /* NULL: no stack was walked */
-    struct native_found *found;         /* when referenced; set by native_find_symbols */
-    struct module_need *needs;          /* set by module_need */
+    struct native_found *found; /* when referenced; set by native_find_symbols */
     bool has_image_size : 1;
     bool referenced : 1;                     /* by a frame that was sent */
     bool source_wanted : 1, has_sources : 1; /* wanted: by a resulting frame */
@@ -195,7 +193,9 @@ struct native_request {
     size_t status_counts[FRAME_STATUSES];
     struct native_link *links; /* sources that are to be downloaded */
     bool out_of_memory;
-    struct sl_arena needs_arena; /* of the loop thread alone, whatever the pool does with the other */
+    const struct native_unwind **unwind; /* by module; NULL: no stacks were walked */
+    struct module_need **needs;          /* by module; NULL until the first module_need */
+    struct sl_arena needs_arena;         /* of the loop thread alone, whatever the pool does with the other */
 };
 
 /* ---- read.c ---- */

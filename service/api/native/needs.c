@@ -9,10 +9,13 @@ struct module_need {
     struct module_need *next;
 };
 
-static struct module_need *need_of(struct native_request *request, struct native_module *module,
-                                   const struct kinds_use *use)
+static struct module_need *need_of(struct native_request *request, uint32_t index, const struct kinds_use *use)
 {
-    struct module_need *need = module->needs;
+    if (!request->needs)
+        request->needs = SL_ARENA_ARRAY(&request->needs_arena, struct module_need *, request->module_count);
+    if (!request->needs)
+        return NULL;
+    struct module_need *need = request->needs[index];
     while (need && need->use != use)
         need = need->next;
     if (need)
@@ -20,8 +23,8 @@ static struct module_need *need_of(struct native_request *request, struct native
     need = SL_ARENA_NEW(&request->needs_arena, struct module_need);
     if (need) {
         need->use = use;
-        need->next = module->needs;
-        module->needs = need;
+        need->next = request->needs[index];
+        request->needs[index] = need;
     }
     return need;
 }
@@ -41,15 +44,14 @@ const struct kinds_found *module_need(struct native_request *request, uint32_t i
 {
     static const struct kinds_found cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
                                     busy = {.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
-    struct native_module *module = &request->modules[index];
-    struct module_need *need = need_of(request, module, use);
+    struct module_need *need = need_of(request, index, use);
     if (!need)
         return &busy;
     while (need->asking)
         if (fiber_wait_on(&need->waiting, UINT64_MAX) != FIBER_WOKEN)
             return &cancelled;
     if (!need->known)
-        ask(request, module->id, need);
+        ask(request, request->modules[index].id, need);
     if (need->known)
         return &need->found;
     return fiber_cancelled() || need->found.code == SL_CANCELLED ? &cancelled : &busy;
@@ -57,19 +59,18 @@ const struct kinds_found *module_need(struct native_request *request, uint32_t i
 
 void native_report_needs(struct native_request *request)
 {
-    for (size_t i = 0; i < request->module_count; i++) {
-        struct native_module *module = &request->modules[i];
-        for (struct module_need *need = module->found ? module->needs : NULL; need; need = need->next)
-            candidates_merge(request->arena, &module->found->lookup.candidates, &need->found.candidates);
+    for (size_t i = 0; request->needs && i < request->module_count; i++) {
+        struct native_found *found = request->modules[i].found;
+        for (struct module_need *need = found ? request->needs[i] : NULL; need; need = need->next)
+            candidates_merge(request->arena, &found->lookup.candidates, &need->found.candidates);
     }
 }
 
 void native_release_needs(struct native_request *request)
 {
-    for (size_t i = 0; i < request->module_count; i++) {
-        for (struct module_need *need = request->modules[i].needs; need; need = need->next)
+    for (size_t i = 0; request->needs && i < request->module_count; i++)
+        for (struct module_need *need = request->needs[i]; need; need = need->next)
             cache_release(need->found.item);
-        request->modules[i].needs = NULL;
-    }
+    request->needs = NULL;
     sl_arena_free(&request->needs_arena);
 }

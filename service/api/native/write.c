@@ -336,18 +336,20 @@ static struct candidate_list all_candidates(const struct native_request *request
     return list;
 }
 
-static void module(struct answer *a, const struct native_module *module)
+static void module(struct answer *a, size_t index)
 {
     static const struct native_found nothing;
     struct json_writer *w = a->w;
+    const struct native_module *module = &a->request->modules[index];
+    const struct native_unwind *unwind = a->request->unwind ? a->request->unwind[index] : NULL;
     const struct kinds_found *lookup = module->found ? &module->found->lookup : &nothing.lookup;
     const struct object_id *id = module->id;
     char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
     json_object_begin(w);
     text_member(w, "debug_status", sl_str(native_module_status(module)));
-    if (module->unwind)
-        text_member(w, "unwind_status", sl_str(module->unwind->status));
-    const struct sl_features merged = all_features(lookup, module->unwind);
+    if (unwind)
+        text_member(w, "unwind_status", sl_str(unwind->status));
+    const struct sl_features merged = all_features(lookup, unwind);
     json_key(w, "features");
     features(w, &merged, module->has_sources);
     text_member(w, "arch", sl_str(sl_arch_name(lookup->arch)));
@@ -358,8 +360,8 @@ static void module(struct answer *a, const struct native_module *module)
         sl_debug_id_format(&id->debug_id, debug_id);
         text_member(w, "debug_id", sl_str(debug_id));
     }
-    bool is_renamed = module->unwind && module->unwind->debug_file.data;
-    text_member(w, "debug_file", is_renamed ? module->unwind->debug_file : id->debug_file);
+    bool is_renamed = unwind && unwind->debug_file.data;
+    text_member(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
     text_member(w, "debug_checksum", id->debug_checksum);
     json_key(w, "image_addr");
     json_hex(w, module->image_address);
@@ -369,7 +371,7 @@ static void module(struct answer *a, const struct native_module *module)
         text_member(w, "file_id", sl_str(file_id));
     }
     hex_member(w, "image_vmaddr", module->upload->image_vmaddr);
-    const struct candidate_list list = all_candidates(a->request, lookup, module->unwind);
+    const struct candidate_list list = all_candidates(a->request, lookup, unwind);
     if (a->request->options.dif_candidates == BOOL_TRUE && list.count)
         candidates(w, &list);
     json_object_end(w);
@@ -388,7 +390,7 @@ void native_write(const struct native_request *request, struct json_writer *w, v
     json_key(w, "modules");
     json_array_begin(w);
     for (size_t i = 0; i < request->module_count; i++)
-        module(&a, &request->modules[i]);
+        module(&a, i);
     json_array_end(w);
     sl_buf_free(&a.path);
 }

@@ -142,7 +142,7 @@ def test_wasm(work, objects):
     put(root, f"{debug['code_id'][:2]}/{debug['code_id'][2:]}.debug", path)
     with nginx(work, root) as url, Service(work) as s:
         module = {"type": "wasm", "code_id": debug["code_id"], "debug_id": debug["debug_id"], "debug_file": "http://x.invalid/a.wasm"}
-        result = check(s, url, "native", module, Asked(path), base=0)
+        result = check(s, url, "native", module, Asked(path, llvm="llvm-symbolizer-14"), base=0)  # 19 takes names from elsewhere
         equal((result["arch"], result["image_addr"]), ("wasm32", "0x0"))
 
 
