@@ -137,7 +137,8 @@ static int flatten_by_address(const void *left, const void *right)
                : (a->file != b->file ? (a->file < b->file ? -1 : 1) : (a->line > b->line) - (a->line < b->line));
 }
 
-static void sort_lines(struct flat *f, size_t from)
+/* Before the first line nothing is known anyway; but a call is told only of code that has a line, be it 0. */
+static void sort_lines(struct flat *f, size_t from, uint64_t first_call)
 {
     bool sorted = true;
     for (size_t i = from + 1; i < f->line_count && sorted; i++)
@@ -147,8 +148,8 @@ static void sort_lines(struct flat *f, size_t from)
     size_t kept = from;
     for (size_t i = from; i < f->line_count; i++) {
         struct flat_line *last = kept > from ? &f->lines[kept - 1] : NULL, line = f->lines[i];
-        if (!last && line.file == SL_NO_FILE && line.line == 0)
-            continue; /* nothing is known before the first line anyway */
+        if (!last && line.address < first_call && line.file == SL_NO_FILE && line.line == 0)
+            continue;
         if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
             last->size += line.size;
         else
@@ -244,6 +245,9 @@ bool breakpad_flatten(struct flat *flat, const struct sl_function *function, bre
     walk_function(&walk, function, 0);
     if (walk.failed)
         return false;
-    sort_lines(flat, walk.first_line);
+    uint64_t first_call = UINT64_MAX;
+    for (size_t i = inlines; i < flat->inline_count; i++)
+        first_call = flat->inlines[i].address < first_call ? flat->inlines[i].address : first_call;
+    sort_lines(flat, walk.first_line, first_call);
     return group_inlines(flat, inlines, arena);
 }
