@@ -53,12 +53,11 @@ struct native_frame {
     uint32_t module;                      /* of "rel:<N>"; NATIVE_NO_MODULE: the address is absolute */
     uint32_t line;                        /* when set */
     uint16_t has_text;                    /* a bit for each enum native_text */
-    uint8_t trust;                        /* enum native_trust */
+    uint8_t trust : 3;                    /* enum native_trust */
+    uint8_t adjust : 2, in_app : 2;       /* enum opt_bool */
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
-    bool
-        undefined : 1; /* set by native_match: the module has no address of its own, so that there is none inside of it */
-    uint8_t adjust : 2, in_app : 2; /* enum opt_bool */
-    bool is_exact : 1;              /* as `adjust` false, but not told again */
+    bool undefined : 1; /* set by native_match: its module has no address, so none is inside of it */
+    bool is_exact : 1;  /* as `adjust` false, but not told again */
     /* set by native_match */
     uint32_t module_index; /* in the order of the request; NATIVE_NO_MODULE: none holds the address */
     uint64_t relative;     /* the address inside of the module */
