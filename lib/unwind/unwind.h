@@ -84,8 +84,8 @@ struct sl_unwind_sink {
 
 /* Streams all unwind information of the object. Bad entries are skipped and counted; what comes of a file is bounded by
  * its budget. SL_NOT_FOUND when the object has none that is known; SL_MALFORMED when a table cannot be read on or takes too
- * much work, after what was read before it; SL_BUSY when out of memory. With `parallel` (may be NULL) several threads read;
- * the sink is called from the caller's thread alone, with the same stream. */
+ * much work, after what was read before it; SL_BUSY when out of memory. `parallel` (may be NULL) is for formats that gain by
+ * threads, which none does: reading is the smaller part of what is done with it. The sink is called from the caller's thread. */
 enum sl_code sl_unwind_read(struct sl_object *object, const struct sl_parallel *parallel, struct sl_unwind_sink *sink,
                             struct sl_error *error);
 
