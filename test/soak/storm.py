@@ -13,7 +13,8 @@ import argparse, asyncio, concurrent.futures, contextlib, gzip, hashlib, http.cl
 import tempfile, threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "http"))
+HTTP = os.path.join(os.path.dirname(HERE), "http")
+sys.path[:0] = [HTTP, os.path.join(HTTP, "symbfile")]
 import faults, harness
 from test_symbfile import RANGES
 
