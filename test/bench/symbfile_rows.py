@@ -3,7 +3,7 @@ hundred megabytes against decoding them."""
 import glob, os, re, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "test", "http"))
+sys.path[:0] = [os.path.join(ROOT, "test", "http"), os.path.join(ROOT, "test", "http", "symbfile")]
 import harness, test_symbfile
 from symbfile_load import uleb
 
