@@ -7,7 +7,7 @@ usage: symbfile_load.py SYMLOOM [SECONDS [REQUESTS_PER_SECOND]]
 import asyncio, json, multiprocessing, os, random, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "test", "http"))
+sys.path[:0] = [os.path.join(ROOT, "test", "http"), os.path.join(ROOT, "test", "http", "symbfile")]
 import harness, test_symbfile
 
 UPLOADS, FUNCTIONS, STEP, CHUNKS = 64, 3000, 32, 8
