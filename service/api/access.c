@@ -18,17 +18,6 @@ bool access_required(const struct config *config, const char *group)
     return false;
 }
 
-static struct sl_str trim(struct sl_str text)
-{
-    while (text.size && (text.data[0] == ' ' || text.data[0] == '\t')) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
-
 static bool is_printable(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -40,11 +29,11 @@ static bool is_printable(struct sl_str text)
 /* What follows the scheme; false when it is another one. */
 static bool strip_scheme(struct sl_str *header, const char *name)
 {
-    struct sl_str scheme = sl_str(name), text = trim(*header);
+    struct sl_str scheme = sl_str(name), text = sl_str_trimmed(*header);
     if (text.size <= scheme.size || !sl_str_equal_nocase((struct sl_str){text.data, scheme.size}, scheme) ||
         (text.data[scheme.size] != ' ' && text.data[scheme.size] != '\t'))
         return false;
-    *header = trim((struct sl_str){text.data + scheme.size, text.size - scheme.size});
+    *header = sl_str_trimmed((struct sl_str){text.data + scheme.size, text.size - scheme.size});
     return true;
 }
 
@@ -121,7 +110,7 @@ enum access access_check(const struct config *config, struct sl_str header, stru
                          const char *const *rights, const struct access_key **granted)
 {
     char decoded[MAX_DECODED];
-    struct sl_str id = {NULL, 0}, secret = trim(x_api_key);
+    struct sl_str id = {NULL, 0}, secret = sl_str_trimmed(x_api_key);
     bool ok = is_printable(secret);
     if (!header.data && !x_api_key.data)
         return ACCESS_MISSING;

@@ -137,6 +137,17 @@ void json_str(struct json_writer *w, struct sl_str text)
     add_quoted(w->out, text);
 }
 
+void json_texts(struct json_writer *w, const char *key, const struct sl_str *texts, size_t count)
+{
+    if (!count)
+        return;
+    json_key(w, key);
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++)
+        json_str(w, texts[i]);
+    json_array_end(w);
+}
+
 static void add_decimal(struct sl_buf *out, uint64_t v, bool negative)
 {
     char digits[21];

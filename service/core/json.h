@@ -28,6 +28,8 @@ static inline void json_key(struct json_writer *w, const char *key) /* a plain A
 }
 void json_key_str(struct json_writer *w, struct sl_str key); /* any key */
 void json_str(struct json_writer *w, struct sl_str text);
+/* A member that is an array of texts; nothing when there are none. */
+void json_texts(struct json_writer *w, const char *key, const struct sl_str *texts, size_t count);
 void json_u64(struct json_writer *w, uint64_t v);
 void json_i64(struct json_writer *w, int64_t v);
 void json_double(struct json_writer *w, double v);

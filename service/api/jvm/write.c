@@ -20,17 +20,6 @@ static void write_exception(struct json_writer *w, const struct jvm_exception *e
     json_object_end(w);
 }
 
-static void jvm_lines(struct json_writer *w, const char *key, const struct sl_str *lines, unsigned count)
-{
-    if (!count)
-        return;
-    json_key(w, key);
-    json_array_begin(w);
-    for (unsigned i = 0; i < count; i++)
-        json_str(w, lines[i]);
-    json_array_end(w);
-}
-
 /* JSON as it was sent. */
 static void jvm_sent(struct json_writer *w, const char *key, struct sl_str json)
 {
@@ -49,9 +38,9 @@ static void write_context(struct json_writer *w, const struct jvm_frame *frame)
         jvm_sent(w, "post_context", frame->post_context);
         return;
     }
-    jvm_lines(w, "pre_context", c->before, c->before_count);
+    json_texts(w, "pre_context", c->before, c->before_count);
     jvm_text(w, "context_line", c->line);
-    jvm_lines(w, "post_context", c->after, c->after_count);
+    json_texts(w, "post_context", c->after, c->after_count);
 }
 
 static void jvm_write_frame(struct json_writer *w, const struct jvm_frame *frame)

@@ -122,26 +122,15 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
     text_member(a->w, "abs_path", path);
 }
 
-static void lines(struct json_writer *w, const char *key, const struct sl_str *lines, unsigned count)
-{
-    if (!count)
-        return;
-    json_key(w, key);
-    json_array_begin(w);
-    for (unsigned i = 0; i < count; i++)
-        json_str(w, lines[i]);
-    json_array_end(w);
-}
-
 /* The lines around the frame's, and where its source is: what was found, else (`keep`) what was sent. */
 static void context(struct answer *a, const struct native_result_frame *frame, bool keep)
 {
     const struct native_frame *sent = frame->sent;
     const struct native_context *found = frame->source ? frame->source->context : NULL;
     if (found) {
-        lines(a->w, "pre_context", found->before, found->before_count);
+        json_texts(a->w, "pre_context", found->before, found->before_count);
         text_member(a->w, "context_line", found->line);
-        lines(a->w, "post_context", found->after, found->after_count);
+        json_texts(a->w, "post_context", found->after, found->after_count);
     } else if (keep) {
         sent_json_member(a, "pre_context", sent, SENT_PRE_CONTEXT);
         sent_member(a, "context_line", sent, SENT_CONTEXT_LINE);

@@ -113,24 +113,13 @@ bool upload_authorize(const struct http_exchange *x, const char *const *rights, 
 }
 
 /* ---- headers ---- */
-static struct sl_str trim(struct sl_str text)
-{
-    while (text.size && (text.data[0] == ' ' || text.data[0] == '\t')) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
-
 /* The header's value, data NULL when absent. False when it is repeated with another value. */
 static bool single(const struct http_exchange *x, const char *name, struct sl_str *value)
 {
     struct sl_str wanted = sl_str(name);
     *value = (struct sl_str){NULL, 0};
     for (size_t i = 0; i < x->header_count; i++) {
-        struct sl_str found = trim(x->headers[i].value);
+        struct sl_str found = sl_str_trimmed(x->headers[i].value);
         if (!sl_str_equal_nocase(x->headers[i].name, wanted))
             continue;
         if (value->data && !sl_str_equal(*value, found))

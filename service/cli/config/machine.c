@@ -27,7 +27,7 @@ static void cut_last(char *path)
     if (size)
         path[size] = '\0';
     else
-        strcpy(path, ".");
+        memcpy(path, ".", 2);
 }
 
 /* Whether files can be made in the directory, or in the nearest one above it, in which it would be made. 0, or errno. */
