@@ -438,7 +438,7 @@ enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *
     w->object = object;
     w->purse.budget = w->holding.budget = w->arena.budget = w->set.budget = budget;
     w->sets.map.budget = w->programs.map.budget = budget;
-    enum sl_code code = sl_unwind_read(object, parallel, &w->sink, error);
+    enum sl_code code = sl_unwind_read(object, &w->sink, error);
     /* what a table says before it breaks off holds */
     if (code == SL_NOT_FOUND || (code == SL_MALFORMED && !sl_budget_used_up(budget))) {
         w->sink.skipped += code == SL_MALFORMED;

@@ -68,8 +68,7 @@ static enum sl_code read_tables(struct sl_object *object, struct builder *b)
     }
 }
 
-enum sl_code sl_unwind_read(struct sl_object *object, const struct sl_parallel *parallel, struct sl_unwind_sink *sink,
-                            struct sl_error *error)
+enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error)
 {
     struct builder b;
     if (!builder_init(&b, sink, sl_arch_family(sl_object_info(object)->arch), sl_object_budget(object), error))

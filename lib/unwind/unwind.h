@@ -84,10 +84,9 @@ struct sl_unwind_sink {
 
 /* Streams all unwind information of the object. Bad entries are skipped and counted; what comes of a file is bounded by
  * its budget. SL_NOT_FOUND when the object has none that is known; SL_MALFORMED when a table cannot be read on or takes too
- * much work, after what was read before it; SL_BUSY when out of memory. `parallel` (may be NULL) is for formats that gain by
- * threads, which none does: reading is the smaller part of what is done with it. The sink is called from the caller's thread. */
-enum sl_code sl_unwind_read(struct sl_object *object, const struct sl_parallel *parallel, struct sl_unwind_sink *sink,
-                            struct sl_error *error);
+ * much work, after what was read before it; SL_BUSY when out of memory. On the caller's thread: reading is the smaller part
+ * of what is done with it. */
+enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error);
 
 /* The name of a register in STACK CFI records: "$rax", "x29", ".cfa", ".ra". NULL when it has none. */
 const char *sl_unwind_register_name(enum sl_cpu_family family, unsigned reg);

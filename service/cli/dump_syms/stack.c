@@ -42,7 +42,7 @@ enum sl_code dump_stack(const struct dump_module *m, const struct options *o,
         text.base = option_given(o, "preserve-load-address") ? sl_object_info(m->code)->load_address : 0;
         text.write = write;
         text.arg = arg;
-        enum sl_code code = sl_unwind_read(objects[i], NULL, &text.sink, error);
+        enum sl_code code = sl_unwind_read(objects[i], &text.sink, error);
         if (warn && text.sink.skipped)
             fprintf(stderr, "warning: %s: %zu unwind entries could not be read\n", m->main.path, text.sink.skipped);
         *written = text.records;
@@ -77,7 +77,7 @@ static enum sl_code take_windows_code(struct sl_unwind_sink *sink, const struct 
 enum sl_code dump_unnamed(const struct dump_module *m, struct sl_breakpad_writer *writer, struct sl_error *error)
 {
     struct known_code known = {{.range = take_code, .win = take_windows_code}, writer};
-    enum sl_code code = sl_unwind_read(m->code, NULL, &known.sink, error);
+    enum sl_code code = sl_unwind_read(m->code, &known.sink, error);
     return code != SL_OK && ran_out(m->code, code) ? code : SL_OK;
 }
 
@@ -95,7 +95,7 @@ bool dump_has_stack(const struct dump_module *m)
         struct sl_unwind_text text;
         sl_unwind_text_init(&text, objects[i]);
         text.write = take_none;
-        sl_unwind_read(objects[i], NULL, &text.sink, NULL);
+        sl_unwind_read(objects[i], &text.sink, NULL);
         records = text.records;
         sl_unwind_text_free(&text);
     }

@@ -205,7 +205,7 @@ uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str
     sl_unwind_text_init(&text, f->input->object);
     text.write = write;
     text.arg = arg;
-    enum sl_code code = sl_unwind_read(f->input->object, NULL, &text.sink, &error);
+    enum sl_code code = sl_unwind_read(f->input->object, &text.sink, &error);
     if (!f->complete && (code == SL_MALFORMED || code == SL_INTERNAL))
         hint(f, "the unwind information cannot be read: %s", error.message);
     if (!f->complete && text.sink.skipped)

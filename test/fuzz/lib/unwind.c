@@ -42,7 +42,7 @@ static bool read_text(struct sl_bytes file, struct sl_buf *out, enum sl_cpu_fami
     c.text.write = append;
     c.text.arg = out;
     *family = c.text.family;
-    sl_unwind_read(object, NULL, &c.text.sink, NULL);
+    sl_unwind_read(object, &c.text.sink, NULL);
     sl_unwind_text_free(&c.text);
     sl_object_close(object);
     return !out->failed;

@@ -115,7 +115,7 @@ static void a_sink_may_end_the_reading(void **state)
     struct sl_error error = {0};
     struct sl_unwind_sink sink = {.range = refuse};
     assert_int_equal(sl_object_open(buf_bytes(&file), NULL, &object, NULL), SL_OK);
-    assert_int_equal(sl_unwind_read(object, NULL, &sink, &error), SL_CANCELLED);
+    assert_int_equal(sl_unwind_read(object, &sink, &error), SL_CANCELLED);
     assert_string_equal(error.message, "enough");
     sl_object_close(object);
     sl_buf_free(&file);

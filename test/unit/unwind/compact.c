@@ -261,7 +261,7 @@ static enum sl_code read_within(uint32_t times, int64_t steps, uint64_t memory, 
     atomic_store(&budget.steps, steps);
     sl_budget_limit(&budget, memory, NULL, NULL);
     assert_int_equal(sl_object_open(sl_buf_bytes(&file), &limits, &object, error), SL_OK);
-    enum sl_code code = sl_unwind_read(object, NULL, &sink, error);
+    enum sl_code code = sl_unwind_read(object, &sink, error);
     sl_object_close(object);
     sl_buf_free(&file);
     return code;

@@ -191,7 +191,7 @@ static inline struct records records_of(struct sl_bytes file)
     sl_unwind_text_init(&text, object);
     text.write = append_text;
     text.arg = &r.text;
-    r.code = sl_unwind_read(object, NULL, &text.sink, &r.error);
+    r.code = sl_unwind_read(object, &text.sink, &r.error);
     r.skipped = text.sink.skipped;
     sl_buf_u8(&r.text, 0);
     assert_false(r.text.failed);
