@@ -5,7 +5,7 @@ usage: check_names.py [MOST]     MOST: in how many files of lib and service a st
 
 Prints the names that are in more files, with the files; status 1 if there are any.
 """
-import collections, os, re, subprocess, sys
+import collections, glob, os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DEFINITION = re.compile(r"^static (?:[\w]+ [\s*]*)+?\**(\w+)\((?![^;{]*\);)", re.M)
@@ -13,7 +13,7 @@ DEFINITION = re.compile(r"^static (?:[\w]+ [\s*]*)+?\**(\w+)\((?![^;{]*\);)", re
 
 def common(most):
     files = collections.defaultdict(set)
-    for path in subprocess.check_output(["git", "ls-files", "lib/*.c", "service/*.c"], cwd=ROOT, text=True).split():
+    for path in sorted(glob.glob("lib/**/*.c", root_dir=ROOT, recursive=True) + glob.glob("service/**/*.c", root_dir=ROOT, recursive=True)):
         with open(os.path.join(ROOT, path)) as f:
             for name in DEFINITION.findall(f.read()):
                 files[name].add(path)
