@@ -47,18 +47,25 @@ static void find_symbols(struct dump_walk *w, size_t index)
     sl_walk_set_symbols(&w->targets[index], module->symbols.symcache ? &module->covered.base : NULL);
 }
 
-/* Looks up what is needed, or waits for whoever does. False when cancelled. */
+/* Looks up what is needed, or waits for whoever does, who may have done so while the walk came here from the pool. False when
+ * cancelled. */
 static bool walk_need(struct dump_walk *w, enum sl_walk_need need, size_t index)
 {
     struct walked_module *module = &w->modules[index];
-    bool *asked = need == SL_WALK_NEED_CFI ? &module->asked_cfi : &module->asked_symbols;
-    if (*asked)
-        return fiber_wait_on(&module->waiting, UINT64_MAX) == FIBER_WOKEN;
+    bool is_cfi = need == SL_WALK_NEED_CFI;
+    bool *asked = is_cfi ? &module->asked_cfi : &module->asked_symbols;
+    bool *known = is_cfi ? &module->known_cfi : &module->known_symbols;
+    while (*asked && !*known)
+        if (fiber_wait_on(&module->waiting, UINT64_MAX) != FIBER_WOKEN)
+            return false;
+    if (*known)
+        return true;
     *asked = true;
-    if (need == SL_WALK_NEED_CFI)
+    if (is_cfi)
         find_cfi(w, index);
     else
         find_symbols(w, index);
+    *known = true;
     fiber_wake_all(&module->waiting);
     return !fiber_cancelled();
 }

@@ -12,7 +12,7 @@ struct walked_module {
     struct native_unwind unwind; /* as the answer has it */
     bool used;                   /* a frame, or what looked like one, lies in it */
     /* private */
-    bool asked_cfi, asked_symbols;
+    bool asked_cfi, asked_symbols, known_cfi, known_symbols;
     struct kinds_found symbols;
     struct covered {
         struct sl_walk_symbols base;

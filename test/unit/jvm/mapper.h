@@ -45,6 +45,6 @@ static inline struct sl_jvm_query query_of(const char *text)
     const char *colon = strrchr(text, ':'), *dot = memrchr(text, '.', (size_t)(colon - text));
     struct sl_jvm_query query = {.class = {text, (size_t)(dot - text)},
                                  .method = {dot + 1, (size_t)(colon - dot - 1)},
-                                 .line = (uint32_t)atol(colon + 1)};
+                                 .line = (uint32_t)strtoul(colon + 1, NULL, 10)};
     return query;
 }
