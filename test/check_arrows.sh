@@ -7,7 +7,7 @@ deny() { # FOLDER PATTERN
     [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
 }
 deny lib '(uv\.h|curl/|llhttp|hiredis|pthread|sys/socket|json-c|core/|config/|http/|fetch/|origin/|cache/|kinds/|api/|cli/)'
-for folder in table id function demangle pdb ppdb source symbfile object go dwarf symcache unwind crash apple minidump jvm; do deny lib/base "$folder/"; done
+for folder in table id function demangle pdb ppdb source symbfile object go dwarf symcache unwind crash apple minidump jvm js; do deny lib/base "$folder/"; done
 deny lib/table '(id|object|function|pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle)/'
 deny lib/id '(object|function|dwarf|symcache|demangle)/'
 deny lib/function '(object|dwarf|symcache|demangle)/'
@@ -21,6 +21,7 @@ deny lib/unwind '(function|dwarf|symcache|breakpad|demangle)/'
 deny lib/crash '(apple|minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
 deny lib/minidump '(apple|dwarf|symcache|breakpad|demangle|pdb|ppdb)/'
 deny lib/jvm '(object|function|pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle|crash|apple|minidump)/'
+deny lib/js '(object|function|pdb|ppdb|dwarf|symcache|breakpad|symbfile|unwind|demangle|crash|apple|minidump|jvm)/'
 deny lib/apple '(minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
 deny service/core '(http|fetch|origin|config|cache|kinds|api|cli)/'
 deny service/http '(fetch|origin|config|cache|kinds|api|cli)/'

@@ -19,10 +19,13 @@ size_t sl_base64url_encode(struct sl_bytes bytes, char *out)
 
 static int digit(char c)
 {
-    if (c == '+' || c == '/')
-        return c == '+' ? 62 : 63;
-    const char *at = c ? strchr(alphabet, c) : NULL;
-    return at ? (int)(at - alphabet) : -1;
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
 }
 
 bool sl_base64_decode(struct sl_str text, uint8_t *out, size_t capacity, size_t *size)
