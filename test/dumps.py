@@ -155,8 +155,9 @@ def mapped(maps):
     return found
 
 
-def of_crash(program, work, *arguments):
-    """Runs a program that has HANDLER in it; the dump of its crash, and the paths of its modules."""
+def of_crash(program, work, *arguments, threads=1):
+    """Runs a program that has HANDLER in it; the dump of its crash, and the paths of its modules. Of several threads all are
+    where the crashing one is."""
     out = os.path.join(work, "crash.raw")
     subprocess.run([program, *arguments], env={**os.environ, "CRASH_OUT": out}, timeout=60)
     with open(out, "rb") as f:
@@ -165,7 +166,7 @@ def of_crash(program, work, *arguments):
     registers = dict(zip(GREGS, struct.unpack_from("<17Q", raw, 40)))
     stack, maps = raw[176:176 + size], raw[176 + size:].decode()
     dump = Dump(text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
-    dump.threads.append((1, registers, sp, stack))
+    dump.threads += [(1 + i, registers, sp, stack) for i in range(threads)]
     for path, (begin, end) in mapped(maps).items():
         dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
     return dump.crash(1, number, code & 0xFFFFFFFF, address).done(), [module[2] for module in dump.modules]

@@ -419,7 +419,7 @@ bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
 {
     struct fiber_group group;
     fiber_group_init(&group, fiber_group_current());
-    while (helpers > 0 && fiber_start(&group, run, arg))
+    while (helpers > 0 && live < limit / 2 && fiber_start(&group, run, arg))
         helpers--;
     run(arg);
     fiber_group_wait(&group);

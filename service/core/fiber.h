@@ -61,8 +61,8 @@ bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *ar
  * without having been suspended. For what mostly ends without waiting: it takes no turn of the loop. */
 bool fiber_run(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
-/* Runs `run(arg)` in the running fiber and in up to `helpers` further ones, fewer when there are no more to be had; they share
- * a list in `arg`, each taking from it until nothing is left or it is cancelled, which happens to all of them with the
+/* Runs `run(arg)` in the running fiber and in up to `helpers` further ones, fewer when half of max_fibers run: helpers only
+ * make it faster, and requests at the door come first. They share a list in `arg`, each taking from it until nothing is left or it is cancelled, which happens to all of them with the
  * running fiber's group. Returns when all have ended; false when cancelled. */
 bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers) SL_SUSPENDS;
 

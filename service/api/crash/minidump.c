@@ -21,29 +21,31 @@ static bool same_debug_id(const struct object_id *a, const struct object_id *b)
 }
 
 /* The module at the lowest address is looked up by another name, and those that have its id with it. */
-static void rewrite_first(struct dump_work *work, struct walked_module *modules, size_t count)
+static void rewrite_first(struct dump_work *work, struct object_id *ids, size_t count)
 {
-    const struct object_id first = count ? modules[0].id : (struct object_id){.type = OBJECT_UNKNOWN};
+    const struct object_id first = count ? ids[0] : (struct object_id){.type = OBJECT_UNKNOWN};
     bool failed = false;
     for (size_t i = 0; i < count && work->rules->count; i++)
-        if (same_debug_id(&first, &modules[i].id))
-            modules[i].id.debug_file =
-                rewrite_name(work->rules, modules[i].id.debug_file, work->request->arena, &failed);
+        if (same_debug_id(&first, &ids[i]))
+            ids[i].debug_file = rewrite_name(work->rules, ids[i].debug_file, work->request->arena, &failed);
     if (failed)
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
 }
 
-static void make_ids(struct dump_work *work)
+static void make_modules(struct dump_work *work)
 {
     const struct sl_crash *crash = &work->dump.crash;
-    struct walked_module *modules = SL_ARENA_ARRAY(work->request->arena, struct walked_module, crash->module_count + 1);
-    work->walk.modules = modules;
-    for (size_t i = 0; modules && i < crash->module_count; i++)
-        modules[i].id = crash_object_id(crash, &crash->modules[i]);
-    if (modules)
-        rewrite_first(work, modules, crash->module_count);
+    struct sl_arena *arena = work->request->arena;
+    struct object_id *ids = SL_ARENA_ARRAY(arena, struct object_id, crash->module_count + 1);
+    work->walk.modules = SL_ARENA_ARRAY(arena, struct walked_module, crash->module_count + 1);
+    for (size_t i = 0; ids && i < crash->module_count; i++)
+        ids[i] = crash_object_id(crash, &crash->modules[i]);
+    if (ids && work->walk.modules)
+        rewrite_first(work, ids, crash->module_count);
     else
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    work->walk.needs.ids = ids;
+    work->walk.needs.count = crash->module_count;
 }
 
 static void read_dump(void *arg)
@@ -55,7 +57,7 @@ static void read_dump(void *arg)
     if (work->code == SL_OK && sl_minidump_client_stacks(&work->dump, arena, &work->client, &ignored) == SL_BUSY)
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK)
-        make_ids(work);
+        make_modules(work);
 }
 
 /* Stacks that the client walked take the place of those that were walked here. */
@@ -79,7 +81,7 @@ static void drop_unknown_modules(struct dump_work *work)
     size_t kept = 0;
     for (size_t i = 0; i < crash->module_count; i++) {
         const struct sl_crash_module *module = &crash->modules[i];
-        if (!work->walk.modules[i].used && !module->code_id.size && !module->has_debug_id)
+        if (!work->walk.modules[i].cfi && !module->code_id.size && !module->has_debug_id)
             continue;
         work->walk.modules[kept] = work->walk.modules[i];
         crash->modules[kept++] = *module;
@@ -147,7 +149,8 @@ static enum sl_code dump_work_through(struct job *job, struct dump_work *work, s
         crash_write_failure(&job->answer, error->message, NULL);
     if (code != SL_OK)
         return code;
-    work->walk.request = work->request;
+    work->walk.needs.where = (struct kinds_search){work->request->sources, work->request->source_count,
+                                                   work->request->scope, work->request->arena};
     work->walk.dump = &work->dump;
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;

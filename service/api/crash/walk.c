@@ -12,62 +12,43 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
     return sl_symcache_lookup(((const struct covered *)symbols)->table, address, &location, 1) > 0;
 }
 
-/* That there was no room, or no time, says nothing of a module: the whole walk ends for it. */
-static void note_failure(struct dump_walk *w, enum sl_code code, const struct sl_error *error)
+/* What is made of the module; NULL when the whole walk ends: for want of room or time, which says nothing of a module. */
+static const struct kinds_found *walk_find(struct dump_walk *w, size_t index, const struct kinds_use *use)
 {
-    if ((code == SL_BUSY || code == SL_CANCELLED) && !w->error.code)
-        sl_fail(&w->error, code, "%s", error->message);
-}
-
-static void walk_find(struct dump_walk *w, size_t index, const struct kinds_use *use, struct kinds_found *found)
-{
-    const struct kinds_search where = {w->request->sources, w->request->source_count, w->request->scope, w->arena};
-    kinds_find(&where, use, &w->modules[index].id, found);
-    note_failure(w, found->code, &found->error);
+    const struct kinds_found *found = module_need(&w->needs, index, use);
+    if (found->code != SL_BUSY && found->code != SL_CANCELLED)
+        return found;
+    if (!w->error.code)
+        w->error = found->error;
+    return NULL;
 }
 
 static const struct sl_cfi *cfi_of(const struct walked_module *module)
 {
-    return module->cfi.item ? module->cfi.item->loaded : NULL;
+    return module->cfi && module->cfi->item ? module->cfi->item->loaded : NULL;
 }
 
-static void find_cfi(struct dump_walk *w, size_t index)
+static bool find_cfi(struct dump_walk *w, size_t index)
 {
+    const struct kinds_found *found = walk_find(w, index, &kinds_unwind);
     struct walked_module *module = &w->modules[index];
-    module->used = true;
-    walk_find(w, index, &kinds_unwind, &module->cfi);
+    if (!found)
+        return false;
+    module->cfi = found;
     sl_walk_set_cfi(&w->targets[index], cfi_of(module));
+    return true;
 }
 
-static void find_symbols(struct dump_walk *w, size_t index)
+/* Walks on the pool read `covered` from the moment that it is set. */
+static bool find_covered(struct dump_walk *w, size_t index)
 {
-    struct walked_module *module = &w->modules[index];
-    walk_find(w, index, kinds_symbols_of(&module->id), &module->symbols);
-    module->covered = (struct covered){{is_covered}, module->symbols.symcache};
-    sl_walk_set_symbols(&w->targets[index], module->symbols.symcache ? &module->covered.base : NULL);
-}
-
-/* Looks up what is needed, or waits for whoever does, who may have done so while the walk came here from the pool. False when
- * cancelled. */
-static bool walk_need(struct dump_walk *w, enum sl_walk_need need, size_t index)
-{
-    struct walked_module *module = &w->modules[index];
-    bool is_cfi = need == SL_WALK_NEED_CFI;
-    bool *asked = is_cfi ? &module->asked_cfi : &module->asked_symbols;
-    bool *known = is_cfi ? &module->known_cfi : &module->known_symbols;
-    while (*asked && !*known)
-        if (fiber_wait_on(&module->waiting, UINT64_MAX) != FIBER_WOKEN)
-            return false;
-    if (*known)
-        return true;
-    *asked = true;
-    if (is_cfi)
-        find_cfi(w, index);
-    else
-        find_symbols(w, index);
-    *known = true;
-    fiber_wake_all(&module->waiting);
-    return !fiber_cancelled();
+    const struct kinds_found *found = walk_find(w, index, kinds_symbols_of(&w->needs.ids[index]));
+    struct covered *covered = &w->modules[index].covered;
+    if (found && !w->targets[index].symbols) {
+        *covered = (struct covered){{is_covered}, found->symcache};
+        sl_walk_set_symbols(&w->targets[index], found->symcache ? &covered->base : NULL);
+    }
+    return found;
 }
 
 /* ---- threads ---- */
@@ -106,9 +87,8 @@ static enum sl_code run_walk(struct thread_walk *t, struct sl_error *error)
         enum sl_code code = pool_run(POOL_WALK, walk_on, t, error);
         if (code != SL_OK)
             return code;
-        if (t->need != SL_WALK_DONE && !walk_need(t->w, t->need, t->module))
-            return sl_fail(error, SL_CANCELLED, "cancelled");
-        if (t->w->error.code) {
+        if ((t->need == SL_WALK_NEED_CFI && !find_cfi(t->w, t->module)) ||
+            (t->need == SL_WALK_NEED_SYMBOLS && !find_covered(t->w, t->module)) || t->w->error.code) {
             *error = t->w->error;
             return error->code;
         }
@@ -165,9 +145,11 @@ static void take_module(struct dump_walk *w, size_t index)
     struct walked_module *module = &w->modules[index];
     struct sl_crash_module *known = &w->dump->crash.modules[index];
     const struct sl_cfi *cfi = cfi_of(module);
-    module->unwind.status = module->used ? native_lookup_status(module->cfi.code) : "unused";
-    module->unwind.features = module->cfi.features;
-    module->unwind.candidates = module->cfi.candidates;
+    module->unwind.status = module->cfi ? native_lookup_status(module->cfi->code) : "unused";
+    if (module->cfi) {
+        module->unwind.features = module->cfi->features;
+        module->unwind.candidates = module->cfi->candidates;
+    }
     if (cfi && !known->has_debug_id && !sl_debug_id_is_nil(&cfi->debug_id)) {
         known->debug_id = cfi->debug_id;
         known->has_debug_id = true;
@@ -201,9 +183,5 @@ enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
 
 void dump_walk_release(struct dump_walk *walk)
 {
-    for (size_t i = 0; walk->modules && i < walk->dump->crash.module_count; i++) {
-        cache_release(walk->modules[i].cfi.item);
-        cache_release(walk->modules[i].symbols.item);
-        walk->modules[i].cfi.item = walk->modules[i].symbols.item = NULL;
-    }
+    module_needs_release(&walk->needs);
 }

@@ -7,24 +7,19 @@
 #include "minidump/minidump.h"
 
 struct walked_module {
-    struct object_id id;         /* as it is looked up */
-    struct kinds_found cfi;      /* when `used` */
-    struct native_unwind unwind; /* as the answer has it */
-    bool used;                   /* a frame, or what looked like one, lies in it */
+    const struct kinds_found *cfi; /* NULL: no frame, nor what looked like one, lies in it */
+    struct native_unwind unwind;   /* as the answer has it */
     /* private */
-    bool asked_cfi, asked_symbols, known_cfi, known_symbols;
-    struct kinds_found symbols;
     struct covered {
         struct sl_walk_symbols base;
         const struct sl_symcache *table;
     } covered;
-    struct fiber_wait_list waiting;
 };
 
 struct dump_walk {
-    const struct native_request *request; /* its sources and scope */
-    struct sl_minidump *dump;             /* the threads of its crash get their frames */
-    struct walked_module *modules;        /* those of the crash, in their order */
+    struct module_needs needs;     /* where and as what the modules are looked up */
+    struct sl_minidump *dump;      /* the threads of its crash get their frames */
+    struct walked_module *modules; /* those of the crash, in their order */
     struct sl_arena *arena;
     bool frame_pointer_first;
     size_t max_frames; /* of all threads together; the rest get none but their first */
@@ -34,7 +29,6 @@ struct dump_walk {
     struct sl_error error;
 };
 
-/* Looks modules up by the ids that are set. What came of it is to be given back in any case. SL_CANCELLED, SL_BUSY, SL_INTERNAL
- * when a mapped file could not be read. */
+/* What came of it is to be given back in any case. SL_CANCELLED, SL_BUSY, SL_INTERNAL when a mapped file could not be read. */
 enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error) SL_SUSPENDS;
 void dump_walk_release(struct dump_walk *walk);

@@ -211,7 +211,6 @@ bool native_find_symbols(struct native_request *request)
             found->lookup.code = found->symbfile.code; /* an upload that is of no use is not nothing */
         request->out_of_memory |= found->lookup.code == SL_BUSY || found->symbfile.code == SL_BUSY;
     }
-    native_report_needs(request);
     return true;
 }
 
@@ -254,7 +253,6 @@ void native_release(struct native_request *request)
         for (size_t o = 0; o < found->sources.count; o++)
             kinds_source_release(&found->sources.objects[o]);
     }
-    native_release_needs(request);
 }
 
 void native_reset(struct native_request *request)

@@ -193,8 +193,6 @@ struct native_request {
     struct native_link *links; /* sources that are to be downloaded */
     bool out_of_memory;
     const struct native_unwind **unwind; /* by module; NULL: no stacks were walked */
-    struct module_need **needs;          /* by module; NULL until the first module_need */
-    struct sl_arena needs_arena;         /* of the loop thread alone, whatever the pool does with the other */
 };
 
 /* ---- read.c ---- */
@@ -271,15 +269,20 @@ const char *native_module_status(const struct native_module *module);
 
 /* ---- needs.c ---- */
 
-/* What the use makes of a module, for whoever walks over a stack and comes to it: looked for once, by the first of the
- * fibers that ask, which the others join. The answer belongs to the request until native_release, when none of them may be
- * left. SL_CANCELLED of a fiber that is; SL_BUSY, which is asked anew the next time; else as kinds_find. */
-const struct kinds_found *module_need(struct native_request *request, uint32_t module,
-                                      const struct kinds_use *use) SL_SUSPENDS;
+struct module_needs {            /* of the walks over the stacks of one crash */
+    struct kinds_search where;   /* its arena belongs to the loop thread as long as walks ask */
+    const struct object_id *ids; /* the modules, as they are looked up */
+    size_t count;
+    struct module_need **first; /* private: by module; zero at first */
+};
 
-/* For modules.c: their candidates are told of with those of the look-ups; and their end. */
-void native_report_needs(struct native_request *request);
-void native_release_needs(struct native_request *request);
+/* What the use makes of a module, for whoever walks over a stack and comes to it: looked for once, by the first of the
+ * fibers that ask, which the others join. The answer is there until module_needs_release, when none of them may be left.
+ * SL_CANCELLED of a fiber that is; SL_BUSY, which also those get who waited, and which is asked anew the next time; else as
+ * kinds_find. */
+const struct kinds_found *module_need(struct module_needs *needs, size_t module,
+                                      const struct kinds_use *use) SL_SUSPENDS;
+void module_needs_release(struct module_needs *needs);
 
 /* ---- frames.c ---- */
 

@@ -9,68 +9,59 @@ struct module_need {
     struct module_need *next;
 };
 
-static struct module_need *need_of(struct native_request *request, uint32_t index, const struct kinds_use *use)
+static struct module_need *need_of(struct module_needs *needs, size_t module, const struct kinds_use *use)
 {
-    if (!request->needs)
-        request->needs = SL_ARENA_ARRAY(&request->needs_arena, struct module_need *, request->module_count);
-    if (!request->needs)
+    struct sl_arena *arena = needs->where.arena;
+    if (!needs->first)
+        needs->first = SL_ARENA_ARRAY(arena, struct module_need *, needs->count);
+    if (!needs->first)
         return NULL;
-    struct module_need *need = request->needs[index];
+    struct module_need *need = needs->first[module];
     while (need && need->use != use)
         need = need->next;
     if (need)
         return need;
-    need = SL_ARENA_NEW(&request->needs_arena, struct module_need);
+    need = SL_ARENA_NEW(arena, struct module_need);
     if (need) {
         need->use = use;
-        need->next = request->needs[index];
-        request->needs[index] = need;
+        need->next = needs->first[module];
+        needs->first[module] = need;
     }
     return need;
 }
 
 /* Scarcity says nothing about a file, and who was cancelled does not ask for the others. */
-static void ask(struct native_request *request, const struct object_id *id, struct module_need *need)
+static void ask(const struct module_needs *needs, size_t module, struct module_need *need)
 {
-    struct kinds_search where = {request->sources, request->source_count, request->scope, &request->needs_arena};
     need->asking = true;
-    kinds_find(&where, need->use, id, &need->found);
+    kinds_find(&needs->where, need->use, &needs->ids[module], &need->found);
     need->asking = false;
     need->known = need->found.code != SL_CANCELLED && need->found.code != SL_BUSY;
     fiber_wake_all(&need->waiting);
 }
 
-const struct kinds_found *module_need(struct native_request *request, uint32_t index, const struct kinds_use *use)
+const struct kinds_found *module_need(struct module_needs *needs, size_t module, const struct kinds_use *use)
 {
     static const struct kinds_found cancelled = {.code = SL_CANCELLED, .error = {SL_CANCELLED, 0, "cancelled"}},
                                     busy = {.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
-    struct module_need *need = need_of(request, index, use);
+    struct module_need *need = need_of(needs, module, use);
+    bool has_joined = false;
     if (!need)
         return &busy;
-    while (need->asking)
+    for (; need->asking; has_joined = true)
         if (fiber_wait_on(&need->waiting, UINT64_MAX) != FIBER_WOKEN)
             return &cancelled;
-    if (!need->known)
-        ask(request, request->modules[index].id, need);
+    if (!need->known && !(has_joined && need->found.code == SL_BUSY))
+        ask(needs, module, need);
     if (need->known)
         return &need->found;
     return fiber_cancelled() || need->found.code == SL_CANCELLED ? &cancelled : &busy;
 }
 
-void native_report_needs(struct native_request *request)
+void module_needs_release(struct module_needs *needs)
 {
-    for (size_t i = 0; request->needs && i < request->module_count; i++) {
-        struct native_found *found = request->modules[i].found;
-        for (struct module_need *need = found ? request->needs[i] : NULL; need; need = need->next)
-            candidates_merge(request->arena, &found->lookup.candidates, &need->found.candidates);
-    }
-}
-
-void native_release_needs(struct native_request *request)
-{
-    for (size_t i = 0; request->needs && i < request->module_count; i++)
-        for (struct module_need *need = request->needs[i]; need; need = need->next)
+    for (size_t i = 0; needs->first && i < needs->count; i++)
+        for (struct module_need *need = needs->first[i]; need; need = need->next)
             cache_release(need->found.item);
-    request->needs = NULL;
-    sl_arena_free(&request->needs_arena);
+    needs->first = NULL;
 }

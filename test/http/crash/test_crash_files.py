@@ -1,9 +1,9 @@
 """POST /minidump and POST /applecrashreport: forms, failures, and stacks of programs that crashed."""
-import gzip, json, os, subprocess
+import gzip, json, os, subprocess, threading, time
 
 import dumps
 import harness
-from harness import Service, Upstream, equal, from_corpus
+from harness import Service, Upstream, equal
 
 BOUNDARY = "tests-boundary"
 
@@ -237,6 +237,80 @@ def test_a_module_is_asked_for_when_a_frame_lies_in_it(work, objects):
         equal({path.split("/")[1] for path in up.hits}, used)
         assert len(used) < len(answer["modules"]), answer["modules"]
         equal(max(up.hits.values()), 1, up.hits)
+
+
+class Crowd:
+    """Clients that send the same dump at the same time, each in a scope of its own: none finds what is made for another."""
+
+    def __init__(self, s, body, count):
+        self.service, self.body, self.answers = s, body, [None] * count
+        self.threads = [threading.Thread(target=self.run, args=(i,), daemon=True) for i in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, index):
+        connection = self.service.connection()
+        connection.timeout = CROWD_SECONDS
+        connection.request("POST", f"/minidump?scope={index}", self.body, {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
+        answer = connection.getresponse()
+        self.answers[index] = answer.status, json.loads(answer.read())
+
+    def wait(self):
+        end = time.monotonic() + CROWD_SECONDS
+        for thread in self.threads:
+            thread.join(max(0, end - time.monotonic()))
+        waiting = sum(answer is None for answer in self.answers)
+        if waiting:
+            raise AssertionError(f"{waiting} of {len(self.answers)} dumps are not answered after {CROWD_SECONDS} s")
+        return self.answers
+
+
+CROWD_SECONDS = 120
+
+
+def crowd_of_dumps(work, threads, clients, config, meanwhile):
+    """All threads of a dump come to the same modules at once, whose files are there when `meanwhile` has returned."""
+    program = crashing(work, "-O1")
+    dump, modules = dumps.of_crash(program, work, "pointer", threads=threads)
+    gate, asked = threading.Event(), threading.Semaphore(0)
+
+    def late(data):
+        def route(handler):
+            asked.release()
+            gate.wait(CROWD_SECONDS)
+            handler.reply(200, data)
+        return route
+
+    with Upstream({path: late(data) for path, data in served(modules).items()}) as up:
+        source = {"id": "test", "type": "http", "url": up.url, "layout": {"type": "debuginfod"}}
+        limits = {"max_concurrent_requests": None, "max_downloads_per_host": clients, "max_downloads": clients}
+        with Service(work, {"sources": [source], **limits, **config}) as s:
+            crowd = Crowd(s, form(upload_file_minidump=dump), clients)
+            for _ in range(clients):
+                assert asked.acquire(timeout=CROWD_SECONDS), "a dump's first file is not asked for"
+            meanwhile(s)
+            gate.set()
+            for status, answer in crowd.wait():
+                equal((status, answer.get("status")), (200, "completed"), answer)
+                equal(len(answer["stacktraces"]), threads)
+                for trace in answer["stacktraces"]:
+                    named = [f["function"] for f in trace["frames"] if f.get("package") == program and f["function"] != "_start"]
+                    equal(named, WANTED["pointer"][0], trace)
+            equal(set(up.hits.values()), {clients})
+
+
+def test_many_threads_with_few_fibers(work, objects):
+    """Whoever waits for a module is woken, with less fibers than there are threads."""
+    crowd_of_dumps(work, 60, 8, {"max_fibers": 48}, lambda s: time.sleep(0.2))
+
+
+def test_many_dumps_leave_fibers_to_others(work, objects):
+    """200 dumps of 60 threads would take 12,000 fibers, with a helper for each thread."""
+    def others(s):
+        status, answer = send(s, "/minidump", form(upload_file_minidump=small_dump(), sources=[]))
+        equal((status, answer.get("status")), (200, "completed"), answer)
+
+    crowd_of_dumps(work, 60, 200, {"max_fibers": 2000}, others)
 
 
 def test_the_first_module_by_another_name(work, objects):

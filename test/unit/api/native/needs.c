@@ -33,9 +33,9 @@ static const struct kinds_use unwinding = {.purpose = PURPOSE_UNWIND, .steps = &
 static const struct kinds_use debugging = {.purpose = PURPOSE_DEBUG, .steps = &steps};
 static const struct kinds_use *const uses[] = {&unwinding, &debugging};
 
-static const struct object_id id = {.type = OBJECT_ELF, .code_id = SL_STR("01234567")};
-static struct native_module modules[MODULES];
-static struct native_request request;
+static const struct object_id ids[MODULES] = {{.type = OBJECT_ELF, .code_id = SL_STR("01234567")},
+                                              {.type = OBJECT_ELF, .code_id = SL_STR("89abcdef")}};
+static struct module_needs needs;
 
 struct walker {
     const struct kinds_found *found[MODULES][2];
@@ -44,9 +44,9 @@ struct walker {
 static void walk(void *arg)
 {
     struct walker *walker = arg;
-    for (uint32_t m = 0; m < MODULES; m++)
+    for (size_t m = 0; m < MODULES; m++)
         for (size_t u = 0; u < 2; u++)
-            walker->found[m][u] = module_need(&request, m, uses[u]);
+            walker->found[m][u] = module_need(&needs, m, uses[u]);
     answered++;
 }
 
@@ -62,15 +62,12 @@ static void begin(enum sl_code code)
 {
     asked = answered = 0;
     answer = code;
-    for (size_t i = 0; i < MODULES; i++)
-        modules[i] = (struct native_module){.id = &id};
-    request = (struct native_request){
-        .arena = &arena, .scope = SL_STR("global"), .modules = modules, .module_count = MODULES};
+    needs = (struct module_needs){.where = {.scope = SL_STR("global"), .arena = &arena}, .ids = ids, .count = MODULES};
 }
 
 static void end(void)
 {
-    native_release(&request);
+    module_needs_release(&needs);
     sl_arena_free(&arena);
 }
 
@@ -120,13 +117,13 @@ static const struct kinds_found *of_first, *of_second;
 static void need_first(void *arg)
 {
     (void)arg;
-    of_first = module_need(&request, 0, &unwinding);
+    of_first = module_need(&needs, 0, &unwinding);
 }
 
 static void need_second(void *arg)
 {
     (void)arg;
-    of_second = module_need(&request, 0, &unwinding);
+    of_second = module_need(&needs, 0, &unwinding);
     answered++;
 }
 
@@ -185,12 +182,36 @@ static void scarcity_is_not_remembered(void **state)
     end();
 }
 
+static void crowd_body(void *arg)
+{
+    (void)arg;
+    struct fiber_group group;
+    begin(SL_BUSY);
+    fiber_group_init(&group, NULL);
+    fiber_start(&group, need_first, NULL);
+    for (size_t i = 0; i < WALKERS; i++)
+        fiber_start(&group, need_second, NULL);
+    open_gate_until(WALKERS);
+    fiber_group_wait(&group);
+}
+
+static void who_joins_one_that_has_no_room_does_not_try_too(void **state)
+{
+    (void)state;
+    run(crowd_body);
+    assert_int_equal(asked, 1);
+    assert_int_equal(of_first->code, SL_BUSY);
+    assert_int_equal(of_second->code, SL_BUSY);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_module_is_looked_for_once),
         cmocka_unit_test(who_joins_one_that_is_cancelled_asks_anew),
         cmocka_unit_test(scarcity_is_not_remembered),
+        cmocka_unit_test(who_joins_one_that_has_no_room_does_not_try_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
