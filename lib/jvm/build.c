@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "jvm/mapping.h"
+#include "jvm/names.h"
 #include "jvm/numbers.h"
 #include "table/writer.h"
 
@@ -32,42 +33,54 @@ struct pending {
 
 enum attached { TO_NOTHING, TO_CLASS, TO_METHOD };
 
+/* Of a class of the source, in the room in front of its name. */
 struct receiver {
-    uint32_t file, flags;
+    uint32_t file, flags; /* file: as in RECEIVERS; later, where it is there */
 };
 
-struct chain { /* of a method: offsets of its first and last member; JVM_NO_ROW = none */
-    uint32_t first, last;
+struct listing { /* of a class of the running program */
+    uint32_t receiver, hash;
+    uint32_t first_method; /* row; JVM_NO_ROW = none */
 };
 
-/* An encoded member begins with this, and in the end it is as the section has it. */
+struct method {
+    uint32_t class, name, hash;
+    uint32_t next;        /* row of another one of the class; JVM_NO_ROW = none */
+    uint32_t first, last; /* offsets of members */
+    uint32_t traits;
+};
+
+/* An encoded member, without its flags and its receiver, is behind this. */
 struct link {
-    uint32_t next, receiver, size;
+    uint32_t next, receiver, size, flags;
 };
 
-/* The same text again, as names of classes and methods come in runs. */
+/* What was found for the text that was asked for last, as names of classes and methods come in runs. */
 struct memo {
     struct sl_str text;
-    struct jvm_text found;
+    uint32_t found;
     bool there;
 };
 
 struct build {
     struct jvm_memory memory;
     struct sl_arena arena; /* of the comments of one member */
-    struct jvm_strings strings;
-    struct jvm_keys receiver_keys, class_keys, method_keys, flag_keys, once_keys;
-    struct receiver *receivers;
-    uint32_t *class_receivers;
-    struct chain *chains;
+    struct jvm_strings strings, receivers;
+    struct jvm_keys class_keys, flag_keys;
+    struct jvm_keys name_keys, once_keys; /* of the class that is read: names of its methods, members */
+    struct listing *classes;
+    struct method *methods;
+    uint32_t *named; /* by row of name_keys: row of methods */
+    uint32_t method_count;
     uint16_t *flags; /* by row of flag_keys */
-    size_t receiver_capacity, class_capacity, chain_capacity, flag_capacity;
-    struct sl_buf members; /* links and members, in the order of the mapping */
-    struct memo obfuscated, foreign;
+    size_t class_capacity, method_capacity, named_capacity, flag_capacity;
+    struct sl_buf members;       /* links and members, in the order of the mapping */
+    struct memo method, foreign; /* the row of a name in this class; a receiver */
     struct pending pending;
     enum attached attached;
     bool in_class;
     uint32_t class, receiver; /* of the class that is read */
+    struct sl_str original;   /* its name */
 };
 
 static bool build_fail(struct build *b)
@@ -82,24 +95,21 @@ static uint32_t no_row(struct build *b)
     return JVM_NO_ROW;
 }
 
-static struct jvm_text again(struct build *b, struct memo *memo, struct sl_str text)
+static bool is_same(const struct memo *memo, struct sl_str text)
 {
-    if (!memo->there || !sl_str_equal(memo->text, text))
-        *memo = (struct memo){text, jvm_string(&b->strings, text), true};
-    return memo->found;
+    return memo->there && sl_str_equal(memo->text, text);
 }
 
-/* The row of a class of the source; JVM_NO_ROW when it failed. */
-static uint32_t receiver_of(struct build *b, struct jvm_text name)
+static struct receiver get_receiver(const struct build *b, uint32_t id)
 {
-    bool made;
-    uint32_t row = jvm_key_row(&b->receiver_keys, (struct jvm_key){name.id, 0, 0}, name.hash, &made);
-    if (row == JVM_NO_ROW || !made)
-        return row;
-    if (!sl_grow_held(&b->memory.held, &b->receivers, &b->receiver_capacity, row + 1, sizeof *b->receivers))
-        return no_row(b);
-    b->receivers[row] = (struct receiver){0, 0};
-    return row;
+    struct receiver receiver;
+    memcpy(&receiver, b->receivers.bytes.data + id, sizeof receiver);
+    return receiver;
+}
+
+static void set_receiver(struct build *b, uint32_t id, struct receiver receiver)
+{
+    memcpy(b->receivers.bytes.data + id, &receiver, sizeof receiver);
 }
 
 /* ---- members ---- */
@@ -129,13 +139,11 @@ static uint8_t *put_uleb(uint8_t *at, uint32_t value)
 
 static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf *out)
 {
-    enum { LONGEST = 2 + 7 * 5 };
+    enum { LONGEST = 6 * 5 };
     const struct sl_jvm_member *m = &p->member;
     if (!sl_buf_reserve(out, LONGEST))
         return;
     uint8_t *at = out->data + out->size;
-    *at++ = (uint8_t)flags;
-    *at++ = (uint8_t)(flags >> 8);
     at = put_uleb(at, p->name);
     at = put_uleb(at, p->arguments);
     if (flags & JVM_RANGE) {
@@ -146,8 +154,6 @@ static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf
         at = put_uleb(at, m->line);
     if (flags & JVM_LAST_LINE)
         at = put_uleb(at, m->last_line - m->line);
-    if (flags & JVM_FOREIGN)
-        at = put_uleb(at, p->receiver);
     out->size = (size_t)(at - out->data);
     if (flags & JVM_EXTRAS)
         encode_extras(p, out);
@@ -156,8 +162,8 @@ static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf
 static void append_member(struct build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
-    struct chain *chain = &b->chains[b->pending.method];
-    struct link link = {JVM_NO_ROW, b->pending.receiver, 0};
+    struct method *method = &b->methods[b->pending.method];
+    struct link link = {JVM_NO_ROW, b->pending.receiver, 0, flags};
     uint32_t at = (uint32_t)out->size;
     sl_buf_add(out, &link, sizeof link);
     encode_member(&b->pending, flags, out);
@@ -167,11 +173,12 @@ static void append_member(struct build *b, uint16_t flags)
     }
     link.size = (uint32_t)(out->size - at - sizeof link);
     memcpy(out->data + at, &link, sizeof link);
-    if (chain->last != JVM_NO_ROW)
-        memcpy(out->data + chain->last + offsetof(struct link, next), &at, sizeof at);
+    if (method->last != JVM_NO_ROW)
+        memcpy(out->data + method->last + offsetof(struct link, next), &at, sizeof at);
     else
-        chain->first = at;
-    chain->last = at;
+        method->first = at;
+    method->last = at;
+    method->traits |= (b->pending.member.end ? JVM_RANGES : 0) | (flags & JVM_EXTRAS ? JVM_HAS_EXTRAS : 0);
 }
 
 /* A member with the lines of the one behind it was inlined into that. */
@@ -186,7 +193,7 @@ static bool is_first(struct build *b)
 {
     bool made = false;
     struct jvm_key key = {b->pending.method, b->pending.arguments, b->pending.name};
-    jvm_key_row(&b->once_keys, key, jvm_key_hash(key), &made);
+    jvm_key_row(&b->once_keys, key, &made);
     return made;
 }
 
@@ -209,35 +216,68 @@ static void flush(struct build *b, const struct sl_jvm_member *next)
 
 /* ---- records ---- */
 
+/* Makes the method one that is found by its name in the class that is read. */
+static void name_method(struct build *b, uint32_t row)
+{
+    bool made;
+    uint32_t named = jvm_key_row(&b->name_keys, (struct jvm_key){b->methods[row].name, 0, 0}, &made);
+    if (named != JVM_NO_ROW &&
+        sl_grow_held(&b->memory.held, &b->named, &b->named_capacity, b->name_keys.count, sizeof *b->named))
+        b->named[named] = row;
+    else
+        build_fail(b);
+}
+
+/* The methods of a class that was listed before are there again. */
+static void list_methods(struct build *b)
+{
+    jvm_keys_clear(&b->name_keys);
+    for (uint32_t row = b->classes[b->class].first_method; row != JVM_NO_ROW && !b->memory.failed;
+         row = b->methods[row].next)
+        name_method(b, row);
+}
+
 static void on_class(struct build *b, const struct sl_jvm_record *r)
 {
     bool made;
     struct jvm_text name = jvm_string(&b->strings, r->obfuscated);
-    b->receiver = receiver_of(b, jvm_string(&b->strings, r->original));
-    b->class = jvm_key_row(&b->class_keys, (struct jvm_key){name.id, 0, 0}, name.hash, &made);
-    if (b->receiver == JVM_NO_ROW || b->class == JVM_NO_ROW ||
-        !sl_grow_held(&b->memory.held, &b->class_receivers, &b->class_capacity, b->class + 1,
-                      sizeof *b->class_receivers)) {
+    b->original = r->original;
+    b->receiver = jvm_string(&b->receivers, r->original).id;
+    b->class = jvm_key_row(&b->class_keys, (struct jvm_key){name.id, 0, 0}, &made);
+    if (b->memory.failed ||
+        !sl_grow_held(&b->memory.held, &b->classes, &b->class_capacity, b->class_keys.count, sizeof *b->classes)) {
         build_fail(b);
         return;
     }
-    b->class_receivers[b->class] = b->receiver;
-    b->receivers[b->receiver] = (struct receiver){0, 0}; /* what its last listing says counts */
+    if (made)
+        b->classes[b->class] = (struct listing){.hash = name.hash, .first_method = JVM_NO_ROW};
+    b->classes[b->class].receiver = b->receiver;
+    set_receiver(b, b->receiver, (struct receiver){JVM_FILE_UNKNOWN, 0}); /* what its last listing says counts */
     jvm_keys_clear(&b->once_keys);
+    list_methods(b);
     b->in_class = true;
+    b->method.there = false;
 }
 
 static uint32_t method_of(struct build *b, struct sl_str obfuscated)
 {
-    bool made;
-    struct jvm_text name = again(b, &b->obfuscated, obfuscated);
-    uint32_t row =
-        jvm_key_row(&b->method_keys, (struct jvm_key){b->class, name.id, 0}, jvm_hash_in(b->class, name.hash), &made);
-    if (row == JVM_NO_ROW || !made)
-        return row;
-    if (!sl_grow_held(&b->memory.held, &b->chains, &b->chain_capacity, row + 1, sizeof *b->chains))
+    struct jvm_text name = jvm_string(&b->strings, obfuscated);
+    uint32_t named = jvm_key_find(&b->name_keys, (struct jvm_key){name.id, 0, 0}), row = b->method_count;
+    if (named != JVM_NO_ROW)
+        return b->named[named];
+    struct listing *class = &b->classes[b->class];
+    if (b->memory.failed || row == JVM_NO_ROW ||
+        !sl_grow_held(&b->memory.held, &b->methods, &b->method_capacity, row + UINT64_C(1), sizeof *b->methods))
         return no_row(b);
-    b->chains[row] = (struct chain){JVM_NO_ROW, JVM_NO_ROW};
+    b->methods[row] = (struct method){.class = b->class,
+                                      .name = name.id,
+                                      .hash = jvm_hash_in(class->hash, name.hash),
+                                      .next = class->first_method,
+                                      .first = JVM_NO_ROW,
+                                      .last = JVM_NO_ROW};
+    class->first_method = row;
+    b->method_count++;
+    name_method(b, row);
     return row;
 }
 
@@ -247,8 +287,12 @@ static void on_method(struct build *b, const struct sl_jvm_member *m)
     if (!b->in_class)
         return;
     p->member = *m;
-    p->method = method_of(b, m->obfuscated);
-    p->receiver = m->receiver.data ? receiver_of(b, again(b, &b->foreign, m->receiver)) : b->receiver;
+    if (!is_same(&b->method, m->obfuscated))
+        b->method = (struct memo){m->obfuscated, method_of(b, m->obfuscated), true};
+    if (m->receiver.data && !is_same(&b->foreign, m->receiver))
+        b->foreign = (struct memo){m->receiver, jvm_string(&b->receivers, m->receiver).id, true};
+    p->method = b->method.found;
+    p->receiver = m->receiver.data ? b->foreign.found : b->receiver;
     p->name = jvm_string(&b->strings, m->name).id;
     p->arguments = jvm_string(&b->strings, m->arguments).id;
     p->position_count = p->rule_count = 0;
@@ -261,7 +305,7 @@ static void mark(struct build *b, uint16_t flag)
 {
     bool made;
     struct jvm_key key = {b->pending.receiver, b->pending.name, b->pending.arguments};
-    uint32_t row = jvm_key_row(&b->flag_keys, key, jvm_key_hash(key), &made);
+    uint32_t row = jvm_key_row(&b->flag_keys, key, &made);
     if (row == JVM_NO_ROW || !sl_grow_held(&b->memory.held, &b->flags, &b->flag_capacity, row + 1, sizeof *b->flags)) {
         build_fail(b);
         return;
@@ -299,6 +343,31 @@ static void on_method_comment(struct build *b, const struct sl_jvm_comment *comm
     }
 }
 
+/* As RECEIVERS has it: most files are named after their class. */
+static uint32_t file_of(struct build *b, struct sl_str file)
+{
+    struct sl_str class = sl_jvm_outermost(b->original);
+    bool named_so = class.size && sl_str_starts(file, class);
+    struct sl_str suffix = {file.data + class.size, named_so ? file.size - class.size : 0};
+    if (!file.size)
+        return JVM_FILE_UNKNOWN;
+    if (named_so && sl_str_equal(suffix, SL_STR(".kt")))
+        return JVM_FILE_KOTLIN;
+    if (named_so && sl_str_equal(suffix, SL_STR(".java")))
+        return JVM_FILE_JAVA;
+    return JVM_FILE_NAMED + jvm_string(&b->strings, file).id;
+}
+
+static void on_class_comment(struct build *b, const struct sl_jvm_comment *comment)
+{
+    struct receiver receiver = get_receiver(b, b->receiver);
+    if (comment->kind == SL_JVM_COMMENT_SOURCE_FILE)
+        receiver.file = file_of(b, comment->text);
+    else if (comment->kind == SL_JVM_COMMENT_SYNTHESIZED)
+        receiver.flags |= JVM_SYNTHESIZED;
+    set_receiver(b, b->receiver, receiver);
+}
+
 static void on_comment(struct build *b, struct sl_str json)
 {
     struct sl_jvm_comment comment;
@@ -312,10 +381,8 @@ static void on_comment(struct build *b, struct sl_str json)
         return;
     if (b->attached == TO_METHOD)
         on_method_comment(b, &comment);
-    else if (comment.kind == SL_JVM_COMMENT_SOURCE_FILE)
-        b->receivers[b->receiver].file = jvm_string(&b->strings, comment.text).id;
-    else if (comment.kind == SL_JVM_COMMENT_SYNTHESIZED)
-        b->receivers[b->receiver].flags |= JVM_SYNTHESIZED;
+    else
+        on_class_comment(b, &comment);
 }
 
 static void read_mapping(struct build *b, struct sl_str mapping)
@@ -351,72 +418,133 @@ static void put_u32(uint8_t *at, uint32_t value)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-static void put_slots(const struct jvm_slots *slots, struct sl_buf *out)
-{
-    if (!sl_buf_reserve(out, slots->count * 4))
-        return;
-    for (size_t i = 0; i < slots->count; i++, out->size += 4)
-        put_u32(out->data + out->size, slots->slots[i]);
-}
-
 /* What was said of the method after, or before, this member of it was read. */
 static uint16_t marks(struct build *b, const struct link *link, const uint8_t *member)
 {
+    uint16_t flags = get_receiver(b, link->receiver).flags & JVM_SYNTHESIZED;
     if (!b->flag_keys.count)
-        return 0;
+        return flags;
     struct sl_reader r = sl_reader((struct sl_bytes){member, link->size}, false);
-    sl_reader_skip(&r, 2);
     struct jvm_key key = {.a = link->receiver};
     key.b = (uint32_t)sl_read_uleb(&r);
     key.c = (uint32_t)sl_read_uleb(&r);
-    uint32_t row = jvm_key_find(&b->flag_keys, key, jvm_key_hash(key));
-    return row == JVM_NO_ROW ? 0 : b->flags[row];
+    uint32_t row = jvm_key_find(&b->flag_keys, key);
+    return row == JVM_NO_ROW ? flags : flags | b->flags[row];
+}
+
+static void put_receivers(struct build *b, struct sl_table_writer *t)
+{
+    sl_table_section(t, JVM_RECEIVERS);
+    struct sl_bytes all = sl_buf_bytes(&b->receivers.bytes);
+    struct sl_reader r = sl_reader(all, false);
+    size_t start = t->file.size;
+    sl_buf_u8(&t->file, 0);
+    while (sl_reader_left(&r)) {
+        uint32_t id = (uint32_t)sl_reader_offset(&r);
+        struct receiver receiver = get_receiver(b, id);
+        sl_reader_skip(&r, sizeof receiver);
+        struct sl_bytes name = sl_read_bytes(&r, sl_read_uleb(&r));
+        uint32_t place = (uint32_t)(t->file.size - start);
+        sl_buf_uleb(&t->file, receiver.file);
+        sl_buf_uleb(&t->file, name.size);
+        sl_buf_add(&t->file, name.data, name.size);
+        receiver.file = place;
+        set_receiver(b, id, receiver);
+    }
 }
 
 static void put_chain(struct build *b, uint32_t first, struct sl_buf *out)
 {
+    enum { LONGEST = 1 + 5 };
+    uint8_t head[LONGEST];
     struct link link;
     for (uint32_t at = first; at != JVM_NO_ROW; at = link.next) {
-        uint8_t *member = b->members.data + at + sizeof link;
+        const uint8_t *member = b->members.data + at + sizeof link;
         memcpy(&link, b->members.data + at, sizeof link);
-        uint16_t flags = marks(b, &link, member);
-        flags |= b->receivers[link.receiver].flags & JVM_SYNTHESIZED;
-        member[0] |= (uint8_t)flags; /* all of these are below 256 */
+        uint8_t *end = head;
+        *end++ = (uint8_t)(link.flags | marks(b, &link, member));
+        if (link.flags & JVM_FOREIGN)
+            end = put_uleb(end, get_receiver(b, link.receiver).file);
+        sl_buf_add(out, head, (size_t)(end - head));
         sl_buf_add(out, member, link.size);
     }
 }
 
-/* Where the members of each method begin goes into chain.last. */
+/* Where the members of each method begin goes into method.last. */
 static void put_members(struct build *b, struct sl_table_writer *t)
 {
+    struct sl_buf members = {.budget = b->memory.held.budget};
     sl_table_section(t, JVM_MEMBERS);
     size_t start = t->file.size;
-    for (uint32_t i = 0; i < b->method_keys.count; i++) {
-        b->chains[i].last = (uint32_t)(t->file.size - start);
-        put_chain(b, b->chains[i].first, &t->file);
+    sl_buf_u8(&t->file, 0);
+    for (uint32_t i = 0; i < b->method_count && !members.failed; i++) {
+        struct method *method = &b->methods[i];
+        sl_buf_clear(&members);
+        put_chain(b, method->first, &members);
+        if (members.size && members.data[0] & JVM_IS_OUTLINE)
+            method->traits |= JVM_OUTLINES;
+        method->last = (uint32_t)(t->file.size - start);
+        sl_buf_u8(&t->file, (uint8_t)method->traits);
+        sl_buf_uleb(&t->file, members.size);
+        sl_buf_str(&t->file, sl_buf_view(&members));
     }
+    t->file.failed |= members.failed;
+    sl_buf_free(&members);
     sl_buf_free(&b->members);
-    sl_table_section(t, JVM_METHODS);
-    for (uint32_t i = 0; i < b->method_keys.count; i++) {
-        sl_buf_u32(&t->file, b->method_keys.keys[i].a);
-        sl_buf_u32(&t->file, b->method_keys.keys[i].b);
-        sl_buf_u32(&t->file, b->chains[i].last);
+}
+
+/* Makes room for a hash table; its rows are zeros. */
+static uint64_t begin_rows(struct sl_table_writer *t, enum jvm_section section, uint32_t count, size_t row_size)
+{
+    uint64_t rows = count + count / 2 + UINT64_C(1);
+    sl_table_section(t, section);
+    if (sl_buf_reserve(&t->file, rows * row_size))
+        memset(t->file.data + t->file.size, 0, rows * row_size);
+    return rows;
+}
+
+/* The row for the hash, in the table behind the end of the file; NULL when it failed. The last number of a row is not 0. */
+static uint8_t *take_row(struct build *b, struct sl_table_writer *t, uint64_t rows, size_t row_size, uint32_t hash)
+{
+    uint64_t row = jvm_row_of(hash, rows);
+    if (t->file.failed)
+        return NULL;
+    for (;; row = row + 1 < rows ? row + 1 : 0) {
+        uint8_t *at = t->file.data + t->file.size + row * row_size;
+        if (!sl_table_u32(at + row_size - 4))
+            return at;
+        if (!sl_purse_spend(&b->memory.purse, 1)) {
+            build_fail(b);
+            return NULL;
+        }
     }
 }
 
-static void put_classes(const struct build *b, struct sl_table_writer *t)
+static void put_classes(struct build *b, struct sl_table_writer *t)
 {
-    sl_table_section(t, JVM_RECEIVERS);
-    for (uint32_t i = 0; i < b->receiver_keys.count; i++) {
-        sl_buf_u32(&t->file, b->receiver_keys.keys[i].a);
-        sl_buf_u32(&t->file, b->receivers[i].file);
-        sl_buf_u32(&t->file, b->receivers[i].flags);
-    }
-    sl_table_section(t, JVM_CLASSES);
+    uint8_t *row;
+    uint64_t rows = begin_rows(t, JVM_CLASSES, b->class_keys.count, JVM_CLASS_SIZE);
     for (uint32_t i = 0; i < b->class_keys.count; i++) {
-        sl_buf_u32(&t->file, b->class_keys.keys[i].a);
-        sl_buf_u32(&t->file, b->class_receivers[i]);
+        if (!(row = take_row(b, t, rows, JVM_CLASS_SIZE, b->classes[i].hash)))
+            return;
+        put_u32(row, b->class_keys.keys[i].a);
+        put_u32(row + 4, get_receiver(b, b->classes[i].receiver).file);
     }
+    t->file.size += rows * JVM_CLASS_SIZE;
+}
+
+static void put_methods(struct build *b, struct sl_table_writer *t)
+{
+    uint8_t *row;
+    uint64_t rows = begin_rows(t, JVM_METHODS, b->method_count, JVM_METHOD_SIZE);
+    for (const struct method *m = b->methods; m < b->methods + b->method_count; m++) {
+        if (!(row = take_row(b, t, rows, JVM_METHOD_SIZE, m->hash)))
+            return;
+        put_u32(row, b->class_keys.keys[m->class].a);
+        put_u32(row + 4, m->name);
+        put_u32(row + 8, m->last);
+    }
+    t->file.size += rows * JVM_METHOD_SIZE;
 }
 
 static bool put_file(struct build *b, struct sl_buf *out)
@@ -424,30 +552,30 @@ static bool put_file(struct build *b, struct sl_buf *out)
     struct sl_table_writer t;
     if (!sl_table_writer_init(&t, &jvm_format, NULL, b->memory.held.budget))
         return build_fail(b);
+    put_receivers(b, &t);
     put_members(b, &t);
-    sl_table_section(&t, JVM_METHOD_SLOTS);
-    put_slots(&b->method_keys.slots, &t.file);
     put_classes(b, &t);
-    sl_table_section(&t, JVM_CLASS_SLOTS);
-    put_slots(&b->class_keys.slots, &t.file);
+    put_methods(b, &t);
     sl_table_section(&t, JVM_STRINGS);
     sl_buf_str(&t.file, sl_buf_view(&b->strings.bytes));
+    if (b->memory.failed)
+        t.file.failed = true;
     return sl_table_finish(&t, out) || build_fail(b);
 }
 
 static void build_free(struct build *b)
 {
-    struct jvm_keys *keys[] = {&b->receiver_keys, &b->class_keys, &b->method_keys, &b->flag_keys, &b->once_keys};
+    struct jvm_keys *keys[] = {&b->class_keys, &b->flag_keys, &b->name_keys, &b->once_keys};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         free(keys[i]->keys);
-        free(keys[i]->hashes);
         free(keys[i]->slots.slots);
     }
-    void *arrays[] = {b->strings.offsets, b->strings.hashes, b->strings.slots.slots, b->receivers, b->class_receivers,
-                      b->chains,          b->flags,          b->pending.rules};
+    void *arrays[] = {b->strings.slots.slots, b->receivers.slots.slots, b->classes, b->methods, b->named, b->flags,
+                      b->pending.rules};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
     sl_buf_free(&b->strings.bytes);
+    sl_buf_free(&b->receivers.bytes);
     sl_buf_free(&b->members);
     sl_arena_free(&b->arena);
     sl_holding_release(&b->memory.held);
@@ -457,16 +585,19 @@ enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget
                                  struct sl_error *error)
 {
     struct build b = {.memory = {.held.budget = budget, .purse.budget = budget}};
-    struct jvm_keys *keys[] = {&b.receiver_keys, &b.class_keys, &b.method_keys, &b.flag_keys, &b.once_keys};
+    struct jvm_keys *keys[] = {&b.class_keys, &b.flag_keys, &b.name_keys, &b.once_keys};
     if (!sl_jvm_is_mapping(mapping))
         return sl_fail(error, SL_MALFORMED, "The file is not a valid ProGuard file");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         keys[i]->memory = &b.memory;
     b.arena.budget = b.members.budget = budget;
-    if (jvm_strings_begin(&b.strings, &b.memory))
-        read_mapping(&b, mapping);
+    b.strings = (struct jvm_strings){.memory = &b.memory, .bytes.budget = budget};
+    b.receivers = (struct jvm_strings){.memory = &b.memory, .bytes.budget = budget, .room = sizeof(struct receiver)};
+    jvm_string(&b.strings, SL_STR(""));
+    read_mapping(&b, mapping);
     bool good = !b.memory.failed && put_file(&b, out);
-    bool too_large = b.strings.bytes.size > UINT32_MAX || b.members.size >= UINT32_MAX;
+    bool too_large =
+        b.strings.bytes.size > JVM_MOST_TEXT || b.receivers.bytes.size > JVM_MOST_TEXT || b.members.size >= UINT32_MAX;
     build_free(&b);
     if (good)
         return SL_OK;

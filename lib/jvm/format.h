@@ -1,26 +1,26 @@
 /* The `SLPG` file: a table (table/table.h) with these sections. A string is named by its offset in STRINGS, where it is uleb
  * size, bytes; at 0 is the empty one. Each is there once.
  *
- *     RECEIVERS     12 bytes a class of the source: u32 name, u32 name of its file (0 = not told), u32 flags
- *     CLASSES       8 bytes a class of the running program: u32 name, u32 receiver that it was
- *     CLASS_SLOTS   hash table of them
- *     METHODS       12 bytes a name of methods of a class: u32 class, u32 name, u32 where its members begin
- *     METHOD_SLOTS  hash table of them
- *     MEMBERS       of one method behind the other, each method's in the order of the mapping
+ *     RECEIVERS     classes of the source: receiver := uleb file, uleb size, name; named by its offset. 0 stands in front of them
+ *     CLASSES       8 bytes a class of the running program: u32 name, u32 receiver that it was (0 = free)
+ *     METHODS       12 bytes a name of methods of a class: u32 name of the class, u32 name, u32 members (0 = free)
+ *     MEMBERS       of one method behind the other, each method's in the order of the mapping. 0 stands in front of them
  *
- *     member := u16 flags, uleb name, uleb arguments, [ uleb start, uleb end - start ], [ uleb line ],
- *               [ uleb last line - line ], [ uleb receiver ], [ positions, rules, uleb descriptor (0 = none) ]
+ *     members := u8 traits, uleb size, { member }
+ *     member := u8 flags, [ uleb receiver ], uleb name, uleb arguments, [ uleb start, uleb end - start ], [ uleb line ],
+ *               [ uleb last line - line ], [ positions, rules, uleb descriptor (0 = none) ]
  *     positions := uleb count, { uleb position, uleb line }
  *     rules     := uleb count, { uleb descriptor of what is thrown, uleb frames to remove }
+ *     file      := enum jvm_file, or JVM_FILE_NAMED + its name
  *
- * A hash table is a power of two of u32: 0 = free, else row + 1; a row is at the first free slot behind its hash. */
+ * CLASSES and METHODS are hash tables: a row is at floor(hash * rows / 2^32), or the first free one behind it; after the last
+ * row comes the first. What one look-up reads lies together, as most of its time is spent waiting for memory. */
 #pragma once
 
 #include "jvm/mapper.h"
 
 enum {
     JVM_HEADER_SIZE = 32,
-    JVM_RECEIVER_SIZE = 12,
     JVM_CLASS_SIZE = 8,
     JVM_METHOD_SIZE = 12,
 };
@@ -29,9 +29,7 @@ enum jvm_section {
     JVM_STRINGS = 1,
     JVM_RECEIVERS,
     JVM_CLASSES,
-    JVM_CLASS_SLOTS,
     JVM_METHODS,
-    JVM_METHOD_SLOTS,
     JVM_MEMBERS,
 };
 
@@ -40,10 +38,23 @@ enum jvm_flags {
     JVM_LINE = 2,         /* line */
     JVM_LAST_LINE = 4,    /* last line */
     JVM_FOREIGN = 8,      /* receiver: it was inlined from another class */
-    JVM_SYNTHESIZED = 16, /* also of receivers: made by the compiler */
+    JVM_SYNTHESIZED = 16, /* made by the compiler */
     JVM_IS_OUTLINE = 32,
     JVM_BY_PARAMETERS = 64, /* may be looked up by them */
     JVM_EXTRAS = 128,       /* positions, rules, descriptor */
+};
+
+enum jvm_traits {
+    JVM_RANGES = 1,     /* a member has a range that does not end at 0 */
+    JVM_OUTLINES = 2,   /* the first member is an outline */
+    JVM_HAS_EXTRAS = 4, /* a member has some */
+};
+
+enum jvm_file {
+    JVM_FILE_UNKNOWN,
+    JVM_FILE_KOTLIN, /* the outermost class and ".kt" */
+    JVM_FILE_JAVA,   /* and ".java" */
+    JVM_FILE_NAMED,
 };
 
 static const struct sl_table_format jvm_format = {
@@ -53,12 +64,18 @@ static const struct sl_table_format jvm_format = {
     .header_size = JVM_HEADER_SIZE,
     .at_header_size = 8,
     .at_section_count = 12,
-    .sections = 7,
+    .sections = 5,
 };
 
-/* Of a name, and of a method's name in a class. */
+/* Of a name, and of the names of a class and of its method. */
 uint32_t jvm_hash(struct sl_str text);
-static inline uint32_t jvm_hash_in(uint32_t class, uint32_t hash)
+static inline uint32_t jvm_hash_in(uint32_t class_hash, uint32_t hash)
 {
-    return hash ^ (class * 0x9E3779B1u);
+    return hash ^ (class_hash * 0x9E3779B1u);
+}
+
+/* Where a row of this hash is looked for first. */
+static inline uint64_t jvm_row_of(uint32_t hash, uint64_t rows)
+{
+    return hash * rows >> 32;
 }

@@ -13,8 +13,8 @@ enum { MOST_LINES = 65535, MOST_ALTERNATIVES = 256 };
 struct search {
     const struct sl_jvm_mapper *mapper;
     struct sl_jvm_query query; /* its line may be that of an outline's caller */
-    struct jvm_class class;
-    struct sl_str reference; /* the file of the class */
+    struct jvm_receiver own;   /* what the class was */
+    struct sl_str reference;   /* its file, or what that ends with */
     struct jvm_members members;
     struct sl_jvm_frames *out;
 };
@@ -48,30 +48,23 @@ bool sl_jvm_frames_add(struct sl_jvm_frames *out, struct sl_jvm_frame frame)
     return !out->limited && !out->busy;
 }
 
-static struct sl_str class_of(const struct search *s, const struct jvm_member *m, struct sl_str *file)
+static struct jvm_receiver receiver_of(const struct search *s, const struct jvm_member *m)
 {
-    return jvm_receiver(s->mapper, m->flags & JVM_FOREIGN ? m->receiver : s->class.receiver, file);
+    return m->flags & JVM_FOREIGN ? jvm_receiver(s->mapper, m->receiver) : s->own;
 }
 
-/* The name of the outermost class, without its package. */
-static struct sl_str outermost(struct sl_str class)
+static struct sl_jvm_frame frame_of(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    const char *dot = class.size ? memrchr(class.data, '.', class.size) : NULL;
-    struct sl_str name = class;
-    if (dot)
-        name = (struct sl_str){dot + 1, class.size - (size_t)(dot + 1 - class.data)};
-    const char *dollar = name.size ? memchr(name.data, '$', name.size) : NULL;
-    name.size = dollar ? (size_t)(dollar - name.data) : name.size;
-    return name;
+    return (struct sl_jvm_frame){.method = jvm_text(s->mapper, m->name),
+                                 .has_line = has_line,
+                                 .line = line,
+                                 .synthesized = m->flags & JVM_SYNTHESIZED};
 }
 
 static struct sl_jvm_frame plain_frame(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    struct sl_jvm_frame frame = {.class = class_of(s, m, NULL),
-                                 .method = jvm_text(s->mapper, m->name),
-                                 .has_line = has_line,
-                                 .line = line,
-                                 .synthesized = m->flags & JVM_SYNTHESIZED};
+    struct sl_jvm_frame frame = frame_of(s, m, has_line, line);
+    frame.class = receiver_of(s, m).name;
     sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
     return frame;
 }
@@ -84,21 +77,21 @@ static void add_plain(struct search *s, const struct jvm_member *m, bool has_lin
 /* A frame whose line was looked up: the file is what the mapping says of the class, if it does. */
 static void add_mapped(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    struct sl_str told;
-    struct sl_jvm_frame frame = plain_frame(s, m, has_line, line);
-    class_of(s, m, &told);
-    if (sl_str_equal(told, SL_STR("R8$$SyntheticClass")))
-        told = outermost(frame.class);
-    if (told.data) {
-        frame.file = told;
-        frame.suffix = SL_STR("");
-    }
+    struct sl_jvm_frame frame = frame_of(s, m, has_line, line);
+    struct jvm_receiver receiver = receiver_of(s, m);
+    frame.class = receiver.name;
+    frame.file = receiver.file;
+    frame.suffix = receiver.suffix;
+    if (!receiver.file.data)
+        sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
+    else if (sl_str_equal(receiver.file, SL_STR("R8$$SyntheticClass")))
+        frame.file = sl_jvm_outermost(frame.class);
     sl_jvm_frames_add(s->out, frame);
 }
 
 static void add_class_only(struct search *s)
 {
-    struct sl_jvm_frame frame = {.class = s->class.original, .method = s->query.method, .has_line = true};
+    struct sl_jvm_frame frame = {.class = s->own.name, .method = s->query.method, .has_line = true};
     frame.line = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
     sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
     sl_jvm_frames_add(s->out, frame);
@@ -133,10 +126,8 @@ static void by_line(struct search *s)
     struct jvm_members all = s->members;
     struct jvm_member m;
     size_t before = s->out->count;
-    bool ranges = false, any = false;
-    while (jvm_next_member(&all, &m))
-        ranges |= !is_base(&m);
-    for (all = s->members; jvm_next_member(&all, &m);) {
+    bool ranges = all.traits & JVM_RANGES, any = false;
+    while (jvm_next_member(&all, &m)) {
         if (is_base(&m) && !ranges) {
             add_whole(s, &m);
             any = true;
@@ -307,14 +298,19 @@ static uint64_t removed_by(const struct search *s, const struct jvm_member *m)
     return sum;
 }
 
-/* Whether the member has to do with the frame; the sum of what its rules remove is added. */
-static bool is_active(const struct search *s, const struct jvm_member *m, uint64_t *removed)
+/* What the rules of the members remove that have to do with the frame. */
+static uint64_t count_removed(const struct search *s)
 {
-    if (s->query.by == SL_JVM_BY_LINE && !is_base(m) && !range_holds(m, s->query.line))
-        return false;
-    if (s->query.thrown.data && m->flags & JVM_EXTRAS)
-        *removed += removed_by(s, m);
-    return true;
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    uint64_t removed = 0;
+    if (!s->query.thrown.data || !(all.traits & JVM_HAS_EXTRAS))
+        return 0;
+    while (jvm_next_member(&all, &m))
+        if (m.flags & JVM_EXTRAS &&
+            (s->query.by == SL_JVM_BY_PARAMETERS || is_base(&m) || range_holds(&m, s->query.line)))
+            removed += removed_by(s, &m);
+    return removed;
 }
 
 /* ---- outlines ---- */
@@ -350,17 +346,13 @@ static void take_outline(struct search *s, struct sl_jvm_outline *outline)
 
 /* ---- all together ---- */
 
-static bool is_outline(struct jvm_members all)
-{
-    struct jvm_member first;
-    return jvm_next_member(&all, &first) && first.flags & JVM_IS_OUTLINE;
-}
-
 /* Leaves the members that the query may mean. */
 static bool narrow(struct search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
+    if (s->query.by == SL_JVM_BY_LINE)
+        return true;
     all.query = &s->query;
     s->members = all;
     if (jvm_next_member(&all, &m))
@@ -372,14 +364,9 @@ static bool narrow(struct search *s)
 
 static enum sl_jvm_answer settle(struct search *s)
 {
-    struct jvm_members all = s->members;
-    struct jvm_member m;
     struct sl_jvm_frames *out = s->out;
     size_t first = out->count;
-    uint64_t removed = 0;
-    bool active = false;
-    while (jvm_next_member(&all, &m))
-        active |= is_active(s, &m, &removed);
+    uint64_t removed = count_removed(s);
     if (s->query.by == SL_JVM_BY_PARAMETERS)
         by_parameters(s);
     else if (s->query.line)
@@ -391,16 +378,18 @@ static enum sl_jvm_answer settle(struct search *s)
     if (gone)
         memmove(out->items + first, out->items + first + gone, (made - gone) * sizeof *out->items);
     out->count -= gone;
-    return active && gone == made && !out->limited && !out->busy ? SL_JVM_CLEARED : SL_JVM_FRAMES;
+    return removed && gone == made && !out->limited && !out->busy ? SL_JVM_CLEARED : SL_JVM_FRAMES;
 }
 
 enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                        struct sl_jvm_outline *outline, struct sl_jvm_frames *frames)
 {
     struct search s = {.mapper = mapper, .query = *query, .out = frames};
-    bool known = jvm_find_class(mapper, query->class, &s.class);
-    bool has_members = known && jvm_find_method(mapper, s.class.id, query->method, &s.members);
-    if (has_members && is_outline(s.members)) {
+    struct jvm_names names = jvm_names(mapper, query->class, query->method);
+    uint32_t class, receiver;
+    bool known = jvm_find_class(mapper, &names, &class, &receiver);
+    bool has_members = known && jvm_find_method(mapper, &names, class, &s.members);
+    if (has_members && s.members.traits & JVM_OUTLINES) {
         *outline = (struct sl_jvm_outline){true, query->by == SL_JVM_BY_LINE ? query->line : 0};
         return SL_JVM_OUTLINE;
     }
@@ -410,7 +399,8 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     outline->carried = false;
     if (!known)
         return SL_JVM_UNKNOWN;
-    jvm_receiver(mapper, s.class.receiver, &s.reference);
+    s.own = jvm_receiver(mapper, receiver);
+    s.reference = s.own.suffix.size ? s.own.suffix : s.own.file;
     if (has_members)
         return settle(&s);
     add_class_only(&s);

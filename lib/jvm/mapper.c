@@ -1,104 +1,126 @@
 /* Using a table of a mapping in place. Every number is checked where it is used. */
 #include "jvm/members.h"
 
-static uint64_t row_count(const struct sl_jvm_mapper *m, enum jvm_section section, size_t row_size)
-{
-    return m->table.sections[section].size / row_size;
-}
-
-static const uint8_t *row_at(const struct sl_jvm_mapper *m, enum jvm_section section, size_t row_size, uint64_t row)
-{
-    return row < row_count(m, section, row_size) ? m->table.sections[section].data + row * row_size : NULL;
-}
-
-static bool slots_fit(struct sl_bytes slots)
-{
-    return slots.size % 4 == 0 && (slots.size & (slots.size - 1)) == 0;
-}
+#include "jvm/names.h"
 
 enum sl_code sl_jvm_mapper_open(struct sl_bytes bytes, struct sl_jvm_mapper *m, struct sl_error *error)
 {
-    enum sl_code code = sl_table_open(bytes, &jvm_format, &m->table, error);
-    if (code == SL_OK &&
-        (!slots_fit(m->table.sections[JVM_CLASS_SLOTS]) || !slots_fit(m->table.sections[JVM_METHOD_SLOTS])))
-        code = sl_fail(error, SL_MALFORMED, "%s: bad sections", jvm_format.name);
-    return code;
+    return sl_table_open(bytes, &jvm_format, &m->table, error);
 }
 
 struct sl_str jvm_text(const struct sl_jvm_mapper *m, uint32_t id)
 {
-    struct sl_reader r = sl_reader(m->table.sections[JVM_STRINGS], false);
-    sl_reader_skip(&r, id);
+    struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_STRINGS], id), false);
     struct sl_bytes text = sl_read_bytes(&r, sl_read_uleb(&r));
     return (struct sl_str){text.data ? (const char *)text.data : "", text.size};
 }
 
-struct sl_str jvm_receiver(const struct sl_jvm_mapper *m, uint32_t id, struct sl_str *file)
+struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *m, uint32_t id)
 {
-    const uint8_t *row = row_at(m, JVM_RECEIVERS, JVM_RECEIVER_SIZE, id);
-    uint32_t file_id = row && file ? sl_table_u32(row + 4) : 0;
-    if (file)
-        *file = file_id ? jvm_text(m, file_id) : (struct sl_str){NULL, 0};
-    return row ? jvm_text(m, sl_table_u32(row)) : SL_STR("");
+    struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_RECEIVERS], id), false);
+    uint64_t file = sl_read_uleb(&r);
+    struct sl_bytes name = sl_read_bytes(&r, sl_read_uleb(&r));
+    struct jvm_receiver receiver = {.name = {name.data ? (const char *)name.data : "", name.size}};
+    if (file == JVM_FILE_KOTLIN || file == JVM_FILE_JAVA) {
+        receiver.file = sl_jvm_outermost(receiver.name);
+        receiver.suffix = file == JVM_FILE_KOTLIN ? SL_STR(".kt") : SL_STR(".java");
+    } else if (file >= JVM_FILE_NAMED) {
+        receiver.file = jvm_text(m, (uint32_t)(file - JVM_FILE_NAMED));
+        receiver.suffix = SL_STR("");
+    }
+    return receiver;
 }
 
 /* ---- hash tables ---- */
 
-struct probe {
-    struct sl_bytes slots;
-    uint64_t at, left;
+struct rows {
+    struct sl_bytes bytes;
+    size_t size;
+    uint64_t count, at, left;
 };
 
-static struct probe begin_probe(const struct sl_jvm_mapper *m, enum jvm_section section, uint32_t hash)
+static struct rows rows_of(const struct sl_jvm_mapper *m, enum jvm_section section, size_t size, uint32_t hash)
 {
-    struct sl_bytes slots = m->table.sections[section];
-    return (struct probe){slots, hash, slots.size / 4};
+    struct rows rows = {.bytes = m->table.sections[section], .size = size};
+    rows.count = rows.left = rows.bytes.size / size;
+    rows.at = jvm_row_of(hash, rows.count);
+    return rows;
 }
 
-/* The next row of the same hash or one near it. */
-static bool next_row(struct probe *p, uint32_t *row)
+/* The next row of the same hash or one near it; NULL when there is no more. */
+static inline const uint8_t *next_row(struct rows *rows)
 {
-    if (!p->left)
-        return false;
-    p->left--;
-    uint32_t slot = sl_table_u32(p->slots.data + (p->at++ & (p->slots.size / 4 - 1)) * 4);
-    *row = slot - 1;
-    return slot;
+    if (!rows->left)
+        return NULL;
+    const uint8_t *row = rows->bytes.data + rows->at * rows->size;
+    rows->at = rows->at + 1 < rows->count ? rows->at + 1 : 0;
+    rows->left--;
+    return sl_table_u32(row + rows->size - 4) ? row : NULL;
 }
 
-bool jvm_find_class(const struct sl_jvm_mapper *m, struct sl_str name, struct jvm_class *class)
+static void fetch(const struct rows *rows)
 {
-    struct probe probe = begin_probe(m, JVM_CLASS_SLOTS, jvm_hash(name));
-    while (next_row(&probe, &class->id)) {
-        const uint8_t *row = row_at(m, JVM_CLASSES, JVM_CLASS_SIZE, class->id);
-        if (!row || !sl_str_equal(jvm_text(m, sl_table_u32(row)), name))
-            continue;
-        class->receiver = sl_table_u32(row + 4);
-        class->original = jvm_receiver(m, class->receiver, NULL);
-        return true;
+    if (rows->count)
+        __builtin_prefetch(rows->bytes.data + rows->at * rows->size);
+}
+
+struct jvm_names jvm_names(const struct sl_jvm_mapper *m, struct sl_str class, struct sl_str method)
+{
+    struct jvm_names names = {class, method, jvm_hash(class), 0};
+    struct rows classes = rows_of(m, JVM_CLASSES, JVM_CLASS_SIZE, names.class_hash);
+    fetch(&classes);
+    names.method_hash = jvm_hash_in(names.class_hash, jvm_hash(method));
+    struct rows methods = rows_of(m, JVM_METHODS, JVM_METHOD_SIZE, names.method_hash);
+    fetch(&methods);
+    return names;
+}
+
+bool jvm_find_class(const struct sl_jvm_mapper *m, const struct jvm_names *names, uint32_t *class, uint32_t *receiver)
+{
+    struct rows rows = rows_of(m, JVM_CLASSES, JVM_CLASS_SIZE, names->class_hash);
+    for (const uint8_t *row; (row = next_row(&rows));) {
+        *class = sl_table_u32(row);
+        *receiver = sl_table_u32(row + 4);
+        if (sl_str_equal(jvm_text(m, *class), names->class))
+            return true;
     }
     return false;
 }
 
-bool jvm_find_method(const struct sl_jvm_mapper *m, uint32_t class, struct sl_str name, struct jvm_members *members)
+bool jvm_find_method(const struct sl_jvm_mapper *m, const struct jvm_names *names, uint32_t class,
+                     struct jvm_members *members)
 {
-    struct probe probe = begin_probe(m, JVM_METHOD_SLOTS, jvm_hash_in(class, jvm_hash(name)));
-    uint32_t id;
-    while (next_row(&probe, &id)) {
-        const uint8_t *row = row_at(m, JVM_METHODS, JVM_METHOD_SIZE, id);
-        if (!row || sl_table_u32(row) != class || !sl_str_equal(jvm_text(m, sl_table_u32(row + 4)), name))
+    struct rows rows = rows_of(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
+    for (const uint8_t *row; (row = next_row(&rows));) {
+        if (sl_table_u32(row) != class || !sl_str_equal(jvm_text(m, sl_table_u32(row + 4)), names->method))
             continue;
-        const uint8_t *next = row_at(m, JVM_METHODS, JVM_METHOD_SIZE, id + UINT64_C(1));
-        struct sl_bytes all = m->table.sections[JVM_MEMBERS];
-        uint64_t begin = sl_table_u32(row + 8), end = next ? sl_table_u32(next + 8) : all.size;
-        struct sl_bytes bytes = sl_bytes_slice(all, begin, end < begin ? 0 : end - begin, NULL);
-        *members = (struct jvm_members){.mapper = m, .bytes = sl_reader(bytes, false)};
+        struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_MEMBERS], sl_table_u32(row + 8)), false);
+        *members = (struct jvm_members){.mapper = m, .traits = sl_read_u8(&r)};
+        members->bytes = sl_reader(sl_read_bytes(&r, sl_read_uleb(&r)), false);
         return true;
     }
     return false;
 }
 
 /* ---- members ---- */
+
+/* A number of 32 bits, most of which are of one to three bytes. */
+static inline uint32_t read_number(struct sl_reader *r)
+{
+    const uint8_t *at = r->at;
+    if (__builtin_expect(r->end - at < 3 || at[0] & at[1] & at[2] & 0x80, 0))
+        return (uint32_t)sl_read_uleb(r);
+    uint32_t value = at[0] & 0x7F;
+    r->at = at + 1;
+    if (at[0] < 0x80)
+        return value;
+    value |= (uint32_t)(at[1] & 0x7F) << 7;
+    r->at = at + 2;
+    if (at[1] < 0x80)
+        return value;
+    r->at = at + 3;
+    return value | (uint32_t)at[2] << 14;
+}
 
 /* Passes over pairs of numbers. */
 static void skip_pairs(struct sl_reader *r)
@@ -121,23 +143,23 @@ static void mapper_read_lines(struct sl_reader *r, struct jvm_member *member)
 {
     member->start = member->end = member->line = member->last_line = 0;
     if (member->flags & JVM_RANGE) {
-        member->start = (uint32_t)sl_read_uleb(r);
-        member->end = member->start + (uint32_t)sl_read_uleb(r);
+        member->start = read_number(r);
+        member->end = member->start + read_number(r);
     }
     if (member->flags & JVM_LINE)
-        member->last_line = member->line = (uint32_t)sl_read_uleb(r);
+        member->last_line = member->line = read_number(r);
     if (member->flags & JVM_LAST_LINE)
-        member->last_line += (uint32_t)sl_read_uleb(r);
+        member->last_line += read_number(r);
 }
 
 static bool mapper_read_member(struct jvm_members *members, struct jvm_member *member, uint32_t *descriptor)
 {
     struct sl_reader *r = &members->bytes;
-    member->flags = sl_read_u16(r);
-    member->name = (uint32_t)sl_read_uleb(r);
-    member->arguments = (uint32_t)sl_read_uleb(r);
+    member->flags = sl_read_u8(r);
+    member->receiver = member->flags & JVM_FOREIGN ? read_number(r) : 0;
+    member->name = read_number(r);
+    member->arguments = read_number(r);
     mapper_read_lines(r, member);
-    member->receiver = member->flags & JVM_FOREIGN ? (uint32_t)sl_read_uleb(r) : 0;
     member->extras = *r;
     *descriptor = member->flags & JVM_EXTRAS ? read_descriptor(r) : 0;
     return !r->failed;
@@ -171,26 +193,28 @@ bool jvm_next_member(struct jvm_members *members, struct jvm_member *member)
 
 bool sl_jvm_mapper_class(const struct sl_jvm_mapper *mapper, struct sl_str obfuscated, struct sl_str *original)
 {
-    struct jvm_class class;
-    bool found = jvm_find_class(mapper, obfuscated, &class);
+    struct jvm_names names = {.class = obfuscated, .class_hash = jvm_hash(obfuscated)};
+    uint32_t class, receiver;
+    bool found = jvm_find_class(mapper, &names, &class, &receiver);
     if (found)
-        *original = class.original;
+        *original = jvm_receiver(mapper, receiver).name;
     return found;
 }
 
 bool sl_jvm_mapper_method(const struct sl_jvm_mapper *mapper, struct sl_str class, struct sl_str method,
                           struct sl_str *original_class, struct sl_str *original)
 {
-    struct jvm_class found;
+    struct jvm_names names = jvm_names(mapper, class, method);
     struct jvm_members members;
     struct jvm_member first, other;
-    if (!jvm_find_class(mapper, class, &found) || !jvm_find_method(mapper, found.id, method, &members) ||
+    uint32_t found, receiver;
+    if (!jvm_find_class(mapper, &names, &found, &receiver) || !jvm_find_method(mapper, &names, found, &members) ||
         !jvm_next_member(&members, &first))
         return false;
     while (jvm_next_member(&members, &other))
         if (other.name != first.name)
             return false;
-    *original_class = found.original;
+    *original_class = jvm_receiver(mapper, receiver).name;
     *original = jvm_text(mapper, first.name);
     return true;
 }

@@ -15,8 +15,16 @@ static inline bool mapping_is_space(char c)
     return c == ' ' || c == '\t' || c == '\f';
 }
 
+static inline void drop_front(struct sl_str *line, size_t size)
+{
+    line->data += size;
+    line->size -= size;
+}
+
 static inline void skip_spaces(struct sl_str *line)
 {
+    if (line->size >= 4 && memcmp(line->data, "    ", 4) == 0)
+        drop_front(line, 4);
     while (line->size && mapping_is_space(line->data[0])) {
         line->data++;
         line->size--;
@@ -29,12 +37,6 @@ static struct sl_str without_spaces(struct sl_str text)
     while (text.size && mapping_is_space(text.data[text.size - 1]))
         text.size--;
     return text;
-}
-
-static inline void drop_front(struct sl_str *line, size_t size)
-{
-    line->data += size;
-    line->size -= size;
 }
 
 static inline bool mapping_take_text(struct sl_str *line, struct sl_str text)
@@ -56,8 +58,7 @@ static inline bool take_until(struct sl_str *line, char c, struct sl_str *out)
     return true;
 }
 
-/* A decimal number. False when there is none or it does not fit; `*line` is where it was when there is none. */
-static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
+static bool take_long_number(struct sl_str *line, uint32_t *out)
 {
     uint64_t value = 0;
     size_t size = 0;
@@ -67,6 +68,33 @@ static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
     *out = (uint32_t)value;
     drop_front(line, size);
     return size > 0;
+}
+
+/* A decimal number. False when there is none or it does not fit; `*line` is where it was when there is none.
+ * Up to seven digits are read at once, as each of them is a byte of a number of 64 bits:
+ *
+ *     bytes         '1' '2' '3' ':' ...      the first is the lowest
+ *     moved up      0 0 0 0 0  1  2  3       other bytes fall out, digits are what they say
+ *     pairs         00  00  01  23           each 10 times the lower byte and the higher
+ *     fours         0000    0123
+ *     all           00000123 */
+static inline bool mapping_take_number(struct sl_str *line, uint32_t *out)
+{
+    uint64_t word;
+    if (line->size < sizeof word)
+        return take_long_number(line, out);
+    memcpy(&word, line->data, sizeof word);
+    word ^= UINT64_C(0x3030303030303030);
+    uint64_t others = (word | (word + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+    unsigned bits = others ? (unsigned)__builtin_ctzll(others) & ~7u : 64;
+    if (bits == 0 || bits == 64)
+        return take_long_number(line, out);
+    word <<= 64 - bits;
+    word = (word * 10 + (word >> 8)) & UINT64_C(0x00FF00FF00FF00FF);
+    word = (word * 100 + (word >> 16)) & UINT64_C(0x0000FFFF0000FFFF);
+    *out = (uint32_t)(word * 10000 + (word >> 32));
+    drop_front(line, bits / 8);
+    return true;
 }
 
 static bool starts_with_number(struct sl_str line)
@@ -140,7 +168,6 @@ static size_t name_size(struct sl_str line)
 static enum sl_jvm_record_kind mapping_read_member(struct sl_str line, struct sl_jvm_member *m)
 {
     *m = (struct sl_jvm_member){.start = 0};
-    skip_spaces(&line);
     if (!take_range(&line, m) || !take_until(&line, ' ', &m->type))
         return SL_JVM_RECORD_ERROR;
     m->name = (struct sl_str){line.data, name_size(line)};
@@ -186,40 +213,52 @@ static enum sl_jvm_record_kind read_remark(struct sl_str line, struct sl_jvm_rec
     return SL_JVM_RECORD_HEADER;
 }
 
+/* Whether 64 bytes are ASCII without CR. */
+static inline bool is_plain_block(const char *block)
+{
+    unsigned char other = 0;
+    for (unsigned i = 0; i < 64; i++)
+        other |= (unsigned char)((block[i] & 0x80) | (block[i] == '\r'));
+    return !other;
+}
+
+/* Looks far ahead where that is cheap, so that few lines are looked at for what they seldom hold. */
+static void look_ahead(struct sl_jvm_reader *reader, size_t at)
+{
+    enum { FAR = 64 << 6 };
+    size_t left = reader->text.size - at, ahead = left < FAR ? left : FAR, plain = 0;
+    while (plain + 64 <= ahead && is_plain_block(reader->text.data + at + plain))
+        plain += 64;
+    reader->plain = at + plain;
+}
+
+static void find_line_end(struct sl_jvm_reader *reader, size_t at)
+{
+    const char *text = reader->text.data, *newline, *cr;
+    if (reader->newline <= at) {
+        newline = memchr(text + at, '\n', reader->text.size - at);
+        reader->newline = newline ? (size_t)(newline - text) : reader->text.size;
+    }
+    if (reader->newline > reader->plain)
+        look_ahead(reader, at);
+    cr = reader->newline > reader->plain ? memchr(text + at, '\r', reader->newline - at) : NULL;
+    reader->line_end = cr ? (size_t)(cr - text) : reader->newline;
+}
+
 /* What is left of a line that a class was taken from, or the next line that is not empty. */
 static bool mapping_next_line(struct sl_jvm_reader *reader, struct sl_str *line)
 {
-    const char *begin = reader->text.data, *end = begin + reader->text.size, *at = begin + reader->at;
+    const char *text = reader->text.data;
     if (reader->at >= reader->line_end) {
-        while (at < end && (*at == '\n' || *at == '\r'))
-            at++;
-        if (at == end)
+        while (reader->at < reader->text.size && (text[reader->at] == '\n' || text[reader->at] == '\r'))
+            reader->at++;
+        if (reader->at == reader->text.size)
             return false;
-        const char *newline = begin + reader->newline;
-        if (newline <= at)
-            newline = memchr(at, '\n', (size_t)(end - at));
-        newline = newline ? newline : end;
-        const char *cr = memchr(at, '\r', (size_t)(newline - at));
-        reader->newline = (size_t)(newline - begin);
-        reader->line_end = cr ? (size_t)(cr - begin) : reader->newline;
+        find_line_end(reader, reader->at);
     }
-    *line = (struct sl_str){at, reader->line_end - (size_t)(at - begin)};
+    *line = (struct sl_str){text + reader->at, reader->line_end - reader->at};
     reader->at = reader->line_end;
     return true;
-}
-
-/* Most lines are ASCII and some ten bytes: eight at a time, the last ones again. */
-static bool is_ascii(struct sl_str line)
-{
-    uint64_t any = 0, word;
-    if (line.size < 8)
-        return false;
-    for (size_t at = 0; at + 8 <= line.size; at += 8) {
-        memcpy(&word, line.data + at, 8);
-        any |= word;
-    }
-    memcpy(&word, line.data + line.size - 8, 8);
-    return !((any | word) & UINT64_C(0x8080808080808080));
 }
 
 bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
@@ -232,12 +271,12 @@ bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
     if (inner.size && inner.data[0] == '#')
         r->kind = read_remark(inner, r);
     else if (line.data[0] == ' ' || line.data[0] == '\t')
-        r->kind = mapping_read_member(line, &r->member);
+        r->kind = mapping_read_member(inner, &r->member);
     else
         r->kind = read_class(line, r, &rest);
     line.size -= rest.size;
     reader->at -= rest.size;
-    if (!is_ascii(line) && !sl_str_is_utf8(line))
+    if (reader->line_end > reader->plain && !sl_str_is_utf8(line))
         r->kind = SL_JVM_RECORD_ERROR;
     return true;
 }

@@ -45,6 +45,7 @@ struct sl_jvm_reader {
     size_t at;
     size_t line_end; /* of the line that `at` is in, when it is behind `at` */
     size_t newline;  /* the first LF at or behind the beginning of that line */
+    size_t plain;    /* from `at` up to here, if it is behind it, all is ASCII without CR */
 };
 
 /* A reader at the beginning; a byte order mark is passed over. */

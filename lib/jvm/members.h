@@ -3,13 +3,14 @@
 
 #include "jvm/format.h"
 
-struct jvm_class {
-    uint32_t id, receiver;
-    struct sl_str original;
+/* A class of the source. */
+struct jvm_receiver {
+    struct sl_str name;
+    struct sl_str file, suffix; /* two parts of the name of its file; data NULL = not told */
 };
 
 struct jvm_member {
-    uint16_t flags;
+    uint8_t flags;
     uint32_t name, arguments, receiver; /* receiver: when JVM_FOREIGN */
     uint32_t start, end, line, last_line;
     struct sl_reader extras;
@@ -19,6 +20,7 @@ struct jvm_member {
 struct jvm_members {
     const struct sl_jvm_mapper *mapper;
     struct sl_reader bytes;
+    uint8_t traits;
     const struct sl_jvm_query *query; /* NULL = all */
     bool by_descriptor;               /* the query's descriptor tells them, not its parameters */
 };
@@ -26,13 +28,23 @@ struct jvm_members {
 /* Empty when the id is bad. */
 struct sl_str jvm_text(const struct sl_jvm_mapper *mapper, uint32_t id);
 
-/* The name of a receiver; its file (data NULL = not told) when `file` is not NULL. */
-struct sl_str jvm_receiver(const struct sl_jvm_mapper *mapper, uint32_t id, struct sl_str *file);
+/* Empty when the id is bad. */
+struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *mapper, uint32_t id);
 
-bool jvm_find_class(const struct sl_jvm_mapper *mapper, struct sl_str name, struct jvm_class *class);
+struct jvm_names { /* of the running program */
+    struct sl_str class, method;
+    uint32_t class_hash, method_hash;
+};
+
+/* To be looked up; the tables are fetched. */
+struct jvm_names jvm_names(const struct sl_jvm_mapper *mapper, struct sl_str class, struct sl_str method);
+
+/* What the class was, and the number of its name. */
+bool jvm_find_class(const struct sl_jvm_mapper *mapper, const struct jvm_names *names, uint32_t *class,
+                    uint32_t *receiver);
 
 /* All members of the method. */
-bool jvm_find_method(const struct sl_jvm_mapper *mapper, uint32_t class, struct sl_str name,
+bool jvm_find_method(const struct sl_jvm_mapper *mapper, const struct jvm_names *names, uint32_t class,
                      struct jvm_members *members);
 
 bool jvm_next_member(struct jvm_members *members, struct jvm_member *member);

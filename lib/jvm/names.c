@@ -19,6 +19,13 @@ static bool next_segment(struct sl_str *text, struct sl_str *segment)
     return true;
 }
 
+struct sl_str sl_jvm_outermost(struct sl_str class)
+{
+    struct sl_str left = behind_last(class, '.'), name = {"", 0};
+    next_segment(&left, &name);
+    return name;
+}
+
 void sl_jvm_file_name(struct sl_str class, struct sl_str reference, struct sl_str *stem, struct sl_str *suffix)
 {
     struct sl_str name = behind_last(class, '.'), segment;

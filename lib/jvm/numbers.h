@@ -5,9 +5,11 @@
 #include "base/buf.h"
 #include "base/grow.h"
 
-/* A hash table of rows: 0 = free, else row + 1. At most half of it is taken. */
+/* A hash table of numbers, each beside its hash. At most half of it is taken. */
 struct jvm_slots {
-    uint32_t *slots;
+    struct jvm_slot {
+        uint32_t hash, number; /* number: 0 = free, else one more than it is */
+    } * slots;
     size_t count; /* a power of two; 0 at first */
 };
 
@@ -21,10 +23,8 @@ struct jvm_memory {
 
 struct jvm_strings {
     struct jvm_memory *memory;
-    struct sl_buf bytes; /* as in the section STRINGS; a text's number is its offset */
-    uint32_t *offsets;   /* by row */
-    uint32_t *hashes;    /* by row */
-    size_t offset_capacity, hash_capacity;
+    size_t room;         /* bytes in front of each text, for what the owner has to say of it */
+    struct sl_buf bytes; /* room, uleb size, text; a text's number is its offset */
     uint32_t count;
     struct jvm_slots slots;
 };
@@ -33,9 +33,7 @@ struct jvm_text {
     uint32_t id, hash;
 };
 
-bool jvm_strings_begin(struct jvm_strings *strings, struct jvm_memory *memory);
-
-/* Zeros when it failed; strings->memory->failed then. */
+/* Zeros when it failed; strings->memory->failed then. The room of a new one is zeros. */
 struct jvm_text jvm_string(struct jvm_strings *strings, struct sl_str text);
 
 /* ---- keys ---- */
@@ -47,26 +45,18 @@ struct jvm_key {
 struct jvm_keys {
     struct jvm_memory *memory;
     struct jvm_key *keys; /* by row */
-    uint32_t *hashes;     /* by row */
-    size_t key_capacity, hash_capacity;
+    size_t capacity;
     uint32_t count;
     struct jvm_slots slots;
 };
 
-enum { JVM_NO_ROW = UINT32_MAX };
+enum { JVM_NO_ROW = UINT32_MAX, JVM_MOST_TEXT = UINT32_MAX - 16 };
 
 /* The row of the key, a new one when `*made`; JVM_NO_ROW when it failed. */
-uint32_t jvm_key_row(struct jvm_keys *keys, struct jvm_key key, uint32_t hash, bool *made);
+uint32_t jvm_key_row(struct jvm_keys *keys, struct jvm_key key, bool *made);
 
 /* JVM_NO_ROW when it is not there. */
-uint32_t jvm_key_find(struct jvm_keys *keys, struct jvm_key key, uint32_t hash);
+uint32_t jvm_key_find(struct jvm_keys *keys, struct jvm_key key);
 
 /* Forgets all; takes as long as they are many, not as the table once was large. */
 void jvm_keys_clear(struct jvm_keys *keys);
-
-static inline uint32_t jvm_key_hash(struct jvm_key key)
-{
-    uint64_t h = (key.a * UINT64_C(0x9E3779B97F4A7C15)) ^ (key.b * UINT64_C(0xC2B2AE3D27D4EB4F));
-    h = (h ^ h >> 29 ^ key.c) * UINT64_C(0x165667B19E3779F9);
-    return (uint32_t)(h >> 32);
-}

@@ -107,6 +107,18 @@ static const struct row rows[] = {
      "g():6:6 -> b\n"
      "A -> c:\n    2:2:void g():6:6 -> b\n",
      {{"a.b:1", "B.f(B.java:5)"}, {"a.b:2", "B.g(B.java:6)"}, {"c.b:2", "A.g(A.java:6)"}}},
+    /* Files that are named after their class, and others. */
+    {"p.A$B -> a:\n# {\"id\":\"sourceFile\",\"fileName\":\"A.kt\"}\n    1:1:void f():5:5 -> b\n"
+     "    2:2:void p.C.h():6:6 -> b\n    2:2:void f():7:7 -> b\n"
+     "p.C -> c:\n# {\"id\":\"sourceFile\",\"fileName\":\"C.java\"}\n"
+     "p.D -> d:\n# {\"id\":\"sourceFile\",\"fileName\":\"Dx.kt\"}\n    1:1:void f():5:5 -> b\n"
+     "p.E -> e:\n# {\"id\":\"sourceFile\",\"fileName\":\"E.scala\"}\n    1:1:void f():5:5 -> b\n",
+     {{"a.b:1", "p.A$B.f(A.kt:5)"},
+      {"a.b:2", "p.C.h(C.java:6) p.A$B.f(A.kt:7)"},
+      {"c.x:1", "p.C.x(C.java:1)"},
+      {"d.b:1", "p.D.f(Dx.kt:5)"},
+      {"d.x:1", "p.D.x(D.kt:1)"},
+      {"e.b:1", "p.E.f(E.scala:5)"}}},
     /* Members in front of the first class are nobody's. */
     {"    void f() -> a\nA -> a:\n    void g() -> a\n", {{"a.a:1", "A.g(A.java:1)"}}},
     /* No lines that become frames of their own without end. */

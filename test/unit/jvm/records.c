@@ -294,6 +294,55 @@ static void summaries(void **state)
     assert_false(sl_jvm_summarise(sl_str("a -> b:\n    void method() -> b")).has_lines);
 }
 
+/* Wherever a line lies, what it holds and what ends it are seen. */
+static void places(void **state)
+{
+    (void)state;
+    enum { SIZE = 200 };
+    for (size_t front = 0; front < SIZE; front++) {
+        char text[SIZE * 3] = "";
+        memset(text, '\n', front);
+        strcpy(text + front, "a -> b:\r    int f() -> a\n    int g\xff() -> a\n# \xc3\xa4: b\n");
+        memset(text + strlen(text), '\n', SIZE - front);
+        static const enum sl_jvm_record_kind kinds[] = {SL_JVM_RECORD_CLASS, SL_JVM_RECORD_METHOD, SL_JVM_RECORD_ERROR,
+                                                        SL_JVM_RECORD_HEADER};
+        struct sl_jvm_reader reader = sl_jvm_reader(sl_str(text));
+        struct sl_jvm_record r;
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+            assert_true(sl_jvm_reader_next(&reader, &r));
+            assert_int_equal(r.kind, kinds[i]);
+        }
+        expect_text(r.key, "\xc3\xa4");
+        assert_false(sl_jvm_reader_next(&reader, &r));
+    }
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        uint32_t start, end;
+    } rows[] = {{"1:12:int f() -> a", 1, 12},
+                {"123:1234:int f() -> a", 123, 1234},
+                {"12345:123456:int f() -> a", 12345, 123456},
+                {"1234567:12345678:int f() -> a", 1234567, 12345678},
+                {"123456789:4294967295:int f() -> a", 123456789, 4294967295},
+                {"00000000000007:0000009:int f() -> a", 7, 9}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "\t%s", rows[i].line);
+        struct sl_jvm_record r = only(line);
+        assert_int_equal(r.kind, SL_JVM_RECORD_METHOD);
+        assert_int_equal(r.member.start, rows[i].start);
+        assert_int_equal(r.member.end, rows[i].end);
+    }
+    assert_int_equal(only(" 1:4294967296:int f() -> a").kind, SL_JVM_RECORD_ERROR);
+    assert_int_equal(only(" 1:2/:int f() -> a").kind, SL_JVM_RECORD_ERROR);
+    assert_int_equal(only(" int f():12 -> a").member.line, 12);
+    assert_int_equal(only(" int f():1:7 -> ").member.last_line, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +357,8 @@ int main(void)
         cmocka_unit_test(ids),
         cmocka_unit_test(mappings),
         cmocka_unit_test(summaries),
+        cmocka_unit_test(places),
+        cmocka_unit_test(numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
