@@ -5,7 +5,7 @@ static struct sl_str from(struct sl_str text, size_t offset)
     return (struct sl_str){text.data + offset, text.size - offset};
 }
 
-static struct sl_str until(struct sl_str text, size_t end)
+static struct sl_str up_to(struct sl_str text, size_t end)
 {
     return (struct sl_str){text.data, end};
 }
@@ -100,7 +100,7 @@ static bool behind_digest(struct sl_str path, struct sl_str *rest)
     *rest = path;
     while (true) {
         size_t size = offset_of(*rest, '/');
-        bool last = size == rest->size, digest = is_digest(until(*rest, size));
+        bool last = size == rest->size, digest = is_digest(up_to(*rest, size));
         *rest = from(*rest, last ? size : size + 1);
         if (last || digest)
             return digest;
@@ -110,7 +110,7 @@ static bool behind_digest(struct sl_str path, struct sl_str *rest)
 static struct sl_str without_common_folders(struct sl_str path)
 {
     size_t size;
-    while ((size = offset_of(path, '/')) < path.size && is_common_folder(until(path, size)))
+    while ((size = offset_of(path, '/')) < path.size && is_common_folder(up_to(path, size)))
         path = from(path, size + 1);
     return path;
 }
@@ -122,15 +122,15 @@ static struct sl_str without_hash(struct sl_str path)
     while (i > 0 && is_hex((struct sl_str){path.data + i - 1, 1}))
         i--;
     bool hash = i > 0 && path.size - i >= 7 && (path.data[i - 1] == '-' || path.data[i - 1] == '.');
-    return hash ? until(path, i - 1) : path;
+    return hash ? up_to(path, i - 1) : path;
 }
 
 struct sl_str sl_js_module(struct sl_str path)
 {
     struct sl_str rest;
     path = sl_js_strip_hostname(path);
-    path = until(path, offset_of(path, '#'));
-    path = until(path, offset_of(path, '?'));
+    path = up_to(path, offset_of(path, '#'));
+    path = up_to(path, offset_of(path, '?'));
     path = without_extension(path);
     return behind_digest(path, &rest) ? rest : without_hash(without_common_folders(path));
 }
@@ -209,7 +209,7 @@ static void print_folded(struct sl_str name, struct sl_buf *out)
     struct sl_str part = {NULL, 0};
     size_t count = 0, size;
     for (; (size = offset_of(name, '.')) < name.size; name = from(name, size + 1)) {
-        struct sl_str next = until(name, size);
+        struct sl_str next = up_to(name, size);
         if (count && !sl_str_equal(next, part)) {
             print_part(part, count, out);
             sl_buf_u8(out, '.');
@@ -225,11 +225,11 @@ static void print_folded(struct sl_str name, struct sl_buf *out)
     sl_buf_str(out, name);
 }
 
-static struct sl_str scope_name(const struct sl_js_naming *n)
+static struct sl_str scope_name(const struct sl_js_function_clues *n)
 {
     switch (n->kind) {
-    case SL_JS_SCOPE_ANONYMOUS: return SL_STR("<anonymous>");
-    case SL_JS_SCOPE_NAMED: return n->token.size && sl_str_starts(n->scope, SL_STR("$async$")) ? n->token : n->scope;
+    case SL_JS_FUNCTION_ANONYMOUS: return SL_STR("<anonymous>");
+    case SL_JS_FUNCTION_NAMED: return n->token.size && sl_str_starts(n->scope, SL_STR("$async$")) ? n->token : n->scope;
     default: return n->function.data ? n->function : SL_STR("<unknown>");
     }
 }
@@ -241,12 +241,12 @@ static bool says_nothing(struct sl_str name)
            sl_str_equal(name, SL_STR("__webpack_modules__"));
 }
 
-void sl_js_function_name(const struct sl_js_naming *naming, struct sl_buf *out)
+void sl_js_function_name(const struct sl_js_function_clues *clues, struct sl_buf *out)
 {
-    struct sl_str name = scope_name(naming);
-    if (says_nothing(name) && naming->caller.size)
-        name = naming->caller;
-    else if (says_nothing(name) && naming->function.data)
-        name = naming->function;
+    struct sl_str name = scope_name(clues);
+    if (says_nothing(name) && clues->caller.size)
+        name = clues->caller;
+    else if (says_nothing(name) && clues->function.data)
+        name = clues->function;
     print_folded(name, out);
 }

@@ -22,19 +22,19 @@ struct sl_js_file {
 struct sl_js_file sl_js_file(struct sl_str source, struct sl_str abs_path, struct sl_str module);
 
 /* What is known of the function around a place. */
-enum sl_js_scope_kind {
-    SL_JS_SCOPE_UNKNOWN, /* outside of all functions, or nothing is known */
-    SL_JS_SCOPE_ANONYMOUS,
-    SL_JS_SCOPE_NAMED,
+enum sl_js_function_kind {
+    SL_JS_FUNCTION_UNKNOWN, /* outside of all functions, or nothing is known */
+    SL_JS_FUNCTION_ANONYMOUS,
+    SL_JS_FUNCTION_NAMED,
 };
 
-struct sl_js_naming {
-    enum sl_js_scope_kind kind;
-    struct sl_str scope;    /* SL_JS_SCOPE_NAMED */
+struct sl_js_function_clues {
+    enum sl_js_function_kind kind;
+    struct sl_str scope;    /* SL_JS_FUNCTION_NAMED */
     struct sl_str token;    /* the name of the token there; empty = none */
     struct sl_str caller;   /* the name of the token in the frame that called this one; empty = none */
     struct sl_str function; /* what the frame had; data NULL = nothing */
 };
 
 /* Appends the function name of a frame. Repeated parts in a row are counted: `a.b.b.f` is `a.{b#2}.f`. */
-void sl_js_function_name(const struct sl_js_naming *naming, struct sl_buf *out);
+void sl_js_function_name(const struct sl_js_function_clues *clues, struct sl_buf *out);

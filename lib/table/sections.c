@@ -20,7 +20,7 @@ static void put_word(uint8_t *at, uint64_t word)
     memcpy(at, &word, 8);
 }
 
-static void sections_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width)
+void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width)
 {
     unsigned filled = 0;
     uint64_t word = 0;
@@ -51,7 +51,7 @@ static void pack_chunk(void *arg, size_t chunk, unsigned worker)
         uint32_t count = rows - done < STEP_ROWS ? rows - done : STEP_ROWS;
         p->source->fill(p->source->arg, from + done, count, values);
         for (unsigned c = 0; c < p->source->columns; c++)
-            sections_pack(p->data[c] + (size_t)(from + done) * p->widths[c] / 8, values[c], count, p->widths[c]);
+            sl_column_pack(p->data[c] + (size_t)(from + done) * p->widths[c] / 8, values[c], count, p->widths[c]);
     }
 }
 

@@ -29,6 +29,9 @@ void sl_table_put(struct sl_table_writer *writer, size_t at, uint64_t value, uns
 /* Begins a section: what is appended to `file` up to the next one. Without section table they come in their order. */
 void sl_table_section(struct sl_table_writer *writer, uint32_t id);
 
+/* Numbers as a column has them: `count` values of `width` bits each, in whole bytes. */
+void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width);
+
 struct sl_table_column_source {
     /* Puts the values of rows [from, from + count) into values[column]. Called from several threads. */
     void (*fill)(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values);

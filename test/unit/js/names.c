@@ -87,31 +87,31 @@ static void functions(void **state)
 {
     (void)state;
     static const struct {
-        enum sl_js_scope_kind kind;
+        enum sl_js_function_kind kind;
         const char *scope, *token, *caller, *function, *name;
     } rows[] = {
-        {SL_JS_SCOPE_NAMED, "lookedup", NULL, NULL, "original", "lookedup"},
-        {SL_JS_SCOPE_NAMED, "lookedup", "token", "prev", "original", "lookedup"},
-        {SL_JS_SCOPE_NAMED, "__webpack_require__", NULL, "prev", NULL, "prev"},
-        {SL_JS_SCOPE_NAMED, "__webpack_modules__", NULL, "prev", "original", "prev"},
-        {SL_JS_SCOPE_NAMED, "__webpack_require__", NULL, NULL, NULL, "__webpack_require__"},
-        {SL_JS_SCOPE_NAMED, "__webpack_require__", NULL, NULL, "original", "original"},
-        {SL_JS_SCOPE_ANONYMOUS, NULL, NULL, NULL, NULL, "<anonymous>"},
-        {SL_JS_SCOPE_ANONYMOUS, NULL, NULL, "", "original", "original"},
-        {SL_JS_SCOPE_UNKNOWN, NULL, NULL, "prev", "Object.<anonymous>", "Object.<anonymous>"},
-        {SL_JS_SCOPE_UNKNOWN, NULL, NULL, "prev", NULL, "<unknown>"},
-        {SL_JS_SCOPE_NAMED, "$async$be", "main", NULL, NULL, "main"},
-        {SL_JS_SCOPE_NAMED, "$async$be", NULL, NULL, NULL, "$async$be"},
-        {SL_JS_SCOPE_NAMED, "foo.foo", NULL, NULL, NULL, "foo.foo"},
-        {SL_JS_SCOPE_NAMED, "foo.foo.foo", NULL, NULL, NULL, "{foo#2}.foo"},
-        {SL_JS_SCOPE_NAMED, "bar.foo.foo.onError", NULL, NULL, NULL, "bar.{foo#2}.onError"},
-        {SL_JS_SCOPE_NAMED, "bar.foo.foo.bar.bar.onError", NULL, NULL, NULL, "bar.{foo#2}.{bar#2}.onError"},
-        {SL_JS_SCOPE_NAMED, "...", NULL, NULL, NULL, "{#3}."},
+        {SL_JS_FUNCTION_NAMED, "lookedup", NULL, NULL, "original", "lookedup"},
+        {SL_JS_FUNCTION_NAMED, "lookedup", "token", "prev", "original", "lookedup"},
+        {SL_JS_FUNCTION_NAMED, "__webpack_require__", NULL, "prev", NULL, "prev"},
+        {SL_JS_FUNCTION_NAMED, "__webpack_modules__", NULL, "prev", "original", "prev"},
+        {SL_JS_FUNCTION_NAMED, "__webpack_require__", NULL, NULL, NULL, "__webpack_require__"},
+        {SL_JS_FUNCTION_NAMED, "__webpack_require__", NULL, NULL, "original", "original"},
+        {SL_JS_FUNCTION_ANONYMOUS, NULL, NULL, NULL, NULL, "<anonymous>"},
+        {SL_JS_FUNCTION_ANONYMOUS, NULL, NULL, "", "original", "original"},
+        {SL_JS_FUNCTION_UNKNOWN, NULL, NULL, "prev", "Object.<anonymous>", "Object.<anonymous>"},
+        {SL_JS_FUNCTION_UNKNOWN, NULL, NULL, "prev", NULL, "<unknown>"},
+        {SL_JS_FUNCTION_NAMED, "$async$be", "main", NULL, NULL, "main"},
+        {SL_JS_FUNCTION_NAMED, "$async$be", NULL, NULL, NULL, "$async$be"},
+        {SL_JS_FUNCTION_NAMED, "foo.foo", NULL, NULL, NULL, "foo.foo"},
+        {SL_JS_FUNCTION_NAMED, "foo.foo.foo", NULL, NULL, NULL, "{foo#2}.foo"},
+        {SL_JS_FUNCTION_NAMED, "bar.foo.foo.onError", NULL, NULL, NULL, "bar.{foo#2}.onError"},
+        {SL_JS_FUNCTION_NAMED, "bar.foo.foo.bar.bar.onError", NULL, NULL, NULL, "bar.{foo#2}.{bar#2}.onError"},
+        {SL_JS_FUNCTION_NAMED, "...", NULL, NULL, NULL, "{#3}."},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sl_buf out = {0};
-        struct sl_js_naming naming = {rows[i].kind, sl_str(rows[i].scope), sl_str(rows[i].token),
-                                      sl_str(rows[i].caller), sl_str(rows[i].function)};
+        struct sl_js_function_clues naming = {rows[i].kind, sl_str(rows[i].scope), sl_str(rows[i].token),
+                                              sl_str(rows[i].caller), sl_str(rows[i].function)};
         sl_js_function_name(&naming, &out);
         expect(sl_buf_view(&out), rows[i].name);
         sl_buf_free(&out);

@@ -1,0 +1,306 @@
+/* Using the look-up table of a source map in place. Every offset is checked where it is used. */
+#include "js/smcache.h"
+
+#include "js/smformat.h"
+
+/* ---- opening ---- */
+
+static bool open_units(const struct sl_table *t, unsigned bytes, unsigned offsets, struct sl_table_units *units,
+                       uint32_t *count)
+{
+    uint64_t there = t->sections[offsets].size / 4;
+    *count = there ? (uint32_t)(there - 1) : 0;
+    return there && there <= UINT32_MAX && sl_table_units(t->sections[offsets], t->sections[bytes], *count, units);
+}
+
+enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct sl_error *error)
+{
+    const uint8_t *h = bytes.data;
+    *c = (struct sl_smcache){.token_count = 0};
+    enum sl_code code = sl_table_open(bytes, &smcache_format, &c->table, error);
+    if (code != SL_OK)
+        return code;
+    const struct sl_bytes *s = c->table.sections;
+    c->ranges = sl_table_u32(h + AT_FLAGS) & FLAG_RANGES;
+    c->source_count = sl_table_u32(h + AT_SOURCES);
+    c->block_count = sl_table_u32(h + AT_BLOCKS);
+    c->token_count = sl_table_u64(h + AT_TOKENS);
+    bool good = open_units(&c->table, SECTION_NAMES, SECTION_NAME_OFFSETS, &c->names, &c->name_count) &&
+                s[SECTION_SOURCES].size == (uint64_t)c->source_count * SOURCE_SIZE &&
+                s[SECTION_KEYS].size == (uint64_t)c->block_count * 8 &&
+                s[SECTION_PLACES].size == (uint64_t)c->block_count * 4 && s[SECTION_BLOCKS].size >= 8;
+    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "%s: bad sections", smcache_format.name);
+}
+
+/* ---- sources ---- */
+
+static struct sl_str text_at(const struct sl_smcache *c, uint32_t offset, uint32_t size)
+{
+    bool inside;
+    struct sl_bytes text = sl_bytes_slice(c->table.sections[SECTION_TEXT], offset, size, &inside);
+    return inside ? (struct sl_str){text.data ? (const char *)text.data : "", size} : (struct sl_str){NULL, 0};
+}
+
+static uint32_t source_word(const struct sl_smcache *c, uint32_t source, unsigned word)
+{
+    return sl_table_u32(c->table.sections[SECTION_SOURCES].data + (size_t)source * SOURCE_SIZE + word * 4);
+}
+
+struct sl_str sl_smcache_source(const struct sl_smcache *c, uint32_t source)
+{
+    if (source >= c->source_count)
+        return (struct sl_str){NULL, 0};
+    return text_at(c, source_word(c, source, 0), source_word(c, source, 1));
+}
+
+struct sl_str sl_smcache_text(const struct sl_smcache *c, uint32_t source)
+{
+    if (source >= c->source_count || source_word(c, source, 3) == NO_CONTENT)
+        return (struct sl_str){NULL, 0};
+    return text_at(c, source_word(c, source, 2), source_word(c, source, 3));
+}
+
+/* How many line feeds are in front of this step of the text; false when the table does not say. */
+static bool lines_before(const struct sl_smcache *c, uint32_t source, uint32_t step, uint32_t *lines)
+{
+    struct sl_bytes rows = c->table.sections[SECTION_LINES];
+    uint64_t row = (uint64_t)source_word(c, source, 4) + step - 1;
+    *lines = 0;
+    if (step == 0)
+        return true;
+    if (row >= rows.size / 4)
+        return false;
+    *lines = sl_table_u32(rows.data + row * 4);
+    return true;
+}
+
+struct sl_context_cursor sl_smcache_cursor(const struct sl_smcache *c, uint32_t source, uint32_t line)
+{
+    struct sl_str text = sl_smcache_text(c, source);
+    struct sl_context_cursor cursor = {.text = text, .line = 1, .newline = '\n'};
+    uint32_t first = line > SL_CONTEXT_LINES ? line - SL_CONTEXT_LINES : 1, before;
+    uint32_t low = 0, high = text.size ? (uint32_t)((text.size - 1) / LINES_STEP) : 0;
+    while (low < high) { /* the last step in front of which a line ends and that line is not behind the first wanted */
+        uint32_t middle = high - (high - low) / 2;
+        if (lines_before(c, source, middle, &before) && (uint64_t)before + 2 <= first)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    if (!low || !lines_before(c, source, low, &before))
+        return cursor;
+    size_t begin = (size_t)low * LINES_STEP;
+    const char *newline = memchr(text.data + begin, '\n', text.size - begin);
+    if (newline) {
+        cursor.at = (size_t)(newline + 1 - text.data);
+        cursor.line = (uint64_t)before + 2;
+    }
+    return cursor;
+}
+
+/* ---- tokens ---- */
+
+struct block {
+    uint64_t first; /* key of its first token */
+    struct sl_column columns[BLOCK_COLUMNS];
+    uint32_t least[BLOCK_COLUMNS];
+    uint8_t count, column_width;
+};
+
+static uint64_t block_key(const struct sl_smcache *c, uint32_t block)
+{
+    return sl_table_u64(c->table.sections[SECTION_KEYS].data + (size_t)block * 8);
+}
+
+/* `index` is below the count of blocks. */
+static bool open_block(const struct sl_smcache *c, uint32_t index, struct block *b)
+{
+    struct sl_bytes blocks = c->table.sections[SECTION_BLOCKS];
+    uint64_t begin = (uint64_t)sl_table_u32(c->table.sections[SECTION_PLACES].data + (size_t)index * 4) * 8;
+    if (begin > blocks.size || blocks.size - begin < BLOCK_HEAD + 8)
+        return false;
+    const uint8_t *head = blocks.data + begin, *at = head + BLOCK_HEAD;
+    size_t left = blocks.size - (size_t)begin - BLOCK_HEAD - 8;
+    b->first = block_key(c, index);
+    b->count = head[0];
+    b->column_width = head[1 + BLOCK_COLUMNS];
+    for (unsigned i = 0; i < BLOCK_COLUMNS; i++) {
+        uint8_t width = head[1 + i];
+        size_t size = ((size_t)b->count * width + 7) / 8;
+        if (width > SL_TABLE_MAX_WIDTH || size > left)
+            return false;
+        b->columns[i] = (struct sl_column){at, width};
+        b->least[i] = sl_table_u32(head + 2 + BLOCK_COLUMNS + i * 4);
+        at += size;
+        left -= size;
+    }
+    return b->count > 0 && b->column_width <= 32;
+}
+
+/* A value of a token; of the key column what is packed there. */
+static inline uint64_t value_of(const struct block *b, enum block_column column, unsigned token)
+{
+    return sl_column_get(&b->columns[column], token) + (column == COLUMN_KEY ? 0 : b->least[column]);
+}
+
+static uint32_t line_of(const struct block *b, unsigned token)
+{
+    return (uint32_t)((b->first >> 32) + (value_of(b, COLUMN_KEY, token) >> b->column_width));
+}
+
+static uint32_t column_of(const struct block *b, unsigned token)
+{
+    uint64_t mask = (UINT64_C(1) << b->column_width) - 1;
+    return b->least[COLUMN_KEY] + (uint32_t)(value_of(b, COLUMN_KEY, token) & mask);
+}
+
+static uint64_t token_key(const struct block *b, unsigned token)
+{
+    return (uint64_t)line_of(b, token) << 32 | column_of(b, token);
+}
+
+/* How many blocks begin before the key. */
+static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
+{
+    const uint8_t *keys = c->table.sections[SECTION_KEYS].data;
+    uint32_t begin = 0;
+    for (uint32_t count = c->block_count; count > 0;) {
+        uint32_t half = count / 2;
+        bool before = sl_table_u64(keys + ((size_t)begin + half) * 8) < key;
+        begin = before ? begin + half + 1 : begin;
+        count = before ? count - half - 1 : half;
+    }
+    return begin;
+}
+
+/* The key as the block has them packed: as many of its tokens are before the one as before the other. The block does not begin
+ * behind the key. */
+static uint64_t packed_key(const struct block *b, uint64_t key)
+{
+    uint64_t lines = (key >> 32) - (b->first >> 32);
+    uint32_t column = (uint32_t)key, least = b->least[COLUMN_KEY];
+    uint64_t behind = UINT64_C(1) << b->column_width;
+    if (lines >> (SL_TABLE_MAX_WIDTH - b->column_width))
+        return UINT64_MAX;
+    if (column < least)
+        return lines << b->column_width;
+    return (lines << b->column_width) + (column - least < behind ? column - least : behind);
+}
+
+static unsigned tokens_before(const struct block *b, uint64_t key)
+{
+    uint64_t packed = packed_key(b, key);
+    unsigned begin = 0;
+    for (unsigned count = b->count; count > 0;) {
+        unsigned half = count / 2;
+        bool before = sl_column_get(&b->columns[COLUMN_KEY], begin + half) < packed;
+        begin = before ? begin + half + 1 : begin;
+        count = before ? count - half - 1 : half;
+    }
+    return begin;
+}
+
+struct found {
+    struct block block;
+    unsigned index;
+};
+
+/* The first token at the key, or else the last before it on its line. */
+static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *token)
+{
+    uint32_t blocks = blocks_before(c, key);
+    struct block *b = &token->block;
+    token->index = 0;
+    if (blocks > 0) {
+        if (!open_block(c, blocks - 1, b))
+            return false;
+        unsigned before = tokens_before(b, key);
+        if (before < b->count && token_key(b, before) == key) {
+            token->index = before;
+            return true;
+        }
+        if (before < b->count || blocks == c->block_count || block_key(c, blocks) != key) {
+            token->index = before ? before - 1 : 0;
+            return before > 0 && line_of(b, token->index) == key >> 32;
+        }
+    }
+    return blocks < c->block_count && block_key(c, blocks) == key && open_block(c, blocks, b);
+}
+
+static struct sl_str name_at(const struct sl_table_units *units, uint32_t count, uint64_t number)
+{
+    if (number == 0 || number > count)
+        return (struct sl_str){NULL, 0};
+    struct sl_bytes name = sl_table_unit(units, number - 1);
+    return (struct sl_str){(const char *)name.data, name.size};
+}
+
+bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_place *place)
+{
+    struct found t;
+    *place = (struct sl_smcache_place){.source = 0};
+    if (!find_token(c, (uint64_t)line << 32 | column, &t))
+        return false;
+    uint64_t source = value_of(&t.block, COLUMN_SOURCE, t.index);
+    bool range = c->ranges && source & 1;
+    source = c->ranges ? source >> 1 : source;
+    if (source == 0 || source > c->source_count)
+        return false;
+    place->source = (uint32_t)(source - 1);
+    place->line = (uint32_t)value_of(&t.block, COLUMN_LINE, t.index);
+    place->column = (uint32_t)value_of(&t.block, COLUMN_COLUMN, t.index);
+    if (range)
+        place->column += column - column_of(&t.block, t.index);
+    place->name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index));
+    return true;
+}
+
+/* ---- verifying ---- */
+
+static bool verify_block(const struct sl_smcache *c, uint32_t index, uint64_t *last, uint64_t *tokens)
+{
+    struct block b;
+    if (!open_block(c, index, &b) || token_key(&b, 0) != b.first)
+        return false;
+    for (unsigned i = 0; i < b.count; i++) {
+        uint64_t key = token_key(&b, i), source = value_of(&b, COLUMN_SOURCE, i) >> c->ranges;
+        if (key < *last || source > c->source_count || value_of(&b, COLUMN_NAME, i) > c->name_count)
+            return false;
+        *last = key;
+    }
+    *tokens += b.count;
+    return true;
+}
+
+static bool verify_source(const struct sl_smcache *c, uint32_t source)
+{
+    struct sl_str name = sl_smcache_source(c, source), text = sl_smcache_text(c, source);
+    if (!name.data || (!text.data && source_word(c, source, 3) != NO_CONTENT))
+        return false;
+    for (uint32_t step = 0, lines; step * (uint64_t)LINES_STEP < text.size; step++)
+        if (!lines_before(c, source, step, &lines))
+            return false;
+    return true;
+}
+
+static bool verify_names(const struct sl_table_units *units, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!sl_table_unit(units, i).data)
+            return false;
+    return true;
+}
+
+enum sl_code sl_smcache_verify(const struct sl_smcache *c, struct sl_error *error)
+{
+    uint64_t last = 0, tokens = 0;
+    for (uint32_t i = 0; i < c->block_count; i++)
+        if (!verify_block(c, i, &last, &tokens))
+            return sl_fail(error, SL_MALFORMED, "source map cache: bad tokens in block %u", i);
+    for (uint32_t i = 0; i < c->source_count; i++)
+        if (!verify_source(c, i))
+            return sl_fail(error, SL_MALFORMED, "source map cache: bad source %u", i);
+    if (tokens != c->token_count || !verify_names(&c->names, c->name_count))
+        return sl_fail(error, SL_MALFORMED, "source map cache: bad names");
+    return SL_OK;
+}

@@ -1,0 +1,75 @@
+/* The look-up table of a source map, version 1.0: a table (table/table.h) with these sections. Private to this folder.
+ *
+ *     TEXT       names of sources and their contents
+ *     SOURCES    20 bytes a source: u32 offset and u32 size of the name in TEXT, the same of the content (size NONE: no content),
+ *                u32 row of LINES that is its first
+ *     LINES      for each 4096 bytes of a content but the first, the number of line feeds in front of them, u32
+ *     NAMES      units, NAME_OFFSETS
+ *     BLOCKS     the tokens in order of line and column, 64 a block, see below; eight bytes of zeros behind the last
+ *     KEYS       u64 a block: line << 32 | column of its first token
+ *     PLACES     u32 a block: where it begins in BLOCKS, in units of eight bytes
+ *     FUNCTIONS  units, FUNCTION_OFFSETS: names
+ *     SCOPES     u32 a scope: 0 = anonymous, else 1 + its function
+ *
+ *     block  := u8 number of tokens, u8 width of each of six columns, u8 width of the generated column,
+ *               u32 least value of each of six columns, the columns, each beginning at a byte
+ *
+ * Columns have the tokens' values minus the least, packed: (generated line - that of the block) << width | generated column, which is
+ * less the least one; 1 + source, or with the flag RANGES (1 + source) << 1 | range; source line; source column; 1 + name; 1 +
+ * scope. In the sums 0 is none. */
+#pragma once
+
+#include "js/smcache.h"
+
+enum {
+    HEADER_SIZE = 64,
+    BLOCK_TOKENS = 64,
+    BLOCK_HEAD = 32,
+    SOURCE_SIZE = 20,
+    LINES_STEP = 4096,
+    FLAG_RANGES = 1,
+    KEY_WIDTH = 56, /* at most */
+};
+
+enum block_column { COLUMN_KEY, COLUMN_SOURCE, COLUMN_LINE, COLUMN_COLUMN, COLUMN_NAME, COLUMN_SCOPE, BLOCK_COLUMNS };
+
+#define NO_CONTENT UINT32_MAX
+
+enum section_id {
+    SECTION_TEXT = 1,
+    SECTION_SOURCES,
+    SECTION_LINES,
+    SECTION_NAMES,
+    SECTION_NAME_OFFSETS,
+    SECTION_BLOCKS,
+    SECTION_KEYS,
+    SECTION_PLACES,
+    SECTION_FUNCTIONS,
+    SECTION_FUNCTION_OFFSETS,
+    SECTION_SCOPES,
+    SECTION_ID_END,
+};
+
+/* Offsets in the header. */
+enum {
+    AT_HEADER_SIZE = 8,
+    AT_SECTION_COUNT = 12,
+    AT_CONTENT_HASH = 16,
+    AT_FLAGS = 24,
+    AT_SOURCES = 28,
+    AT_NAMES = 32,
+    AT_BLOCKS = 36,
+    AT_TOKENS = 40, /* u64 */
+    AT_FUNCTIONS = 48,
+};
+
+static const struct sl_table_format smcache_format = {
+    .magic = "SLSM",
+    .name = "source map cache",
+    .major = 1,
+    .header_size = HEADER_SIZE,
+    .at_header_size = AT_HEADER_SIZE,
+    .at_section_count = AT_SECTION_COUNT,
+    .at_content_hash = AT_CONTENT_HASH,
+    .sections = SECTION_ID_END - 1,
+};

@@ -1,0 +1,258 @@
+/* Tokens into blocks. They come in the order of the map, which is that of the generated script but for strange generators; the
+ * tokens of those are sorted in memory first. */
+#include <stdlib.h>
+
+#include "function/order.h"
+#include "js/smwrite.h"
+
+/* ---- blocks ---- */
+
+struct block_values {
+    uint64_t columns[BLOCK_COLUMNS][BLOCK_TOKENS];
+    uint32_t least[BLOCK_COLUMNS];
+    uint8_t widths[BLOCK_COLUMNS], column_width;
+};
+
+struct least_greatest {
+    uint32_t least, greatest;
+};
+
+static struct least_greatest bounds_of(const uint32_t *values, uint32_t count)
+{
+    struct least_greatest b = {values[0], values[0]};
+    for (uint32_t i = 1; i < count; i++) {
+        b.least = values[i] < b.least ? values[i] : b.least;
+        b.greatest = values[i] > b.greatest ? values[i] : b.greatest;
+    }
+    return b;
+}
+
+static uint8_t width_of(uint32_t greatest)
+{
+    return greatest ? (uint8_t)(32 - __builtin_clz(greatest)) : 0;
+}
+
+static void set_column(struct block_values *v, enum block_column column, const uint32_t *values, uint32_t count)
+{
+    struct least_greatest bounds = bounds_of(values, count);
+    v->least[column] = bounds.least;
+    v->widths[column] = width_of(bounds.greatest - bounds.least);
+    for (uint32_t i = 0; i < count; i++)
+        v->columns[column][i] = values[i] - bounds.least;
+}
+
+/* False when the lines and columns are too far apart. */
+static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32_t *columns, uint32_t count)
+{
+    struct least_greatest bounds = bounds_of(columns, count);
+    uint8_t width = width_of(bounds.greatest - bounds.least);
+    v->least[COLUMN_KEY] = bounds.least;
+    v->column_width = width;
+    v->widths[COLUMN_KEY] = (uint8_t)(width + width_of(lines[count - 1] - lines[0]));
+    for (uint32_t i = 0; i < count; i++)
+        v->columns[COLUMN_KEY][i] = (uint64_t)(lines[i] - lines[0]) << width | (columns[i] - bounds.least);
+    return v->widths[COLUMN_KEY] <= KEY_WIDTH;
+}
+
+static void put_block(struct smcache_writer *w, const struct block_values *v, uint32_t count)
+{
+    struct sl_buf *out = &w->table.file;
+    size_t size = BLOCK_HEAD;
+    for (unsigned c = 0; c < BLOCK_COLUMNS; c++)
+        size += (count * v->widths[c] + 7) / 8;
+    if (!sl_buf_reserve(out, size + 8))
+        return;
+    uint8_t *at = out->data + out->size;
+    *at++ = (uint8_t)count;
+    memcpy(at, v->widths, BLOCK_COLUMNS);
+    at[BLOCK_COLUMNS] = v->column_width;
+    out->size += 1 + BLOCK_COLUMNS + 1;
+    for (unsigned c = 0; c < BLOCK_COLUMNS; c++)
+        sl_buf_u32(out, v->least[c]);
+    at = out->data + out->size;
+    for (unsigned c = 0; c < BLOCK_COLUMNS; at += (count * v->widths[c] + 7) / 8, c++)
+        sl_column_pack(at, v->columns[c], count, v->widths[c]);
+    out->size = (size_t)(at - out->data);
+    sl_buf_align(out, 8);
+}
+
+/* The values of a batch as blocks have them. */
+struct sums {
+    uint32_t source[BLOCK_TOKENS], name[BLOCK_TOKENS], scope[BLOCK_TOKENS];
+};
+
+static void sum_up(const struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct sums *sums)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint32_t source = b->source[i];
+        if (w->numbers && source != UINT32_MAX)
+            source = w->numbers[source];
+        sums->source[i] = w->ranges ? (source + 1) << 1 | b->range[i] : source + 1;
+        sums->name[i] = b->name[i] + 1;
+        sums->scope[i] = 0;
+    }
+}
+
+static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch *b, const struct sums *sums,
+                       uint32_t from, uint32_t count)
+{
+    struct block_values v;
+    if (!set_keys(&v, b->line + from, b->column + from, count)) {
+        put_tokens(w, b, sums, from, count / 2);
+        put_tokens(w, b, sums, from + count / 2, count - count / 2);
+        return;
+    }
+    set_column(&v, COLUMN_SOURCE, sums->source + from, count);
+    set_column(&v, COLUMN_LINE, b->source_line + from, count);
+    set_column(&v, COLUMN_COLUMN, b->source_column + from, count);
+    set_column(&v, COLUMN_NAME, sums->name + from, count);
+    set_column(&v, COLUMN_SCOPE, sums->scope + from, count);
+    sl_buf_u64(&w->keys, (uint64_t)b->line[from] << 32 | b->column[from]);
+    size_t place = w->table.file.size - w->table.sections[w->table.section_count - 1].offset;
+    w->table.too_large |= place / 8 > UINT32_MAX || w->block_count == UINT32_MAX;
+    sl_buf_u32(&w->places, (uint32_t)(place / 8));
+    w->block_count++;
+    put_block(w, &v, count);
+}
+
+static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
+{
+    struct sums sums;
+    sum_up(w, b, &sums);
+    put_tokens(w, b, &sums, 0, b->count);
+    w->token_count += b->count;
+    return sl_purse_spend(&w->purse, b->count) && !w->table.file.failed && !w->keys.failed && !w->places.failed;
+}
+
+/* ---- order ---- */
+
+static uint64_t key_at(const struct sl_sourcemap_batch *b, uint32_t i)
+{
+    return (uint64_t)b->line[i] << 32 | b->column[i];
+}
+
+/* Whether the batch is in order, and behind `*last`, which moves on. */
+static bool is_ordered(const struct sl_sourcemap_batch *b, uint64_t *last)
+{
+    bool ordered = true;
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint64_t key = key_at(b, i);
+        ordered &= *last <= key;
+        *last = key;
+    }
+    return ordered;
+}
+
+struct token {
+    uint32_t source, source_line, source_column, name : 31, range : 1;
+};
+
+enum { NO_NAME = INT32_MAX };
+
+struct sorting {
+    struct sl_ordered *order, *scratch;
+    struct token *tokens;
+    size_t count, order_capacity, token_capacity;
+};
+
+static bool collect_batch(struct smcache_writer *w, struct sorting *s, const struct sl_sourcemap_batch *b)
+{
+    size_t need = s->count + b->count;
+    if (!sl_grow_held(&w->held, &s->order, &s->order_capacity, need, sizeof *s->order) ||
+        !sl_grow_held(&w->held, &s->tokens, &s->token_capacity, need, sizeof *s->tokens))
+        return false;
+    for (uint32_t i = 0; i < b->count; i++, s->count++) {
+        uint32_t name = b->name[i] == UINT32_MAX ? NO_NAME : b->name[i];
+        s->order[s->count] = (struct sl_ordered){.key = key_at(b, i), .index = (uint32_t)s->count};
+        s->tokens[s->count] =
+            (struct token){b->source[i], b->source_line[i], b->source_column[i], name & NO_NAME, b->range[i]};
+    }
+    return sl_purse_spend(&w->purse, b->count) && s->count <= UINT32_MAX;
+}
+
+static bool put_sorted(struct smcache_writer *w, const struct sorting *s)
+{
+    struct sl_sourcemap_batch b;
+    for (size_t at = 0; at < s->count; at += b.count) {
+        for (b.count = 0; b.count < SL_SOURCEMAP_BATCH && at + b.count < s->count; b.count++) {
+            const struct sl_ordered *o = &s->order[at + b.count];
+            const struct token *t = &s->tokens[o->index];
+            b.line[b.count] = (uint32_t)(o->key >> 32);
+            b.column[b.count] = (uint32_t)o->key;
+            b.source[b.count] = t->source;
+            b.source_line[b.count] = t->source_line;
+            b.source_column[b.count] = t->source_column;
+            b.name[b.count] = t->name == NO_NAME ? UINT32_MAX : t->name;
+            b.range[b.count] = t->range;
+        }
+        if (!put_batch(w, &b))
+            return false;
+    }
+    return true;
+}
+
+static enum sl_code sort_tokens(struct smcache_writer *w, struct sorting *s, struct sl_error *error)
+{
+    struct sl_sourcemap_tokens tokens;
+    struct sl_sourcemap_batch batch;
+    enum sl_code code;
+    sl_sourcemap_tokens(w->map, &tokens);
+    while ((code = sl_sourcemap_batch(&tokens, &batch, error)) == SL_OK && batch.count)
+        if (!collect_batch(w, s, &batch))
+            return smcache_writer_fail(w, error);
+    if (code != SL_OK)
+        return code;
+    s->scratch = sl_alloc_held(&w->held, s->count, sizeof *s->scratch);
+    if (!s->scratch)
+        return smcache_writer_fail(w, error);
+    sl_order(s->order, s->scratch, s->count);
+    sl_free_held(&w->held, s->scratch, s->count, sizeof *s->scratch);
+    return put_sorted(w, s) ? SL_OK : smcache_writer_fail(w, error);
+}
+
+/* ---- all ---- */
+
+/* `*ordered` false: they are not, and the tokens are to be put anew. */
+static enum sl_code put_as_they_come(struct smcache_writer *w, bool *ordered, struct sl_error *error)
+{
+    struct sl_sourcemap_tokens tokens;
+    struct sl_sourcemap_batch batch;
+    enum sl_code code;
+    uint64_t last = 0;
+    sl_sourcemap_tokens(w->map, &tokens);
+    *ordered = true;
+    while ((code = sl_sourcemap_batch(&tokens, &batch, error)) == SL_OK && batch.count) {
+        *ordered = is_ordered(&batch, &last);
+        if (!*ordered)
+            return SL_OK;
+        if (!put_batch(w, &batch))
+            return smcache_writer_fail(w, error);
+    }
+    return code;
+}
+
+enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error)
+{
+    struct sl_table_writer *t = &w->table;
+    bool ordered;
+    sl_table_section(t, SECTION_BLOCKS);
+    size_t begin = t->file.size;
+    enum sl_code code = put_as_they_come(w, &ordered, error);
+    if (code == SL_OK && !ordered) {
+        struct sorting sorting = {.count = 0};
+        t->file.size = begin;
+        sl_buf_clear(&w->keys);
+        sl_buf_clear(&w->places);
+        w->block_count = 0;
+        w->token_count = 0;
+        code = sort_tokens(w, &sorting, error);
+        sl_free_held(&w->held, sorting.order, sorting.order_capacity, sizeof *sorting.order);
+        sl_free_held(&w->held, sorting.tokens, sorting.token_capacity, sizeof *sorting.tokens);
+    }
+    sl_buf_fill(&t->file, 0, 8);
+    sl_table_section(t, SECTION_KEYS);
+    sl_buf_str(&t->file, sl_buf_view(&w->keys));
+    sl_table_section(t, SECTION_PLACES);
+    sl_buf_str(&t->file, sl_buf_view(&w->places));
+    return code;
+}

@@ -1,0 +1,226 @@
+/* The sections of the table: texts of the sources first, which are most of it. */
+#include "js/smwrite.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+
+static size_t text_size(const struct smcache_writer *w)
+{
+    return w->table.file.size - w->table.sections[SECTION_TEXT - 1].offset;
+}
+
+static bool has_memory(const struct smcache_writer *w)
+{
+    return !w->table.file.failed && !w->lines.failed;
+}
+
+/* ---- sources ---- */
+
+/* The record of the source, whose name is what the text has from `offset` on; of an index map that of the same name. */
+static struct source_record *add_source(struct smcache_writer *w, struct sl_map *numbers, size_t number,
+                                        uint32_t offset)
+{
+    uint32_t size = (uint32_t)(text_size(w) - offset);
+    size_t record = w->source_count;
+    if (w->numbers) {
+        const char *name = (const char *)w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + offset;
+        const char *key = sl_arena_strndup(w->map->arena, name, size);
+        void **slot = key ? sl_map_slot(numbers, (struct sl_str){key, size}, NULL) : NULL;
+        if (!slot)
+            return NULL;
+        if (*slot)
+            record = (size_t)(uintptr_t)*slot - 1;
+        *slot = (void *)(uintptr_t)(record + 1);
+        w->numbers[number] = (uint32_t)record;
+    }
+    if (record < w->source_count) {
+        w->table.file.size -= size;
+        return &w->sources[record];
+    }
+    if (!sl_grow_held(&w->held, &w->sources, &w->source_capacity, record + 1, sizeof *w->sources))
+        return NULL;
+    w->sources[record] = (struct source_record){offset, size, 0, NO_CONTENT, 0};
+    w->source_count++;
+    return &w->sources[record];
+}
+
+/* `first`: the number of the part's first source. */
+static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
+                                         struct sl_map *numbers, struct sl_error *error)
+{
+    struct sl_sourcemap_texts texts;
+    bool null;
+    if (!sl_sourcemap_texts(w->map, part, SL_SOURCEMAP_SOURCES, &texts))
+        return smcache_writer_fail(w, error);
+    for (uint32_t offset = (uint32_t)text_size(w); sl_sourcemap_text(&texts, &w->table.file, &null);
+         offset = (uint32_t)text_size(w)) {
+        if (text_size(w) > UINT32_MAX)
+            return sl_fail(error, SL_UNSUPPORTED, "source map: texts of more than 4 GiB");
+        if (!has_memory(w) || !sl_purse_spend(&w->purse, 1) || !add_source(w, numbers, first++, offset))
+            return smcache_writer_fail(w, error);
+    }
+    return SL_OK;
+}
+
+/* The rows of LINES for what the text has from `offset` on. */
+static void put_lines(struct smcache_writer *w, struct source_record *record)
+{
+    const uint8_t *text = w->table.file.data + w->table.sections[SECTION_TEXT - 1].offset + record->content;
+    uint32_t lines = 0;
+    record->lines = (uint32_t)(w->lines.size / 4);
+    for (uint32_t at = 0; record->content_size - at > LINES_STEP; at += LINES_STEP) {
+        for (uint32_t i = 0; i < LINES_STEP; i++)
+            lines += text[at + i] == '\n';
+        sl_buf_u32(&w->lines, lines);
+    }
+}
+
+static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
+                                 struct sl_error *error)
+{
+    struct sl_sourcemap_texts texts;
+    bool null;
+    if (!sl_sourcemap_texts(w->map, part, SL_SOURCEMAP_CONTENTS, &texts))
+        return smcache_writer_fail(w, error);
+    for (uint32_t i = 0; i < part->counts[SL_SOURCEMAP_SOURCES]; i++) {
+        size_t offset = text_size(w);
+        if (!sl_sourcemap_text(&texts, &w->table.file, &null))
+            break;
+        if (text_size(w) > UINT32_MAX)
+            return sl_fail(error, SL_UNSUPPORTED, "source map: texts of more than 4 GiB");
+        if (!has_memory(w) || !sl_purse_spend(&w->purse, 1))
+            return smcache_writer_fail(w, error);
+        if (null)
+            continue;
+        struct source_record *record = &w->sources[w->numbers ? w->numbers[first + i] : first + i];
+        record->content = (uint32_t)offset;
+        record->content_size = (uint32_t)(text_size(w) - offset);
+        put_lines(w, record);
+    }
+    return SL_OK;
+}
+
+static enum sl_code put_parts(struct smcache_writer *w, struct sl_map *numbers, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    size_t first = 0;
+    for (size_t i = 0; code == SL_OK && i < w->map->part_count; i++) {
+        const struct sl_sourcemap_part *part = &w->map->parts[i];
+        code = put_names_of_sources(w, part, first, numbers, error);
+        if (code == SL_OK)
+            code = put_contents(w, part, first, error);
+        first += part->counts[SL_SOURCEMAP_SOURCES];
+        w->ranges |= part->ranges != 0;
+    }
+    return code;
+}
+
+static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error)
+{
+    struct sl_buf *file = &w->table.file;
+    struct sl_map numbers = {.budget = w->budget};
+    size_t count = 0;
+    for (size_t i = 0; i < w->map->part_count; i++)
+        count += w->map->parts[i].counts[SL_SOURCEMAP_SOURCES];
+    if (w->map->indexed && !(w->numbers = sl_alloc_held(&w->held, count, sizeof *w->numbers)))
+        return smcache_writer_fail(w, error);
+    sl_table_section(&w->table, SECTION_TEXT);
+    enum sl_code code = put_parts(w, &numbers, error);
+    sl_map_free(&numbers);
+    sl_table_section(&w->table, SECTION_SOURCES);
+    for (size_t i = 0; i < w->source_count; i++) {
+        const struct source_record *s = &w->sources[i];
+        const uint32_t words[] = {s->name, s->name_size, s->content, s->content_size, s->lines};
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            sl_buf_u32(file, words[k]);
+    }
+    sl_table_section(&w->table, SECTION_LINES);
+    sl_buf_str(file, sl_buf_view(&w->lines));
+    sl_buf_free(&w->lines);
+    return code;
+}
+
+/* ---- names ---- */
+
+static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
+{
+    struct sl_buf offsets = {.budget = w->budget}, *file = &w->table.file;
+    struct sl_sourcemap_texts texts;
+    bool good = true, null;
+    sl_table_section(&w->table, SECTION_NAMES);
+    size_t begin = file->size;
+    sl_buf_u32(&offsets, 0);
+    for (size_t i = 0; good && i < w->map->part_count; i++) {
+        good = sl_sourcemap_texts(w->map, &w->map->parts[i], SL_SOURCEMAP_NAMES, &texts);
+        while (good && sl_sourcemap_text(&texts, file, &null)) {
+            sl_buf_u32(&offsets, (uint32_t)(file->size - begin));
+            w->name_count++;
+            good = !offsets.failed && !file->failed && sl_purse_spend(&w->purse, 1);
+        }
+    }
+    w->table.too_large |= file->size - begin > UINT32_MAX;
+    sl_table_section(&w->table, SECTION_NAME_OFFSETS);
+    sl_buf_str(file, sl_buf_view(&offsets));
+    file->failed |= offsets.failed;
+    sl_buf_free(&offsets);
+    return good ? SL_OK : smcache_writer_fail(w, error);
+}
+
+/* ---- the file ---- */
+
+static void put_header(struct smcache_writer *w)
+{
+    struct sl_table_writer *t = &w->table;
+    sl_table_put(t, AT_FLAGS, w->ranges ? FLAG_RANGES : 0, 4);
+    sl_table_put(t, AT_SOURCES, w->source_count, 4);
+    sl_table_put(t, AT_NAMES, w->name_count, 4);
+    sl_table_put(t, AT_BLOCKS, w->block_count, 4);
+    sl_table_put(t, AT_TOKENS, w->token_count, 8);
+}
+
+static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, struct sl_error *error)
+{
+    if (!sl_table_writer_init(&w->table, &smcache_format, NULL, w->budget))
+        return smcache_writer_fail(w, error);
+    enum sl_code code = put_sources(w, error);
+    if (code == SL_OK)
+        code = put_names(w, error);
+    if (code == SL_OK)
+        code = smcache_put_tokens(w, error);
+    if (code != SL_OK || w->table.file.failed) {
+        sl_buf_free(&w->table.file);
+        return code != SL_OK ? code : smcache_writer_fail(w, error);
+    }
+    put_header(w);
+    if (sl_table_finish(&w->table, out))
+        return SL_OK;
+    return w->table.too_large ? sl_fail(error, SL_UNSUPPORTED, "source map: too large") : smcache_writer_fail(w, error);
+}
+
+enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const struct sl_smcache_options *options,
+                              struct sl_budget *budget, struct sl_buf *out, struct sl_error *error)
+{
+    struct sl_arena arena = {.budget = budget};
+    struct sl_sourcemap map;
+    struct smcache_writer w = {.script = script,
+                               .map = &map,
+                               .options = options,
+                               .budget = budget,
+                               .held.budget = budget,
+                               .lines.budget = budget,
+                               .keys.budget = budget,
+                               .places.budget = budget,
+                               .purse.budget = budget};
+    enum sl_code code = sl_sourcemap_read(text, &arena, &map, error);
+    if (code == SL_OK)
+        code = put_sections(&w, out, error);
+    sl_buf_free(&w.lines);
+    sl_buf_free(&w.keys);
+    sl_buf_free(&w.places);
+    free(w.sources);
+    free(w.numbers);
+    sl_holding_release(&w.held);
+    sl_arena_free(&arena);
+    return code;
+}

@@ -1,0 +1,380 @@
+/* The document of a source map: what is where in it. */
+#include "js/sourcemap.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "function/order.h"
+#include "js/read.h"
+
+struct reading {
+    struct sl_json j;
+    struct sl_sourcemap *map;
+    size_t capacity; /* of the parts */
+};
+
+/* What one object says, before it is known whether it is a map or has sections. */
+struct object {
+    struct sl_sourcemap_part part;
+    bool has_sections;
+};
+
+static bool malformed(struct reading *r, const char *problem)
+{
+    return sl_json_fail(&r->j, problem);
+}
+
+/* The offset of the value that comes next, which is not null. */
+static uint32_t value_offset(struct sl_json *j)
+{
+    sl_json_peek(j); /* passes white space over */
+    return (uint32_t)j->at;
+}
+
+static bool is_null(struct reading *r)
+{
+    if (sl_json_peek(&r->j) != SL_JSON_NULL)
+        return false;
+    sl_json_skip(&r->j);
+    return true;
+}
+
+/* ---- the members of a map ---- */
+
+static bool note_text(struct reading *r, uint32_t *offset)
+{
+    struct sl_str raw;
+    bool escaped;
+    if (*offset)
+        return malformed(r, "a member comes twice");
+    if (is_null(r))
+        return true;
+    *offset = value_offset(&r->j);
+    return sl_json_raw_string(&r->j, &raw, &escaped);
+}
+
+/* A list of texts and nulls; of anything, if `any`. */
+static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool any)
+{
+    struct sl_str key, raw;
+    bool escaped;
+    if (*offset)
+        return malformed(r, "a member comes twice");
+    if (is_null(r))
+        return true;
+    *offset = value_offset(&r->j);
+    if (!sl_json_array(&r->j))
+        return malformed(r, "a list is expected");
+    while (sl_json_next(&r->j, &key)) {
+        enum sl_json_type type = sl_json_peek(&r->j);
+        if (type == SL_JSON_STRING)
+            sl_json_raw_string(&r->j, &raw, &escaped);
+        else if (any || type == SL_JSON_NULL)
+            sl_json_skip(&r->j);
+        else
+            return malformed(r, "a text or null is expected");
+        ++*count;
+    }
+    return !r->j.failed;
+}
+
+/* Lists whose contents are looked at when they are used. */
+static bool note_array(struct reading *r, uint32_t *offset)
+{
+    if (*offset)
+        return malformed(r, "a member comes twice");
+    if (is_null(r))
+        return true;
+    if (sl_json_peek(&r->j) != SL_JSON_ARRAY)
+        return malformed(r, "a list is expected");
+    *offset = value_offset(&r->j);
+    sl_json_skip(&r->j);
+    return !r->j.failed;
+}
+
+/* What is of no use is of no importance. */
+static void read_debug_id(struct reading *r, bool preferred)
+{
+    struct sl_debug_id *id = &r->map->debug_id, read;
+    struct sl_str text;
+    if (sl_json_text(&r->j, &text) && sl_debug_id_parse(text, &read) && (preferred || sl_debug_id_is_nil(id)))
+        *id = read;
+}
+
+static void note_ignored(struct reading *r)
+{
+    if (sl_json_peek(&r->j) == SL_JSON_ARRAY)
+        r->map->ignored = value_offset(&r->j);
+    sl_json_skip(&r->j);
+}
+
+static bool read_sections(struct reading *r);
+
+static bool read_map_member(struct reading *r, struct sl_str key, struct object *object)
+{
+    struct sl_sourcemap_part *p = &object->part;
+    static const struct sl_str lists[] = {SL_STR("sources"), SL_STR("sourcesContent"), SL_STR("names")};
+    for (unsigned i = 0; i < SL_SOURCEMAP_LISTS; i++)
+        if (sl_str_equal(key, lists[i]))
+            return note_list(r, &p->lists[i], &p->counts[i], i == SL_SOURCEMAP_NAMES);
+    if (sl_str_equal(key, SL_STR("sourceRoot")))
+        return note_text(r, &p->root);
+    if (sl_str_equal(key, SL_STR("mappings")))
+        return note_text(r, &p->mappings);
+    if (sl_str_equal(key, SL_STR("rangeMappings")))
+        return note_text(r, &p->ranges);
+    if (sl_str_equal(key, SL_STR("x_facebook_sources")))
+        return note_array(r, &p->functions);
+    if (sl_str_equal(key, SL_STR("sections"))) {
+        if (object->has_sections)
+            return malformed(r, "a member comes twice");
+        object->has_sections = !is_null(r);
+        return !object->has_sections || read_sections(r);
+    }
+    if (sl_str_equal(key, SL_STR("debug_id")) || sl_str_equal(key, SL_STR("debugId")))
+        read_debug_id(r, sl_str_equal(key, SL_STR("debug_id")));
+    else if (sl_str_equal(key, SL_STR("ignoreList")) || sl_str_equal(key, SL_STR("x_google_ignoreList")))
+        note_ignored(r);
+    else
+        sl_json_skip(&r->j);
+    return !r->j.failed;
+}
+
+static bool add_part(struct reading *r, const struct sl_sourcemap_part *part)
+{
+    struct sl_sourcemap *map = r->map;
+    if (!sl_grow_in_arena(map->arena, &map->parts, &r->capacity, map->part_count + 1, sizeof *part))
+        return sl_json_no_memory(&r->j);
+    map->parts[map->part_count++] = *part;
+    return true;
+}
+
+/* A map adds itself to the parts, an index map what it has. */
+static bool read_map(struct reading *r)
+{
+    struct object object = {.has_sections = false};
+    struct sl_str key;
+    if (!sl_json_object(&r->j))
+        return malformed(r, "a map is an object");
+    while (sl_json_next(&r->j, &key))
+        if (!read_map_member(r, key, &object))
+            return false;
+    return !r->j.failed && (object.has_sections || add_part(r, &object.part));
+}
+
+/* ---- index maps ---- */
+
+static bool read_offset(struct reading *r, uint32_t *line, uint32_t *column)
+{
+    struct sl_str key;
+    uint64_t value;
+    unsigned seen = 0;
+    if (!sl_json_object(&r->j))
+        return malformed(r, "an offset is an object");
+    while (sl_json_next(&r->j, &key)) {
+        bool is_line = sl_str_equal(key, SL_STR("line"));
+        if (!is_line && !sl_str_equal(key, SL_STR("column"))) {
+            sl_json_skip(&r->j);
+            continue;
+        }
+        if (!sl_json_u64(&r->j, &value) || value > UINT32_MAX)
+            return malformed(r, "a line or column of 32 bits is expected");
+        *(is_line ? line : column) = (uint32_t)value;
+        seen |= is_line ? 1 : 2;
+    }
+    return !r->j.failed && (seen == 3 || malformed(r, "an offset without line or column"));
+}
+
+/* The parts from `first` on are those of a section that begins there. */
+static bool move_parts(struct reading *r, size_t first, uint32_t line, uint32_t column)
+{
+    for (size_t i = first; i < r->map->part_count; i++) {
+        struct sl_sourcemap_part *part = &r->map->parts[i];
+        if (!part->line)
+            part->column += column;
+        if (__builtin_add_overflow(part->line, line, &part->line))
+            return malformed(r, "a section that begins behind all lines");
+    }
+    return true;
+}
+
+static bool read_map_section(struct reading *r)
+{
+    uint32_t line = 0, column = 0;
+    size_t first = r->map->part_count;
+    bool has_map = false, has_offset = false;
+    struct sl_str key;
+    if (!sl_json_object(&r->j))
+        return malformed(r, "a section is an object");
+    while (sl_json_next(&r->j, &key)) {
+        bool good = true;
+        if (sl_str_equal(key, SL_STR("offset"))) {
+            good = !has_offset ? read_offset(r, &line, &column) : malformed(r, "a member comes twice");
+            has_offset = true;
+        } else if (sl_str_equal(key, SL_STR("map"))) {
+            good = !has_map ? read_map(r) : malformed(r, "a member comes twice");
+            has_map = true;
+        } else {
+            sl_json_skip(&r->j);
+        }
+        if (!good)
+            return false;
+    }
+    if (!r->j.failed && (!has_map || !has_offset))
+        return malformed(r, "a section without map or offset");
+    return !r->j.failed && move_parts(r, first, line, column);
+}
+
+static bool read_sections(struct reading *r)
+{
+    struct sl_str key;
+    r->map->indexed = true;
+    if (!sl_json_array(&r->j))
+        return malformed(r, "a list is expected");
+    while (sl_json_next(&r->j, &key))
+        if (!read_map_section(r))
+            return false;
+    return !r->j.failed;
+}
+
+/* ---- the document ---- */
+
+/* Some servers put a line in front that is no script. False when it does not end as a line does. */
+static bool skip_junk(struct sl_str *text)
+{
+    if (!text->size || !memchr(")]}'", text->data[0], 4))
+        return true;
+    const char *end = memchr(text->data, '\n', text->size), *cr = memchr(text->data, '\r', text->size);
+    if (cr && (!end || cr + 1 < end))
+        return false;
+    size_t junk = end ? (size_t)(end + 1 - text->data) : text->size;
+    *text = (struct sl_str){text->data + junk, text->size - junk};
+    return true;
+}
+
+static uint64_t part_key(const struct sl_sourcemap_part *part)
+{
+    return (uint64_t)part->line << 32 | part->column;
+}
+
+/* Into the order of where they begin. False when out of memory. */
+static bool sort_parts(struct sl_sourcemap *map)
+{
+    size_t count = map->part_count, sorted = 1;
+    while (sorted < count && part_key(&map->parts[sorted - 1]) <= part_key(&map->parts[sorted]))
+        sorted++;
+    if (sorted >= count)
+        return true;
+    struct sl_ordered *items = SL_ARENA_ARRAY(map->arena, struct sl_ordered, count * 2);
+    struct sl_sourcemap_part *parts = SL_ARENA_ARRAY(map->arena, struct sl_sourcemap_part, count);
+    if (!items || !parts)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct sl_ordered){.key = part_key(&map->parts[i]), .index = (uint32_t)i};
+    sl_order(items, items + count, count);
+    for (size_t i = 0; i < count; i++)
+        parts[i] = map->parts[items[i].index];
+    map->parts = parts;
+    return true;
+}
+
+/* Sources, and names, are numbered through with 32 bits; the last number says none. */
+static bool can_be_numbered(const struct sl_sourcemap *map)
+{
+    uint64_t counts[SL_SOURCEMAP_LISTS] = {0};
+    for (size_t i = 0; i < map->part_count; i++)
+        for (unsigned list = 0; list < SL_SOURCEMAP_LISTS; list++)
+            counts[list] += map->parts[i].counts[list];
+    return counts[SL_SOURCEMAP_SOURCES] < INT32_MAX && counts[SL_SOURCEMAP_NAMES] < INT32_MAX;
+}
+
+enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struct sl_sourcemap *map,
+                               struct sl_error *error)
+{
+    *map = (struct sl_sourcemap){.arena = arena};
+    if (!skip_junk(&text))
+        return sl_fail(error, SL_MALFORMED, "source map: a first line that does not end");
+    if (text.size > UINT32_MAX)
+        return sl_fail(error, SL_UNSUPPORTED, "source map: larger than 4 GiB");
+    map->text = text;
+    struct reading r = {.j = sl_json(text, arena, false), .map = map};
+    if (!read_map(&r) || !sl_json_end(&r.j)) {
+        if (sl_json_code(&r.j) == SL_BUSY)
+            return sl_budget_fail(arena->budget, error);
+        struct sl_json_place place = sl_json_place(text, r.j.at);
+        return sl_fail(error, SL_MALFORMED, "source map: %s at line %zu, column %zu", r.j.problem, place.line,
+                       place.column);
+    }
+    if (!sort_parts(map))
+        return sl_budget_fail(arena->budget, error);
+    return can_be_numbered(map) ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "source map: too many sources or names");
+}
+
+/* ---- lists ---- */
+
+bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcemap_part *part,
+                        enum sl_sourcemap_list list, struct sl_sourcemap_texts *texts)
+{
+    *texts = (struct sl_sourcemap_texts){.there = part->lists[list] != 0, .json = js_read_at(map, part->lists[list])};
+    if (list == SL_SOURCEMAP_SOURCES && !js_read_text(map, part->root, &texts->root))
+        return false;
+    if (sl_str_ends(texts->root, SL_STR("/")))
+        texts->root.size--;
+    else if (!texts->root.size)
+        texts->root.data = NULL;
+    return !texts->there || sl_json_enter(&texts->json);
+}
+
+/* A text without copying it twice. */
+static void append_raw(struct sl_str raw, bool escaped, struct sl_buf *out)
+{
+    if (!escaped)
+        sl_buf_str(out, raw);
+    else if (sl_buf_reserve(out, raw.size))
+        out->size += sl_json_unescape(raw, (char *)out->data + out->size);
+}
+
+static bool is_rooted(struct sl_str raw)
+{
+    return sl_str_starts(raw, SL_STR("/")) || sl_str_starts(raw, SL_STR("\\/")) ||
+           sl_str_starts(raw, SL_STR("http:")) || sl_str_starts(raw, SL_STR("https:"));
+}
+
+bool sl_sourcemap_text(struct sl_sourcemap_texts *texts, struct sl_buf *out, bool *null)
+{
+    struct sl_str key, raw = {NULL, 0};
+    bool escaped = false;
+    if (!texts->there || !sl_json_next(&texts->json, &key))
+        return false;
+    enum sl_json_type type = sl_json_peek(&texts->json);
+    if (type == SL_JSON_STRING)
+        sl_json_raw_string(&texts->json, &raw, &escaped);
+    else if (type == SL_JSON_NUMBER)
+        sl_json_number(&texts->json, &raw);
+    else
+        sl_json_skip(&texts->json);
+    *null = !raw.data;
+    if (texts->root.data && !is_rooted(raw)) {
+        sl_buf_str(out, texts->root);
+        sl_buf_u8(out, '/');
+    }
+    append_raw(raw, escaped, out);
+    return !texts->json.failed;
+}
+
+bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t *source)
+{
+    struct sl_str key;
+    if (!map->ignored)
+        return false;
+    struct sl_json json = js_read_at(map, *at ? *at : map->ignored);
+    if (*at) { /* behind an item */
+        json.depth = 1;
+        json.fresh = false;
+    } else {
+        sl_json_enter(&json);
+    }
+    bool more = sl_json_next(&json, &key) && sl_json_u64(&json, source);
+    *at = (uint32_t)json.at;
+    return more;
+}

@@ -1,0 +1,177 @@
+/* Mappings of source maps. */
+#include "js/sourcemap.h"
+
+#include <inttypes.h>
+
+#include "js/read.h"
+#include "js/vlq.h"
+
+enum { NONE = UINT32_MAX };
+
+/* Short names for a table that fits on a page. */
+enum { F = VLQ_FOREIGN, C = VLQ_COMMA, S = VLQ_SEMICOLON, E = VLQ_END };
+
+const uint8_t js_vlq_kinds[256] = {
+    E,  F,  F,  F,  F,  F,  F,  F, F, F, F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,
+    F,  F,  F,  F,  F,  E,  F,  F, F, F, F,  F,  F,  F,  62, C,  F,  F,  63, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61,
+    F,  S,  F,  F,  F,  F,  F,  0, 1, 2, 3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+    22, 23, 24, 25, F,  F,  F,  F, F, F, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44,
+    45, 46, 47, 48, 49, 50, 51, F, F, F, F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,
+    F,  F,  F,  F,  F,  F,  F,  F, F, F, F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,
+    F,  F,  F,  F,  F,  F,  F,  F, F, F, F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,
+    F,  F,  F,  F,  F,  F,  F,  F, F, F, F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,
+    F,  F,  F,  F,  F,  F,  F,  F, F, F, F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,
+};
+
+void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens)
+{
+    *tokens = (struct sl_sourcemap_tokens){.map = map};
+}
+
+/* ---- ranges: a bit for each segment of a line, six to a digit ---- */
+
+static bool check_ranges(const struct sl_sourcemap_tokens *t)
+{
+    for (const uint8_t *at = t->ranges_at; at < t->ranges_end; at++)
+        if (!vlq_is_digit(js_vlq_kinds[*at]) && *at != ';')
+            return false;
+    return true;
+}
+
+static void next_segment_of_ranges(struct sl_sourcemap_tokens *t)
+{
+    bool more = t->ranges_at < t->ranges_end && *t->ranges_at != ';';
+    t->range_bit++;
+    if (t->range_bit == 6) {
+        t->range_bit = 0;
+        t->ranges_at += more;
+    }
+}
+
+static void next_line_of_ranges(struct sl_sourcemap_tokens *t)
+{
+    while (t->ranges_at < t->ranges_end && *t->ranges_at != ';')
+        t->ranges_at++;
+    t->ranges_at += t->ranges_at < t->ranges_end;
+    t->range_bit = 0;
+}
+
+static bool is_range(const struct sl_sourcemap_tokens *t)
+{
+    bool there = t->ranges_at < t->ranges_end && *t->ranges_at != ';';
+    return there && js_vlq_kinds[*t->ranges_at] >> t->range_bit & 1;
+}
+
+/* ---- mappings ---- */
+
+/* At the fields behind the first. */
+static inline bool read_source(struct sl_sourcemap_tokens *t, const uint8_t **at)
+{
+    if (!vlq_add(at, &t->source) || !vlq_is_digit(js_vlq_kinds[**at]) || !vlq_add(at, &t->source_line) ||
+        !vlq_is_digit(js_vlq_kinds[**at]) || !vlq_add(at, &t->source_column))
+        return false;
+    return t->source < t->source_count;
+}
+
+static inline bool read_name(struct sl_sourcemap_tokens *t, const uint8_t **at)
+{
+    return vlq_add(at, &t->name) && t->name < t->name_count && !vlq_is_digit(js_vlq_kinds[**at]);
+}
+
+static inline bool read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch)
+{
+    uint32_t n = batch->count, source = NONE, name = NONE;
+    if (!vlq_add(at, &t->column))
+        return false;
+    if (vlq_is_digit(js_vlq_kinds[**at])) {
+        if (!read_source(t, at))
+            return false;
+        source = t->first_source + t->source;
+        if (vlq_is_digit(js_vlq_kinds[**at])) {
+            if (!read_name(t, at))
+                return false;
+            name = t->first_name + t->name;
+        }
+    }
+    batch->line[n] = t->line;
+    batch->column[n] = t->column;
+    batch->source[n] = source;
+    batch->source_line[n] = t->source_line;
+    batch->source_column[n] = t->source_column;
+    batch->name[n] = name;
+    batch->range[n] = t->has_ranges && is_range(t);
+    batch->count++;
+    return true;
+}
+
+static bool begin_line(struct sl_sourcemap_tokens *t)
+{
+    t->column = 0;
+    if (t->has_ranges)
+        next_line_of_ranges(t);
+    return ++t->line != 0;
+}
+
+/* Up to the end of the part or of the batch. */
+static bool read_part(struct sl_sourcemap_tokens *tokens, struct sl_sourcemap_batch *batch)
+{
+    struct sl_sourcemap_tokens t = *tokens; /* so that the compiler has it in registers */
+    const uint8_t *at = t.at;
+    bool good = true;
+    while (good && at < t.end && batch->count < SL_SOURCEMAP_BATCH) {
+        uint8_t kind = js_vlq_kinds[*at];
+        if (vlq_is_digit(kind)) {
+            good = read_segment(&t, &at, batch);
+        } else if (kind == VLQ_COMMA) {
+            at++;
+            if (t.has_ranges)
+                next_segment_of_ranges(&t);
+        } else {
+            good = kind == VLQ_SEMICOLON && begin_line(&t);
+            at++;
+        }
+    }
+    t.at = at;
+    *tokens = t;
+    return good;
+}
+
+static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *error)
+{
+    const struct sl_sourcemap_part *part = &t->map->parts[t->next_part++];
+    struct sl_str mappings, ranges;
+    if (!js_read_text(t->map, part->mappings, &mappings) || !js_read_text(t->map, part->ranges, &ranges))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    *t = (struct sl_sourcemap_tokens){.map = t->map,
+                                      .at = (const uint8_t *)mappings.data,
+                                      .end = (const uint8_t *)mappings.data + mappings.size,
+                                      .ranges_at = (const uint8_t *)ranges.data,
+                                      .ranges_end = (const uint8_t *)ranges.data + ranges.size,
+                                      .has_ranges = ranges.size > 0,
+                                      .next_part = t->next_part,
+                                      .first_source = t->next_source,
+                                      .first_name = t->next_name,
+                                      .source_count = part->counts[SL_SOURCEMAP_SOURCES],
+                                      .name_count = part->counts[SL_SOURCEMAP_NAMES],
+                                      .next_source = t->next_source + part->counts[SL_SOURCEMAP_SOURCES],
+                                      .next_name = t->next_name + part->counts[SL_SOURCEMAP_NAMES],
+                                      .line = part->line,
+                                      .column = part->column};
+    return check_ranges(t) ? SL_OK : sl_fail(error, SL_MALFORMED, "rangeMappings: a character that is no digit");
+}
+
+enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcemap_batch *batch, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    batch->count = 0;
+    while (code == SL_OK && batch->count < SL_SOURCEMAP_BATCH) {
+        if (t->at == t->end && t->next_part == t->map->part_count)
+            break;
+        if (t->at == t->end)
+            code = open_part(t, error);
+        else if (!read_part(t, batch))
+            code = sl_fail(error, SL_MALFORMED, "mappings: a bad segment behind line %" PRIu32 ", column %" PRIu32,
+                           t->line, t->column);
+    }
+    return code;
+}
