@@ -1,0 +1,96 @@
+#include "js/scope_impl.h"
+
+#include <stdlib.h>
+
+static void hashbang(struct js_parser *p)
+{
+    if (js_peek(p, 0) == '#' && js_peek(p, 1) == '!')
+        while (p->at < p->end && *p->at != '\n' && *p->at != '\r')
+            p->at++;
+}
+
+static enum js_state run(struct js_parser *p)
+{
+    enum js_state state = STATEMENT;
+    hashbang(p);
+    js_skip(p);
+    while (state < DONE && p->code == SL_OK) {
+        switch (state) {
+        case OPERAND: state = js_operand(p); break;
+        case OPERATOR: state = js_operator(p); break;
+        case ENDED: state = js_ended(p); break;
+        case DECLARATOR: state = js_declarator(p); break;
+        case STATEMENT: state = js_statement(p); break;
+        case MEMBER: state = js_member(p); break;
+        default: state = js_member_end(p); break;
+        }
+    }
+    return state;
+}
+
+static enum sl_code read_text(struct js_parser *p, bool partial)
+{
+    if (!js_push(p, L_PROGRAM, 0))
+        return sl_budget_fail(p->purse.budget, p->error);
+    js_top(p)->node = SL_JS_NONE;
+    enum js_state state = run(p);
+    if (state == FAILED && p->code == SL_OK)
+        p->code = sl_budget_fail(p->purse.budget, p->error);
+    if (p->code == SL_MALFORMED && partial && !sl_budget_used_up(p->purse.budget))
+        p->code = SL_OK;
+    if (p->code == SL_OK && !js_finish(p))
+        return p->code;
+    return p->code;
+}
+
+enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, bool partial, struct sl_budget *budget,
+                               struct sl_error *error)
+{
+    *scopes = (struct sl_js_scopes){.text = text, .holding.budget = budget};
+    if (text.size >= UINT32_MAX)
+        return sl_fail(error, SL_MALFORMED, "a script of more than 4 GiB");
+    const uint8_t *begin = (const uint8_t *)text.data;
+    struct js_parser p = {
+        .at = begin,
+        .begin = begin,
+        .end = begin + text.size,
+        .async = true, /* modules may await */
+        .async_at = UNKNOWN,
+        .scopes = scopes,
+        .purse.budget = budget,
+        .holding.budget = budget,
+        .error = error,
+    };
+    enum sl_code code = read_text(&p, partial);
+    free(p.levels);
+    free(p.steps);
+    free(p.late);
+    sl_holding_release(&p.holding);
+    if (code != SL_OK)
+        scopes->count = scopes->part_count = 0;
+    return code;
+}
+
+void sl_js_scopes_free(struct sl_js_scopes *scopes)
+{
+    free(scopes->items);
+    free(scopes->parts);
+    sl_holding_release(&scopes->holding);
+    *scopes = (struct sl_js_scopes){0};
+}
+
+uint32_t sl_js_scope_at(const struct sl_js_scopes *scopes, uint32_t offset)
+{
+    uint32_t low = 0, high = scopes->count; /* those before `low` begin at the offset or before */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (scopes->items[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint32_t scope = low ? low - 1 : SL_JS_NONE;
+    while (scope != SL_JS_NONE && scopes->items[scope].end <= offset)
+        scope = scopes->items[scope].outer;
+    return scope;
+}

@@ -1,0 +1,248 @@
+#include "js/scope_impl.h"
+
+#include <stdlib.h>
+
+/* Whether there was room; if not, reading ends here. */
+static bool room(struct js_parser *p, bool grown)
+{
+    if (!grown && p->code == SL_OK)
+        p->code = sl_budget_fail(p->purse.budget, p->error);
+    return grown;
+}
+
+bool js_grow_levels(struct js_parser *p)
+{
+    if (p->depth >= DEEPEST) {
+        js_fail(p, "nested too deep");
+        return false;
+    }
+    return room(p, sl_grow_held(&p->holding, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));
+}
+
+void js_pop_soft(struct js_parser *p)
+{
+    struct js_level *top = js_top(p);
+    if (top->kind == L_ASSIGN) {
+        p->base = top->scope;
+    } else if (top->kind == L_ARROW) {
+        js_close(p, top->scope, p->token_end);
+        p->async = top->flags & WAS_ASYNC;
+        p->generator = top->flags & WAS_GENERATOR;
+    }
+    p->depth--;
+}
+
+void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t node)
+{
+    if (p->step_count - p->base >= LONGEST_CHAIN) {
+        p->operand = O_OTHER;
+        return;
+    }
+    if (room(p, sl_grow_held(&p->holding, &p->steps, &p->step_capacity, (size_t)p->step_count + 1, sizeof *p->steps)))
+        p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
+}
+
+uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
+{
+    struct sl_js_scopes *s = p->scopes;
+    if (!room(p, s->part_count < SL_JS_ENOUGH && sl_grow_held(&s->holding, &s->parts, &s->part_capacity,
+                                                              (size_t)s->part_count + 1, sizeof *s->parts)))
+        return UNKNOWN;
+    if (size > SL_MAX_NAME) /* names end there */
+        kind = SL_JS_COVER;
+    s->parts[s->part_count] = (struct sl_js_part){.at = at, .outer = outer, .size = size & 0xFFFFFF, .kind = kind};
+    return s->part_count++;
+}
+
+/* Where a pattern may begin, so that an assignment directly in it is a default value. */
+static bool covers(const struct js_level *level)
+{
+    switch (level->kind) {
+    case L_PAREN:
+    case L_PARAMETERS:
+    case L_BINDING:
+    case L_ARRAY:
+    case L_OBJECT:
+    case L_PROPERTY: return true;
+    case L_CALL: return level->at != UNKNOWN;
+    default: return false;
+    }
+}
+
+static uint32_t assigned(struct js_parser *p, const struct js_level *level, uint32_t outer)
+{
+    uint32_t last = SL_JS_ENOUGH;
+    for (uint32_t i = 0; i < level->size && last != UNKNOWN; i++) {
+        const struct js_step *step = &p->steps[level->at + i];
+        last = js_part(p, (enum sl_js_part_kind)step->kind, step->at, step->size, last);
+    }
+    if (!covers(level - 1) || level->flags & INNER || last == UNKNOWN)
+        return last;
+    return js_part(p, SL_JS_DEFAULT, last, 0, outer);
+}
+
+static uint32_t bracket(struct js_parser *p, const struct js_level *level, enum sl_js_part_kind kind, uint32_t outer)
+{
+    uint32_t part = js_part(p, kind, 0, 0, outer);
+    if (part != UNKNOWN) {
+        p->scopes->parts[part].pattern = level->kind == L_PARAMETERS || level->kind == L_BINDING;
+        p->scopes->parts[part].direct = (level->kind == L_ARRAY || level->kind == L_OBJECT) && covers(level - 1);
+    }
+    return part;
+}
+
+/* What names on this level continue from, given the same of the level around it. */
+static uint32_t continued(struct js_parser *p, const struct js_level *level, uint32_t outer)
+{
+    uint32_t part;
+    switch (level->kind) {
+    case L_ASSIGN: return assigned(p, level, outer);
+    case L_PROPERTY:
+        part = js_part(p, SL_JS_PROPERTY, level->at, level->size, outer);
+        if (part != UNKNOWN)
+            p->scopes->parts[part].direct = 1;
+        return part;
+    case L_VARIABLE: return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, SL_JS_ENOUGH);
+    case L_OBJECT: return bracket(p, level, SL_JS_OBJECT, outer);
+    case L_CALL: return level->at == UNKNOWN ? outer : bracket(p, level, SL_JS_COVER, outer);
+    case L_PAREN:
+    case L_ARRAY:
+    case L_BINDING:
+    case L_PARAMETERS:
+    case L_SUBSCRIPT:
+    case L_KEY: return bracket(p, level, SL_JS_COVER, outer);
+    case L_CLASS:
+        if (!level->size)
+            return outer;
+        return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, level->flags & EXPRESSION ? outer : SL_JS_ENOUGH);
+    case L_ARROW: return SL_JS_NONE;
+    case L_FUNCTION: return level->flags & CLEAR ? outer : SL_JS_NONE;
+    default: return outer;
+    }
+}
+
+uint32_t js_context(struct js_parser *p)
+{
+    uint32_t known = p->depth - 1;
+    while (p->levels[known].node == UNKNOWN) /* the program's is known */
+        known--;
+    uint32_t node = p->levels[known].node;
+    for (uint32_t i = known + 1; i < p->depth && node != UNKNOWN; i++)
+        node = p->levels[i].node = continued(p, &p->levels[i], node);
+    return node;
+}
+
+uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind, uint32_t name)
+{
+    struct sl_js_scopes *s = p->scopes;
+    const struct sl_js_scope scope = {.start = start, .outer = SL_JS_NONE, .name = name & SL_JS_NONE, .kind = kind};
+    if (name == UNKNOWN)
+        return SL_JS_NONE;
+    if (s->count && s->items[s->count - 1].start > start) {
+        if (!room(p,
+                  sl_grow_held(&p->holding, &p->late, &p->late_capacity, (size_t)p->late_count + 1, sizeof *p->late)))
+            return SL_JS_NONE;
+        p->late[p->late_count] = scope;
+        return p->late_count++ | LATE;
+    }
+    if (!room(p, s->count < SL_JS_ENOUGH &&
+                     sl_grow_held(&s->holding, &s->items, &s->capacity, (size_t)s->count + 1, sizeof *s->items)))
+        return SL_JS_NONE;
+    s->items[s->count] = scope;
+    return s->count++;
+}
+
+void js_close(struct js_parser *p, uint32_t scope, const uint8_t *end)
+{
+    if (scope == SL_JS_NONE) /* a constructor has none */
+        return;
+    struct sl_js_scope *opened = scope & LATE ? &p->late[scope & ~LATE] : &p->scopes->items[scope];
+    opened->end = (uint32_t)(end - p->begin);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    uint32_t x = ((const struct sl_js_scope *)a)->start, y = ((const struct sl_js_scope *)b)->start;
+    return x < y ? -1 : x > y;
+}
+
+static bool merge_late(struct js_parser *p)
+{
+    struct sl_js_scopes *s = p->scopes;
+    size_t left = s->count, late = p->late_count, to = left + late;
+    if (!late)
+        return true;
+    if (!room(p, sl_grow_held(&s->holding, &s->items, &s->capacity, to, sizeof *s->items)))
+        return false;
+    qsort(p->late, late, sizeof *p->late, by_start);
+    s->count = (uint32_t)to;
+    while (late)
+        s->items[--to] =
+            left && s->items[left - 1].start > p->late[late - 1].start ? s->items[--left] : p->late[--late];
+    return true;
+}
+
+/* Scopes without an end are those that a damaged script broke off. */
+static void drop_open(struct sl_js_scopes *s)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->items[i].end)
+            s->items[kept++] = s->items[i];
+    s->count = kept;
+}
+
+static void find_outer(struct sl_js_scopes *s)
+{
+    for (uint32_t i = 1; i < s->count; i++) {
+        uint32_t outer = i - 1;
+        while (outer != SL_JS_NONE && s->items[outer].end <= s->items[i].start)
+            outer = s->items[outer].outer;
+        s->items[i].outer = outer;
+    }
+}
+
+/* Whether the component is passed by, now that patterns are known. */
+static bool passed(const struct sl_js_part *part)
+{
+    return part->kind == SL_JS_COVER || part->kind == SL_JS_DEFAULT ||
+           (part->pattern && (part->kind == SL_JS_OBJECT || part->kind == SL_JS_PROPERTY));
+}
+
+static uint32_t without_passed(const struct sl_js_scopes *s, uint32_t part)
+{
+    return part < SL_JS_ENOUGH && passed(&s->parts[part]) ? s->parts[part].outer : part;
+}
+
+/* Brackets come before what is inside them, so that one pass sees whether they are patterns before it is asked. What was
+ * bent refers to components behind it, which is what the second pass is for. */
+static void resolve_parts(struct sl_js_scopes *s)
+{
+    for (uint32_t i = 0; i < s->part_count; i++) {
+        struct sl_js_part *part = &s->parts[i];
+        const struct sl_js_part *outer = part->outer < SL_JS_ENOUGH ? &s->parts[part->outer] : NULL;
+        if (part->direct && outer && outer->pattern)
+            part->pattern = 1;
+        if (part->kind == SL_JS_DEFAULT && !(outer && outer->pattern))
+            part->outer = part->at;
+        if (part->outer < i)
+            part->outer = without_passed(s, part->outer);
+    }
+    for (uint32_t i = 0; i < s->part_count; i++)
+        s->parts[i].outer = without_passed(s, s->parts[i].outer);
+    for (uint32_t i = 0; i < s->count; i++)
+        s->items[i].name = without_passed(s, s->items[i].name) & SL_JS_NONE;
+    for (uint32_t i = 0; i < s->part_count; i++)
+        if (s->parts[i].kind == SL_JS_PROPERTY)
+            s->parts[i].kind = SL_JS_IDENTIFIER;
+}
+
+bool js_finish(struct js_parser *p)
+{
+    if (!merge_late(p))
+        return false;
+    drop_open(p->scopes);
+    find_outer(p->scopes);
+    resolve_parts(p->scopes);
+    return true;
+}

@@ -1,0 +1,628 @@
+#include "js/scope_impl.h"
+
+static enum js_state other_operand(struct js_parser *p, size_t size)
+{
+    p->operand = O_OTHER;
+    js_advance(p, size);
+    return OPERATOR;
+}
+
+static enum js_state literal_operand(struct js_parser *p, bool read, const char *what)
+{
+    if (!read)
+        return js_fail(p, what);
+    p->operand = O_LITERAL;
+    js_skip(p);
+    return OPERATOR;
+}
+
+static enum js_state open_bracket(struct js_parser *p, enum js_level_kind kind, enum js_state next)
+{
+    uint32_t at = js_offset(p);
+    if (!js_push(p, kind, 0))
+        return FAILED;
+    js_top(p)->at = at;
+    js_advance(p, 1);
+    return next;
+}
+
+enum js_state js_named_operand(struct js_parser *p, const uint8_t *end, enum sl_js_part_kind kind)
+{
+    uint32_t at = js_offset(p), size = (uint32_t)(end - p->at);
+    p->operand = O_CHAIN;
+    p->operand_at = at;
+    p->step_count = p->base;
+    js_step(p, kind, at, size, SL_JS_NONE);
+    p->at = end;
+    js_skip(p);
+    return OPERATOR;
+}
+
+/* `async` that is neither of a function nor of an arrow with one name is a name, of what may be called with parameters. */
+enum js_state js_async(struct js_parser *p, bool statement)
+{
+    uint32_t start = js_offset(p);
+    const uint8_t *name = p->at;
+    js_advance(p, 5);
+    if (!p->newline && js_next_word(p) == W_FUNCTION)
+        return js_function(p, start, true, statement ? AFTER_STATEMENT : AFTER_EXPRESSION);
+    if (!p->newline && js_name_begins(js_peek(p, 0))) {
+        p->at = js_name_end(p);
+        js_skip(p);
+        if (js_peek(p, 0) == '=' && js_peek(p, 1) == '>') {
+            p->operand = O_PARENS;
+            p->operand_at = start;
+            p->operand_async = true;
+            p->operand_node = SL_JS_NONE;
+            return js_arrow(p);
+        }
+    }
+    p->at = name;
+    p->async_at = start;
+    return js_named_operand(p, p->at + 5, SL_JS_IDENTIFIER);
+}
+
+/* `yield` may stand alone. */
+static enum js_state yield_operand(struct js_parser *p)
+{
+    js_advance(p, 5);
+    enum js_word word = js_next_word(p);
+    if (p->newline || p->at == p->end || strchr(")]},;:", js_peek(p, 0)) || word == W_IN || word == W_OF)
+        return ENDED;
+    js_take(p, '*');
+    return OPERAND;
+}
+
+/* import(...), import.meta and others */
+static enum js_state import_operand(struct js_parser *p)
+{
+    js_advance(p, 6);
+    p->operand = O_OTHER;
+    uint8_t c = js_peek(p, 0);
+    return c == '(' || c == '.' ? OPERATOR : js_fail(p, "import in an expression");
+}
+
+static enum js_state new_operand(struct js_parser *p)
+{
+    js_advance(p, 3);
+    if (js_peek(p, 0) != '.')
+        return OPERAND;
+    p->operand = O_OTHER; /* new.target */
+    return OPERATOR;
+}
+
+static enum js_state word_operand(struct js_parser *p, enum js_word word, const uint8_t *end)
+{
+    switch (word) {
+    case W_NONE:
+    case W_LET:
+    case W_OF:
+    case W_USING: return js_named_operand(p, end, SL_JS_IDENTIFIER);
+    case W_THIS: return js_named_operand(p, end, SL_JS_THIS);
+    case W_AWAIT:
+        if (!p->async)
+            return js_named_operand(p, end, SL_JS_IDENTIFIER);
+        js_advance(p, 5);
+        return OPERAND;
+    case W_YIELD: return p->generator ? yield_operand(p) : js_named_operand(p, end, SL_JS_IDENTIFIER);
+    case W_UNARY: js_advance(p, (size_t)(end - p->at)); return OPERAND;
+    case W_NEW: return new_operand(p);
+    case W_LITERAL:
+    case W_SUPER: return other_operand(p, (size_t)(end - p->at));
+    case W_FUNCTION: return js_function(p, js_offset(p), false, AFTER_EXPRESSION);
+    case W_ASYNC: return js_async(p, false);
+    case W_CLASS: return js_class(p, EXPRESSION);
+    case W_IMPORT: return import_operand(p);
+    default: return js_fail(p, "a reserved word in place of an expression");
+    }
+}
+
+/* What ends brackets where an operand might stand: empty ones, a comma before the end, holes, empty parts of a `for`. */
+static enum js_state no_operand(struct js_parser *p)
+{
+    uint8_t c = js_peek(p, 0), before = p->token_end > p->begin ? p->token_end[-1] : 0;
+    switch (js_top(p)->kind) {
+    case L_PAREN: /* of an arrow */
+        if (c == ')' && (before == '(' || before == ',')) {
+            enum js_state state = js_ended(p);
+            return js_peek(p, 0) == '=' && js_peek(p, 1) == '>' ? state : js_fail(p, "empty parentheses");
+        }
+        break;
+    case L_CALL:
+    case L_PARAMETERS:
+        if (c == ')' && (before == '(' || before == ','))
+            return js_ended(p);
+        break;
+    case L_ARRAY:
+        if ((c == ']' || c == ',') && (before == '[' || before == ','))
+            return js_ended(p);
+        break;
+    case L_FOR:
+        if ((c == ';' && (before == '(' || before == ';')) || (c == ')' && before == ';'))
+            return js_ended(p);
+        break;
+    default: break;
+    }
+    return js_fail(p, p->at == p->end ? "the text ends in an expression" : "no expression here");
+}
+
+static enum js_state spread(struct js_parser *p)
+{
+    enum js_level_kind top = js_top(p)->kind;
+    if (js_peek(p, 1) != '.' || js_peek(p, 2) != '.' ||
+        (top != L_PAREN && top != L_CALL && top != L_PARAMETERS && top != L_ARRAY))
+        return js_fail(p, "dots in place of an expression");
+    js_advance(p, 3);
+    return OPERAND;
+}
+
+enum js_state js_operand(struct js_parser *p)
+{
+    const uint8_t *end;
+    uint8_t c = js_peek(p, 0);
+    switch (c) {
+    case 'a' ... 'z': end = js_name_end(p); return word_operand(p, js_word(p->at, (size_t)(end - p->at)), end);
+    case 'A' ... 'Z':
+    case '$':
+    case '_':
+    case '\\':
+    case 0x80 ... 0xFF:
+        end = js_name_end(p);
+        return end > p->at ? js_named_operand(p, end, SL_JS_IDENTIFIER) : js_fail(p, "no expression here");
+    case '.':
+        if (!sl_is_digit((char)js_peek(p, 1)))
+            return spread(p);
+        p->operand_at = js_offset(p);
+        return literal_operand(p, js_number(p), "");
+    case '0' ... '9': p->operand_at = js_offset(p); return literal_operand(p, js_number(p), "");
+    case '"':
+    case '\'': p->operand_at = js_offset(p); return literal_operand(p, js_string(p), "a string without end");
+    case '(': return open_bracket(p, L_PAREN, OPERAND);
+    case '[': return open_bracket(p, L_ARRAY, OPERAND);
+    case '{': return open_bracket(p, L_OBJECT, MEMBER);
+    case '`': p->at++; return js_template(p);
+    case '!':
+    case '~': js_advance(p, 1); return OPERAND;
+    case '+':
+    case '-': js_advance(p, js_peek(p, 1) == c ? 2 : 1); return OPERAND;
+    case '/':
+        if (!js_regex(p))
+            return js_fail(p, "a regular expression without end");
+        return other_operand(p, 0);
+    case '#': /* #x in y */
+        p->at++;
+        p->at = js_name_end(p);
+        js_skip(p);
+        p->operand = O_OTHER;
+        return js_next_word(p) == W_IN ? OPERATOR : js_fail(p, "a private name alone");
+    case '@': return js_decorator(p, EXPRESSION);
+    default: return no_operand(p);
+    }
+}
+
+enum js_state js_decorator(struct js_parser *p, uint8_t flags)
+{
+    if (!js_push(p, L_DECORATOR, flags))
+        return FAILED;
+    js_advance(p, 1);
+    return OPERAND;
+}
+
+static enum js_state member_of(struct js_parser *p)
+{
+    bool hidden = js_peek(p, 0) == '#';
+    p->at += hidden;
+    const uint8_t *end = js_name_end(p);
+    if (end == p->at || sl_is_digit((char)*p->at))
+        return js_fail(p, "no name behind a dot");
+    if (p->operand == O_CHAIN && !hidden)
+        js_step(p, SL_JS_MEMBER, js_offset(p), (uint32_t)(end - p->at), SL_JS_NONE);
+    if (hidden)
+        p->operand_at = UNKNOWN; /* no single name */
+    p->at = end;
+    js_skip(p);
+    return OPERATOR;
+}
+
+static enum js_state question(struct js_parser *p)
+{
+    uint8_t next = js_peek(p, 1);
+    if (next == '.' && !sl_is_digit((char)js_peek(p, 2))) {
+        p->operand = O_OTHER;
+        js_advance(p, 2);
+        uint8_t c = js_peek(p, 0);
+        return c == '(' || c == '[' ? OPERATOR : member_of(p);
+    }
+    if (!js_push(p, L_CONDITION, 0))
+        return FAILED;
+    js_advance(p, 1);
+    return OPERAND;
+}
+
+static enum js_state subscript(struct js_parser *p)
+{
+    bool chained = p->operand == O_CHAIN;
+    if (!js_push(p, L_SUBSCRIPT, chained ? CHAINED : 0))
+        return FAILED;
+    js_advance(p, 1);
+    struct js_level *top = js_top(p);
+    top->at = js_offset(p);
+    top->size = p->base;
+    if (chained)
+        p->base = p->step_count;
+    return OPERAND;
+}
+
+static enum js_state subscript_ended(struct js_parser *p)
+{
+    const struct js_level top = *js_top(p);
+    bool single = p->operand_at == top.at;
+    uint32_t size = (uint32_t)(p->token_end - p->begin) - top.at;
+    enum sl_js_part_kind kind = SL_JS_INDEX_COMPUTED;
+    if (single && p->operand == O_LITERAL)
+        kind = SL_JS_INDEX_LITERAL;
+    else if (single && p->operand == O_CHAIN && p->step_count == p->base + 1 &&
+             p->steps[p->base].kind == SL_JS_IDENTIFIER && p->steps[p->base].size == size)
+        kind = SL_JS_INDEX_NAME;
+    p->operand = O_OTHER;
+    if (top.flags & CHAINED) {
+        p->step_count = p->base;
+        p->base = top.size;
+        p->operand = O_CHAIN;
+        p->operand_at = UNKNOWN;
+        js_step(p, kind, top.at, size, top.node);
+    }
+    p->depth--;
+    js_advance(p, 1);
+    return OPERATOR;
+}
+
+static enum js_state call(struct js_parser *p)
+{
+    bool async = p->operand == O_CHAIN && p->operand_at == p->async_at && p->step_count == p->base + 1 && !p->newline;
+    if (!js_push(p, L_CALL, 0))
+        return FAILED;
+    js_top(p)->at = async ? p->async_at : UNKNOWN;
+    js_advance(p, 1);
+    return OPERAND;
+}
+
+/* The subscripts of what is assigned to lie in the assignment too. */
+static void bend_subscripts(struct js_parser *p, uint32_t from, uint32_t count)
+{
+    uint32_t name = UNKNOWN;
+    for (uint32_t i = from; i < from + count; i++) {
+        if (p->steps[i].node >= SL_JS_ENOUGH)
+            continue;
+        if (name == UNKNOWN)
+            name = js_context(p);
+        if (name != UNKNOWN)
+            js_bend(p, p->steps[i].node, name);
+    }
+}
+
+/* Assignments to one another end together, so the last of them takes the level of those before. */
+static enum js_state assign_chain(struct js_parser *p)
+{
+    struct js_level *top = js_top(p);
+    uint32_t count = p->step_count - p->base, from = p->base;
+    if (top->kind == L_ASSIGN) {
+        from = top->at;
+        memmove(p->steps + from, p->steps + p->base, count * sizeof *p->steps);
+        top->flags |= INNER;
+        top->node = UNKNOWN;
+    } else {
+        if (!js_push(p, L_ASSIGN, 0))
+            return FAILED;
+        top = js_top(p);
+        top->at = from;
+        top->scope = from;
+    }
+    top->size = count;
+    p->base = p->step_count = from + count;
+    bend_subscripts(p, from, count);
+    return OPERAND;
+}
+
+/* `size` bytes of an operator. */
+static enum js_state assign(struct js_parser *p, size_t size)
+{
+    js_advance(p, size);
+    if (js_top(p)->kind == L_BINDING) {
+        js_pop_soft(p);
+        return OPERAND;
+    }
+    if (p->operand == O_CHAIN)
+        return assign_chain(p);
+    if (p->operand == O_PATTERN)
+        js_make_pattern(p, p->operand_node);
+    return OPERAND;
+}
+
+/* Operators that are written with one to three of the byte `c`, at most `most`, and assign with `=` behind them. */
+static enum js_state binary(struct js_parser *p, uint8_t c, size_t most)
+{
+    size_t size = 1;
+    while (size < most && js_peek(p, size) == c)
+        size++;
+    if (js_peek(p, size) == '=') {
+        if (c != '<' && c != '>')
+            return assign(p, size + 1);
+        if (size > 1)
+            return assign(p, size + 1);
+        size++; /* <= and >= */
+    }
+    js_advance(p, size);
+    return OPERAND;
+}
+
+static enum js_state plus_or_minus(struct js_parser *p, uint8_t c)
+{
+    if (js_peek(p, 1) != c)
+        return binary(p, c, 1);
+    if (p->newline)
+        return js_ended(p);
+    return other_operand(p, 2);
+}
+
+static enum js_state equals(struct js_parser *p)
+{
+    if (js_peek(p, 1) == '>')
+        return js_arrow(p);
+    if (js_peek(p, 1) != '=')
+        return assign(p, 1);
+    js_advance(p, js_peek(p, 2) == '=' ? 3 : 2);
+    return OPERAND;
+}
+
+static enum js_state word_operator(struct js_parser *p)
+{
+    switch (js_next_word(p)) {
+    case W_IN:
+        if (js_top(p)->flags & NO_IN)
+            return js_ended(p);
+        js_advance(p, 2);
+        return OPERAND;
+    case W_INSTANCEOF: js_advance(p, 10); return OPERAND;
+    default: return js_ended(p);
+    }
+}
+
+enum js_state js_operator(struct js_parser *p)
+{
+    uint8_t c = js_peek(p, 0);
+    switch (c) {
+    case '.': js_advance(p, 1); return member_of(p);
+    case '(': return call(p);
+    case '[': return js_top(p)->kind == L_DECORATOR ? js_ended(p) : subscript(p);
+    case '=': return equals(p);
+    case '?':
+        if (js_peek(p, 1) == '?')
+            return binary(p, c, 2);
+        return question(p);
+    case '+':
+    case '-': return plus_or_minus(p, c);
+    case '*': return js_top(p)->kind == L_DECORATOR ? js_ended(p) : binary(p, c, 2);
+    case '&':
+    case '|':
+    case '<': return binary(p, c, 2);
+    case '>': return binary(p, c, 3);
+    case '/':
+    case '%':
+    case '^': return binary(p, c, 1);
+    case '!':
+        if (js_peek(p, 1) != '=')
+            return js_ended(p);
+        js_advance(p, js_peek(p, 2) == '=' ? 3 : 2);
+        return OPERAND;
+    case 'i': return word_operator(p);
+    case '`': p->at++; return js_template(p);
+    default: return js_ended(p);
+    }
+}
+
+/* ---- What ends an assignment expression */
+
+static enum js_state comma(struct js_parser *p)
+{
+    enum js_level_kind top = js_top(p)->kind;
+    switch (top) {
+    case L_VARIABLES: js_advance(p, 1); return DECLARATOR;
+    case L_OBJECT: js_advance(p, 1); return MEMBER;
+    case L_CONDITION:
+    case L_KEY:
+    case L_FIELD:
+    case L_HERITAGE:
+    case L_DECORATOR: return js_fail(p, "a comma here");
+    default: js_advance(p, 1); return OPERAND;
+    }
+}
+
+static enum js_state statement_ended(struct js_parser *p, size_t size)
+{
+    if (size)
+        js_advance(p, size);
+    return js_completed(p);
+}
+
+static enum js_state semicolon(struct js_parser *p)
+{
+    struct js_level *top = js_top(p);
+    if (top->kind == L_VARIABLES) {
+        p->depth--;
+        top = js_top(p);
+    }
+    if (top->kind >= L_FIRST_STATEMENTS)
+        return statement_ended(p, 1);
+    if (top->kind == L_FIELD) {
+        p->depth--;
+        js_advance(p, 1);
+        return MEMBER;
+    }
+    if (top->kind != L_FOR || top->what >= FOR_UPDATE)
+        return js_fail(p, "a semicolon here");
+    top->what++;
+    top->flags &= (uint8_t)~NO_IN;
+    js_advance(p, 1);
+    return OPERAND;
+}
+
+/* `in` and `of` in the head of a for */
+static enum js_state each(struct js_parser *p)
+{
+    if (js_top(p)->kind == L_VARIABLES)
+        p->depth--;
+    struct js_level *top = js_top(p);
+    if (top->kind != L_FOR || top->what != FOR_INIT)
+        return js_fail(p, "no operator here");
+    top->what = FOR_EACH;
+    top->flags &= (uint8_t)~NO_IN;
+    if (p->operand == O_PATTERN)
+        js_make_pattern(p, p->operand_node);
+    js_advance(p, 2);
+    return OPERAND;
+}
+
+static enum js_state parenthesis(struct js_parser *p)
+{
+    const struct js_level top = *js_top(p);
+    switch (top.kind) {
+    case L_PAREN:
+        p->operand = O_PARENS;
+        p->operand_at = top.at;
+        p->operand_async = false;
+        p->operand_node = top.node;
+        break;
+    case L_CALL:
+        p->operand = top.at == UNKNOWN ? O_OTHER : O_PARENS;
+        p->operand_at = top.at;
+        p->operand_async = true;
+        p->operand_node = top.node;
+        break;
+    case L_PARAMETERS: return js_parameters_ended(p);
+    case L_HEAD: return js_head_ended(p);
+    case L_FOR:
+        if (top.what < FOR_UPDATE)
+            return js_fail(p, "half a head of for");
+        p->depth--;
+        js_advance(p, 1);
+        return STATEMENT;
+    default: return js_fail(p, "a parenthesis too many");
+    }
+    p->depth--;
+    js_advance(p, 1);
+    return OPERATOR;
+}
+
+static enum js_state square_bracket(struct js_parser *p)
+{
+    const struct js_level *top = js_top(p);
+    switch (top->kind) {
+    case L_ARRAY:
+        p->operand = O_PATTERN;
+        p->operand_node = top->node;
+        p->depth--;
+        js_advance(p, 1);
+        return OPERATOR;
+    case L_SUBSCRIPT: return subscript_ended(p);
+    case L_KEY: return js_key_ended(p);
+    default: return js_fail(p, "a bracket too many");
+    }
+}
+
+/* The end of a statement, or of a field, that a line's end or what comes next shows. */
+static enum js_state inserted(struct js_parser *p)
+{
+    uint8_t c = js_peek(p, 0);
+    enum js_level_kind top = js_top(p)->kind;
+    if (!p->newline && c != '}' && p->at < p->end)
+        return js_fail(p, "no operator here");
+    if (top == L_FIELD) {
+        p->depth--;
+        return MEMBER;
+    }
+    if (top == L_VARIABLES) {
+        p->depth--;
+        top = js_top(p)->kind;
+    }
+    return top >= L_FIRST_STATEMENTS ? statement_ended(p, 0) : js_fail(p, "brackets without end");
+}
+
+static enum js_state curly_bracket(struct js_parser *p)
+{
+    switch (js_top(p)->kind) {
+    case L_OBJECT: return MEMBER;
+    case L_TEMPLATE:
+        p->depth--;
+        p->at++;
+        return js_template(p);
+    default: return inserted(p);
+    }
+}
+
+static enum js_state colon(struct js_parser *p)
+{
+    enum js_level_kind top = js_top(p)->kind;
+    if (top != L_CONDITION && top != L_CASE)
+        return js_fail(p, "a colon here");
+    p->depth--;
+    js_advance(p, 1);
+    return top == L_CASE ? STATEMENT : OPERAND;
+}
+
+static enum js_state word_ends(struct js_parser *p)
+{
+    enum js_word word = js_next_word(p);
+    return (word == W_OF || word == W_IN) && js_top(p)->flags & NO_IN ? each(p) : inserted(p);
+}
+
+enum js_state js_ended(struct js_parser *p)
+{
+    js_end_soft(p);
+    const struct js_level *top = js_top(p);
+    if (top->kind == L_DECORATOR) {
+        enum js_state next = top->flags & EXPRESSION ? OPERAND : top[-1].kind == L_CLASS ? MEMBER : STATEMENT;
+        p->depth--;
+        return next;
+    }
+    switch (js_peek(p, 0)) {
+    case ',': return comma(p);
+    case ';': return semicolon(p);
+    case ')': return parenthesis(p);
+    case ']': return square_bracket(p);
+    case '}': return curly_bracket(p);
+    case ':': return colon(p);
+    case 'i':
+    case 'o': return word_ends(p);
+    case '{':
+        if (top->kind != L_HERITAGE)
+            return inserted(p);
+        p->depth--;
+        js_advance(p, 1);
+        return MEMBER;
+    default: return inserted(p);
+    }
+}
+
+enum js_state js_declarator(struct js_parser *p)
+{
+    uint8_t c = js_peek(p, 0);
+    if (c == '{' || c == '[')
+        return js_push(p, L_BINDING, 0) ? OPERAND : FAILED;
+    if (!js_name_begins(c))
+        return js_fail(p, "no name of a variable");
+    uint32_t at = js_offset(p);
+    const uint8_t *end = js_name_end(p);
+    uint32_t size = (uint32_t)(end - p->at);
+    p->at = end;
+    js_skip(p);
+    p->operand = O_OTHER;
+    if (js_peek(p, 0) != '=' || js_peek(p, 1) == '=')
+        return ENDED;
+    if (!js_push(p, L_VARIABLE, 0))
+        return FAILED;
+    js_top(p)->at = at;
+    js_top(p)->size = size;
+    js_advance(p, 1);
+    return OPERAND;
+}

@@ -1,0 +1,341 @@
+#include "js/scope_impl.h"
+
+struct member {
+    uint32_t start, at, size; /* of the member, of its key */
+    uint32_t node;            /* of a computed key */
+    uint8_t modifiers;
+    enum sl_js_part_kind kind; /* of the key */
+};
+
+/* The level of a function whose scope is open. */
+static bool push_function(struct js_parser *p, enum js_level_kind kind, uint32_t scope, uint8_t flags,
+                          enum js_after after)
+{
+    flags |= (p->async ? WAS_ASYNC : 0) | (p->generator ? WAS_GENERATOR : 0);
+    if (!js_push(p, kind, flags))
+        return false;
+    js_top(p)->scope = scope;
+    js_top(p)->what = (uint8_t)after;
+    return true;
+}
+
+/* Its parameters, whose bracket is next. */
+static enum js_state function_parameters(struct js_parser *p, bool async, bool generator)
+{
+    p->async = async;
+    p->generator = generator;
+    if (js_peek(p, 0) != '(')
+        return js_fail(p, "a function without parameters");
+    if (!js_push(p, L_PARAMETERS, 0))
+        return FAILED;
+    js_advance(p, 1);
+    return OPERAND;
+}
+
+enum js_state js_parameters_ended(struct js_parser *p)
+{
+    bool catch = js_top(p)->flags & CATCH;
+    p->depth--;
+    js_advance(p, 1);
+    if (!js_take(p, '{'))
+        return js_fail(p, "no body behind parameters");
+    return !catch || js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
+}
+
+enum js_state js_function(struct js_parser *p, uint32_t start, bool async, enum js_after after)
+{
+    js_advance(p, 8);
+    bool generator = js_take(p, '*');
+    uint32_t name = js_context(p);
+    if (js_name_begins(js_peek(p, 0))) {
+        const uint8_t *end = js_name_end(p);
+        name = js_part(p, SL_JS_OWN, js_offset(p), (uint32_t)(end - p->at), name);
+        p->at = end;
+        js_skip(p);
+    }
+    uint32_t scope = js_open(p, start, SL_JS_FUNCTION, name);
+    return push_function(p, L_FUNCTION, scope, 0, after) ? function_parameters(p, async, generator) : FAILED;
+}
+
+/* The brace at the end of a body is next. */
+enum js_state js_function_ended(struct js_parser *p)
+{
+    const struct js_level top = *js_top(p);
+    js_close(p, top.scope, p->at + 1);
+    p->async = top.flags & WAS_ASYNC;
+    p->generator = top.flags & WAS_GENERATOR;
+    p->depth--;
+    js_advance(p, 1);
+    p->operand = O_OTHER;
+    switch (top.what) {
+    case AFTER_EXPRESSION: return OPERATOR;
+    case AFTER_ARROW: return ENDED;
+    case AFTER_STATEMENT: return js_completed(p);
+    default: return js_top(p)->kind == L_CLASS ? MEMBER : MEMBER_END;
+    }
+}
+
+enum js_state js_arrow(struct js_parser *p)
+{
+    bool async = false;
+    if (p->newline || (p->operand != O_PARENS && (p->operand != O_CHAIN || p->step_count != p->base + 1)))
+        return js_fail(p, "an arrow without parameters");
+    if (p->operand == O_PARENS) {
+        async = p->operand_async;
+        js_bend(p, p->operand_node, SL_JS_NONE);
+        js_make_pattern(p, p->operand_node);
+    }
+    uint32_t scope = js_open(p, p->operand_at, SL_JS_FUNCTION, js_context(p));
+    js_advance(p, 2);
+    bool braces = js_peek(p, 0) == '{';
+    if (!push_function(p, braces ? L_FUNCTION : L_ARROW, scope, 0, AFTER_ARROW))
+        return FAILED;
+    p->async = async;
+    p->generator = false;
+    if (!braces)
+        return OPERAND;
+    js_advance(p, 1);
+    return STATEMENT;
+}
+
+enum js_state js_class(struct js_parser *p, uint8_t flags)
+{
+    uint32_t start = js_offset(p);
+    if (!js_push(p, L_CLASS, flags))
+        return FAILED;
+    js_advance(p, 5);
+    struct js_level *top = js_top(p);
+    if (js_name_begins(js_peek(p, 0)) && js_next_word(p) != W_EXTENDS) {
+        const uint8_t *end = js_name_end(p);
+        top->at = js_offset(p);
+        top->size = (uint32_t)(end - p->at);
+        p->at = end;
+        js_skip(p);
+    }
+    top->scope = js_open(p, start, SL_JS_CLASS, js_context(p));
+    if (js_take_word(p, W_EXTENDS))
+        return js_push(p, L_HERITAGE, 0) ? OPERAND : FAILED;
+    return js_take(p, '{') ? MEMBER : js_fail(p, "a class without body");
+}
+
+static enum js_state class_ended(struct js_parser *p)
+{
+    const struct js_level top = *js_top(p);
+    js_close(p, top.scope, p->at + 1);
+    p->depth--;
+    js_advance(p, 1);
+    p->operand = O_OTHER;
+    return top.flags & EXPRESSION ? OPERATOR : js_completed(p);
+}
+
+static enum js_state object_ended(struct js_parser *p)
+{
+    p->operand = O_PATTERN;
+    p->operand_node = js_top(p)->node;
+    p->depth--;
+    js_advance(p, 1);
+    return OPERATOR;
+}
+
+/* ---- Members */
+
+static bool is_constructor(const struct js_parser *p, const struct member *member)
+{
+    const char *text = (const char *)p->begin + member->at;
+    struct sl_str key = {text, member->size};
+    return !member->modifiers &&
+           ((member->kind == SL_JS_IDENTIFIER && sl_str_equal(key, SL_STR("constructor"))) ||
+            (member->kind == SL_JS_KEY_LITERAL && key.size == 13 && memcmp(text + 1, "constructor", 11) == 0));
+}
+
+static enum js_state method(struct js_parser *p, const struct member *member)
+{
+    bool in_class = js_top(p)->kind == L_CLASS;
+    bool get = member->modifiers & M_GET, set = member->modifiers & M_SET;
+    uint32_t scope = SL_JS_NONE;
+    if (!in_class || !is_constructor(p, member)) {
+        enum sl_js_scope_kind kind = get   ? (in_class ? SL_JS_GETTER : SL_JS_OBJECT_GETTER)
+                                     : set ? (in_class ? SL_JS_SETTER : SL_JS_OBJECT_SETTER)
+                                           : SL_JS_FUNCTION;
+        uint32_t name = js_part(p, member->kind, member->at, member->size, js_context(p));
+        if (in_class || !(get || set))
+            js_bend(p, member->node, name);
+        scope = js_open(p, member->start, kind, name);
+    }
+    if (!push_function(p, L_FUNCTION, scope, !in_class && (get || set) ? CLEAR : 0, AFTER_MEMBER))
+        return FAILED;
+    return function_parameters(p, member->modifiers & M_ASYNC, member->modifiers & M_GENERATOR);
+}
+
+static enum js_state property(struct js_parser *p, const struct member *member)
+{
+    if (member->kind == SL_JS_IDENTIFIER) { /* other keys name nothing */
+        if (!js_push(p, L_PROPERTY, 0))
+            return FAILED;
+        js_top(p)->at = member->at;
+        js_top(p)->size = member->size;
+    }
+    js_advance(p, 1);
+    return OPERAND;
+}
+
+static enum js_state behind_key(struct js_parser *p, const struct member *member)
+{
+    bool in_class = js_top(p)->kind == L_CLASS;
+    uint8_t c = js_peek(p, 0);
+    if (c == '(')
+        return method(p, member);
+    if (member->modifiers & (M_GENERATOR | M_GET | M_SET | (in_class ? M_ASYNC : 0xFF)))
+        return js_fail(p, "a method without parameters");
+    switch (c) {
+    case ':': return in_class ? js_fail(p, "a colon in a class") : property(p, member);
+    case ',': return in_class || member->kind != SL_JS_IDENTIFIER ? js_fail(p, "a comma here") : js_member_end(p);
+    case '=':
+        if (in_class && !js_push(p, L_FIELD, 0))
+            return FAILED;
+        js_advance(p, 1); /* in an object: the default value in a pattern */
+        return OPERAND;
+    case ';': return in_class ? MEMBER : js_fail(p, "a semicolon in an object");
+    case '}': return in_class || member->kind == SL_JS_IDENTIFIER ? MEMBER : js_fail(p, "a property without a value");
+    default: return in_class && p->newline ? MEMBER : js_fail(p, "no member");
+    }
+}
+
+/* The bracket at the end of a computed key is next. */
+enum js_state js_key_ended(struct js_parser *p)
+{
+    const struct js_level top = *js_top(p);
+    struct member member = {
+        .start = top.at, .node = top.node, .modifiers = (uint8_t)top.size, .kind = SL_JS_KEY_COMPUTED};
+    p->depth--;
+    js_advance(p, 1);
+    return behind_key(p, &member);
+}
+
+static enum js_state computed_key(struct js_parser *p, const struct member *member)
+{
+    if (!js_push(p, L_KEY, 0))
+        return FAILED;
+    js_top(p)->at = member->start;
+    js_top(p)->size = member->modifiers;
+    js_advance(p, 1);
+    return OPERAND;
+}
+
+static uint8_t modifier_of(const struct js_parser *p, struct sl_str name)
+{
+    static const struct {
+        struct sl_str name;
+        uint8_t modifier, in_class;
+    } modifiers[] = {
+        {SL_STR("get"), M_GET, false},      {SL_STR("set"), M_SET, false},          {SL_STR("async"), M_ASYNC, false},
+        {SL_STR("static"), M_STATIC, true}, {SL_STR("accessor"), M_ACCESSOR, true},
+    };
+    bool in_class = p->levels[p->depth - 1].kind == L_CLASS;
+    if (name.size < 3 || name.size > 8)
+        return 0;
+    for (size_t i = 0; i < sizeof modifiers / sizeof modifiers[0]; i++)
+        if ((in_class || !modifiers[i].in_class) && sl_str_equal(name, modifiers[i].name))
+            return modifiers[i].modifier;
+    return 0;
+}
+
+/* Whether a word that may be a modifier is one: a key follows. */
+static bool modifies(const struct js_parser *p, uint8_t modifier)
+{
+    uint8_t c = js_peek(p, 0);
+    if (modifier & (M_ASYNC | M_ACCESSOR) && p->newline)
+        return false;
+    if (modifier & (M_GET | M_SET) && c == '*')
+        return false;
+    return js_name_begins(c) || sl_is_digit((char)c) || (c && strchr("\"'[#*.", c)) ||
+           (modifier == M_STATIC && c == '{');
+}
+
+/* Takes modifiers and a key that is a name; false when what comes is no name. */
+static bool name_key(struct js_parser *p, struct member *member)
+{
+    while (js_name_begins(js_peek(p, 0))) {
+        const uint8_t *begin = p->at, *end = js_name_end(p);
+        uint8_t modifier = modifier_of(p, (struct sl_str){(const char *)begin, (size_t)(end - begin)});
+        if (end == begin)
+            return false;
+        p->at = end;
+        js_skip(p);
+        if (modifier && modifies(p, modifier)) {
+            member->modifiers |= modifier;
+            if (js_take(p, '*'))
+                member->modifiers |= M_GENERATOR;
+            continue;
+        }
+        member->at = (uint32_t)(begin - p->begin);
+        member->size = (uint32_t)(end - begin);
+        member->kind = SL_JS_IDENTIFIER;
+        return true;
+    }
+    return false;
+}
+
+static enum js_state other_key(struct js_parser *p, struct member *member)
+{
+    uint8_t c = js_peek(p, 0);
+    member->at = js_offset(p);
+    member->kind = SL_JS_KEY_LITERAL;
+    if (c == '[')
+        return computed_key(p, member);
+    if (c == '"' || c == '\'') {
+        if (!js_string(p))
+            return js_fail(p, "a string without end");
+    } else if (sl_is_digit((char)c) || (c == '.' && sl_is_digit((char)js_peek(p, 1)))) {
+        js_number(p);
+    } else if (c == '#' && js_name_begins(js_peek(p, 1))) {
+        p->at++;
+        p->at = js_name_end(p);
+        member->kind = SL_JS_PRIVATE;
+    } else {
+        return js_fail(p, "no member");
+    }
+    member->size = js_offset(p) - member->at;
+    js_skip(p);
+    return behind_key(p, member);
+}
+
+static enum js_state keyed_member(struct js_parser *p)
+{
+    struct member member = {.start = js_offset(p), .node = SL_JS_NONE};
+    if (js_take(p, '*'))
+        member.modifiers = M_GENERATOR;
+    if (name_key(p, &member))
+        return behind_key(p, &member);
+    if (member.modifiers == M_STATIC && js_take(p, '{'))
+        return js_push(p, L_STATIC, 0) ? STATEMENT : FAILED;
+    return other_key(p, &member);
+}
+
+enum js_state js_member(struct js_parser *p)
+{
+    bool in_class = js_top(p)->kind == L_CLASS;
+    switch (js_peek(p, 0)) {
+    case '}': return in_class ? class_ended(p) : object_ended(p);
+    case ';':
+        if (!in_class)
+            return js_fail(p, "a semicolon in an object");
+        js_advance(p, 1);
+        return MEMBER;
+    case '@': return in_class ? js_decorator(p, 0) : js_fail(p, "a decorator in an object");
+    case '.':
+        if (!in_class && js_peek(p, 1) == '.' && js_peek(p, 2) == '.') {
+            js_advance(p, 3);
+            return OPERAND;
+        }
+        return keyed_member(p);
+    default: return keyed_member(p);
+    }
+}
+
+enum js_state js_member_end(struct js_parser *p)
+{
+    if (js_peek(p, 0) == '}')
+        return MEMBER;
+    return js_take(p, ',') ? MEMBER : js_fail(p, "no comma behind a member");
+}

@@ -1,0 +1,173 @@
+#include "js/scope.h"
+
+enum { MOST_PARTS = 128 };
+
+/* A name while it is put together: its components from the last to the first. */
+struct name {
+    const struct sl_js_scopes *scopes;
+    const struct sl_js_naming *naming;
+    const struct sl_js_part *parts[MOST_PARTS];
+    unsigned count;
+    bool object;                       /* begins in an object literal */
+    const struct sl_js_part *replaced; /* the component that the function's own name stands for */
+};
+
+static void gather_parts(struct name *name, const struct sl_js_scope *scope)
+{
+    const struct sl_js_scopes *s = name->scopes;
+    bool own = false, crossed = false;
+    uint32_t part = scope->name, inferred = 0;
+    for (; part < SL_JS_ENOUGH && name->count < MOST_PARTS; part = s->parts[part].outer) {
+        const struct sl_js_part *p = &s->parts[part];
+        if (p->kind == SL_JS_OBJECT) {
+            crossed = true;
+        } else if (p->kind != SL_JS_COVER) { /* a name too long to be one */
+            bool last = part == scope->name;
+            bool key = last && (scope->kind == SL_JS_OBJECT_GETTER || scope->kind == SL_JS_OBJECT_SETTER);
+            if (p->kind != SL_JS_OWN && !key)
+                inferred++;
+            if (own && inferred == 1 && !name->replaced)
+                name->replaced = p;
+            else
+                name->parts[name->count++] = p;
+            own |= p->kind == SL_JS_OWN;
+        }
+    }
+    name->object = crossed && inferred && part == SL_JS_NONE;
+}
+
+/* Identifiers may be written with escapes: \u0061, \u{61}. */
+static void add_unescaped(struct sl_buf *out, struct sl_str text)
+{
+    for (size_t i = 0; i < text.size;) {
+        if (text.data[i] != '\\' || text.size - i < 3) {
+            sl_buf_u8(out, (uint8_t)text.data[i++]);
+            continue;
+        }
+        uint32_t code = 0;
+        bool braces = text.data[i + 2] == '{';
+        size_t at = i + 2 + braces, most = at + (braces ? 6 : 4);
+        for (; at < text.size && at < most; at++) {
+            char c = text.data[at];
+            unsigned digit = sl_is_digit(c) ? (unsigned)(c - '0') : ((unsigned)c | 0x20) - 'a' + 10;
+            if (digit > 15)
+                break;
+            code = code << 4 | digit;
+        }
+        i = at + (braces && at < text.size && text.data[at] == '}');
+        char encoded[4];
+        if (code < 0x110000 && (code < 0xD800 || code > 0xDFFF))
+            sl_buf_add(out, encoded, sl_utf8_encode(code, encoded));
+    }
+}
+
+static void add_identifier(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
+{
+    struct sl_str text = {name->scopes->text.data + part->at, part->size};
+    if (name->naming && name->naming->original)
+        text = name->naming->original(name->naming->arg, part->at, text);
+    if (text.size && memchr(text.data, '\\', text.size))
+        add_unescaped(out, text);
+    else
+        sl_buf_str(out, text);
+}
+
+/* A number as it is written, a string in double quotes. */
+static void add_literal(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
+{
+    struct sl_str text = {name->scopes->text.data + part->at, part->size};
+    if (text.size < 2 || text.data[0] != '\'') {
+        sl_buf_str(out, text);
+        return;
+    }
+    sl_buf_u8(out, '"');
+    for (size_t i = 1; i + 1 < text.size; i++) {
+        if (text.data[i] == '\\' && text.data[i + 1] == '\'')
+            continue;
+        if (text.data[i] == '"')
+            sl_buf_u8(out, '\\');
+        sl_buf_u8(out, (uint8_t)text.data[i]);
+        if (text.data[i] == '\\') /* with what it escapes */
+            sl_buf_u8(out, (uint8_t)text.data[++i]);
+    }
+    sl_buf_u8(out, '"');
+}
+
+static void add_part(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
+{
+    static const struct {
+        struct sl_str before, behind;
+    } around[] = {
+        [SL_JS_INDEX_NAME] = {SL_STR("["), SL_STR("]")},  [SL_JS_INDEX_LITERAL] = {SL_STR("["), SL_STR("]")},
+        [SL_JS_KEY_LITERAL] = {SL_STR("<"), SL_STR(">")}, [SL_JS_INDEX_COMPUTED] = {SL_STR("[<computed>]")},
+        [SL_JS_KEY_COMPUTED] = {SL_STR("<computed>")},    [SL_JS_DEFAULT] = {{0}},
+    };
+    sl_buf_str(out, around[part->kind].before);
+    switch (part->kind) {
+    case SL_JS_IDENTIFIER:
+    case SL_JS_OWN:
+    case SL_JS_MEMBER:
+    case SL_JS_INDEX_NAME: add_identifier(name, part, out); break;
+    case SL_JS_INDEX_LITERAL:
+    case SL_JS_KEY_LITERAL: add_literal(name, part, out); break;
+    case SL_JS_THIS:
+    case SL_JS_PRIVATE: sl_buf_add(out, name->scopes->text.data + part->at, part->size); break;
+    default: break;
+    }
+    sl_buf_str(out, around[part->kind].behind);
+}
+
+static bool is_index(const struct sl_js_part *part)
+{
+    return part->kind == SL_JS_INDEX_NAME || part->kind == SL_JS_INDEX_LITERAL || part->kind == SL_JS_INDEX_COMPUTED;
+}
+
+/* Whether a dot stands between two components. With `compat` none does behind an assigned chain of members. */
+static bool separated(const struct name *name, const struct sl_js_part *before, const struct sl_js_part *part)
+{
+    bool chained = before->kind == SL_JS_MEMBER || is_index(before);
+    if (is_index(part))
+        return false;
+    return !(name->naming && name->naming->compat && chained && part->kind != SL_JS_MEMBER);
+}
+
+/* The function's own name, where it stands for the last step of an assigned chain. */
+static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
+{
+    bool compat = name->naming && name->naming->compat && is_index(name->replaced);
+    if (compat && name->replaced->kind == SL_JS_INDEX_NAME) { /* all of it but the bracket at its end */
+        sl_buf_u8(out, '[');
+        add_identifier(name, name->replaced, out);
+    } else if (before && !compat) {
+        sl_buf_u8(out, '.');
+    }
+}
+
+bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const struct sl_js_naming *naming,
+                      struct sl_purse *purse, struct sl_buf *out)
+{
+    static const struct sl_str kinds[] = {
+        [SL_JS_FUNCTION] = SL_STR(""),   [SL_JS_CLASS] = SL_STR("new "),         [SL_JS_GETTER] = SL_STR("get "),
+        [SL_JS_SETTER] = SL_STR("set "), [SL_JS_OBJECT_GETTER] = SL_STR("get "), [SL_JS_OBJECT_SETTER] = SL_STR("set "),
+    };
+    struct name name = {.scopes = scopes, .naming = naming};
+    const struct sl_js_part *before = NULL;
+    size_t begin = out->size;
+    gather_parts(&name, &scopes->items[scope]);
+    if (!name.count)
+        return true;
+    sl_buf_str(out, kinds[scopes->items[scope].kind]);
+    if (name.object)
+        sl_buf_cstr(out, "<object>");
+    for (unsigned i = name.count; i-- > 0; before = name.parts[i]) {
+        const struct sl_js_part *part = name.parts[i];
+        if (name.replaced && part->kind == SL_JS_OWN)
+            add_replaced(&name, before || !name.object ? before : part, out);
+        else if (before ? separated(&name, before, part) : name.object)
+            sl_buf_u8(out, '.');
+        add_part(&name, part, out);
+        if (out->failed)
+            return true;
+    }
+    return sl_purse_spend(purse, (uint32_t)(out->size - begin));
+}

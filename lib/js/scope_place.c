@@ -1,0 +1,47 @@
+#include "js/scope.h"
+
+#include <stdlib.h>
+
+enum { SPACING = 256 };
+
+/* Moves on by one byte. A character of four bytes is two units, each other is one. */
+static inline void pass(struct sl_js_place *place, uint8_t c)
+{
+    if (c == '\n')
+        *place = (struct sl_js_place){place->line + 1, 0};
+    else
+        place->column += (c & 0xC0) != 0x80 ? 1 + (c >= 0xF0) : 0;
+}
+
+bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct sl_budget *budget)
+{
+    *places = (struct sl_js_places){.text = text, .holding.budget = budget};
+    places->marks = sl_alloc_held(&places->holding, text.size / SPACING + 1, sizeof *places->marks);
+    if (!places->marks)
+        return false;
+    struct sl_js_place place = {0};
+    for (size_t i = 0; i < text.size; i++) {
+        if (i % SPACING == 0)
+            places->marks[i / SPACING] = place;
+        pass(&place, (uint8_t)text.data[i]);
+    }
+    if (text.size % SPACING == 0)
+        places->marks[text.size / SPACING] = place;
+    return true;
+}
+
+struct sl_js_place sl_js_place_of(const struct sl_js_places *places, uint32_t offset)
+{
+    size_t end = offset < places->text.size ? offset : places->text.size;
+    struct sl_js_place place = places->marks[end / SPACING];
+    for (size_t i = end / SPACING * SPACING; i < end; i++)
+        pass(&place, (uint8_t)places->text.data[i]);
+    return place;
+}
+
+void sl_js_places_free(struct sl_js_places *places)
+{
+    free(places->marks);
+    sl_holding_release(&places->holding);
+    *places = (struct sl_js_places){0};
+}

@@ -1,0 +1,327 @@
+#include "js/scope_impl.h"
+
+enum js_state js_completed(struct js_parser *p)
+{
+    for (;;) {
+        struct js_level *top = js_top(p);
+        switch (top->kind) {
+        case L_IF:
+            p->depth--;
+            if (js_take_word(p, W_ELSE))
+                return STATEMENT;
+            break;
+        case L_DO:
+            if (!js_take_word(p, W_WHILE) || !js_take(p, '('))
+                return js_fail(p, "do without while");
+            top->kind = L_HEAD;
+            top->what = HEAD_DO;
+            return OPERAND;
+        case L_TRY:
+            if (top->what < 1 && js_take_word(p, W_CATCH)) {
+                top->what = 1;
+                if (js_take(p, '('))
+                    return js_push(p, L_PARAMETERS, CATCH) ? OPERAND : FAILED;
+                return js_take(p, '{') && js_push(p, L_BLOCK, 0) ? STATEMENT : js_fail(p, "catch without a block");
+            }
+            if (top->what < 2 && js_take_word(p, W_FINALLY)) {
+                top->what = 2;
+                return js_take(p, '{') && js_push(p, L_BLOCK, 0) ? STATEMENT : js_fail(p, "finally without a block");
+            }
+            if (!top->what)
+                return js_fail(p, "try without catch");
+            p->depth--;
+            break;
+        default: return STATEMENT;
+        }
+    }
+}
+
+/* The end of a statement without an expression at its end. */
+static enum js_state plain_end(struct js_parser *p)
+{
+    uint8_t c = js_peek(p, 0);
+    if (c == ';')
+        js_advance(p, 1);
+    else if (c != '}' && p->at < p->end && !p->newline)
+        return js_fail(p, "a statement without end");
+    return js_completed(p);
+}
+
+enum js_state js_head_ended(struct js_parser *p)
+{
+    enum js_head head = js_top(p)->what;
+    p->depth--;
+    js_advance(p, 1);
+    switch (head) {
+    case HEAD_IF: return js_push(p, L_IF, 0) ? STATEMENT : FAILED;
+    case HEAD_SWITCH:
+        return js_take(p, '{') && js_push(p, L_SWITCH, 0) ? STATEMENT : js_fail(p, "switch without cases");
+    case HEAD_DO: js_take(p, ';'); return js_completed(p);
+    default: return STATEMENT;
+    }
+}
+
+static enum js_state head(struct js_parser *p, enum js_head what)
+{
+    if (!js_take(p, '('))
+        return js_fail(p, "a statement without a head");
+    if (!js_push(p, L_HEAD, 0))
+        return FAILED;
+    js_top(p)->what = (uint8_t)what;
+    return OPERAND;
+}
+
+static enum js_state variables(struct js_parser *p)
+{
+    uint8_t no_in = js_top(p)->kind == L_FOR ? NO_IN : 0;
+    return js_push(p, L_VARIABLES, no_in) ? DECLARATOR : FAILED;
+}
+
+/* Whether a declaration follows these words, which may be names too. */
+static bool declares(struct js_parser *p, enum js_word word)
+{
+    struct js_parser ahead = *p;
+    uint8_t c;
+    if (word == W_AWAIT) {
+        js_advance(&ahead, 5);
+        if (ahead.newline || js_next_word(&ahead) != W_USING)
+            return false;
+        word = W_USING;
+    }
+    js_advance(&ahead, word == W_LET ? 3 : 5);
+    c = js_peek(&ahead, 0);
+    enum js_word next = js_next_word(&ahead);
+    if (next == W_IN || next == W_INSTANCEOF || (next == W_OF && word == W_USING))
+        return false;
+    return js_name_begins(c) ? word == W_LET || !ahead.newline : word == W_LET && (c == '[' || c == '{');
+}
+
+/* var, let, const, using, await using: OPERAND when it is none of them. */
+static enum js_state declaration(struct js_parser *p, enum js_word word)
+{
+    bool found = word == W_VAR || word == W_CONST ||
+                 ((word == W_LET || word == W_USING || word == W_AWAIT) && declares(p, word));
+    if (!found)
+        return OPERAND;
+    js_advance(p, (size_t)(js_name_end(p) - p->at));
+    if (word == W_AWAIT)
+        js_advance(p, 5);
+    return variables(p);
+}
+
+static enum js_state for_head(struct js_parser *p)
+{
+    js_take_word(p, W_AWAIT);
+    if (!js_take(p, '('))
+        return js_fail(p, "a statement without a head");
+    if (!js_push(p, L_FOR, NO_IN))
+        return FAILED;
+    return declaration(p, js_next_word(p));
+}
+
+static enum js_state returned(struct js_parser *p)
+{
+    uint8_t c = js_peek(p, 0);
+    return p->newline || c == ';' || c == '}' || p->at == p->end ? plain_end(p) : OPERAND;
+}
+
+static enum js_state jump(struct js_parser *p)
+{
+    if (!p->newline && js_name_begins(js_peek(p, 0))) {
+        p->at = js_name_end(p);
+        js_skip(p);
+    }
+    return plain_end(p);
+}
+
+static enum js_state try_block(struct js_parser *p)
+{
+    if (!js_take(p, '{'))
+        return js_fail(p, "try without a block");
+    return js_push(p, L_TRY, 0) && js_push(p, L_BLOCK, 0) ? STATEMENT : FAILED;
+}
+
+static enum js_state case_of(struct js_parser *p, bool other)
+{
+    if (js_top(p)->kind != L_SWITCH)
+        return js_fail(p, "a case outside of switch");
+    if (!other)
+        return js_push(p, L_CASE, 0) ? OPERAND : FAILED;
+    return js_take(p, ':') ? STATEMENT : js_fail(p, "default without a colon");
+}
+
+/* ---- Modules */
+
+static bool string_token(struct js_parser *p)
+{
+    uint8_t c = js_peek(p, 0);
+    if ((c != '"' && c != '\'') || !js_string(p))
+        return false;
+    js_skip(p);
+    return true;
+}
+
+/* { a as b, "c" as d } or the attributes { type: "json" }, behind the brace */
+static bool braces(struct js_parser *p)
+{
+    while (!js_take(p, '}')) {
+        if (js_name_begins(js_peek(p, 0))) {
+            p->at = js_name_end(p);
+            js_skip(p);
+        } else if (!string_token(p) && !js_take(p, ',') && !js_take(p, ':')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "x", with { ... } behind it */
+static enum js_state module_name(struct js_parser *p)
+{
+    if (!string_token(p))
+        return js_fail(p, "no name of a module");
+    struct sl_str word = {(const char *)p->at, (size_t)(js_name_end(p) - p->at)};
+    if (sl_str_equal(word, SL_STR("with")) || (!p->newline && sl_str_equal(word, SL_STR("assert")))) {
+        js_advance(p, word.size);
+        if (!js_take(p, '{') || !braces(p))
+            return js_fail(p, "no attributes of a module");
+    }
+    return plain_end(p);
+}
+
+/* Names, stars and braces up to the name of the module. `import` is the next token. */
+static enum js_state imported(struct js_parser *p)
+{
+    struct js_parser ahead = *p;
+    js_advance(&ahead, 6);
+    uint8_t c = js_peek(&ahead, 0);
+    if (c == '(' || c == '.')
+        return OPERAND;
+    js_advance(p, 6);
+    while ((c = js_peek(p, 0)) != '"' && c != '\'') {
+        if (js_name_begins(c)) {
+            p->at = js_name_end(p);
+            js_skip(p);
+        } else if (!js_take(p, '*') && !js_take(p, ',') && !(js_take(p, '{') && braces(p))) {
+            return js_fail(p, "no import");
+        }
+    }
+    return module_name(p);
+}
+
+static enum js_state export_list(struct js_parser *p)
+{
+    bool all = js_take(p, '*');
+    if (!all && !(js_take(p, '{') && braces(p)))
+        return js_fail(p, "no export");
+    while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) { /* as x, from */
+        p->at = js_name_end(p);
+        js_skip(p);
+        if (all && js_peek(p, 0) != '\'' && js_peek(p, 0) != '"' && !js_name_begins(js_peek(p, 0)))
+            return js_fail(p, "no export");
+    }
+    uint8_t c = js_peek(p, 0);
+    return c == '"' || c == '\'' ? module_name(p) : plain_end(p);
+}
+
+static enum js_state exported(struct js_parser *p)
+{
+    js_advance(p, 6);
+    uint8_t c = js_peek(p, 0);
+    if (c == '*' || c == '{')
+        return export_list(p);
+    if (!js_take_word(p, W_DEFAULT))
+        return STATEMENT;
+    switch (js_next_word(p)) {
+    case W_FUNCTION: return js_function(p, js_offset(p), false, AFTER_STATEMENT);
+    case W_ASYNC: return js_async(p, true);
+    case W_CLASS: return js_class(p, 0);
+    default: return js_peek(p, 0) == '@' ? STATEMENT : OPERAND;
+    }
+}
+
+/* ---- */
+
+/* A name: a label, or the beginning of an expression. */
+static enum js_state name(struct js_parser *p, const uint8_t *end)
+{
+    enum js_state next = js_named_operand(p, end, SL_JS_IDENTIFIER);
+    return js_take(p, ':') ? STATEMENT : next;
+}
+
+static enum js_state word_statement(struct js_parser *p)
+{
+    const uint8_t *end = js_name_end(p);
+    size_t size = (size_t)(end - p->at);
+    enum js_word word = js_word(p->at, size);
+    switch (word) {
+    case W_NONE: return size ? name(p, end) : OPERAND;
+    case W_VAR:
+    case W_LET:
+    case W_CONST:
+    case W_USING:
+    case W_AWAIT: return declaration(p, word);
+    case W_FUNCTION: return js_function(p, js_offset(p), false, AFTER_STATEMENT);
+    case W_ASYNC: return js_async(p, true);
+    case W_CLASS: return js_class(p, 0);
+    case W_IMPORT: return imported(p);
+    case W_EXPORT: return exported(p);
+    case W_IF: js_advance(p, size); return head(p, HEAD_IF);
+    case W_WHILE:
+    case W_WITH: js_advance(p, size); return head(p, HEAD_WHILE);
+    case W_SWITCH: js_advance(p, size); return head(p, HEAD_SWITCH);
+    case W_FOR: js_advance(p, size); return for_head(p);
+    case W_DO: js_advance(p, size); return js_push(p, L_DO, 0) ? STATEMENT : FAILED;
+    case W_TRY: js_advance(p, size); return try_block(p);
+    case W_RETURN: js_advance(p, size); return returned(p);
+    case W_THROW: js_advance(p, size); return OPERAND;
+    case W_BREAK:
+    case W_CONTINUE: js_advance(p, size); return jump(p);
+    case W_DEBUGGER: js_advance(p, size); return plain_end(p);
+    case W_CASE:
+    case W_DEFAULT: js_advance(p, size); return case_of(p, word == W_DEFAULT);
+    default: return OPERAND;
+    }
+}
+
+static enum js_state block_ended(struct js_parser *p)
+{
+    switch (js_top(p)->kind) {
+    case L_FUNCTION: return js_function_ended(p);
+    case L_BLOCK:
+    case L_SWITCH:
+        p->depth--;
+        js_advance(p, 1);
+        return js_completed(p);
+    case L_STATIC:
+        p->depth--;
+        js_advance(p, 1);
+        return MEMBER;
+    default: return js_fail(p, "a brace too many");
+    }
+}
+
+enum js_state js_statement(struct js_parser *p)
+{
+    switch (js_peek(p, 0)) {
+    case 'a' ... 'z':
+    case 'A' ... 'Z':
+    case '$':
+    case '_':
+    case '\\':
+    case 0x80 ... 0xFF: return word_statement(p);
+    case '}': return block_ended(p);
+    case ';': js_advance(p, 1); return js_completed(p);
+    case '{':
+        if (!js_push(p, L_BLOCK, 0))
+            return FAILED;
+        js_advance(p, 1);
+        return STATEMENT;
+    case '@': return js_decorator(p, 0);
+    case 0:
+        if (p->at < p->end)
+            return js_fail(p, "a zero byte");
+        return js_top(p)->kind == L_PROGRAM ? DONE : js_fail(p, "the text ends in a block");
+    default: return OPERAND;
+    }
+}
