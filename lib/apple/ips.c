@@ -304,13 +304,13 @@ static void read_threads(struct ips_reader *r)
 {
     struct sl_arena_array threads = {.arena = r->arena, .item = sizeof(struct sl_crash_thread)};
     struct sl_json j = member_reader(r, IPS_FAULTING_THREAD);
-    uint64_t faulting = UINT64_MAX;
-    sl_json_u64(&j, &faulting);
+    uint64_t faulting;
+    bool is_known = sl_json_u64(&j, &faulting);
     j = member_reader(r, IPS_THREADS);
     if (sl_json_array(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
             struct sl_crash_thread thread = {.id = threads.count, .has_id = true}, *added;
-            thread.requesting = thread.id == faulting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
+            thread.requesting = is_known && thread.id == faulting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
             read_ips_thread(r, &j, &thread);
             if ((added = sl_arena_array_add(&threads)))
                 *added = thread;

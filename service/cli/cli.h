@@ -48,6 +48,9 @@ int output_finish(int status);
  * --color ("auto", "always", "never"; may be NULL). */
 bool output_colour(const char *choice);
 
+/* Text of a file; its control characters must not reach a terminal. */
+void output_put_safe(struct sl_buf *out, struct sl_str text);
+
 /* A file that appears under its name when it is complete, and not at all when the program is ended before. FIFOs and
  * devices are written as they are. */
 struct output_file {

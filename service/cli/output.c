@@ -57,6 +57,15 @@ bool output_colour(const char *choice)
     return is_set("CLICOLOR_FORCE") || (isatty(STDOUT_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0));
 }
 
+void output_put_safe(struct sl_buf *out, struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7F)
+            sl_buf_printf(out, "\\x%02x", (uint8_t)text.data[i]);
+        else
+            sl_buf_u8(out, (uint8_t)text.data[i]);
+}
+
 int report(int status, const char *message, const char *cause)
 {
     bool caused = cause && *cause;

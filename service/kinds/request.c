@@ -5,7 +5,7 @@ enum { PLACE_PARTS = 8 };
 static size_t add_place(const struct object_request *request, struct sl_str parts[PLACE_PARTS])
 {
     const struct remote_file *file = request->file;
-    bool checksum = file->source->requires_checksum && file->checksum.size;
+    bool checksum = (file->source->requires_checksum || file->source->index) && file->checksum.size;
     const struct sl_str place[PLACE_PARTS] = {
         SL_STR("source: "),
         file->source->id,

@@ -60,6 +60,20 @@ static void list_type(const struct source *source, const struct object_id *id, e
     }
 }
 
+static void list_indexed(const struct source *source, const struct object_id *id, enum file_type type,
+                         struct sl_arena *arena, struct remote_file *files, size_t *count)
+{
+    struct indexed_file found[LAYOUT_MAX_PATHS];
+    size_t found_count = source->index->find(source->index, id, type, arena, found);
+    for (size_t n = 0; n < found_count; n++) {
+        struct remote_file *file = &files[*count];
+        if (!locate(arena, source, type, found[n].path, file))
+            continue;
+        file->checksum = found[n].version;
+        ++*count;
+    }
+}
+
 enum sl_code origin_list(const struct source *source, const struct object_id *id, const enum file_type *types,
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                          struct sl_error *error)
@@ -68,13 +82,16 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
     *files = NULL;
     if (source->type == SOURCE_SENTRY)
         return sentry_list(source, id, types, type_count, arena, files, count, error);
-    if ((source->requires_checksum && id->debug_checksum.size == 0) || !patterns_match(source, id, arena))
+    if ((source->requires_checksum && !source->index && id->debug_checksum.size == 0) ||
+        !patterns_match(source, id, arena))
         return SL_OK;
     *files = sl_arena_alloc(arena, type_count * (LAYOUT_MAX_PATHS + 1) * sizeof **files, _Alignof(struct remote_file));
     if (!*files)
         return sl_fail(error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < type_count; i++)
-        if (!source->filetypes || source->filetypes & 1u << types[i])
+        if (source->index)
+            list_indexed(source, id, types[i], arena, *files, count);
+        else if (!source->filetypes || source->filetypes & 1u << types[i])
             list_type(source, id, types[i], arena, *files, count);
     return SL_OK;
 }

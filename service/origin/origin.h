@@ -83,6 +83,19 @@ extern const char *const layout_type_words[]; /* "native" and so on, as configur
 bool layout_type_parse(struct sl_str name, enum layout_type *type);
 enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE };
 
+enum { LAYOUT_MAX_PATHS = 12 }; /* of one file type */
+
+/* What lies in a directory at no place that a layout knows. */
+struct indexed_file {
+    struct sl_str path;    /* relative to the source's */
+    struct sl_str version; /* tells it from what lay there before */
+};
+struct source_index {
+    /* The files of the type, best first, at most LAYOUT_MAX_PATHS; texts in the arena. */
+    size_t (*find)(const struct source_index *index, const struct object_id *id, enum file_type type,
+                   struct sl_arena *arena, struct indexed_file *files);
+};
+
 struct source {
     struct sl_str id;
     enum source_type type;
@@ -96,6 +109,7 @@ struct source {
     bool internal;   /* sentry: may connect to reserved addresses */
     /* filesystem */
     struct sl_str path;
+    const struct source_index *index; /* instead of the layout; must outlive everything; NULL: none */
     /* http, sentry */
     struct sl_str url; /* as given */
     struct fetch_header *headers;
@@ -132,14 +146,13 @@ struct remote_file {
     struct sl_str path;     /* relative to the source, as layouts make it; of Sentry sources the file's id */
     struct sl_str location; /* the same below the prefix of a bucket */
     struct sl_str uri;      /* candidate location and part of the cache key; no secrets */
-    struct sl_str checksum; /* sent to HTTP sources when not empty */
+    struct sl_str checksum; /* sent to HTTP sources when not empty; of an index the version */
     uint64_t max_size;      /* 0 = max_download_size */
     bool pointer;           /* a `file.ptr`: of use when no other file of its directory is there */
 };
 
 /* The relative paths of one file type in one layout, best first, post-processed (casing, `_` variants). At most
  * LAYOUT_MAX_PATHS. Texts in the arena. */
-enum { LAYOUT_MAX_PATHS = 12 };
 size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout_casing casing,
                     const struct object_id *id, enum file_type type, struct sl_str paths[LAYOUT_MAX_PATHS]);
 

@@ -81,7 +81,8 @@ def test_long_logs_and_long_lines_pass_through(work, files):
 
 def test_what_cannot_be_done(work, files):
     mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
-    equal(symloom("symbolicate", trace).status, 2)
+    equal(symloom("symbolicate", trace).status, 3)
+    equal(symloom("symbolicate", "--type", "trace", trace).status, 2)
     equal(symloom("symbolicate", "--mapping", mapping, "--type", "minidump", trace).status, 2)
     equal(symloom("symbolicate", "--mapping", "/nowhere", trace).status, 1)
     none = symloom("symbolicate", "--mapping", trace, trace)

@@ -22,6 +22,7 @@ struct by_id {
     size_t file_count;
     struct source_list own;        /* of the options and `symbols` of the configuration, asked first; then the index */
     struct source_list configured; /* `sources` of the configuration */
+    struct source_list all;        /* these two, and the index between them */
     struct file_index *index;
     struct held *held;
     struct progress progress;
@@ -72,6 +73,23 @@ static enum sl_code add_servers(struct by_id *b, const char *servers, struct sl_
     return code;
 }
 
+static enum sl_code join_sources(struct by_id *b, struct sl_error *error)
+{
+    const struct source index = {.type = SOURCE_FILESYSTEM,
+                                 .id = SL_STR("local:cli"),
+                                 .path = SL_STR("/"),
+                                 .index = b->index ? file_index_source(b->index) : NULL,
+                                 .configured = true};
+    bool good = true;
+    b->all = (struct source_list){.arena = &b->arena, .network = true};
+    for (size_t i = 0; i < b->own.count; i++)
+        good = good && source_list_add(&b->all, &b->own.items[i]);
+    good = good && (!b->index || source_list_add(&b->all, &index));
+    for (size_t i = 0; i < b->configured.count; i++)
+        good = good && source_list_add(&b->all, &b->configured.items[i]);
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
 /* Ties go to what the command line says. */
 static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_error *error)
 {
@@ -93,7 +111,18 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
         code = add_all(&b->configured, b->layers[i], error);
     if (code == SL_OK && b->own.place_count && !(b->index = file_index_new(b->own.places, b->own.place_count)))
         code = sl_fail(error, SL_BUSY, "out of memory");
-    return code;
+    return code == SL_OK ? join_sources(b, error) : code;
+}
+
+const struct source *by_id_sources(const struct by_id *b, size_t *count)
+{
+    *count = b->all.count;
+    return b->all.items;
+}
+
+const struct config *by_id_settings(const struct by_id *b)
+{
+    return b->layers[0];
 }
 
 /* ---- the service's machinery ---- */
@@ -193,6 +222,8 @@ static struct held *hold(struct by_id *b)
 struct asking {
     struct by_id *by_id;
     const struct source_list *list;
+    void (*work)(void *arg); /* asks itself; NULL: for the id */
+    void *arg;
     const struct object_id *id;
     enum purpose purpose;
     struct sl_arena arena;
@@ -217,8 +248,12 @@ static void by_id_find(void *arg)
     fiber_group_init(&watching, NULL);
     if (a->by_id->progress.mode != PROGRESS_NONE)
         fiber_start(&watching, watch, a);
-    struct kinds_search where = {a->list->items, a->list->count, SL_STR("global"), &a->arena};
-    kinds_find_object(&where, a->id, a->purpose, &a->found);
+    if (a->work) {
+        a->work(a->arg);
+    } else {
+        struct kinds_search where = {a->list->items, a->list->count, SL_STR("global"), &a->arena};
+        kinds_find_object(&where, a->id, a->purpose, &a->found);
+    }
     fiber_group_cancel(&watching);
     fiber_group_wait(&watching);
 }
@@ -256,6 +291,16 @@ static enum sl_code by_id_ask(struct by_id *b, const struct source_list *list, c
     }
     sl_arena_free(&asking.arena);
     return error->code;
+}
+
+enum sl_code by_id_run(struct by_id *b, void (*work)(void *arg), void *arg, struct sl_error *error)
+{
+    struct asking asking = {.by_id = b, .work = work, .arg = arg};
+    if (!b->running && start(b, error) != SL_OK)
+        return error->code;
+    loop_run_fiber(by_id_find, &asking);
+    progress_end(&b->progress);
+    return SL_OK;
 }
 
 static enum sl_code ask_index(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,

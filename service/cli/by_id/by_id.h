@@ -46,6 +46,13 @@ enum sl_code by_id_open_input(struct by_id *by_id, const struct object_id *id, e
 /* The debug information of an opened file that has none, likewise with its supplementary file. Errors as by_id_get's. */
 enum sl_code by_id_complete(struct by_id *by_id, struct input *input, struct sl_error *error);
 
+/* All places where files are looked for, in their order, for look-ups by other means than by_id_get; and the configuration that
+ * counts. They live until by_id_close. */
+const struct source *by_id_sources(const struct by_id *by_id, size_t *count);
+const struct config *by_id_settings(const struct by_id *by_id);
+/* Runs `work(arg)` in a fiber, with loop, cache and downloads. SL_INTERNAL, SL_MALFORMED when these cannot be had. */
+enum sl_code by_id_run(struct by_id *by_id, void (*work)(void *arg), void *arg, struct sl_error *error);
+
 /* ---- sources.c ---- */
 
 struct source_list { /* in the arena */
@@ -84,3 +91,5 @@ void file_index_free(struct file_index *index); /* may be NULL */
 /* The first file, in the order of the places and by path, with an object of the ids that serves the purpose. NULL when
  * there is none; it lives as long as the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
+/* All of them, as a source's index; paths are relative to the root of the machine. */
+const struct source_index *file_index_source(struct file_index *index);

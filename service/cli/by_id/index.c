@@ -2,6 +2,8 @@
 #include "cli/by_id/by_id.h"
 
 #include <fts.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -12,12 +14,14 @@ enum { MAX_FILES = 200000 };
 
 struct indexed { /* one object */
     const char *path;
+    enum file_type type;
     struct sl_str code_id, raw_code_id;
     struct sl_debug_id debug_id;
     struct sl_features features;
 };
 
 struct file_index {
+    struct source_index source;
     const char *const *places;
     size_t place_count;
     struct sl_arena arena;
@@ -51,13 +55,41 @@ static struct sl_str kept(struct file_index *index, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
+/* The type by which look-ups ask for it. False when none does. */
+static bool type_of(const struct sl_object_info *info, enum file_type *type)
+{
+    static const struct {
+        enum sl_format format;
+        enum file_type code, debug;
+    } types[] = {
+        {SL_FORMAT_ELF, FILE_ELF_CODE, FILE_ELF_DEBUG},
+        {SL_FORMAT_PE, FILE_PE, FILE_PE},
+        {SL_FORMAT_PDB, FILE_PDB, FILE_PDB},
+        {SL_FORMAT_SOURCEBUNDLE, FILE_SOURCEBUNDLE, FILE_SOURCEBUNDLE},
+        {SL_FORMAT_BREAKPAD, FILE_BREAKPAD, FILE_BREAKPAD},
+        {SL_FORMAT_WASM, FILE_WASM_CODE, FILE_WASM_DEBUG},
+        {SL_FORMAT_PORTABLEPDB, FILE_PORTABLEPDB, FILE_PORTABLEPDB},
+        {SL_FORMAT_MACHO, FILE_MACH_CODE, FILE_MACH_DEBUG},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].format == info->format) {
+            *type = info->features.has_debug_info ? types[i].debug : types[i].code;
+            return true;
+        }
+    return false;
+}
+
 static void add_object(struct file_index *index, const char *path, const struct sl_object_info *info)
 {
+    enum file_type type;
+    if (!type_of(info, &type))
+        return;
     if (sl_debug_id_is_nil(&info->debug_id) && !info->code_id.size)
         return;
     if (!sl_grow(&index->objects, &index->capacity, index->count + 1, sizeof *index->objects))
         return;
     index->objects[index->count++] = (struct indexed){.path = path,
+                                                      .type = type,
                                                       .code_id = kept(index, info->code_id),
                                                       .raw_code_id = kept(index, info->raw_code_id),
                                                       .debug_id = info->debug_id,
@@ -130,4 +162,42 @@ const char *file_index_find(struct file_index *index, const struct object_id *id
         second = second ? second : object->path;
     }
     return second;
+}
+
+/* ---- as a source ---- */
+
+/* Size and time of change: what lies there now is another file than what lay there before. */
+static bool by_id_index_file(const char *path, struct sl_arena *arena, struct indexed_file *file)
+{
+    struct stat st;
+    char *real = realpath(path, NULL), version[64];
+    bool good = real && stat(real, &st) == 0;
+    if (good) {
+        int size = snprintf(version, sizeof version, "%llu %lld.%09ld", (unsigned long long)st.st_size,
+                            (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+        file->path = (struct sl_str){sl_arena_strndup(arena, real + 1, strlen(real + 1)), strlen(real + 1)};
+        file->version = (struct sl_str){sl_arena_strndup(arena, version, (size_t)size), (size_t)size};
+        good = file->path.data && file->version.data;
+    }
+    free(real);
+    return good;
+}
+
+static size_t by_id_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
+                               struct sl_arena *arena, struct indexed_file *files)
+{
+    struct file_index *index = (struct file_index *)((char *)source - offsetof(struct file_index, source));
+    size_t count = 0;
+    if (!index->built)
+        by_id_index_build(index);
+    for (size_t i = 0; i < index->count && count < LAYOUT_MAX_PATHS; i++)
+        if (index->objects[i].type == type && is_meant(&index->objects[i], id))
+            count += by_id_index_file(index->objects[i].path, arena, &files[count]);
+    return count;
+}
+
+const struct source_index *file_index_source(struct file_index *index)
+{
+    index->source.find = by_id_index_list;
+    return &index->source;
 }

@@ -62,9 +62,6 @@ uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str
 /* "17.0 KiB" */
 void inspect_put_size(struct sl_buf *out, uint64_t size);
 
-/* Text of a file; its control characters must not reach a terminal. */
-void inspect_put_safe(struct sl_buf *out, struct sl_str text);
-
 void findings_print(struct findings *f, struct sl_buf *out);
 void findings_json(struct findings *f, struct json_writer *w);
 /* Of a function while reading: a line of the list, indented by its depth. */

@@ -47,9 +47,9 @@ static void mapping_print(const char *path, size_t size, const char *id, const s
     sl_buf_printf(out, "\n  Debug ID     %s\n", id);
     if (s->compiler.data) {
         sl_buf_cstr(out, "  Compiler     ");
-        inspect_put_safe(out, s->compiler);
+        output_put_safe(out, s->compiler);
         sl_buf_u8(out, ' ');
-        inspect_put_safe(out, s->compiler_version);
+        output_put_safe(out, s->compiler_version);
         sl_buf_u8(out, '\n');
     }
     sl_buf_printf(out, "  Counts       %llu class%s, %llu method%s, %s\n  Usable       yes\n",

@@ -45,15 +45,6 @@ static void put_file_id(struct sl_buf *out, struct sl_bytes file)
 
 /* ---- lists ---- */
 
-void inspect_put_safe(struct sl_buf *out, struct sl_str text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7F)
-            sl_buf_printf(out, "\\x%02x", (uint8_t)text.data[i]);
-        else
-            sl_buf_u8(out, (uint8_t)text.data[i]);
-}
-
 void findings_add_function(struct findings *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str place, unsigned depth)
 {
@@ -61,10 +52,10 @@ void findings_add_function(struct findings *f, const struct sl_function *functio
     if (!f->json) {
         sl_buf_printf(&f->functions, "  %16llx %8llx  %*s", (unsigned long long)function->address,
                       (unsigned long long)function->size, (int)(depth < 100 ? depth : 100) * 2, "");
-        inspect_put_safe(&f->functions, name);
+        output_put_safe(&f->functions, name);
         if (place.size)
             sl_buf_cstr(&f->functions, "  ");
-        inspect_put_safe(&f->functions, place);
+        output_put_safe(&f->functions, place);
         sl_buf_u8(&f->functions, '\n');
         return;
     }
@@ -118,7 +109,7 @@ static void print_sections(struct findings *f, struct sl_buf *out)
             continue;
         size_t before = out->size;
         sl_buf_cstr(out, "  ");
-        inspect_put_safe(out, s.name);
+        output_put_safe(out, s.name);
         int rest = 30 - (int)(out->size - before);
         sl_buf_printf(out, "%*s %16llx %12llx%s%s\n", rest > 0 ? rest : 0, "", (unsigned long long)s.address,
                       (unsigned long long)s.size, s.compression ? "  " : "", s.compression ? s.compression : "");
@@ -129,7 +120,7 @@ static bool print_record(void *arg, struct sl_str line)
 {
     struct sl_buf *out = arg;
     sl_buf_cstr(out, "  ");
-    inspect_put_safe(out, (struct sl_str){line.data, line.size - 1});
+    output_put_safe(out, (struct sl_str){line.data, line.size - 1});
     sl_buf_u8(out, '\n');
     return pass_on(out);
 }
@@ -144,7 +135,7 @@ static void print_lists(struct findings *f, struct sl_buf *out)
     for (size_t i = 0; f->lists.symbols && i < f->counts.symbols && pass_on(out); i++) {
         sl_buf_printf(out, "  %16llx %8llx  ", (unsigned long long)f->symbols[i].address,
                       (unsigned long long)f->symbols[i].size);
-        inspect_put_safe(out, symbol_name(f, &f->symbols[i], &scratch));
+        output_put_safe(out, symbol_name(f, &f->symbols[i], &scratch));
         sl_buf_u8(out, '\n');
     }
     if (f->lists.functions) {
@@ -156,12 +147,12 @@ static void print_lists(struct findings *f, struct sl_buf *out)
         if (f->lists.sources)
             sl_buf_printf(out, "  %-8s", source_status(f, paths[i]));
         sl_buf_cstr(out, "  ");
-        inspect_put_safe(out, paths[i]);
+        output_put_safe(out, paths[i]);
         sl_buf_clear(&scratch);
         findings_link(f, paths[i], &scratch);
         if (f->lists.sources && scratch.size) {
             sl_buf_cstr(out, "  ");
-            inspect_put_safe(out, sl_buf_view(&scratch));
+            output_put_safe(out, sl_buf_view(&scratch));
         }
         sl_buf_u8(out, '\n');
     }
@@ -178,7 +169,7 @@ static void print_line(struct sl_buf *out, const char *label, struct sl_str text
     if (!text.size)
         return;
     sl_buf_printf(out, "  %-12s ", label);
-    inspect_put_safe(out, text);
+    output_put_safe(out, text);
     sl_buf_u8(out, '\n');
 }
 
@@ -212,7 +203,7 @@ static void print_producers(struct findings *f, struct sl_buf *out)
     const char *label = "Producers";
     for (size_t i = 0; names && i < f->producers.count; i++) {
         sl_buf_printf(out, "  %-12s ", label);
-        inspect_put_safe(out, names[i]);
+        output_put_safe(out, names[i]);
         sl_buf_printf(out, " (%zu units)\n", (size_t)(uintptr_t)sl_map_get(&f->producers, names[i]));
         label = "";
     }
@@ -221,7 +212,7 @@ static void print_producers(struct findings *f, struct sl_buf *out)
     for (size_t i = 0; sl_object_section_info(f->input->object, i, &s); i++)
         if (s.compression) {
             sl_buf_printf(out, "  %-12s ", label);
-            inspect_put_safe(out, s.name);
+            output_put_safe(out, s.name);
             sl_buf_printf(out, " %s\n", s.compression);
             label = "";
         }
@@ -283,7 +274,7 @@ static void print_symcache(struct findings *f, struct sl_buf *out)
 
 void findings_print(struct findings *f, struct sl_buf *out)
 {
-    inspect_put_safe(out, sl_str(f->path));
+    output_put_safe(out, sl_str(f->path));
     sl_buf_u8(out, '\n');
     if (f->input->object)
         print_object(f, out);

@@ -1,31 +1,40 @@
 /* `symloom symbolicate`: a crash as it was written down to a readable one. */
 #include "cli/symbolicate/symbolicate.h"
 
+#include "cli/by_id/by_id.h"
+
 static const struct option_spec specs[] = {
-    {"mapping", 0, OPTION_VALUE, true, "FILE",
-     "mapping of ProGuard or R8; of several the first that knows a class tells"},
-    {"type", 0, OPTION_VALUE, false, "trace", "what the input is (default: trace, when there is a mapping)"},
-    {"format", 'f', OPTION_VALUE, false, "text", "how the answer is written (default: text)"},
+    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace", "what the input is (default: as it looks)"},
+    {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|text",
+     "how the answer is written (default: compact on a terminal, else json; text of traces)"},
     {"output", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
-    {"verbose", 'v', OPTION_FLAG, true, NULL, NULL},
+    {"indent", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
+    BY_ID_OPTIONS,
+    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
+    {"candidates", 'd', OPTION_FLAG, false, NULL, "tell where each file was looked for"},
+    {"rewrite-first-module", 0, OPTION_VALUE, false, "JSON",
+     "other names for the first module: [{\"from\": pattern, \"to\": text}]"},
+    {"crashed-only", 0, OPTION_FLAG, false, NULL, "the thread that crashed (default of compact and pretty)"},
+    {"all-threads", 0, OPTION_FLAG, false, NULL, "all threads (default of full)"},
+    {"thread", 0, OPTION_VALUE, false, "ID", "the thread with this id"},
+    {"thread-index", 0, OPTION_VALUE, false, "N", "the thread at this place, counted from 0"},
+    {"context", 0, OPTION_VALUE, false, "N", "full: lines of source above and below (default: none)"},
+    {"no-source-context", 0, OPTION_FLAG, false, NULL, "no lines of source"},
+    {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "status 3 when a module's debug information was not found"},
+    {"timeout", 0, OPTION_VALUE, false, "DURATION", "give up then (default: 15m)"},
+    {"mapping", 0, OPTION_VALUE, true, "FILE",
+     "of traces: mapping of ProGuard or R8; of several the first that knows a class tells"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "full: also modules that played no part; log more"},
     QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-static bool is_choice(const struct options *o, const char *name, const char *only)
+static int run_trace(const struct options *o, const char *const *mappings, size_t mapping_count)
 {
-    const char *value = option_value(o, name, only);
-    if (strcmp(value, only) == 0)
-        return true;
-    options_wrong("symbolicate", "--%s: '%s' is none of: %s", name, value, only);
-    return false;
-}
-
-static int symbolicate_run(const struct options *o)
-{
-    size_t mapping_count;
-    const char *const *mappings = option_values(o, "mapping", &mapping_count);
-    if (!is_choice(o, "type", "trace") || !is_choice(o, "format", "text") || !options_arguments(o, 1, "symbolicate"))
+    const char *format = option_value(o, "format", "text");
+    if (strcmp(format, "text") != 0)
+        return options_wrong("symbolicate", "--format: '%s' is none of: text", format);
+    if (!options_arguments(o, 1, "symbolicate"))
         return 2;
     if (!mapping_count)
         return options_wrong("symbolicate", "a stack trace needs its --mapping");
@@ -33,12 +42,36 @@ static int symbolicate_run(const struct options *o)
                              option_value(o, "output", NULL));
 }
 
+static int symbolicate_run(const struct options *o)
+{
+    static const char *const types[] = {"minidump", "apple", "trace", NULL};
+    size_t mapping_count, known = 0;
+    const char *const *mappings = option_values(o, "mapping", &mapping_count);
+    const char *type = option_value(o, "type", mapping_count ? "trace" : "");
+    while (*type && types[known] && strcmp(types[known], type) != 0)
+        known++;
+    if (!types[known])
+        return options_wrong("symbolicate", "--type: '%s' is none of: minidump, apple, trace", type);
+    if (strcmp(type, "trace") == 0)
+        return run_trace(o, mappings, mapping_count);
+    if (mapping_count)
+        return options_wrong("symbolicate", "--mapping is for traces");
+    if (!o->argument_count)
+        return options_wrong("symbolicate", "no file given");
+    return symbolicate_crash(o, o->arguments[0]);
+}
+
 int command_symbolicate(int argc, char **argv)
 {
     return options_command(
-        specs, "symbolicate --mapping FILE [OPTION..] [TRACE]",
-        "Stack traces of obfuscated JVM programs, or logs with such in them, with the names and lines of the source.\n"
-        "Without TRACE, or when it is -, standard input is read; lines that are no part of a trace stay as they are.",
+        specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
+        "The stacks of a minidump or of a crash report of an Apple system, with the functions and "
+        "lines that the debug\n"
+        "files of --symbols, of SYMBOLS and the configuration know. With --mapping: stack traces of obfuscated "
+        "JVM programs, or logs\n"
+        "with such in them, with the names and lines of the source; lines that are no part of a "
+        "trace stay as they are.\n"
+        "- is standard input, which traces are also read from without FILE.",
         symbolicate_run, argc, argv);
 }
 

@@ -1,8 +1,13 @@
-/* `symloom symbolicate`: what its files share. */
+/* `symloom symbolicate`: what its files share.
+ *
+ *     trace.c                                   stack traces of a JVM, line by line
+ *     crash.c ──▶ answer.c ──▶ print.c          minidumps and Apple's reports: the service's answer, or that for people */
 #pragma once
 
+#include "api/crash_file.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/symbolicate/answer.h"
 
 /* ---- trace.c ---- */
 
@@ -10,3 +15,26 @@
  * NULL): its frames and exceptions as they were before `mappings`, all other lines as they are. Whatever its size, it passes
  * through; answers to lines that have come are not held back. Returns the status. */
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count, const char *output);
+
+/* ---- crash.c ---- */
+
+/* A minidump or a report of Apple's from `path` (`-` is standard input), as the options say. Returns the status. */
+int symbolicate_crash(const struct options *o, const char *path);
+
+/* ---- print.c ---- */
+
+enum { ALL_THREADS = -1 };
+
+struct answer_style {
+    int64_t thread;   /* the index of the only one to be told of; ALL_THREADS */
+    uint64_t context; /* lines of source above and below */
+    bool colour;
+    bool unused, candidates; /* modules that played no part; where files were looked for */
+};
+
+/* The thread that crashed, else the first; ALL_THREADS when there is none. */
+int64_t answer_crashed_thread(const struct answer *answer);
+
+/* False when out of memory. */
+typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
+answer_print answer_print_compact, answer_print_pretty, answer_print_full;

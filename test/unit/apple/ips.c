@@ -178,6 +178,17 @@ static void frames(void **state)
     assert_int_equal(crash.module_count, 0);
 }
 
+static void the_thread_that_crashed(void **state)
+{
+    (void)state;
+    expect_read("{\"usedImages\":[],\"threads\":[{},{\"triggered\":true},{}]}");
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_NO);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_YES);
+    expect_read("{\"usedImages\":[],\"threads\":[{},{}],\"faultingThread\":0}");
+    assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_YES);
+    assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_NO);
+}
+
 static void registers(void **state)
 {
     (void)state;
@@ -212,6 +223,7 @@ int main(void)
         cmocka_unit_test_teardown(why, forget),
         cmocka_unit_test_teardown(systems, forget),
         cmocka_unit_test_teardown(frames, forget),
+        cmocka_unit_test_teardown(the_thread_that_crashed, forget),
         cmocka_unit_test_teardown(registers, forget),
         cmocka_unit_test_teardown(memory_that_runs_out_is_no_fault_of_the_report, forget),
     };

@@ -1,0 +1,53 @@
+/* A crash file that came with no request. */
+#include "api/crash_file.h"
+
+#include "api/crash/crash.h"
+
+static const struct crash_kind *const kinds[] = {
+    [CRASH_FILE_MINIDUMP] = &crash_minidump,
+    [CRASH_FILE_APPLE] = &crash_apple,
+};
+
+static bool file_read_rules(struct schema *s)
+{
+    return rewrite_read(s, NULL, s->context);
+}
+
+static enum sl_code file_prepare(const struct crash_file *file, struct job *job, struct crash_work *work,
+                                 struct sl_error *error)
+{
+    struct schema_failure failure;
+    work->kind = kinds[file->kind];
+    work->request = native_request_new(&job->arena, SL_STR("global"));
+    if (!work->request)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    native_configure(work->request, job->config);
+    work->request->sources = file->sources;
+    work->request->source_count = file->source_count;
+    work->request->options.apply_source_context = file->no_source_context ? BOOL_FALSE : BOOL_TRUE;
+    work->request->options.dif_candidates = file->candidates ? BOOL_TRUE : BOOL_FALSE;
+    if (!file->rewrite || schema_document(sl_str(file->rewrite), &job->arena, file_read_rules, &work->rules, &failure))
+        return SL_OK;
+    return sl_fail(error, failure.status == 503 ? SL_BUSY : SL_MALFORMED, "%s", failure.problem);
+}
+
+enum sl_code crash_file_symbolicate(const struct crash_file *file, const struct config *config, struct sl_buf *answer,
+                                    struct sl_error *error)
+{
+    struct service service = {.config = config, .names = name_memo_new()};
+    struct job job = {.service = &service, .config = config, .task = kinds[file->kind]->part};
+    struct crash_work work = {0};
+    enum sl_code code = service.names ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        code = file_prepare(file, &job, &work, error);
+    if (code == SL_OK)
+        code = work.kind->symbolicate(&job, &work, file->bytes, error);
+    sl_buf_str(answer, sl_buf_view(&job.answer));
+    if (code == SL_OK && (job.answer.failed || answer->failed))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    memory_set(&job.memory, 0);
+    sl_buf_free(&job.answer);
+    sl_arena_free(&job.arena);
+    name_memo_free(service.names);
+    return code;
+}

@@ -1,0 +1,25 @@
+/* Crash files of whoever has no server: what POST /minidump and POST /applecrashreport answer, for commands. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "config/config.h"
+#include "core/fiber.h"
+#include "origin/origin.h"
+
+enum crash_file_kind { CRASH_FILE_MINIDUMP, CRASH_FILE_APPLE };
+
+struct crash_file {
+    enum crash_file_kind kind;
+    struct sl_bytes bytes;
+    const struct source *sources; /* where modules are looked for, in their order */
+    size_t source_count;
+    const char *rewrite;    /* rewrite_first_module, as JSON; NULL: none */
+    bool candidates;        /* the answer tells where files were looked for */
+    bool no_source_context; /* and has no lines of source */
+};
+
+/* Appends the whole answer to `answer`, as a request would get it. SL_OK; SL_MALFORMED, SL_UNSUPPORTED of a file that cannot be
+ * used: the answer or, when that is empty, `error` says so; SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+enum sl_code crash_file_symbolicate(const struct crash_file *file, const struct config *config, struct sl_buf *answer,
+                                    struct sl_error *error) SL_SUSPENDS;

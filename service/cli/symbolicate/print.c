@@ -1,0 +1,423 @@
+/* Crashes for people. */
+#include "cli/symbolicate/symbolicate.h"
+
+#include <time.h>
+
+#include "base/grow.h"
+#include "id/id.h"
+
+/* ---- tables: columns as wide as their longest cell, two blanks between them, one before ---- */
+
+enum { MAX_COLUMNS = 8 };
+
+struct column {
+    const char *title;
+    bool right;
+};
+
+struct row {
+    struct sl_str cells[MAX_COLUMNS];
+    struct sl_str below; /* whole lines */
+};
+
+struct table {
+    const struct column *columns; /* ends with NULL as title */
+    struct sl_arena arena;
+    struct row *rows;
+    size_t count, capacity;
+    bool failed;
+};
+
+static struct row *table_add(struct table *t)
+{
+    if (!sl_grow_in_arena(&t->arena, &t->rows, &t->capacity, t->count + 1, sizeof *t->rows)) {
+        t->failed = true;
+        return NULL;
+    }
+    t->rows[t->count] = (struct row){.below = {NULL, 0}};
+    return &t->rows[t->count++];
+}
+
+/* What was written to the buffer as a cell's text, safe for terminals; the buffer is empty again. */
+static struct sl_str table_text(struct table *t, struct sl_buf *buf)
+{
+    struct sl_str text = sl_buf_view(buf);
+    char *kept = sl_arena_strndup(&t->arena, text.data ? text.data : "", text.size);
+    t->failed |= !kept || buf->failed;
+    sl_buf_clear(buf);
+    return (struct sl_str){kept, kept ? text.size : 0};
+}
+
+static int columns_of(struct sl_str text) /* on a terminal: characters */
+{
+    int count = 0;
+    for (size_t i = 0; i < text.size; i++)
+        count += ((uint8_t)text.data[i] & 0xC0) != 0x80;
+    return count;
+}
+
+static void put_row(const struct column *columns, const struct sl_str *cells, const int *widths, struct sl_buf *out)
+{
+    size_t last = 0;
+    for (size_t c = 0; columns[c].title; c++)
+        last = cells[c].size ? c + 1 : last;
+    for (size_t c = 0; c < last; c++) {
+        int pad = widths[c] - columns_of(cells[c]);
+        bool right = columns[c].right && cells[c].size;
+        sl_buf_printf(out, "%s%*s", c ? "  " : " ", right ? pad : 0, "");
+        sl_buf_str(out, cells[c]);
+        sl_buf_fill(out, ' ', right || c + 1 == last ? 0 : (size_t)pad);
+    }
+    sl_buf_u8(out, '\n');
+}
+
+static void table_put(const struct table *t, bool colour, struct sl_buf *out)
+{
+    int widths[MAX_COLUMNS] = {0};
+    struct sl_str titles[MAX_COLUMNS] = {{NULL, 0}};
+    struct column left[MAX_COLUMNS + 1] = {{NULL, false}};
+    for (size_t c = 0; t->columns[c].title; c++) {
+        titles[c] = sl_str(t->columns[c].title);
+        left[c].title = t->columns[c].title;
+        widths[c] = columns_of(titles[c]);
+        for (size_t i = 0; i < t->count; i++) {
+            int width = columns_of(t->rows[i].cells[c]);
+            widths[c] = width > widths[c] ? width : widths[c];
+        }
+    }
+    sl_buf_cstr(out, colour ? "\x1b[1m" : "");
+    put_row(left, titles, widths, out);
+    sl_buf_cstr(out, colour ? "\x1b[0m" : "");
+    for (size_t i = 0; i < t->count; i++) {
+        put_row(t->columns, t->rows[i].cells, widths, out);
+        sl_buf_str(out, t->rows[i].below);
+    }
+}
+
+/* ---- frames ---- */
+
+struct printing {
+    const struct answer *answer;
+    const struct answer_style *style;
+    struct table table;
+    struct sl_buf buf; /* of one cell */
+};
+
+/* The module that the frame says it is in. */
+static const struct answer_module *print_module_of(const struct answer *answer, const struct answer_frame *frame)
+{
+    for (size_t i = 0; i < answer->module_count; i++) {
+        const struct answer_module *module = &answer->modules[i];
+        uint64_t at = frame->address.value - module->address.value;
+        if (frame->address.set && frame->address.value >= module->address.value && frame->package.size &&
+            (!module->size.set || at <= module->size.value) && sl_str_equal(module->code_file, frame->package))
+            return module;
+    }
+    return NULL;
+}
+
+static const char *print_trust(const struct answer_thread *thread, size_t index, struct sl_buf *buf)
+{
+    const struct answer_frame *frame = &thread->frames[index];
+    bool is_inline = index + 1 < thread->frame_count && frame->address.set && frame[1].address.set &&
+                     frame->address.value == frame[1].address.value;
+    if (!is_inline && frame->trust.data)
+        output_put_safe(buf, frame->trust);
+    return is_inline ? "inline" : frame->trust.data ? "" : "none";
+}
+
+enum {
+    CELL_TRUST,
+    CELL_ADDRESS,
+    CELL_MODULE,
+    CELL_MODULE_OFFSET,
+    CELL_FUNCTION,
+    CELL_FUNCTION_OFFSET,
+    CELL_FILE,
+    CELLS
+};
+
+static void put_offset(struct sl_buf *buf, uint64_t offset)
+{
+    sl_buf_printf(buf, "+0x%llx", (unsigned long long)offset);
+}
+
+static void put_place(struct sl_buf *buf, struct sl_str file, const struct answer_frame *frame)
+{
+    if (!file.data)
+        return;
+    output_put_safe(buf, file);
+    sl_buf_printf(buf, ":%llu", (unsigned long long)frame->line.value);
+}
+
+static void fill_cells(struct printing *p, const struct answer_thread *thread, size_t index, bool whole_path,
+                       struct sl_str cells[CELLS])
+{
+    const struct answer_frame *frame = &thread->frames[index];
+    const struct answer_module *module = print_module_of(p->answer, frame);
+    struct sl_str name = frame->function.data ? frame->function : frame->symbol;
+    struct sl_buf *buf = &p->buf;
+    sl_buf_cstr(buf, print_trust(thread, index, buf));
+    cells[CELL_TRUST] = table_text(&p->table, buf);
+    if (frame->address.set)
+        sl_buf_printf(buf, "0x%llx", (unsigned long long)frame->address.value);
+    cells[CELL_ADDRESS] = table_text(&p->table, buf);
+    output_put_safe(buf, path_file_name(frame->package));
+    cells[CELL_MODULE] = table_text(&p->table, buf);
+    if (module)
+        put_offset(buf, frame->address.value - module->address.value);
+    cells[CELL_MODULE_OFFSET] = table_text(&p->table, buf);
+    output_put_safe(buf, name);
+    cells[CELL_FUNCTION] = table_text(&p->table, buf);
+    if (name.data)
+        put_offset(buf, frame->symbol_address.set ? frame->address.value - frame->symbol_address.value : 0);
+    cells[CELL_FUNCTION_OFFSET] = table_text(&p->table, buf);
+    put_place(buf, whole_path && frame->abs_path.data ? frame->abs_path : frame->filename, frame);
+    cells[CELL_FILE] = table_text(&p->table, buf);
+}
+
+static const struct column frame_columns[] = {
+    {"Trust", false}, {"Instruction", true}, {"Module File", false}, {"", true}, {"Function", false},
+    {"", true},       {"File", false},       {NULL, false},
+};
+
+static bool is_shown(const struct answer_style *style, size_t thread)
+{
+    return style->thread == ALL_THREADS || (size_t)style->thread == thread;
+}
+
+bool answer_print_compact(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
+    bool any = false;
+    for (size_t t = 0; t < answer->thread_count; t++) {
+        if (!is_shown(style, t))
+            continue;
+        p.table.count = 0;
+        for (size_t i = 0; i < answer->threads[t].frame_count; i++) {
+            struct row *row = table_add(&p.table);
+            if (row)
+                fill_cells(&p, &answer->threads[t], i, false, row->cells);
+        }
+        sl_buf_cstr(out, any ? "\n" : "");
+        table_put(&p.table, style->colour, out);
+        any = true;
+    }
+    sl_buf_free(&p.buf);
+    sl_arena_free(&p.table.arena);
+    return !p.table.failed && !out->failed;
+}
+
+/* ---- frames, a line for each of their properties ---- */
+
+static void put_property(struct sl_buf *out, const char *label, struct sl_str value, struct sl_str offset)
+{
+    if (value.size)
+        sl_buf_printf(out, "%12s " SL_STR_FMT "%s" SL_STR_FMT "\n", label, SL_STR_ARG(value), offset.size ? " " : "",
+                      SL_STR_ARG(offset));
+}
+
+bool answer_print_pretty(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    const struct sl_str none = {NULL, 0};
+    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
+    for (size_t t = 0; t < answer->thread_count; t++)
+        for (size_t i = 0; is_shown(style, t) && i < answer->threads[t].frame_count; i++) {
+            struct sl_str cells[CELLS];
+            fill_cells(&p, &answer->threads[t], i, false, cells);
+            sl_buf_printf(out, "%sFrame #%zu%s\n", style->colour ? "\x1b[1m" : "", i, style->colour ? "\x1b[0m" : "");
+            put_property(out, "Trust:", cells[CELL_TRUST], none);
+            put_property(out, "Instruction:", cells[CELL_ADDRESS], none);
+            put_property(out, "Module:", cells[CELL_MODULE], cells[CELL_MODULE_OFFSET]);
+            put_property(out, "Function:", cells[CELL_FUNCTION], cells[CELL_FUNCTION_OFFSET]);
+            put_property(out, "File:", cells[CELL_FILE], none);
+            sl_buf_u8(out, '\n');
+        }
+    sl_buf_free(&p.buf);
+    sl_arena_free(&p.table.arena);
+    return !p.table.failed && !out->failed;
+}
+
+/* ---- everything ---- */
+
+static void put_known(struct sl_buf *out, const char *label, struct sl_str value)
+{
+    if (!value.size)
+        return;
+    sl_buf_printf(out, "%-11s ", label);
+    output_put_safe(out, value);
+    sl_buf_u8(out, '\n');
+}
+
+static void put_system_line(const struct answer *answer, struct sl_buf *out)
+{
+    const struct sl_str parts[] = {answer->os_name, answer->os_version, answer->os_build, answer->cpu_arch,
+                                   answer->device};
+    sl_buf_cstr(out, "System:    ");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].size) {
+            sl_buf_u8(out, ' ');
+            output_put_safe(out, parts[i]);
+        }
+    sl_buf_u8(out, '\n');
+}
+
+static void put_crash(const struct answer *answer, struct sl_buf *out)
+{
+    char text[64] = "";
+    time_t seconds = (time_t)answer->timestamp.value;
+    struct tm tm;
+    put_system_line(answer, out);
+    if (answer->timestamp.set && gmtime_r(&seconds, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        put_known(out, "Time:", sl_str(text));
+    put_known(out, "Crash:", answer->reason.size ? answer->reason : SL_STR("none"));
+    put_known(out, "Details:", answer->details);
+    put_known(out, "Assertion:", answer->assertion);
+    if (answer->signal.set)
+        sl_buf_printf(out, "Signal:     %llu\n", (unsigned long long)answer->signal.value);
+}
+
+static void put_source_line(struct sl_buf *out, char mark, uint64_t number, struct sl_str text)
+{
+    sl_buf_printf(out, "%c %6llu | ", mark, (unsigned long long)number);
+    output_put_safe(out, text);
+    sl_buf_u8(out, '\n');
+}
+
+/* The lines of source around that of the frame. */
+static struct sl_str source_below(struct printing *p, const struct answer_frame *frame)
+{
+    size_t before = frame->before_count, after = frame->after_count;
+    uint64_t most = p->style->context, line = frame->line.value;
+    if (!most || !frame->context_line.data)
+        return (struct sl_str){NULL, 0};
+    for (size_t i = before > most ? before - (size_t)most : 0; i < before; i++)
+        put_source_line(&p->buf, ' ', line - (before - i), frame->before[i]);
+    put_source_line(&p->buf, '>', line, frame->context_line);
+    for (size_t i = 0; i < after && i < most; i++)
+        put_source_line(&p->buf, ' ', line + 1 + i, frame->after[i]);
+    return table_text(&p->table, &p->buf);
+}
+
+static void put_thread(struct printing *p, const struct answer_thread *thread, struct sl_buf *out)
+{
+    static const struct column columns[] = {
+        {"#", true},         {"Trust", false}, {"Instruction", true}, {"Module File", false}, {"", true},
+        {"Function", false}, {"", true},       {"File", false},       {NULL, false},
+    };
+    p->table = (struct table){.columns = columns, .arena = p->table.arena, .failed = p->table.failed};
+    for (size_t i = 0; i < thread->frame_count; i++) {
+        struct row *row = table_add(&p->table);
+        if (!row)
+            return;
+        sl_buf_printf(&p->buf, "%zu", i);
+        row->cells[0] = table_text(&p->table, &p->buf);
+        fill_cells(p, thread, i, true, &row->cells[1]);
+        row->below = source_below(p, &thread->frames[i]);
+    }
+    sl_buf_cstr(out, "\nThread");
+    if (thread->id.set)
+        sl_buf_printf(out, " %llu", (unsigned long long)thread->id.value);
+    sl_buf_cstr(out, thread->name.size ? " " : "");
+    output_put_safe(out, thread->name);
+    sl_buf_cstr(out, thread->requesting ? " (crashed)\n" : "\n");
+    if (thread->frame_count)
+        table_put(&p->table, p->style->colour, out);
+}
+
+static struct sl_str candidates_below(struct printing *p, const struct answer_module *module)
+{
+    for (size_t i = 0; p->style->candidates && i < module->candidate_count; i++) {
+        sl_buf_cstr(&p->buf, "    ");
+        output_put_safe(&p->buf, module->candidates[i].status);
+        sl_buf_cstr(&p->buf, "  ");
+        output_put_safe(&p->buf, module->candidates[i].location);
+        sl_buf_u8(&p->buf, '\n');
+    }
+    return table_text(&p->table, &p->buf);
+}
+
+static bool is_used(const struct answer_module *module)
+{
+    bool unwound = module->unwind_status.size && !sl_str_equal(module->unwind_status, SL_STR("unused"));
+    return unwound || !sl_str_equal(module->debug_status, SL_STR("unused"));
+}
+
+static struct sl_str safe_text(struct printing *p, struct sl_str text)
+{
+    output_put_safe(&p->buf, text);
+    return table_text(&p->table, &p->buf);
+}
+
+static void put_modules(struct printing *p, struct sl_buf *out)
+{
+    static const struct column columns[] = {
+        {"Start", true},   {"End", true},       {"Arch", false}, {"Debug", false},
+        {"Unwind", false}, {"Debug ID", false}, {"Name", false}, {NULL, false},
+    };
+    p->table = (struct table){.columns = columns, .arena = p->table.arena, .failed = p->table.failed};
+    for (size_t i = 0; i < p->answer->module_count; i++) {
+        const struct answer_module *module = &p->answer->modules[i];
+        struct row *row = p->style->unused || is_used(module) ? table_add(&p->table) : NULL;
+        if (!row)
+            continue;
+        const uint64_t bounds[] = {module->address.value, module->address.value + module->size.value};
+        for (size_t c = 0; c < 2; c++) {
+            sl_buf_printf(&p->buf, "0x%llx", (unsigned long long)bounds[c]);
+            row->cells[c] = table_text(&p->table, &p->buf);
+        }
+        const struct sl_str texts[] = {module->arch, module->debug_status, module->unwind_status, module->debug_id,
+                                       path_file_name(module->code_file.size ? module->code_file : module->debug_file)};
+        for (size_t c = 0; c < sizeof texts / sizeof *texts; c++)
+            row->cells[2 + c] = safe_text(p, texts[c]);
+        row->below = candidates_below(p, module);
+    }
+    if (p->table.count) {
+        sl_buf_cstr(out, "\nModules\n");
+        table_put(&p->table, p->style->colour, out);
+    }
+}
+
+/* What would have to be had for more names. */
+static void put_missing(const struct answer *answer, struct sl_buf *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < answer->module_count; i++) {
+        const struct answer_module *module = &answer->modules[i];
+        struct sl_debug_id id;
+        char text[SL_DEBUG_ID_TEXT] = "";
+        if (sl_str_equal(module->debug_status, SL_STR("unused")) || sl_str_equal(module->debug_status, SL_STR("found")))
+            continue;
+        if (sl_debug_id_parse(module->debug_id, &id))
+            sl_debug_id_format_breakpad(&id, text);
+        sl_buf_cstr(out, any ? "missing: " : "\nmissing: ");
+        output_put_safe(out, module->debug_file.size ? module->debug_file : module->code_file);
+        sl_buf_printf(out, "%s%s\n", *text ? " " : "", text);
+        any = true;
+    }
+}
+
+int64_t answer_crashed_thread(const struct answer *answer)
+{
+    for (size_t t = 0; t < answer->thread_count; t++)
+        if (answer->threads[t].requesting)
+            return (int64_t)t;
+    return answer->thread_count ? 0 : ALL_THREADS;
+}
+
+bool answer_print_full(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
+    int64_t first = answer_crashed_thread(answer);
+    put_crash(answer, out);
+    if (first != ALL_THREADS && is_shown(style, (size_t)first))
+        put_thread(&p, &answer->threads[first], out);
+    for (size_t t = 0; t < answer->thread_count; t++)
+        if ((int64_t)t != first && is_shown(style, t))
+            put_thread(&p, &answer->threads[t], out);
+    put_modules(&p, out);
+    put_missing(answer, out);
+    sl_buf_free(&p.buf);
+    sl_arena_free(&p.table.arena);
+    return !p.table.failed && !out->failed;
+}

@@ -1,0 +1,206 @@
+"""`symloom symbolicate` of minidumps and of crash reports of Apple's systems."""
+import gzip, json, os, re, shutil, subprocess
+import dumps, harness
+from harness import contains, equal, ok, symloom
+
+CRASH = dumps.HANDLER + r"""
+static volatile int sink;
+static __attribute__((noinline)) int fall(int *where) { *where = 7; return sink++; }
+static inline __attribute__((always_inline)) int inlined(int *where) { sink--; return fall(where) + 2; }
+__attribute__((noinline)) int climb(int depth) { return depth ? climb(depth - 1) + sink : inlined((int *)0x45) + sink; }
+int main(void) { return climb(1) + sink; }
+"""
+FUNCTIONS = ["fall", "inlined", "climb", "climb", "main"]
+
+
+def line_of(code):
+    return 1 + CRASH[:CRASH.index(code)].count("\n")
+
+
+def home(work):
+    return {"HOME": work, "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": "", "SYMLOOM_CONFIG": "", "SYMLOOM_CACHE_DIR": ""}
+
+
+def crashed(work, *flags, threads=1):
+    """The program, below `files` at no place that a layout knows, and the path of a dump of it."""
+    root = os.path.join(work, "files/somewhere")
+    os.makedirs(root, exist_ok=True)
+    with open(os.path.join(work, "crash.c"), "w") as f:
+        f.write(CRASH)
+    program = os.path.join(root, "crash")
+    subprocess.run(["gcc", "-g", "-O1", "-w", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1", *flags, "-o", program, "crash.c"],
+                   cwd=work, check=True)
+    ok("bundle", "-o", os.path.join(work, "files/sources.zip"), program)
+    dump, _ = dumps.of_crash(program, work, threads=threads)
+    path = os.path.join(work, "crash.dmp")
+    with open(path, "wb") as f:
+        f.write(dump)
+    return program, path
+
+
+def symbolicate(work, *args, **options):
+    return ok("symbolicate", "--offline", "--symbols", os.path.join(work, "files"), *args, env=home(work), cwd=work, **options)
+
+
+def test_a_dump_as_json(work, files):
+    program, dump = crashed(work, threads=2)
+    text = symbolicate(work, dump)
+    answer = json.loads(text)
+    equal(text, json.dumps(answer, separators=(",", ":"), ensure_ascii=False) + "\n")
+    equal((answer.get("status"), answer["crash_reason"].startswith("SIGSEGV"), len(answer["stacktraces"])), (None, True, 2))
+    frames = [f for f in answer["stacktraces"][0]["frames"] if f.get("package") == program]
+    equal([f["function"] for f in frames[:5]], FUNCTIONS)
+    equal(frames[0]["lineno"], line_of("static __attribute__((noinline)) int fall"))
+    contains(frames[0]["context_line"], "*where = 7")  # of the bundle beside it
+    equal(json.loads(symbolicate(work, "--indent", "-f", "json", dump)), answer)
+    contains(symbolicate(work, "--indent", dump), '\n  "stacktraces": [\n    {\n      "thread_id": 1,\n')
+    without = json.loads(symbolicate(work, "--no-source-context", dump))
+    equal([key for key in without["stacktraces"][0]["frames"][0] if "context" in key], [])
+    with open(dump, "rb") as f:
+        packed = os.path.join(work, "packed")
+        with open(packed, "wb") as g:
+            g.write(gzip.compress(f.read()))
+    equal(symbolicate(work, packed), text)
+    with open(dump, "rb") as f:
+        piped = subprocess.run([harness.SYMLOOM, "symbolicate", "-", os.path.join(work, "files")], stdin=f, cwd=work,
+                               capture_output=True, env={**os.environ, **home(work)}, timeout=60)
+    equal((piped.returncode, piped.stdout.decode()), (0, text), piped.stderr)
+    out = os.path.join(work, "out")
+    equal(symbolicate(work, "--output", out, dump), "")
+    with open(out) as f:
+        equal(f.read(), text)
+
+
+def rows(text):
+    """Cells of a table, by columns that two blanks separate."""
+    return [re.split(r"  +", line.strip()) for line in text.splitlines()]
+
+
+def test_a_dump_in_columns(work, files):
+    program, dump = crashed(work)
+    table = rows(symbolicate(work, "-f", "compact", dump))
+    equal(table[0], ["Trust", "Instruction", "Module File", "Function", "File"])
+    first = table[1]
+    equal((first[0], first[2], first[4], first[6]),
+          ("context", "crash", "fall", f"crash.c:{line_of('static __attribute__((noinline)) int fall')}"))
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True).stdout.splitlines()
+    start = next(int(s.split()[0], 16) for s in symbols if s.endswith(" fall"))
+    equal(int(first[3], 16) - int(first[5], 16), start, "offsets in the module and the function")
+    equal([(row[0], row[4]) for row in table[2:6]], [("inline", "inlined"), ("cfi", "climb"), ("cfi", "climb"), ("cfi", "main")])
+    lines = symbolicate(work, "-f", "compact", dump).splitlines()
+    assert all(line.startswith(" ") and not line.endswith(" ") for line in lines), lines
+    pretty = symbolicate(work, "-f", "pretty", dump)
+    contains(pretty, "Frame #0\n      Trust: context\nInstruction: 0x", "\n     Module: crash +0x", "\n   Function: fall +0x",
+             "\n       File: crash.c:", "\n\nFrame #1\n")
+
+
+def test_everything_of_a_dump(work, files):
+    program, dump = crashed(work, threads=3)
+    text = symbolicate(work, "-f", "full", "--context", "1", dump)
+    contains(text, "System:     Linux 6.1 #1 SMP x86_64\nTime:       2018-03-22T10:07:53Z\nCrash:      SIGSEGV / SEGV_MAPERR / 0x45\n",
+             "\nThread 1 (crashed)\n", "\nThread 2\n", "\nThread 3\n", f"  {work}/crash.c:", "\nModules\n Start", "\nmissing: ")
+    at = line_of("static __attribute__((noinline)) int fall")
+    lines = CRASH.splitlines()
+    contains(text, f"  {at - 1:6} | {lines[at - 2]}\n> {at:6} | {lines[at - 1]}\n  {at + 1:6} | {lines[at]}\n")
+    assert "file:///" not in text, text
+    contains(symbolicate(work, "-f", "full", "-d", dump), f"\n    ok  file://{program}\n")
+    only = symbolicate(work, "-f", "full", "--crashed-only", dump)
+    contains(only, "\nThread 1 (crashed)\n")
+    assert "\nThread 2" not in only, only
+    assert "\nThread 1" not in symbolicate(work, "-f", "full", "--thread", "3", dump)
+    equal(symbolicate(work, "-f", "compact", "--thread-index", "2", dump), symbolicate(work, "-f", "compact", dump))
+    equal(symbolicate(work, "-f", "compact", "--all-threads", dump), "\n".join([symbolicate(work, "-f", "compact", dump)] * 3))
+
+
+def test_modules_that_play_no_part(work, files):
+    dump = dumps.Dump()
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))
+    dump.modules.append((0x10000, 0x1000, "/lib/used\x1b[m", dumps.elf("11" * 20), 0))
+    dump.modules.append((0x20000, 0x1000, "/lib/idle", dumps.elf("22" * 20), 0))
+    path = os.path.join(work, "small.dmp")
+    with open(path, "wb") as f:
+        f.write(dump.done())
+    text = ok("symbolicate", "-f", "full", path, env=home(work))
+    contains(text, "Crash:      none\n", " 0x10000  0x11000  unknown  missing  missing  11111111-1111-1111-1111-111111111111  used\\x1b[m\n",
+             "\nmissing: /lib/used\\x1b[m 111111111111111111111111111111110\n")
+    assert "idle" not in text, text
+    contains(ok("symbolicate", "-f", "full", "-v", path, env=home(work)), "  unused   unused   22222222-2222-2222-2222-222222222222  idle\n")
+
+
+def test_another_program_at_the_same_place(work, files):
+    """What is kept of a file in the cache is not taken for the file that is there now."""
+    for flags in ((), ("-Dclimb=scale",), ("-Dclimb=crawl",)):
+        _, dump = crashed(work, *flags)
+        wanted = flags[0].split("=")[1] if flags else "climb"
+        contains(symbolicate(work, "-f", "compact", dump), f"  {wanted}  ")
+
+
+def test_what_cannot_be_done(work, files):
+    program, dump = crashed(work)
+    junk = os.path.join(work, "junk")
+    for data, status, text in ((b"MDMP" + b"." * 99, 3, "error: Minidump version mismatch\n"), (b"MDMP", 3, "error: Missing minidump header"),
+                               (b"some text", 3, "neither a minidump nor"), (b"{}", 3, "error: failed to parse apple crash report\n  caused by: ")):
+        with open(junk, "wb") as f:
+            f.write(data)
+        result = symloom("symbolicate", junk, env=home(work))
+        equal((result.status, result.out), (status, ""), result.err)
+        contains(result.err, text)
+    equal(symloom("symbolicate", "--type", "minidump", program, env=home(work)).err, "error: Header mismatch\n")
+    equal(symloom("symbolicate", "/nowhere", env=home(work)).status, 1)
+    for wrong in (("-f", "xml"), ("-f", "full", "--thread", "99"), ("--thread", "1"), ("-f", "full", "--thread", "1", "--all-threads"),
+                  ("--timeout", "soon"), ("--type", "core"), ("--rewrite-first-module", "["), ("--mapping", junk, "--type", "apple")):
+        equal(symloom("symbolicate", *wrong, dump, env=home(work)).status, 2, wrong)
+    equal(symloom("symbolicate", "--fail-on-missing", dump, env=home(work)).status, 3)
+    equal(symloom("symbolicate", env=home(work)).status, 2)
+
+
+def dsym(work, files):
+    """Below `files`; its UUID and the address of `outer`."""
+    files.get("t.fat")
+    home = os.path.join(work, "files/app.dSYM")
+    shutil.copytree(os.path.join(files.dir, "app.dSYM"), home)
+    item = next(i for i in json.loads(ok("inspect", "--json", os.path.join(home, "Contents/Resources/DWARF/app"))) if i["arch"] == "x86_64")
+    address = next(int(line.split()[0], 16) for line in files.run("llvm-nm-14 x86_64.dwarf").splitlines() if line.endswith(" _outer"))
+    return item["debug_id"][:36], address
+
+
+TEXT = """Incident Identifier: 5C32DF84-31A0-43E7-87D0-239F7F594940
+Code Type:       X86-64 (Native)
+Date/Time:       2019-01-09 17:42:22 +0000
+OS Version:      Mac OS X 10.14.0 (18A391)
+Exception Type:  SIGSEGV
+
+Thread 0:
+0   app                                 0x0000000108000000 0x108000000 + 0
+
+Thread 3 Crashed:
+0   app                                 %#x 0x108000000 + 1
+
+Binary Images:
+       0x108000000 -        0x108ffffff +app x86_64 (1.0) <%s> /Apps/app
+"""
+
+
+def ips(uuid, offset):
+    return json.dumps({"app_name": "app", "bug_type": "309", "os_version": "macOS 12.0.1 (21A559)"}) + "\n" + json.dumps({
+        "captureTime": "2021-11-15 10:00:00.00 +0100", "cpuType": "X86-64", "modelCode": "Mac1,1",
+        "osVersion": {"train": "macOS 12.0.1", "build": "21A559"}, "exception": {"type": "EXC_BAD_ACCESS", "signal": "SIGSEGV"},
+        "threads": [{"id": 5, "frames": []}, {"id": 6, "triggered": True, "name": "main", "frames": [{"imageIndex": 0, "imageOffset": offset}]}],
+        "usedImages": [{"source": "P", "arch": "x86_64", "base": 0x108000000, "size": 0x1000000, "uuid": uuid, "path": "/Apps/app", "name": "app"}]})
+
+
+def test_reports_of_apple(work, files):
+    uuid, address = dsym(work, files)
+    for name, text, told in (("report.crash", TEXT % (0x108000000 + address, uuid), "Crash:      SIGSEGV\n\nThread 3 (crashed)\n"),
+                             ("report.ips", ips(uuid, address), "Crash:      EXC_BAD_ACCESS (SIGSEGV)\n\nThread 1 main (crashed)\n")):
+        path = os.path.join(work, name)
+        with open(path, "w") as f:
+            f.write(text)
+        answer = json.loads(symbolicate(work, path))
+        equal([t["is_requesting"] for t in answer["stacktraces"]], [False, True])
+        frames = answer["stacktraces"][1]["frames"]
+        equal((frames[-1]["function"], frames[-1]["filename"]), ("outer", "t.c"), name)
+        equal(json.loads(symbolicate(work, "-", input="\ufeff\n" + text)), answer)
+        contains(symbolicate(work, "-f", "full", path), told)
+        table = rows(symbolicate(work, "-f", "compact", path))
+        equal((table[-1][0], table[-1][2], table[-1][4]), ("none", "app", "outer"))
