@@ -36,3 +36,14 @@ bool request_sources_read(struct schema *s, const struct schema_place *at, void 
         keep_problem(s, &problems);
     return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }
+
+bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
+                               const struct source **items, size_t *count)
+{
+    struct request_sources sources = {.config = config};
+    if (!request_sources_read(s, at, &sources))
+        return false;
+    *items = sources.items;
+    *count = sources.count;
+    return true;
+}

@@ -13,3 +13,7 @@ struct request_sources {
 
 /* A list of sources, into struct request_sources. A schema_read. */
 bool request_sources_read(struct schema *s, const struct schema_place *at, void *out);
+
+/* The same, straight to where a request has them. */
+bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
+                               const struct source **items, size_t *count);

@@ -94,6 +94,8 @@ struct config {
     bool apple_split_os_version;  /* systems of text reports are split into name, version and build */
     int unwind_strategy;          /* what is tried first: cfi_first, fp_first */
     bool srcsrv_links;            /* what native PDBs say of that is used as a source link */
+    bool jvm_chain_mappings;      /* what a mapping made of a frame is looked up in those behind it */
+    bool jvm_error_details;       /* answers say why a mapping was not used */
     bool dotnet_ask_pe;           /* .NET modules without a Portable PDB: is there one in the PE file? */
     bool inlines_without_lines; /* inlined calls of functions that have no lines of their own, as PDB files know some */
 

@@ -126,6 +126,8 @@ const struct key config_keys[] = {
     {"apple.names_from_report", KEY_BOOL, AT(apple_names_from_report)},
     {"apple.split_os_version", KEY_BOOL, AT(apple_split_os_version)},
     {"unwind_strategy", KEY_ENUM, AT(unwind_strategy), .words = strategy_words},
+    {"jvm.chain_mappings", KEY_BOOL, AT(jvm_chain_mappings)},
+    {"jvm.error_details", KEY_BOOL, AT(jvm_error_details)},
     {"dotnet_ask_pe", KEY_BOOL, AT(dotnet_ask_pe)},
     {"inlines_without_lines", KEY_BOOL, AT(inlines_without_lines)},
 
@@ -261,7 +263,6 @@ static const struct group {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
      "max_unwind_chain_len special_paths core_dumps isolation minidump js "
-     "jvm "
      "ms_symcache mozilla page cluster"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
@@ -275,7 +276,6 @@ static const struct group {
     {"minidump", KEY_FREE, NULL, "details"},
     {"apple", KEY_FREE, NOT_YET, "details"},
     {"js", KEY_FREE, NULL, "compat_scope_names partial_scopes used_artifact_bundles"},
-    {"jvm", KEY_FREE, NULL, "chain_mappings error_details"},
     {"ms_symcache", KEY_FREE, NULL,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
     {"mozilla", KEY_FREE, NULL,

@@ -22,6 +22,7 @@ struct buckets {
 
 static const struct buckets seconds = {
     16, {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900}};
+static const struct buckets counts = {11, {0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000}};
 static const struct buckets sizes = {
     12,
     {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296, 17179869184}};
@@ -52,6 +53,7 @@ static const struct {
     {"polls_total", COUNTER, {"result"}, NULL, "Polls for results."},
     {"modules_total", COUNTER, {"platform", "purpose", "status"}, NULL, "Module statuses of answers."},
     {"frames_total", COUNTER, {"origin", "platform", "status"}, NULL, "Frame statuses of answers."},
+    {"symbolication_items", HISTOGRAM, {"origin", "item"}, &counts, "What requests hold, by their number."},
     {"address_underflow_total", COUNTER, {NULL}, NULL, "Addresses below their module."},
     {"cache_lookups_total", COUNTER, {"cache", "layer", "result"}, NULL, "Look-ups by the layer that answered."},
     {"cache_compute_seconds", HISTOGRAM, {"cache"}, &seconds, "Time to compute an entry."},

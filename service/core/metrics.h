@@ -28,6 +28,7 @@ enum metric {
     METRIC_POLLS,        /* result */
     METRIC_MODULES,      /* platform, purpose, status */
     METRIC_FRAMES,       /* origin, platform, status */
+    METRIC_ITEMS,        /* origin, item: how many a request has */
     METRIC_ADDRESS_UNDERFLOW,
     METRIC_CACHE_LOOKUPS,         /* cache, layer, result */
     METRIC_CACHE_COMPUTE_SECONDS, /* cache */

@@ -91,9 +91,14 @@ static void ask(void *arg)
     char id[SL_DEBUG_ID_TEXT];
     answer_question(a);
     sl_debug_id_format(&a->question->id, id);
-    if (a->question->code != SL_OK && a->question->code != SL_CANCELLED)
-        log_debug("kinds", a->question->is_bundle ? "no bundle of sources" : "no mapping", LOG_STR("id", id),
-                  LOG_STR("reason", a->question->error.message));
+    if (a->question->code == SL_OK || a->question->code == SL_CANCELLED)
+        return;
+    if (!a->question->error.message[0])
+        sl_fail(&a->question->error, a->question->code, "no source has it");
+    if (a->question->is_bundle)
+        log_debug("kinds", "no bundle of sources", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
+    else
+        log_info("kinds", "a mapping is not used", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
 }
 
 bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,

@@ -1,7 +1,7 @@
 """POST /symbolicate-jvm: frames of obfuscated JVM programs, by mappings and bundles of any source."""
-import io, json, zipfile
+import contextlib, io, json, os, re, zipfile
 
-from harness import Service, Upstream, equal, http_source
+from harness import Service, Upstream, equal, http_source, wait_until
 
 ID, OTHER, BUNDLE = ("8236f5cf-52c8-4e35-a7cf-01421e4c2c88", "246fb328-fc4e-406a-87ff-fc35f6149d8f",
                      "550e8400-e29b-11d4-a716-446655440000")
@@ -93,6 +93,67 @@ def test_why_a_mapping_was_not_used(work, objects):
         answer = symbolicate(s, body)
         equal(answer["errors"], [{"uuid": OTHER, "type": "missing"}, {"uuid": ID, "type": "invalid"}])
         equal(answer["stacktraces"][0]["frames"], [frame("c", 1)])
+
+
+def test_what_was_wrong_with_a_mapping_is_told_where_that_is_wanted(work, objects):
+    with Upstream({places(ID, "proguard"): b"not a mapping"}) as up, Service(work, {"jvm": {"error_details": True}}) as s:
+        body = asked(up)
+        body["modules"].append({"type": "proguard", "uuid": OTHER})
+        equal(symbolicate(s, body)["errors"],
+              [{"uuid": ID, "type": "invalid",
+                "detail": "The proguard mapping file is invalid: The file is not a valid ProGuard file."},
+               {"uuid": OTHER, "type": "missing", "detail": "The proguard mapping file is missing: no source has it."}])
+        for words in ((ID, "not a valid ProGuard file"), (OTHER, "no source has it")):
+            wait_until(words, lambda words=words: any(all(word in line for word in (*words, "a mapping is not used", "INFO"))
+                                                      for line in s.logged().splitlines()))
+
+
+def test_mappings_in_a_chain(work, objects):
+    """A library that was shrunk before the program that has it."""
+    routes = {places(ID, "proguard"): b"lib.a -> x:\n    1:1:void b():5:5 -> m\nlib.Only -> o:\n    1:1:void q():7:7 -> m\n",
+              places(OTHER, "proguard"): b"lib.Widget -> lib.a:\n    5:5:void inner():20:20 -> b\n    5:5:void draw():30 -> b\n"}
+    body = {"exceptions": [{"type": "x", "module": ""}], "classes": ["x", "o"],
+            "stacktraces": [{"frames": [frame("m", 1, 0, "x"), frame("m", 1, 1, "o"), frame("z", 3, 2, "lib.a")]}]}
+    for chain, traced, named in ((False, [("lib.a", "b", "a.java", 5, 0)], "lib.a"),
+                                 (True, [("lib.Widget", "draw", "Widget.java", 30, 0), ("lib.Widget", "inner", "Widget.java", 20, 0)],
+                                  "lib.Widget")):
+        with Upstream(routes) as up, Service(work, {"jvm": {"chain_mappings": chain}}) as s:
+            asks = asked(up, **body)
+            asks["modules"].append({"type": "proguard", "uuid": OTHER})
+            answer = symbolicate(s, asks)
+            equal(told(answer["stacktraces"][0]["frames"]),
+                  traced + [("lib.Only", "q", "Only.java", 7, 1), ("lib.Widget", "z", "Widget.java", 3, 2)])
+            equal(answer["exceptions"], [{"type": named.split(".")[1], "module": "lib"}])
+            equal(answer["classes"], {"x": named, "o": "lib.Only"})
+
+
+def test_what_requests_hold_is_counted(work, objects):
+    with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
+        symbolicate(s, asked(up, exceptions=[{"type": "e", "module": "a"}, {"type": "E", "module": ""}], classes=["a.b"],
+                             stacktraces=[{"frames": [frame("c", 1, platform="java"), frame("x", 1, module="no.Where")]}]))
+        text = s.request("GET", "/metrics")[2].decode()
+        frames = dict(re.findall(r'symloom_frames_total\{origin="symbolicate_jvm",(.*)\} (\d+)', text))
+        equal(frames, {'platform="java",status="symbolicated"': "2", 'platform="none",status="missing"': "1"})
+        items = dict(re.findall(r'symloom_symbolication_items_sum\{origin="symbolicate_jvm",item="(.*)"\} (\d+)', text))
+        equal(items, {"num_exceptions": "2", "unsymbolicated_exceptions": "1", "num_classes": "1", "unsymbolicated_classes": "0",
+                      "num_stacktraces": "1", "num_frames": "3", "unsymbolicated_frames": "1"})
+
+
+def test_a_table_cut_while_it_is_used_is_made_anew(work, objects):
+    mapping = "".join(f"p.Class{i} -> c{i}:\n    1:1:void f():{i + 1}:{i + 1} -> m\n" for i in range(20000))
+    with Upstream({places(ID, "proguard"): mapping.encode()}) as up, Service(work) as s:
+        body = asked(up, stacktraces=[{"frames": [frame("m", 1, i, f"c{i}") for i in range(0, 20000, 1000)]}])
+        wanted = [(f"p.Class{i}", "f", f"Class{i}.java", i + 1, i) for i in range(0, 20000, 1000)]
+        for _ in range(2):
+            answer = symbolicate(s, body)
+            equal((told(answer["stacktraces"][0]["frames"]), answer["errors"]), (wanted, []))
+            for folder, _, names in os.walk(os.path.join(s.cache, "proguard")):
+                for name in names:
+                    with contextlib.suppress(FileNotFoundError):
+                        os.truncate(os.path.join(folder, name), 4096)
+        answer = symbolicate(s, body)
+        equal((told(answer["stacktraces"][0]["frames"]), answer["errors"]), (wanted, []))
+        equal((s.process.poll(), "cache entry damaged" in s.logged()), (None, True))
 
 
 def test_the_first_mapping_that_knows_the_class_answers(work, objects):

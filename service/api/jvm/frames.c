@@ -60,6 +60,7 @@ static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, co
 {
     struct jvm_request *r = run->request;
     struct jvm_frame frame = *sent;
+    frame.mapped = true;
     frame.module = mapped->class;
     frame.function = mapped->method;
     frame.line = (struct opt_u64){mapped->has_line, mapped->line};
@@ -137,9 +138,12 @@ static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struc
 void jvm_map(struct jvm_request *r)
 {
     r->results = SL_ARENA_ARRAY(r->arena, struct jvm_trace, r->trace_count + 1);
-    r->out_of_memory |= !r->results;
-    for (size_t i = 0; i < r->exception_count && !r->out_of_memory; i++)
-        map_exception(r, &r->exceptions[i]);
+    r->mapped = SL_ARENA_ARRAY(r->arena, struct jvm_exception, r->exception_count + 1);
+    r->out_of_memory |= !r->results || !r->mapped;
+    for (size_t i = 0; i < r->exception_count && !r->out_of_memory; i++) {
+        r->mapped[i] = r->exceptions[i];
+        map_exception(r, &r->mapped[i]);
+    }
     for (size_t i = 0; i < r->trace_count && !r->out_of_memory; i++)
         map_trace(r, &r->traces[i], &r->results[i]);
     for (size_t i = 0; i < r->class_count; i++)

@@ -1,5 +1,6 @@
 /* POST /symbolicate-jvm: what was asked (read.c), the mappings and bundles of its modules and the steps (run.c), frames as they
- * were before (frames.c), the source around them (context.c), and the answer (write.c). All of it lives in the job's arena;
+ * were before (frames.c), the source around them (context.c), the answer (write.c), and what is
+ * counted (count.c). All of it lives in the job's arena;
  * texts are views of the body, of mappings, or in the arena. */
 #pragma once
 
@@ -24,6 +25,7 @@ struct jvm_frame {
     struct sl_str pre_context, post_context; /* JSON as it was written */
     struct opt_u64 line, index;
     enum opt_bool in_app, synthesized;
+    bool mapped;                       /* a mapping knows it */
     const struct jvm_context *context; /* instead of what was sent; NULL: none was found */
 };
 
@@ -43,7 +45,7 @@ struct jvm_request {
     struct sl_str platform, scope, release_package;
     const struct source *sources;
     size_t source_count;
-    struct jvm_exception *exceptions;
+    struct jvm_exception *exceptions, *mapped; /* as sent, and what they were */
     struct jvm_trace *traces, *results;
     struct jvm_question *modules; /* in the order of the request */
     struct jvm_class *classes;
@@ -66,6 +68,11 @@ void jvm_map(struct jvm_request *request);
 
 /* Source lines out of the bundles. */
 void jvm_add_context(struct jvm_request *request);
+
+/* ---- count.c ---- */
+
+/* What became of it, in the metrics. */
+void jvm_count(const struct jvm_request *request, const char *task);
 
 /* ---- write.c ---- */
 void jvm_write(const struct jvm_request *request, struct sl_buf *out);

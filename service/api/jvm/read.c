@@ -17,11 +17,6 @@
         {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
     }
 
-struct jvm_reading {
-    struct jvm_request *request;
-    struct request_sources sources;
-};
-
 static const struct field exception_fields[] = {
     FIELD(TEXT, true, jvm_exception, type, "type"),
     FIELD(TEXT, true, jvm_exception, module, "module"),
@@ -71,7 +66,7 @@ static const struct field frame_fields[] = {
 
 static bool jvm_read_frame(struct schema *s, const struct schema_place *at, void *out)
 {
-    struct jvm_request *r = ((struct jvm_reading *)s->context)->request;
+    struct jvm_request *r = s->context;
     return schema_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof(struct jvm_frame),
                         "too many frames") &&
            schema_object(s, at, frame_fields, out);
@@ -125,7 +120,7 @@ static const struct field module_fields[] = {
 
 static bool jvm_read_module(struct schema *s, const struct schema_place *at, void *out)
 {
-    struct jvm_request *r = ((struct jvm_reading *)s->context)->request;
+    struct jvm_request *r = s->context;
     return schema_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct jvm_question),
                         "too many modules") &&
            schema_object(s, at, module_fields, out);
@@ -156,20 +151,15 @@ static const struct field option_fields[] = {
 static bool jvm_read_options(struct schema *s, const struct schema_place *at, void *out)
 {
     (void)out;
-    return schema_object(s, at, option_fields, ((struct jvm_reading *)s->context)->request);
+    return schema_object(s, at, option_fields, s->context);
 }
 
 /* ---- lists ---- */
 
 static bool jvm_read_sources(struct schema *s, const struct schema_place *at, void *out)
 {
-    struct jvm_reading *r = s->context;
-    (void)out;
-    if (!request_sources_read(s, at, &r->sources))
-        return false;
-    r->request->sources = r->sources.items;
-    r->request->source_count = r->sources.count;
-    return true;
+    struct jvm_request *r = out;
+    return request_sources_read_into(s, at, r->config, &r->sources, &r->source_count);
 }
 
 static bool read_exceptions(struct schema *s, const struct schema_place *at, void *out)
@@ -222,11 +212,10 @@ static const struct field body_fields[] = {
 
 static bool jvm_read_body(struct schema *s)
 {
-    return schema_object(s, NULL, body_fields, ((struct jvm_reading *)s->context)->request);
+    return schema_object(s, NULL, body_fields, s->context);
 }
 
 bool jvm_read(struct jvm_request *request, struct sl_str body, struct schema_failure *failure)
 {
-    struct jvm_reading r = {.request = request, .sources = {.config = request->config}};
-    return schema_document(body, request->arena, jvm_read_body, &r, failure);
+    return schema_document(body, request->arena, jvm_read_body, request, failure);
 }

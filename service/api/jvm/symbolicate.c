@@ -32,7 +32,7 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
     const struct sl_jvm_mapper **items = SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, r->module_count + 1);
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
-    r->mappers = (struct sl_jvm_mappers){.items = items};
+    r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
     for (size_t i = 0; i < r->module_count; i++)
         if (r->modules[i].mapper)
             items[r->mappers.count++] = r->modules[i].mapper;
@@ -77,6 +77,15 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct jvm_request *r = arg;
     enum sl_code code = jvm_steps(job, r, error);
+    if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
+        kinds_release_jvm(r->modules, r->module_count);
+        sl_buf_clear(&job->answer);
+        r->result_count = 0;
+        r->limited = false;
+        code = jvm_steps(job, r, error);
+    }
+    if (code == SL_OK)
+        jvm_count(r, job->task);
     kinds_release_jvm(r->modules, r->module_count);
     return code;
 }

@@ -107,6 +107,16 @@ static void write_classes(const struct jvm_request *r, struct json_writer *w)
     sl_map_free(&seen);
 }
 
+static void write_detail(struct json_writer *w, const struct jvm_question *module)
+{
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "The proguard mapping file is %s: %s.", module->code == SL_MALFORMED ? "invalid" : "missing",
+                  module->error.message);
+    jvm_text(w, "detail", sl_buf_view(&text));
+    w->out->failed |= text.failed;
+    sl_buf_free(&text);
+}
+
 static void write_errors(const struct jvm_request *r, struct json_writer *w)
 {
     json_key(w, "errors");
@@ -120,6 +130,8 @@ static void write_errors(const struct jvm_request *r, struct json_writer *w)
         json_object_begin(w);
         jvm_text(w, "uuid", sl_str(id));
         jvm_text(w, "type", module->code == SL_MALFORMED ? SL_STR("invalid") : SL_STR("missing"));
+        if (r->config->jvm_error_details)
+            write_detail(w, module);
         json_object_end(w);
     }
     json_array_end(w);
@@ -133,7 +145,7 @@ void jvm_write(const struct jvm_request *r, struct sl_buf *out)
     json_key(w, "exceptions");
     json_array_begin(w);
     for (size_t i = 0; i < r->exception_count; i++)
-        write_exception(w, &r->exceptions[i]);
+        write_exception(w, &r->mapped[i]);
     json_array_end(w);
     json_key(w, "stacktraces");
     json_array_begin(w);

@@ -22,8 +22,7 @@
 struct reading {
     struct native_request *request;
     const struct config *config;
-    struct request_sources sources; /* that it names */
-    struct sl_json threads;         /* where they begin: they only count when nothing has the right name */
+    struct sl_json threads; /* where they begin: they only count when nothing has the right name */
     bool has_threads, has_traces;
     const struct object_id *bare[OBJECT_WASM + 1]; /* ids of modules that only have a type */
 };
@@ -431,11 +430,7 @@ static bool read_sources(struct schema *s, const struct schema_place *at, void *
 {
     struct reading *r = s->context;
     (void)out;
-    if (!request_sources_read(s, at, &r->sources))
-        return false;
-    r->request->sources = r->sources.items;
-    r->request->source_count = r->sources.count;
-    return true;
+    return request_sources_read_into(s, at, r->config, &r->request->sources, &r->request->source_count);
 }
 
 static bool defer_threads(struct schema *s, const struct schema_place *at, void *out)
@@ -502,7 +497,7 @@ void native_configure(struct native_request *request, const struct config *confi
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct schema_failure *failure)
 {
-    struct reading r = {.request = request, .config = config, .sources = {.config = config}};
+    struct reading r = {.request = request, .config = config};
     native_configure(request, config);
     if (!schema_document(body, request->arena, read_body, &r, failure))
         return false;
