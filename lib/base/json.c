@@ -114,19 +114,11 @@ static bool hex4(const char *text, uint32_t *out)
 }
 
 /* What stands behind the backslash of an escape of two bytes; 0 = none. */
-static char short_escape(char c)
+static inline char short_escape(char c)
 {
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/': return c;
-    case 'b': return '\b';
-    case 'f': return '\f';
-    case 'n': return '\n';
-    case 'r': return '\r';
-    case 't': return '\t';
-    default: return 0;
-    }
+    static const char escapes[128] = {
+        ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
+    return (unsigned char)c < sizeof escapes ? escapes[(unsigned char)c] : 0;
 }
 
 /* Bytes of the escape at the beginning of `rest`; 0 when it is none. */
@@ -154,6 +146,19 @@ static const char *unescape_unit(const char *from, const char *end, uint32_t *co
     return from;
 }
 
+/* At an escape that is one; appends at most four bytes to `out`. */
+static inline size_t unescape_one(const char *from, const char *end, char *out, const char **behind)
+{
+    uint32_t code;
+    if (from[1] == 'u') {
+        *behind = unescape_unit(from, end, &code);
+        return sl_utf8_encode(code, out);
+    }
+    *behind = from + 2;
+    *out = short_escape(from[1]);
+    return 1;
+}
+
 size_t sl_json_unescape(struct sl_str raw, char *out)
 {
     const char *from = raw.data, *end = from + raw.size;
@@ -164,16 +169,8 @@ size_t sl_json_unescape(struct sl_str raw, char *out)
         memcpy(out + size, from, plain);
         size += plain;
         from += plain;
-        if (!escape)
-            break;
-        if (escape[1] == 'u') {
-            uint32_t code;
-            from = unescape_unit(escape, end, &code);
-            size += sl_utf8_encode(code, out + size);
-        } else {
-            out[size++] = short_escape(escape[1]);
-            from = escape + 2;
-        }
+        if (escape)
+            size += unescape_one(escape, end, out + size, &from);
     }
     return size;
 }
@@ -255,6 +252,36 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
     sl_arena_trim(j->arena, copy + size + 1);
     *out = (struct sl_str){copy, size};
     return true;
+}
+
+/* Strings of ordinary texts are short runs between escapes, so each byte is looked at and copied in one go. */
+bool sl_json_append(struct sl_json *j, struct sl_buf *out)
+{
+    struct sl_str text = j->text;
+    uint64_t seen = 0;
+    if (token(j) != '"')
+        return unexpected(j, "expected a string");
+    size_t begin = j->at + 1, i = begin;
+    const char *end = text.data + text.size;
+    while (true) {
+        size_t stop = plain_end(text, i, &seen);
+        sl_buf_add(out, text.data + i, stop - i);
+        j->at = i = stop;
+        if (i == text.size || text.data[i] != '\\')
+            break;
+        const char *behind;
+        char stands_for[4];
+        if (!escape_size((struct sl_str){text.data + i, text.size - i}))
+            return sl_json_fail(j, "invalid escape");
+        sl_buf_add(out, stands_for, unescape_one(text.data + i, end, stands_for, &behind));
+        i = (size_t)(behind - text.data);
+    }
+    if (i == text.size || text.data[i] != '"')
+        return unexpected(j, "control character in a string");
+    if ((seen & HIGHS) && !j->relaxed && !sl_str_is_utf8((struct sl_str){text.data + begin, i - begin}))
+        return sl_json_fail(j, "invalid UTF-8");
+    j->at = i + 1;
+    return !out->failed || sl_json_no_memory(j);
 }
 
 bool sl_json_raw_string(struct sl_json *j, struct sl_str *raw, bool *escaped)

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -57,6 +58,9 @@ bool sl_json_next(struct sl_json *j, struct sl_str *key);
 
 /* Texts are what the escapes stand for; half a surrogate pair becomes U+FFFD. */
 bool sl_json_string(struct sl_json *j, struct sl_str *out);
+
+/* The same, appended to `out`; when it fails, what was read before is there. */
+bool sl_json_append(struct sl_json *j, struct sl_buf *out);
 
 /* A text as it is written, without its quotes; `*escaped`: it is to be unescaped. */
 bool sl_json_raw_string(struct sl_json *j, struct sl_str *raw, bool *escaped);

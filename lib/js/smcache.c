@@ -120,6 +120,8 @@ static bool open_block(const struct sl_smcache *c, uint32_t index, struct block 
     if (begin > blocks.size || blocks.size - begin < BLOCK_HEAD + 8)
         return false;
     const uint8_t *head = blocks.data + begin, *at = head + BLOCK_HEAD;
+    for (unsigned ahead = 64; ahead <= 320; ahead += 64) /* all of it will be looked at, in no order */
+        __builtin_prefetch(head + ahead);
     size_t left = blocks.size - (size_t)begin - BLOCK_HEAD - 8;
     b->first = block_key(c, index);
     b->count = head[0];
@@ -159,18 +161,16 @@ static uint64_t token_key(const struct block *b, unsigned token)
     return (uint64_t)line_of(b, token) << 32 | column_of(b, token);
 }
 
-/* How many blocks begin before the key. */
+/* How many blocks begin before the key. Without branches: which way a search goes cannot be foreseen. */
 static uint32_t blocks_before(const struct sl_smcache *c, uint64_t key)
 {
     const uint8_t *keys = c->table.sections[SECTION_KEYS].data;
-    uint32_t begin = 0;
-    for (uint32_t count = c->block_count; count > 0;) {
-        uint32_t half = count / 2;
-        bool before = sl_table_u64(keys + ((size_t)begin + half) * 8) < key;
-        begin = before ? begin + half + 1 : begin;
-        count = before ? count - half - 1 : half;
-    }
-    return begin;
+    size_t begin = 0, count = c->block_count;
+    if (!count)
+        return 0;
+    for (; count > 1; count -= count / 2)
+        begin += -(size_t)(sl_table_u64(keys + (begin + count / 2 - 1) * 8) < key) & (count / 2);
+    return (uint32_t)(begin + (sl_table_u64(keys + begin * 8) < key));
 }
 
 /* The key as the block has them packed: as many of its tokens are before the one as before the other. The block does not begin
@@ -190,14 +190,11 @@ static uint64_t packed_key(const struct block *b, uint64_t key)
 static unsigned tokens_before(const struct block *b, uint64_t key)
 {
     uint64_t packed = packed_key(b, key);
+    const struct sl_column keys = b->columns[COLUMN_KEY];
     unsigned begin = 0;
-    for (unsigned count = b->count; count > 0;) {
-        unsigned half = count / 2;
-        bool before = sl_column_get(&b->columns[COLUMN_KEY], begin + half) < packed;
-        begin = before ? begin + half + 1 : begin;
-        count = before ? count - half - 1 : half;
-    }
-    return begin;
+    for (unsigned count = b->count; count > 1; count -= count / 2)
+        begin += -(unsigned)(sl_column_get(&keys, begin + count / 2 - 1) < packed) & (count / 2);
+    return begin + (sl_column_get(&keys, begin) < packed);
 }
 
 struct found {

@@ -325,41 +325,39 @@ bool sl_sourcemap_texts(const struct sl_sourcemap *map, const struct sl_sourcema
     return !texts->there || sl_json_enter(&texts->json);
 }
 
-/* A text without copying it twice. */
-static void append_raw(struct sl_str raw, bool escaped, struct sl_buf *out)
-{
-    if (!escaped)
-        sl_buf_str(out, raw);
-    else if (sl_buf_reserve(out, raw.size))
-        out->size += sl_json_unescape(raw, (char *)out->data + out->size);
-}
-
 static bool is_rooted(struct sl_str raw)
 {
     return sl_str_starts(raw, SL_STR("/")) || sl_str_starts(raw, SL_STR("\\/")) ||
            sl_str_starts(raw, SL_STR("http:")) || sl_str_starts(raw, SL_STR("https:"));
 }
 
+/* Whether the text that comes next is one to which the root does not belong. */
+static bool is_absolute(struct sl_json json)
+{
+    struct sl_str raw;
+    bool escaped;
+    return sl_json_peek(&json) == SL_JSON_STRING && sl_json_raw_string(&json, &raw, &escaped) && is_rooted(raw);
+}
+
 bool sl_sourcemap_text(struct sl_sourcemap_texts *texts, struct sl_buf *out, bool *null)
 {
-    struct sl_str key, raw = {NULL, 0};
-    bool escaped = false;
-    if (!texts->there || !sl_json_next(&texts->json, &key))
+    struct sl_json *j = &texts->json;
+    struct sl_str key, number;
+    if (!texts->there || !sl_json_next(j, &key))
         return false;
-    enum sl_json_type type = sl_json_peek(&texts->json);
-    if (type == SL_JSON_STRING)
-        sl_json_raw_string(&texts->json, &raw, &escaped);
-    else if (type == SL_JSON_NUMBER)
-        sl_json_number(&texts->json, &raw);
-    else
-        sl_json_skip(&texts->json);
-    *null = !raw.data;
-    if (texts->root.data && !is_rooted(raw)) {
+    if (texts->root.data && !is_absolute(*j)) {
         sl_buf_str(out, texts->root);
         sl_buf_u8(out, '/');
     }
-    append_raw(raw, escaped, out);
-    return !texts->json.failed;
+    enum sl_json_type type = sl_json_peek(j);
+    *null = type != SL_JSON_STRING && type != SL_JSON_NUMBER;
+    if (type == SL_JSON_STRING)
+        sl_json_append(j, out);
+    else if (type == SL_JSON_NUMBER && sl_json_number(j, &number))
+        sl_buf_str(out, number);
+    else
+        sl_json_skip(j);
+    return !j->failed || j->busy;
 }
 
 bool sl_sourcemap_ignored(const struct sl_sourcemap *map, uint32_t *at, uint64_t *source)
