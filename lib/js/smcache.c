@@ -26,6 +26,7 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
     c->block_count = sl_table_u32(h + AT_BLOCKS);
     c->token_count = sl_table_u64(h + AT_TOKENS);
     bool good = open_units(&c->table, SECTION_NAMES, SECTION_NAME_OFFSETS, &c->names, &c->name_count) &&
+                open_units(&c->table, SECTION_FUNCTIONS, SECTION_FUNCTION_OFFSETS, &c->functions, &c->function_count) &&
                 s[SECTION_SOURCES].size == (uint64_t)c->source_count * SOURCE_SIZE &&
                 s[SECTION_KEYS].size == (uint64_t)c->block_count * 8 &&
                 s[SECTION_PLACES].size == (uint64_t)c->block_count * 4 && s[SECTION_BLOCKS].size >= 8;
@@ -232,6 +233,32 @@ static struct sl_str name_at(const struct sl_table_units *units, uint32_t count,
     return (struct sl_str){(const char *)name.data, name.size};
 }
 
+/* What is known of the function; `scope` is 1 + its number, or 0. */
+static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_smcache_place *place)
+{
+    struct sl_bytes scopes = c->table.sections[SECTION_SCOPES];
+    if (scope == 0 || scope > scopes.size / 4)
+        return;
+    uint32_t function = sl_table_u32(scopes.data + (scope - 1) * 4);
+    place->function = name_at(&c->functions, c->function_count, function);
+    place->kind = place->function.size ? SL_JS_FUNCTION_NAMED : SL_JS_FUNCTION_ANONYMOUS;
+}
+
+bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, struct smcache_token *token)
+{
+    struct found t;
+    if (!find_token(c, (uint64_t)line << 32 | column, &t))
+        return false;
+    *token =
+        (struct smcache_token){.line = line,
+                               .column = column_of(&t.block, t.index),
+                               .source = value_of(&t.block, COLUMN_SOURCE, t.index) >> c->ranges,
+                               .source_line = (uint32_t)value_of(&t.block, COLUMN_LINE, t.index),
+                               .source_column = (uint32_t)value_of(&t.block, COLUMN_COLUMN, t.index),
+                               .name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index))};
+    return true;
+}
+
 bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_place *place)
 {
     struct found t;
@@ -240,7 +267,7 @@ bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t colu
         return false;
     uint64_t source = value_of(&t.block, COLUMN_SOURCE, t.index);
     bool range = c->ranges && source & 1;
-    source = c->ranges ? source >> 1 : source;
+    source >>= c->ranges;
     if (source == 0 || source > c->source_count)
         return false;
     place->source = (uint32_t)(source - 1);
@@ -249,6 +276,7 @@ bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t colu
     if (range)
         place->column += column - column_of(&t.block, t.index);
     place->name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index));
+    set_function(c, value_of(&t.block, COLUMN_SCOPE, t.index), place);
     return true;
 }
 
@@ -256,12 +284,14 @@ bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t colu
 
 static bool verify_block(const struct sl_smcache *c, uint32_t index, uint64_t *last, uint64_t *tokens)
 {
+    uint64_t scopes = c->table.sections[SECTION_SCOPES].size / 4;
     struct block b;
     if (!open_block(c, index, &b) || token_key(&b, 0) != b.first)
         return false;
     for (unsigned i = 0; i < b.count; i++) {
         uint64_t key = token_key(&b, i), source = value_of(&b, COLUMN_SOURCE, i) >> c->ranges;
-        if (key < *last || source > c->source_count || value_of(&b, COLUMN_NAME, i) > c->name_count)
+        if (key < *last || source > c->source_count || value_of(&b, COLUMN_NAME, i) > c->name_count ||
+            value_of(&b, COLUMN_SCOPE, i) > scopes)
             return false;
         *last = key;
     }
@@ -297,7 +327,8 @@ enum sl_code sl_smcache_verify(const struct sl_smcache *c, struct sl_error *erro
     for (uint32_t i = 0; i < c->source_count; i++)
         if (!verify_source(c, i))
             return sl_fail(error, SL_MALFORMED, "source map cache: bad source %u", i);
-    if (tokens != c->token_count || !verify_names(&c->names, c->name_count))
+    if (tokens != c->token_count || !verify_names(&c->names, c->name_count) ||
+        !verify_names(&c->functions, c->function_count))
         return sl_fail(error, SL_MALFORMED, "source map cache: bad names");
     return SL_OK;
 }

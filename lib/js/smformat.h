@@ -73,3 +73,14 @@ static const struct sl_table_format smcache_format = {
     .at_content_hash = AT_CONTENT_HASH,
     .sections = SECTION_ID_END - 1,
 };
+
+/* A token, as names are looked for by it. */
+struct smcache_token {
+    uint32_t line, column;
+    uint64_t source; /* 0 = none */
+    uint32_t source_line, source_column;
+    struct sl_str name;
+};
+
+/* The first token at this place, or else the last before it on its line. */
+bool smcache_find(const struct sl_smcache *cache, uint32_t line, uint32_t column, struct smcache_token *token);

@@ -81,15 +81,18 @@ struct sums {
     uint32_t source[BLOCK_TOKENS], name[BLOCK_TOKENS], scope[BLOCK_TOKENS];
 };
 
-static void sum_up(const struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct sums *sums)
+static void sum_up(struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct sums *sums)
 {
+    if (w->function_map.firsts)
+        smcache_find_functions(w, b, sums->scope);
+    else
+        smcache_walk_scopes(w, b, sums->scope);
     for (uint32_t i = 0; i < b->count; i++) {
         uint32_t source = b->source[i];
         if (w->numbers && source != UINT32_MAX)
             source = w->numbers[source];
         sums->source[i] = w->ranges ? (source + 1) << 1 | b->range[i] : source + 1;
         sums->name[i] = b->name[i] + 1;
-        sums->scope[i] = 0;
     }
 }
 
@@ -245,6 +248,7 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
         sl_buf_clear(&w->places);
         w->block_count = 0;
         w->token_count = 0;
+        smcache_rewind_scopes(w);
         code = sort_tokens(w, &sorting, error);
         sl_free_held(&w->held, sorting.order, sorting.order_capacity, sizeof *sorting.order);
         sl_free_held(&w->held, sorting.tokens, sorting.token_capacity, sizeof *sorting.tokens);

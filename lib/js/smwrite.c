@@ -183,6 +183,32 @@ static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
     return good ? SL_OK : smcache_writer_fail(w, error);
 }
 
+/* ---- functions ---- */
+
+static enum sl_code read_functions(struct smcache_writer *w, struct sl_error *error)
+{
+    bool has_map = !w->map->indexed && w->map->part_count && w->map->parts[0].functions;
+    sl_buf_u32(&w->function_offsets, 0);
+    return has_map ? smcache_read_functions(w, error) : smcache_read_scopes(w, error);
+}
+
+static enum sl_code put_functions(struct smcache_writer *w, struct sl_error *error)
+{
+    struct sl_table_writer *t = &w->table;
+    enum sl_code code = smcache_name_scopes(w, error);
+    for (uint32_t i = 0; w->function_map.firsts && i < w->function_count; i++)
+        sl_buf_u32(&w->scopes, i + 1);
+    t->too_large |= w->functions.size > UINT32_MAX;
+    t->file.failed |= w->functions.failed || w->function_offsets.failed || w->scopes.failed;
+    sl_table_section(t, SECTION_FUNCTIONS);
+    sl_buf_str(&t->file, sl_buf_view(&w->functions));
+    sl_table_section(t, SECTION_FUNCTION_OFFSETS);
+    sl_buf_str(&t->file, sl_buf_view(&w->function_offsets));
+    sl_table_section(t, SECTION_SCOPES);
+    sl_buf_str(&t->file, sl_buf_view(&w->scopes));
+    return code;
+}
+
 /* ---- the file ---- */
 
 static void put_header(struct smcache_writer *w)
@@ -203,7 +229,11 @@ static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, s
     if (code == SL_OK)
         code = put_names(w, error);
     if (code == SL_OK)
+        code = read_functions(w, error);
+    if (code == SL_OK)
         code = smcache_put_tokens(w, error);
+    if (code == SL_OK)
+        code = put_functions(w, error);
     if (code != SL_OK || w->table.file.failed) {
         sl_buf_free(&w->table.file);
         return code != SL_OK ? code : smcache_writer_fail(w, error);
@@ -224,16 +254,18 @@ enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const st
                                .options = options,
                                .budget = budget,
                                .held.budget = budget,
-                               .lines.budget = budget,
-                               .keys.budget = budget,
-                               .places.budget = budget,
                                .purse.budget = budget};
+    struct sl_buf *bufs[] = {&w.lines, &w.keys, &w.places, &w.functions, &w.function_offsets, &w.scopes};
+    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
+        bufs[i]->budget = budget;
     enum sl_code code = sl_sourcemap_read(text, &arena, &map, error);
     if (code == SL_OK)
         code = put_sections(&w, out, error);
-    sl_buf_free(&w.lines);
-    sl_buf_free(&w.keys);
-    sl_buf_free(&w.places);
+    for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
+        sl_buf_free(bufs[i]);
+    smcache_free_scopes(&w);
+    free(w.function_map.firsts);
+    free(w.function_map.starts);
     free(w.sources);
     free(w.numbers);
     sl_holding_release(&w.held);

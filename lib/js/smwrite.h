@@ -1,17 +1,40 @@
 /* Writing the look-up table of a source map. Private to this folder.
  *
- *     smwrite.c   the sections; texts and names
- *     smtokens.c  tokens into blocks, with the scopes they lie in
- *     smscopes.c  which scope a token lies in, and what the scopes are called */
+ *     smwrite.c      the sections; texts and names
+ *     smtokens.c     tokens into blocks, with the functions they lie in
+ *     smscopes.c     functions of the script: which one a token lies in, and what they are called
+ *     smfunctions.c  functions of Metro's maps, which say that of the sources */
 #pragma once
 
 #include "base/grow.h"
+#include "js/scope.h"
 #include "js/smformat.h"
 #include "js/sourcemap.h"
 #include "table/writer.h"
 
 struct source_record {
     uint32_t name, name_size, content, content_size, lines;
+};
+
+/* The functions of a source: where each begins, in order. */
+struct function_start {
+    uint64_t key;  /* line << 32 | column, the line 1-based */
+    uint32_t name; /* 1 + its number; 0 = not known */
+};
+
+struct function_map {
+    uint32_t *firsts; /* of each source, and one more; NULL: the map has none */
+    struct function_start *starts;
+    size_t start_count, start_capacity;
+};
+
+struct script_scopes {
+    bool there;
+    struct sl_js_scopes scopes;
+    struct sl_js_places places;
+    /* Where the walk from token to token is: in `current`, up to the key `boundary`; `next` is the next scope to begin. */
+    uint32_t current, next;
+    uint64_t boundary;
 };
 
 struct smcache_writer {
@@ -24,10 +47,13 @@ struct smcache_writer {
     struct source_record *sources;
     uint32_t *numbers; /* of an index map: what its sources are numbered as, equal ones alike; NULL otherwise */
     size_t source_count, source_capacity;
-    uint32_t name_count, block_count;
+    uint32_t name_count, block_count, function_count;
     uint64_t token_count;
     bool ranges;
     struct sl_buf lines, keys, places;
+    struct sl_buf functions, function_offsets, scopes; /* the sections */
+    struct script_scopes script_scopes;
+    struct function_map function_map;
     struct sl_purse purse;
 };
 
@@ -36,5 +62,34 @@ static inline enum sl_code smcache_writer_fail(const struct smcache_writer *w, s
     return sl_budget_fail(w->budget, error);
 }
 
+/* What is behind the beginning of `functions` is a name, which is numbered. */
+static inline void smcache_end_function(struct smcache_writer *w)
+{
+    sl_buf_u32(&w->function_offsets, (uint32_t)w->functions.size);
+    w->function_count++;
+}
+
 /* Writes the tokens' sections. */
 enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error);
+
+/* ---- smscopes.c ---- */
+
+/* Reads the script's scopes; there are none if it is no script. */
+enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error);
+void smcache_rewind_scopes(struct smcache_writer *w);
+
+/* 1 + the scope that each token of the batch begins in, or 0. Batches come in order. */
+void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *batch, uint32_t *scopes);
+
+/* Names the scopes with the help of the table as far as it is written. */
+enum sl_code smcache_name_scopes(struct smcache_writer *w, struct sl_error *error);
+void smcache_free_scopes(struct smcache_writer *w);
+
+/* ---- smfunctions.c ---- */
+
+/* Reads the function maps, and numbers their names. */
+enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *error);
+
+/* 1 + the function that each token's source has there, or 0. */
+void smcache_find_functions(const struct smcache_writer *w, const struct sl_sourcemap_batch *batch,
+                            uint32_t *functions);

@@ -1,28 +1,5 @@
 /* Tables of source maps: what is looked up is what the map says. */
-#include "../check.h"
-
-#include <string.h>
-
-#include "js/smcache.h"
-
-struct made {
-    struct sl_buf file;
-    struct sl_smcache cache;
-};
-
-static void make(const char *script, const char *map, struct made *made)
-{
-    struct sl_error error = {0};
-    struct sl_budget budget;
-    sl_budget_init(&budget, strlen(map));
-    *made = (struct made){.file = {.data = NULL}};
-    if (sl_smcache_write(sl_str(script), sl_str(map), &(struct sl_smcache_options){0}, &budget, &made->file, &error) !=
-            SL_OK ||
-        sl_smcache_open(sl_buf_bytes(&made->file), &made->cache, &error) != SL_OK ||
-        sl_smcache_verify(&made->cache, &error) != SL_OK)
-        fail_msg("%s", error.message);
-    assert_true(sl_table_intact(&made->cache.table));
-}
+#include "made.h"
 
 /* "source:line:column name" of a place, "-" for none. */
 static void expect_place(const struct made *made, uint32_t line, uint32_t column, const char *wanted)

@@ -1,0 +1,168 @@
+/* Function maps: Metro writes for each source which function begins where, for programs that run as Hermes' bytecode.
+ *
+ *     "x_facebook_sources": [[{"names": ["<global>", "f"], "mappings": "AAA;ACC"}], null, ...]
+ *
+ * A segment has the column, which begins anew behind each semicolon, the number of the name, and the line, which begins with 1. A
+ * map that cannot be read is none. */
+#include "function/order.h"
+#include "js/read.h"
+#include "js/smwrite.h"
+#include "js/vlq.h"
+
+struct function_mapping {
+    struct sl_str mappings;
+    uint32_t first_name, name_count;
+};
+
+/* ---- reading ---- */
+
+static void read_function_names(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
+{
+    struct sl_str key;
+    if (!sl_json_array(j))
+        return;
+    while (sl_json_next(j, &key)) {
+        if (sl_json_peek(j) == SL_JSON_STRING)
+            sl_json_append(j, &w->functions);
+        else
+            sl_json_skip(j);
+        smcache_end_function(w);
+        m->name_count++;
+    }
+}
+
+/* Element 0 of a source's list; the others are of no use. */
+static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct function_mapping *m)
+{
+    struct sl_str key;
+    *m = (struct function_mapping){.first_name = w->function_count};
+    if (!sl_json_array(j))
+        return;
+    for (bool first = true; sl_json_next(j, &key); first = false) {
+        if (!first || !sl_json_object(j)) {
+            sl_json_skip(j);
+            continue;
+        }
+        while (sl_json_next(j, &key))
+            if (sl_str_equal(key, SL_STR("names")))
+                read_function_names(w, j, m);
+            else if (sl_str_equal(key, SL_STR("mappings")))
+                sl_json_text(j, &m->mappings);
+            else
+                sl_json_skip(j);
+    }
+}
+
+static bool add_start(struct smcache_writer *w, uint64_t key, uint32_t name)
+{
+    struct function_map *map = &w->function_map;
+    if (!sl_grow_held(&w->held, &map->starts, &map->start_capacity, map->start_count + 1, sizeof *map->starts))
+        return false;
+    map->starts[map->start_count++] = (struct function_start){key, name};
+    return true;
+}
+
+/* A segment's numbers: added to what the last one had. */
+static bool read_start(const uint8_t **at, uint32_t *column, uint32_t *name, uint32_t *line)
+{
+    uint32_t *const numbers[] = {column, name, line}, ignored = 0;
+    for (size_t i = 0; vlq_is_digit(js_vlq_kinds[**at]); i++) {
+        uint32_t further = ignored;
+        if (!vlq_add(at, i < 3 ? numbers[i] : &further))
+            return false;
+    }
+    return true;
+}
+
+/* False when out of memory. What is malformed has no starts. */
+static bool add_starts(struct smcache_writer *w, const struct function_mapping *m)
+{
+    const uint8_t *at = (const uint8_t *)m->mappings.data, *end = at + m->mappings.size;
+    size_t first = w->function_map.start_count;
+    uint32_t column = 0, name = 0, line = 1;
+    while (at && at < end) {
+        uint8_t kind = js_vlq_kinds[*at];
+        if (vlq_is_digit(kind)) {
+            if (!read_start(&at, &column, &name, &line)) {
+                w->function_map.start_count = first;
+                return true;
+            }
+            if (!add_start(w, (uint64_t)line << 32 | column, name < m->name_count ? m->first_name + name + 1 : 0))
+                return false;
+        } else if (kind == VLQ_COMMA || kind == VLQ_SEMICOLON) {
+            column = kind == VLQ_SEMICOLON ? 0 : column;
+            at++;
+        } else {
+            w->function_map.start_count = first;
+            return true;
+        }
+    }
+    return true;
+}
+
+/* The starts of a source into their order, which mostly is the one they come in. */
+static bool sort_starts(struct smcache_writer *w, size_t first)
+{
+    struct function_start *starts = w->function_map.starts + first;
+    size_t count = w->function_map.start_count - first, sorted = 1;
+    while (sorted < count && starts[sorted - 1].key <= starts[sorted].key)
+        sorted++;
+    if (sorted >= count)
+        return true;
+    struct sl_ordered *items = sl_alloc_held(&w->held, count * 2, sizeof *items);
+    if (!items)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct sl_ordered){.key = starts[i].key, .index = starts[i].name};
+    sl_order(items, items + count, count);
+    for (size_t i = 0; i < count; i++)
+        starts[i] = (struct function_start){items[i].key, items[i].index};
+    sl_free_held(&w->held, items, count * 2, sizeof *items);
+    return true;
+}
+
+enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *error)
+{
+    struct function_map *map = &w->function_map;
+    const struct sl_sourcemap_part *part = &w->map->parts[0];
+    struct sl_json j = js_read_at(w->map, part->functions);
+    struct function_mapping m;
+    struct sl_str key;
+    uint32_t sources = part->counts[SL_SOURCEMAP_SOURCES], source = 0;
+    map->firsts = sl_alloc_held(&w->held, (size_t)sources + 1, sizeof *map->firsts);
+    bool good = map->firsts != NULL;
+    sl_json_enter(&j);
+    for (; good && source < sources && sl_json_next(&j, &key); source++) {
+        size_t first = map->start_count;
+        map->firsts[source] = (uint32_t)first;
+        read_mapping(w, &j, &m);
+        good = !j.failed && add_starts(w, &m) && sort_starts(w, first) && !w->functions.failed &&
+               !w->function_offsets.failed && sl_purse_spend(&w->purse, 1);
+    }
+    for (; good && source <= sources; source++)
+        map->firsts[source] = (uint32_t)map->start_count;
+    return good ? SL_OK : smcache_writer_fail(w, error);
+}
+
+/* ---- looking for one ---- */
+
+static uint32_t function_at(const struct function_map *map, uint32_t source, uint64_t key)
+{
+    uint32_t low = map->firsts[source], high = map->firsts[source + 1], first = low;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (map->starts[middle].key <= key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > first ? map->starts[low - 1].name : 0;
+}
+
+void smcache_find_functions(const struct smcache_writer *w, const struct sl_sourcemap_batch *b, uint32_t *functions)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint64_t key = ((uint64_t)b->source_line[i] + 1) << 32 | b->source_column[i];
+        functions[i] = b->source[i] == UINT32_MAX ? 0 : function_at(&w->function_map, b->source[i], key);
+    }
+}

@@ -1,0 +1,178 @@
+/* The functions of the script, found by reading it, and what the map says of their names. */
+#include "js/smwrite.h"
+
+/* ---- which one a token lies in ---- */
+
+static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
+{
+    struct sl_js_place place = sl_js_place_of(&s->places, offset);
+    return (uint64_t)place.line << 32 | place.column;
+}
+
+/* Where the scope that begins next begins or the current one ends, whichever comes first. */
+static void set_boundary(struct script_scopes *s)
+{
+    const struct sl_js_scope *items = s->scopes.items;
+    uint32_t begin = s->next < s->scopes.count ? items[s->next].start : UINT32_MAX;
+    uint32_t end = s->current != SL_JS_NONE ? items[s->current].end : UINT32_MAX;
+    bool last = begin == UINT32_MAX && end == UINT32_MAX;
+    s->boundary = last ? UINT64_MAX : place_key(s, begin < end ? begin : end);
+}
+
+/* Where two meet, one ends before the other begins. */
+static void cross_boundary(struct script_scopes *s)
+{
+    const struct sl_js_scope *items = s->scopes.items;
+    bool ends =
+        s->current != SL_JS_NONE && (s->next == s->scopes.count || items[s->current].end <= items[s->next].start);
+    s->current = ends ? items[s->current].outer : s->next++;
+    set_boundary(s);
+}
+
+void smcache_rewind_scopes(struct smcache_writer *w)
+{
+    struct script_scopes *s = &w->script_scopes;
+    s->current = SL_JS_NONE;
+    s->next = 0;
+    s->boundary = UINT64_MAX;
+    if (s->there)
+        set_boundary(s);
+}
+
+void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *b, uint32_t *scopes)
+{
+    struct script_scopes *s = &w->script_scopes;
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint64_t key = (uint64_t)b->line[i] << 32 | b->column[i];
+        while (s->boundary <= key && s->boundary != UINT64_MAX)
+            cross_boundary(s);
+        scopes[i] = s->current == SL_JS_NONE ? 0 : s->current + 1;
+    }
+}
+
+enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error)
+{
+    struct script_scopes *s = &w->script_scopes;
+    struct sl_error ignored;
+    enum sl_code code = SL_OK;
+    if (w->script.size >= UINT32_MAX)
+        return sl_fail(error, SL_MALFORMED, "a script of more than 4 GiB");
+    if (w->script.size && sl_str_is_utf8(w->script))
+        code = sl_js_scopes_read(&s->scopes, w->script, w->options->partial_scopes, w->budget, &ignored);
+    if (code != SL_OK && (code != SL_MALFORMED || sl_budget_used_up(w->budget)))
+        return sl_fail(error, code, "%s", ignored.message);
+    s->there = code == SL_OK && s->scopes.count > 0;
+    if (s->there && !sl_js_places_make(&s->places, w->script, w->budget))
+        return smcache_writer_fail(w, error);
+    smcache_rewind_scopes(w);
+    return SL_OK;
+}
+
+void smcache_free_scopes(struct smcache_writer *w)
+{
+    sl_js_places_free(&w->script_scopes.places);
+    sl_js_scopes_free(&w->script_scopes.scopes);
+}
+
+/* ---- what they are called ---- */
+
+struct naming {
+    struct smcache_writer *w;
+    struct sl_smcache cache; /* the table as far as it is written */
+};
+
+/* The sections up to here, in the file as it lies now. */
+static void open_written(const struct smcache_writer *w, struct sl_smcache *c)
+{
+    const struct sl_table_writer *t = &w->table;
+    *c = (struct sl_smcache){.token_count = w->token_count,
+                             .source_count = (uint32_t)w->source_count,
+                             .name_count = w->name_count,
+                             .block_count = w->block_count,
+                             .ranges = w->ranges};
+    for (uint32_t i = 0; i < t->section_count; i++) {
+        size_t begin = t->sections[i].offset,
+               end = i + 1 < t->section_count ? begin + t->sections[i].size : t->file.size;
+        c->table.sections[t->sections[i].id] = (struct sl_bytes){t->file.data + begin, end - begin};
+    }
+    sl_table_units(c->table.sections[SECTION_NAME_OFFSETS], c->table.sections[SECTION_NAMES], w->name_count, &c->names);
+}
+
+static bool same_place(const struct smcache_token *a, const struct smcache_token *b)
+{
+    return a->source == b->source && a->source_line == b->source_line && a->source_column == b->source_column;
+}
+
+/* What the map calls the identifier here. Some generators are off by one, some name the keyword in front. */
+static struct sl_str original_name(void *arg, uint32_t at, struct sl_str text)
+{
+    const struct naming *n = arg;
+    struct sl_js_place place = sl_js_place_of(&n->w->script_scopes.places, at);
+    struct smcache_token t, before;
+    if (!smcache_find(&n->cache, place.line, place.column, &t) || (uint64_t)t.column + 1 < place.column)
+        return text;
+    if (t.name.size)
+        return t.name;
+    if (t.column > 0 && smcache_find(&n->cache, t.line, t.column - 1, &before) && same_place(&t, &before) &&
+        before.name.size)
+        return before.name;
+    return text;
+}
+
+/* The name of the token on the last byte of a scope, its bracket, when what follows is another token: so Dart's compiler names
+ * functions. Empty without one. */
+static struct sl_str closing_name(const struct naming *n, const struct sl_js_scope *scope)
+{
+    const struct sl_js_places *places = &n->w->script_scopes.places;
+    struct sl_js_place last = sl_js_place_of(places, scope->end - 1), behind = sl_js_place_of(places, scope->end);
+    struct smcache_token t, next;
+    if (!smcache_find(&n->cache, last.line, last.column, &t) || t.column != last.column || !t.name.size)
+        return (struct sl_str){NULL, 0};
+    bool same =
+        smcache_find(&n->cache, behind.line, behind.column, &next) && next.line == t.line && next.column == t.column;
+    return same ? (struct sl_str){NULL, 0} : t.name;
+}
+
+/* Appends a scope's name to the functions. */
+static bool put_name(struct naming *n, uint32_t scope, struct sl_buf *minified)
+{
+    struct smcache_writer *w = n->w;
+    const struct sl_js_scopes *scopes = &w->script_scopes.scopes;
+    struct sl_js_naming mapped = {original_name, n, w->options->compat_names},
+                        as_it_is = {.compat = w->options->compat_names};
+    size_t begin = w->functions.size;
+    if (!sl_js_scope_name(scopes, scope, &mapped, &w->purse, &w->functions))
+        return false;
+    struct sl_str closing = closing_name(n, &scopes->items[scope]);
+    if (!closing.size)
+        return true;
+    sl_buf_clear(minified);
+    if (!sl_js_scope_name(scopes, scope, &as_it_is, &w->purse, minified) || w->functions.failed)
+        return false;
+    struct sl_str name = {(const char *)w->functions.data + begin, w->functions.size - begin};
+    if (sl_str_equal(name, sl_buf_view(minified))) {
+        w->functions.size = begin;
+        sl_buf_str(&w->functions, closing);
+    }
+    return !minified->failed;
+}
+
+enum sl_code smcache_name_scopes(struct smcache_writer *w, struct sl_error *error)
+{
+    struct naming n = {.w = w};
+    struct sl_buf minified = {.budget = w->budget};
+    bool good = true;
+    if (!w->script_scopes.there)
+        return SL_OK;
+    open_written(w, &n.cache);
+    for (uint32_t i = 0; good && i < w->script_scopes.scopes.count; i++) {
+        size_t begin = w->functions.size;
+        good = put_name(&n, i, &minified) && !w->functions.failed && !w->scopes.failed;
+        bool anonymous = w->functions.size == begin;
+        if (!anonymous)
+            smcache_end_function(w);
+        sl_buf_u32(&w->scopes, anonymous ? 0 : w->function_count);
+    }
+    sl_buf_free(&minified);
+    return good ? SL_OK : smcache_writer_fail(w, error);
+}
