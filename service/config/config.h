@@ -89,7 +89,9 @@ struct config {
     struct sl_str *deny_list_never_block_hosts;
     size_t deny_list_never_block_host_count;
     uint64_t object_max_section_size, object_max_source_size;
-    bool srcsrv_frames;           /* frames say where version control has their file */
+    bool srcsrv_frames;                   /* frames say where version control has their file */
+    bool minidump_details, apple_details; /* answers tell more of what crash files hold */
+    bool keep_failed_dumps;               /* minidumps that could not be answered are kept as `diagnostics` */
     bool apple_names_from_report; /* frames of text reports that are not found keep what the report says of them */
     bool apple_split_os_version;  /* systems of text reports are split into name, version and build */
     int unwind_strategy;          /* what is tried first: cfi_first, fp_first */

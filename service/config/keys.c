@@ -123,6 +123,8 @@ const struct key config_keys[] = {
     {"object_file_max_decompressed_source_size", KEY_SIZE, AT(object_max_source_size), .value = GIB, .none = "null"},
     {"srcsrv_frames", KEY_BOOL, AT(srcsrv_frames)},
     {"srcsrv_links", KEY_BOOL, AT(srcsrv_links)},
+    {"minidump.details", KEY_BOOL, AT(minidump_details)},
+    {"apple.details", KEY_BOOL, AT(apple_details)},
     {"apple.names_from_report", KEY_BOOL, AT(apple_names_from_report)},
     {"apple.split_os_version", KEY_BOOL, AT(apple_split_os_version)},
     {"unwind_strategy", KEY_ENUM, AT(unwind_strategy), .words = strategy_words},
@@ -161,6 +163,7 @@ const struct key config_keys[] = {
     {"caches.index.max_lazy_recomputations", KEY_UNSIGNED, AT(index.max_lazy), .value = 20, .min = 1, .raise = true,
      .no_effect = "has no effect: indexes count as downloads"},
     {"caches.diagnostics.retention", KEY_DURATION, AT(diagnostics.max_unused_for), .value = DAY, .none = "null"},
+    {"caches.diagnostics.keep_failed_dumps", KEY_BOOL, AT(keep_failed_dumps)},
     {"caches.in_memory.object_meta_capacity", KEY_SIZE, AT(object_meta_capacity), .value = 100 * MIB},
     {"caches.in_memory.source_index_capacity", KEY_SIZE, AT(source_index_capacity), .value = 10 * MIB},
     {"caches.in_memory.sentry_index_capacity", KEY_COUNT, AT(sentry_index_capacity), .value = 100000},
@@ -262,7 +265,7 @@ static const struct group {
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
-     "max_unwind_chain_len special_paths core_dumps isolation minidump js "
+     "max_unwind_chain_len special_paths core_dumps isolation js "
      "ms_symcache mozilla page cluster"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
@@ -271,10 +274,7 @@ static const struct group {
     {"metrics", KEY_FREE, NULL,
      "statsd prefix custom_tags hostname_tag environment_tag platform_tag tags mozilla_names"},
     {"caches", KEY_FREE, NOT_YET, "placeholders"},
-    {"caches.diagnostics", KEY_FREE, NOT_YET, "keep_failed_dumps"},
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity fileinbundle_capacity"},
-    {"minidump", KEY_FREE, NULL, "details"},
-    {"apple", KEY_FREE, NOT_YET, "details"},
     {"js", KEY_FREE, NULL, "compat_scope_names partial_scopes used_artifact_bundles"},
     {"ms_symcache", KEY_FREE, NULL,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},

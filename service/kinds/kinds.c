@@ -9,9 +9,6 @@
 
 #include "core/log.h"
 
-/* Nothing is kept under this name any more; the row is there so that what older versions left expires. */
-const struct cache_kind kind_diagnostics = {.name = "diagnostics", .section = CACHE_DIAGNOSTICS, .version = 1};
-
 /* Every kind: a row for one that its file defines as `kind_<row>`. */
 #define KINDS(ROW)                                                                                                     \
     ROW(objects)                                                                                                       \

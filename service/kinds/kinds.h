@@ -10,6 +10,7 @@
  *        ├──────▶ embedded_sources              source texts in DWARF, as a bundle (bundles.c)
  *        └──────▶ proguard                      tables of JVM mappings (jvm.c)
  *     web  ─────▶ sourcefiles                   single source files
+ *     dumps ────▶ diagnostics                   those that could not be answered, for a while
  *     uploads ──▶ symbfile_index                symbfiles.h: the store, and what answers look-ups of it
  *
  * An arrow is a computation (make.c): get the entry on the left, run a pure function over its mapping on the pool, write
@@ -205,6 +206,10 @@ bool kinds_prefer_symbfile(bool has_file_id);
 void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_id *id,
                          struct symbfile_lookup *result) SL_SUSPENDS;
 void kinds_release_symbfile(struct symbfile_lookup *lookup);
+
+/* Keeps a minidump that could not be answered, so that somebody may look at it: on this node alone, once whatever is its name.
+ * Also in a fiber that is cancelled. */
+void kinds_keep_dump(struct sl_bytes dump) SL_SUSPENDS;
 
 /* A fiber that keeps the store of uploads clean until it is cancelled; `unused` is NULL. */
 void kinds_sweep_symbfiles(void *unused) SL_SUSPENDS;

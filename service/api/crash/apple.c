@@ -32,6 +32,8 @@ static enum sl_code apple_symbolicate(struct job *job, struct crash_work *crash,
     enum sl_code code = pool_run(POOL_SYMBOLICATE, read_report, work, error);
     if (code != SL_OK)
         return code;
+    if (!job->config->apple_details)
+        work->crash.extra_count = 0;
     if (work->code == SL_OK)
         return native_run_job(job, work->request, crash_write, &work->crash, error);
     *error = work->error;

@@ -8,6 +8,7 @@
 #include "api/native/native.h"
 #include "base/file.h"
 #include "crash/crash.h"
+#include "minidump/minidump.h"
 
 /* ---- job.c ---- */
 
@@ -18,6 +19,7 @@ struct crash_kind {
     const char *part;    /* of forms: the crash file's */
     const char *missing; /* what is told when it is not there */
     bool rewrites;       /* requests may have rules for names */
+    bool kept;           /* files that could not be answered may be, when the configuration says so */
     /* What is told of a file that cannot be this, before there is a job; NULL = nothing. May be NULL itself. */
     const char *(*refuse)(struct sl_bytes file);
     /* The work of the job, with the file: as job_run. */
@@ -72,6 +74,11 @@ bool crash_fill(struct native_request *request, const struct sl_crash *crash);
 
 /* The module as look-ups want it; its texts are those of the crash. */
 struct object_id crash_object_id(const struct sl_crash *crash, const struct sl_crash_module *module);
+
+/* ---- details.c ---- */
+
+/* More of what the dump holds, as extras of its crash. False when out of memory. Pure: pool. */
+bool crash_details(struct sl_minidump *dump, struct sl_arena *arena);
 
 /* ---- write.c ---- */
 

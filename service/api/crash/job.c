@@ -67,12 +67,21 @@ static enum sl_code crash_download(struct job *job, struct crash_work *work, str
 
 /* ---- the job ---- */
 
+/* Of the file, and not of what there was of memory or time. */
+static bool is_failure(enum sl_code code)
+{
+    return code != SL_OK && code != SL_BUSY && (code != SL_CANCELLED || fiber_group_current()->expired);
+}
+
 static enum sl_code crash_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct crash_work *work = arg;
     enum sl_code code = work->download ? crash_download(job, work, error) : SL_OK;
-    if (code == SL_OK)
+    if (code == SL_OK) {
         code = work->kind->symbolicate(job, work, work->form.parts[PART_FILE], error);
+        if (work->kind->kept && job->config->keep_failed_dumps && job->config->cache_dir && is_failure(code))
+            kinds_keep_dump(work->form.parts[PART_FILE]);
+    }
     crash_form_close(&work->form);
     return code;
 }

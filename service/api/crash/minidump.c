@@ -6,6 +6,7 @@ struct dump_work {
     struct native_request *request;
     struct sl_bytes file;
     const struct rewrite_rules *rules;
+    bool details;
     struct sl_minidump dump;
     struct sl_minidump_client client;
     struct dump_walk walk;
@@ -55,6 +56,8 @@ static void read_dump(void *arg)
     struct sl_error ignored;
     work->code = sl_minidump_read(work->file, arena, &work->dump, &work->error);
     if (work->code == SL_OK && sl_minidump_client_stacks(&work->dump, arena, &work->client, &ignored) == SL_BUSY)
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    if (work->code == SL_OK && work->details && !crash_details(&work->dump, arena))
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK)
         make_modules(work);
@@ -172,6 +175,7 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     work->request = crash->request;
     work->file = file;
     work->rules = &crash->rules;
+    work->details = job->config->minidump_details;
     enum sl_code code = dump_work_through(job, work, error);
     dump_walk_release(&work->walk);
     return code;
@@ -190,6 +194,7 @@ const struct crash_kind crash_minidump = {
     .part = "upload_file_minidump",
     .missing = "missing minidump",
     .rewrites = true,
+    .kept = true,
     .refuse = dump_refuse,
     .symbolicate = dump_symbolicate,
 };

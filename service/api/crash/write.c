@@ -50,6 +50,15 @@ void crash_write(const struct native_request *request, struct json_writer *w, vo
     known_member(w, "crash_details", crash->details);
     known_member(w, "assertion", crash->assertion);
     native_write(request, w, NULL);
+    if (crash->extra_count) {
+        json_key(w, "details");
+        json_object_begin(w);
+        for (size_t i = 0; i < crash->extra_count; i++) {
+            json_key_str(w, crash->extras[i].name);
+            json_raw(w, crash->extras[i].json);
+        }
+        json_object_end(w);
+    }
 }
 
 void crash_write_failure(struct sl_buf *answer, const char *message, const char *detail)

@@ -1,5 +1,5 @@
 """POST /minidump and POST /applecrashreport: forms, failures, and stacks of programs that crashed."""
-import gzip, json, os, subprocess, threading, time
+import gzip, json, os, struct, subprocess, threading, time
 
 import dumps
 import harness
@@ -65,6 +65,59 @@ def test_dumps_that_cannot_be_read(work, objects):
                               (b"\0" * 100, "Header mismatch"),
                               (dumps.Dump().done()[:-1], "Missing stream directory (heavily truncated minidump?)")):
             equal(send(s, "/minidump", form(upload_file_minidump=dump)), (200, {"status": "failed", "message": message}))
+
+
+def kept_dumps(s):
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(s.cache, "diagnostics")) for name in names)
+
+
+def test_dumps_that_could_not_be_answered_are_kept_when_wanted(work, objects):
+    failing = b"MDMP" + b"." * 5000
+    for keep in (False, True):
+        with Service(work, {"caches": {"diagnostics": {"keep_failed_dumps": keep}}}) as s:
+            for dump in (failing, failing, small_dump()):
+                send(s, "/minidump", form(upload_file_minidump=dump, sources=[]))
+            send(s, "/applecrashreport", form(apple_crash_report=b"nothing"))
+            contents = []
+            for path in kept_dumps(s):
+                with open(path, "rb") as f:
+                    contents.append(f.read())
+            equal([c for c in contents if c == failing], [failing] * keep)
+            assert not any(small_dump()[:32] in c or b"nothing" in c for c in contents), contents
+
+
+def detailed_dump():
+    dump = dumps.Dump()
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))
+    dump.stream(15, struct.pack("<6I", 24, 3, 4711, 1521713000, 0, 0))
+    name = dump.string("gone.so")
+    dump.stream(14, struct.pack("<3IQ4I", 12, 24, 1, 0x50000, 0x2000, 0, 0, name))
+    key, value = (dump.put(struct.pack("<I", len(text)) + text + b"\0") for text in (b"channel", b"a \"quoted\" one"))
+    simple = dump.put(struct.pack("<3I", 1, key, value))
+    dump.stream(0x43500001, struct.pack("<I32s4I", 1, b"", 12, simple, 0, 0))
+    return dump.done()
+
+
+def test_what_else_a_dump_holds(work, objects):
+    wanted = {"process_id": 4711, "process_create_time": 1521713000, "annotations": [{"name": "channel", "value": 'a "quoted" one'}],
+              "unloaded_modules": [{"name": "gone.so", "image_addr": "0x50000", "image_size": 0x2000}]}
+    for details in (False, True):
+        with Service(work, {"minidump": {"details": details}}) as s:
+            _, answer = send(s, "/minidump", form(upload_file_minidump=detailed_dump(), sources=[]))
+            equal(answer.get("details"), wanted if details else None, answer)
+            _, answer = send(s, "/minidump", form(upload_file_minidump=small_dump(), sources=[]))
+            equal((answer["status"], answer.get("details")), ("completed", None))
+
+
+def test_what_else_a_report_holds(work, objects):
+    more = {"procName": "app", "uptime": 17, "bundleInfo": {"CFBundleVersion": "1"}, "unknown": 5}
+    report = json.dumps({"threads": [{"frames": []}], "usedImages": [], **more}).encode()
+    for details in (False, True):
+        with Service(work, {"apple": {"details": details}}) as s:
+            _, answer = send(s, "/applecrashreport", form(apple_crash_report=report, sources=[]))
+            equal(answer.get("details"), {k: v for k, v in more.items() if k != "unknown"} if details else None, answer)
+            _, answer = send(s, "/applecrashreport", form(apple_crash_report=REPORT.encode(), sources=[]))
+            equal((answer["status"], answer.get("details")), ("completed", None))
 
 
 def test_forms_that_are_refused(work, objects):

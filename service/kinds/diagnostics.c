@@ -1,0 +1,82 @@
+/* The kind `diagnostics`: minidumps that could not be answered. They hold memory of users' programs, so that they are kept only
+ * when the configuration says so, and never shared. */
+#include "kinds/impl.h"
+
+#include <stdio.h>
+
+#include "base/map.h"
+#include "core/log.h"
+#include "core/pool.h"
+
+struct keeping {
+    struct cache_look look;
+    struct fiber *fiber;
+    bool done;
+    struct sl_bytes dump;
+    char key[128];
+    int fd; /* while it is written */
+    bool written;
+};
+
+static void write_dump(void *arg)
+{
+    struct keeping *k = arg;
+    k->written = sl_write_all(k->fd, k->dump);
+}
+
+static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                        struct sl_error *error)
+{
+    (void)arena;
+    struct keeping *k = context; /* which waits for the end */
+    k->fd = tmp->fd;
+    enum sl_code code = pool_run(POOL_IO, write_dump, k, error);
+    return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "a dump could not be written");
+}
+
+static bool never_shared(const void *context)
+{
+    (void)context;
+    return false;
+}
+
+const struct cache_kind kind_diagnostics = {
+    .name = "diagnostics",
+    .section = CACHE_DIAGNOSTICS,
+    .version = 2,
+    .compute = diagnostics_compute,
+    .shareable = never_shared,
+};
+
+static void name_dump(void *arg)
+{
+    struct keeping *k = arg;
+    snprintf(k->key, sizeof k->key, "scope: global\n\nminidump: %zu bytes, %016llx\n", k->dump.size,
+             (unsigned long long)sl_hash(k->dump.data, k->dump.size));
+}
+
+static void dump_kept(struct cache_look *look)
+{
+    struct keeping *k = (struct keeping *)look;
+    k->done = true;
+    fiber_wake(k->fiber);
+}
+
+void kinds_keep_dump(struct sl_bytes dump)
+{
+    struct sl_error error = {0};
+    struct keeping k = {.fiber = fiber_self(), .dump = dump};
+    if (pool_run(POOL_IO, name_dump, &k, &error) != SL_OK)
+        return;
+    struct cache_key key = {.text = sl_str(k.key)};
+    k.look =
+        (struct cache_look){.kind = &kind_diagnostics, .key = &key, .context = &k, .error = &error, .done = dump_kept};
+    k.done = cache_ask(&k.look);
+    while (!k.done)
+        fiber_suspend_uncancellable();
+    cache_release(k.look.item);
+    if (k.look.code == SL_OK)
+        log_info("kinds", "a minidump that could not be answered was kept", LOG_U64("bytes", dump.size));
+    else
+        log_warn("kinds", "a minidump that could not be answered was not kept", LOG_ERR(&error));
+}
