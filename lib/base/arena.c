@@ -25,8 +25,31 @@ static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chu
     }
 }
 
+struct sl_arena_end {
+    struct sl_arena_end *earlier;
+    void (*call)(void *arg);
+    void *arg;
+};
+
+bool sl_arena_at_end(struct sl_arena *arena, void (*end)(void *arg), void *arg)
+{
+    struct sl_arena_end *entry = SL_ARENA_NEW(arena, struct sl_arena_end);
+    if (!entry)
+        return false;
+    *entry = (struct sl_arena_end){arena->ends, end, arg};
+    arena->ends = entry;
+    return true;
+}
+
+static void call_ends(struct sl_arena *arena)
+{
+    for (; arena->ends; arena->ends = arena->ends->earlier)
+        arena->ends->call(arena->ends->arg);
+}
+
 void sl_arena_free(struct sl_arena *arena)
 {
+    call_ends(arena);
     free_chunks(arena, arena->chunks);
     *arena = (struct sl_arena){.limit = arena->limit, .budget = arena->budget};
 }
@@ -34,6 +57,7 @@ void sl_arena_free(struct sl_arena *arena)
 void sl_arena_reset(struct sl_arena *arena)
 {
     struct sl_arena_chunk *newest = arena->chunks;
+    call_ends(arena);
     if (!newest)
         return;
     free_chunks(arena, newest->older);

@@ -12,6 +12,7 @@
 #include "base/budget.h"
 
 struct sl_arena_chunk;
+struct sl_arena_end;
 
 struct sl_arena {
     struct sl_arena_chunk *chunks; /* newest first */
@@ -21,6 +22,7 @@ struct sl_arena {
     size_t limit;                  /* of `used`; 0 = none */
     bool over_limit;               /* an allocation was refused for it */
     struct sl_budget *budget;      /* what chunks are taken from and given back to; NULL = none. Set while empty */
+    struct sl_arena_end *ends;     /* what is to be called when everything is given back */
 };
 
 /* An arena of all zeros is valid and empty; this sets a limit as well (bytes, 0 = none). */
@@ -31,6 +33,10 @@ void sl_arena_free(struct sl_arena *arena);
 
 /* Forgets everything but keeps the newest chunk for reuse. */
 void sl_arena_reset(struct sl_arena *arena);
+
+/* `end(arg)` is called when everything is given back, before that: for what things in the arena refer to. False when out of
+ * memory. */
+bool sl_arena_at_end(struct sl_arena *arena, void (*end)(void *arg), void *arg);
 
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
 

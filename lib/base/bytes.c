@@ -16,6 +16,8 @@ bool sl_str_equal_nocase(struct sl_str a, struct sl_str b)
 {
     if (a.size != b.size)
         return false;
+    if (!a.size || memcmp(a.data, b.data, a.size) == 0)
+        return true;
     for (size_t i = 0; i < a.size; i++)
         if (bytes_lower(a.data[i]) != bytes_lower(b.data[i]))
             return false;

@@ -22,6 +22,7 @@ enum sl_code {
     SL_CANCELLED, /* the fiber's group was cancelled; service only */
     SL_BUSY,      /* message: what is scarce, e.g. "out of memory" */
 };
+enum { SL_CODES = SL_BUSY + 1 };
 
 struct sl_error {
     enum sl_code code;

@@ -2,15 +2,15 @@
 
 #include <stdio.h>
 
-static int hex_value(char c)
+/* The digit's value plus 1. */
+static const uint8_t hex_values[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+
+static inline int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
+    return hex_values[(uint8_t)c] - 1;
 }
 
 bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *size)
@@ -19,7 +19,7 @@ bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *siz
         return false;
     for (size_t i = 0; i < hex.size; i += 2) {
         int high = hex_value(hex.data[i]), low = hex_value(hex.data[i + 1]);
-        if (high < 0 || low < 0)
+        if ((high | low) < 0)
             return false;
         out[i / 2] = (uint8_t)(high << 4 | low);
     }
@@ -194,7 +194,7 @@ struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text)
         return (struct sl_str){NULL, 0};
     for (size_t i = 0; i < text.size; i++)
         if (hex_value(text.data[i]) >= 0)
-            out[size++] = "0123456789abcdef"[hex_value(text.data[i])];
+            out[size++] = (char)(text.data[i] | 0x20);
     out[size] = '\0';
     return (struct sl_str){out, size};
 }

@@ -233,29 +233,50 @@ static bool read_field(struct schema *s, const struct schema_place *at, const st
 
 static inline bool is_field(const struct field *field, struct sl_str key)
 {
-    return field->key.size == key.size && memcmp(field->key.data, key.data, key.size) == 0;
+    return field->key.size == key.size && field->key.data[key.size / 2] == key.data[key.size / 2] &&
+           memcmp(field->key.data, key.data, key.size) == 0;
 }
 
-/* The place of `key` in the table; of its end when it is not there. */
-static size_t find_field(const struct field *fields, struct sl_str key)
+/* The place of `key` in the table; of its end when it is not there. Mostly it comes after the one before. */
+static inline size_t find_field(const struct field *fields, struct sl_str key, size_t from)
 {
-    size_t i = 0;
+    size_t i = from;
     while (fields[i].key.data && !is_field(&fields[i], key))
         i++;
-    return i;
+    if (fields[i].key.data || !from)
+        return i;
+    size_t end = i;
+    for (i = 0; i < from; i++)
+        if (is_field(&fields[i], key))
+            return i;
+    return end;
+}
+
+/* A bit for each field that has to be there; kept for the next object of the same kind, which mostly follows. */
+static inline uint64_t required_fields(struct schema *s, const struct field *fields)
+{
+    if (s->fields == fields)
+        return s->required;
+    s->fields = fields;
+    s->required = 0;
+    for (size_t i = 0; fields[i].key.data; i++)
+        s->required |= (uint64_t)fields[i].required << i;
+    return s->required;
 }
 
 bool schema_object(struct schema *s, const struct schema_place *at, const struct field *fields, void *out)
 {
     struct sl_str key;
     uint64_t seen = 0;
+    size_t from = 0;
     sl_json_peek(s->json);
     size_t where = s->json->at;
     if (!schema_open(s, at, SL_JSON_OBJECT, "a map"))
         return false;
     while (sl_json_next(s->json, &key)) {
-        size_t i = find_field(fields, key);
+        size_t i = find_field(fields, key, from);
         const struct field *field = &fields[i];
+        from = field->key.data ? i + 1 : from;
         if (!field->key.data || sl_json_peek(s->json) == SL_JSON_NULL) {
             sl_json_skip(s->json);
             continue;
@@ -267,10 +288,11 @@ bool schema_object(struct schema *s, const struct schema_place *at, const struct
         if (!read_field(s, &place, field, (char *)out + field->offset))
             return false;
     }
-    for (size_t i = 0; !s->json->failed && fields[i].key.data; i++)
-        if (fields[i].required && !(seen >> i & 1))
-            return schema_fail(s, at, where, "missing field `" SL_STR_FMT "`", SL_STR_ARG(fields[i].key));
-    return !s->json->failed;
+    if (s->json->failed)
+        return false;
+    uint64_t missing = required_fields(s, fields) & ~seen;
+    return !missing || schema_fail(s, at, where, "missing field `" SL_STR_FMT "`",
+                                   SL_STR_ARG(fields[__builtin_ctzll(missing)].key));
 }
 
 bool schema_array(struct schema *s, const struct schema_place *at, size_t item_size, schema_read *read, void **items,

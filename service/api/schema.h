@@ -13,11 +13,15 @@ struct schema_place { /* where in the document: a list from the innermost step o
 
 /* Every function that reads says false when something did not fit (`problem` is set), when the document is no JSON or memory
  * was short (the reader has failed). */
+struct field;
 struct schema {
     struct sl_json *json; /* what is read lies in its arena, and `problem` */
     const char *problem; /* the first: "stacktraces[0].frames: invalid type: string, expected an array at line 1 ..." */
     const char *too_much; /* of what schema_admit had to refuse */
     void *context;        /* of the `read` functions */
+    /* private: a table of fields, and those of it that have to be there */
+    const struct field *fields;
+    uint64_t required;
 };
 
 /* Why a document was not read. */

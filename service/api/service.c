@@ -1,4 +1,5 @@
 #include "api/impl.h"
+#include "api/source_lists.h"
 
 #include <stdlib.h>
 
@@ -36,6 +37,7 @@ void service_drain(struct service *service)
 static void on_jobs_closed(struct service *service)
 {
     name_memo_free(service->names);
+    source_lists_forget();
     free(service);
 }
 

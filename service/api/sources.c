@@ -1,5 +1,6 @@
 #include "api/sources.h"
 
+#include "api/source_lists.h"
 #include "base/buf.h"
 
 /* The first of what is wrong. */
@@ -16,6 +17,18 @@ static void keep_problem(struct schema *s, const struct value_problems *problems
     s->problem = sl_buf_keep(&text, s->json->arena).data;
 }
 
+static void sources_take(struct request_sources *into, const struct source_list *list)
+{
+    into->items = list->items;
+    into->count = list->count;
+    into->number = list->number;
+}
+
+static struct sl_str sources_rest(const struct sl_json *json)
+{
+    return (struct sl_str){json->text.data + json->at, json->text.size - json->at};
+}
+
 bool request_sources_read(struct schema *s, const struct schema_place *at, void *out)
 {
     struct request_sources *into = out;
@@ -30,20 +43,35 @@ bool request_sources_read(struct schema *s, const struct schema_place *at, void 
     };
     struct value_problems problems = {.arena = s->json->arena};
     struct source *sources;
+    size_t size;
+    bool is_array = sl_json_peek(s->json) == SL_JSON_ARRAY;
+    struct sl_str text = sources_rest(s->json);
+    const struct source_list *list = is_array ? source_lists_find(text, config, s->json->arena, &size) : NULL;
+    if (list) {
+        s->json->at += size;
+        sources_take(into, list);
+        return true;
+    }
     enum sl_code code = source_read_list(s->json, "sources", &policy, &sources, &into->count, &problems);
     into->items = sources;
+    into->number = 0;
+    text.size -= sources_rest(s->json).size;
     if (code != SL_OK)
         keep_problem(s, &problems);
+    else if (is_array && (list = source_lists_keep(text, &policy, config, s->json->arena)))
+        sources_take(into, list);
     return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }
 
 bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
-                               const struct source **items, size_t *count)
+                               const struct source **items, size_t *count, uint64_t *number)
 {
     struct request_sources sources = {.config = config};
     if (!request_sources_read(s, at, &sources))
         return false;
     *items = sources.items;
     *count = sources.count;
+    if (number)
+        *number = sources.number;
     return true;
 }

@@ -9,11 +9,12 @@ struct request_sources {
     const struct config *config; /* says what requests may name */
     const struct source *items;
     size_t count;
+    uint64_t number; /* source_list_number; 0 when it is not kept */
 };
 
 /* A list of sources, into struct request_sources. A schema_read. */
 bool request_sources_read(struct schema *s, const struct schema_place *at, void *out);
 
-/* The same, straight to where a request has them. */
+/* The same, straight to where a request has them; `number` may be NULL. */
 bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
-                               const struct source **items, size_t *count);
+                               const struct source **items, size_t *count, uint64_t *number);

@@ -171,10 +171,8 @@ void cache_stamped(int64_t previous, int64_t made)
 
 /* What memory holds, unless other processes made stamps that it has not been compared with: the disk look-up does that.
  * Looking for those is one call about a file that is always in the kernel's cache, once a second. */
-static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
+static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry, uint64_t now)
 {
-    uint64_t now = loop_now_ms();
-    struct cache_memory_entry *entry = cache_memory_find(&state->memory, key, now);
     if (entry && now >= engine.generation_due_ms) {
         engine.generation_due_ms = now + GENERATION_MS;
         engine_saw(cache_generation(engine.dir));
@@ -182,19 +180,70 @@ static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl
     return entry && entry->generation >= engine.foreign ? entry : NULL;
 }
 
+static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
+{
+    uint64_t now = loop_now_ms();
+    return cache_current(cache_memory_find(&state->memory, key, now), now);
+}
+
+static enum sl_code cache_take(struct kind_state *state, const struct cache_memory_entry *entry,
+                               struct cache_item **item)
+{
+    enum sl_code code = entry->item ? SL_OK : entry->error->code;
+    struct metric_series **answers = &state->memory_answers[code];
+    if (entry->item && item)
+        *item = cache_retain(entry->item);
+    if (!*answers)
+        *answers = metric_series(METRIC_CACHE_LOOKUPS, state->kind->name, "memory", sl_code_name(code));
+    metric_series_add(*answers, 1);
+    return code;
+}
+
+static bool peek(struct kind_state *state, struct cache_look *look)
+{
+    struct cache_memory_entry *entry = cache_find(state, look->key->text);
+    look->mark = (struct cache_mark){0};
+    if (!entry)
+        return false;
+    look->code = cache_take(state, entry, &look->item);
+    if (entry->error && look->error)
+        *look->error = *entry->error;
+    look->mark = (struct cache_mark){state->memory.places[entry->place].serial, (uint32_t)entry->place,
+                                     (uint32_t)(state - engine.kinds)};
+    return true;
+}
+
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
                 struct cache_item **item, struct sl_error *error)
 {
     struct kind_state *state = state_of(kind);
-    struct cache_memory_entry *entry = state ? cache_find(state, key->text) : NULL;
-    if (!entry)
+    struct cache_look look = {.key = key, .error = error};
+    if (!state || !peek(state, &look))
         return false;
-    *code = entry->item ? SL_OK : entry->error->code;
-    if (entry->item)
-        *item = cache_retain(entry->item);
-    else if (error)
-        *error = *entry->error;
-    engine_count(state, "memory", *code);
+    *code = look.code;
+    if (look.item)
+        *item = look.item;
+    return true;
+}
+
+/* Whether it is a miss that is old enough to be asked for again. */
+static bool is_old_miss(const struct cache_memory_entry *entry)
+{
+    return entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
+           entry->created_s * CACHE_SECOND_NS < engine_renew_before_ns();
+}
+
+bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cache_item **item)
+{
+    uint64_t now = loop_now_ms();
+    if (mark->kind >= engine.count)
+        return false;
+    struct kind_state *state = &engine.kinds[mark->kind];
+    struct cache_memory_entry *entry =
+        cache_current(cache_memory_at(&state->memory, mark->place, mark->serial, now), now);
+    if (!entry || (is_renewed && is_old_miss(entry)))
+        return false;
+    cache_take(state, entry, item);
     return true;
 }
 
@@ -331,8 +380,7 @@ static bool is_renewing(void)
 static bool old_miss(struct kind_state *state, struct sl_str key)
 {
     const struct cache_memory_entry *entry = cache_find(state, key);
-    return entry && entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE &&
-           entry->error->code != SL_INTERNAL && entry->created_s * CACHE_SECOND_NS < engine_renew_before_ns();
+    return entry && is_old_miss(entry);
 }
 
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context)
@@ -363,8 +411,7 @@ bool engine_ask(struct cache_look *look, bool renews, struct flight *owner)
         look->code = sl_fail(look->error, SL_INTERNAL, "the cache kind %s is not registered", look->kind->name);
         return true;
     }
-    if (!(renews && old_miss(state, look->key->text)) &&
-        cache_peek(look->kind, look->key, &look->code, &look->item, look->error))
+    if (!(renews && old_miss(state, look->key->text)) && peek(state, look))
         return true;
     if (engine.group.cancelled) {
         look->code = sl_fail(look->error, SL_CANCELLED, "cancelled");

@@ -94,6 +94,12 @@ void cache_close(void); /* removes the process's temporary directory; no fiber o
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
+/* The very entry that answered from memory, to ask for it again without its key. Zeros: none. */
+struct cache_mark {
+    uint64_t serial;
+    uint32_t place, kind;
+};
+
 /* A look-up without a fiber: a record that waits. Zeros but for the question; it stays where it is until it is answered
  * or withdrawn. */
 struct cache_look {
@@ -105,6 +111,7 @@ struct cache_look {
     /* the answer, as that of cache_get */
     enum sl_code code;
     struct cache_item *item; /* a reference */
+    struct cache_mark mark;  /* of what memory answered at once */
     /* private */
     struct flight *flight;
     struct cache_look *next, *previous;
@@ -128,6 +135,10 @@ bool cache_writable(void);
 /* As cache_get when the memory layer has the answer: true, and `*code` with `*item` or `*error`. Never suspends. */
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,
                 struct cache_item **item, struct sl_error *error);
+
+/* As cache_peek of the marked entry; `item` may be NULL. False when memory does not hold it any more, or not as an answer: then
+ * it is to be asked for by its key. With `is_renewed` also when cache_renew would have it asked for again. */
+bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cache_item **item);
 
 /* For an entry that would have been better than what its caller now uses: when the memory layer holds a miss for it
  * that is older than `caches.upgrade_fallback_after`, it is asked for again in the background, once at a time, and so are

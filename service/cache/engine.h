@@ -77,11 +77,12 @@ struct kind_state {
     const struct cache_kind *kind;
     struct cache_lifetimes lifetimes;
     struct cache_memory memory;
-    struct sl_map flights;   /* key -> struct flight */
-    struct sl_map refreshes; /* key -> struct refresh */
-    struct line line;        /* computations without a place */
-    struct sl_map lines;     /* place -> struct line */
-    unsigned *lazy;          /* free tokens of the kind's counter; NULL = no refreshes */
+    struct sl_map flights;                          /* key -> struct flight */
+    struct sl_map refreshes;                        /* key -> struct refresh */
+    struct line line;                               /* computations without a place */
+    struct sl_map lines;                            /* place -> struct line */
+    unsigned *lazy;                                 /* free tokens of the kind's counter; NULL = no refreshes */
+    struct metric_series *memory_answers[SL_CODES]; /* counters of look-ups that memory answered */
 };
 
 struct cache_engine {

@@ -183,10 +183,18 @@ struct cache_memory_entry {
     int64_t created_s; /* of an error: seconds since the epoch */
     int64_t generation;
     struct sl_str key; /* owned, behind the struct */
+    size_t place;      /* its own, in `places` */
+};
+struct cache_place {
+    struct cache_memory_entry *entry; /* NULL = free */
+    uint64_t serial;                  /* of the entry: no other one ever has it. Of a free place: the next free one */
 };
 struct cache_memory {
     struct sl_map map;
     struct cache_memory_entry *newest, *oldest;
+    struct cache_place *places;                     /* where marks find entries; those in use and free ones */
+    size_t place_count, place_capacity, free_place; /* free_place: its number plus 1; 0 = none */
+    uint64_t serial;                                /* the last one given */
     uint64_t bytes, capacity;
     uint64_t mapped; /* entries that hold an mmap */
     const char *name;
@@ -196,6 +204,8 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t deadline_ms);
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
+/* The entry of this place and serial, as cache_memory_find. */
+struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms);
 bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
 void cache_memory_free(struct cache_memory *memory);
 /* How many files may be mapped: as configured, or half of what the kernel allows a process, less when fibers

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "core/metrics.h"
 
 enum { RESERVED_MAPS = 4096, LEAST_MAPPED = 256 }; /* for libraries, the heap and files in use; a number to work with */
@@ -22,6 +23,28 @@ static void link_newest(struct cache_memory *memory, struct cache_memory_entry *
     memory->newest = entry;
 }
 
+/* ---- places ---- */
+static bool cache_memory_settle(struct cache_memory *memory, struct cache_memory_entry *entry)
+{
+    size_t place = memory->free_place;
+    if (place) {
+        memory->free_place = memory->places[place - 1].serial;
+    } else {
+        if (!sl_grow(&memory->places, &memory->place_capacity, memory->place_count + 1, sizeof *memory->places))
+            return false;
+        place = ++memory->place_count;
+    }
+    entry->place = place - 1;
+    memory->places[place - 1] = (struct cache_place){entry, ++memory->serial};
+    return true;
+}
+
+static void cache_memory_unsettle(struct cache_memory *memory, const struct cache_memory_entry *entry)
+{
+    memory->places[entry->place] = (struct cache_place){NULL, memory->free_place};
+    memory->free_place = entry->place + 1;
+}
+
 static void publish_size(const struct cache_memory *memory)
 {
     metric_set(METRIC_CACHE_MEMORY_BYTES, (double)memory->bytes, memory->name, NULL, NULL);
@@ -32,6 +55,7 @@ static void publish_size(const struct cache_memory *memory)
 static void cache_memory_drop(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
     sl_map_remove(&memory->map, entry->key);
+    cache_memory_unsettle(memory, entry);
     unlink_entry(memory, entry);
     memory->bytes -= entry->weight;
     if (entry->item) {
@@ -42,9 +66,10 @@ static void cache_memory_drop(struct cache_memory *memory, struct cache_memory_e
     free(entry);
 }
 
-struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms)
+/* The entry, if its time is not over; it is the newest then. */
+static struct cache_memory_entry *cache_memory_use(struct cache_memory *memory, struct cache_memory_entry *entry,
+                                                   uint64_t now_ms)
 {
-    struct cache_memory_entry *entry = sl_map_get(&memory->map, key);
     if (!entry)
         return NULL;
     if (entry->deadline_ms <= now_ms) {
@@ -57,6 +82,17 @@ struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct
         link_newest(memory, entry);
     }
     return entry;
+}
+
+struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms)
+{
+    return cache_memory_use(memory, sl_map_get(&memory->map, key), now_ms);
+}
+
+struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms)
+{
+    bool is_there = place < memory->place_count && memory->places[place].serial == serial;
+    return cache_memory_use(memory, is_there ? memory->places[place].entry : NULL, now_ms);
 }
 
 static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item *item, const struct sl_error *error)
@@ -91,8 +127,11 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
     if (old)
         cache_memory_drop(memory, old);
     struct cache_memory_entry *entry = new_entry(key, item, error);
-    void **slot = entry ? sl_map_slot(&memory->map, entry->key, NULL) : NULL;
+    bool is_placed = entry && cache_memory_settle(memory, entry);
+    void **slot = is_placed ? sl_map_slot(&memory->map, entry->key, NULL) : NULL;
     if (!slot) { /* out of memory: the layer is allowed to forget */
+        if (is_placed)
+            cache_memory_unsettle(memory, entry);
         if (entry && entry->item)
             cache_release(entry->item);
         if (entry)
@@ -136,6 +175,9 @@ void cache_memory_free(struct cache_memory *memory)
     while (memory->oldest)
         cache_memory_drop(memory, memory->oldest);
     sl_map_free(&memory->map);
+    free(memory->places);
+    memory->places = NULL;
+    memory->place_count = memory->place_capacity = memory->free_place = 0;
 }
 
 uint64_t cache_mapped_limit(const struct config *config)

@@ -67,6 +67,7 @@ static void read_sources(struct config *config, const struct value *root, struct
     static const struct source_policy all = {
         .configuration = true, .filesystem = true, .ambient_credentials = true, .internal_sentry = true};
     const struct value *list = config_find(root, "sources");
+    config->sources_number = source_list_number();
     if (!list || list->type == VALUE_NULL)
         return;
     config->source_list = list;

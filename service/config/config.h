@@ -63,6 +63,7 @@ struct config {
     int access_log; /* enum of http_options.access: all, errors, off */
 
     struct source *sources;
+    uint64_t sources_number; /* source_list_number */
     size_t source_count;
     struct sl_str *symbols; /* of commands: as their option --symbols */
     size_t symbol_count;

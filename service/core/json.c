@@ -1,5 +1,7 @@
 #include "core/json.h"
 
+#include "base/plain.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,55 +45,16 @@ void json_array_end(struct json_writer *w)
     close_with(w, ']');
 }
 
-void json_key_plain(struct json_writer *w, const char *key, size_t size)
-{
-    if (!sl_buf_reserve(w->out, size + 4))
-        return;
-    uint8_t *at = w->out->data + w->out->size, *start = at;
-    if (w->comma)
-        *at++ = ',';
-    *at++ = '"';
-    memcpy(at, key, size);
-    at += size;
-    *at++ = '"';
-    *at++ = ':';
-    w->out->size += (size_t)(at - start);
-    w->comma = false;
-}
-
-#define ONES  0x0101010101010101ull
-#define HIGHS 0x8080808080808080ull
-
-/* Not zero when one of eight bytes needs an escape: all but printable ASCII, and quote and backslash. */
-static inline uint64_t stops(const uint8_t *at)
-{
-    uint64_t word;
-    memcpy(&word, at, 8);
-    uint64_t quote = word ^ (ONES * '"'), slash = word ^ (ONES * '\\');
-    return (((word - ONES * 0x20) & ~word) | ((quote - ONES) & ~quote) | ((slash - ONES) & ~slash) | word) & HIGHS;
-}
-
-/* Copies the bytes up to the first that needs an escape, and returns how many they are. */
-static inline size_t copy_plain(uint8_t *to, const uint8_t *from, size_t size)
-{
-    size_t at = 0;
-    for (; size - at >= 8 && !stops(from + at); at += 8)
-        memcpy(to + at, from + at, 8);
-    if (size >= 8 && size - at < 8 && !stops(from + size - 8)) { /* the rest, with some of the bytes before it */
-        memcpy(to + size - 8, from + size - 8, 8);
-        return size;
-    }
-    for (; at < size && from[at] >= 0x20 && from[at] < 0x80 && from[at] != '"' && from[at] != '\\'; at++)
-        to[at] = from[at];
-    return at;
-}
-
 static void escape_byte(struct sl_buf *out, uint8_t c)
 {
     static const char short_forms[] = "btn\0fr"; /* 8 to 13; 11 has none */
     static const char digits[] = "0123456789abcdef";
     char text[6] = {'\\', (char)c};
     size_t size = 2;
+    if (c == 0x7F) {
+        sl_buf_u8(out, c);
+        return;
+    }
     if (c >= 8 && c <= 13 && c != 11) {
         text[1] = short_forms[c - 8];
     } else if (c < 0x20) {
@@ -106,11 +69,11 @@ static void escape_byte(struct sl_buf *out, uint8_t c)
 
 static void add_quoted(struct sl_buf *out, struct sl_str text)
 {
-    if (!sl_buf_reserve(out, text.size + 2))
+    if (!sl_buf_reserve(out, text.size + 2 + SL_PLAIN_SLACK))
         return;
     out->data[out->size++] = '"';
-    for (size_t at = 0; at < text.size && sl_buf_reserve(out, text.size - at + 1);) {
-        size_t run = copy_plain(out->data + out->size, (const uint8_t *)text.data + at, text.size - at);
+    for (size_t at = 0; at < text.size && sl_buf_reserve(out, text.size - at + SL_PLAIN_SLACK);) {
+        size_t run = sl_plain_copy((char *)out->data + out->size, (struct sl_str){text.data + at, text.size - at});
         out->size += run;
         at += run;
         if (at == text.size)
@@ -206,17 +169,16 @@ void json_null(struct json_writer *w)
 void json_hex(struct json_writer *w, uint64_t v)
 {
     static const char digits[] = "0123456789abcdef";
-    char text[20];
-    size_t at = sizeof text;
-    text[--at] = '"';
-    do
-        text[--at] = digits[v & 15];
-    while (v >>= 4);
-    text[--at] = 'x';
-    text[--at] = '0';
-    text[--at] = '"';
+    size_t count = v ? (size_t)(67 - __builtin_clzll(v)) / 4 : 1;
     comma(w);
-    sl_buf_add(w->out, text + at, sizeof text - at);
+    if (!sl_buf_reserve(w->out, count + 4))
+        return;
+    uint8_t *at = w->out->data + w->out->size;
+    memcpy(at, "\"0x", 3);
+    at[count + 3] = '"';
+    for (size_t i = count; i-- > 0; v >>= 4)
+        at[3 + i] = (uint8_t)digits[v & 15];
+    w->out->size += count + 4;
 }
 
 void json_raw(struct json_writer *w, struct sl_str json)

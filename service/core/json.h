@@ -21,10 +21,19 @@ void json_object_begin(struct json_writer *w);
 void json_object_end(struct json_writer *w);
 void json_array_begin(struct json_writer *w);
 void json_array_end(struct json_writer *w);
-void json_key_plain(struct json_writer *w, const char *key, size_t size);
 static inline void json_key(struct json_writer *w, const char *key) /* a plain ASCII key that needs no escape */
 {
-    json_key_plain(w, key, strlen(key)); /* mostly a constant */
+    size_t size = strlen(key); /* mostly of a constant, and so is what follows */
+    if (!sl_buf_reserve(w->out, size + 4))
+        return;
+    uint8_t *start = w->out->data + w->out->size, *at = start;
+    *at = ',';
+    at += w->comma;
+    *at++ = '"';
+    memcpy(at, key, size);
+    memcpy(at + size, "\":", 2);
+    w->out->size += (size_t)(at - start) + size + 2;
+    w->comma = false;
 }
 void json_key_str(struct json_writer *w, struct sl_str key); /* any key */
 void json_str(struct json_writer *w, struct sl_str text);

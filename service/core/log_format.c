@@ -1,6 +1,8 @@
 /* The three line formats of the log, into a fixed buffer: a line never allocates. */
 #include "core/log_impl.h"
 
+#include "base/plain.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -90,9 +92,7 @@ static void put_text(struct log_line *line, struct sl_str text, bool json, bool 
 {
     const uint8_t *at = (const uint8_t *)text.data;
     for (size_t i = 0; i < text.size && !line->cut;) {
-        size_t run = i;
-        while (run < text.size && at[run] >= 0x20 && at[run] < 0x7F && at[run] != '"' && at[run] != '\\')
-            run++;
+        size_t run = i + sl_plain_run((struct sl_str){text.data + i, text.size - i});
         if (line->size + (run - i) > TEXT_END) {
             log_format_put(line, at + i, TEXT_END > line->size ? TEXT_END - line->size : 0);
             log_format_put(line, "...", 3);
@@ -171,14 +171,11 @@ static void url_pieces(struct sl_str url, struct sl_str *scheme, struct sl_str *
 
 static bool needs_quotes(struct sl_str text)
 {
-    if (text.size == 0)
-        return true;
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = (uint8_t)text.data[i];
-        if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7F)
-            return true;
-    }
-    return false;
+    static const bool stops[256] = {[0 ... ' '] = true, ['"'] = true, ['='] = true, ['\\'] = true, [0x7F] = true};
+    bool any = text.size == 0;
+    for (size_t i = 0; i < text.size; i++)
+        any |= stops[(uint8_t)text.data[i]];
+    return any;
 }
 
 /* As "%.6g" has them, numbers that need no exponent, and at a tenth of its cost. False: it is another. */

@@ -82,11 +82,11 @@ void random_uuid(struct http_server *server, char out[37])
     uint64_t high = next_random(server), low = next_random(server);
     high = (high & ~0xF000ull) | 0x4000;
     low = (low & ~(3ull << 62)) | 2ull << 62;
-    for (int i = 0, at = 0; i < 32; i++) {
-        if (i == 8 || i == 12 || i == 16 || i == 20)
-            out[at++] = '-';
-        out[at++] = digits[(i < 16 ? high >> (60 - 4 * i) : low >> (124 - 4 * i)) & 15];
+    for (int i = 15; i >= 0; i--, high >>= 4, low >>= 4) {
+        out[i + (i >= 8) + (i >= 12)] = digits[high & 15];
+        out[i + 19 + (i >= 4)] = digits[low & 15];
     }
+    out[8] = out[13] = out[18] = out[23] = '-';
     out[36] = '\0';
 }
 

@@ -261,7 +261,7 @@ static void renew_better(const struct search *search, const struct probe *chosen
 {
     bool best = probe_grade(chosen, search->purpose) == GRADE_BEST;
     for (struct probe *probe = search->probes; probe < search->probes + search->count; probe++)
-        if (probe->code == SL_NOT_FOUND && (!best || probe < chosen))
+        if ((probe->renewed = probe->code == SL_NOT_FOUND && (!best || probe < chosen)))
             cache_renew(&kind_object_meta, &probe->key, &probe->request);
 }
 

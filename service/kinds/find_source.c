@@ -73,26 +73,58 @@ static void find_source_finish(struct search *search)
     candidates_merge(search->arena, &result->candidates, &search->candidates);
 }
 
-bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions, size_t count)
+static bool source_recalled(const struct kinds_search *where, const struct source_question *question)
 {
-    struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, count);
-    void **opening = SL_ARENA_ARRAY(where->arena, void *, count);
-    size_t open_count = 0;
-    for (size_t i = 0; i < count; i++)
-        *questions[i].result = (struct source_lookup){.code = SL_BUSY};
-    if (count && (!searches || !opening))
+    const struct outcome *outcome = recall(where, NULL, question->id, NULL);
+    if (outcome)
+        *question->result = (struct source_lookup){.code = outcome->code, .candidates = outcome->candidates};
+    return outcome;
+}
+
+static void remember_source(const struct search *search)
+{
+    const struct source_lookup *result = search->result;
+    const struct outcome outcome = {.code = result->code, .candidates = result->candidates};
+    if (!search->opens)
+        remember(search, NULL, &outcome);
+}
+
+/* Those that are SL_BUSY still. */
+static bool search_source_rest(const struct kinds_search *where, const struct source_question *questions, size_t count,
+                               size_t rest)
+{
+    struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
+    void **opening = SL_ARENA_ARRAY(where->arena, void *, rest);
+    size_t searching = 0, open_count = 0;
+    if (!searches || !opening)
         return true;
     for (size_t i = 0; i < count; i++) {
-        searches[i] = search_of(where, questions[i].id, PURPOSE_SOURCE);
-        searches[i].then = find_source_finish;
-        searches[i].result = questions[i].result;
+        if (questions[i].result->code != SL_BUSY)
+            continue;
+        struct search *search = &searches[searching++];
+        *search = search_of(where, questions[i].id, PURPOSE_SOURCE);
+        search->then = find_source_finish;
+        search->result = questions[i].result;
     }
-    if (!search_all(searches, count))
+    if (!search_all(searches, rest))
         return false;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < rest; i++) {
+        remember_source(&searches[i]);
         if (searches[i].opens)
             opening[open_count++] = &searches[i];
+    }
     return kinds_for_each(open_all, opening, open_count);
+}
+
+bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions, size_t count)
+{
+    size_t rest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!source_recalled(where, &questions[i])) {
+            *questions[i].result = (struct source_lookup){.code = SL_BUSY};
+            rest++;
+        }
+    return !rest || search_source_rest(where, questions, count, rest);
 }
 
 void kinds_find_source(const struct kinds_search *where, const struct object_id *id, struct source_lookup *result)

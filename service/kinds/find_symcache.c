@@ -42,7 +42,8 @@ static void auxiliary_answered(struct cache_look *look)
     struct probe *other = (struct probe *)((char *)look - offsetof(struct probe, look));
     other->code = look->code;
     cache_release(look->item);
-    if (look->code != SL_OK)
+    look->item = NULL;
+    if ((other->renewed = look->code != SL_OK))
         cache_renew(look->kind, look->key, look->context);
     search_answered(other->search);
 }
@@ -52,7 +53,6 @@ static void take_auxiliaries(struct search *search)
     bool any = false;
     for (size_t i = 0; i < search->other_count; i++)
         any = any || search->others[i].code == SL_OK || search->others[i].code == SL_BUSY;
-    search->other_count = 0;
     if (!any) {
         ask_symcache(search);
         return;

@@ -123,22 +123,76 @@ static void begin_first(struct search *search)
     search_in_fiber(search, find_first);
 }
 
+/* ---- many ---- */
+static bool recalled(const struct kinds_search *where, const struct kinds_question *question)
+{
+    struct kinds_found *found = question->found;
+    struct candidate_use report;
+    struct cache_item *item = NULL;
+    const struct outcome *outcome = recall(where, question->use, question->id, &item);
+    if (!outcome)
+        return false;
+    found->code = outcome->code;
+    found->item = item;
+    found->symcache = NULL;
+    found->ppdb = NULL;
+    found->features = outcome->features;
+    found->arch = SL_ARCH_UNKNOWN;
+    found->candidates = outcome->candidates;
+    if (outcome->error)
+        found->error = *outcome->error;
+    else
+        found->error.code = SL_OK;
+    if (item && question->use->steps && question->use->steps->had)
+        question->use->steps->had(found, &report);
+    return true;
+}
+
+static void remember_found(const struct search *search)
+{
+    const struct kinds_found *found = search->result;
+    const struct outcome outcome = {found->code, found->code == SL_OK ? NULL : &found->error, found->features,
+                                    found->candidates};
+    remember(search, search->use, &outcome);
+}
+
+static struct search search_for(const struct kinds_search *where, const struct kinds_question *question)
+{
+    struct search search = search_of(where, question->id, question->use->purpose);
+    *question->found = (struct kinds_found){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    search.use = question->use;
+    search.then = use_chosen;
+    search.result = question->found;
+    search.next = search.purpose == PURPOSE_FIRST ? begin_first : NULL;
+    return search;
+}
+
+/* Those that are SL_BUSY still. */
+static bool search_rest(const struct kinds_search *where, const struct kinds_question *questions, size_t count,
+                        size_t rest)
+{
+    struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
+    if (!searches)
+        return true;
+    for (size_t i = 0, n = 0; i < count; i++)
+        if (questions[i].found->code == SL_BUSY)
+            searches[n++] = search_for(where, &questions[i]);
+    if (!search_all(searches, rest))
+        return false;
+    for (size_t i = 0; i < rest; i++)
+        remember_found(&searches[i]);
+    return true;
+}
+
 bool kinds_find_all(const struct kinds_search *where, const struct kinds_question *questions, size_t count)
 {
-    struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, count);
+    size_t rest = 0;
     for (size_t i = 0; i < count; i++)
-        *questions[i].found = (struct kinds_found){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
-    if (count && !searches)
-        return true;
-    for (size_t i = 0; i < count; i++) {
-        *questions[i].found = (struct kinds_found){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
-        searches[i] = search_of(where, questions[i].id, questions[i].use->purpose);
-        searches[i].use = questions[i].use;
-        searches[i].then = use_chosen;
-        searches[i].result = questions[i].found;
-        searches[i].next = searches[i].purpose == PURPOSE_FIRST ? begin_first : NULL;
-    }
-    if (search_all(searches, count))
+        if (!recalled(where, &questions[i])) {
+            *questions[i].found = (struct kinds_found){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
+            rest++;
+        }
+    if (!rest || search_rest(where, questions, count, rest))
         return true;
     for (size_t i = 0; i < count; i++)
         if (!questions[i].found->item)

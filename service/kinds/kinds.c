@@ -1,5 +1,6 @@
 #include "kinds/auxiliary.h"
 #include "kinds/conversion.h"
+#include "kinds/search.h"
 #include "kinds/symbfiles.h"
 
 #include <errno.h>
@@ -38,6 +39,7 @@ static _Atomic uint64_t max_section_size, max_source_size; /* for the pool */
 void kinds_init(const struct config *config)
 {
     configured = config;
+    remember_nothing();
     symbfiles_init(config);
     conversions_configure(config);
     open_bundles_init();
@@ -58,6 +60,7 @@ void kinds_init(const struct config *config)
 
 void kinds_close(void)
 {
+    remember_nothing();
     open_bundles_close();
     symbfile_answers_forget();
     origin_close();

@@ -61,6 +61,7 @@ struct kinds_search {             /* where to look */
     size_t source_count;
     struct sl_str scope;
     struct sl_arena *arena;
+    uint64_t list; /* source_list_number of the sources; 0: not known, and nothing is remembered of the search */
 };
 
 struct kinds_found { /* what one look-up of a module came to; everything but `item` lives in the arena of the search */

@@ -35,6 +35,7 @@ static void help(void *arg)
 void search_in_fiber(struct search *search, void (*work)(struct search *search))
 {
     search->helper = work;
+    search->helped = true;
     search->waiting++;
     if (fiber_start(&search->crowd->helpers, help, search))
         return;
@@ -66,6 +67,7 @@ struct search search_of(const struct kinds_search *where, const struct object_id
 {
     return (struct search){.sources = where->sources,
                            .source_count = where->source_count,
+                           .list = where->list,
                            .id = id,
                            .scope = where->scope,
                            .purpose = purpose,

@@ -27,6 +27,7 @@ struct probe { /* one listed file */
     struct sl_error error;
     struct sl_features features;
     bool skipped; /* a pointer that is of no use */
+    bool renewed; /* a miss: it is asked for again when it is old */
     struct candidate *candidate;
     struct cache_look look;
     struct search *search;
@@ -35,6 +36,7 @@ struct probe { /* one listed file */
 struct search {
     const struct source *sources;
     size_t source_count;
+    uint64_t list; /* as that of struct kinds_search */
     const struct object_id *id;
     struct sl_str scope;
     enum purpose purpose;
@@ -44,6 +46,7 @@ struct search {
     void *result;                        /* of `then` */
     const struct kinds_use *use;         /* of find_use.c */
     bool opens;                          /* has sources to be opened */
+    bool helped;                         /* a fiber did something for it */
     /* what comes of it */
     struct probe *chosen; /* NULL when there is nothing */
     struct probe *probes;
@@ -96,6 +99,27 @@ void search_report(struct search *search, struct candidate *candidate, struct ki
 
 /* A Portable PDB inside of a PE file: NULL when it is not looked for, or there is none. */
 struct probe *search_in_pe(const struct search *first, struct search *search) SL_SUSPENDS;
+
+/* ---- remember.c: what searches came to. Loop thread ----
+ *
+ * Programs crash with the same modules again and again. A search that memory answered at once is kept with marks of all the
+ * entries that it asked for: as long as memory holds these very entries, another such search would end in the same way. */
+struct outcome {
+    enum sl_code code;
+    const struct sl_error *error; /* NULL when there is none */
+    struct sl_features features;
+    struct candidate_list candidates;
+};
+
+/* What the same search came to; `*item` (if not NULL) gets a reference of the table. NULL when it has to be done. What is
+ * returned stays as long as the arena of the search. `use`: NULL for source texts. */
+const struct outcome *recall(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
+                             struct cache_item **item);
+
+/* Copies what the finished search came to, if memory has answered all of it. */
+void remember(const struct search *search, const struct kinds_use *use, const struct outcome *outcome);
+
+void remember_nothing(void);
 
 /* Sets `failure`: SL_CANCELLED, or SL_BUSY. False. */
 bool search_fail(struct search *search, enum sl_code code);

@@ -129,6 +129,9 @@ struct source_policy { /* what a request may name; all true for the configuratio
     size_t sentry_host_count;
 };
 
+/* A number that no other list of sources of this process has: what is remembered by it belongs to that list. Any thread. */
+uint64_t source_list_number(void);
+
 /* Reads a list of sources into the arena; unknown keys are ignored. Problems are reported with paths below `path`
  * ("sources"); the code is SL_MALFORMED if there was an error, SL_BUSY when out of memory. */
 enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list, const char *path,

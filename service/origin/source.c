@@ -1,6 +1,7 @@
 /* The schema of sources: one reader for the configuration's YAML and the requests' JSON. */
 #include "origin/origin.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -12,6 +13,12 @@ struct reader {
     const struct value *map; /* the object being read */
     const char *path;        /* of `map` */
 };
+
+uint64_t source_list_number(void)
+{
+    static atomic_ullong last;
+    return atomic_fetch_add(&last, 1) + 1;
+}
 
 static const char *source_join(struct reader *r, const char *key)
 {

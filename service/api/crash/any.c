@@ -133,6 +133,7 @@ static bool any_read(void *arg, struct sl_str text, struct schema_failure *failu
         return false;
     request->sources = r->sources.items; /* without any, those of the configuration do not count */
     request->source_count = r->sources.count;
+    request->sources_number = r->sources.number;
     request->options.apply_source_context = BOOL_TRUE;
     request->options.caller_first = false;
     if (any_make_download(r))

@@ -154,6 +154,7 @@ static bool form_read_json(struct form_reading *r)
     if (r->form->parts[PART_SOURCES].data) {
         request->sources = sources.items;
         request->source_count = sources.count;
+        request->sources_number = sources.number;
     }
     request->options.apply_source_context = BOOL_TRUE;
     request->options.caller_first = false;

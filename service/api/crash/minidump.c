@@ -152,8 +152,9 @@ static enum sl_code dump_work_through(struct job *job, struct dump_work *work, s
         crash_write_failure(&job->answer, error->message, NULL);
     if (code != SL_OK)
         return code;
-    work->walk.needs.where = (struct kinds_search){work->request->sources, work->request->source_count,
-                                                   work->request->scope, work->request->arena};
+    work->walk.needs.where =
+        (struct kinds_search){work->request->sources, work->request->source_count, work->request->scope,
+                              work->request->arena, work->request->sources_number};
     work->walk.dump = &work->dump;
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;

@@ -159,7 +159,7 @@ static bool jvm_read_options(struct schema *s, const struct schema_place *at, vo
 static bool jvm_read_sources(struct schema *s, const struct schema_place *at, void *out)
 {
     struct jvm_request *r = out;
-    return request_sources_read_into(s, at, r->config, &r->sources, &r->source_count);
+    return request_sources_read_into(s, at, r->config, &r->sources, &r->source_count, NULL);
 }
 
 static bool read_exceptions(struct schema *s, const struct schema_place *at, void *out)

@@ -168,7 +168,8 @@ static bool find_tables(struct native_request *request)
     size_t count;
     struct native_module **modules = modules_that(request, wants_table, &count);
     struct kinds_question *questions = SL_ARENA_ARRAY(request->arena, struct kinds_question, count + 1);
-    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena};
+    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena,
+                                 request->sources_number};
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
@@ -224,7 +225,8 @@ bool native_find_sources(struct native_request *request)
     size_t count;
     struct native_module **modules = modules_that(request, wants_source, &count);
     struct source_question *questions = SL_ARENA_ARRAY(request->arena, struct source_question, count + 1);
-    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena};
+    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena,
+                                 request->sources_number};
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
@@ -234,7 +236,8 @@ bool native_find_sources(struct native_request *request)
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_module *module = modules[i];
-        candidates_merge(request->arena, &module->found->lookup.candidates, &module->found->sources.candidates);
+        if (request->options.dif_candidates == BOOL_TRUE) /* else nobody is told */
+            candidates_merge(request->arena, &module->found->lookup.candidates, &module->found->sources.candidates);
         module->has_sources = module->found->sources.count > 0;
         request->out_of_memory |= module->found->sources.code == SL_BUSY && !module->found->sources.count;
     }

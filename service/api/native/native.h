@@ -177,6 +177,7 @@ struct native_request {
     struct sl_str platform, scope;
     struct opt_u64 signal;
     const struct source *sources;
+    uint64_t sources_number; /* source_list_number; 0 = none */
     size_t source_count;
     struct native_options options;
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */

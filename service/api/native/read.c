@@ -430,7 +430,9 @@ static bool read_sources(struct schema *s, const struct schema_place *at, void *
 {
     struct reading *r = s->context;
     (void)out;
-    return request_sources_read_into(s, at, r->config, &r->request->sources, &r->request->source_count);
+    struct native_request *request = r->request;
+    return request_sources_read_into(s, at, r->config, &request->sources, &request->source_count,
+                                     &request->sources_number);
 }
 
 static bool defer_threads(struct schema *s, const struct schema_place *at, void *out)
@@ -491,6 +493,7 @@ void native_configure(struct native_request *request, const struct config *confi
     request->srcsrv_links = config->srcsrv_links;
     request->inlines_without_lines = config->inlines_without_lines;
     request->sources = config->sources;
+    request->sources_number = config->sources_number;
     request->source_count = config->source_count;
 }
 

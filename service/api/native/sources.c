@@ -306,6 +306,8 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     struct candidate candidate = {.source = SL_STR("sourcelink"), .location = url, .download = error->code};
     struct candidate_list one = {&candidate, 1, 1};
     struct sl_buf text = {0};
+    if (request->options.dif_candidates != BOOL_TRUE)
+        return; /* nobody is told */
     if (error->code == SL_OK)
         candidate.features.has_sources = true;
     else if (error->code == SL_PERMISSION_DENIED)

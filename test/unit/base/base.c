@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/plain.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/grow.h"
@@ -324,6 +325,33 @@ static void sizes_beyond_int_are_printed_cut(void **state)
 }
 
 /* Arrays of every size beside other allocations: exact in the end, and never over the limit. */
+static void note_end(void *arg)
+{
+    char *notes = arg;
+    notes[strlen(notes)] = (char)('a' + strlen(notes));
+}
+
+static void what_waits_for_the_end_of_an_arena_is_called_once(void **state)
+{
+    (void)state;
+    char notes[2][8] = {"", ""};
+    struct sl_arena arena = {0};
+    assert_true(sl_arena_at_end(&arena, note_end, notes[0]));
+    assert_true(sl_arena_at_end(&arena, note_end, notes[0]));
+    sl_arena_reset(&arena);
+    assert_string_equal(notes[0], "ab");
+    assert_true(sl_arena_at_end(&arena, note_end, notes[1]));
+    sl_arena_free(&arena);
+    assert_string_equal(notes[1], "a");
+    sl_arena_free(&arena);
+    assert_string_equal(notes[0], "ab");
+    assert_string_equal(notes[1], "a");
+    struct sl_arena full = {.limit = 8};
+    assert_false(sl_arena_at_end(&full, note_end, notes[0]));
+    sl_arena_free(&full);
+    assert_string_equal(notes[0], "ab");
+}
+
 static void arrays_of_an_arena_take_what_they_hold(void **state)
 {
     (void)state;
@@ -360,10 +388,33 @@ static void arrays_of_an_arena_take_what_they_hold(void **state)
     sl_arena_free(&arena);
 }
 
+static void plain_text_ends_before_what_needs_an_escape(void **state)
+{
+    (void)state;
+    static const char *const stops[] = {"\"", "\\", "\x1F", "\x7F", "\x80", "\xFF", "\n"};
+    char text[64], copy[64 + SL_PLAIN_SLACK];
+    for (size_t size = 0; size <= sizeof text; size++)
+        for (size_t at = 0; at <= size; at++)
+            for (size_t s = 0; s < sizeof stops / sizeof *stops; s++) {
+                memset(text, ' ', sizeof text);
+                if (at < size)
+                    text[at] = stops[s][0];
+                assert_int_equal(sl_plain_run((struct sl_str){text, size}), at);
+                assert_int_equal(sl_plain_copy(copy, (struct sl_str){text, size}), at);
+                assert_memory_equal(copy, text, at);
+            }
+    for (int c = 0; c < 256; c++) {
+        char one = (char)c;
+        assert_int_equal(sl_plain_run((struct sl_str){&one, 1}), sl_is_plain(one));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_aligns_zeroes_and_keeps_its_limit),
+        cmocka_unit_test(what_waits_for_the_end_of_an_arena_is_called_once),
+        cmocka_unit_test(plain_text_ends_before_what_needs_an_escape),
         cmocka_unit_test(arrays_of_an_arena_take_what_they_hold),
         cmocka_unit_test(reader_stops_at_the_end_and_stays_failed),
         cmocka_unit_test(leb128_values_and_limits),

@@ -324,6 +324,37 @@ static void use_is_noted_hourly(void **state)
 
 /* ---- memory ---- */
 
+static void places_are_used_again_but_not_for_what_they_were(void **state)
+{
+    (void)state;
+    struct cache_memory memory = {.capacity = 1 << 20, .name = "objects"};
+    struct sl_error error = {.code = SL_NOT_FOUND};
+    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 10);
+    cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 0, 20);
+    struct cache_memory_entry *a = cache_memory_find(&memory, SL_STR("a"), 1);
+    size_t place = a->place;
+    uint64_t serial = memory.places[place].serial;
+    assert_ptr_equal(cache_memory_at(&memory, place, serial, 1), a);
+    assert_null(cache_memory_at(&memory, place, serial + 1, 1));
+    assert_null(cache_memory_at(&memory, 2, serial, 1));
+    cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 20); /* another answer to the same key */
+    assert_null(cache_memory_at(&memory, place, serial, 1));
+    struct cache_memory_entry *b = cache_memory_find(&memory, SL_STR("b"), 1);
+    place = b->place;
+    serial = memory.places[place].serial;
+    assert_ptr_equal(memory.newest, b);
+    assert_non_null(cache_memory_find(&memory, SL_STR("a"), 1));
+    assert_ptr_equal(cache_memory_at(&memory, place, serial, 1), b); /* it counts as used */
+    assert_ptr_equal(memory.newest, b);
+    assert_null(cache_memory_at(&memory, place, serial, 20)); /* its time is over */
+    for (uint64_t i = 0; i < 8; i++)
+        assert_null(cache_memory_at(&memory, place, i, 1)); /* the place is free */
+    cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, 0, 20);
+    assert_int_equal(cache_memory_find(&memory, SL_STR("c"), 1)->place, place);
+    assert_null(cache_memory_at(&memory, place, serial, 1));
+    cache_memory_free(&memory);
+}
+
 static void memory_is_an_lru_by_bytes(void **state)
 {
     (void)state;
@@ -355,6 +386,7 @@ int main(void)
 {
     loop_init(2);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_are_used_again_but_not_for_what_they_were),
         cmocka_unit_test(memory_is_an_lru_by_bytes),
         cmocka_unit_test_setup_teardown(contents_come_back, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(large_contents_are_mapped, dir_setup, dir_teardown),

@@ -191,6 +191,52 @@ static void what_comes_of_it_is_told_in_the_field_of_the_use(void **state)
     run(failing_body);
 }
 
+/* Searches that are recalled share what they came to. */
+static bool recalls(const struct kinds_search *where, enum sl_code code)
+{
+    struct kinds_found found[2];
+    for (int i = 0; i < 2; i++) {
+        kinds_find(where, &unwinding, &elf, &found[i]);
+        assert_int_equal(found[i].code, code);
+        assert_int_equal(found[i].error.code, code);
+        assert_int_equal(found[i].candidates.count, 3);
+        if (code == SL_OK)
+            assert_int_equal(*(uint64_t *)found[i].item->loaded, 3);
+        cache_release(found[i].item);
+    }
+    return found[0].candidates.items == found[1].candidates.items;
+}
+
+static void remembered_body(void *arg)
+{
+    (void)arg;
+    struct source sources[] = {source_at("good")};
+    struct kinds_search where = {sources, 1, SL_STR("global"), &arena, 7};
+    struct cache_file file = {SL_STR("good"), {NULL, 0}};
+    struct sl_error error;
+    assert_false(recalls(&where, SL_OK)); /* had to be made, and then memory had it */
+    assert_true(recalls(&where, SL_OK));
+    where.list = 8; /* other sources, for all that is known */
+    assert_false(recalls(&where, SL_OK));
+    where.list = 0;
+    assert_false(recalls(&where, SL_OK));
+    where.list = 7;
+    assert_true(recalls(&where, SL_OK));
+    assert_int_equal(cache_invalidate(&file, 1, &error), SL_OK);
+    put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_much);
+    assert_false(recalls(&where, SL_UNSUPPORTED));
+    assert_true(recalls(&where, SL_UNSUPPORTED));
+    kinds_init(&test_config); /* another configuration, for all that is known */
+    assert_false(recalls(&where, SL_UNSUPPORTED));
+}
+
+static void searches_are_recalled_while_memory_has_what_they_asked_for(void **state)
+{
+    (void)state;
+    put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_cfi);
+    run(remembered_body);
+}
+
 static void letters_body(void *arg)
 {
     (void)arg;
@@ -225,6 +271,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_kind_is_made_of_the_best_file_for_its_use, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(what_comes_of_it_is_told_in_the_field_of_the_use, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(searches_are_recalled_while_memory_has_what_they_asked_for, dir_setup,
+                                        dir_teardown),
         cmocka_unit_test_setup_teardown(what_is_no_object_is_the_first_that_can_be_had, dir_setup, dir_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
