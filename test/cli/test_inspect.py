@@ -168,6 +168,46 @@ def test_source_bundle(work, files):
     contains(ok("inspect", "--verify", path), "Counts       3 files")
 
 
+def test_artifact_bundle(work, files):
+    """Scripts and maps, which are found by URL or by ids of their own."""
+    path = os.path.join(work, "artifacts.zip")
+    debug_id = "2f259f80-58b7-44cb-d7cd-de1505e7e718"
+    manifest = {"org": "o", "files": {
+        "files/_/_/a.js": {"type": "minified_source", "url": "~/a.js", "headers": {"Debug-Id": debug_id, "Sourcemap": "a.js.map"}},
+        "files/_/_/a.js.map": {"type": "source_map", "url": "~/a.js.map"}}}
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("files/_/_/a.js", "f()")
+        z.writestr("files/_/_/a.js.map", "{}")
+        z.writestr("manifest.json", json.dumps(manifest))
+    contains(ok("inspect", "--sources", path), "  Usable       yes\n", f"  embedded  ~/a.js  minified_source {debug_id}\n",
+             "  embedded  ~/a.js.map  source_map\n")
+    found = json.loads(ok("inspect", "--json", "--sources", path))[0]
+    equal((found["is_usable"], found["sources"][0]["type"], found["sources"][0]["debug_id"], found["sources"][1]["debug_id"]),
+          (True, "minified_source", debug_id, None))
+
+
+def test_source_map(work, files):
+    path, damaged = os.path.join(work, "a.js.map"), os.path.join(work, "b.js.map")
+    source_map = {"version": 3, "sources": ["a.js", "b.js", None], "sourcesContent": ["x", None], "names": ["n"], "ignoreList": [1, 9],
+                  "debug_id": "2f259f80-58b7-44cb-d7cd-de1505e7e718", "mappings": "AAAAA,C;;AAAA"}
+    with open(path, "w") as f:
+        json.dump(source_map, f)
+    with open(damaged, "w") as f:
+        f.write(")]}'\n" + json.dumps({"sections": [{"offset": {"line": 0, "column": 0}, "map": dict(source_map, mappings="A!")}]}))
+    equal(ok("inspect", "--sources", path), f"{path}\n  Format       sourcemap, {os.path.getsize(path)} bytes\n"
+          "  Debug ID     2f259f80-58b7-44cb-d7cd-de1505e7e718\n"
+          "  Counts       3 sources (1 embedded, 1 ignored), 1 name, 3 mappings of 2 lines\n  Usable       yes\n"
+          "  embedded  a.js\n  missing   (ignored) b.js\n  missing   \n")
+    items = json.loads(ok("inspect", "--json", "-t", "sourcemap", "--files", path, damaged))
+    equal(items[0]["counts"], {"sections": 0, "sources": 3, "embedded": 1, "ignored": 1, "names": 1, "mappings": 3, "lines": 2})
+    equal(items[0]["sources"][1], {"path": "b.js", "embedded": False, "ignored": True})
+    equal((items[0]["is_usable"], items[0]["problem"], items[1]["counts"]["sections"], items[1]["is_usable"]), (True, None, 1, False))
+    contains(items[1]["problem"], "mappings: a bad segment behind line 0")
+    contains(symloom("inspect", "--check", path, damaged).out, f"Usable: yes  {path}\n", "Usable: no (mappings: ")
+    contains(ok("inspect", "--id", "2f259f80-58b7-44cb-d7cd-de1505e7e718", path), "sourcemap")
+    equal(symloom("inspect", "--id", "3f259f80-58b7-44cb-d7cd-de1505e7e718", path).status, 3)
+
+
 def test_finding_by_id(work, files):
     files.get("t"), files.get("t.wasm")
     identity = json.loads(ok("inspect", "--json", files.get("t")))[0]

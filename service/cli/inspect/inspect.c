@@ -2,6 +2,7 @@
 #include "cli/inspect/inspect.h"
 #include "cli/inspect/mapping.h"
 #include "cli/inspect/minidump.h"
+#include "cli/inspect/sourcemap.h"
 #include "cli/inspect/symbfile.h"
 
 #include "object/embedded.h"
@@ -13,7 +14,7 @@
 static const struct option_spec specs[] = {
     {"check", 0, OPTION_FLAG, false, NULL, "only say whether each file is usable; status 1 if one is not"},
     {"type", 't', OPTION_VALUE, false, "TYPE",
-     "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad, wasm, minidump or proguard"},
+     "fail unless it is a dsym, elf, pe, pdb, portablepdb, breakpad, wasm, minidump, proguard or sourcemap"},
     {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
     {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
     {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
@@ -178,6 +179,8 @@ static bool inspect_whole(struct inspection *in, const char *path)
                                (is_type(in, "minidump") && inspect_minidump(path, in->o, w, &in->out, &usable)));
     if (!known && is_type(in, "proguard") && (!by_id || in->has_id))
         known = inspect_mapping(path, in->o, by_id ? &in->id : NULL, w, &in->out, &shown);
+    if (!known && is_type(in, "sourcemap") && (!by_id || in->has_id))
+        known = inspect_sourcemap(path, in->o, by_id ? &in->id : NULL, w, &in->out, &shown, &usable);
     in->shown += shown;
     in->unusable += shown && !usable;
     return known;

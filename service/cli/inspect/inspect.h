@@ -54,6 +54,9 @@ struct sl_str *findings_sorted(const struct sl_map *map);
 /* The URL of a source file by the rules of Source Link, appended; nothing when there is none. */
 void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url);
 
+/* The file of an artifact bundle that has this URL, and no path; NULL when there is none. */
+const struct sl_bundle_file *findings_artifact(const struct findings *f, struct sl_str path);
+
 /* Every STACK record of the object, with its line's end; `write` returns false when it wants no more. Returns their number. */
 uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str line), void *arg);
 

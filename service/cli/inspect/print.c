@@ -1,5 +1,7 @@
 /* `symloom inspect`: telling. */
 #include "cli/inspect/inspect.h"
+
+#include "source/bundle.h"
 #include "symbfile/fileid.h"
 
 #include <stdio.h>
@@ -125,6 +127,18 @@ static bool print_record(void *arg, struct sl_str line)
     return pass_on(out);
 }
 
+/* What else a bundle says of a script or a map. */
+static void print_artifact(const struct findings *f, struct sl_str path, struct sl_buf *out)
+{
+    const struct sl_bundle_file *file = findings_artifact(f, path);
+    char id[SL_DEBUG_ID_TEXT] = "";
+    if (!file)
+        return;
+    if (!sl_debug_id_is_nil(&file->debug_id))
+        sl_debug_id_format(&file->debug_id, id);
+    sl_buf_printf(out, "  %s%s%s", sl_bundle_type_name(file->type), id[0] ? " " : "", id);
+}
+
 static void print_lists(struct findings *f, struct sl_buf *out)
 {
     struct sl_buf scratch = {0};
@@ -154,6 +168,8 @@ static void print_lists(struct findings *f, struct sl_buf *out)
             sl_buf_cstr(out, "  ");
             output_put_safe(out, sl_buf_view(&scratch));
         }
+        if (f->lists.sources)
+            print_artifact(f, paths[i], out);
         sl_buf_u8(out, '\n');
     }
     if (f->lists.cfi)
@@ -405,6 +421,18 @@ static void json_symbols(struct findings *f, struct json_writer *w)
     sl_buf_free(&scratch);
 }
 
+static void json_artifact(const struct findings *f, struct sl_str path, struct json_writer *w)
+{
+    const struct sl_bundle_file *file = findings_artifact(f, path);
+    char id[SL_DEBUG_ID_TEXT] = "";
+    if (!file)
+        return;
+    if (!sl_debug_id_is_nil(&file->debug_id))
+        sl_debug_id_format(&file->debug_id, id);
+    text_or_null(w, "type", sl_str(sl_bundle_type_name(file->type)));
+    text_or_null(w, "debug_id", sl_str(id));
+}
+
 static void json_paths(struct findings *f, struct json_writer *w, bool sources)
 {
     struct sl_str *paths = findings_sorted(&f->files);
@@ -424,6 +452,7 @@ static void json_paths(struct findings *f, struct json_writer *w, bool sources)
         sl_buf_clear(&url);
         findings_link(f, paths[i], &url);
         text_or_null(w, "url", sl_buf_view(&url));
+        json_artifact(f, paths[i], w);
         json_object_end(w);
     }
     json_array_end(w);

@@ -147,13 +147,17 @@ static void read_ppdb(struct findings *f)
     f->complete = true;
 }
 
+static void inspect_open_bundle(struct findings *f)
+{
+    struct sl_error error = {0};
+    if (sl_bundle_open(sl_object_file(f->input->object), &f->bundle, &error) != SL_OK)
+        hint(f, "the bundle cannot be read: %s", error.message);
+}
+
 /* A source bundle: its files are all in it. */
 static void read_bundle(struct findings *f)
 {
-    struct sl_error error = {0};
-    bool ok = sl_bundle_open(sl_object_file(f->input->object), &f->bundle, &error) == SL_OK;
-    if (!ok)
-        hint(f, "the bundle cannot be read: %s", error.message);
+    bool ok = f->bundle != NULL;
     for (size_t i = 0; ok && i < sl_bundle_count(f->bundle); i++) {
         const struct sl_bundle_file *file = sl_bundle_file(f->bundle, i);
         struct sl_str path = file->path.size ? file->path : file->url.size ? file->url : file->name;
@@ -171,6 +175,20 @@ static void link_of_bundle(const struct findings *f, struct sl_str path, struct 
         sl_buf_str(url, file->url);
     else
         sl_bundle_link(f->bundle, path, url);
+}
+
+const struct sl_bundle_file *findings_artifact(const struct findings *f, struct sl_str path)
+{
+    return f->bundle && !sl_bundle_by_path(f->bundle, path) ? sl_bundle_by_url(f->bundle, path) : NULL;
+}
+
+/* Scripts and their maps are found by URL or by ids of their own: such a bundle needs none. */
+static bool has_artifacts(const struct findings *f)
+{
+    for (size_t i = 0; f->bundle && i < sl_bundle_count(f->bundle); i++)
+        if (sl_bundle_file(f->bundle, i)->type != SL_BUNDLE_SOURCE)
+            return true;
+    return false;
 }
 
 void findings_link(const struct findings *f, struct sl_str path, struct sl_buf *url)
@@ -331,7 +349,9 @@ void findings_make(struct findings *f)
     if (!f->input->object)
         return;
     const struct sl_object_info *info = sl_object_info(f->input->object);
-    f->problem = problem_of(f->input->object);
+    if (info->format == SL_FORMAT_SOURCEBUNDLE)
+        inspect_open_bundle(f);
+    f->problem = has_artifacts(f) ? NULL : problem_of(f->input->object);
     if (info->format == SL_FORMAT_MACHO && info->features.has_symbols && has_hidden_symbols(f))
         f->note = "contains hidden symbols (needs BCSymbolMaps)";
     make_hints(f);

@@ -1,0 +1,254 @@
+/* `symloom inspect` of source maps: their id, what they are made of, their sources. */
+#include "cli/inspect/sourcemap.h"
+
+#include "js/sourcemap.h"
+
+struct summary {
+    struct sl_sourcemap map;
+    struct sl_error problem; /* code SL_OK: none */
+    uint64_t sources, contents, names, tokens, lines;
+    uint64_t ignored;
+    bool *ignores;  /* of each source, when some are */
+    bool functions; /* Metro's function maps */
+};
+
+/* Texts that are objects and speak of mappings. */
+static bool is_sourcemap(struct sl_str text)
+{
+    if (text.size && memchr(")]}'", text.data[0], 4)) {
+        const char *end = memchr(text.data, '\n', text.size);
+        text = end ? (struct sl_str){end + 1, (size_t)(text.data + text.size - end - 1)} : (struct sl_str){NULL, 0};
+    }
+    if (sl_str_starts(text, SL_STR("\xEF\xBB\xBF")))
+        text = (struct sl_str){text.data + 3, text.size - 3};
+    text = sl_str_trimmed(text);
+    return sl_str_starts(text, SL_STR("{")) &&
+           (memmem(text.data, text.size, "\"mappings\"", 10) || memmem(text.data, text.size, "\"sections\"", 10));
+}
+
+/* ---- reading ---- */
+
+static void count_tokens(struct summary *s)
+{
+    struct sl_sourcemap_tokens tokens;
+    struct sl_sourcemap_batch batch;
+    uint32_t line = 0;
+    sl_sourcemap_tokens(&s->map, &tokens);
+    while (sl_sourcemap_batch(&tokens, &batch, &s->problem) == SL_OK && batch.count)
+        for (uint32_t i = 0; i < batch.count; i++) {
+            s->lines += !s->tokens++ || batch.line[i] != line;
+            line = batch.line[i];
+        }
+}
+
+/* Texts of a list that are there. */
+static uint64_t count_texts(const struct summary *s, const struct sl_sourcemap_part *part, enum sl_sourcemap_list list)
+{
+    struct sl_sourcemap_texts texts;
+    struct sl_buf scratch = {0};
+    uint64_t count = 0;
+    bool null, good = sl_sourcemap_texts(&s->map, part, list, &texts);
+    while (good && sl_sourcemap_text(&texts, &scratch, &null)) {
+        count += !null;
+        sl_buf_clear(&scratch);
+    }
+    sl_buf_free(&scratch);
+    return count;
+}
+
+static void mark_ignored(struct summary *s, struct sl_arena *arena)
+{
+    uint64_t source;
+    s->ignores = s->map.ignored ? SL_ARENA_ARRAY(arena, bool, s->sources + 1) : NULL;
+    for (uint32_t at = 0; s->ignores && sl_sourcemap_ignored(&s->map, &at, &source);) {
+        if (source >= s->sources)
+            continue;
+        s->ignored += !s->ignores[source];
+        s->ignores[source] = true;
+    }
+}
+
+/* False when it is no map. */
+static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary *s)
+{
+    bool mapped = false;
+    *s = (struct summary){.problem.code = SL_OK};
+    if (sl_sourcemap_read(text, arena, &s->map, &s->problem) != SL_OK)
+        return true;
+    for (size_t i = 0; i < s->map.part_count; i++) {
+        const struct sl_sourcemap_part *part = &s->map.parts[i];
+        s->sources += part->counts[SL_SOURCEMAP_SOURCES];
+        s->names += part->counts[SL_SOURCEMAP_NAMES];
+        s->contents += count_texts(s, part, SL_SOURCEMAP_CONTENTS);
+        s->functions |= part->functions && !s->map.indexed;
+        mapped |= part->mappings != 0;
+    }
+    mark_ignored(s, arena);
+    count_tokens(s);
+    return mapped || s->map.indexed;
+}
+
+/* ---- sources ---- */
+
+/* Each source with its text, if `contents` says so: "here", "missing"; and whether it is of no interest. */
+static void list_part(const struct summary *s, const struct sl_sourcemap_part *part, uint64_t first,
+                      struct json_writer *w, struct sl_buf *out)
+{
+    struct sl_sourcemap_texts sources, contents;
+    struct sl_buf name = {0}, content = {0};
+    bool null, none;
+    if (!sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_SOURCES, &sources) ||
+        !sl_sourcemap_texts(&s->map, part, SL_SOURCEMAP_CONTENTS, &contents))
+        return;
+    for (uint64_t i = first; sl_sourcemap_text(&sources, &name, &null); i++) {
+        bool here = sl_sourcemap_text(&contents, &content, &none) && !none;
+        bool ignored = s->ignores && s->ignores[i];
+        if (w) {
+            json_object_begin(w);
+            json_key(w, "path");
+            json_str(w, sl_buf_view(&name));
+            json_key(w, "embedded");
+            json_boolean(w, here);
+            json_key(w, "ignored");
+            json_boolean(w, ignored);
+            json_object_end(w);
+        } else {
+            sl_buf_printf(out, "  %-8s  %s", here ? "embedded" : "missing", ignored ? "(ignored) " : "");
+            output_put_safe(out, sl_buf_view(&name));
+            sl_buf_u8(out, '\n');
+        }
+        sl_buf_clear(&name);
+        sl_buf_clear(&content);
+    }
+    sl_buf_free(&name);
+    sl_buf_free(&content);
+}
+
+static void list_all(const struct summary *s, struct json_writer *w, struct sl_buf *out)
+{
+    uint64_t first = 0;
+    for (size_t i = 0; i < s->map.part_count; i++) {
+        list_part(s, &s->map.parts[i], first, w, out);
+        first += s->map.parts[i].counts[SL_SOURCEMAP_SOURCES];
+    }
+}
+
+/* ---- showing ---- */
+
+static void sourcemap_text(struct json_writer *w, const char *key, const char *text)
+{
+    json_key(w, key);
+    if (text)
+        json_str(w, sl_str(text));
+    else
+        json_null(w);
+}
+
+static void sourcemap_json(const char *path, size_t size, const char *id, const struct summary *s, bool list,
+                           struct json_writer *w)
+{
+    const struct {
+        const char *name;
+        uint64_t count;
+    } counts[] = {{"sections", s->map.indexed ? s->map.part_count : 0},
+                  {"sources", s->sources},
+                  {"embedded", s->contents},
+                  {"ignored", s->ignored},
+                  {"names", s->names},
+                  {"mappings", s->tokens},
+                  {"lines", s->lines}};
+    json_object_begin(w);
+    sourcemap_text(w, "path", path);
+    json_key(w, "size");
+    json_u64(w, size);
+    sourcemap_text(w, "type", "sourcemap");
+    sourcemap_text(w, "debug_id", id);
+    json_key(w, "counts");
+    json_object_begin(w);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        json_key(w, counts[i].name);
+        json_u64(w, counts[i].count);
+    }
+    json_object_end(w);
+    json_key(w, "has_functions");
+    json_boolean(w, s->functions);
+    json_key(w, "is_usable");
+    json_boolean(w, s->problem.code == SL_OK);
+    sourcemap_text(w, "problem", s->problem.code == SL_OK ? NULL : s->problem.message);
+    if (list) {
+        json_key(w, "sources");
+        json_array_begin(w);
+        list_all(s, w, NULL);
+        json_array_end(w);
+    }
+    json_object_end(w);
+}
+
+static void put_count(struct sl_buf *out, uint64_t count, const char *what)
+{
+    sl_buf_printf(out, "%llu %s%s", (unsigned long long)count, what, count == 1 ? "" : "s");
+}
+
+static void sourcemap_print(const char *path, size_t size, const char *id, const struct summary *s, bool list,
+                            struct sl_buf *out)
+{
+    sl_buf_printf(out, "%s\n  Format       sourcemap, ", path);
+    inspect_put_size(out, size);
+    if (s->map.indexed) {
+        sl_buf_cstr(out, ", ");
+        put_count(out, s->map.part_count, "section");
+    }
+    if (s->functions)
+        sl_buf_cstr(out, ", with function maps");
+    sl_buf_printf(out, "\n  Debug ID     %s\n  Counts       ", id ? id : "none");
+    put_count(out, s->sources, "source");
+    sl_buf_printf(out, " (%llu embedded, %llu ignored), ", (unsigned long long)s->contents,
+                  (unsigned long long)s->ignored);
+    put_count(out, s->names, "name");
+    sl_buf_cstr(out, ", ");
+    put_count(out, s->tokens, "mapping");
+    sl_buf_cstr(out, " of ");
+    put_count(out, s->lines, "line");
+    bool usable = s->problem.code == SL_OK;
+    sl_buf_printf(out, "\n  Usable       %s%s%s\n", usable ? "yes" : "no (", s->problem.message, usable ? "" : ")");
+    if (list)
+        list_all(s, NULL, out);
+}
+
+static bool sourcemap_show(const char *path, struct sl_str text, const struct options *options,
+                           const struct sl_debug_id *wanted, const struct summary *s, struct json_writer *w,
+                           struct sl_buf *out)
+{
+    const struct sl_debug_id *id = &s->map.debug_id;
+    char id_text[SL_DEBUG_ID_TEXT];
+    bool has_id = !sl_debug_id_is_nil(id), list = option_given(options, "files") || option_given(options, "sources");
+    if (wanted && (!has_id || !sl_debug_id_equal(wanted, id)))
+        return false;
+    sl_debug_id_format(id, id_text);
+    bool usable = s->problem.code == SL_OK;
+    if (w)
+        sourcemap_json(path, text.size, has_id ? id_text : NULL, s, list, w);
+    else if (option_given(options, "check"))
+        sl_buf_printf(out, "Usable: %s%s%s  %s\n", usable ? "yes" : "no (", s->problem.message, usable ? "" : ")",
+                      path);
+    else
+        sourcemap_print(path, text.size, has_id ? id_text : NULL, s, list, out);
+    return true;
+}
+
+bool inspect_sourcemap(const char *path, const struct options *options, const struct sl_debug_id *wanted,
+                       struct json_writer *w, struct sl_buf *out, bool *shown, bool *usable)
+{
+    struct sl_mapping file;
+    struct sl_arena arena = {0};
+    struct summary summary;
+    if (sl_map_file(path, &file, NULL) != SL_OK)
+        return false;
+    struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
+    bool is_map = is_sourcemap(text) && summarise(text, &arena, &summary);
+    *shown = is_map && sourcemap_show(path, text, options, wanted, &summary, w, out);
+    *usable = is_map && summary.problem.code == SL_OK;
+    sl_arena_free(&arena);
+    sl_unmap(&file);
+    return is_map;
+}
