@@ -57,7 +57,8 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
          offset = (uint32_t)text_size(w)) {
         if (text_size(w) > UINT32_MAX)
             return sl_fail(error, SL_UNSUPPORTED, "source map: texts of more than 4 GiB");
-        if (!has_memory(w) || !sl_purse_spend(&w->purse, 1) || !add_source(w, numbers, first++, offset))
+        uint32_t copied = texts.root.size < UINT32_MAX / 8 ? (uint32_t)texts.root.size * 4 + 1 : UINT32_MAX;
+        if (!has_memory(w) || !sl_purse_spend(&w->purse, copied) || !add_source(w, numbers, first++, offset))
             return smcache_writer_fail(w, error);
     }
     return SL_OK;

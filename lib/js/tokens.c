@@ -78,7 +78,8 @@ static inline bool read_name(struct sl_sourcemap_tokens *t, const uint8_t **at)
     return vlq_add(at, &t->name) && t->name < t->name_count && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
-static inline bool read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch)
+static inline bool read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch,
+                                bool has_ranges)
 {
     uint32_t n = batch->count, source = NONE, name = NONE;
     if (!vlq_add(at, &t->column))
@@ -99,35 +100,37 @@ static inline bool read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
     batch->source_line[n] = t->source_line;
     batch->source_column[n] = t->source_column;
     batch->name[n] = name;
-    batch->range[n] = t->has_ranges && is_range(t);
+    batch->range[n] = has_ranges && is_range(t);
     batch->count++;
     return true;
 }
 
-static bool begin_line(struct sl_sourcemap_tokens *t)
+static inline bool begin_line(struct sl_sourcemap_tokens *t, bool has_ranges)
 {
     t->column = 0;
-    if (t->has_ranges)
+    if (has_ranges)
         next_line_of_ranges(t);
     return ++t->line != 0;
 }
 
-/* Up to the end of the part or of the batch. */
-static bool read_part(struct sl_sourcemap_tokens *tokens, struct sl_sourcemap_batch *batch)
+/* Up to the end of the part or of the batch. What `has_ranges` is, is known where this is called from: without ranges, which
+ * hardly any map has, the compiler has all of the tokens' state in registers. */
+static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_tokens *tokens,
+                                                            struct sl_sourcemap_batch *batch, bool has_ranges)
 {
-    struct sl_sourcemap_tokens t = *tokens; /* so that the compiler has it in registers */
+    struct sl_sourcemap_tokens t = *tokens;
     const uint8_t *at = t.at;
     bool good = true;
     while (good && at < t.end && batch->count < SL_SOURCEMAP_BATCH) {
         uint8_t kind = js_vlq_kinds[*at];
         if (vlq_is_digit(kind)) {
-            good = read_segment(&t, &at, batch);
+            good = read_segment(&t, &at, batch, has_ranges);
         } else if (kind == VLQ_COMMA) {
             at++;
-            if (t.has_ranges)
+            if (has_ranges)
                 next_segment_of_ranges(&t);
         } else {
-            good = kind == VLQ_SEMICOLON && begin_line(&t);
+            good = kind == VLQ_SEMICOLON && begin_line(&t, has_ranges);
             at++;
         }
     }
@@ -169,7 +172,7 @@ enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcem
             break;
         if (t->at == t->end)
             code = open_part(t, error);
-        else if (!read_part(t, batch))
+        else if (!(t->has_ranges ? read_part(t, batch, true) : read_part(t, batch, false)))
             code = sl_fail(error, SL_MALFORMED, "mappings: a bad segment behind line %" PRIu32 ", column %" PRIu32,
                            t->line, t->column);
     }
