@@ -62,15 +62,17 @@ static enum entry_slot slot_of(uint16_t attribute)
     case DW_AT_specification: return SLOT_ORIGIN;
     case DW_AT_call_file: return SLOT_CALL_FILE;
     case DW_AT_call_line: return SLOT_CALL_LINE;
+    case DW_AT_call_column: return SLOT_CALL_COLUMN;
     default: return SLOT_OTHER;
     }
 }
 
-static bool wanted(uint16_t tag, uint16_t attribute)
+static bool wanted(uint16_t tag, uint16_t attribute, bool positions)
 {
     if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
         return attribute == DW_AT_sibling;
-    return slot_of(attribute) != SLOT_OTHER;
+    enum entry_slot slot = slot_of(attribute);
+    return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || positions);
 }
 
 static bool is_root(uint16_t tag)
@@ -168,7 +170,7 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_
 {
     if (!add_skip(t, abbrev, form))
         return false;
-    if (is_root(abbrev->tag) || wanted(abbrev->tag, attribute))
+    if (is_root(abbrev->tag) || wanted(abbrev->tag, attribute, t->w->positions))
         return add_step(
             t, abbrev,
             (struct abbrev_step){STEP_READ, read_op_of(form, t), slot_of(attribute), attribute, form, constant});
@@ -295,8 +297,10 @@ static bool keep_abbrev(struct abbrev_table *t, uint64_t code, const struct abbr
     return true;
 }
 
-/* Tables may overlap, and be read again when they were replaced: each is paid for by its bytes. */
-static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit)
+/* Up to the abbreviation of code `last`. Tables may overlap, and be read again when they were replaced: each is paid for by its
+ * bytes. */
+static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit,
+                       uint64_t last)
 {
     enum { STEPS_PER_BYTE = 8 };
     t->file = file;
@@ -321,6 +325,8 @@ static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, co
             break;
         if (!dwarf_spend(t->w, (sl_reader_offset(&r) - start) * STEPS_PER_BYTE) || !keep_abbrev(t, code, &abbrev, read))
             return false;
+        if (code == last)
+            break;
     }
     if (t->sparse_count)
         qsort(t->sparse, t->sparse_count, sizeof *t->sparse, by_code);
@@ -371,8 +377,18 @@ const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dw
         if (w->foreign_used[i] && w->foreign[i].abbrevs == t)
             w->foreign_used[i] = false;
     t->w = w;
-    t->used = read_table(t, file, header);
+    t->used = read_table(t, file, header, UINT64_MAX);
     return t->used ? t : NULL;
+}
+
+const struct abbrev_table *dwarf_root_abbrev(struct dwarf_worker *w, const struct dwarf_file *file,
+                                             const struct dwarf_unit_header *header)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){file->info.data, (size_t)header->end}, file->big_endian);
+    sl_reader_seek(&r, header->die);
+    uint64_t code = sl_read_uleb(&r);
+    w->root.w = w;
+    return !r.failed && code && read_table(&w->root, file, header, code) ? &w->root : NULL;
 }
 
 void dwarf_forget_file(struct dwarf_worker *w, const struct dwarf_file *file)

@@ -171,6 +171,9 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
         uint64_t load = walk->reader->load_address;
         enum sl_language language = frame->language;
         struct sl_str name = entry_name(walk, e, &language).text;
+        uint32_t call_line = as_u32(&a[SLOT_CALL_LINE], 0);
+        if (w->positions)
+            call_line = sl_position(call_line, as_u32(&a[SLOT_CALL_COLUMN], 0));
         for (size_t i = 0; i < count; i++)
             if (w->ranges[i].begin >= load)
                 w->inlinees[w->inlinee_count++] = (struct sl_flat_inlinee){
@@ -180,7 +183,7 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
                     .language = language,
                     .depth = frame->depth,
                     .call_file = as_u32(&a[SLOT_CALL_FILE], SL_NO_FILE),
-                    .call_line = as_u32(&a[SLOT_CALL_LINE], 0),
+                    .call_line = call_line,
                 };
         frame->language = language;
     }
@@ -539,6 +542,7 @@ void dwarf_worker_free(struct dwarf_worker *w)
 {
     for (size_t i = 0; i < ABBREV_TABLES; i++)
         abbrev_table_free(&w->tables[i]);
+    abbrev_table_free(&w->root);
     sl_assembler_free(&w->assembler);
     free(w->lines.rows);
     free(w->lines.sequences);

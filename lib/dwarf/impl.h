@@ -11,6 +11,7 @@
 #include "dwarf/constants.h"
 #include "dwarf/dwarf.h"
 #include "function/assemble.h"
+#include "function/position.h"
 
 #include <stdatomic.h>
 
@@ -70,6 +71,7 @@ enum entry_slot {
     SLOT_ORIGIN,
     SLOT_CALL_FILE,
     SLOT_CALL_LINE,
+    SLOT_CALL_COLUMN, /* only of workers with `positions` */
     SLOT_COUNT
 };
 
@@ -198,7 +200,9 @@ struct dwarf_worker {
     struct sl_purse purse;
     struct sl_holding holding; /* of all arrays */
     bool exhausted;            /* the budget is used up or memory ran out: reading ends */
+    bool positions;            /* lines are positions */
     struct abbrev_table tables[ABBREV_TABLES];
+    struct abbrev_table root; /* of a unit that is looked at: what its root entry needs */
     unsigned table_next;
     const struct abbrev_table *pinned; /* of the unit being walked: not replaced */
     struct dwarf_unit foreign[FOREIGN_UNITS];
@@ -280,6 +284,9 @@ const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uin
 /* Reads the root entry. False when it cannot be read. */
 bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
                      struct dwarf_unit *unit);
+/* The same for those who look at the root entry alone: `unit` is good until the next call. */
+bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
+                     struct dwarf_unit *unit);
 void dwarf_unit_bases(struct dwarf_unit *unit);
 bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit);
 enum sl_language dwarf_language(uint64_t code);
@@ -317,6 +324,9 @@ struct reference {
 struct reference dwarf_reference(const struct dwarf_unit *unit, const struct attribute *a);
 
 /* ---- ranges, lines, names, functions ---- */
+
+/* Those of the unit. */
+size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit);
 
 /* Appends the live ranges of an entry to worker->ranges; returns their number. */
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
@@ -387,6 +397,10 @@ enum range_novelty dwarf_range_add(struct range_set *set, uint64_t key);
 void dwarf_range_free(struct range_set *set);
 
 void dwarf_worker_free(struct dwarf_worker *w);
+
+/* Reads into worker->root the abbreviations up to that of the unit's root entry. NULL when it has none. */
+const struct abbrev_table *dwarf_root_abbrev(struct dwarf_worker *w, const struct dwarf_file *file,
+                                             const struct dwarf_unit_header *header);
 
 /* Forgets tables and units that point to `file`. */
 void dwarf_forget_file(struct dwarf_worker *w, const struct dwarf_file *file);

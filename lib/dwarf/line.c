@@ -191,9 +191,11 @@ struct machine {
     struct table_reader *table;
     uint64_t address, dead;
     uint32_t file, line, op_index;
+    uint64_t column;
     size_t first;      /* row of the open sequence */
     bool open, killed; /* killed: rows do not count until the next set_address */
     bool keep_zero;
+    bool positions; /* rows have positions, not lines */
 };
 
 static bool dwarf_line_emit(struct machine *m)
@@ -201,6 +203,7 @@ static bool dwarf_line_emit(struct machine *m)
     struct line_table *t = m->lines;
     if (m->killed || m->address >= m->dead || (m->address == 0 && !m->keep_zero))
         return true;
+    uint32_t line = m->positions ? sl_position(m->line, m->column) : m->line;
     if (!m->open) {
         m->open = true;
         m->first = t->row_count;
@@ -210,14 +213,14 @@ static bool dwarf_line_emit(struct machine *m)
             return true;
         if (m->address == last->address) {
             last->file = m->file;
-            last->line = m->line;
+            last->line = line;
             return true;
         }
     }
     if (t->row_count == t->row_capacity &&
         !dwarf_room(m->table->w, &t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
         return false;
-    t->rows[t->row_count++] = (struct row){m->address, m->file, m->line};
+    t->rows[t->row_count++] = (struct row){m->address, m->file, line};
     return true;
 }
 
@@ -243,6 +246,7 @@ static void reset(struct machine *m)
     m->address = 0;
     m->file = 1;
     m->line = 1;
+    m->column = 0;
     m->op_index = 0;
     m->killed = false;
 }
@@ -307,7 +311,7 @@ static bool standard(struct machine *m, const struct program *p, struct sl_reade
         m->file = file > UINT32_MAX - 1 ? SL_NO_FILE : (uint32_t)file;
         break;
     }
-    case DW_LNS_set_column: dwarf_uleb(r); break;
+    case DW_LNS_set_column: m->column = dwarf_uleb(r); break;
     case DW_LNS_negate_stmt:
     case DW_LNS_set_basic_block:
     case DW_LNS_set_prologue_end:
@@ -373,6 +377,7 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
         .table = &table,
         .dead = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) - 1,
         .keep_zero = unit->address_file->relocatable,
+        .positions = w->positions,
     };
     dwarf_line_run(&machine, &program);
     bool sorted = true;

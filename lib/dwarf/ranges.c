@@ -132,3 +132,11 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
     }
     return c.count;
 }
+
+size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit)
+{
+    struct attribute ranges = {.value = unit->ranges, .form = unit->ranges_form};
+    struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
+    struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
+    return dwarf_ranges(w, unit, &ranges, &low, &high);
+}

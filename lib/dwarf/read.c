@@ -146,6 +146,29 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
         dwarf_forget_file(w, &split_file);
 }
 
+/* Whether the unit certainly has no code at the addresses that the sink wants. */
+static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker *w,
+                         const struct dwarf_unit_header *header, const struct sl_function_sink *sink)
+{
+    struct dwarf_unit unit;
+    size_t count = dwarf_unit_peek(w, &reader->main, header, &unit) ? dwarf_unit_ranges(w, &unit) : 0;
+    uint64_t bias = reader->load_address - sl_object_info(reader->object)->dwarf_bias;
+    for (size_t i = 0; i < count; i++) {
+        const struct range *range = &w->ranges[i];
+        size_t low = 0, high = sink->wanted_count;
+        while (low < high) { /* the first one at or behind the begin */
+            size_t middle = low + (high - low) / 2;
+            if (sink->wanted[middle] + bias < range->begin)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < sink->wanted_count && sink->wanted[low] + bias < range->end)
+            return false;
+    }
+    return count > 0 && !w->exhausted;
+}
+
 static void read_unit(struct window *window, size_t index, struct dwarf_worker *w, struct batch_memory **memories)
 {
     struct dwarf_reader *reader = window->reader;
@@ -157,6 +180,8 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
     slot->exhausted = w->exhausted;
     const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
     if (slot->exhausted || header->type == DW_UT_type || header->type == DW_UT_split_type)
+        return;
+    if (window->sink->wanted_count && is_elsewhere(reader, w, header, window->sink))
         return;
     if (!dwarf_unit_open(w, &reader->main, header, &unit)) {
         slot->damage = "bad abbreviations or root entry";
@@ -275,6 +300,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
     for (unsigned i = 0; window.workers && i < workers; i++) {
         window.workers[i].purse.budget = reader->budget;
         window.workers[i].holding.budget = reader->budget;
+        window.workers[i].positions = sink->takes_positions;
     }
     while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;

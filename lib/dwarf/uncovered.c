@@ -26,10 +26,7 @@ static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     uint64_t load = u->reader->load_address;
     const struct dwarf_unit *unit = u->unit;
     if (!u->has_ranges) {
-        struct attribute ranges = {.value = unit->ranges, .form = unit->ranges_form};
-        struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
-        struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
-        u->range_count = dwarf_ranges(u->w, unit, &ranges, &low, &high);
+        u->range_count = dwarf_unit_ranges(u->w, unit);
         if (u->range_count)
             qsort(u->w->ranges, u->range_count, sizeof *u->w->ranges, by_begin);
         u->has_ranges = true;

@@ -236,3 +236,12 @@ bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, cons
     dwarf_unit_bases(unit);
     return unit->abbrevs && dwarf_read_root(w, unit);
 }
+
+bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
+                     struct dwarf_unit *unit)
+{
+    *unit = (struct dwarf_unit){.file = file, .header = header, .address_file = file};
+    unit->abbrevs = dwarf_root_abbrev(w, file, header);
+    dwarf_unit_bases(unit);
+    return unit->abbrevs && dwarf_read_root(w, unit);
+}

@@ -95,8 +95,13 @@ struct sl_function_sink {
     /* In file order. Anything but SL_OK stops the reader, which then returns that code. */
     enum sl_code (*consume)(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                             struct sl_error *error);
-    bool takes_flat;               /* the sink assembles functions itself, if it has to */
-    bool takes_no_symbols;         /* functions and names are those of the debug information alone */
+    bool takes_flat;       /* the sink assembles functions itself, if it has to */
+    bool takes_no_symbols; /* functions and names are those of the debug information alone */
+    bool takes_positions;  /* lines, also those of calls, are positions (function/position.h), where there are any */
+    /* Optional: of the functions only those at these addresses matter, ascending. What is known to be elsewhere before it is
+     * read may be left out: units of DWARF. */
+    const uint64_t *wanted;
+    size_t wanted_count;
     size_t skipped_units;          /* set by the reader: units (or records) dropped as malformed */
     struct sl_error first_skipped; /* which was the first, and why; the message may be empty */
 };

@@ -445,4 +445,5 @@ const struct object_format sl_object_elf = {
     .section_info = elf_section_info,
     .segment = elf_segment,
     .symbols = elf_symbols,
+    .data_symbols = elf_data_symbols,
 };

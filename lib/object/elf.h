@@ -38,6 +38,7 @@ enum {
     EM_ARM = 40,
     EM_X86_64 = 62,
     EM_AARCH64 = 183,
+    SHF_ALLOC = 2,
     SHF_EXECINSTR = 4,
     SHF_COMPRESSED = 0x800,
     STT_NOTYPE = 0,
@@ -97,6 +98,8 @@ bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_byt
 const char *elf_compression(const struct sl_object *object, const struct elf_section *section);
 enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                          struct sl_error *error);
+enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                              size_t *count, struct sl_error *error);
 bool elf_has_symbols(struct sl_object *object);
 
 /* One entry of a symbol table. */
@@ -114,7 +117,7 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
                             const struct elf_raw_symbol *symbol, uint64_t index);
 struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table);
 
-/* A symbol of code without type, or a function's without size. Addresses are relative. */
+/* A symbol of code without type, or a function's without size; the same of data. Addresses are relative. */
 struct elf_loose {
     struct sl_symbol symbol;
     uint64_t section_end, next; /* next: the begin of the function behind it */

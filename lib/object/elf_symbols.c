@@ -16,6 +16,7 @@ struct collector {
     size_t count, capacity;
     struct elf_loose_list loose;
     struct sl_bytes descriptors; /* .opd */
+    bool data;                   /* its symbols are collected, not those of code */
 };
 
 static size_t entry_size(const struct sl_object *object)
@@ -169,14 +170,14 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
     return sl_read_u32(&r);
 }
 
-struct code_place {
+struct symbol_place {
     uint64_t address, section_end; /* as in the file; in relocatable ones, in their layout */
 };
 
 /* A function of the first ABI of 64-bit PowerPC is called through a descriptor, whose first word is where its code begins; its
  * symbol has the address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
 static bool read_descriptor(const struct collector *c, const struct elf_section *section,
-                            const struct elf_raw_symbol *s, struct code_place *place)
+                            const struct elf_raw_symbol *s, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
     if (elf->machine != EM_PPC64 || !sl_str_equal(section->name, SL_STR(".opd")))
@@ -188,41 +189,43 @@ static bool read_descriptor(const struct collector *c, const struct elf_section 
     return !r.failed && s->size;
 }
 
-/* Where the code of a symbol is; false when it names none. */
-static bool find_code(const struct collector *c, const struct table *table, const struct elf_raw_symbol *s,
-                      size_t index, struct code_place *place)
+/* Where the code, or the data, of a symbol is; false when it names none. */
+static bool find_place(const struct collector *c, const struct table *table, const struct elf_raw_symbol *s,
+                       size_t index, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
     uint32_t number = elf_symbol_section(c->object, table->indexes, s, index);
     if (!number || number >= elf->section_count)
         return false;
     const struct elf_section *section = &elf->sections[number];
-    if (!(section->flags & SHF_EXECINSTR))
-        return s->type == STT_FUNC && read_descriptor(c, section, s, place);
+    bool code = section->flags & SHF_EXECINSTR;
+    if (c->data ? code || !(section->flags & SHF_ALLOC) : !code)
+        return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, place);
     uint64_t base = elf->type == ET_REL ? section->address : 0; /* there, values are offsets in the section */
-    *place = (struct code_place){base + s->value, section->address + section->size};
+    *place = (struct symbol_place){base + s->value, section->address + section->size};
     return true;
 }
 
 static bool collect_one(struct collector *c, const struct table *table, const struct elf_raw_symbol *s, size_t index)
 {
-    bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
-    bool untyped = s->type == STT_NOTYPE || s->type == STT_OBJECT;
-    struct code_place place;
-    if ((!function && !untyped) || !find_code(c, table, s, index, &place) || place.address < c->load_address)
+    bool object = s->type == STT_OBJECT;
+    bool typed = c->data ? object : s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
+    bool untyped = s->type == STT_NOTYPE || (object && !c->data);
+    struct symbol_place place;
+    if ((!typed && !untyped) || !find_place(c, table, s, index, &place) || place.address < c->load_address)
         return true;
     struct sl_symbol symbol = {
         .address = place.address - c->load_address,
         .size = s->size,
         .name = sl_purse_name(&c->purse, table->strings, s->name),
     };
-    if (function)
+    if (typed)
         c->symbols[c->count++] = symbol;
-    if (function && s->size)
+    if (typed && s->size)
         return true;
     uint64_t end = place.section_end - c->load_address;
-    return elf_loose_add(
-        &c->loose, (struct elf_loose){symbol, .section_end = end, .index = c->count - function, .untyped = untyped});
+    return elf_loose_add(&c->loose,
+                         (struct elf_loose){symbol, .section_end = end, .index = c->count - typed, .untyped = untyped});
 }
 
 static enum sl_code collect(struct collector *c, const struct table *table, struct sl_error *error)
@@ -245,11 +248,12 @@ static enum sl_code collect(struct collector *c, const struct table *table, stru
     return SL_OK;
 }
 
-enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
-                         struct sl_error *error)
+static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_arena *arena, struct sl_symbol **symbols,
+                                size_t *count, struct sl_error *error)
 {
     struct collector c = {
         .object = object,
+        .data = data,
         .load_address = object->info.load_address,
         .arena = arena,
         .purse = {.budget = object->budget},
@@ -263,7 +267,7 @@ enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struc
     table = (struct table){0};
     if (code == SL_OK && dynamic_table(object, &table))
         code = collect(&c, &table, error);
-    struct sl_object *mini = elf_mini(object);
+    struct sl_object *mini = data ? NULL : elf_mini(object);
     table = (struct table){0};
     if (code == SL_OK && mini && section_table(mini, SHT_SYMTAB, &table)) {
         c.object = mini;
@@ -276,6 +280,18 @@ enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struc
     *symbols = c.symbols;
     *count = c.count;
     return code;
+}
+
+enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                         struct sl_error *error)
+{
+    return elf_collect(object, false, arena, symbols, count, error);
+}
+
+enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                              size_t *count, struct sl_error *error)
+{
+    return elf_collect(object, true, arena, symbols, count, error);
 }
 
 bool elf_has_symbols(struct sl_object *object)

@@ -16,6 +16,8 @@ struct object_format {
     struct sl_bytes (*at)(const struct sl_object *object, uint64_t address); /* NULL: the segments are searched */
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);
+    enum sl_code (*data_symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                 size_t *count, struct sl_error *error);
     /* Formats that describe code in a way of their own; NULL: it is DWARF in sections. As sl_object_read_functions. */
     enum sl_code (*read_functions)(struct sl_object *object, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);
@@ -65,6 +67,9 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes);
 
 /* Remembers that memory ran out: opening fails with it, sl_object_complete() tells later. Returns its code. */
 enum sl_code object_no_memory(struct sl_object *object);
+
+/* Symbols whose sizes reach to the ends of their sections end where the next one begins. False when out of memory. */
+bool object_end_at_next(struct sl_symbol *symbols, size_t count);
 
 /* As sl_object_open, for one of `objects` of a file. */
 enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,

@@ -291,4 +291,5 @@ const struct object_format sl_object_macho = {
     .section_info = macho_section_info,
     .segment = macho_segment,
     .symbols = macho_symbols,
+    .data_symbols = macho_data_symbols,
 };

@@ -62,3 +62,5 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
 
 enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                            struct sl_error *error);
+enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                size_t *count, struct sl_error *error);

@@ -35,13 +35,18 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
     return symbol;
 }
 
-static bool is_function(const struct sl_object *object, const struct macho_symbol *symbol)
+/* The section of a symbol that names something in one; NULL for others. */
+static const struct macho_section *section_of(const struct sl_object *object, const struct macho_symbol *symbol)
 {
     const struct macho *macho = object->impl;
     if ((symbol->type & N_STAB) || (symbol->type & N_TYPE) != N_SECT || symbol->value < object->info.load_address ||
         symbol->section == 0 || symbol->section > macho->section_count)
-        return false;
-    const struct macho_section *s = &macho->sections[symbol->section - 1];
+        return NULL;
+    return &macho->sections[symbol->section - 1];
+}
+
+static bool has_functions(const struct macho_section *s)
+{
     return sl_str_equal(s->segment_name, SL_STR("__TEXT")) &&
            (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs")));
 }
@@ -77,7 +82,8 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
         return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
-        if (!is_function(object, &symbol))
+        const struct macho_section *section = section_of(object, &symbol);
+        if (!section || !has_functions(section))
             continue;
         struct sl_str name = sl_purse_name(&purse, table.strings, symbol.name);
         if (!is_label(object, name))
@@ -87,4 +93,27 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
             };
     }
     return SL_OK;
+}
+
+/* The table has no sizes: to the next symbol, or the end of the section. */
+enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                size_t *count, struct sl_error *error)
+{
+    struct macho_symtab table = macho_symtab(object);
+    struct sl_purse purse = {.budget = object->budget};
+    *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
+    for (size_t i = 0; *symbols && i < table.count; i++) {
+        struct macho_symbol symbol = macho_symbol_at(&table, i);
+        const struct macho_section *s = section_of(object, &symbol);
+        if (!s || has_functions(s) || symbol.value - s->address >= s->size)
+            continue;
+        struct sl_str name = sl_purse_name(&purse, table.strings, symbol.name);
+        if (name.size && !is_label(object, name))
+            (*symbols)[(*count)++] = (struct sl_symbol){
+                .address = symbol.value - object->info.load_address,
+                .size = s->address + s->size - symbol.value,
+                .name = undecorated(name),
+            };
+    }
+    return *symbols && object_end_at_next(*symbols, *count) ? SL_OK : sl_budget_fail(object->budget, error);
 }

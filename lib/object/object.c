@@ -194,15 +194,60 @@ struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address)
     return (struct sl_bytes){NULL, 0};
 }
 
-enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
-                               size_t *count, struct sl_error *error)
+static int object_by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+bool object_end_at_next(struct sl_symbol *symbols, size_t count)
+{
+    uint64_t *sorted = malloc((count + 1) * sizeof *sorted);
+    for (size_t i = 0; sorted && i < count; i++)
+        sorted[i] = symbols[i].address;
+    if (sorted)
+        qsort(sorted, count, sizeof *sorted, object_by_value);
+    for (size_t i = 0; sorted && i < count; i++) {
+        size_t low = 0, high = count;
+        while (low < high) { /* the first address beyond */
+            size_t middle = low + (high - low) / 2;
+            if (sorted[middle] <= symbols[i].address)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < count && sorted[low] - symbols[i].address < symbols[i].size)
+            symbols[i].size = sorted[low] - symbols[i].address;
+    }
+    free(sorted);
+    return sorted != NULL;
+}
+
+typedef enum sl_code read_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                  size_t *count, struct sl_error *error);
+
+/* With a format's reader, NULL when it has none. */
+static enum sl_code symbols_with(read_symbols *read, struct sl_object *object, struct sl_arena *arena,
+                                 struct sl_symbol **symbols, size_t *count, struct sl_error *error)
 {
     *symbols = NULL;
     *count = 0;
-    enum sl_code code = object->format->symbols ? object->format->symbols(object, arena, symbols, count, error) : SL_OK;
+    enum sl_code code = read ? read(object, arena, symbols, count, error) : SL_OK;
     if (code == SL_OK && sl_budget_used_up(object->budget))
         code = sl_budget_fail(object->budget, error);
     return code == SL_OK ? sl_object_complete(object, error) : code;
+}
+
+enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                               size_t *count, struct sl_error *error)
+{
+    return symbols_with(object->format->symbols, object, arena, symbols, count, error);
+}
+
+enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                    size_t *count, struct sl_error *error)
+{
+    return symbols_with(object->format->data_symbols, object, arena, symbols, count, error);
 }
 
 enum sl_code sl_object_kept_symbols(struct sl_object *object, const struct sl_symbol **symbols, size_t *count,

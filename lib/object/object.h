@@ -205,6 +205,12 @@ bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error);
 
+/* All symbols of data that is loaded, ELF's and Mach-O's and those of PE files with a COFF table, as sl_object_symbols has
+ * those of functions; none for other formats. What has no size ends where the next begins or its section ends. Thread-local
+ * variables are left out: they have no address. */
+enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                    size_t *count, struct sl_error *error);
+
 /* Companion files of split or shared debug information, opened by the caller and kept until reading is over.
  * All may be NULL. */
 struct sl_companions {

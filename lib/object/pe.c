@@ -303,4 +303,5 @@ const struct object_format sl_object_pe = {
     .segment = pe_segment,
     .at = pe_at,
     .symbols = pe_symbols,
+    .data_symbols = pe_data_symbols,
 };

@@ -51,4 +51,6 @@ bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment 
 bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
 enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                         struct sl_error *error);
+enum sl_code pe_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                             size_t *count, struct sl_error *error);
 bool pe_has_symbols(const struct sl_object *object);

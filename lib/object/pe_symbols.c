@@ -1,8 +1,6 @@
-/* PE symbols: the exports, then the functions of the COFF symbol table, which MinGW's linker leaves in images.
- * Neither says how long a function is: to the next symbol, or the end of the section. */
+/* PE symbols: the exports, then those of the COFF symbol table, which MinGW's linker leaves in images.
+ * Neither says how long something is: to the next symbol, or the end of the section. */
 #include "object/pe.h"
-
-#include <stdlib.h>
 
 enum { SYMBOL_SIZE = 18, CLASS_EXTERNAL = 2, CLASS_STATIC = 3, TYPE_FUNCTION = 2 };
 
@@ -45,22 +43,33 @@ static uint32_t word(struct sl_bytes bytes, uint64_t offset, unsigned size)
     return size == 2 ? sl_read_u16(&r) : sl_read_u32(&r);
 }
 
-/* The export of name `index`. An address inside of the directory is the text of a forwarder to another library. */
-static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, struct sl_symbol *symbol,
-                      struct sl_purse *purse)
+/* From the address to the end of the section; 0 when it is behind that. */
+static uint64_t size_to_end(const struct pe_section *s, uint64_t address)
+{
+    uint64_t end = (uint64_t)s->address + (s->virtual_size ? s->virtual_size : s->raw_size);
+    return end > address ? end - address : 0;
+}
+
+/* The export of name `index`, of code or of data. An address inside of the directory is the text of a forwarder to another library. */
+static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, bool code,
+                      struct sl_symbol *symbol, struct sl_purse *purse)
 {
     uint64_t ordinal = word(e->ordinals, index * 2, 2);
     uint32_t address = word(e->addresses, ordinal * 4, 4);
     const struct pe_section *s = address ? pe_section_at(object->impl, address) : NULL;
-    if (!s || !s->executable || (address >= e->directory.address && address - e->directory.address < e->directory.size))
+    if (!s || s->executable != code ||
+        (address >= e->directory.address && address - e->directory.address < e->directory.size))
         return false;
     symbol->address = address;
+    symbol->size = size_to_end(s, address);
     symbol->name = sl_purse_name(purse, pe_at(object, word(e->names, index * 4, 4)), 0);
     return symbol->name.size > 0;
 }
 
-/* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no function of this image. */
-static bool coff_at(const struct sl_object *object, size_t *at, struct sl_symbol *symbol, struct sl_purse *purse)
+/* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no function, or no data, of this
+ * image. */
+static bool coff_at(const struct sl_object *object, size_t *at, bool code, struct sl_symbol *symbol,
+                    struct sl_purse *purse)
 {
     const struct pe *pe = object->impl;
     struct sl_reader r = sl_reader(pe->symbols, false);
@@ -70,10 +79,13 @@ static bool coff_at(const struct sl_object *object, size_t *at, struct sl_symbol
     uint16_t section = sl_read_u16(&r), type = sl_read_u16(&r);
     uint8_t class = sl_read_u8(&r), auxiliary = sl_read_u8(&r);
     *at += SYMBOL_SIZE * (1 + (size_t)auxiliary);
-    if (r.failed || type >> 4 != TYPE_FUNCTION || (class != CLASS_EXTERNAL && class != CLASS_STATIC) || section == 0 ||
-        section > pe->section_count || !pe->sections[section - 1].executable)
+    bool section_itself = !code && auxiliary;
+    if (r.failed || section_itself || (type >> 4 == TYPE_FUNCTION) != code ||
+        (class != CLASS_EXTERNAL && class != CLASS_STATIC) || section == 0 || section > pe->section_count ||
+        pe->sections[section - 1].executable != code)
         return false;
     symbol->address = (uint64_t)pe->sections[section - 1].address + value;
+    symbol->size = size_to_end(&pe->sections[section - 1], symbol->address);
     if (word(raw, 0, 4))
         symbol->name = (struct sl_str){(const char *)raw.data, strnlen((const char *)raw.data, 8)};
     else
@@ -90,59 +102,39 @@ bool pe_has_symbols(const struct sl_object *object)
     if (e.addresses.size)
         return true;
     for (size_t at = 0; at < pe->symbols.size;)
-        if (coff_at(object, &at, &symbol, &purse))
+        if (coff_at(object, &at, true, &symbol, &purse))
             return true;
     return false;
 }
 
-static int by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-static void estimate_sizes(const struct pe *pe, struct sl_symbol *symbols, size_t count, uint64_t *sorted)
-{
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = symbols[i].address;
-    qsort(sorted, count, sizeof *sorted, by_value);
-    for (size_t i = 0; i < count; i++) {
-        size_t low = 0, high = count;
-        while (low < high) { /* the first address beyond */
-            size_t middle = low + (high - low) / 2;
-            if (sorted[middle] <= symbols[i].address)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        const struct pe_section *s =
-            symbols[i].address <= UINT32_MAX ? pe_section_at(pe, (uint32_t)symbols[i].address) : NULL;
-        uint64_t end = s ? (uint64_t)s->address + (s->virtual_size ? s->virtual_size : s->raw_size) : 0;
-        if (low < count && sorted[low] < end)
-            end = sorted[low];
-        symbols[i].size = end > symbols[i].address ? end - symbols[i].address : 0;
-    }
-}
-
-enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **out, size_t *count,
-                        struct sl_error *error)
+static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_arena *arena, struct sl_symbol **out,
+                               size_t *count, struct sl_error *error)
 {
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
     struct sl_purse purse = {.budget = object->budget};
     size_t capacity = e.count + pe->symbols.size / SYMBOL_SIZE;
     struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
-    uint64_t *sorted = malloc((capacity + 1) * sizeof *sorted);
-    if (!symbols || !sorted) {
-        free(sorted);
+    if (!symbols)
         return sl_budget_fail(object->budget, error);
-    }
     for (size_t i = 0; i < e.count; i++)
-        *count += export_at(object, &e, i, &symbols[*count], &purse);
+        *count += export_at(object, &e, i, code, &symbols[*count], &purse);
     for (size_t at = 0; at < pe->symbols.size;)
-        *count += coff_at(object, &at, &symbols[*count], &purse);
-    estimate_sizes(pe, symbols, *count, sorted);
-    free(sorted);
+        *count += coff_at(object, &at, code, &symbols[*count], &purse);
+    if (!object_end_at_next(symbols, *count))
+        return sl_budget_fail(object->budget, error);
     *out = symbols;
     return SL_OK;
+}
+
+enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
+                        struct sl_error *error)
+{
+    return pe_collect(object, true, arena, symbols, count, error);
+}
+
+enum sl_code pe_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                             size_t *count, struct sl_error *error)
+{
+    return pe_collect(object, false, arena, symbols, count, error);
 }

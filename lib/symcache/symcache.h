@@ -35,6 +35,8 @@ struct sl_symcache_options {
     struct sl_budget *budget;
     /* Optional: what the file does not hold is told here. */
     struct sl_symcache_gaps *gaps;
+    bool
+        positions; /* lines are positions (function/position.h), where the object has columns: for who made the file alone */
 };
 
 /* What could not be read of the debug information: the file is made of the rest, and says so (sl_symcache_is_partial). */
@@ -71,6 +73,14 @@ enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *writer, struct
 enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_companions *companions,
                                  const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                                  struct sl_buf *out, struct sl_error *error);
+
+/* The same of as little of the object as has to be read for `addresses` (relative, ascending): the file answers for these alone,
+ * and for an address where it knows a line, as that of the whole object does. Where it knows none the whole object has to be
+ * asked. DWARF is left out unit by unit (sl_function_sink.wanted), other formats are read whole. */
+enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct sl_companions *companions,
+                                        const struct sl_symcache_options *options, const uint64_t *addresses,
+                                        size_t count, const struct sl_parallel *parallel, struct sl_buf *out,
+                                        struct sl_error *error);
 
 /* ---- reading ---- */
 

@@ -116,6 +116,8 @@ struct input_options {
     const char *const *dsym_hints;         /* likewise, .dSYM bundles */
     const char *dwp, *supplementary;       /* used instead of the files beside */
     bool find_debug;                       /* use the debug companion of a file without debug information */
+    bool positions;                        /* what is converted has positions for lines, where there are columns */
+    bool relative_names;                   /* what is converted names files without the compilation directory */
 };
 
 /* A debug file, a symbfile or a symcache given by name, converted if need be. */
@@ -169,6 +171,15 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
 
 /* Makes `cache` usable, converting with `jobs` threads (0 = all cores) and the same companions. */
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);
+
+/* The same of what is around the given addresses alone (sl_symcache_convert_around), into `bytes`, which are the caller's. For
+ * files of which a part can be read; what it reads is paid for anew each time. */
+enum sl_code input_convert_around(struct input *input, const uint64_t *addresses, size_t count, unsigned jobs,
+                                  struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error);
+bool input_has_parts(const struct input *input);
+
+/* Whether lines of what was converted are positions (function/position.h). */
+bool input_has_positions(const struct input *input);
 /* Closes the object and its companions, so that another one of the archive can take its place. */
 void input_close_object(struct input *input);
 void input_close(struct input *input);

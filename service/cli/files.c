@@ -327,30 +327,74 @@ static enum sl_code convert_symbfile(struct input *input, struct sl_error *error
     return SL_OK;
 }
 
+bool input_has_parts(const struct input *input)
+{
+    return input->object && !sl_object_reads_own_functions(input_debug(input));
+}
+
+bool input_has_positions(const struct input *input)
+{
+    return input->options && input->options->positions && input_has_parts(input);
+}
+
+/* Versions up to 4 may name the compilation directory as the file's own. */
+static bool without_directory(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
+                              uint32_t *new_line)
+{
+    (void)arg;
+    *new_line = line;
+    *new_file = *file;
+    new_file->comp_dir = (struct sl_str){NULL, 0};
+    if (sl_str_equal(file->directory, file->comp_dir))
+        new_file->directory = new_file->comp_dir;
+    return true;
+}
+
+static struct sl_symcache_options conversion_of(const struct input *input)
+{
+    const struct sl_object_info *info = sl_object_info(input_debug(input));
+    return (struct sl_symcache_options){
+        .arch = info->arch,
+        .debug_id = info->debug_id,
+        .image_size = info->image_size,
+        .load_address = sl_object_info(input->object)->load_address,
+        .positions = input_has_positions(input),
+        .map_line = input->options && input->options->relative_names ? without_directory : NULL,
+    };
+}
+
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error)
 {
     if (input->has_cache)
         return SL_OK;
     if (input->is_symbfile)
         return convert_symbfile(input, error);
-    struct sl_object *object = input_debug(input);
-    const struct sl_object_info *info = sl_object_info(object);
     struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct sl_companions companions = {.arg = &files};
     find_split(input, &companions);
-    struct sl_symcache_options options = {
-        .arch = info->arch,
-        .debug_id = info->debug_id,
-        .image_size = info->image_size,
-        .load_address = sl_object_info(input->object)->load_address,
-    };
-    enum sl_code code =
-        sl_symcache_convert(object, &companions, &options, threads_parallel(jobs), &input->converted, error);
+    struct sl_symcache_options options = conversion_of(input);
+    enum sl_code code = sl_symcache_convert(input_debug(input), &companions, &options, threads_parallel(jobs),
+                                            &input->converted, error);
     close_split(&files);
     if (code == SL_OK)
         code = sl_symcache_open(sl_buf_bytes(&input->converted), &input->cache, error);
     input->has_cache = code == SL_OK;
     return code;
+}
+
+enum sl_code input_convert_around(struct input *input, const uint64_t *addresses, size_t count, unsigned jobs,
+                                  struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error)
+{
+    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct sl_companions companions = {.arg = &files};
+    find_split(input, &companions);
+    struct sl_symcache_options options = conversion_of(input);
+    struct sl_object *object = input_debug(input);
+    sl_budget_grow(sl_object_budget(object), sl_object_file(object).size);
+    enum sl_code code = sl_symcache_convert_around(object, &companions, &options, addresses, count,
+                                                   threads_parallel(jobs), bytes, error);
+    close_split(&files);
+    return code == SL_OK ? sl_symcache_open(sl_buf_bytes(bytes), cache, error) : code;
 }
 
 void input_close_object(struct input *input)

@@ -69,27 +69,127 @@ def test_sections_of_a_relocatable_file(work, files):
 
 def test_llvm_output(work, files):
     tool, at, t = linked(work, "llvm-symbolizer-14"), inlined(files), files.get("t")
-    chain = "inner\n/src/t.c:1:0\nmid\n/src/t.c:3:0\nouter\n/src/t.c:5:0\n\n"
+    chain = "inner\n/src/t.c:1:71\nmid\n/src/t.c:3:72\nouter\n/src/t.c:5:55\n\n"
     equal(ok("-e", t, f"0x{at:x}", program=tool), chain)
     equal(ok("-e", t, str(at), program=tool), chain)
     equal(ok("-p", "-a", "-e", t, f"0x{at:x}", "0x0", program=tool),
-          f"0x{at:x}: inner at /src/t.c:1:0\n (inlined by) mid at /src/t.c:3:0\n (inlined by) outer at /src/t.c:5:0\n\n"
+          f"0x{at:x}: inner at /src/t.c:1:71\n (inlined by) mid at /src/t.c:3:72\n (inlined by) outer at /src/t.c:5:55\n\n"
           "0x0: ?? at ??:0:0\n\n")
-    equal(ok("-e", t, "--no-inlines", "-f=none", f"0x{at:x}", program=tool), "/src/t.c:1:0\n\n")
+    equal(ok("-e", t, "--no-inlines", "-f=none", f"0x{at:x}", program=tool), "/src/t.c:1:71\n\n")
     equal(ok("-e", t, input="foo\n\n,\n", program=tool), "foo\n\n,\n")
     verbose = ok("-e", t, "--verbose", "--no-inlines", f"0x{at:x}", program=tool)
-    equal(verbose, f"outer\n  Filename: /src/t.c\n  Function start address: 0x{files.address('t', 'outer'):x}\n  Line: 1\n  Column: 0\n\n")
+    equal(verbose, f"outer\n  Filename: /src/t.c\n  Function start address: 0x{files.address('t', 'outer'):x}\n  Line: 1\n  Column: 71\n\n")
 
 
 def test_llvm_input(work, files):
     tool, t, start = linked(work, "llvm-symbolizer"), files.get("t"), files.address("t", "outer")
     lines = [f"{t} 0x{start:x}", f'"{t}" 0x{start:x}', f"CODE FILE:{t} 0x{start:x}", f"'{t}' {start}"]
-    equal(ok("--no-inlines", input="\n".join(lines), program=tool), "outer\n/src/t.c:5:0\n\n" * 4)
+    equal(ok("--no-inlines", input="\n".join(lines), program=tool), "outer\n/src/t.c:5:51\n\n" * 4)
     data = ok(input=f"DATA {t} 0x{start + 1:x}\n", program=tool).splitlines()
     equal(data[0], "outer")
     equal(data[1].split()[0], str(start))
     equal(ok("-e", t, input=f"FRAME 0x{start:x}\n", program=tool), "??\n\n")
     equal(ok(input="BUILDID:00112233 0x10\n", program=tool), "??\n??:0:0\n\n")
+
+
+def llvm_symbolizer(*arguments, **options):
+    return subprocess.run(["llvm-symbolizer-19", *arguments], capture_output=True, text=True, check=True, **options).stdout
+
+
+def test_columns_and_relative_names(work, files):
+    """Of every address of a function that calls are inlined into, in every version of DWARF and of a file of several units."""
+    tool = linked(work, "llvm-symbolizer")
+    os.makedirs(os.path.join(work, "units/inner"))
+    with open(os.path.join(work, "units/inner/part.h"), "w") as f:
+        f.write("static inline __attribute__((always_inline)) int part(int x) {\n  return x > 3 ? x *\n     x : 0; }\n")
+    for unit in ("one", "two"):
+        with open(os.path.join(work, f"units/{unit}.c"), "w") as f:
+            f.write('#include "inner/part.h"\n' + f"int {unit}(int a) {{ return a + part(a) * (a ? part(a + 1) : 2); }}\n" +
+                    ("int main(int c, char **v) { (void)v; int two(int); return one(c) + two(c); }\n" if unit == "one" else ""))
+    places = {}
+    for options in ("-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -fdebug-prefix-map=$PWD=."):
+        files.run(f"cd {work}/units && gcc -O1 {options} -I. -o units one.c two.c")
+        units = os.path.join(work, "units/units")
+        start, size = (int(n, 16) for n in files.run(f"nm -S {units} | awk '$4 == \"two\" {{print $1, $2}}'").split())
+        asked = [f"0x{a:x}" for a in range(start, start + size)]
+        for more in ([], ["--relativenames"], ["--basenames"]):
+            theirs = json.loads(llvm_symbolizer("-e", units, "--output-style=JSON", *more, *asked))
+            ours = json.loads(ok("-e", units, "--output-style=JSON", *more, *asked, program=tool))
+            for a, b in zip(ours, theirs):
+                place = lambda f: (f["FunctionName"], os.path.normpath(f["FileName"]), f["Line"], f["Column"])
+                equal(list(map(place, a["Symbol"])), list(map(place, b["Symbol"])), f"{options} {more} {a['Address']}")
+            places[options, *more] = {f["FileName"] for a in ours for f in a["Symbol"]}
+    equal(places["-gdwarf-4", "--relativenames"], {"two.c", "inner/part.h"})
+    equal(places["-gdwarf-5", "--basenames"], {"two.c", "part.h"})
+
+
+def test_symbols_of_data(work, files):
+    """In the variables and between: as llvm-symbolizer has them. Mach-O has no sizes: a variable reaches to the next."""
+    tool = linked(work, "llvm-symbolizer")
+    with open(os.path.join(work, "data.cc"), "w") as f:
+        f.write("namespace app { int counts[10] = {1}; const char *names[] = {\"a\", \"b\"}; }\nstatic short inner[3] = {7};\n"
+                "int zeros[100];\nthread_local int own = 3;\nextern \"C\" int use(int i)\n"
+                "{\n    inner[i]++;\n    return app::counts[i] + *app::names[i] + inner[1] + zeros[i] + own;\n}\n")
+    files.run(f"cd {work} && g++ -g -O1 -shared -fPIC -o data.so data.cc && "
+              "x86_64-w64-mingw32-gcc -g -O1 -shared -nostdlib -Dthread_local= -Wl,-e,0 -o data.dll data.cc && "
+              "clang-14 --target=x86_64-apple-macos11 -Dthread_local= -c -o data.o -x c++ data.cc && "
+              "ld64.lld-14 -arch x86_64 -platform_version macos 11 11 -undefined dynamic_lookup -dylib -o data.dylib data.o")
+    for name, sizes in (("data.so", {"app::counts": 40, "inner": 6, "zeros": 400, "app::names": 16}),
+                        ("data.dylib", {"app::counts": 48, "app::names": 16}), ("data.dll", {"app::counts": None})):
+        path, found = os.path.join(work, name), {}
+        symbols = [line.split() for line in files.run(f"llvm-nm-14 -n {path}").splitlines()]
+        spans = [int(s[0], 16) for s in symbols if len(s) == 3 and s[1] in "dDbBsS" and not s[2].startswith((".", "_ZTH", "own"))]
+        lines = "".join(f"DATA {path} 0x{s + i:x}\n" for s in spans for i in range(0, 64, 3))
+        theirs = llvm_symbolizer(input=lines).split("\n\n")  # with a third line: where it is declared
+        for a, b in zip(ok(input=lines, program=tool).split("\n\n"), theirs, strict=True):
+            a, b = a.split("\n"), b.split("\n")[:2]
+            if a[0] in sizes:
+                found[a[0]] = int(a[1].split()[1])
+                equal(a, b if name != "data.dll" else [b[0], a[1]], name)
+        equal(set(found), set(sizes), name)
+        equal({n: s for n, s in sizes.items() if s}, {n: found[n] for n, s in sizes.items() if s}, name)
+    so = os.path.join(work, "data.so")
+    start = int(files.run(f"nm {so} | awk '$3 == \"zeros\" {{print $1}}'"), 16)
+    answer = json.loads(ok("--output-style=JSON", input=f"DATA {so} 0x{start + 399:x}\n", program=tool))
+    equal(answer["Data"], {"Name": "zeros", "Size": "0x190", "Start": f"0x{start:x}"})
+    equal(ok("lookup", "-e", so, "--names", "zeros"), f"0x{start:x} 0x190 zeros\n")
+
+
+def test_gnu_style_of_llvm(work, files):
+    """From standard input, where a line names its file; there is no a.out that is meant by default."""
+    tool, at, t = linked(work, "llvm-symbolizer"), inlined(files), files.get("t")
+    lines = f"{t} 0x{at:x}\nCODE {t} 0x{at:x}\n{t} 0x0\n"
+    for options in (["--output-style=GNU"], ["--output-style=GNU", "-p", "-a"], ["--output-style=GNU", "-f=none", "--no-inlines"]):
+        equal(ok(*options, input=lines, program=tool), llvm_symbolizer(*options, input=lines), options)
+    tool = linked(work, "addr2line")
+    equal(ok("-e", t, "-fi", input=f"{at:x}\n0x{at:x}\n", program=tool), "inner\n/src/t.c:1\nmid\n/src/t.c:3\nouter\n/src/t.c:5\n" * 2)
+    equal(ok("lookup", "--output-style", "gnu", "--no-inlines", "-e", t, input=f"{at:x}\nouter+4\n"), "outer\n/src/t.c:1\nouter\n/src/t.c:5\n")
+
+
+def test_parts_answer_as_the_whole(work, files):
+    """A few addresses are answered from the units that they are in, many from the whole file."""
+    unit = ("static inline int twice(int x) { return x * 2 + (x >> 3); }\n"
+            "static inline int sum(const int *p, int n) { int s = 0; while (n--) s += twice(*p++); return s; }\n" +
+            "".join(f"int part%d_{i}(int *p, int n) {{ if (n > {i}) p[0] = sum(p + 1, n - {i}); return sum(p, n) + p[{i}]; }}\n" for i in range(9)))
+    for i in range(8):
+        with open(os.path.join(work, f"unit{i}.c"), "w") as f:
+            f.write(unit.replace("%d", str(i)) + ("int main(void) { return 0; }\n" if i == 3 else ""))
+    for compiler in ("gcc -O2 -g", "clang -O1 -gdwarf-4", "gcc -O2 -g -gsplit-dwarf"):
+        files.run(f"cd {work} && {compiler} -o parts.elf unit*.c")
+        path = os.path.join(work, "parts.elf")
+        symbols = [line.split() for line in files.run(f"nm -S {path}").splitlines() if "part" in line]
+        asked = [f"0x{a:x}" for start, size, *_ in symbols for a in range(int(start, 16), int(start, 16) + int(size, 16), 7)]
+        whole = json.loads(ok("lookup", "-e", path, "--json", *asked))
+        known = [a for a in whole if a["Symbol"][0]["Line"]]
+        assert len(known) > 500, f"{compiler}: {len(known)} addresses have lines"
+        for at in range(0, len(known), 48):
+            some = known[at:at + 48]
+            equal(json.loads(ok("lookup", "-e", path, "--json", *(a["Address"] for a in some))), some, compiler)
+        begin = f"0x{int(files.run(f'nm {path}').split(' T _start')[0].split()[-1], 16):x}"  # no unit has it
+        mixed = [a["Address"] for a in known[::99]] + [begin]
+        apart = [json.loads(ok("lookup", "-e", path, "--json", a))[0] for a in mixed]
+        lines = ok("lookup", "-e", path, "--json", input="".join(a + "\n" for a in mixed)).splitlines()
+        equal([json.loads(line) for line in lines], apart, compiler)
 
 
 def test_without_inlined_calls(work, files):
@@ -98,8 +198,8 @@ def test_without_inlined_calls(work, files):
     outer, inner = "outer\n/src/t.c:1", "inner\n/src/t.c:1"
     llvm = subprocess.run(["llvm-symbolizer-14", "--no-inlines", "-e", t, at], capture_output=True, text=True, check=True).stdout
     equal(llvm.rpartition(":")[0], outer)
-    equal(ok("--no-inlines", "-e", t, at, program=linked(work, "llvm-symbolizer")), f"{outer}:0\n\n")
-    equal(ok("lookup", "--no-inlines", "--output-style", "llvm", "-e", t, at), f"{outer}:0\n\n")
+    equal(ok("--no-inlines", "-e", t, at, program=linked(work, "llvm-symbolizer")), f"{outer}:71\n\n")
+    equal(ok("lookup", "--no-inlines", "--output-style", "llvm", "-e", t, at), f"{outer}:71\n\n")
     equal(ok("-f", "-e", t, at, program=linked(work, "llvm-addr2line")), outer + "\n")
     equal(ok("-f", "-e", t, at, program=linked(work, "addr2line")), inner + "\n")
 
@@ -204,7 +304,7 @@ def test_symcache_and_all(work, files):
 
 def test_ways_to_give_addresses(work, files):
     t, start = files.get("t.static"), files.address("t.static", "outer")
-    answer = "outer\n/src/t.c:5:0\n\n"
+    answer = "outer\n/src/t.c:5:51\n\n"
     plain = ["lookup", "-e", t, "--no-inlines"]
     equal(ok(*plain, f"{start:x}"), answer)
     equal(ok(*plain, "--adjust-vma", "0x1000", f"{start + 0x1000:x}"), answer)
@@ -264,7 +364,7 @@ def test_source_context(work, files):
     files.run(f"gcc -g -O2 -include sink.h -shared -fPIC -o {work}/here.so {path} sink.c")
     out = ok("lookup", "-e", f"{work}/here.so", "--no-inlines", "--output-style", "llvm", "--print-source-context-lines", "3", "outer")
     lines = SOURCE.splitlines()
-    wanted = f"outer\n{path}:5:0\n4  : {lines[3]}\n5 >: {lines[4]}\n6  : {lines[5]}\n\n"
+    wanted = f"outer\n{path}:5:51\n4  : {lines[3]}\n5 >: {lines[4]}\n6  : {lines[5]}\n\n"
     equal(out, wanted)
     args = ["lookup", "-e", f"{work}/here.so", "--no-inlines", "--output-style", "llvm", "--print-source-context-lines", "3",
             "outer"]
@@ -273,17 +373,17 @@ def test_source_context(work, files):
     equal(ok(*args), wanted)
     os.unlink(path)
     os.symlink("/dev/zero", path)  # what the debug information names may be anything
-    equal(ok(*args), f"outer\n{path}:5:0\n\n")
+    equal(ok(*args), f"outer\n{path}:5:51\n\n")
     os.unlink(path)
     os.mkfifo(path)
-    equal(ok(*args), f"outer\n{path}:5:0\n\n")
+    equal(ok(*args), f"outer\n{path}:5:51\n\n")
 
 
 def test_debug_companions(work, files):
     t = shutil.copy(files.get("t"), work)
     start = files.address("t", "outer")
     files.run(f"cd {work} && objcopy --only-keep-debug t t.debug && strip t && objcopy --add-gnu-debuglink=t.debug t")
-    wanted = "outer\n/src/t.c:5:0\n\n"
+    wanted = "outer\n/src/t.c:5:51\n\n"
     equal(ok("lookup", "-e", t, "--no-inlines", f"{start:x}"), wanted)
     identity = json.loads(ok("inspect", "--json", t))[0]["code_id"]
     directory = os.path.join(work, "dbg", ".build-id", identity[:2])
@@ -305,7 +405,7 @@ def test_debug_links(work, files):
     files.run(f"gcc -g -O2 -fdebug-prefix-map=$PWD=/src -include sink.h -Wl,--build-id=none -o {program} t.c u.cc sink.c main.c")
     start = int(files.run(f"nm {program} | awk '$3 == \"outer\" {{print $1}}'"), 16)
     files.run(f"cd {work}/bin && objcopy --only-keep-debug p p.debug && strip p && objcopy --add-gnu-debuglink=p.debug p")
-    wanted, plain = "outer\n/src/t.c:5:0\n\n", ["--no-inlines", f"{start:x}"]
+    wanted, plain = "outer\n/src/t.c:5:51\n\n", ["--no-inlines", f"{start:x}"]
     equal(ok("lookup", "-e", program, *plain), wanted)
     os.symlink(program, os.path.join(work, "linked"))
     equal(ok("lookup", "-e", os.path.join(work, "linked"), *plain), wanted)
@@ -376,7 +476,7 @@ def test_sources_are_asked_for_a_stripped_file(work, files):
     files.run(f"cd {work} && objcopy --only-keep-debug t symbols/any && strip t")
     plain = ["lookup", "-e", t, "--output-style", "llvm", "--no-inlines", "--cache-dir", "", f"{start:x}"]
     equal(symloom(*plain).status, 3)
-    equal(ok(*plain, "--symbols", os.path.join(work, "symbols")), "outer\n/src/t.c:5:0\n\n")
+    equal(ok(*plain, "--symbols", os.path.join(work, "symbols")), "outer\n/src/t.c:5:51\n\n")
     equal(symloom(*plain, "--symbols", files.dir + "/app.dSYM").status, 3)
 
 
@@ -406,7 +506,7 @@ def test_one_line_one_answer(work, files):
         for _ in range(3):
             process.stdin.write(f"0x{at:x}\n")
             process.stdin.flush()
-            equal([process.stdout.readline() for _ in range(7)][4:], ["outer\n", "/src/t.c:5:0\n", "\n"])
+            equal([process.stdout.readline() for _ in range(7)][4:], ["outer\n", "/src/t.c:5:55\n", "\n"])
         process.stdin.close()
         equal(process.wait(60), 0)
     finally:

@@ -26,6 +26,7 @@ static const struct option_spec specs[] = {
     {"print-address", 0, OPTION_FLAG, true, NULL, NULL},
     {"pretty-print", 'p', OPTION_FLAG, true, NULL, "one line for each element"},
     {"basenames", 's', OPTION_FLAG, true, NULL, "file names without directories"},
+    {"relativenames", 0, OPTION_FLAG, true, NULL, "file names without the directory that their unit was compiled in"},
     {"section", 'j', OPTION_VALUE, false, "NAME", "addresses are offsets in this section"},
     {"adjust-vma", 0, OPTION_VALUE, false, "N", "subtracted from every address"},
     {"relative-address", 0, OPTION_FLAG, true, NULL, "addresses are relative to the load address"},
@@ -70,15 +71,65 @@ static bool input_waits(void)
     return poll(&fd, 1, 0) > 0;
 }
 
-static void serve_line(struct lookup *l, const char *line, size_t size)
+/* The file cannot be used. Like GNU's, a tool that has one file ends; LLVM's goes on and knows nothing. */
+static int unusable(struct lookup *l, const struct lookup_module *m)
 {
-    struct json_writer w = json_writer(&l->out);
-    struct request request;
-    size -= size && line[size - 1] == '\r';
-    lookup_parse(l, (struct sl_str){line, size}, &request);
-    lookup_answer(l, &w, &request);
-    if (l->style == STYLE_JSON)
-        sl_buf_u8(&l->out, '\n');
+    const char *program = options_program_name();
+    bool missing = m->error.code == SL_NOT_FOUND;
+    char text[4200];
+    l->told = true;
+    if (l->persona == PERSONA_LOOKUP) {
+        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone;
+        bool no_object = missing && m->input.archive.count;
+        snprintf(text, sizeof text, "cannot use %s", m->name);
+        return report(denied      ? STATUS_DENIED
+                      : no_object ? STATUS_NOTHING
+                                  : report_status(m->error.code),
+                      text, m->error.message);
+    }
+    bool gnu = l->style == STYLE_GNU;
+    fprintf(stderr, "%s: '%s': %s\n", program, m->name, gnu && missing ? "No such file" : m->error.message);
+    return gnu;
+}
+
+/* Requests that are read before the first of them is answered: what few of them need is made for all together. */
+enum { BATCH = 128 };
+
+/* `array`: what the answers are elements of; NULL: each is a text of its own. The status: not 0 when the given file turns out to
+ * be of no use. */
+static int answer_batch(struct lookup *l, const struct request *requests, size_t count, struct json_writer *array)
+{
+    const struct lookup_module *given = l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
+    for (struct lookup_module *m = l->modules; m; m = m->next)
+        lookup_prepare(l, m, requests, count);
+    int status = given && given->error.code != SL_OK && !l->told ? unusable(l, given) : 0;
+    for (size_t i = 0; i < count && !status; i++) {
+        struct json_writer alone = json_writer(&l->out);
+        lookup_answer(l, array ? array : &alone, &requests[i]);
+        if (l->style == STYLE_JSON && !array)
+            sl_buf_u8(&l->out, '\n');
+    }
+    return status;
+}
+
+/* Answers the complete lines of the text; how many bytes they are. */
+static size_t serve_lines(struct lookup *l, const char *text, size_t size, int *status)
+{
+    struct request requests[BATCH];
+    size_t at = 0, count = 0;
+    for (const char *end; *status == 0 && at < size && (end = memchr(text + at, '\n', size - at));) {
+        size_t length = (size_t)(end - text) - at;
+        length -= length && text[at + length - 1] == '\r';
+        lookup_parse(l, (struct sl_str){text + at, length}, &requests[count++]);
+        at = (size_t)(end - text) + 1;
+        if (count == BATCH) {
+            *status = answer_batch(l, requests, count, NULL);
+            count = 0;
+        }
+    }
+    if (*status == 0 && count)
+        *status = answer_batch(l, requests, count, NULL);
+    return at;
 }
 
 /* One answer a line; flushed whenever no further input waits, so that a client may ask line by line. The status. */
@@ -86,7 +137,8 @@ static int serve_input(struct lookup *l)
 {
     char buffer[64 * 1024];
     size_t filled = 0;
-    for (;;) {
+    int status = 0;
+    while (status == 0) {
         ssize_t n = read(STDIN_FILENO, buffer + filled, sizeof buffer - 1 - filled);
         if (n < 0 && errno == EINTR)
             continue;
@@ -97,9 +149,7 @@ static int serve_input(struct lookup *l)
         filled += (size_t)n;
         if (n == 0)
             buffer[filled++] = '\n';
-        size_t at = 0;
-        for (char *end; at < filled && (end = memchr(buffer + at, '\n', filled - at)); at = (size_t)(end - buffer) + 1)
-            serve_line(l, buffer + at, (size_t)(end - buffer) - at);
+        size_t at = serve_lines(l, buffer, filled, &status);
         if (at == 0 && filled == sizeof buffer - 1)
             at = filled; /* a line nobody means */
         memmove(buffer, buffer + at, filled - at);
@@ -108,7 +158,7 @@ static int serve_input(struct lookup *l)
             break;
     }
     lookup_flush(l);
-    return 0;
+    return status;
 }
 
 /* Under its own name what is no address is an error, and not an answer. */
@@ -126,27 +176,34 @@ static bool understood(struct lookup *l, char **arguments, size_t count)
     return true;
 }
 
-static bool serve_arguments(struct lookup *l, char **arguments, size_t count)
+/* The status. */
+static int serve_arguments(struct lookup *l, char **arguments, size_t count)
 {
     struct json_writer w = json_writer(&l->out);
+    struct request requests[BATCH];
+    int status = 0;
     if (l->style == STYLE_JSON)
         json_array_begin(&w);
-    for (size_t i = 0; i < count; i++) {
-        struct request request;
-        lookup_parse_argument(l, arguments[i], &request);
-        lookup_answer(l, &w, &request);
+    for (size_t at = 0, batch; at < count && status == 0; at += batch) {
+        batch = count - at < BATCH ? count - at : BATCH;
+        for (size_t i = 0; i < batch; i++)
+            lookup_parse_argument(l, arguments[at + i], &requests[i]);
+        status = answer_batch(l, requests, batch, &w);
     }
+    if (status != 0)
+        return status;
     if (l->style == STYLE_JSON) {
         json_array_end(&w);
         sl_buf_u8(&l->out, '\n');
     }
-    return lookup_flush(l);
+    lookup_flush(l);
+    return 0;
 }
 
 static bool serve_all(struct lookup *l, struct lookup_module *m)
 {
     struct sl_symcache_cursor cursor;
-    for (sl_symcache_first(&m->input.cache, &cursor); sl_symcache_next(&m->input.cache, &cursor);) {
+    for (sl_symcache_first(&m->whole.cache, &cursor); sl_symcache_next(&m->whole.cache, &cursor);) {
         struct json_writer w = json_writer(&l->out);
         if (cursor.hole)
             continue;
@@ -167,7 +224,7 @@ static bool serve_names(struct lookup *l, struct lookup_module *m, char **names,
         json_array_begin(&w);
     for (size_t i = 0; i < count; i++) {
         uint64_t address = 0, size = 0;
-        bool found = lookup_symbol_named(m, sl_str(names[i]), &address, &size);
+        bool found = lookup_symbol_named(l, m, sl_str(names[i]), &address, &size);
         if (l->style == STYLE_JSON) {
             json_object_begin(&w);
             json_key(&w, "Name");
@@ -291,8 +348,13 @@ static bool read_options(struct lookup *l, const struct options *o)
         .dwp = option_value(o, "dwp", NULL),
         .supplementary = option_value(o, "sup", NULL),
         .find_debug = true,
+        .relative_names = option_given(o, "relativenames"),
     };
-    return read_style(l, option_value(o, "output-style", default_style(l, o)));
+    if (!read_style(l, option_value(o, "output-style", default_style(l, o))))
+        return false;
+    l->open.positions = !option_given(o, "symcache-out") && !option_given(o, "all") &&
+                        (l->style == STYLE_LLVM || l->style == STYLE_JSON);
+    return true;
 }
 
 /* Lists of options end with NULL for those who read them. */
@@ -309,28 +371,8 @@ static const char **joined_list(const struct options *o, const char *first, cons
 
 /* ---- running ---- */
 
-/* The file cannot be used. Like GNU's, a tool that has one file ends; LLVM's goes on and knows nothing. */
-static int unusable(const struct lookup *l, const struct lookup_module *m)
-{
-    const char *program = options_program_name();
-    bool missing = m->error.code == SL_NOT_FOUND;
-    char text[4200];
-    if (l->persona == PERSONA_LOOKUP) {
-        bool denied = m->error.code == SL_PERMISSION_DENIED && m->input.alone;
-        bool no_object = missing && m->input.archive.count;
-        snprintf(text, sizeof text, "cannot use %s", m->name);
-        return report(denied      ? STATUS_DENIED
-                      : no_object ? STATUS_NOTHING
-                                  : report_status(m->error.code),
-                      text, m->error.message);
-    }
-    bool gnu = l->style == STYLE_GNU;
-    fprintf(stderr, "%s: '%s': %s\n", program, m->name, gnu && missing ? "No such file" : m->error.message);
-    return gnu;
-}
-
 /* Lines of the input may have named files too. The status. */
-static int report_modules(const struct lookup *l)
+static int report_modules(struct lookup *l)
 {
     int status = 0;
     for (const struct lookup_module *m = l->modules; m; m = m->next)
@@ -354,7 +396,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     bool all = option_given(o, "all"), names = option_given(o, "names");
     const char *out = option_value(o, "symcache-out", NULL);
     struct sl_error error;
-    if ((all || names || out) && (!m || m->error.code != SL_OK))
+    if ((all || names || out) && (!m || !lookup_whole(l, m)))
         return m ? report(report_status(m->error.code), m->error.message, NULL)
                  : options_wrong("lookup", "no file given (-e)");
     if (out && sl_write_file(out, m->input.cache.table.bytes, &error) != SL_OK)
@@ -366,9 +408,14 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     else if (o->argument_count && strcmp(o->arguments[0], "-") != 0) {
         if (!understood(l, o->arguments, o->argument_count))
             return 2;
-        serve_arguments(l, o->arguments, o->argument_count);
-    } else if (!(out && isatty(STDIN_FILENO)) && serve_input(l) != 0)
-        return 1;
+        int status = serve_arguments(l, o->arguments, o->argument_count);
+        if (status)
+            return status;
+    } else if (!(out && isatty(STDIN_FILENO))) {
+        int status = serve_input(l);
+        if (status)
+            return status;
+    }
     return report_modules(l); /* a closed output is reported at the end */
 }
 
@@ -381,9 +428,9 @@ static int lookup_run(struct lookup *l, const struct options *o)
         snprintf(by_id, sizeof by_id, "BUILDID:%s", build_id);
         l->file = by_id;
     }
-    if (!l->file && l->style == STYLE_GNU && l->persona != PERSONA_LOOKUP)
+    if (!l->file && (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE))
         l->file = "a.out";
-    if (!l->file && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
+    if (!l->file && l->persona == PERSONA_LOOKUP && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
         return options_wrong("lookup", "no file given (-e)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
         return report(1, "out of memory", NULL);

@@ -1,6 +1,6 @@
 /* `symloom lookup`: what its files share.
  *
- *     line or argument ──request.c──▶ request ──module.c──▶ chain ──print.c──▶ text */
+ *     line or argument ──request.c──▶ request ──tables.c──▶ chain ──print.c──▶ text */
 #pragma once
 
 #include "cli/by_id/by_id.h"
@@ -8,18 +8,36 @@
 #include "cli/options.h"
 
 #include "core/json.h"
+#include "function/order.h"
 
 enum style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
 
 /* Whose command line it is. */
 enum persona { PERSONA_LOOKUP, PERSONA_ADDR2LINE, PERSONA_LLVM_ADDR2LINE, PERSONA_LLVM_SYMBOLIZER };
 
-enum { MAX_CHAIN = 600, TEXT_SLOTS = 65536 };
+enum { MAX_CHAIN = 600 };
 
-/* Texts by the ids of a symcache, modulo TEXT_SLOTS: making one costs more than all the rest of an answer. */
+/* Texts by the ids of a symcache, modulo the number of slots: making one costs more than all the rest of an answer. */
 struct text_cache {
     struct sl_str *texts; /* data NULL = none yet */
     uint32_t *ids;
+};
+
+/* What answers come from: of the whole file, or of what is around some addresses. */
+struct lookup_table {
+    struct sl_symcache cache;
+    struct sl_buf bytes; /* of a part: the cache's */
+    uint64_t *addresses; /* of a part: what it answers for, relative, ascending */
+    size_t address_count;
+    struct text_cache names, files;
+    struct lookup_table *next;
+};
+
+/* Symbols and their order by address; `order` NULL: not read yet. */
+struct lookup_symbols {
+    const struct sl_symbol *symbols;
+    struct sl_ordered *order;
+    size_t count;
 };
 
 /* A file that addresses are looked up in. */
@@ -28,12 +46,11 @@ struct lookup_module {
     struct input input;
     struct sl_error error; /* SL_OK when it can be used */
     uint64_t load;         /* added to the symcache's addresses */
-    bool is_32bit;
+    bool is_32bit, is_whole;
+    struct lookup_table whole, *parts; /* whole: of use when is_whole */
+    unsigned part_count;
     struct sl_arena arena;
-    struct sl_symbol *symbols; /* sorted by address; read when first needed */
-    size_t symbol_count;
-    bool has_symbols;
-    struct text_cache names, files;
+    struct lookup_symbols code, data;
     struct lookup_module *next;
 };
 
@@ -45,7 +62,7 @@ struct lookup {
     enum persona persona;
     enum style style;
     bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
-        colour;
+        colour, told; /* told: that the given file is of no use */
     uint64_t adjust;
     unsigned context_lines, jobs;
     const char *section;
@@ -60,11 +77,23 @@ struct lookup {
     size_t row_count, row_capacity;
 };
 
+/* Whether it answers as LLVM's tools do, also in GNU's style. */
+static inline bool lookup_is_llvm(const struct lookup *l)
+{
+    return l->persona == PERSONA_LLVM_ADDR2LINE || l->persona == PERSONA_LLVM_SYMBOLIZER;
+}
+
 struct element {              /* one link of an answer, innermost first */
     struct sl_str name, file; /* empty = not known */
-    uint32_t line;
+    uint32_t line, column;    /* 0 = not known */
     uint64_t entry;
     bool has_entry;
+};
+
+/* An answer: links of the table that it came from. */
+struct chain {
+    struct lookup_table *table;
+    struct sl_location links[MAX_CHAIN];
 };
 
 struct request {
@@ -76,20 +105,34 @@ struct request {
 
 /* ---- module.c ---- */
 
-/* The module of that name, opened and converted at its first use; never NULL but when out of memory. What went wrong is
- * in its `error`. `BUILDID:hex` is looked for in the debug directories and then by_id. */
+/* The module of that name, opened at its first use; never NULL but when out of memory. What went wrong is in its `error`.
+ * `BUILDID:hex` is looked for in the debug directories and then by_id. */
 struct lookup_module *lookup_module_find(struct lookup *l, struct sl_str name);
 void lookup_modules_free(struct lookup *l);
 
-/* The symbol with the greatest address not above `address` (relative to the load address); NULL when there is none. */
+/* The symbol of code with the greatest address not above `address` (relative to the load address); NULL when there is none. */
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address);
+/* The symbol of data, else of code, that the address (relative) is in; NULL when it is in none. */
+const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address);
 /* The address (as in the file's headers) of a function or symbol. False when there is none of that name. */
-bool lookup_symbol_named(struct lookup_module *m, struct sl_str name, uint64_t *address, uint64_t *size);
+bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_str name, uint64_t *address,
+                         uint64_t *size);
+
+/* An address as it was asked for, relative to the load address. False when it is before that. */
+bool lookup_relative(const struct lookup *l, const struct lookup_module *m, uint64_t address, uint64_t *relative);
+
+/* ---- tables.c ---- */
+
+/* The table of the whole file is there; false: the module's `error` tells why not. */
+bool lookup_whole(struct lookup *l, struct lookup_module *m);
+/* Makes what answers the requests to this module, of the `count` given, which may be to others too. */
+void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct request *requests, size_t count);
+void lookup_tables_free(struct lookup_module *m);
 
 /* The chain at an address as it was asked for; the number of elements, 0 when nothing is known. */
-size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct sl_location *chain);
+size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct chain *chain);
 /* One element; its texts live until the next call. */
-void lookup_element(struct lookup *l, struct lookup_module *m, const struct sl_location *location,
+void lookup_element(struct lookup *l, struct lookup_module *m, const struct chain *chain, size_t index,
                     struct element *element);
 
 /* ---- request.c ---- */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "demangle/demangle.h"
+#include "object/symbols.h"
 
 /* ---- opening ---- */
 
@@ -59,7 +59,7 @@ static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_modu
     }
     if (code == SL_OK)
         ask_for_debug(l, m);
-    return code == SL_OK ? input_convert(&m->input, l->jobs, &m->error) : code;
+    return code;
 }
 
 /* A file that is not installed: of any format, since ids of all look alike. */
@@ -73,40 +73,7 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
     if (code == SL_OK)
         code = by_id_open_input(l->by_id, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
     m->input.options = &l->open;
-    return code == SL_OK ? input_convert(&m->input, l->jobs, &m->error) : code;
-}
-
-static bool texts_init(struct text_cache *cache)
-{
-    cache->texts = calloc(TEXT_SLOTS, sizeof *cache->texts);
-    cache->ids = calloc(TEXT_SLOTS, sizeof *cache->ids);
-    return cache->texts && cache->ids;
-}
-
-static void texts_free(struct text_cache *cache)
-{
-    for (size_t i = 0; cache->texts && i < TEXT_SLOTS; i++)
-        free((char *)cache->texts[i].data);
-    free(cache->texts);
-    free(cache->ids);
-}
-
-static const struct sl_str *texts_get(const struct text_cache *cache, uint32_t id)
-{
-    const struct sl_str *text = &cache->texts[id % TEXT_SLOTS];
-    return text->data && cache->ids[id % TEXT_SLOTS] == id ? text : NULL;
-}
-
-static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_str text)
-{
-    struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
-    free((char *)slot->data);
-    char *copy = malloc(text.size + 1); /* names may hold NUL */
-    if (copy && text.size)
-        memcpy(copy, text.data, text.size);
-    *slot = (struct sl_str){copy, copy ? text.size : 0};
-    cache->ids[id % TEXT_SLOTS] = id;
-    return *slot;
+    return code;
 }
 
 static void open_module(struct lookup *l, struct lookup_module *m)
@@ -123,16 +90,14 @@ static void open_module(struct lookup *l, struct lookup_module *m)
         code = lookup_module_open_file(l, m, m->name);
     }
     free(found);
-    if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
-        code = sl_fail(&m->error, SL_UNSUPPORTED, "it has no symbols");
     m->error.code = code;
     if (code != SL_OK)
         return;
+    if (!m->input.object) /* a symcache, or a symbfile */
+        lookup_whole(l, m);
     const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
-    m->load = l->relative ? 0 : m->input.cache.load_address;
+    m->load = l->relative ? 0 : info ? info->load_address : m->input.cache.load_address;
     m->is_32bit = info ? !info->is_64bit : sl_cpu_pointer_size(sl_arch_family(m->input.cache.arch)) == 4;
-    if (!texts_init(&m->names) || !texts_init(&m->files))
-        m->error.code = sl_fail(&m->error, SL_BUSY, "out of memory");
 }
 
 struct lookup_module *lookup_module_find(struct lookup *l, struct sl_str name)
@@ -155,8 +120,9 @@ void lookup_modules_free(struct lookup *l)
 {
     for (struct lookup_module *m = l->modules, *next; m; m = next) {
         next = m->next;
-        texts_free(&m->names);
-        texts_free(&m->files);
+        lookup_tables_free(m);
+        free(m->code.order);
+        free(m->data.order);
         free(m->name);
         input_close(&m->input);
         sl_arena_free(&m->arena);
@@ -166,47 +132,95 @@ void lookup_modules_free(struct lookup *l)
 
 /* ---- symbols ---- */
 
-static int lookup_module_by_address(const void *left, const void *right)
+/* Symbols of one address stay in the order of the file. */
+static void symbols_sort(struct lookup_symbols *list)
 {
-    const struct sl_symbol *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return a->name.data < b->name.data ? -1 : a->name.data > b->name.data;
+    struct sl_ordered *scratch = malloc((list->count + 1) * sizeof *scratch);
+    list->order = malloc((list->count + 1) * sizeof *list->order);
+    if (!scratch || !list->order)
+        list->count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        list->order[i] = (struct sl_ordered){list->symbols[i].address, 0, (uint32_t)i};
+    if (list->count)
+        sl_order(list->order, scratch, list->count);
+    free(scratch);
 }
 
-static void read_symbols(struct lookup_module *m)
+static const struct lookup_symbols *code_symbols(struct lookup_module *m)
 {
-    if (m->has_symbols || !m->input.object)
-        return;
-    m->has_symbols = true;
-    if (sl_object_symbols(input_debug(&m->input), &m->arena, &m->symbols, &m->symbol_count, NULL) != SL_OK)
-        m->symbol_count = 0;
-    if (m->symbol_count)
-        qsort(m->symbols, m->symbol_count, sizeof *m->symbols, lookup_module_by_address);
+    struct lookup_symbols *list = &m->code;
+    if (list->order || !m->input.object)
+        return list;
+    if (sl_object_kept_symbols(input_debug(&m->input), &list->symbols, &list->count, NULL) != SL_OK)
+        list->count = 0;
+    symbols_sort(list);
+    return list;
+}
+
+static const struct lookup_symbols *data_symbols(struct lookup_module *m)
+{
+    struct lookup_symbols *list = &m->data;
+    struct sl_symbol *symbols;
+    if (list->order || !m->input.object)
+        return list;
+    if (sl_object_data_symbols(input_debug(&m->input), &m->arena, &symbols, &list->count, NULL) != SL_OK)
+        list->count = 0;
+    list->symbols = symbols;
+    symbols_sort(list);
+    return list;
+}
+
+/* The first symbol with the greatest address not above `address`. */
+static size_t place_of(const struct lookup_symbols *list, uint64_t address)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->order[middle].key <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low > 1 && list->order[low - 2].key == list->order[low - 1].key)
+        low--;
+    return low ? low - 1 : SIZE_MAX;
 }
 
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address)
 {
-    read_symbols(m);
-    size_t low = 0, count = m->symbol_count;
-    if (!count || m->symbols[0].address > address)
-        return NULL;
-    for (; count > 1; count -= count / 2)
-        if (m->symbols[low + count / 2].address <= address)
-            low += count / 2;
-    while (low && m->symbols[low - 1].address == m->symbols[low].address)
-        low--;
-    return &m->symbols[low];
+    const struct lookup_symbols *list = code_symbols(m);
+    size_t place = place_of(list, address);
+    return place == SIZE_MAX ? NULL : &list->symbols[list->order[place].index];
+}
+
+/* Of those with the greatest address not above `address` the one that is largest; NULL when it does not reach it. */
+static const struct sl_symbol *symbol_over(const struct lookup_symbols *list, uint64_t address)
+{
+    const struct sl_symbol *found = NULL;
+    size_t place = place_of(list, address);
+    for (size_t i = place; i < list->count && list->order[i].key == list->order[place].key; i++) {
+        const struct sl_symbol *s = &list->symbols[list->order[i].index];
+        if (s->name.size && (!found || s->size >= found->size))
+            found = s;
+    }
+    return found && address - found->address < (found->size ? found->size : 1) ? found : NULL;
+}
+
+const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address)
+{
+    const struct sl_symbol *data = symbol_over(data_symbols(m), address);
+    return data ? data : symbol_over(code_symbols(m), address);
 }
 
 static bool symcache_function_named(struct lookup_module *m, struct sl_str name, uint64_t *address)
 {
+    const struct sl_symcache *cache = &m->whole.cache;
     struct sl_symcache_function function;
     struct sl_buf text = {0};
     bool found = false;
-    for (uint32_t i = 0; !found && sl_symcache_function(&m->input.cache, i, &function); i++) {
+    for (uint32_t i = 0; !found && sl_symcache_function(cache, i, &function); i++) {
         sl_buf_clear(&text);
-        sl_symcache_string(&m->input.cache, function.name, &text);
+        sl_symcache_string(cache, function.name, &text);
         found = function.entry != UINT64_MAX && sl_str_equal(sl_buf_view(&text), name);
         *address = function.entry + m->load;
     }
@@ -214,24 +228,28 @@ static bool symcache_function_named(struct lookup_module *m, struct sl_str name,
     return found;
 }
 
-bool lookup_symbol_named(struct lookup_module *m, struct sl_str name, uint64_t *address, uint64_t *size)
+bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_str name, uint64_t *address,
+                         uint64_t *size)
 {
     *size = 0;
     if (m->error.code != SL_OK)
         return false;
-    read_symbols(m);
-    for (size_t i = 0; i < m->symbol_count; i++)
-        if (sl_str_equal(m->symbols[i].name, name)) {
-            *address = m->symbols[i].address + m->load;
-            *size = m->symbols[i].size;
+    const struct lookup_symbols *const lists[] = {code_symbols(m), data_symbols(m)};
+    for (size_t list = 0; list < 2; list++)
+        for (size_t i = 0; i < lists[list]->count; i++) {
+            const struct sl_symbol *s = &lists[list]->symbols[i];
+            if (!sl_str_equal(s->name, name))
+                continue;
+            *address = s->address + m->load;
+            *size = s->size;
             return true;
         }
-    return symcache_function_named(m, name, address);
+    return lookup_whole(l, m) && symcache_function_named(m, name, address);
 }
 
-/* ---- elements ---- */
+/* ---- addresses ---- */
 
-size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct sl_location *chain)
+bool lookup_relative(const struct lookup *l, const struct lookup_module *m, uint64_t address, uint64_t *relative)
 {
     uint64_t at = address - l->adjust - (l->return_addresses ? 1 : 0);
     struct sl_section_info section;
@@ -240,94 +258,9 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
         while (sl_object_section_info(m->input.object, i, &section) && !sl_str_equal(section.name, sl_str(l->section)))
             i++;
         if (!sl_object_section_info(m->input.object, i, &section))
-            return 0;
+            return false;
         at += section.address;
     }
-    if (at < m->load)
-        return 0;
-    size_t count = sl_symcache_lookup(&m->input.cache, at - m->load, chain, MAX_CHAIN);
-    count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
-    if (l->inlines || count < 2)
-        return count;
-    if (l->persona != PERSONA_ADDR2LINE) /* the code's own function, at the line that was inlined */
-        chain[0].function = chain[count - 1].function;
-    return 1;
-}
-
-/* `std::vector<int>::push_back(int)` to `push_back`: what stands before the parameters, behind the last scope. */
-static struct sl_str short_name(struct sl_str name)
-{
-    int depth = 0;
-    size_t end = name.size, start = 0;
-    for (size_t i = 0; i < name.size; i++) {
-        char c = name.data[i];
-        depth += (c == '<') - (c == '>' && depth);
-        if (depth == 0 && c == '(' && i > start) {
-            end = i;
-            break;
-        }
-        if (depth == 0 && c == ':' && i + 1 < name.size && name.data[i + 1] == ':')
-            start = i + 2;
-    }
-    return (struct sl_str){name.data + start, end - start};
-}
-
-/* A compiler's piece of a function has a symbol of its own: `f.cold`, `f.part.0`. Its name says more. */
-static struct sl_str name_of_piece(struct lookup_module *m, const struct sl_symcache_function *function,
-                                   struct sl_str name)
-{
-    const struct sl_symbol *symbol = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
-    bool longer = symbol && symbol->address == function->entry && symbol->name.size > name.size && name.size &&
-                  symbol->name.data[name.size] == '.' && sl_str_starts(symbol->name, name);
-    return longer ? symbol->name : name;
-}
-
-static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, uint32_t id,
-                                   const struct sl_symcache_function *function)
-{
-    const struct sl_str *known = texts_get(&m->names, id);
-    if (known)
-        return *known;
-    struct sl_buf stored = {0}, readable = {0};
-    sl_symcache_string(&m->input.cache, function->name, &stored);
-    struct sl_str name = name_of_piece(m, function, sl_buf_view(&stored));
-    if ((l->demangle || l->short_names) && sl_demangle(name, function->language, &readable))
-        name = sl_buf_view(&readable);
-    if (l->short_names)
-        name = short_name(name);
-    name = texts_put(&m->names, id, name);
-    sl_buf_free(&stored);
-    sl_buf_free(&readable);
-    return name;
-}
-
-static struct sl_str file_name(struct lookup *l, struct lookup_module *m, uint32_t id)
-{
-    const struct sl_str *known = texts_get(&m->files, id);
-    struct sl_buf path = {0};
-    if (known)
-        return *known;
-    sl_symcache_file(&m->input.cache, id, &path);
-    struct sl_str name = sl_buf_view(&path);
-    size_t at = name.size;
-    while (l->basenames && at && name.data[at - 1] != '/' && name.data[at - 1] != '\\')
-        at--;
-    if (l->basenames)
-        name = (struct sl_str){name.data + at, name.size - at};
-    name = texts_put(&m->files, id, name);
-    sl_buf_free(&path);
-    return name;
-}
-
-void lookup_element(struct lookup *l, struct lookup_module *m, const struct sl_location *location, struct element *e)
-{
-    struct sl_symcache_function function;
-    *e = (struct element){.line = location->line};
-    if (sl_symcache_function(&m->input.cache, location->function, &function)) {
-        e->name = readable_name(l, m, location->function, &function);
-        e->has_entry = function.entry != UINT64_MAX;
-        e->entry = function.entry + m->load;
-    }
-    if (location->file != SL_SYMCACHE_NONE)
-        e->file = file_name(l, m, location->file);
+    *relative = at - m->load;
+    return at >= m->load;
 }

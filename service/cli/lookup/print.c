@@ -29,7 +29,7 @@ static void put_decimal(struct sl_buf *out, uint32_t value)
 
 static void gnu_place(struct lookup *l, const struct element *e)
 {
-    bool llvm = l->persona == PERSONA_LLVM_ADDR2LINE;
+    bool llvm = lookup_is_llvm(l);
     text_or(&l->out, e->file, "??");
     if (e->line || llvm) {
         sl_buf_u8(&l->out, ':');
@@ -41,7 +41,7 @@ static void gnu_place(struct lookup *l, const struct element *e)
 
 static void print_gnu(struct lookup *l, const struct request *r, const struct element *e, size_t index)
 {
-    bool llvm = l->persona == PERSONA_LLVM_ADDR2LINE;
+    bool llvm = lookup_is_llvm(l);
     int digits = llvm ? 1 : r->module && r->module->is_32bit ? 8 : 16;
     if (index == 0 && l->addresses)
         sl_buf_printf(&l->out, l->pretty ? "0x%0*llx: " : "0x%0*llx\n", digits, (unsigned long long)r->address);
@@ -93,7 +93,7 @@ static void print_verbose(struct lookup *l, const struct element *e)
     text_or(&l->out, e->file, "??");
     if (e->has_entry)
         sl_buf_printf(&l->out, "\n  Function start address: 0x%llx", (unsigned long long)e->entry);
-    sl_buf_printf(&l->out, "\n  Line: %u\n  Column: 0\n", e->line);
+    sl_buf_printf(&l->out, "\n  Line: %u\n  Column: %u\n", e->line, e->column);
 }
 
 static void print_llvm(struct lookup *l, const struct request *r, const struct element *e, size_t index)
@@ -113,21 +113,23 @@ static void print_llvm(struct lookup *l, const struct request *r, const struct e
     text_or(&l->out, e->file, "??");
     sl_buf_u8(&l->out, ':');
     put_decimal(&l->out, e->line);
-    sl_buf_cstr(&l->out, ":0\n");
+    sl_buf_u8(&l->out, ':');
+    put_decimal(&l->out, e->column);
+    sl_buf_u8(&l->out, '\n');
     print_context(l, e);
 }
 
 /* ---- symbols of data ---- */
 
-/* The symbol at an address; only functions are known. */
+/* The symbol that the address is in. */
 static void data_symbol(struct lookup *l, const struct request *r, struct sl_symbol *symbol)
 {
-    uint64_t at = r->address - l->adjust;
-    const struct sl_symbol *found = r->module->error.code == SL_OK && at >= r->module->load
-                                        ? lookup_symbol_at(r->module, at - r->module->load)
-                                        : NULL;
+    uint64_t at;
+    const struct sl_symbol *found = NULL;
+    if (r->module->error.code == SL_OK && lookup_relative(l, r->module, r->address, &at))
+        found = lookup_data_at(r->module, at);
     *symbol = (struct sl_symbol){0};
-    if (!found || at - r->module->load - found->address >= (found->size ? found->size : 1))
+    if (!found)
         return;
     sl_buf_clear(&l->scratch);
     bool readable = l->demangle && sl_demangle(found->name, SL_LANG_UNKNOWN, &l->scratch);
@@ -151,7 +153,7 @@ static void json_element(struct lookup *l, struct json_writer *w, const struct e
 {
     json_object_begin(w);
     json_key(w, "Column");
-    json_u64(w, 0);
+    json_u64(w, e->column);
     json_key(w, "Discriminator");
     json_u64(w, 0);
     json_key(w, "FileName");
@@ -187,14 +189,14 @@ static void json_data(struct lookup *l, struct json_writer *w, const struct requ
     json_object_end(w);
 }
 
-static void json_symbols(struct lookup *l, struct json_writer *w, const struct request *r,
-                         const struct sl_location *chain, size_t count)
+static void json_symbols(struct lookup *l, struct json_writer *w, const struct request *r, const struct chain *chain,
+                         size_t count)
 {
     struct element e = {0};
     json_key(w, "Symbol");
     json_array_begin(w);
     for (size_t i = 0; i < count; i++) {
-        lookup_element(l, r->module, &chain[i], &e);
+        lookup_element(l, r->module, chain, i, &e);
         json_element(l, w, &e);
     }
     if (!count)
@@ -216,8 +218,8 @@ static void json_error(struct lookup *l, struct json_writer *w, const struct req
     json_object_end(w);
 }
 
-static void answer_json(struct lookup *l, struct json_writer *w, const struct request *r,
-                        const struct sl_location *chain, size_t count)
+static void answer_json(struct lookup *l, struct json_writer *w, const struct request *r, const struct chain *chain,
+                        size_t count)
 {
     bool failed = r->kind == REQUEST_BAD || r->module->error.code != SL_OK;
     json_object_begin(w);
@@ -320,12 +322,12 @@ void lookup_table_flush(struct lookup *l)
 
 void lookup_answer(struct lookup *l, struct json_writer *w, const struct request *r)
 {
-    struct sl_location chain[MAX_CHAIN];
+    struct chain chain;
     struct element e = {0};
     bool known = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
-    size_t count = known ? lookup_chain(l, r->module, r->address, chain) : 0;
+    size_t count = known ? lookup_chain(l, r->module, r->address, &chain) : 0;
     if (l->style == STYLE_JSON) {
-        answer_json(l, w, r, chain, count);
+        answer_json(l, w, r, &chain, count);
         return;
     }
     if (r->kind == REQUEST_BAD) {
@@ -339,7 +341,7 @@ void lookup_answer(struct lookup *l, struct json_writer *w, const struct request
         print_data(l, r);
     for (size_t i = 0; r->kind == REQUEST_CODE && i < (count ? count : 1); i++) {
         if (count)
-            lookup_element(l, r->module, &chain[i], &e);
+            lookup_element(l, r->module, &chain, i, &e);
         if (l->style == STYLE_GNU)
             print_gnu(l, r, &e, i);
         else if (l->style == STYLE_LLVM)

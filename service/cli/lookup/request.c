@@ -41,14 +41,14 @@ static struct lookup_module *given_module(struct lookup *l)
 /* ---- GNU ---- */
 
 /* symbol[+offset], with a hexadecimal offset. */
-static bool parse_symbol(struct lookup_module *m, struct sl_str text, uint64_t *address)
+static bool parse_symbol(struct lookup *l, struct lookup_module *m, struct sl_str text, uint64_t *address)
 {
     uint64_t size, offset = 0;
     const char *plus = memrchr(text.data, '+', text.size);
-    if (lookup_symbol_named(m, text, address, &size))
+    if (lookup_symbol_named(l, m, text, address, &size))
         return true;
     struct sl_str name = {text.data, plus ? (size_t)(plus - text.data) : 0};
-    if (!name.size || !lookup_symbol_named(m, name, address, &size))
+    if (!name.size || !lookup_symbol_named(l, m, name, address, &size))
         return false;
     scan_number(tail(text, name.size + 1), 16, &offset);
     *address += offset;
@@ -63,7 +63,7 @@ static bool parse_gnu(struct lookup *l, struct sl_str line, struct request *r)
     size_t digits = scan_number(text, 16, &r->address);
     bool number = digits == text.size || (digits && (text.data[0] == '0' || sl_is_blank(text.data[digits])));
     uint64_t address;
-    if (number || !text.size || !r->module || !parse_symbol(r->module, text, &address))
+    if (number || !text.size || !r->module || !parse_symbol(l, r->module, text, &address))
         return number && text.size;
     r->address = address;
     return true;

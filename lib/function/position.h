@@ -1,0 +1,30 @@
+/* A line and its column as one number of 30 bits, for streams of functions whose sinks want columns (`takes_positions`):
+ *
+ *     0 | line: 29                       without a column, or where one of the two is too large for the other form
+ *     1 | line: 18        | column: 11
+ *
+ * 0 is what is not known, as of lines. */
+#pragma once
+
+#include <stdint.h>
+
+enum { SL_POSITION_LINE_BITS = 18, SL_POSITION_COLUMN_BITS = 11, SL_POSITION_HAS_COLUMN = 1 << 29 };
+
+static inline uint32_t sl_position(uint32_t line, uint64_t column)
+{
+    if (line && column && line < 1u << SL_POSITION_LINE_BITS && column < 1u << SL_POSITION_COLUMN_BITS)
+        return SL_POSITION_HAS_COLUMN | line << SL_POSITION_COLUMN_BITS | (uint32_t)column;
+    return line < SL_POSITION_HAS_COLUMN ? line : 0;
+}
+
+static inline uint32_t sl_position_line(uint32_t position)
+{
+    return position & SL_POSITION_HAS_COLUMN ? (position & ~SL_POSITION_HAS_COLUMN) >> SL_POSITION_COLUMN_BITS
+                                             : position;
+}
+
+/* 0: not known. */
+static inline uint32_t sl_position_column(uint32_t position)
+{
+    return position & SL_POSITION_HAS_COLUMN ? position & ((1u << SL_POSITION_COLUMN_BITS) - 1) : 0;
+}

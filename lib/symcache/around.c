@@ -1,0 +1,105 @@
+/* Converting what is around a few addresses. What an address is answered with is decided between the beginning of the functions
+ * that it is in and itself, so of the symbols those count that begin or end there:
+ *
+ *     f [-----------------------x------)        x: the address
+ *     g              [----------x---------)
+ *           s [--)                              ends within f, before x
+ *                    s [---) */
+#include "symcache/symcache.h"
+
+#include "base/grow.h"
+#include "object/symbols.h"
+
+#include <stdlib.h>
+
+struct around {
+    struct sl_function_sink sink;
+    struct sl_function_sink *inner; /* the writer's */
+    const uint64_t *addresses;
+    uint64_t *begins; /* of the first function that the address is in; behind the address: it is in none */
+    size_t count;
+};
+
+static void around_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                           unsigned worker)
+{
+    struct around *around = (struct around *)sink;
+    around->inner->prepare(around->inner, batch, arena, worker);
+}
+
+static enum sl_code around_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                   struct sl_error *error)
+{
+    struct around *around = (struct around *)sink;
+    for (size_t i = 0; i < batch->function_count; i++) {
+        const struct sl_function *f = &batch->functions[i];
+        for (size_t j = 0; j < around->count; j++)
+            if (around->addresses[j] - f->address < f->size && f->address < around->begins[j])
+                around->begins[j] = f->address;
+    }
+    return around->inner->consume(around->inner, batch, error);
+}
+
+static bool counts(const struct around *around, const struct sl_symbol *symbol)
+{
+    for (size_t i = 0; i < around->count; i++)
+        if (symbol->address <= around->addresses[i] && around->begins[i] <= around->addresses[i] &&
+            (symbol->address >= around->begins[i] || symbol->size >= around->begins[i] - symbol->address))
+            return true;
+    return false;
+}
+
+static enum sl_code add_symbols(const struct around *around, struct sl_symcache_writer *writer,
+                                struct sl_object *object, struct sl_error *error)
+{
+    const struct sl_symbol *symbols;
+    struct sl_symbol *near = NULL;
+    size_t count, near_count = 0, capacity = 0;
+    enum sl_code code = sl_object_kept_symbols(object, &symbols, &count, error);
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        if (!counts(around, &symbols[i]))
+            continue;
+        if (!sl_grow(&near, &capacity, near_count + 1, sizeof *near))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+        else
+            near[near_count++] = symbols[i];
+    }
+    if (code == SL_OK)
+        sl_symcache_writer_symbols(writer, near, near_count);
+    free(near);
+    return code;
+}
+
+enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct sl_companions *companions,
+                                        const struct sl_symcache_options *options, const uint64_t *addresses,
+                                        size_t count, const struct sl_parallel *parallel, struct sl_buf *out,
+                                        struct sl_error *error)
+{
+    struct sl_symcache_options all = *options;
+    all.origins = object;
+    all.decorates = sl_object_info(object)->decorates;
+    all.budget = sl_object_budget(object);
+    struct sl_symcache_writer *writer = sl_symcache_writer_new(&all, parallel);
+    struct around around = {.addresses = addresses, .count = count, .begins = malloc((count + 1) * sizeof(uint64_t))};
+    enum sl_code code = writer && around.begins ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; around.begins && i < count; i++)
+        around.begins[i] = UINT64_MAX;
+    if (code == SL_OK) {
+        around.inner = sl_symcache_writer_sink(writer);
+        around.sink = *around.inner;
+        around.sink.prepare = around_prepare;
+        around.sink.consume = around_consume;
+        around.sink.wanted = addresses;
+        around.sink.wanted_count = count;
+        code = sl_object_read_functions(object, companions, parallel, &around.sink, error);
+        around.inner->skipped_units = around.sink.skipped_units;
+    }
+    if (code == SL_OK)
+        code = add_symbols(&around, writer, object, error);
+    if (code == SL_OK)
+        code = sl_symcache_writer_finish(writer, out, error);
+    if (writer)
+        sl_symcache_writer_free(writer);
+    free(around.begins);
+    return code;
+}

@@ -1,0 +1,258 @@
+/* `symloom lookup`: what answers come from. A symcache is made of the whole file; while only a few addresses were asked, of what is
+ * around these alone, which takes a part of the time where the file is large. */
+#include "cli/lookup/lookup.h"
+
+#include <stdlib.h>
+
+#include "demangle/demangle.h"
+#include "function/position.h"
+
+/* ---- texts ---- */
+
+enum { TEXT_SLOTS = 65536 };
+
+static const struct sl_str *texts_get(const struct text_cache *cache, uint32_t id)
+{
+    const struct sl_str *text = cache->texts ? &cache->texts[id % TEXT_SLOTS] : NULL;
+    return text && text->data && cache->ids[id % TEXT_SLOTS] == id ? text : NULL;
+}
+
+static bool texts_init(struct text_cache *cache)
+{
+    cache->texts = calloc(TEXT_SLOTS, sizeof *cache->texts);
+    cache->ids = calloc(TEXT_SLOTS, sizeof *cache->ids);
+    return cache->texts && cache->ids;
+}
+
+static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_str text)
+{
+    struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
+    free((char *)slot->data);
+    char *copy = malloc(text.size + 1); /* names may hold NUL */
+    if (copy && text.size)
+        memcpy(copy, text.data, text.size);
+    *slot = (struct sl_str){copy, copy ? text.size : 0};
+    cache->ids[id % TEXT_SLOTS] = id;
+    return *slot;
+}
+
+static void texts_free(struct text_cache *cache)
+{
+    for (size_t i = 0; cache->texts && i < TEXT_SLOTS; i++)
+        free((char *)cache->texts[i].data);
+    free(cache->texts);
+    free(cache->ids);
+}
+
+/* ---- tables ---- */
+
+static enum sl_code table_ready(struct lookup_table *table, struct sl_error *error)
+{
+    return texts_init(&table->names) && texts_init(&table->files) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static void table_free(struct lookup_table *table)
+{
+    texts_free(&table->names);
+    texts_free(&table->files);
+    sl_buf_free(&table->bytes);
+    free(table->addresses);
+}
+
+void lookup_tables_free(struct lookup_module *m)
+{
+    for (struct lookup_table *part = m->parts, *next; part; part = next) {
+        next = part->next;
+        table_free(part);
+        free(part);
+    }
+    table_free(&m->whole);
+}
+
+bool lookup_whole(struct lookup *l, struct lookup_module *m)
+{
+    if (m->is_whole || m->error.code != SL_OK)
+        return m->error.code == SL_OK;
+    m->is_whole = true;
+    enum sl_code code = input_convert(&m->input, l->jobs, &m->error);
+    if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
+        code = sl_fail(&m->error, SL_UNSUPPORTED, "it has no symbols");
+    if (code == SL_OK)
+        code = table_ready(&m->whole, &m->error);
+    m->whole.cache = m->input.cache;
+    m->error.code = code;
+    return code == SL_OK;
+}
+
+/* ---- parts ---- */
+
+static int lookup_by_address(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* A part answers only where it knows the line. */
+static bool knows_all(const struct lookup_table *part)
+{
+    struct sl_location innermost;
+    for (size_t i = 0; i < part->address_count; i++)
+        if (!sl_symcache_lookup(&part->cache, part->addresses[i], &innermost, 1) || !innermost.line)
+            return false;
+    return true;
+}
+
+/* What is around `addresses` (relative), which become the part's. NULL when that does not answer for all of them. */
+static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, uint64_t *addresses, size_t count)
+{
+    struct lookup_table *part = calloc(1, sizeof *part);
+    if (!part) {
+        free(addresses);
+        return NULL;
+    }
+    qsort(addresses, count, sizeof *addresses, lookup_by_address);
+    part->addresses = addresses;
+    part->address_count = count;
+    if (input_convert_around(&m->input, addresses, count, l->jobs, &part->bytes, &part->cache, NULL) == SL_OK &&
+        knows_all(part) && table_ready(part, NULL) == SL_OK)
+        return part;
+    table_free(part);
+    free(part);
+    return NULL;
+}
+
+void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct request *requests, size_t count)
+{
+    enum { FEW_ADDRESSES = 64, FEW_PARTS = 4 };
+    size_t asked = 0, wanted = 0;
+    uint64_t at;
+    if (m->is_whole || m->error.code != SL_OK)
+        return;
+    uint64_t *addresses = calloc(count + 1, sizeof *addresses);
+    for (size_t i = 0; addresses && i < count; i++)
+        if (requests[i].module == m && requests[i].kind == REQUEST_CODE) {
+            asked++;
+            if (lookup_relative(l, m, requests[i].address, &at))
+                addresses[wanted++] = at;
+        }
+    if (!wanted || wanted > FEW_ADDRESSES || m->part_count == FEW_PARTS || !input_has_parts(&m->input)) {
+        free(addresses);
+        if (asked)
+            lookup_whole(l, m);
+        return;
+    }
+    struct lookup_table *part = part_new(l, m, addresses, wanted);
+    if (!part) {
+        lookup_whole(l, m);
+        return;
+    }
+    part->next = m->parts;
+    m->parts = part;
+    m->part_count++;
+}
+
+/* The table that answers for an address; NULL when nothing does. */
+static struct lookup_table *table_for(struct lookup *l, struct lookup_module *m, uint64_t at)
+{
+    for (struct lookup_table *part = m->is_whole ? NULL : m->parts; part; part = part->next)
+        if (bsearch(&at, part->addresses, part->address_count, sizeof at, lookup_by_address))
+            return part;
+    return lookup_whole(l, m) ? &m->whole : NULL;
+}
+
+size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct chain *chain)
+{
+    uint64_t at;
+    chain->table = lookup_relative(l, m, address, &at) ? table_for(l, m, at) : NULL;
+    if (!chain->table)
+        return 0;
+    size_t count = sl_symcache_lookup(&chain->table->cache, at, chain->links, MAX_CHAIN);
+    count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
+    if (l->inlines || count < 2)
+        return count;
+    if (l->persona != PERSONA_ADDR2LINE) /* the code's own function, at the line that was inlined */
+        chain->links[0].function = chain->links[count - 1].function;
+    return 1;
+}
+
+/* ---- elements ---- */
+
+/* `std::vector<int>::push_back(int)` to `push_back`: what stands before the parameters, behind the last scope. */
+static struct sl_str short_name(struct sl_str name)
+{
+    int depth = 0;
+    size_t end = name.size, start = 0;
+    for (size_t i = 0; i < name.size; i++) {
+        char c = name.data[i];
+        depth += (c == '<') - (c == '>' && depth);
+        if (depth == 0 && c == '(' && i > start) {
+            end = i;
+            break;
+        }
+        if (depth == 0 && c == ':' && i + 1 < name.size && name.data[i + 1] == ':')
+            start = i + 2;
+    }
+    return (struct sl_str){name.data + start, end - start};
+}
+
+/* A compiler's piece of a function has a symbol of its own: `f.cold`, `f.part.0`. Its name says more. */
+static struct sl_str name_of_piece(struct lookup_module *m, const struct sl_symcache_function *function,
+                                   struct sl_str name)
+{
+    const struct sl_symbol *symbol = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
+    bool longer = symbol && symbol->address == function->entry && symbol->name.size > name.size && name.size &&
+                  symbol->name.data[name.size] == '.' && sl_str_starts(symbol->name, name);
+    return longer ? symbol->name : name;
+}
+
+static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,
+                                   const struct sl_symcache_function *function)
+{
+    const struct sl_str *known = texts_get(&table->names, id);
+    if (known)
+        return *known;
+    struct sl_buf stored = {0}, readable = {0};
+    sl_symcache_string(&table->cache, function->name, &stored);
+    struct sl_str name = name_of_piece(m, function, sl_buf_view(&stored));
+    if ((l->demangle || l->short_names) && sl_demangle(name, function->language, &readable))
+        name = sl_buf_view(&readable);
+    if (l->short_names)
+        name = short_name(name);
+    name = texts_put(&table->names, id, name);
+    sl_buf_free(&stored);
+    sl_buf_free(&readable);
+    return name;
+}
+
+static struct sl_str file_name(struct lookup *l, struct lookup_table *table, uint32_t id)
+{
+    const struct sl_str *known = texts_get(&table->files, id);
+    struct sl_buf path = {0};
+    if (known)
+        return *known;
+    sl_symcache_file(&table->cache, id, &path);
+    struct sl_str name = l->basenames ? path_file_name(sl_buf_view(&path)) : sl_buf_view(&path);
+    name = texts_put(&table->files, id, name);
+    sl_buf_free(&path);
+    return name;
+}
+
+void lookup_element(struct lookup *l, struct lookup_module *m, const struct chain *chain, size_t index,
+                    struct element *e)
+{
+    struct sl_symcache_function function;
+    struct lookup_table *table = chain->table;
+    const struct sl_location *link = &chain->links[index];
+    *e = (struct element){.line = link->line};
+    if (input_has_positions(&m->input)) {
+        e->line = sl_position_line(link->line);
+        e->column = sl_position_column(link->line);
+    }
+    if (sl_symcache_function(&table->cache, link->function, &function)) {
+        e->name = readable_name(l, m, table, link->function, &function);
+        e->has_entry = function.entry != UINT64_MAX;
+        e->entry = function.entry + m->load;
+    }
+    if (link->file != SL_SYMCACHE_NONE)
+        e->file = file_name(l, table, link->file);
+}
