@@ -173,6 +173,8 @@ static bool needs_quotes(struct sl_str text)
 {
     static const bool stops[256] = {[0 ... ' '] = true, ['"'] = true, ['='] = true, ['\\'] = true, [0x7F] = true};
     bool any = text.size == 0;
+    if (!any && sl_plain_run(text) == text.size) /* most are */
+        return memchr(text.data, ' ', text.size) || memchr(text.data, '=', text.size);
     for (size_t i = 0; i < text.size; i++)
         any |= stops[(uint8_t)text.data[i]];
     return any;

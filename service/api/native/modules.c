@@ -41,7 +41,7 @@ bool native_sort_modules(struct native_request *request)
         return false;
     for (size_t i = 0; i < count; i++)
         order[i] = (struct sortable){request->modules[i].image_address, (uint32_t)i};
-    if (count)
+    if (count > 1)
         qsort(order, count, sizeof *order, native_modules_by_address);
     for (size_t i = 0; i < count; i++)
         request->by_address[i] = order[i].index;
