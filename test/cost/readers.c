@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "js/scope.h"
 #include "ppdb/table.h"
 #include "source/bundle.h"
 #include "source/il2cpp.h"
@@ -70,14 +71,27 @@ static enum sl_code read_bundle(struct sl_bytes bytes, struct sl_budget *budget,
     return code;
 }
 
+/* All names are put together. */
+static enum sl_code read_scopes(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_js_scopes scopes;
+    struct sl_buf name = {0};
+    struct sl_purse purse = {.budget = budget};
+    enum sl_code code =
+        sl_js_scopes_read(&scopes, (struct sl_str){(const char *)file.data, file.size}, false, budget, error);
+    for (uint32_t i = 0; i < scopes.count && sl_js_scope_name(&scopes, i, NULL, &purse, &name); i++)
+        sl_buf_clear(&name);
+    sl_buf_free(&name);
+    sl_js_scopes_free(&scopes);
+    return code;
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},
-    {"il2cpp", read_il2cpp},
-    {"symbfile", read_symbfile},
-    {"bundle", read_bundle},
+    {"ppdb", read_ppdb},     {"il2cpp", read_il2cpp}, {"symbfile", read_symbfile},
+    {"bundle", read_bundle}, {"scopes", read_scopes},
 };
 
 int main(int argc, char **argv)

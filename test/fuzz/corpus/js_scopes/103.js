@@ -1,0 +1,1 @@
+class A { static a; static static() {} static get get() {} static; get; set; in; accessor b = 1 }

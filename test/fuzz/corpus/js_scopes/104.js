@@ -1,0 +1,1 @@
+class A { has(a) { return #b in a && super.c() } #b }

@@ -1,0 +1,1 @@
+@a @b.c @d(() => 1) class A { @e f; @g() h() {} @(i) static j; @k [l]() {} }

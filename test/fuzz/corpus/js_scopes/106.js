@@ -1,0 +1,1 @@
+x = @a class {}; export @b class C {} @d export default class {}

@@ -1,0 +1,1 @@
+a = {if: 1, class: 2, function() {}, new() {}}; a.if.class.new

@@ -1,0 +1,1 @@
+for (;;) {} for (a;b;c) {} for (var a = 1, b; ; ) {} for (let a in b) {} for (a of b) {} for (a.b in c);

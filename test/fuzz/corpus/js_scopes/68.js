@@ -1,0 +1,1 @@
+try { a } catch { b } finally { c } try {} catch (e) {} try {} finally {}

@@ -1,0 +1,2 @@
+function f() { return
+a } function g() { return a } function h() { return }

@@ -1,0 +1,1 @@
+export class A {} export async function b() {} export function* c() {}

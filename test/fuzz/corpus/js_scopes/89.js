@@ -1,0 +1,1 @@
+!a, ~b, +c, -d, ++e, --f, typeof g, void h, delete i.j, k++, l--

@@ -1,0 +1,1 @@
+new a, new a(), new a.b(c), new (a())(), new new a()(), new.target

@@ -1,0 +1,1 @@
+async function f() { await a; await /b/; await (() => 1) }

@@ -1,0 +1,1 @@
+[, a, , b, ,]; [...a, ...b]; f(...a, b,); ({...a, b, c: d, 'e': f, 1: g, [h]: i, get: j, async, static: k,})

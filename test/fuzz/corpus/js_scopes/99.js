@@ -1,0 +1,1 @@
+(a, b,) => c; () => {}; async () => {}; async a => a; async (a, b) => {}; (...a) => b
