@@ -40,7 +40,7 @@ GENERATORS = {
     "arrows of arrows": (many_nested(b"a=>", b"1", b"", 1000), SCOPES),
     "arrows with much in their parameters": (late_arrows, SCOPES),
     "async calls": (many_nested(b"async(", b"()=>1", b")", 300), SCOPES),
-    "async names": (repeated(b"async a;async\n"), SCOPES),
+    "async names": (repeated(b"async\na\n"), SCOPES),
     "templates": (many_nested(b"`${", b"()=>1", b"}`", 400), SCOPES),
     "conditions": (repeated(b"a?b:"), SCOPES),
     "nested conditions": (many_nested(b"a?", b"()=>1", b":b", 500), SCOPES),

@@ -24,7 +24,8 @@ SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def npm_path(work, package, path):
-    """A path below node_modules, of a package that is installed once for all tests of a run."""
+    """A path below node_modules, of a package that is installed once for all tests of a run, with others where `package` names
+    several."""
     home = os.path.join(os.path.dirname(work), "npm")
     found = os.path.join(home, "node_modules", path)
     if not os.path.exists(found):
@@ -32,7 +33,7 @@ def npm_path(work, package, path):
         command = ["npm", "install", "--prefix", home, "--no-audit", "--no-fund", "--silent", "--ignore-scripts"]
         if os.path.exists(SYSTEM_CERTIFICATES):  # which the registry's, or a proxy's, must be among
             command += ["--cafile", SYSTEM_CERTIFICATES]
-        done = subprocess.run([*command, package], capture_output=True, text=True, timeout=240)
+        done = subprocess.run([*command, *package.split()], capture_output=True, text=True, timeout=600)
         if done.returncode != 0:
             raise AssertionError(f"npm cannot install {package}: {done.stderr[-1000:]}")
     return found

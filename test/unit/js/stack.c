@@ -1,0 +1,86 @@
+/* Stack traces of JavaScript as text. */
+#include "../check.h"
+
+#include "js/stack.h"
+
+static void frames(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *function, *url;
+        unsigned at, column;
+        const char *written; /* NULL: as it was */
+    } rows[] = {
+        {"    at f (https://a.b/c.js:1:23)\n", "f", "https://a.b/c.js", 1, 23, NULL},
+        {"    at async Object.f [as g] (https://a.b/c.js:1:23)", "Object.f [as g]", "https://a.b/c.js", 1, 23, NULL},
+        {"\tat new F (file:///c.js:1:2)\r\n", "F", "file:///c.js", 1, 2, NULL},
+        {"at https://a.b:80/c.js?d#e:1:23", "", "https://a.b:80/c.js?d#e", 1, 23, NULL},
+        {"at async file:///c.js:4:5", "", "file:///c.js", 4, 5, NULL},
+        {"at f (/home/a b/c.js:1:2)", "f", "/home/a b/c.js", 1, 2, NULL},
+        {"at f (C:\\a\\c.js:1:2)", "f", "C:\\a\\c.js", 1, 2, NULL},
+        {"at f (address at index.android.bundle:1:22)", "f", "index.android.bundle", 1, 23,
+         "at f (index.android.bundle:1:23)"},
+        {"f@https://a.b/c.js:1:23", "f", "https://a.b/c.js", 1, 23, NULL},
+        {"@https://a.b/c.js:1:23", "", "https://a.b/c.js", 1, 23, NULL},
+        {"f/g<@https://a.b/@c/d.js:1:23", "f/g<", "https://a.b/@c/d.js", 1, 23, NULL},
+        {"global code@https://a.b/c.js:1:2", "global code", "https://a.b/c.js", 1, 2, NULL},
+        {"https://a.b/c@1.js:1:2", "", "https://a.b/c@1.js", 1, 2, "@https://a.b/c@1.js:1:2"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sl_js_stack_frame frame;
+        struct sl_buf out = {0};
+        if (!sl_js_stack_frame(sl_str(rows[i].line), &frame))
+            fail_msg("no frame: %s", rows[i].line);
+        sl_buf_printf(&out, SL_STR_FMT "|" SL_STR_FMT "|", SL_STR_ARG(frame.function), SL_STR_ARG(frame.url));
+        sl_js_stack_write(&frame, &out);
+        sl_buf_u8(&out, 0);
+        char wanted[256];
+        snprintf(wanted, sizeof wanted, "%s|%s|%s", rows[i].function, rows[i].url,
+                 rows[i].written ? rows[i].written : rows[i].line);
+        assert_string_equal((char *)out.data, wanted);
+        assert_int_equal(frame.line, rows[i].at);
+        assert_int_equal(frame.column, rows[i].column);
+        sl_buf_free(&out);
+    }
+}
+
+static void others(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "",
+        " ",
+        "\n",
+        "Error: at once",
+        "TypeError: a@b",
+        "    at f (native)",
+        "    at Array.map (<anonymous>)",
+        "    at eval (eval at f (https://a.b/c.js:1:2), <anonymous>:1:1)",
+        "at f (c.js:0:1)",
+        "at f (c.js:1)",
+        "at f (:1:2)",
+        "at ",
+        "at (c.js:1:2)",
+        "[native code]",
+        "12:34:56",
+        "at noon 12:34:56 it broke",
+        "see c:1:2",
+        "a b/c:1:2",
+        "at f (c.js:99999999999:1)",
+        "f@",
+        "@",
+        "at f (address at )",
+        "f@[native code]",
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sl_js_stack_frame frame;
+        if (sl_js_stack_frame(sl_str(rows[i]), &frame))
+            fail_msg("a frame: %s", rows[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(frames), cmocka_unit_test(others)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
