@@ -478,6 +478,19 @@ static int id_and_type_order(const struct sl_bundle_file *a, const struct sl_bun
     return order ? order : (a->type > b->type) - (a->type < b->type);
 }
 
+const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name)
+{
+    size_t low = 0, high = bundle->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sl_str_compare(bundle->files[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < bundle->count && sl_str_equal(bundle->files[low].name, name) ? &bundle->files[low] : NULL;
+}
+
 const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, struct sl_str path)
 {
     struct sl_arena scratch = {0};

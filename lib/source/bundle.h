@@ -59,6 +59,9 @@ bool sl_bundle_has_sources(const struct sl_bundle *bundle); /* files or links */
 size_t sl_bundle_count(const struct sl_bundle *bundle);
 const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size_t index);
 
+/* Of the archive's entry of this name; NULL when the manifest has none. */
+const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name);
+
 /* NULL when there is none; of several the one with the greatest name. By path: separators do not matter, and for Windows
  * paths neither does the case if only one file fits then. */
 const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, struct sl_str path);

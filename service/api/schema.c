@@ -314,3 +314,34 @@ bool schema_array(struct schema *s, const struct schema_place *at, size_t item_s
     *items = sl_arena_array_keep(&array);
     return *items || sl_json_no_memory(s->json);
 }
+
+/* ---- what several APIs have ---- */
+
+bool schema_raw_texts(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str key, text, *kept = out;
+    struct schema_place place = {.up = at};
+    size_t begin = s->json->at;
+    bool escaped;
+    if (!schema_open(s, at, SL_JSON_ARRAY, "a sequence"))
+        return false;
+    for (; sl_json_next(s->json, &key); place.index++)
+        if (sl_json_peek(s->json) != SL_JSON_STRING)
+            return schema_text(s, &place, &text);
+        else
+            sl_json_raw_string(s->json, &text, &escaped);
+    if (place.index)
+        *kept = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
+    return !s->json->failed;
+}
+
+bool schema_callee_first(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str text;
+    size_t where = s->json->at;
+    if (!schema_text(s, at, &text))
+        return false;
+    *(bool *)out = sl_str_equal(text, SL_STR("callee_first"));
+    return *(bool *)out || sl_str_equal(text, SL_STR("caller_first")) ||
+           schema_fail(s, at, where, "unknown variant, expected `callee_first` or `caller_first`");
+}

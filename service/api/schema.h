@@ -83,6 +83,11 @@ bool schema_open(struct schema *s, const struct schema_place *at, enum sl_json_t
 bool schema_text(struct schema *s, const struct schema_place *at, struct sl_str *out);
 bool schema_hex(struct schema *s, const struct schema_place *at, uint64_t *out);
 
+/* Values of requests that several APIs have, each a schema_read: an array of texts, kept as it is written into a struct sl_str
+ * (data NULL when it is empty); "callee_first" or "caller_first" into a bool that says whether it is the former. */
+bool schema_raw_texts(struct schema *s, const struct schema_place *at, void *out);
+bool schema_callee_first(struct schema *s, const struct schema_place *at, void *out);
+
 /* Always false. Keeps the first problem; `where` is the offset of the value it is about. */
 bool schema_fail(struct schema *s, const struct schema_place *at, size_t where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

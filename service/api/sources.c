@@ -29,18 +29,23 @@ static struct sl_str sources_rest(const struct sl_json *json)
     return (struct sl_str){json->text.data + json->at, json->text.size - json->at};
 }
 
-bool request_sources_read(struct schema *s, const struct schema_place *at, void *out)
+static struct source_policy policy_of(const struct config *config)
 {
-    struct request_sources *into = out;
-    (void)at;
-    const struct config *config = into->config;
-    struct source_policy policy = {
+    return (struct source_policy){
         .filesystem = config->allow_filesystem_sources_in_requests,
         .ambient_credentials = config->allow_ambient_credentials_in_requests,
         .internal_sentry = config->allow_internal_sentry_sources_in_requests,
         .sentry_hosts = config->sentry_source_hosts,
         .sentry_host_count = config->sentry_source_host_count,
     };
+}
+
+bool request_sources_read(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct request_sources *into = out;
+    (void)at;
+    const struct config *config = into->config;
+    struct source_policy policy = policy_of(config);
     struct value_problems problems = {.arena = s->json->arena};
     struct source *sources;
     size_t size;
@@ -74,4 +79,15 @@ bool request_sources_read_into(struct schema *s, const struct schema_place *at, 
     if (number)
         *number = sources.number;
     return true;
+}
+
+bool request_sentry_read(struct schema *s, const struct schema_place *at, const struct config *config,
+                         struct source *source)
+{
+    struct source_policy policy = policy_of(config);
+    struct value_problems problems = {.arena = s->json->arena};
+    enum sl_code code = source_read_sentry(s->json, at->key.data, &policy, source, &problems);
+    if (code != SL_OK)
+        keep_problem(s, &problems);
+    return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }

@@ -18,3 +18,7 @@ bool request_sources_read(struct schema *s, const struct schema_place *at, void 
 /* The same, straight to where a request has them; `number` may be NULL. */
 bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
                                const struct source **items, size_t *count, uint64_t *number);
+
+/* The one source of Sentry that a request is about, at a key that is terminated. */
+bool request_sentry_read(struct schema *s, const struct schema_place *at, const struct config *config,
+                         struct source *source);

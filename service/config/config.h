@@ -106,7 +106,8 @@ struct config {
     uint64_t cache_cleanup_interval_ns;
     struct cache_lifetimes downloaded, derived, index, diagnostics;
     bool restart_retries_malformed;
-    uint64_t object_meta_capacity, source_index_capacity, default_capacity; /* bytes of the memory layer */
+    uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity,
+        default_capacity;                                                   /* bytes of the memory layer */
     uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
     uint64_t sentry_index_ttl_ns;
     uint64_t max_mapped_files;                     /* UINT64_MAX = half of what the kernel allows */
@@ -144,6 +145,11 @@ struct config {
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */
     } memory;
+    struct {
+        bool compat_scope_names;    /* functions of scripts are called exactly as Sentry's service calls them */
+        bool partial_scopes;        /* of scripts with an error, the functions before it count */
+        bool used_artifact_bundles; /* answers name the bundles that their files came from */
+    } js;
     struct {
         uint64_t max_memory, max_time_ns; /* bytes; of the processor, beside what grows with the input */
         unsigned max_heavy;

@@ -127,6 +127,9 @@ const struct key config_keys[] = {
     {"apple.details", KEY_BOOL, AT(apple_details)},
     {"apple.names_from_report", KEY_BOOL, AT(apple_names_from_report)},
     {"apple.split_os_version", KEY_BOOL, AT(apple_split_os_version)},
+    {"js.compat_scope_names", KEY_BOOL, AT(js.compat_scope_names)},
+    {"js.partial_scopes", KEY_BOOL, AT(js.partial_scopes)},
+    {"js.used_artifact_bundles", KEY_BOOL, AT(js.used_artifact_bundles)},
     {"unwind_strategy", KEY_ENUM, AT(unwind_strategy), .words = strategy_words},
     {"jvm.chain_mappings", KEY_BOOL, AT(jvm_chain_mappings)},
     {"jvm.error_details", KEY_BOOL, AT(jvm_error_details)},
@@ -170,6 +173,7 @@ const struct key config_keys[] = {
     {"caches.in_memory.sentry_index_ttl", KEY_DURATION, AT(sentry_index_ttl_ns), .value = HOUR},
     {"caches.in_memory.gcs_token_capacity", KEY_COUNT, AT(gcs_token_capacity), .value = 100},
     {"caches.in_memory.s3_client_capacity", KEY_COUNT, AT(s3_client_capacity), .value = 100},
+    {"caches.in_memory.fileinbundle_capacity", KEY_SIZE, AT(bundled_files_capacity), .value = 3 * GIB},
     {"caches.in_memory.default_capacity", KEY_SIZE, AT(default_capacity), .value = 100 * KIB},
     {"caches.in_memory.max_mapped_files", KEY_COUNT, AT(max_mapped_files), .value = UINT64_MAX, .min = 16,
      .none = "null"},
@@ -265,7 +269,7 @@ static const struct group {
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
-     "max_unwind_chain_len special_paths core_dumps isolation js "
+     "max_unwind_chain_len special_paths core_dumps isolation "
      "ms_symcache mozilla page cluster"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
@@ -274,8 +278,7 @@ static const struct group {
     {"metrics", KEY_FREE, NULL,
      "statsd prefix custom_tags hostname_tag environment_tag platform_tag tags mozilla_names"},
     {"caches", KEY_FREE, NOT_YET, "placeholders"},
-    {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity fileinbundle_capacity"},
-    {"js", KEY_FREE, NULL, "compat_scope_names partial_scopes used_artifact_bundles"},
+    {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
     {"ms_symcache", KEY_FREE, NULL,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
     {"mozilla", KEY_FREE, NULL,

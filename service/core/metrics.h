@@ -64,6 +64,8 @@ enum metric {
     METRIC_CONVERSIONS,          /* cache, result */
     METRIC_CONVERSION_SECONDS,   /* cache */
     METRIC_CONVERSIONS_PARTIAL,  /* cache */
+    METRIC_JS_ITEMS,             /* item: what requests for scripts had and asked for */
+    METRIC_JS_LOOKUPS,           /* result, type, lookup, had_debugid */
     METRIC_SYMBFILE_PARTS,       /* kind, result: ok, cut off, or the code of the answer */
     METRIC_SYMBFILE_BYTES,       /* kind */
     METRIC_SYMBFILE_RECORDS,     /* kind */

@@ -22,8 +22,9 @@ struct sl_str object_request_place(const void *request);
 /* A deep copy: the computation outlives the request that named the source. */
 void *object_request_retain(const void *request, struct sl_arena *arena);
 
-/* A deep copy; NULL when out of memory. */
+/* Deep copies; NULL when out of memory. */
 const struct source *kinds_copy_source(const struct source *source, struct sl_arena *arena);
+const struct remote_file *kinds_copy_file(const struct remote_file *file, struct sl_arena *arena);
 
 /* ---- source_index.c ---- */
 /* Drops the files that the source's index does not name, and gives the rest the index's spelling. An index that cannot be
@@ -58,7 +59,8 @@ struct object_meta {
     struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
 };
 
-extern const struct cache_kind kind_source_files;
+extern const struct cache_kind kind_source_files;     /* asked for with struct source_request; loaded: of script_load */
+extern const struct cache_kind kind_bundled_files;    /* the same, with an entry */
 extern const struct cache_kind kind_embedded_sources; /* loaded: of source_load */
 
 /* What objects with source text are opened to; NULL for all others. Loading never fails. */
@@ -71,6 +73,14 @@ void open_bundles_close(void);
 struct cache_item *open_bundles_get(struct sl_str key) SL_SUSPENDS; /* a reference; NULL when it is not there */
 /* `generation`: cache_generation_seen before the item was got. */
 void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t generation);
+
+extern const struct cache_kind kind_sourcemap_caches; /* loaded: struct sl_smcache */
+
+/* ---- source_files.c ---- */
+void *source_request_retain(const void *request, struct sl_arena *arena);
+
+/* ---- scripts.c: what texts are loaded to ---- */
+enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 
 /* Gets what kinds_source_at needs. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,

@@ -18,6 +18,8 @@
     ROW(ppdb_caches)                                                                                                   \
     ROW(cficaches)                                                                                                     \
     ROW(source_files)                                                                                                  \
+    ROW(bundled_files)                                                                                                 \
+    ROW(sourcemap_caches)                                                                                              \
     ROW(auxdifs)                                                                                                       \
     ROW(il2cpp)                                                                                                        \
     ROW(source_index)                                                                                                  \

@@ -9,7 +9,9 @@
  *        ├──────▶ cficaches                     addresses to the rules for finding callers
  *        ├──────▶ embedded_sources              source texts in DWARF, as a bundle (bundles.c)
  *        └──────▶ proguard                      tables of JVM mappings (jvm.c)
- *     web  ─────▶ sourcefiles                   single source files
+ *     web  ─────▶ sourcefiles                   single source files, of the web or a source
+ *     objects ──▶ bundled_files                 the same out of bundles of artifacts
+ *        └──────▶ sourcemap_caches              places in scripts to places in their sources
  *     dumps ────▶ diagnostics                   those that could not be answered, for a while
  *     uploads ──▶ symbfile_index                symbfiles.h: the store, and what answers look-ups of it
  *
@@ -18,10 +20,12 @@
 #pragma once
 
 #include "cache/cache.h"
+#include "js/smcache.h"
 #include "jvm/mapper.h"
 #include "object/object.h"
 #include "origin/origin.h"
 #include "ppdb/table.h"
+#include "source/bundle.h"
 #include "symbfile/symbfile.h"
 #include "symcache/symcache.h"
 #include "unwind/cfi.h"
@@ -137,17 +141,55 @@ bool kinds_find_sources(const struct kinds_search *where, const struct source_qu
 bool kinds_source_at(struct source_object *object, struct sl_arena *arena, struct sl_str path, struct sl_buf *text,
                      bool *has_text, struct sl_buf *url);
 
-struct source_request { /* one file of the web; the texts are terminated */
-    struct sl_str url, scope;
+struct source_request { /* one text file; the texts are terminated */
+    struct sl_str scope;
+    /* of the web */
+    struct sl_str url, location; /* `location`: the URL as keys have it, if that is another one */
     const struct fetch_header *headers;
     size_t header_count;
     bool accept_invalid_certs;
+    /* or, if it is not NULL, of a source: the file, or the entry of the bundle that it is */
+    const struct remote_file *file;
+    struct sl_str entry;
+    bool is_utf8; /* it must be UTF-8 as it is; otherwise it is decoded to that */
 };
 
-/* Downloads a source file; the item's contents are UTF-8. Errors are those of fetch_get, and SL_MALFORMED when it is no
- * text. */
+/* Downloads a text; the item's contents are UTF-8. Errors are those of fetch_get, SL_NOT_FOUND when it is empty, and
+ * SL_MALFORMED when it is no text. */
 enum sl_code kinds_get_source_file(const struct source_request *request, struct sl_arena *arena,
                                    struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
+/* What a script says of itself, of an item of kinds_get_source_file; the text is a view of the item. */
+struct script_facts {
+    bool has_map, has_debug_id;
+    struct sl_str map; /* reference to its source map, as sl_js_map_comment */
+    struct sl_debug_id debug_id;
+    uint8_t sha256[32]; /* of the contents */
+};
+/* Looks once; then the item knows. SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
+enum sl_code kinds_script_facts(struct cache_item *item, struct script_facts *facts,
+                                struct sl_error *error) SL_SUSPENDS;
+
+struct sourcemap_request {
+    struct sl_str scope;
+    const struct source_request *script; /* NULL: it is empty */
+    const struct source_request *map;    /* NULL: `embedded`, a data URL, holds it */
+    struct sl_str embedded;
+    struct sl_str script_id, map_id; /* what tells them apart from others: hash or location */
+};
+
+/* The table of a script and its map, `loaded` is a struct sl_smcache. SL_MALFORMED: the map cannot be read; SL_UNSUPPORTED: it
+ * takes too much. */
+enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct sl_arena *arena,
+                                 struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
+/* Opens a bundle of artifacts; kinds_source_release ends it. */
+enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
+                               struct source_object *bundle, struct sl_error *error) SL_SUSPENDS;
+
+/* The bundle's file with this debug id and type, or this URL if `id` is NULL; NULL when it has none. */
+const struct sl_bundle_file *kinds_bundle_file(const struct source_object *bundle, const struct sl_debug_id *id,
+                                               enum sl_bundle_type type, struct sl_str url);
 
 /* A file as the sources have it, of one of the types, whatever it is good for: the first that parses. */
 struct file_lookup {

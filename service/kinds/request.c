@@ -165,6 +165,7 @@ static const struct remote_file *copy_file(struct copier *c, const struct remote
     copy_str(c, &to->path);
     copy_str(c, &to->location);
     copy_str(c, &to->uri);
+    copy_str(c, &to->url);
     copy_str(c, &to->checksum);
     return to;
 }
@@ -179,6 +180,13 @@ static const struct object_id *copy_id(struct copier *c, const struct object_id 
     copy_str(c, &to->debug_file);
     copy_str(c, &to->debug_checksum);
     return to;
+}
+
+const struct remote_file *kinds_copy_file(const struct remote_file *file, struct sl_arena *arena)
+{
+    struct copier c = {.arena = arena};
+    const struct remote_file *copy = copy_file(&c, file);
+    return c.failed ? NULL : copy;
 }
 
 static bool copy_request(struct copier *c, const struct object_request *from, struct object_request *to)

@@ -1,23 +1,43 @@
-/* The kind `sourcefiles`: single source files from the web, as UTF-8. */
+/* The kinds `sourcefiles` and `bundled_files`: single texts as UTF-8, from the web or a source, and out of bundles. */
 #include "kinds/impl.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "source/bundle.h"
 #include "source/text.h"
+
+struct decoding {
+    int fd;
+    bool is_utf8;
+};
+
+/* Scripts may have any character in their strings. */
+static bool decode_text(const struct decoding *d, struct sl_bytes bytes, struct sl_buf *scratch, struct sl_str *text)
+{
+    *text = (struct sl_str){(const char *)bytes.data, bytes.size};
+    if (!d->is_utf8)
+        return sl_text_decode(bytes, scratch, text);
+    if (sl_str_starts(*text, SL_STR("\xef\xbb\xbf")))
+        *text = (struct sl_str){text->data + 3, text->size - 3};
+    return sl_str_is_utf8(*text);
+}
 
 /* What is kept is text: decoded once, and not at every use. */
 static enum sl_code decode_file(void *arg, struct sl_error *error)
 {
-    int fd = *(const int *)arg;
+    const struct decoding *d = arg;
+    int fd = d->fd;
     struct sl_mapping mapping;
     struct sl_buf scratch = {0};
     struct sl_str text;
     enum sl_code code = SL_OK;
     if (sl_map_fd(fd, &mapping, error) != SL_OK)
         return SL_INTERNAL;
-    bool is_text = sl_text_decode(mapping.bytes, &scratch, &text);
-    if (scratch.failed) {
+    bool is_text = decode_text(d, mapping.bytes, &scratch, &text);
+    if (!mapping.bytes.size) {
+        code = sl_fail(error, SL_NOT_FOUND, "%s", "");
+    } else if (scratch.failed) {
         code = sl_fail(error, SL_BUSY, "out of memory");
     } else if (!is_text) {
         code = sl_fail(error, SL_MALFORMED, "the file is not text");
@@ -34,11 +54,8 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     return code;
 }
 
-static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
-                                         struct sl_error *error)
+static enum sl_code fetch_web(const struct source_request *request, int fd, struct sl_error *error)
 {
-    const struct source_request *request = context;
-    (void)arena;
     struct fetch_request fetch = {
         .url = request->url.data,
         .headers = request->headers,
@@ -48,8 +65,18 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
         .source = "web-scraping",
         .max_size = kinds_config()->max_source_file_size == UINT64_MAX ? 0 : kinds_config()->max_source_file_size,
     };
-    enum sl_code code = fetch_get(&fetch, tmp->fd, error);
-    return code == SL_OK ? kinds_on_pool(decode_file, &tmp->fd, error) : code;
+    return fetch_get(&fetch, fd, error);
+}
+
+static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                         struct sl_error *error)
+{
+    const struct source_request *request = context;
+    struct decoding decoding = {tmp->fd, request->is_utf8};
+    (void)arena;
+    enum sl_code code =
+        request->file ? origin_fetch(request->file, tmp->fd, error) : fetch_web(request, tmp->fd, error);
+    return code == SL_OK ? kinds_on_pool(decode_file, &decoding, error) : code;
 }
 
 static bool source_files_copy(struct sl_arena *arena, struct sl_str *text)
@@ -58,20 +85,32 @@ static bool source_files_copy(struct sl_arena *arena, struct sl_str *text)
     return text->data;
 }
 
-static void *retain(const void *context, struct sl_arena *arena)
+void *source_request_retain(const void *context, struct sl_arena *arena)
 {
     struct source_request *to = SL_ARENA_NEW(arena, struct source_request);
     if (!to)
         return NULL;
     *to = *(const struct source_request *)context;
     struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, to->header_count + 1);
-    bool good = headers && source_files_copy(arena, &to->url) && source_files_copy(arena, &to->scope);
+    struct sl_str *texts[] = {&to->scope, &to->url, &to->location, &to->entry};
+    bool good = headers != NULL;
+    for (size_t i = 0; good && i < sizeof texts / sizeof *texts; i++)
+        good = source_files_copy(arena, texts[i]);
     for (size_t i = 0; good && i < to->header_count; i++) {
         headers[i] = to->headers[i];
         good = source_files_copy(arena, &headers[i].name) && source_files_copy(arena, &headers[i].value.hidden);
     }
     to->headers = headers;
+    if (good && to->file)
+        good = (to->file = kinds_copy_file(to->file, arena)) != NULL;
     return good ? to : NULL;
+}
+
+/* Downloads from a host, or of a source, wait in one line. */
+static struct sl_str source_files_place(const void *context)
+{
+    const struct source_request *request = context;
+    return request->file ? request->file->source->url : (struct sl_str){NULL, 0};
 }
 
 static const unsigned older[] = {1, 0};
@@ -84,18 +123,150 @@ const struct cache_kind kind_source_files = {
     .previous = older,
     .format1_up_to = 1,
     .compute = source_files_compute,
-    .retain = retain,
+    .place = source_files_place,
+    .retain = source_request_retain,
+    .load = script_load,
+    .free_loaded = free,
 };
+
+/* ---- out of bundles ---- */
+
+/* Views of the request. */
+static struct object_request source_files_object(const struct source_request *request)
+{
+    static const struct object_id any = {.type = OBJECT_UNKNOWN};
+    return (struct object_request){request->file, &any, request->scope};
+}
+
+struct extraction {
+    const struct sl_bundle *bundle;
+    struct sl_str entry;
+    int fd;
+};
+
+static enum sl_code extract(void *arg, struct sl_error *error)
+{
+    const struct extraction *e = arg;
+    const struct sl_bundle_file *file = sl_bundle_by_name(e->bundle, e->entry);
+    struct sl_buf text = {0};
+    enum sl_code code = file ? sl_bundle_read(e->bundle, file, kinds_max_source_size(), &text, error)
+                             : sl_fail(error, SL_NOT_FOUND, "%s", "");
+    if (code == SL_OK && !sl_str_is_utf8(sl_buf_view(&text)))
+        code = sl_fail(error, SL_MALFORMED, "the file is not text");
+    if (code == SL_OK)
+        code = text.size ? kinds_write(e->fd, sl_buf_bytes(&text), error) : sl_fail(error, SL_NOT_FOUND, "%s", "");
+    sl_buf_free(&text);
+    return code;
+}
+
+static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                          struct sl_error *error)
+{
+    const struct source_request *request = context;
+    struct source_object object;
+    enum sl_code code = kinds_open_bundle(request->file, request->scope, arena, &object, error);
+    if (code != SL_OK)
+        return code;
+    struct extraction extraction = {object.item->loaded, request->entry, tmp->fd};
+    code = kinds_on_pool(extract, &extraction, error);
+    kinds_source_release(&object);
+    return code;
+}
+
+/* They are in a bundle that is shared itself. */
+static bool bundled_files_shareable(const void *context)
+{
+    (void)context;
+    return false;
+}
+
+static bool bundled_files_base(const void *context, struct sl_arena *arena, const struct cache_kind **kind,
+                               struct cache_key *key, const void **base)
+{
+    struct object_request *object = SL_ARENA_NEW(arena, struct object_request);
+    if (!object)
+        return false;
+    *object = source_files_object(context);
+    return object_request_base(object, arena, kind, key, base);
+}
+
+/* They are held for as long as there is room for their texts. */
+static enum sl_code bundled_files_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    enum sl_code code = script_load(bytes, loaded, weight, error);
+    *weight += bytes.size;
+    return code;
+}
+
+static uint64_t bundled_files_capacity(const struct config *config)
+{
+    return config->bundled_files_capacity;
+}
+
+const struct cache_kind kind_bundled_files = {
+    .name = "bundled_files",
+    .section = CACHE_DERIVED,
+    .version = 1,
+    .base = bundled_files_base,
+    .compute = bundled_files_compute,
+    .place = source_files_place,
+    .retain = source_request_retain,
+    .shareable = bundled_files_shareable,
+    .capacity = bundled_files_capacity,
+    .load = bundled_files_load,
+    .free_loaded = free,
+};
+
+enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
+                               struct source_object *bundle, struct sl_error *error)
+{
+    struct source_request wanted = {.file = file, .scope = scope};
+    struct object_request request = source_files_object(&wanted);
+    struct cache_key key;
+    *bundle = (struct source_object){.item = NULL};
+    if (!object_request_key(&request, arena, &key))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = source_open(&key, &request, bundle);
+    if (code == SL_OK && bundle->item->kind == &kind_objects && bundle->item->loaded)
+        return SL_OK;
+    kinds_source_release(bundle);
+    return sl_fail(error, code == SL_OK ? SL_MALFORMED : code, "the file is no usable bundle");
+}
+
+/* ---- look-ups ---- */
+
+static bool source_request_key(const struct source_request *request, struct sl_arena *arena, struct cache_key *key)
+{
+    struct sl_buf text = {0};
+    struct object_request object = source_files_object(request);
+    *key = (struct cache_key){.scope = request->scope};
+    if (!request->file) {
+        sl_buf_cstr(&text, "scope: ");
+        sl_buf_str(&text, request->scope.size ? request->scope : SL_STR("global"));
+        sl_buf_cstr(&text, "\n\nsource: web-scraping\nlocation: ");
+        sl_buf_str(&text, request->location.size ? request->location : request->url);
+        sl_buf_cstr(&text, "\n");
+    } else if (!object_request_key(&object, arena, key)) {
+        return false;
+    } else if (request->entry.size) {
+        sl_buf_str(&text, key->text);
+        sl_buf_cstr(&text, "\nfile:\n");
+        sl_buf_str(&text, request->entry);
+        sl_buf_cstr(&text, "\n");
+    } else {
+        return true;
+    }
+    key->text = sl_buf_keep(&text, arena);
+    return key->text.data;
+}
 
 enum sl_code kinds_get_source_file(const struct source_request *request, struct sl_arena *arena,
                                    struct cache_item **item, struct sl_error *error)
 {
-    struct sl_buf text = {0};
+    struct cache_key key;
     *item = NULL;
-    sl_buf_printf(&text, "scope: " SL_STR_FMT "\n\nsource: web-scraping\nlocation: " SL_STR_FMT "\n",
-                  SL_STR_ARG(request->scope.size ? request->scope : SL_STR("global")), SL_STR_ARG(request->url));
-    struct cache_key key = {.text = sl_buf_keep(&text, arena), .scope = request->scope};
-    if (!key.text.data)
+    if (!source_request_key(request, arena, &key))
         return sl_fail(error, SL_BUSY, "out of memory");
-    return cache_get(&kind_source_files, &key, request, item, error);
+    return cache_get(request->file && request->entry.size ? &kind_bundled_files : &kind_source_files, &key, request,
+                     item, error);
 }

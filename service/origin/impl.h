@@ -16,6 +16,8 @@ void gcs_init(size_t capacity);
 void sentry_init(size_t capacity, uint64_t ttl_ns);
 void index_init(size_t capacity);
 void sentry_forget(void);
+void artifacts_init(size_t capacity, uint64_t ttl_ns);
+void artifacts_forget(void);
 void index_forget(void);
 
 /* ---- location.c ---- */
@@ -64,6 +66,20 @@ struct query_pair {
     struct sl_str value;
 };
 struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struct query_pair *pairs, size_t count);
+/* "Authorization: Bearer <token>" or "Cookie: <cookies>", in the arena; false when out of memory. */
+bool sentry_credentials(struct sl_arena *arena, const struct source *source, struct fetch_header *header);
+/* The file of this id; its `uri` is in the arena. False when out of memory. */
+bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
+                     struct remote_file *file);
+/* One GET that Sentry answers with a JSON text, which is appended. Refused credentials are told of in the log. */
+struct sentry_question {
+    const struct source *source;
+    const char *url;
+    const struct fetch_header *credentials;
+    const char *label;
+};
+enum sl_code sentry_ask(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
+                        struct sl_error *error) SL_SUSPENDS;
 
 /* ---- xml.c ---- */
 struct xml_text {

@@ -143,12 +143,17 @@ enum sl_code source_parse_list(struct sl_arena *arena, const struct value *list,
 enum sl_code source_read_list(struct sl_json *j, const char *path, const struct source_policy *policy,
                               struct source **sources, size_t *count, struct value_problems *problems);
 
+/* One that is a Sentry source, whatever its `type` says. */
+enum sl_code source_read_sentry(struct sl_json *j, const char *path, const struct source_policy *policy,
+                                struct source *source, struct value_problems *problems);
+
 struct remote_file {
     const struct source *source;
     enum file_type type;
     struct sl_str path;     /* relative to the source, as layouts make it; of Sentry sources the file's id */
     struct sl_str location; /* the same below the prefix of a bucket */
     struct sl_str uri;      /* candidate location and part of the cache key; no secrets */
+    struct sl_str url;      /* of Sentry sources: where it lies, terminated; empty = asked for by its id */
     struct sl_str checksum; /* sent to HTTP sources when not empty; of an index the version */
     uint64_t max_size;      /* 0 = max_download_size */
     bool pointer;           /* a `file.ptr`: of use when no other file of its directory is there */

@@ -50,8 +50,7 @@ struct sl_str sentry_url(struct sl_arena *arena, struct sl_str base, const struc
     return sl_buf_keep(&url, arena);
 }
 
-/* "Authorization: Bearer <token>" or "Cookie: <cookies>". */
-static bool credentials(struct sl_arena *arena, const struct source *source, struct fetch_header *header)
+bool sentry_credentials(struct sl_arena *arena, const struct source *source, struct fetch_header *header)
 {
     struct sl_buf value = {0};
     bool token = secret_present(source->token);
@@ -62,14 +61,7 @@ static bool credentials(struct sl_arena *arena, const struct source *source, str
     return header->value.hidden.data != NULL;
 }
 
-/* ---- the index ---- */
-struct looking {
-    const struct source *source;
-    const char *url;
-    const struct fetch_header *credentials;
-    const char *label;
-};
-
+/* ---- questions ---- */
 /* A wrong token is the most common misconfiguration, and its sources only look empty: say so once a minute and source.
  * Two sources in one place of the table are told of more often. */
 static void report_refusal(const struct source *source, int status)
@@ -89,12 +81,31 @@ static void report_refusal(const struct source *source, int status)
 
 static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
-    const struct looking *looking = arg;
+    const struct sentry_question *question = arg;
     if (status == 401 || status == 403)
-        report_refusal(looking->source, status);
+        report_refusal(question->source, status);
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%d %s", status, status_reason(status));
 }
 
+enum sl_code sentry_ask(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
+                        struct sl_error *error)
+{
+    const struct fetch_header headers[] = {*question->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
+    struct fetch_request request = {.url = question->url,
+                                    .headers = headers,
+                                    .header_count = 2,
+                                    .trusted = question->source->internal,
+                                    .source = question->label,
+                                    .max_size = max_size,
+                                    .timeout_ns = TIMEOUT_NS,
+                                    .keep_wrapper = true,
+                                    .whole = true,
+                                    .refused = sentry_refused,
+                                    .arg = (void *)(uintptr_t)question};
+    return fetch_text(&request, answer, error);
+}
+
+/* ---- the index ---- */
 static bool plain(struct sl_str text)
 {
     for (size_t i = 0; i < text.size; i++)
@@ -116,7 +127,7 @@ static void add_entry(struct sl_json *j, struct sl_buf *text)
 }
 
 /* What is kept of an answer: "<type> <id>\n" for each file. */
-static enum sl_code digest(const struct looking *looking, struct sl_str json, struct sl_buf *text,
+static enum sl_code digest(const struct sentry_question *question, struct sl_str json, struct sl_buf *text,
                            struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -132,30 +143,17 @@ static enum sl_code digest(const struct looking *looking, struct sl_str json, st
         return busy ? sl_fail(error, SL_BUSY, "out of memory")
                     : sl_fail(error, SL_DOWNLOAD_ERROR, "the index is no list of files");
     if (count >= PAGE)
-        log_warn("origin", "a Sentry index is full, files may be missing", LOG_SLSTR("source", looking->source->id),
+        log_warn("origin", "a Sentry index is full, files may be missing", LOG_SLSTR("source", question->source->id),
                  LOG_U64("files", count));
     return SL_OK;
 }
 
 static enum sl_code ask_index(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
-    const struct looking *looking = context;
     struct sl_buf answer = {0};
-    const struct fetch_header headers[] = {*looking->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
-    struct fetch_request request = {.url = looking->url,
-                                    .headers = headers,
-                                    .header_count = 2,
-                                    .trusted = looking->source->internal,
-                                    .source = looking->label,
-                                    .max_size = ANSWER_MAX,
-                                    .timeout_ns = TIMEOUT_NS,
-                                    .keep_wrapper = true,
-                                    .whole = true,
-                                    .refused = sentry_refused,
-                                    .arg = (void *)(uintptr_t)looking};
-    enum sl_code code = fetch_text(&request, &answer, error);
+    enum sl_code code = sentry_ask(context, ANSWER_MAX, &answer, error);
     if (code == SL_OK)
-        code = digest(looking, sl_buf_view(&answer), text, error);
+        code = digest(context, sl_buf_view(&answer), text, error);
     *for_ns = index_ttl_ns;
     sl_buf_free(&answer);
     return code;
@@ -186,8 +184,8 @@ static bool wanted(struct sl_str name, const enum file_type *types, size_t count
     return false;
 }
 
-static bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
-                            struct remote_file *file)
+bool sentry_add_file(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str id,
+                     struct remote_file *file)
 {
     struct sl_buf uri = {0};
     sl_buf_cstr(&uri, "sentry://project_debug_file/");
@@ -235,28 +233,42 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
         return SL_OK; /* a query without an id would list the whole project */
     struct fetch_header header;
     struct sl_str url = sentry_url(arena, source->url, pairs, pair_count), index;
-    struct looking looking = {source, url.data, &header, origin_label(arena, source)};
-    if (!url.data || !looking.label || !credentials(arena, source, &header))
+    struct sentry_question question = {source, url.data, &header, origin_label(arena, source)};
+    if (!url.data || !question.label || !sentry_credentials(arena, source, &header))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
-    enum sl_code code = memo_get(&indexes, key, 4, ask_index, &looking, arena, &index, error);
+    enum sl_code code = memo_get(&indexes, key, 4, ask_index, &question, arena, &index, error);
     return code == SL_OK ? take_files(index, source, types, type_count, arena, files, count, error) : code;
 }
 
 /* ---- the download ---- */
+/* Whether it is Sentry that gets the credentials. */
+static bool is_sentrys(struct sl_arena *arena, const struct remote_file *file)
+{
+    const char *url = sl_arena_strndup(arena, file->source->url.data, file->source->url.size);
+    const char *host = url ? fetch_url_host(arena, url) : NULL, *other = fetch_url_host(arena, file->url.data);
+    return host && other && strcmp(host, other) == 0 && sl_str_starts(file->url, file->source->url);
+}
+
+static const char *file_url(struct sl_arena *arena, const struct remote_file *file)
+{
+    struct query_pair pair = {"id", file->location};
+    return file->url.size ? file->url.data : sentry_url(arena, file->source->url, &pair, 1).data;
+}
+
 enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     const struct source *source = file->source;
-    struct query_pair pair = {"id", file->location};
     struct fetch_header header;
-    struct fetch_request request = {.url = sentry_url(&arena, source->url, &pair, 1).data,
+    bool own = !file->url.size || is_sentrys(&arena, file);
+    struct fetch_request request = {.url = file_url(&arena, file),
                                     .headers = &header,
-                                    .header_count = 1,
+                                    .header_count = own,
                                     .trusted = source->internal,
                                     .source = origin_label(&arena, source),
                                     .max_size = file->max_size};
-    enum sl_code code = request.url && request.source && credentials(&arena, source, &header)
+    enum sl_code code = request.url && request.source && sentry_credentials(&arena, source, &header)
                             ? fetch_get(&request, fd, error)
                             : sl_fail(error, SL_BUSY, "out of memory");
     sl_arena_free(&arena);

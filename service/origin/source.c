@@ -449,3 +449,22 @@ enum sl_code source_read_list(struct sl_json *j, const char *path, const struct 
     sl_arena_array_drop(&list);
     return code != SL_OK ? code : problems->errors == before ? sl_json_code(j) : SL_MALFORMED;
 }
+
+enum sl_code source_read_sentry(struct sl_json *j, const char *path, const struct source_policy *policy,
+                                struct source *source, struct value_problems *problems)
+{
+    struct reader r = {.arena = j->arena, .policy = policy, .problems = problems, .path = path};
+    struct value map;
+    size_t before = problems->errors;
+    if (!value_from_json(j->arena, j, &map))
+        return sl_json_code(j);
+    r.map = &map;
+    *source = (struct source){.type = SOURCE_SENTRY, .configured = policy->configuration};
+    if (map.type != VALUE_MAP) {
+        value_problem(problems, &map, false, path, "expected an object, found %s", type_word(&map));
+        return SL_MALFORMED;
+    }
+    read_some(&r, "id", &source->id);
+    read_sentry(&r, source);
+    return problems->errors == before ? SL_OK : SL_MALFORMED;
+}

@@ -14,6 +14,7 @@ enum { INDEXES_MAX = 100 };
 void origin_forget(void)
 {
     sentry_forget();
+    artifacts_forget();
     index_forget();
 }
 
@@ -22,6 +23,7 @@ void origin_close(void)
     aws_keys_init(0);
     gcs_init(0);
     sentry_init(0, 0);
+    artifacts_init(0, 0);
     index_init(0);
 }
 
@@ -31,5 +33,6 @@ void origin_init(const struct origin_options *options)
     aws_keys_init(options->s3_client_capacity);
     gcs_init(options->gcs_token_capacity);
     sentry_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
+    artifacts_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
     index_init(INDEXES_MAX);
 }

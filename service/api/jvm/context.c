@@ -72,31 +72,6 @@ static bool jvm_gather(struct jvm_sourcing *s)
     return s->places != NULL;
 }
 
-static struct sl_str keep_line(struct jvm_sourcing *s, struct sl_str line)
-{
-    sl_buf_clear(&s->line);
-    sl_context_trim(&s->line, line, 0);
-    char *copy = s->line.failed ? NULL : sl_arena_strndup(s->request->arena, (char *)s->line.data, s->line.size);
-    s->request->out_of_memory |= !copy;
-    return (struct sl_str){copy ? copy : "", copy ? s->line.size : 0};
-}
-
-static const struct jvm_context *jvm_keep_context(struct jvm_sourcing *s, const struct sl_context *found)
-{
-    struct jvm_context *context = SL_ARENA_NEW(s->request->arena, struct jvm_context);
-    s->request->out_of_memory |= !context;
-    if (!context)
-        return NULL;
-    context->before_count = found->before_count;
-    context->after_count = found->after_count;
-    for (unsigned i = 0; i < found->before_count; i++)
-        context->before[i] = keep_line(s, found->before[i]);
-    context->line = keep_line(s, found->line);
-    for (unsigned i = 0; i < found->after_count; i++)
-        context->after[i] = keep_line(s, found->after[i]);
-    return context;
-}
-
 /* Lines of one file, out of the next bundle that has it; those that have one already keep it. */
 static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t count,
                        const struct jvm_question *bundle)
@@ -107,8 +82,10 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t 
         return;
     struct sl_context_cursor cursor = sl_context_cursor(sl_buf_view(&s->text));
     for (size_t i = 0; i < count && !s->request->out_of_memory; i++)
-        if (!places[i].frame->context && sl_context_at(&cursor, places[i].frame->line.value, &context))
-            places[i].frame->context = jvm_keep_context(s, &context);
+        if (!places[i].frame->context && sl_context_at(&cursor, places[i].frame->line.value, &context)) {
+            places[i].frame->context = frame_lines_keep(&context, 0, &s->line, s->request->arena);
+            s->request->out_of_memory |= !places[i].frame->context;
+        }
 }
 
 void jvm_add_context(struct jvm_request *r)

@@ -5,16 +5,11 @@
 #pragma once
 
 #include "api/jobs/jobs.h"
+#include "api/lines.h"
 #include "api/schema.h"
 #include "config/config.h"
 #include "jvm/stack.h"
 #include "kinds/kinds.h"
-#include "source/context.h"
-
-struct jvm_context { /* lines of source, trimmed */
-    struct sl_str before[SL_CONTEXT_LINES], line, after[SL_CONTEXT_LINES];
-    unsigned before_count, after_count;
-};
 
 struct jvm_exception {
     struct sl_str type, module;
@@ -26,7 +21,7 @@ struct jvm_frame {
     struct opt_u64 line, index;
     enum opt_bool in_app, synthesized;
     bool mapped;                       /* a mapping knows it */
-    const struct jvm_context *context; /* instead of what was sent; NULL: none was found */
+    const struct frame_lines *context; /* instead of what was sent; NULL: none was found */
 };
 
 struct jvm_trace {

@@ -28,25 +28,6 @@ static bool read_exception(struct schema *s, const struct schema_place *at, void
     return schema_object(s, at, exception_fields, out);
 }
 
-/* An array of texts, kept as it is written. */
-static bool jvm_read_texts(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct sl_str key, text, *kept = out;
-    struct schema_place place = {.up = at};
-    size_t begin = s->json->at;
-    bool escaped;
-    if (!schema_open(s, at, SL_JSON_ARRAY, "a sequence"))
-        return false;
-    for (; sl_json_next(s->json, &key); place.index++)
-        if (sl_json_peek(s->json) != SL_JSON_STRING)
-            return schema_text(s, &place, &text);
-        else
-            sl_json_raw_string(s->json, &text, &escaped);
-    if (place.index)
-        *kept = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
-    return !s->json->failed;
-}
-
 static const struct field frame_fields[] = {
     FIELD(TEXT, false, jvm_frame, platform, "platform"),
     FIELD(TEXT, true, jvm_frame, function, "function"),
@@ -54,9 +35,9 @@ static const struct field frame_fields[] = {
     FIELD(TEXT, true, jvm_frame, module, "module"),
     FIELD(TEXT, false, jvm_frame, abs_path, "abs_path"),
     FIELD(U32, false, jvm_frame, line, "lineno"),
-    CUSTOM(false, jvm_frame, pre_context, "pre_context", jvm_read_texts),
+    CUSTOM(false, jvm_frame, pre_context, "pre_context", schema_raw_texts),
     FIELD(TEXT, false, jvm_frame, context_line, "context_line"),
-    CUSTOM(false, jvm_frame, post_context, "post_context", jvm_read_texts),
+    CUSTOM(false, jvm_frame, post_context, "post_context", schema_raw_texts),
     FIELD(BOOL, false, jvm_frame, in_app, "in_app"),
     FIELD(U64, true, jvm_frame, index, "index"),
     FIELD(TEXT, false, jvm_frame, signature, "signature"),
@@ -131,20 +112,9 @@ static bool read_class(struct schema *s, const struct schema_place *at, void *ou
     return schema_text(s, at, &((struct jvm_class *)out)->name);
 }
 
-static bool jvm_read_order(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct sl_str text;
-    size_t where = s->json->at;
-    if (!schema_text(s, at, &text))
-        return false;
-    *(bool *)out = sl_str_equal(text, SL_STR("callee_first"));
-    return *(bool *)out || sl_str_equal(text, SL_STR("caller_first")) ||
-           schema_fail(s, at, where, "unknown variant, expected `callee_first` or `caller_first`");
-}
-
 static const struct field option_fields[] = {
     FIELD(BOOL, false, jvm_request, apply_source_context, "apply_source_context"),
-    CUSTOM(false, jvm_request, callee_first, "frame_order", jvm_read_order),
+    CUSTOM(false, jvm_request, callee_first, "frame_order", schema_callee_first),
     END,
 };
 

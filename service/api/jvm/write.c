@@ -20,29 +20,6 @@ static void write_exception(struct json_writer *w, const struct jvm_exception *e
     json_object_end(w);
 }
 
-/* JSON as it was sent. */
-static void jvm_sent(struct json_writer *w, const char *key, struct sl_str json)
-{
-    if (!json.data)
-        return;
-    json_key(w, key);
-    json_raw(w, json);
-}
-
-static void write_context(struct json_writer *w, const struct jvm_frame *frame)
-{
-    const struct jvm_context *c = frame->context;
-    if (!c) {
-        jvm_sent(w, "pre_context", frame->pre_context);
-        jvm_text(w, "context_line", frame->context_line);
-        jvm_sent(w, "post_context", frame->post_context);
-        return;
-    }
-    json_texts(w, "pre_context", c->before, c->before_count);
-    jvm_text(w, "context_line", c->line);
-    json_texts(w, "post_context", c->after, c->after_count);
-}
-
 static void jvm_write_frame(struct json_writer *w, const struct jvm_frame *frame)
 {
     json_object_begin(w);
@@ -55,7 +32,10 @@ static void jvm_write_frame(struct json_writer *w, const struct jvm_frame *frame
         json_key(w, "lineno");
         json_u64(w, frame->line.value);
     }
-    write_context(w, frame);
+    if (frame->context)
+        frame_lines_write(w, frame->context);
+    else
+        frame_lines_write_sent(w, frame->pre_context, frame->context_line, frame->post_context);
     if (frame->in_app != BOOL_ABSENT) {
         json_key(w, "in_app");
         json_boolean(w, frame->in_app == BOOL_TRUE);

@@ -1,0 +1,312 @@
+/* Finding a script, a source map or a source: in the bundles and among the single files that the request knows of, then in
+ * what Sentry tells of when it is asked, and at last in the web. */
+#include "api/js/js.h"
+
+#include "core/log.h"
+#include "core/metrics.h"
+#include "js/names.h"
+#include "source/zip.h"
+
+enum { CANDIDATES = 4 };
+
+static const char *const type_names[] = {"minified_source", "source_map", "source"};
+static const enum sl_bundle_type bundle_types[] = {SL_BUNDLE_MINIFIED_SOURCE, SL_BUNDLE_SOURCE_MAP, SL_BUNDLE_SOURCE};
+
+const char *js_type_name(enum js_type type)
+{
+    return type_names[type];
+}
+
+/* The request cannot go on: always false. */
+static bool finder_stop(struct js_request *r, enum sl_code code)
+{
+    if (r->finder.stopped == SL_OK)
+        r->finder.stopped = code;
+    return false;
+}
+
+/* What ends the request, and is no answer about a file. */
+static bool stops(struct js_request *r, enum sl_code code)
+{
+    return (code == SL_CANCELLED || code == SL_BUSY) && !finder_stop(r, code);
+}
+
+static void count_lookup(const struct js_file *file, const char *result, const char *how)
+{
+    metric_add4(METRIC_JS_LOOKUPS, 1, result, type_names[file->key.type], how, file->key.has_id ? "true" : "false");
+}
+
+/* ---- texts ---- */
+
+static struct sl_str js_until(struct sl_str text, char c)
+{
+    const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
+    return found ? (struct sl_str){text.data, (size_t)(found - text.data)} : text;
+}
+
+static struct sl_str at_any_host(struct sl_str url, struct sl_arena *arena)
+{
+    struct sl_buf text = {0};
+    sl_buf_u8(&text, '~');
+    sl_buf_str(&text, sl_js_strip_hostname(url));
+    return sl_buf_keep(&text, arena);
+}
+
+/* The URLs that a file may be listed by, best first; 0 when out of memory. */
+static size_t candidates_of(struct sl_str url, struct sl_arena *arena, struct sl_str found[CANDIDATES])
+{
+    struct sl_str whole = js_until(url, '#'), plain = js_until(whole, '?');
+    size_t count = 0;
+    found[count++] = whole;
+    if (plain.size != whole.size)
+        found[count++] = plain;
+    found[count++] = at_any_host(whole, arena);
+    if (plain.size != whole.size)
+        found[count++] = at_any_host(plain, arena);
+    for (size_t i = 0; i < count; i++)
+        if (!found[i].data)
+            return 0;
+    return count;
+}
+
+/* What scripts, maps and sources of one path have in common. */
+static struct sl_str stem_of(struct sl_str path)
+{
+    static const struct sl_str suffixes[] = {SL_STR(".min"), SL_STR(".js"),  SL_STR(".map"),
+                                             SL_STR(".cjs"), SL_STR(".mjs"), SL_STR(".ts"),
+                                             SL_STR(".d"),   SL_STR(".jsx"), SL_STR(".tsx")};
+    struct sl_str stem = sl_js_strip_hostname(path);
+    const char *slash = stem.size ? memrchr(stem.data, '/', stem.size) : NULL;
+    if (!slash)
+        return stem;
+    size_t folder = (size_t)(slash + 1 - stem.data);
+    struct sl_str name = js_until(js_until((struct sl_str){slash + 1, stem.size - folder}, '?'), '#');
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (sl_str_ends(name, suffixes[i])) {
+            name.size -= suffixes[i].size;
+            i = (size_t)-1; /* from the first again */
+        }
+    return (struct sl_str){stem.data, folder + name.size};
+}
+
+/* ---- one place ---- */
+
+/* Gets the file from where it is said to be. */
+static enum sl_code finder_get(struct js_request *r, struct js_file *file)
+{
+    struct sl_error error = {.code = SL_OK};
+    enum sl_code code = kinds_get_source_file(&file->request, r->arena, &file->item, &error);
+    if (code != SL_OK && !stops(r, code))
+        log_debug("js", "a file cannot be used", LOG_SLSTR("file", file->uri), LOG_STR("reason", error.message));
+    return code;
+}
+
+static bool take_entry(struct js_request *r, struct js_file *file, const struct js_bundle *bundle,
+                       const struct sl_bundle_file *entry)
+{
+    if (!entry || !entry->entry)
+        return false;
+    file->uri = bundle->artifact->file.uri;
+    file->entry = entry;
+    file->request = (struct source_request){
+        .scope = r->scope, .file = &bundle->artifact->file, .entry = entry->name, .is_utf8 = true};
+    if (entry->entry->size && finder_get(r, file) != SL_OK)
+        return false;
+    file->origin = JS_BUNDLED;
+    file->match = file->key.has_id ? MATCH_DEBUG_ID : bundle->artifact->match;
+    file->code = SL_OK;
+    count_lookup(file, "found", file->key.has_id ? "bundle_debugid" : "bundle_url");
+    return true;
+}
+
+static bool in_bundles(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
+{
+    const struct js_finder *f = &r->finder;
+    if (file->key.has_id)
+        url_count = 1;
+    for (size_t u = 0; u < url_count; u++)
+        for (size_t i = 0; i < f->bundle_count && f->stopped == SL_OK; i++)
+            if (f->bundles[i]->object.item &&
+                take_entry(r, file, f->bundles[i],
+                           kinds_bundle_file(&f->bundles[i]->object, file->key.has_id ? &file->key.id : NULL,
+                                             bundle_types[file->key.type], urls[u])))
+                return true;
+    return false;
+}
+
+/* The first that is listed is the answer, whatever comes of it. */
+static bool among_artifacts(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
+{
+    const struct artifact *artifact = NULL;
+    for (size_t i = 0; i < url_count && !artifact; i++)
+        artifact = sl_map_get(&r->finder.by_path, urls[i]);
+    if (!artifact)
+        return false;
+    file->artifact = artifact;
+    file->uri = artifact->file.uri;
+    file->match = artifact->match;
+    file->origin = JS_INDIVIDUAL;
+    file->request = (struct source_request){.scope = r->scope, .file = &artifact->file, .is_utf8 = true};
+    file->code = finder_get(r, file);
+    metric_observe(METRIC_JS_ITEMS, 1, "fetched_artifacts", NULL, NULL);
+    if (file->code == SL_NOT_FOUND && artifact->has_headers)
+        file->code = SL_OK;
+    count_lookup(file, file->code == SL_OK ? "found" : "error", "artifact");
+    return true;
+}
+
+static bool known_here(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
+{
+    return in_bundles(r, file, urls, url_count) || among_artifacts(r, file, urls, url_count);
+}
+
+/* ---- what Sentry tells ---- */
+
+static bool add_bundle(struct js_request *r, const struct artifact *artifact)
+{
+    struct js_finder *f = &r->finder;
+    struct js_bundle *bundle = SL_ARENA_NEW(r->arena, struct js_bundle);
+    struct sl_error error = {.code = SL_OK};
+    if (!bundle ||
+        !sl_grow_in_arena(r->arena, &f->bundles, &f->bundle_capacity, f->bundle_count + 1, sizeof *f->bundles))
+        return finder_stop(r, SL_BUSY);
+    bundle->artifact = artifact;
+    enum sl_code code = kinds_open_bundle(&artifact->file, r->scope, r->arena, &bundle->object, &error);
+    if (code != SL_OK && stops(r, code))
+        return false;
+    if (code != SL_OK)
+        log_info("js", "a bundle cannot be used", LOG_SLSTR("bundle", artifact->file.uri),
+                 LOG_STR("reason", error.message));
+    size_t at = f->bundle_count++;
+    for (; at && sl_str_compare(f->bundles[at - 1]->artifact->file.uri, artifact->file.uri) < 0; at--)
+        f->bundles[at] = f->bundles[at - 1];
+    f->bundles[at] = bundle;
+    metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
+    return true;
+}
+
+/* `*news`: it was not known before. */
+static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *news)
+{
+    struct js_finder *f = &r->finder;
+    bool made;
+    void **slot = sl_map_slot(&f->known, artifact->file.uri, &made);
+    if (!slot)
+        return finder_stop(r, SL_BUSY);
+    if (!made)
+        return true;
+    *slot = (void *)(uintptr_t)artifact;
+    *news = true;
+    if (artifact->is_bundle)
+        return add_bundle(r, artifact);
+    slot = sl_map_slot(&f->by_path, artifact->abs_path, &made);
+    if (slot && made)
+        *slot = (void *)(uintptr_t)artifact;
+    return slot || finder_stop(r, SL_BUSY);
+}
+
+/* Whether Sentry knows of something that the request did not. */
+static bool ask_sentry(struct js_request *r, const struct js_file *file)
+{
+    struct artifact_query query = {.release = r->release, .dist = r->dist};
+    struct sl_str stem = {NULL, 0};
+    struct artifact *items;
+    struct sl_error error = {.code = SL_OK};
+    size_t count, bundles = 0;
+    bool news = false;
+    if (file->key.path.data) {
+        stem = stem_of(file->key.path);
+        query.stems = &stem;
+        query.stem_count = 1;
+    }
+    query.debug_ids = &file->key.id;
+    query.debug_id_count = file->key.has_id;
+    enum sl_code code = origin_artifacts(&r->source, &query, r->arena, &items, &count, &error);
+    if (code != SL_OK && !stops(r, code))
+        log_warn("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
+                 LOG_STR("reason", error.message));
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        bundles += items[i].is_bundle;
+        if (!add_artifact(r, &items[i], &news))
+            return false;
+    }
+    metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
+    metric_observe(METRIC_JS_ITEMS, (double)bundles, "queried_bundles", NULL, NULL);
+    metric_observe(METRIC_JS_ITEMS, (double)(count - bundles), "queried_artifacts", NULL, NULL);
+    return news && r->finder.stopped == SL_OK;
+}
+
+/* ---- a file ---- */
+
+static void look(struct js_request *r, struct js_file *file)
+{
+    struct sl_str urls[CANDIDATES];
+    size_t count = file->key.path.data ? candidates_of(file->key.path, r->arena, urls) : 0;
+    if (file->key.path.data && !count) {
+        finder_stop(r, SL_BUSY);
+        return;
+    }
+    bool here = known_here(r, file, urls, count) || (ask_sentry(r, file) && known_here(r, file, urls, count));
+    if (r->finder.stopped != SL_OK)
+        return;
+    if (here && file->key.path.data)
+        js_note_attempt(r, (struct js_attempt){.url = file->key.path, .status = JS_NOT_ATTEMPTED});
+    if (here)
+        return;
+    file->code = SL_NOT_FOUND;
+    if (file->key.path.data)
+        js_scrape(r, file);
+    if (file->code == SL_OK)
+        count_lookup(file, "found", "scraping");
+    else
+        count_lookup(file, "not_found", "none");
+}
+
+static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
+{
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "%d ", key->type);
+    if (key->has_id)
+        sl_buf_add(&text, &key->id, sizeof key->id);
+    sl_buf_u8(&text, '\n');
+    sl_buf_u8(&text, key->path.data != NULL);
+    sl_buf_str(&text, key->path);
+    return sl_buf_keep(&text, arena);
+}
+
+const struct js_file *js_find(struct js_request *r, const struct js_key *key)
+{
+    struct js_finder *f = &r->finder;
+    struct sl_str text = key_text(key, r->arena);
+    void **slot = text.data && f->stopped == SL_OK ? sl_map_slot(&f->by_key, text, NULL) : NULL;
+    struct js_file *file = slot ? *slot : NULL;
+    if (!slot)
+        finder_stop(r, SL_BUSY);
+    if (slot && !file) {
+        file = SL_ARENA_NEW(r->arena, struct js_file);
+        if (!file) {
+            finder_stop(r, SL_BUSY);
+            return NULL;
+        }
+        *slot = file;
+        *file = (struct js_file){.key = *key, .code = SL_NOT_FOUND, .next = f->files};
+        f->files = file;
+        f->file_count++;
+        metric_observe(METRIC_JS_ITEMS, 1, "needed_files", NULL, NULL);
+        look(r, file);
+    }
+    return f->stopped == SL_OK ? file : NULL;
+}
+
+void js_finder_end(struct js_finder *f)
+{
+    for (struct js_file *file = f->files; file; file = file->next)
+        if (file->item)
+            cache_release(file->item);
+    for (size_t i = 0; i < f->bundle_count; i++)
+        kinds_source_release(&f->bundles[i]->object);
+    sl_map_free(&f->by_key);
+    sl_map_free(&f->known);
+    sl_map_free(&f->by_path);
+    *f = (struct js_finder){.files = NULL};
+}

@@ -1,0 +1,201 @@
+/* Frames by the maps of their scripts. */
+#include "api/js/js.h"
+#include "js/comment.h"
+#include "js/names.h"
+#include "js/smcache.h"
+
+struct js_resolving {
+    struct js_request *request;
+    struct sl_buf line;   /* scratch */
+    struct sl_str caller; /* name at the place of the frame that called the next one */
+};
+
+static struct sl_str js_kept(struct js_resolving *s, struct sl_buf *text)
+{
+    struct sl_str kept = sl_buf_keep(text, s->request->arena);
+    s->request->out_of_memory |= !kept.data;
+    return kept;
+}
+
+static void js_add_error(struct js_request *r, struct js_error error)
+{
+    if (sl_grow_in_arena(r->arena, &r->errors, &r->error_capacity, r->error_count + 1, sizeof *r->errors))
+        r->errors[r->error_count++] = error;
+    else
+        r->out_of_memory = true;
+}
+
+static struct sl_context_cursor js_file_cursor(const struct js_file *file)
+{
+    struct sl_bytes bytes = file->item ? file->item->mapping.bytes : (struct sl_bytes){NULL, 0};
+    return sl_context_cursor((struct sl_str){(const char *)bytes.data, bytes.size});
+}
+
+/* ---- lines ---- */
+
+/* The lines around the frame's place; nothing changes when the text has no such line. */
+static void js_give_lines(struct js_resolving *s, struct js_frame *frame, struct sl_context_cursor cursor)
+{
+    struct sl_context found;
+    if (!sl_context_at(&cursor, frame->line.value, &found))
+        return;
+    frame->context = frame_lines_keep(&found, frame->column.value, &s->line, s->request->arena);
+    s->request->out_of_memory |= !frame->context;
+}
+
+static void js_want_source(struct js_resolving *s, struct js_want want)
+{
+    struct js_request *r = s->request;
+    if (sl_grow_in_arena(r->arena, &r->wants, &r->want_capacity, r->want_count + 1, sizeof *r->wants))
+        r->wants[r->want_count++] = want;
+    else
+        r->out_of_memory = true;
+}
+
+/* ---- a frame ---- */
+
+static struct sl_str js_joined_path(struct js_resolving *s, const struct js_module *module, struct sl_str source)
+{
+    struct sl_buf path = {0};
+    sl_js_join(module->label, source, &path);
+    return js_kept(s, &path);
+}
+
+static struct sl_str function_name(struct js_resolving *s, const struct js_frame *raw,
+                                   const struct sl_smcache_place *place)
+{
+    struct sl_js_function_clues clues = {.scope = place->function,
+                                         .kind = place->kind,
+                                         .token = place->name,
+                                         .caller = s->caller,
+                                         .function = raw->function};
+    struct sl_buf text = {0};
+    sl_js_function_name(&clues, &text);
+    return js_kept(s, &text);
+}
+
+static void give_place(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                       struct js_frame *frame, const struct sl_smcache_place *place)
+{
+    struct sl_str source = sl_smcache_source(module->item->loaded, place->source);
+    frame->symbolicated = true;
+    frame->function = function_name(s, raw, place);
+    if (source.size) {
+        frame->abs_path = js_joined_path(s, module, source);
+        struct sl_js_file file = sl_js_file(source, frame->abs_path, raw->module);
+        frame->filename = file.name;
+        frame->module = file.module;
+    }
+    frame->line = (struct opt_u64){true, (uint64_t)place->line + 1};
+    frame->column = (struct opt_u64){true, (uint64_t)place->column + 1};
+    s->caller = place->name;
+}
+
+static void give_source(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                        struct js_frame *frame, const struct sl_smcache_place *place)
+{
+    const struct sl_smcache *table = module->item->loaded;
+    if (sl_smcache_text(table, place->source).data) {
+        js_give_lines(s, frame, sl_smcache_cursor(table, place->source, place->line + 1));
+        return;
+    }
+    struct sl_str path = js_joined_path(s, module, sl_smcache_source(table, place->source));
+    js_want_source(s, (struct js_want){frame, raw->abs_path, path, module->label, NULL});
+}
+
+/* The frame by its map; false when that does not say where it is. */
+static bool map_frame(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
+                      struct js_frame *frame)
+{
+    struct sl_smcache_place place;
+    uint64_t column = raw->column.value ? raw->column.value - 1 : 0;
+    if (!sl_smcache_look_up(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &place))
+        return false;
+    frame->sourcemap = module->label;
+    frame->origin = module->origin;
+    frame->resolved_with = sl_str(artifact_match_name(module->match));
+    give_place(s, module, raw, frame, &place);
+    if (s->request->apply_source_context != BOOL_FALSE)
+        give_source(s, module, raw, frame, &place);
+    return true;
+}
+
+static void no_map(struct js_resolving *s, const struct js_module *module, struct js_frame *raw)
+{
+    struct js_error error = {.abs_path = raw->abs_path, .problem = JS_MISSING_SOURCEMAP};
+    if (module->code == SL_MALFORMED) {
+        error.problem = JS_MALFORMED_SOURCEMAP;
+        error.sourcemap = module->label;
+        raw->origin = module->origin;
+        raw->resolved_with = sl_str(artifact_match_name(module->match));
+    } else if (module->map && module->map->disabled) {
+        error.problem = JS_SCRAPING_DISABLED;
+    }
+    js_add_error(s->request, error);
+}
+
+/* False: the frame stays as it came, and why was told. */
+static bool resolve_frame(struct js_resolving *s, struct js_frame *raw, struct js_frame *frame)
+{
+    struct js_request *r = s->request;
+    const struct js_module *module = raw->sent.data ? NULL : sl_map_get(&r->modules_by_path, raw->abs_path);
+    if (!module)
+        return false;
+    *frame = *raw;
+    if (raw->line.value == 0) {
+        js_add_error(r, (struct js_error){.abs_path = raw->abs_path, .line = raw->line, .column = raw->column});
+        return false;
+    }
+    if (module->minified->code != SL_OK) {
+        enum js_problem problem = module->minified->disabled ? JS_SCRAPING_DISABLED : JS_MISSING_SOURCE;
+        js_add_error(r, (struct js_error){.abs_path = raw->abs_path, .problem = problem});
+        return false;
+    }
+    if (r->apply_source_context != BOOL_FALSE)
+        js_give_lines(s, raw, js_file_cursor(module->minified));
+    if (!module->has_map)
+        return false;
+    if (!module->item) {
+        no_map(s, module, raw);
+        return false;
+    }
+    if (map_frame(s, module, raw, frame))
+        return true;
+    js_add_error(r,
+                 (struct js_error){.abs_path = raw->abs_path, .line = raw->line, .column = {true, raw->column.value}});
+    return false;
+}
+
+void js_resolve(struct js_request *r)
+{
+    struct js_resolving s = {.request = r};
+    for (size_t t = 0; t < r->trace_count && !r->out_of_memory; t++) {
+        size_t count = r->raw[t].count;
+        s.caller = (struct sl_str){NULL, 0};
+        for (size_t n = 0; n < count && !r->out_of_memory; n++) {
+            size_t i = r->callee_first ? count - 1 - n : n;
+            struct js_frame *raw = &r->raw[t].frames[i], *frame = &r->results[t].frames[i];
+            if (!resolve_frame(&s, raw, frame)) {
+                *frame = *raw;
+                s.caller = (struct sl_str){NULL, 0};
+            }
+        }
+    }
+    sl_buf_free(&s.line);
+}
+
+void js_add_sources(struct js_request *r)
+{
+    struct js_resolving s = {.request = r};
+    for (size_t i = 0; i < r->want_count && !r->out_of_memory; i++) {
+        const struct js_want *want = &r->wants[i];
+        if (want->file->code == SL_OK)
+            js_give_lines(&s, want->frame, js_file_cursor(want->file));
+        else
+            js_add_error(r, (struct js_error){.abs_path = want->abs_path,
+                                              .problem = JS_MISSING_SOURCE_CONTENT,
+                                              .source = want->path,
+                                              .sourcemap = want->sourcemap});
+    }
+    sl_buf_free(&s.line);
+}

@@ -1,0 +1,183 @@
+/* POST /symbolicate-js: what was asked (read.c), the files that Sentry, bundles and the web have (find.c), scripts with their
+ * source maps (modules.c), frames by them (frames.c), and the answer (write.c). All of it lives in the job's arena; texts are
+ * views of the body, of cache entries that are held until the end, or in the arena. */
+#pragma once
+
+#include "api/jobs/jobs.h"
+#include "api/lines.h"
+#include "api/schema.h"
+#include "api/scraping.h"
+#include "base/grow.h"
+#include "base/map.h"
+#include "config/config.h"
+#include "kinds/kinds.h"
+#include "origin/artifacts.h"
+
+/* ---- files ---- */
+
+enum js_type { JS_MINIFIED_SOURCE, JS_SOURCE_MAP, JS_SOURCE };
+
+struct js_key { /* what a file is looked for by */
+    enum js_type type;
+    struct sl_str path; /* data NULL: none */
+    bool has_id;
+    struct sl_debug_id id;
+};
+
+enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED };
+
+struct js_file { /* what a look-up came to; the same for all who ask with its key */
+    struct js_key key;
+    enum sl_code code; /* SL_OK: it is there */
+    bool disabled;     /* it is not there, and the web was not asked because that is switched off */
+    enum js_origin origin;
+    enum artifact_match match;
+    struct sl_str uri; /* of it, or of the bundle that it is in; of the web with the number of its hour */
+    const struct sl_bundle_file *entry; /* in that bundle */
+    const struct artifact *artifact;    /* JS_INDIVIDUAL */
+    struct source_request request;      /* what it was got with */
+    struct cache_item *item;            /* reference; NULL when it is not there, or there and empty */
+    struct js_file *next;
+};
+
+struct js_attempt { /* whether the web was asked for a path */
+    struct sl_str url;
+    enum { JS_NOT_ATTEMPTED, JS_SUCCESS, JS_FAILURE } status;
+    const char *reason; /* of a failure */
+    struct sl_str details;
+};
+
+struct js_bundle {
+    const struct artifact *artifact;
+    struct source_object object; /* nothing when it could not be had */
+};
+
+struct js_finder {                        /* of one request */
+    struct js_file *files;                /* all that were looked for */
+    struct sl_map by_key, known, by_path; /* of files; of what Sentry told of: by URI, single files by their path */
+    struct js_bundle **bundles;           /* the greatest URI first */
+    struct js_attempt *attempts;
+    size_t file_count, bundle_count, bundle_capacity, attempt_count, attempt_capacity;
+    int64_t now_s;
+    enum sl_code stopped; /* SL_OK, or why the request cannot go on: SL_CANCELLED, SL_BUSY */
+};
+
+/* ---- the request ---- */
+
+struct js_frame {
+    struct sl_str sent; /* as it was written, when it lacks what a frame must have; data NULL otherwise */
+    struct sl_str platform, function, filename, module, abs_path, context_line;
+    struct sl_str pre_context, post_context; /* JSON as it was written */
+    struct opt_u64 line, column;
+    struct sl_str sourcemap, resolved_with, origin; /* `origin` is JSON */
+    bool symbolicated;
+    const struct frame_lines *context; /* instead of what was sent; NULL: none was found */
+};
+
+struct js_trace {
+    struct js_frame *frames;
+    size_t count;
+};
+
+struct js_debug_id { /* of the request's list */
+    struct sl_str code_file;
+    struct sl_debug_id id; /* nil when it was no debug id */
+};
+
+enum js_problem { /* in the order of answers */
+                  JS_INVALID_LOCATION,
+                  JS_MISSING_SOURCE_CONTENT,
+                  JS_MISSING_SOURCE,
+                  JS_MALFORMED_SOURCEMAP,
+                  JS_MISSING_SOURCEMAP,
+                  JS_SCRAPING_DISABLED,
+};
+
+struct js_error {
+    struct sl_str abs_path;
+    enum js_problem problem;
+    struct opt_u64 line, column;     /* JS_INVALID_LOCATION */
+    struct sl_str source, sourcemap; /* JS_MISSING_SOURCE_CONTENT; the latter of JS_MALFORMED_SOURCEMAP too */
+};
+
+struct js_module { /* a script that frames name */
+    struct sl_str abs_path;
+    bool has_id;
+    struct sl_debug_id id;
+    bool fetched;
+    const struct js_file *minified;
+    bool has_map;              /* it refers to one, or has a debug id */
+    const struct js_file *map; /* NULL: it holds its map itself */
+    enum sl_code code;         /* of the map, when there should be one */
+    struct sl_str label;       /* what the map is called; what paths in it are relative to */
+    struct sl_str origin;      /* JSON: where the map came from */
+    enum artifact_match match;
+    struct cache_item *item; /* reference: the table made of the map; NULL unless SL_OK */
+};
+
+struct js_request {
+    struct sl_arena *arena;
+    const struct config *config;
+    struct sl_str platform, scope, release, dist;
+    struct source source;
+    struct scraping scraping;
+    enum opt_bool allow_scraping, apply_source_context;
+    bool callee_first;
+    struct js_trace *raw, *results;
+    struct js_debug_id *ids;
+    size_t trace_count, id_count, frame_count;
+    struct js_finder finder;
+    struct js_module *modules;
+    size_t module_count;
+    struct sl_map modules_by_path;
+    struct js_error *errors;
+    struct js_want *wants;
+    size_t error_count, error_capacity, want_count, want_capacity;
+    bool out_of_memory;
+};
+
+/* ---- read.c ---- */
+
+/* Reads the body, which must outlive the request; memory and `failure` as those of schema_document. */
+bool js_read(struct js_request *request, struct sl_str body, struct schema_failure *failure);
+
+/* ---- find.c ---- */
+
+const char *js_type_name(enum js_type type); /* as bundles have it */
+
+/* The file of the key: what the request found before, or what it finds now. NULL when the request cannot go on. */
+const struct js_file *js_find(struct js_request *request, const struct js_key *key) SL_SUSPENDS;
+void js_finder_end(struct js_finder *finder);
+
+/* ---- scrape.c ---- */
+
+/* Asks the web for the file of the key, within the request's rules, and notes the attempt. */
+void js_scrape(struct js_request *request, struct js_file *file) SL_SUSPENDS;
+void js_note_attempt(struct js_request *request, struct js_attempt attempt);
+
+/* ---- modules.c ---- */
+
+/* The scripts that the frames name, none of them fetched yet; false when out of memory. */
+bool js_list_modules(struct js_request *request);
+
+/* Gets those that frames are in, and their maps. False: the request cannot go on, as its finder says. */
+bool js_fetch_modules(struct js_request *request) SL_SUSPENDS;
+void js_release_modules(struct js_request *request);
+
+/* ---- frames.c: pure, on the pool ---- */
+
+struct js_want { /* a frame whose source its map does not hold */
+    struct js_frame *frame;
+    struct sl_str abs_path, path, sourcemap; /* of the frame as it came; of the source; of the map */
+    const struct js_file *file;              /* once it was looked for */
+};
+
+/* `results` become what the frames are; what is left to look for is in `wants`. */
+void js_resolve(struct js_request *request);
+/* The lines of sources that were found since. */
+void js_add_sources(struct js_request *request);
+
+/* ---- write.c ---- */
+void js_write(const struct js_request *request, struct sl_buf *out);
+/* {"bundled":[...]} and so on, in the arena; data NULL when out of memory. */
+struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena);

@@ -1,0 +1,225 @@
+/* Scripts that frames name: each is got once, with its source map. */
+#include "api/js/js.h"
+
+#include "core/log.h"
+#include "core/metrics.h"
+#include "js/comment.h"
+
+bool js_list_modules(struct js_request *r)
+{
+    struct sl_map *by_path = &r->modules_by_path;
+    r->modules = SL_ARENA_ARRAY(r->arena, struct js_module, r->frame_count + 1);
+    for (size_t t = 0; r->modules && t < r->trace_count; t++)
+        for (size_t i = 0; i < r->raw[t].count; i++) {
+            const struct js_frame *frame = &r->raw[t].frames[i];
+            bool made = false;
+            void **slot = frame->sent.data ? NULL : sl_map_slot(by_path, frame->abs_path, &made);
+            if (!slot && !frame->sent.data)
+                return false;
+            if (made) {
+                *slot = &r->modules[r->module_count];
+                r->modules[r->module_count++] = (struct js_module){.abs_path = frame->abs_path};
+            }
+        }
+    for (size_t i = 0; r->modules && i < r->id_count; i++) {
+        struct js_module *module = sl_map_get(by_path, r->ids[i].code_file);
+        if (!module)
+            continue;
+        module->has_id = !sl_debug_id_is_nil(&r->ids[i].id);
+        module->id = r->ids[i].id;
+    }
+    return r->modules;
+}
+
+/* ---- what a script refers to ---- */
+
+struct js_reference {
+    struct sl_str map; /* data NULL: none */
+    bool has_id;
+    struct sl_debug_id id;
+};
+
+static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const char *name)
+{
+    for (size_t i = 0; i < entry->header_count; i++)
+        if (sl_str_equal(entry->headers[i].name, sl_str(name)) && entry->headers[i].value.size)
+            return entry->headers[i].value;
+    return (struct sl_str){NULL, 0};
+}
+
+/* Headers count more than comments. Comments with debug ids do not count in bundles, which have them in headers. */
+static bool js_refer(struct js_request *r, const struct js_module *m, struct js_reference *reference)
+{
+    const struct js_file *file = m->minified;
+    struct script_facts facts = {.has_map = false};
+    struct sl_error error;
+    *reference = (struct js_reference){{NULL, 0}, m->has_id, m->id};
+    if (file->origin == JS_BUNDLED) {
+        reference->map = js_entry_header(file->entry, "sourcemap");
+        if (!reference->map.data)
+            reference->map = js_entry_header(file->entry, "x-sourcemap");
+    } else if (file->origin == JS_INDIVIDUAL && file->artifact->sourcemap.size) {
+        reference->map = file->artifact->sourcemap;
+    }
+    enum sl_code code = file->item ? kinds_script_facts(file->item, &facts, &error) : SL_OK;
+    if (code != SL_OK) {
+        r->finder.stopped = code == SL_CANCELLED ? SL_CANCELLED : SL_BUSY;
+        return false;
+    }
+    bool is_script = file->origin != JS_BUNDLED || file->entry->type == SL_BUNDLE_SOURCE ||
+                     file->entry->type == SL_BUNDLE_MINIFIED_SOURCE;
+    if (!reference->map.data && is_script && facts.has_map)
+        reference->map = facts.map;
+    if (!reference->has_id && file->origin != JS_BUNDLED && facts.has_debug_id) {
+        reference->has_id = true;
+        reference->id = facts.debug_id;
+    }
+    return true;
+}
+
+/* ---- its map ---- */
+
+static struct sl_str js_joined(struct js_request *r, struct sl_str base, struct sl_str reference)
+{
+    struct sl_buf text = {0};
+    sl_js_join(base, reference, &text);
+    return sl_buf_keep(&text, r->arena);
+}
+
+/* What of a file is part of the key of a table made from it. */
+static bool js_identify(struct js_request *r, const struct js_file *file, struct sl_str *id)
+{
+    static const char *const words[] = {"MinifiedSource", "SourceMap", "Source"};
+    struct script_facts facts;
+    struct sl_buf text = {0};
+    char debug_id[SL_DEBUG_ID_TEXT] = "-";
+    if (file->origin == JS_SCRAPED) {
+        struct sl_error error;
+        enum sl_code code = kinds_script_facts(file->item, &facts, &error);
+        if (code != SL_OK) {
+            r->finder.stopped = code == SL_CANCELLED ? SL_CANCELLED : SL_BUSY;
+            return false;
+        }
+        sl_buf_hex(&text, facts.sha256, sizeof facts.sha256);
+    } else {
+        sl_buf_str(&text, file->uri);
+    }
+    if (file->origin == JS_BUNDLED) {
+        if (file->key.has_id)
+            sl_debug_id_format(&file->key.id, debug_id);
+        sl_buf_printf(&text, " / %s:" SL_STR_FMT " / %s", words[file->key.type],
+                      SL_STR_ARG(file->key.path.data ? file->key.path : SL_STR("-")), debug_id);
+    }
+    *id = sl_buf_keep(&text, r->arena);
+    if (!id->data)
+        r->finder.stopped = SL_BUSY;
+    return id->data;
+}
+
+/* The table of script and map. */
+static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
+{
+    struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};
+    struct sl_error error = {.code = SL_OK};
+    request.script = m->minified->item ? &m->minified->request : NULL;
+    request.map = m->map ? &m->map->request : NULL;
+    request.map_id = SL_STR("<embedded>");
+    if (!js_identify(r, m->minified, &request.script_id) || (m->map && !js_identify(r, m->map, &request.map_id)))
+        return false;
+    m->code = kinds_get_sourcemap(&request, r->arena, &m->item, &error);
+    if (m->code == SL_CANCELLED || m->code == SL_BUSY)
+        r->finder.stopped = m->code;
+    else if (m->code != SL_OK)
+        log_info("js", "a source map cannot be used", LOG_SLSTR("script", m->abs_path),
+                 LOG_STR("reason", error.message));
+    if (m->code != SL_OK && m->code != SL_INTERNAL)
+        m->code = SL_MALFORMED;
+    return r->finder.stopped == SL_OK;
+}
+
+static bool js_find_map(struct js_request *r, struct js_module *m, const struct js_reference *reference)
+{
+    struct js_key key = {.type = JS_SOURCE_MAP, .has_id = reference->has_id, .id = reference->id};
+    if (reference->map.data) {
+        m->label = key.path = js_joined(r, m->abs_path, reference->map);
+        if (!key.path.data)
+            r->finder.stopped = SL_BUSY;
+    }
+    if (r->finder.stopped != SL_OK || !(m->map = js_find(r, &key)))
+        return false;
+    m->code = m->map->code;
+    m->match = m->map->match;
+    m->origin = js_origin_json(m->map, r->arena);
+    if (m->code == SL_OK && !m->map->item)
+        m->code = SL_MALFORMED;
+    return m->code != SL_OK || js_convert(r, m, (struct sl_str){NULL, 0});
+}
+
+static bool js_data_url_valid(struct sl_str url)
+{
+    struct sl_buf decoded = {0};
+    bool valid = sl_js_data_url(url, &decoded) || decoded.failed;
+    sl_buf_free(&decoded);
+    return valid;
+}
+
+/* A data URL that is none does not count, but in bundles: there its map is one that cannot be read. */
+static bool js_use_embedded(struct js_request *r, struct js_module *m, struct js_reference *reference, bool *used)
+{
+    *used = true;
+    m->match = m->minified->match;
+    m->origin = SL_STR("\"embedded\"");
+    if (!js_convert(r, m, reference->map))
+        return false;
+    if (m->code == SL_MALFORMED && m->minified->origin != JS_BUNDLED && !js_data_url_valid(reference->map)) {
+        *used = false;
+        m->code = SL_OK;
+        m->origin = (struct sl_str){NULL, 0};
+        reference->map = m->origin;
+    }
+    return true;
+}
+
+static bool js_fetch_map(struct js_request *r, struct js_module *m)
+{
+    struct js_reference reference;
+    bool embedded = false;
+    if (!js_refer(r, m, &reference))
+        return false;
+    if (reference.map.data && sl_js_is_data_url(reference.map) && !js_use_embedded(r, m, &reference, &embedded))
+        return false;
+    m->has_map = embedded || reference.map.data || reference.has_id;
+    if (!m->has_map)
+        metric_observe(METRIC_JS_ITEMS, 1, "sourcemap_not_needed", NULL, NULL);
+    return embedded || !m->has_map || js_find_map(r, m, &reference);
+}
+
+static bool js_fetch_module(struct js_request *r, struct js_module *m)
+{
+    struct js_key key = {JS_MINIFIED_SOURCE, m->abs_path, m->has_id, m->id};
+    m->fetched = true;
+    m->label = m->abs_path;
+    m->minified = js_find(r, &key);
+    return m->minified && (m->minified->code != SL_OK || js_fetch_map(r, m));
+}
+
+bool js_fetch_modules(struct js_request *r)
+{
+    for (size_t t = 0; t < r->trace_count; t++)
+        for (size_t n = 0; n < r->raw[t].count; n++) {
+            const struct js_frame *frame = &r->raw[t].frames[r->callee_first ? r->raw[t].count - 1 - n : n];
+            struct js_module *module = frame->sent.data ? NULL : sl_map_get(&r->modules_by_path, frame->abs_path);
+            if (module && frame->line.value && !module->fetched && !js_fetch_module(r, module))
+                return false;
+        }
+    return true;
+}
+
+void js_release_modules(struct js_request *r)
+{
+    for (size_t i = 0; i < r->module_count; i++)
+        if (r->modules[i].item)
+            cache_release(r->modules[i].item);
+    r->module_count = 0;
+    sl_map_free(&r->modules_by_path);
+}

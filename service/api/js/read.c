@@ -1,0 +1,215 @@
+/* The body of POST /symbolicate-js into the request. */
+#include <stddef.h>
+
+#include "api/js/js.h"
+#include "api/sources.h"
+#include "core/log.h"
+
+#define FIELD(kind, required, type, member, key)                                                                       \
+    {                                                                                                                  \
+        SL_STR(key), FIELD_##kind, required, offsetof(struct type, member), NULL                                       \
+    }
+#define CUSTOM(required, type, member, key, read)                                                                      \
+    {                                                                                                                  \
+        SL_STR(key), FIELD_CUSTOM, required, offsetof(struct type, member), read                                       \
+    }
+#define END                                                                                                            \
+    {                                                                                                                  \
+        {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
+    }
+
+static struct js_request *js_request_of(struct schema *s)
+{
+    return s->context;
+}
+
+/* ---- frames ---- */
+
+/* Whether the frame that comes next names a script and a line. A reader of its own looks. */
+static bool names_place(struct sl_json j)
+{
+    bool has_path = false, has_line = false, in_range;
+    struct sl_str key, text;
+    uint64_t line;
+    if (sl_json_peek(&j) != SL_JSON_OBJECT || !sl_json_enter(&j))
+        return false;
+    while (sl_json_next(&j, &key)) {
+        bool is_text = sl_json_peek(&j) == SL_JSON_STRING;
+        if (sl_str_equal(key, SL_STR("abs_path"))) {
+            has_path = is_text;
+            sl_json_skip(&j);
+        } else if (sl_str_equal(key, SL_STR("lineno")) && sl_json_peek(&j) == SL_JSON_NUMBER) {
+            bool negative;
+            in_range = sl_json_number(&j, &text) && sl_json_integer(text, &negative, &line);
+            has_line = in_range && !negative && line <= UINT32_MAX;
+        } else {
+            sl_json_skip(&j);
+        }
+    }
+    return has_path && has_line;
+}
+
+static bool read_origin_json(struct schema *s, const struct schema_place *at, void *out)
+{
+    (void)at;
+    return sl_json_value(s->json, out);
+}
+
+static const struct field data_fields[] = {
+    FIELD(TEXT, false, js_frame, sourcemap, "sourcemap"),
+    CUSTOM(false, js_frame, origin, "sourcemap_origin", read_origin_json),
+    FIELD(TEXT, false, js_frame, resolved_with, "resolved_with"),
+    END,
+};
+
+static bool read_frame_data(struct schema *s, const struct schema_place *at, void *out)
+{
+    return schema_object(s, at, data_fields, out);
+}
+
+static const struct field js_frame_fields[] = {
+    FIELD(TEXT, false, js_frame, platform, "platform"),
+    FIELD(TEXT, false, js_frame, function, "function"),
+    FIELD(TEXT, false, js_frame, filename, "filename"),
+    FIELD(TEXT, false, js_frame, module, "module"),
+    FIELD(TEXT, true, js_frame, abs_path, "abs_path"),
+    FIELD(U32, true, js_frame, line, "lineno"),
+    FIELD(U32, false, js_frame, column, "colno"),
+    CUSTOM(false, js_frame, pre_context, "pre_context", schema_raw_texts),
+    FIELD(TEXT, false, js_frame, context_line, "context_line"),
+    CUSTOM(false, js_frame, post_context, "post_context", schema_raw_texts),
+    {SL_STR("data"), FIELD_CUSTOM, false, 0, read_frame_data},
+    END,
+};
+
+static bool js_read_frame(struct schema *s, const struct schema_place *at, void *out)
+{
+    static const struct sl_str async = SL_STR("async ");
+    struct js_request *r = js_request_of(s);
+    struct js_frame *frame = out;
+    if (!schema_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *frame, "too many frames"))
+        return false;
+    if (sl_json_peek(s->json) == SL_JSON_OBJECT && !names_place(*s->json))
+        return sl_json_value(s->json, &frame->sent);
+    if (!schema_object(s, at, js_frame_fields, frame))
+        return false;
+    if (sl_str_starts(frame->abs_path, async))
+        frame->abs_path = (struct sl_str){frame->abs_path.data + async.size, frame->abs_path.size - async.size};
+    return true;
+}
+
+static bool js_read_frames(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct js_trace *trace = out;
+    void *frames;
+    bool good = schema_array(s, at, sizeof(struct js_frame), js_read_frame, &frames, &trace->count);
+    trace->frames = good ? frames : NULL;
+    return good;
+}
+
+static const struct field js_trace_fields[] = {
+    {SL_STR("frames"), FIELD_CUSTOM, true, 0, js_read_frames},
+    END,
+};
+
+static bool js_read_trace(struct schema *s, const struct schema_place *at, void *out)
+{
+    return schema_object(s, at, js_trace_fields, out);
+}
+
+static bool js_read_traces(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct js_request *r = out;
+    void *items;
+    bool good = schema_array(s, at, sizeof(struct js_trace), js_read_trace, &items, &r->trace_count);
+    r->raw = good ? items : NULL;
+    return good;
+}
+
+/* ---- modules ---- */
+
+static bool js_read_type(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str type;
+    size_t where = s->json->at;
+    (void)out;
+    return schema_text(s, at, &type) && (sl_str_equal(type, SL_STR("sourcemap")) ||
+                                         schema_fail(s, at, where, "unknown variant, expected `sourcemap`"));
+}
+
+static bool js_read_debug_id(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str text;
+    if (!schema_text(s, at, &text))
+        return false;
+    if (!sl_debug_id_parse(text, out))
+        log_warn("js", "a module has a debug id that is none", LOG_SLSTR("debug_id", text));
+    return true;
+}
+
+static const struct field js_module_fields[] = {
+    {SL_STR("type"), FIELD_CUSTOM, true, 0, js_read_type},
+    FIELD(TEXT, true, js_debug_id, code_file, "code_file"),
+    CUSTOM(true, js_debug_id, id, "debug_id", js_read_debug_id),
+    END,
+};
+
+static bool js_read_module(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct js_request *r = js_request_of(s);
+    return schema_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct js_debug_id),
+                        "too many modules") &&
+           schema_object(s, at, js_module_fields, out);
+}
+
+static bool js_read_modules(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct js_request *r = out;
+    void *items;
+    bool good = schema_array(s, at, sizeof(struct js_debug_id), js_read_module, &items, &r->id_count);
+    r->ids = good ? items : NULL;
+    return good;
+}
+
+/* ---- the rest ---- */
+
+static const struct field js_option_fields[] = {
+    FIELD(BOOL, false, js_request, apply_source_context, "apply_source_context"),
+    CUSTOM(false, js_request, callee_first, "frame_order", schema_callee_first),
+    END,
+};
+
+static bool js_read_options(struct schema *s, const struct schema_place *at, void *out)
+{
+    return schema_object(s, at, js_option_fields, out);
+}
+
+static bool js_read_source(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct js_request *r = out;
+    return request_sentry_read(s, at, r->config, &r->source);
+}
+
+static const struct field js_body_fields[] = {
+    FIELD(TEXT, false, js_request, platform, "platform"),
+    {SL_STR("source"), FIELD_CUSTOM, true, 0, js_read_source},
+    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, js_read_traces},
+    {SL_STR("modules"), FIELD_CUSTOM, false, 0, js_read_modules},
+    FIELD(TEXT, false, js_request, release, "release"),
+    FIELD(TEXT, false, js_request, dist, "dist"),
+    CUSTOM(false, js_request, scraping, "scraping", scraping_read),
+    FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),
+    {SL_STR("options"), FIELD_CUSTOM, false, 0, js_read_options},
+    END,
+};
+
+static bool js_read_body(struct schema *s)
+{
+    return schema_object(s, NULL, js_body_fields, s->context);
+}
+
+bool js_read(struct js_request *request, struct sl_str body, struct schema_failure *failure)
+{
+    request->scraping = scraping_default;
+    return schema_document(body, request->arena, js_read_body, request, failure);
+}

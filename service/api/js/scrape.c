@@ -1,0 +1,163 @@
+/* Files from the web: the request's rules for them, and the reports on them. */
+#include <openssl/evp.h>
+
+#include "api/js/js.h"
+#include "core/duration.h"
+#include "core/metrics.h"
+
+/* Scraped files are asked for anew every hour, each URL at a minute of its own. */
+enum { PERIOD_S = 3600 };
+
+void js_note_attempt(struct js_request *r, struct js_attempt attempt)
+{
+    struct js_finder *f = &r->finder;
+    if (sl_grow_in_arena(r->arena, &f->attempts, &f->attempt_capacity, f->attempt_count + 1, sizeof *f->attempts))
+        f->attempts[f->attempt_count++] = attempt;
+    else
+        f->stopped = SL_BUSY;
+}
+
+/* ---- rules ---- */
+
+/* scheme ":" and something behind it (RFC 3986, 3.1); of the web it is a URL with a host. */
+static bool is_url(struct sl_str path, struct sl_str *scheme)
+{
+    size_t i = 0;
+    for (; i < path.size && path.data[i] != ':'; i++) {
+        char c = path.data[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && (i == 0 || !(sl_is_digit(c) || c == '+' || c == '-' || c == '.')))
+            return false;
+    }
+    *scheme = (struct sl_str){path.data, i};
+    return i > 0 && i < path.size;
+}
+
+static bool is_web(struct sl_str scheme)
+{
+    return sl_str_equal_nocase(scheme, SL_STR("http")) || sl_str_equal_nocase(scheme, SL_STR("https"));
+}
+
+static void scrape_refuse(struct js_request *r, struct js_file *file, const char *reason, struct sl_buf *details)
+{
+    struct sl_str text = details ? sl_buf_keep(details, r->arena) : SL_STR("");
+    if (!text.data)
+        r->finder.stopped = SL_BUSY;
+    js_note_attempt(r, (struct js_attempt){file->key.path, JS_FAILURE, reason, text});
+}
+
+/* Whether the request lets its files come from there; the attempt is noted when not. */
+static bool scrape_allowed(struct js_request *r, struct js_file *file, struct sl_str scheme, struct sl_str url)
+{
+    const struct scraping *s = &r->scraping;
+    struct sl_buf details = {0};
+    if (s->enabled == BOOL_FALSE || r->allow_scraping == BOOL_FALSE) {
+        file->disabled = true;
+        scrape_refuse(r, file, "disabled", NULL);
+        return false;
+    }
+    if (!is_web(scheme)) {
+        sl_buf_printf(&details, "`" SL_STR_FMT "` is not an allowed download scheme", SL_STR_ARG(scheme));
+        scrape_refuse(r, file, "invalid_host", &details);
+        return false;
+    }
+    if (!scraping_origin_allowed(r->arena, s->allowed_origins, s->allowed_origin_count, url)) {
+        sl_buf_printf(&details, SL_STR_FMT " is not an allowed download origin", SL_STR_ARG(file->key.path));
+        scrape_refuse(r, file, "invalid_host", &details);
+        return false;
+    }
+    const char *host = fetch_url_host(r->arena, url.data);
+    bool local = host && (strcmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0);
+    if (local && !r->config->connect_to_reserved_ips) {
+        sl_buf_printf(&details, "Can't connect to restricted host %s", host);
+        scrape_refuse(r, file, "invalid_host", &details);
+    }
+    return !local || r->config->connect_to_reserved_ips;
+}
+
+/* ---- the download ---- */
+
+static struct sl_str without_fragment(struct sl_str url, struct sl_arena *arena)
+{
+    const char *hash = memchr(url.data, '#', url.size);
+    size_t size = hash ? (size_t)(hash - url.data) : url.size;
+    return (struct sl_str){sl_arena_strndup(arena, url.data, size), size};
+}
+
+/* The URL with the number of its hour for a fragment; data NULL when out of memory. */
+static struct sl_str of_the_hour(struct sl_str url, int64_t now_s, struct sl_arena *arena)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint64_t hash = 0;
+    struct sl_buf text = {0};
+    if (EVP_Digest(url.data, url.size, digest, NULL, EVP_sha256(), NULL) != 1)
+        return (struct sl_str){NULL, 0};
+    for (int i = 7; i >= 0; i--)
+        hash = hash << 8 | digest[i];
+    int64_t offset = (int64_t)(hash % PERIOD_S), past = now_s - offset;
+    sl_buf_printf(&text, SL_STR_FMT "#%lld", SL_STR_ARG(url), (long long)(past - past % PERIOD_S + offset));
+    return sl_buf_keep(&text, arena);
+}
+
+static const char *failure_reason(enum sl_code code)
+{
+    switch (code) {
+    case SL_NOT_FOUND: return "not_found";
+    case SL_PERMISSION_DENIED: return "permission_denied";
+    case SL_TIMEOUT: return "timeout";
+    case SL_DOWNLOAD_ERROR: return "download_error";
+    default: return "other";
+    }
+}
+
+static void scrape_failed(struct js_request *r, struct js_file *file, const struct sl_error *error)
+{
+    struct sl_buf details = {0};
+    if (file->code == SL_TIMEOUT) {
+        sl_buf_cstr(&details, "Timeout after ");
+        duration_format(error->duration_ns, &details);
+    } else if (file->code != SL_NOT_FOUND) {
+        sl_buf_cstr(&details, error->message);
+    }
+    scrape_refuse(r, file, failure_reason(file->code), &details);
+}
+
+static void scrape_get(struct js_request *r, struct js_file *file)
+{
+    struct sl_error error = {.code = SL_OK};
+    file->request.location = file->uri;
+    file->code = kinds_get_source_file(&file->request, r->arena, &file->item, &error);
+    metric_observe(METRIC_JS_ITEMS, 1, "scraped_files", NULL, NULL);
+    if (file->code == SL_CANCELLED || file->code == SL_BUSY)
+        r->finder.stopped = file->code;
+    else if (file->code == SL_OK)
+        js_note_attempt(r, (struct js_attempt){.url = file->key.path, .status = JS_SUCCESS});
+    else
+        scrape_failed(r, file, &error);
+}
+
+void js_scrape(struct js_request *r, struct js_file *file)
+{
+    struct sl_str scheme, url;
+    if (!is_url(file->key.path, &scheme))
+        return;
+    url = is_web(scheme) ? scraping_url(r->arena, file->key.path) : file->key.path;
+    if (!url.data || !scrape_allowed(r, file, scheme, url))
+        return;
+    url = without_fragment(url, r->arena);
+    file->origin = JS_SCRAPED;
+    file->match = MATCH_SCRAPING;
+    file->request = (struct source_request){
+        .scope = r->scope,
+        .url = url,
+        .headers = r->scraping.headers,
+        .header_count = r->scraping.header_count,
+        .accept_invalid_certs = r->scraping.verify_ssl == BOOL_FALSE,
+        .is_utf8 = true,
+    };
+    file->uri = url.data ? of_the_hour(url, r->finder.now_s, r->arena) : url;
+    if (file->uri.data)
+        scrape_get(r, file);
+    else
+        r->finder.stopped = SL_BUSY;
+}

@@ -1,0 +1,154 @@
+/* POST /symbolicate-js: a request for frames of scripts becomes a job. */
+#include "api/js/js.h"
+#include "api/json_body.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+
+/* ---- the job ---- */
+
+struct js_work {
+    struct js_request *request;
+    struct sl_buf *answer;
+};
+
+/* Sources that no map holds are looked for first. */
+static void js_first_work(void *arg)
+{
+    struct js_work *work = arg;
+    js_resolve(work->request);
+    if (!work->request->out_of_memory && !work->request->want_count)
+        js_write(work->request, work->answer);
+}
+
+static void js_last_work(void *arg)
+{
+    struct js_work *work = arg;
+    js_add_sources(work->request);
+    if (!work->request->out_of_memory)
+        js_write(work->request, work->answer);
+}
+
+static bool find_sources(struct js_request *r)
+{
+    for (size_t i = 0; i < r->want_count; i++) {
+        struct js_key key = {.type = JS_SOURCE, .path = r->wants[i].path};
+        if (!(r->wants[i].file = js_find(r, &key)))
+            return false;
+    }
+    return true;
+}
+
+static bool make_results(struct js_request *r)
+{
+    r->results = SL_ARENA_ARRAY(r->arena, struct js_trace, r->trace_count + 1);
+    for (size_t t = 0; r->results && t < r->trace_count; t++) {
+        r->results[t].count = r->raw[t].count;
+        r->results[t].frames = SL_ARENA_ARRAY(r->arena, struct js_frame, r->raw[t].count + 1);
+        if (!r->results[t].frames)
+            return false;
+    }
+    return r->results;
+}
+
+static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
+{
+    return sl_fail(error, r->finder.stopped == SL_CANCELLED ? SL_CANCELLED : SL_BUSY, "out of memory");
+}
+
+static enum sl_code js_steps(struct job *job, struct js_request *r, struct sl_error *error)
+{
+    struct js_work work = {r, &job->answer};
+    r->finder.now_s = clock_wall_s();
+    if (!js_list_modules(r) || !make_results(r))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!js_fetch_modules(r))
+        return js_ended(r, error);
+    enum sl_code code = pool_run(POOL_SYMBOLICATE, js_first_work, &work, error);
+    if (code == SL_OK && !r->out_of_memory && r->want_count) {
+        if (!find_sources(r))
+            return js_ended(r, error);
+        code = pool_run(POOL_SYMBOLICATE, js_last_work, &work, error);
+    }
+    memory_set(&job->memory, r->arena->used + job->answer.capacity);
+    if (code == SL_OK && (r->out_of_memory || job->answer.failed))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return code;
+}
+
+static void js_count(const struct js_request *r)
+{
+    size_t unsymbolicated = 0;
+    for (size_t t = 0; t < r->trace_count; t++)
+        for (size_t i = 0; i < r->results[t].count; i++)
+            unsymbolicated += !r->results[t].frames[i].symbolicated;
+    metric_observe(METRIC_JS_ITEMS, (double)r->trace_count, "stacktraces", NULL, NULL);
+    metric_observe(METRIC_JS_ITEMS, (double)r->frame_count, "frames", NULL, NULL);
+    metric_observe(METRIC_JS_ITEMS, (double)unsymbolicated, "unsymbolicated_frames", NULL, NULL);
+    metric_observe(METRIC_JS_ITEMS, (double)r->want_count, "missing_sourcescontent", NULL, NULL);
+}
+
+static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
+{
+    struct js_request *r = arg;
+    enum sl_code code = js_steps(job, r, error);
+    if (code == SL_OK)
+        js_count(r);
+    js_release_modules(r);
+    js_finder_end(&r->finder);
+    return code;
+}
+
+/* ---- the request ---- */
+
+static bool js_read_request(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    return js_read(arg, text, failure);
+}
+
+static struct js_request *js_request_new(struct job *job, struct sl_str scope)
+{
+    struct js_request *r = SL_ARENA_NEW(&job->arena, struct js_request);
+    const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
+    if (!r || !kept)
+        return NULL;
+    *r = (struct js_request){.arena = &job->arena, .config = job->config, .scope = {kept, scope.size}};
+    return r;
+}
+
+/* NULL: the answer is set. */
+static struct js_request *js_body(struct http_exchange *x, struct job *job, struct sl_str scope)
+{
+    struct js_request *r = js_request_new(job, scope);
+    struct json_body body = {.arena = &job->arena, .read = js_read_request, .arg = r};
+    if (!r)
+        http_reply_no_memory(x);
+    return r && json_body_read(x, &body) ? r : NULL;
+}
+
+static void symbolicate_js(struct http_exchange *x)
+{
+    struct api_query query;
+    struct job *job = job_new(x);
+    if (!job)
+        return;
+    struct js_request *request = query_read(x, &query) ? js_body(x, job, query.scope) : NULL;
+    if (request)
+        job_start(x, job, &query, js_run, request);
+    else
+        job_discard(job);
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST",
+     .pattern = "/symbolicate-js",
+     .handler = symbolicate_js,
+     .takes_work = true,
+     .check = check_json_job,
+     .body_limit = json_job_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = API_RIGHT("symbolicate"),
+     .task = "symbolicate_js"},
+    {.method = NULL},
+};
+
+const struct http_family family_js = {.routes = routes, .group = "symbolicate"};

@@ -1,0 +1,243 @@
+/* The answer of POST /symbolicate-js, keys in the order that the API has them. */
+#include <stdlib.h>
+
+#include "api/js/js.h"
+#include "core/json.h"
+
+static void js_text(struct json_writer *w, const char *key, struct sl_str text)
+{
+    if (!text.data)
+        return;
+    json_key(w, key);
+    json_str(w, text);
+}
+
+static void js_number(struct json_writer *w, const char *key, struct opt_u64 number)
+{
+    if (!number.set)
+        return;
+    json_key(w, key);
+    json_u64(w, number.value);
+}
+
+/* ---- frames ---- */
+
+static void write_data(struct json_writer *w, const struct js_frame *frame)
+{
+    json_key(w, "data");
+    json_object_begin(w);
+    js_text(w, "sourcemap", frame->sourcemap);
+    if (frame->origin.data) {
+        json_key(w, "sourcemap_origin");
+        json_raw(w, frame->origin);
+    }
+    js_text(w, "resolved_with", frame->resolved_with);
+    json_key(w, "symbolicated");
+    json_boolean(w, frame->symbolicated);
+    json_object_end(w);
+}
+
+static void js_write_frame(struct json_writer *w, const struct js_frame *frame)
+{
+    if (frame->sent.data) {
+        json_raw(w, frame->sent);
+        return;
+    }
+    json_object_begin(w);
+    js_text(w, "platform", frame->platform);
+    js_text(w, "function", frame->function);
+    js_text(w, "filename", frame->filename);
+    js_text(w, "module", frame->module);
+    js_text(w, "abs_path", frame->abs_path);
+    js_number(w, "lineno", frame->line);
+    js_number(w, "colno", frame->column);
+    if (frame->context)
+        frame_lines_write(w, frame->context);
+    else
+        frame_lines_write_sent(w, frame->pre_context, frame->context_line, frame->post_context);
+    write_data(w, frame);
+    json_object_end(w);
+}
+
+static void js_write_traces(struct json_writer *w, const char *key, const struct js_trace *traces, size_t count)
+{
+    json_key(w, key);
+    json_array_begin(w);
+    for (size_t t = 0; t < count; t++) {
+        json_object_begin(w);
+        json_key(w, "frames");
+        json_array_begin(w);
+        for (size_t i = 0; i < traces[t].count; i++)
+            js_write_frame(w, &traces[t].frames[i]);
+        json_array_end(w);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+/* ---- errors ---- */
+
+static int optional_order(struct opt_u64 a, struct opt_u64 b)
+{
+    return a.set != b.set ? a.set - b.set : (a.value > b.value) - (a.value < b.value);
+}
+
+static int error_order(const void *left, const void *right)
+{
+    const struct js_error *a = left, *b = right;
+    int order = sl_str_compare(a->abs_path, b->abs_path);
+    order = order ? order : (a->problem > b->problem) - (a->problem < b->problem);
+    order = order ? order : optional_order(a->line, b->line);
+    order = order ? order : optional_order(a->column, b->column);
+    order = order ? order : sl_str_compare(a->source, b->source);
+    return order ? order : sl_str_compare(a->sourcemap, b->sourcemap);
+}
+
+static void js_write_error(struct json_writer *w, const struct js_error *error)
+{
+    static const char *const types[] = {
+        [JS_INVALID_LOCATION] = "invalid_location",   [JS_MISSING_SOURCE_CONTENT] = "missing_source_content",
+        [JS_MISSING_SOURCE] = "missing_source",       [JS_MALFORMED_SOURCEMAP] = "malformed_sourcemap",
+        [JS_MISSING_SOURCEMAP] = "missing_sourcemap", [JS_SCRAPING_DISABLED] = "scraping_disabled",
+    };
+    json_object_begin(w);
+    js_text(w, "abs_path", error->abs_path);
+    js_text(w, "type", sl_str(types[error->problem]));
+    if (error->problem == JS_INVALID_LOCATION) {
+        js_number(w, "line", error->line);
+        js_number(w, "col", error->column);
+        if (!error->column.set) {
+            json_key(w, "col");
+            json_null(w);
+        }
+    }
+    js_text(w, "source", error->source);
+    js_text(w, error->problem == JS_MALFORMED_SOURCEMAP ? "url" : "sourcemap", error->sourcemap);
+    json_object_end(w);
+}
+
+static void js_write_errors(struct json_writer *w, struct js_error *errors, size_t count)
+{
+    if (!count)
+        return;
+    qsort(errors, count, sizeof *errors, error_order);
+    json_key(w, "errors");
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || error_order(&errors[i - 1], &errors[i]) != 0)
+            js_write_error(w, &errors[i]);
+    json_array_end(w);
+}
+
+/* ---- the web ---- */
+
+static int attempt_order(const void *left, const void *right)
+{
+    const struct js_attempt *const *a = left, *const *b = right;
+    int order = sl_str_compare((*a)->url, (*b)->url);
+    return order ? order : (*a > *b) - (*a < *b); /* as they lie in one array: those of one URL in their order */
+}
+
+static void write_attempt(struct json_writer *w, const struct js_attempt *attempt)
+{
+    static const char *const states[] = {"not_attempted", "success", "failure"};
+    json_object_begin(w);
+    js_text(w, "url", attempt->url);
+    js_text(w, "status", sl_str(states[attempt->status]));
+    js_text(w, "reason", sl_str(attempt->reason));
+    if (attempt->details.size)
+        js_text(w, "details", attempt->details);
+    json_object_end(w);
+}
+
+static void write_attempts(struct json_writer *w, const struct js_request *r)
+{
+    size_t count = r->finder.attempt_count;
+    const struct js_attempt **sorted = SL_ARENA_ARRAY(r->arena, const struct js_attempt *, count + 1);
+    w->out->failed |= !sorted;
+    if (!count || !sorted)
+        return;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &r->finder.attempts[i];
+    qsort(sorted, count, sizeof *sorted, attempt_order);
+    json_key(w, "scraping_attempts");
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++)
+        write_attempt(w, sorted[i]);
+    json_array_end(w);
+}
+
+/* ---- bundles ---- */
+
+static int bundle_id_order(const void *left, const void *right)
+{
+    return sl_str_compare(*(const struct sl_str *)left, *(const struct sl_str *)right);
+}
+
+/* The ids of those that a file came from. */
+static void write_used_bundles(struct json_writer *w, const struct js_request *r)
+{
+    struct sl_str *ids = SL_ARENA_ARRAY(r->arena, struct sl_str, r->finder.file_count + 1);
+    size_t count = 0;
+    w->out->failed |= !ids;
+    for (const struct js_file *file = r->finder.files; ids && file; file = file->next)
+        if (file->origin == JS_BUNDLED)
+            ids[count++] = file->request.file->location;
+    if (!count)
+        return;
+    qsort(ids, count, sizeof *ids, bundle_id_order);
+    json_key(w, "used_artifact_bundles");
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || !sl_str_equal(ids[i - 1], ids[i]))
+            json_str(w, ids[i]);
+    json_array_end(w);
+}
+
+/* ---- all ---- */
+
+static void write_bundled(struct json_writer *w, const struct js_file *file)
+{
+    char id[SL_DEBUG_ID_TEXT];
+    json_key(w, "bundled");
+    json_array_begin(w);
+    json_str(w, file->uri);
+    json_object_begin(w);
+    json_key(w, js_type_name(file->key.type));
+    json_object_begin(w);
+    js_text(w, "abs_path", file->key.path);
+    if (file->key.has_id) {
+        sl_debug_id_format(&file->key.id, id);
+        js_text(w, "debug_id", sl_str(id));
+    }
+    json_object_end(w);
+    json_object_end(w);
+    json_array_end(w);
+}
+
+struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena)
+{
+    struct sl_buf text = {0};
+    struct json_writer w = json_writer(&text);
+    json_object_begin(&w);
+    if (file->origin == JS_BUNDLED)
+        write_bundled(&w, file);
+    else
+        js_text(&w, file->origin == JS_SCRAPED ? "scraped_file" : "individual_file", file->uri);
+    json_object_end(&w);
+    return sl_buf_keep(&text, arena);
+}
+
+void js_write(const struct js_request *r, struct sl_buf *out)
+{
+    struct json_writer writer = json_writer(out), *w = &writer;
+    json_object_begin(w);
+    js_text(w, "status", SL_STR("completed"));
+    js_write_traces(w, "stacktraces", r->results, r->trace_count);
+    js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count);
+    js_write_errors(w, r->errors, r->error_count);
+    if (r->config->js.used_artifact_bundles)
+        write_used_bundles(w, r);
+    write_attempts(w, r);
+    json_object_end(w);
+}

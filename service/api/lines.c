@@ -1,0 +1,51 @@
+#include "api/lines.h"
+
+static struct sl_str lines_trim(struct sl_str line, uint64_t column, struct sl_buf *scratch, struct sl_arena *arena)
+{
+    sl_buf_clear(scratch);
+    sl_context_trim(scratch, line, column);
+    char *copy = scratch->failed ? NULL : sl_arena_strndup(arena, (char *)scratch->data, scratch->size);
+    return (struct sl_str){copy, copy ? scratch->size : 0};
+}
+
+const struct frame_lines *frame_lines_keep(const struct sl_context *found, uint64_t column, struct sl_buf *scratch,
+                                           struct sl_arena *arena)
+{
+    struct frame_lines *lines = SL_ARENA_NEW(arena, struct frame_lines);
+    if (!lines)
+        return NULL;
+    bool good = (lines->line = lines_trim(found->line, column, scratch, arena)).data;
+    for (unsigned i = 0; good && i < found->before_count; i++)
+        good = (lines->before[i] = lines_trim(found->before[i], column, scratch, arena)).data;
+    for (unsigned i = 0; good && i < found->after_count; i++)
+        good = (lines->after[i] = lines_trim(found->after[i], column, scratch, arena)).data;
+    lines->before_count = found->before_count;
+    lines->after_count = found->after_count;
+    return good ? lines : NULL;
+}
+
+void frame_lines_write(struct json_writer *w, const struct frame_lines *lines)
+{
+    json_texts(w, "pre_context", lines->before, lines->before_count);
+    json_key(w, "context_line");
+    json_str(w, lines->line);
+    json_texts(w, "post_context", lines->after, lines->after_count);
+}
+
+static void lines_sent(struct json_writer *w, const char *key, struct sl_str json)
+{
+    if (!json.data)
+        return;
+    json_key(w, key);
+    json_raw(w, json);
+}
+
+void frame_lines_write_sent(struct json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after)
+{
+    lines_sent(w, "pre_context", before);
+    if (line.data) {
+        json_key(w, "context_line");
+        json_str(w, line);
+    }
+    lines_sent(w, "post_context", after);
+}

@@ -1,0 +1,21 @@
+/* Lines of source around a frame's, as answers have them. */
+#pragma once
+
+#include "base/arena.h"
+#include "core/json.h"
+#include "source/context.h"
+
+struct frame_lines { /* trimmed; in an arena */
+    struct sl_str before[SL_CONTEXT_LINES], line, after[SL_CONTEXT_LINES];
+    unsigned before_count, after_count;
+};
+
+/* What was found, trimmed around the column (0-based, in bytes). NULL when out of memory. `scratch` is overwritten. */
+const struct frame_lines *frame_lines_keep(const struct sl_context *found, uint64_t column, struct sl_buf *scratch,
+                                           struct sl_arena *arena);
+
+/* The members "pre_context", "context_line" and "post_context"; the arrays unless they are empty. */
+void frame_lines_write(struct json_writer *w, const struct frame_lines *lines);
+
+/* The same as they were sent, the arrays as JSON; what has no data is left out. */
+void frame_lines_write_sent(struct json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after);

@@ -1,0 +1,161 @@
+/* The kind `sourcemap_caches`: tables made of scripts and their source maps. */
+#include "kinds/conversion.h"
+
+#include <stdlib.h>
+
+#include "core/loop.h"
+#include "js/comment.h"
+
+struct sourcemap_texts {
+    struct cache_item *script, *map; /* references; NULL: none */
+    struct sl_str embedded;
+    struct sl_smcache_options options;
+    int fd;
+};
+
+static struct sl_smcache_options options_now(void)
+{
+    return (struct sl_smcache_options){kinds_config()->js.partial_scopes, kinds_config()->js.compat_scope_names};
+}
+
+static struct sl_str item_text(const struct cache_item *item)
+{
+    struct sl_bytes bytes = item ? item->mapping.bytes : (struct sl_bytes){NULL, 0};
+    return (struct sl_str){(const char *)bytes.data, bytes.size};
+}
+
+/* The table is read as it will be used, before anybody does. */
+static enum sl_code check_table(const struct sl_buf *table, struct sl_error *error)
+{
+    struct sl_smcache cache;
+    enum sl_code code = sl_smcache_open(sl_buf_bytes(table), &cache, error);
+    return code == SL_OK ? SL_OK : sl_fail(error, SL_INTERNAL, "a source map cache that was made cannot be read");
+}
+
+static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, struct sl_error *error)
+{
+    const struct sourcemap_texts *texts = arg;
+    struct sl_str map = item_text(texts->map);
+    struct sl_buf decoded = {.budget = &conversion->budget}, out = {0};
+    enum sl_code code = SL_OK;
+    if (!texts->map && !sl_js_data_url(texts->embedded, &decoded))
+        code = decoded.failed ? sl_budget_fail(&conversion->budget, error)
+                              : sl_fail(error, SL_MALFORMED, "the data URL cannot be decoded");
+    else if (!texts->map)
+        map = sl_buf_view(&decoded);
+    if (code == SL_OK)
+        code = sl_smcache_write(item_text(texts->script), map, &texts->options, &conversion->budget, &out, error);
+    if (code == SL_OK)
+        code = check_table(&out, error);
+    if (code == SL_OK)
+        code = conversion_write(conversion, texts->fd, &out, error);
+    sl_buf_free(&out);
+    sl_buf_free(&decoded);
+    return code;
+}
+
+static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                       struct sl_error *error)
+{
+    const struct sourcemap_request *request = context;
+    struct sourcemap_texts texts = {.embedded = request->embedded, .options = options_now(), .fd = tmp->fd};
+    enum sl_code code = SL_OK;
+    if (request->script)
+        code = kinds_get_source_file(request->script, arena, &texts.script, error);
+    if (code == SL_OK && request->map)
+        code = kinds_get_source_file(request->map, arena, &texts.map, error);
+    if (code == SL_OK) {
+        uint64_t begin = clock_mono_ns();
+        struct conversion_input input = {item_text(texts.script).size + item_text(texts.map).size + texts.embedded.size,
+                                         request->script_id};
+        code = conversion_run(&input, convert_sourcemap, &texts, error);
+        kinds_count_conversion(&kind_sourcemap_caches, code, begin);
+    }
+    if (texts.script)
+        cache_release(texts.script);
+    if (texts.map)
+        cache_release(texts.map);
+    return code;
+}
+
+static bool sourcemaps_copy(struct sl_arena *arena, struct sl_str *text)
+{
+    text->data = sl_arena_strndup(arena, text->data, text->size);
+    return text->data;
+}
+
+static void *sourcemaps_retain(const void *context, struct sl_arena *arena)
+{
+    struct sourcemap_request *to = SL_ARENA_NEW(arena, struct sourcemap_request);
+    if (!to)
+        return NULL;
+    *to = *(const struct sourcemap_request *)context;
+    bool good = sourcemaps_copy(arena, &to->scope) && sourcemaps_copy(arena, &to->embedded) &&
+                sourcemaps_copy(arena, &to->script_id) && sourcemaps_copy(arena, &to->map_id);
+    if (good && to->script)
+        good = (to->script = source_request_retain(to->script, arena)) != NULL;
+    if (good && to->map)
+        good = (to->map = source_request_retain(to->map, arena)) != NULL;
+    return good ? to : NULL;
+}
+
+static enum sl_code sourcemaps_open(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_smcache_open(bytes, into, error);
+}
+
+static enum sl_code sourcemaps_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    return kinds_load(bytes, sizeof(struct sl_smcache), sourcemaps_open, loaded, weight, error);
+}
+
+const struct cache_kind kind_sourcemap_caches = {
+    .name = "sourcemap_caches",
+    .section = CACHE_DERIVED,
+    .version = 1001,
+    .random_access = true,
+    .compute = sourcemaps_compute,
+    .retain = sourcemaps_retain,
+    .load = sourcemaps_load,
+    .free_loaded = free,
+};
+
+/* Ids of artifacts are unique in their installation only. */
+static void put_origin(struct sl_buf *text, const struct source_request *request)
+{
+    if (!request || !request->file)
+        return;
+    sl_buf_cstr(text, "\nsource: ");
+    sl_buf_str(text, request->file->source->id);
+    sl_buf_cstr(text, "\nlocation: ");
+    sl_buf_str(text, request->file->uri);
+    sl_buf_cstr(text, "\nurl: ");
+    sl_buf_str(text, request->file->source->url);
+    sl_buf_cstr(text, "\n");
+}
+
+/* What changes the table's bytes. */
+static void put_options(struct sl_buf *text, struct sl_smcache_options options)
+{
+    if (options.compat_names || options.partial_scopes)
+        sl_buf_printf(text, "\nscopes: %s%s%s\n", options.compat_names ? "compat" : "",
+                      options.compat_names && options.partial_scopes ? "," : "",
+                      options.partial_scopes ? "partial" : "");
+}
+
+enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct sl_arena *arena,
+                                 struct cache_item **item, struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "scope: " SL_STR_FMT "\n\nsource:\n" SL_STR_FMT "\nsourcemap:\n" SL_STR_FMT "\n",
+                  SL_STR_ARG(request->scope.size ? request->scope : SL_STR("global")), SL_STR_ARG(request->script_id),
+                  SL_STR_ARG(request->map_id));
+    put_origin(&text, request->script);
+    put_origin(&text, request->map);
+    put_options(&text, options_now());
+    struct cache_key key = {.text = sl_buf_keep(&text, arena), .scope = request->scope};
+    *item = NULL;
+    if (!key.text.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return cache_get(&kind_sourcemap_caches, &key, request, item, error);
+}

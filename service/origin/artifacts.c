@@ -1,0 +1,194 @@
+#include "origin/artifacts.h"
+
+#include "base/json.h"
+#include "origin/impl.h"
+
+enum { ANSWER_MAX = 16 << 20, URL_MAX = 65534, OTHER_PAIRS = 2 };
+
+static struct memo answers = {.capacity = 100000, .name = "artifacts"};
+static uint64_t answer_ttl_ns = UINT64_C(3600000000000);
+
+static const char *const match_names[] = {
+    [MATCH_UNKNOWN] = "unknown",   [MATCH_DEBUG_ID] = "debug-id", [MATCH_URL] = "url",
+    [MATCH_INDEX] = "index",       [MATCH_RELEASE] = "release",   [MATCH_RELEASE_OLD] = "release-old",
+    [MATCH_SCRAPING] = "scraping",
+};
+enum { MATCHES = sizeof match_names / sizeof *match_names };
+
+const char *artifact_match_name(enum artifact_match match)
+{
+    return match_names[match];
+}
+
+void artifacts_init(size_t capacity, uint64_t ttl_ns)
+{
+    memo_resize(&answers, capacity);
+    answer_ttl_ns = ttl_ns;
+}
+
+void artifacts_forget(void)
+{
+    memo_expire(&answers);
+}
+
+/* ---- the question ---- */
+
+static struct sl_str artifact_url(const struct source *source, const struct artifact_query *query,
+                                  struct sl_arena *arena, struct sl_error *error)
+{
+    size_t room = query->stem_count + query->debug_id_count + OTHER_PAIRS, count = 0;
+    struct query_pair *pairs = SL_ARENA_ARRAY(arena, struct query_pair, room);
+    char(*ids)[SL_DEBUG_ID_TEXT] = sl_arena_zalloc(arena, query->debug_id_count + 1, SL_DEBUG_ID_TEXT);
+    struct sl_str url = {NULL, 0};
+    if (pairs && ids) {
+        if (query->release.size)
+            pairs[count++] = (struct query_pair){"release", query->release};
+        for (size_t i = 0; query->release.size && i < query->stem_count; i++)
+            pairs[count++] = (struct query_pair){"url", query->stems[i]};
+        if (query->dist.size)
+            pairs[count++] = (struct query_pair){"dist", query->dist};
+        for (size_t i = 0; i < query->debug_id_count; i++) {
+            sl_debug_id_format(&query->debug_ids[i], ids[i]);
+            pairs[count++] = (struct query_pair){"debug_id", sl_str(ids[i])};
+        }
+        url = sentry_url(arena, source->url, pairs, count);
+    }
+    if (!url.data)
+        sl_fail(error, SL_BUSY, "out of memory");
+    else if (url.size > URL_MAX)
+        sl_fail(error, SL_DOWNLOAD_ERROR, "the question is too long");
+    return url.size <= URL_MAX ? url : (struct sl_str){NULL, 0};
+}
+
+static enum sl_code ask_artifacts(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+{
+    *for_ns = answer_ttl_ns;
+    return sentry_ask(context, ANSWER_MAX, text, error);
+}
+
+/* ---- the answer ---- */
+
+static enum artifact_match match_of(struct sl_str name)
+{
+    for (size_t i = 0; i < MATCHES; i++)
+        if (i != MATCH_SCRAPING && sl_str_equal(name, sl_str(match_names[i])))
+            return (enum artifact_match)i;
+    return MATCH_UNKNOWN;
+}
+
+static void read_artifact_headers(struct sl_json *j, struct artifact *artifact)
+{
+    struct sl_str name, value, other = {NULL, 0};
+    if (!sl_json_object(j))
+        return;
+    while (sl_json_next(j, &name)) {
+        artifact->has_headers = true;
+        if (!sl_json_text(j, &value))
+            continue;
+        if (sl_str_equal_nocase(name, SL_STR("sourcemap")))
+            artifact->sourcemap = value;
+        else if (sl_str_equal_nocase(name, SL_STR("x-sourcemap")))
+            other = value;
+    }
+    if (!artifact->sourcemap.data)
+        artifact->sourcemap = other;
+}
+
+struct artifact_texts {
+    struct sl_str type, id, url, match;
+};
+
+/* False when no object comes. */
+static bool read_artifact(struct sl_json *j, struct artifact *artifact, struct artifact_texts *texts)
+{
+    struct sl_str key;
+    if (!sl_json_object(j))
+        return false;
+    while (sl_json_next(j, &key)) {
+        struct sl_str *text = sl_str_equal(key, SL_STR("type"))            ? &texts->type
+                              : sl_str_equal(key, SL_STR("id"))            ? &texts->id
+                              : sl_str_equal(key, SL_STR("url"))           ? &texts->url
+                              : sl_str_equal(key, SL_STR("abs_path"))      ? &artifact->abs_path
+                              : sl_str_equal(key, SL_STR("resolved_with")) ? &texts->match
+                                                                           : NULL;
+        if (text)
+            sl_json_text(j, text);
+        else if (sl_str_equal(key, SL_STR("headers")))
+            read_artifact_headers(j, artifact);
+        else
+            sl_json_skip(j);
+    }
+    return true;
+}
+
+static bool is_artifact_text(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if ((unsigned char)text.data[i] < ' ')
+            return false;
+    return text.size > 0;
+}
+
+/* Whether what was read is an artifact; then it is made one. */
+static bool make_artifact(const struct source *source, const struct artifact_texts *texts, struct sl_arena *arena,
+                          struct artifact *artifact, bool *no_memory)
+{
+    artifact->is_bundle = sl_str_equal(texts->type, SL_STR("bundle"));
+    bool known = artifact->is_bundle || (sl_str_equal(texts->type, SL_STR("file")) && artifact->abs_path.data);
+    if (!known || !is_artifact_text(texts->id) || !is_artifact_text(texts->url))
+        return false;
+    const char *url = sl_arena_strndup(arena, texts->url.data, texts->url.size);
+    *no_memory |= !url || !sentry_add_file(arena, source, FILE_SOURCEBUNDLE, texts->id, &artifact->file);
+    if (*no_memory || !fetch_url_valid(url))
+        return false;
+    artifact->file.url = (struct sl_str){url, texts->url.size};
+    artifact->match = match_of(texts->match);
+    return true;
+}
+
+static enum sl_code read_artifacts(struct sl_str answer, const struct source *source, struct sl_arena *arena,
+                                   struct artifact **items, size_t *count, struct sl_error *error)
+{
+    struct sl_json j = sl_json(answer, arena, false);
+    struct sl_arena_array list = {.arena = arena, .item = sizeof **items};
+    struct sl_str key;
+    bool is_list = sl_json_array(&j), no_memory = false;
+    while (is_list && sl_json_next(&j, &key)) {
+        struct artifact read = {.has_headers = false}, *kept;
+        struct artifact_texts texts = {{NULL, 0}};
+        if (!read_artifact(&j, &read, &texts) || !make_artifact(source, &texts, arena, &read, &no_memory))
+            continue;
+        kept = sl_arena_array_add(&list);
+        no_memory |= !kept;
+        if (kept)
+            *kept = read;
+    }
+    bool good = sl_json_end(&j) && is_list;
+    *count = list.count;
+    *items = no_memory ? NULL : sl_arena_array_keep(&list);
+    sl_arena_array_drop(&list);
+    if (!*items || j.busy)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return good ? SL_OK : sl_fail(error, SL_DOWNLOAD_ERROR, "the answer is no list of artifacts");
+}
+
+enum sl_code origin_artifacts(const struct source *source, const struct artifact_query *query, struct sl_arena *arena,
+                              struct artifact **items, size_t *count, struct sl_error *error)
+{
+    struct fetch_header header;
+    struct sl_str text;
+    *items = NULL;
+    *count = 0;
+    if (!query->debug_id_count && (!query->release.size || !query->stem_count))
+        return SL_OK;
+    struct sl_error why = {.code = SL_OK};
+    struct sl_str url = artifact_url(source, query, arena, &why);
+    if (!url.data)
+        return sl_fail(error, why.code, "%s", why.message);
+    struct sentry_question question = {source, url.data, &header, origin_label(arena, source)};
+    if (!question.label || !sentry_credentials(arena, source, &header))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
+    enum sl_code code = memo_get(&answers, key, 4, ask_artifacts, &question, arena, &text, error);
+    return code == SL_OK ? read_artifacts(text, source, arena, items, count, error) : code;
+}
