@@ -2,12 +2,14 @@
 import os, struct, subprocess
 
 WINDOWS, MACOS, LINUX = 2, 0x8101, 0x8201
-X86, AMD64, ARM64 = 0, 9, 12
+X86, ARM, AMD64, ARM64 = 0, 5, 9, 12
 
 # Offset of each register in the processors' CONTEXT records, and what marks the record.
 CONTEXTS = {
     AMD64: (1232, 48, 0x10000B, 8, {name: 120 + 8 * i for i, name in enumerate(
         "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15 rip".split())}),
+    ARM: (368, 0, 0x40000000, 4, {f"r{i}": 4 + 4 * i for i in range(16)} | {"cpsr": 68}),
+    ARM64: (912, 0, 0x400000, 8, {f"x{i}": 8 + 8 * i for i in range(31)} | {"sp": 256, "pc": 264}),
     X86: (716, 0, 0x1000F, 4, dict(edi=156, esi=160, ebx=164, edx=168, ecx=172, eax=176, ebp=180, eip=184, eflags=192, esp=196)),
 }
 
@@ -89,7 +91,8 @@ def build_id(path):
     return next((line.split()[-1] for line in notes.splitlines() if "Build ID:" in line), "")
 
 
-# What a crashing program runs in its signal handler: registers, the stack and the mappings, as they are.
+# What a crashing program runs in its signal handler: it writes registers, the stack and the mappings as they are, and which call of
+# which function was made where, as the program itself noted with CALL. Each on a line of its own.
 HANDLER = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -97,9 +100,13 @@ HANDLER = r"""
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+static volatile struct { const char *function; uint64_t line; } calls[64];
+static volatile int depth_of_calls;
+#define CALL() (calls[depth_of_calls].function = __func__, calls[depth_of_calls++].line = __LINE__)
+#define RETURN() (depth_of_calls--)
 
 static void copy_file(int to, const char *path)
 {
@@ -110,19 +117,53 @@ static void copy_file(int to, const char *path)
     close(from);
 }
 
+static void put(int out, uint64_t value)
+{
+    write(out, &value, 8);
+}
+
+static void put_calls(int out)
+{
+    put(out, depth_of_calls);
+    for (int i = depth_of_calls; i-- > 0;) {
+        char name[32] = "";
+        strncpy(name, calls[i].function, sizeof name - 1);
+        write(out, name, sizeof name);
+        put(out, calls[i].line);
+    }
+}
+
+#if defined __x86_64__ || defined __i386__
+#define REGISTER(i) u->uc_mcontext.gregs[i]
+#if defined __x86_64__
+enum { REGISTERS = 17, SP = REG_RSP };
+#else
+enum { REGISTERS = 17, SP = REG_ESP };
+#endif
+#elif defined __arm__
+#define REGISTER(i) (&u->uc_mcontext.arm_r0)[i]
+enum { REGISTERS = 17, SP = 13 };
+#else
+#define REGISTER(i) u->uc_mcontext.regs[i] /* sp and pc follow */
+enum { REGISTERS = 33, SP = 31 };
+#endif
+
 extern void *__libc_stack_end;
 
 static void on_crash(int number, siginfo_t *info, void *context)
 {
     const ucontext_t *u = context;
     int out = open(getenv("CRASH_OUT"), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-    uint64_t sp = u->uc_mcontext.gregs[REG_RSP], end = (uint64_t)__libc_stack_end;
-    uint64_t head[5] = {number, info->si_code, (uint64_t)info->si_addr, sp, end - sp};
-    write(out, head, sizeof head);
-    for (int i = 0; i < 17; i++) {
-        uint64_t value = u->uc_mcontext.gregs[i];
-        write(out, &value, 8);
-    }
+    uintptr_t sp = REGISTER(SP), end = (uintptr_t)__libc_stack_end;
+    put(out, number);
+    put(out, info->si_code);
+    put(out, (uintptr_t)info->si_addr);
+    put(out, sp);
+    put(out, end - sp);
+    put(out, REGISTERS);
+    for (int i = 0; i < REGISTERS; i++)
+        put(out, (uintptr_t)REGISTER(i));
+    put_calls(out);
     write(out, (void *)sp, end - sp);
     copy_file(out, "/proc/self/maps");
     close(out);
@@ -140,7 +181,23 @@ __attribute__((constructor)) static void watch(void)
 }
 """
 
-GREGS = "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp rip".split()
+
+class Machine:
+    """What compiles programs of a processor, and what runs them here; `registers` as its kernel numbers them."""
+
+    def __init__(self, cpu, compiler, runner, registers):
+        self.cpu, self.compiler, self.runner, self.registers = cpu, compiler, runner, registers.split()
+
+
+X86_64 = Machine(AMD64, ["gcc"], [], "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp rip")
+MACHINES = {
+    "x86_64": X86_64,
+    "x86": Machine(X86, ["gcc", "-m32"], [], "- - - - edi esi ebp esp ebx edx ecx eax - - eip - eflags"),
+    "arm": Machine(ARM, ["arm-linux-gnueabihf-gcc"], ["qemu-arm", "-L", "/usr/arm-linux-gnueabihf"],
+                   " ".join(f"r{i}" for i in range(16)) + " cpsr"),
+    "arm64": Machine(ARM64, ["aarch64-linux-gnu-gcc"], ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
+                     " ".join(f"x{i}" for i in range(31)) + " sp pc"),
+}
 
 
 def mapped(maps):
@@ -155,18 +212,41 @@ def mapped(maps):
     return found
 
 
+class Crash:
+    """Of a program that has HANDLER in it. `calls`: function and line of each call that was made, the innermost first."""
+
+    def __init__(self, program, work, *arguments, machine=X86_64):
+        out = os.path.join(work, "crash.raw")
+        subprocess.run([*machine.runner, program, *arguments], env={**os.environ, "CRASH_OUT": out}, timeout=60)
+        with open(out, "rb") as f:
+            self.raw = f.read()
+        self.machine, self.at = machine, 0
+        self.number, self.code, self.address, self.sp, size = self.take("<5Q")
+        values = self.take("<%dQ" % self.take("<Q"))
+        self.registers = {name: value for name, value in zip(machine.registers, values) if name != "-"}
+        self.calls = []
+        for _ in range(*self.take("<Q")):
+            name, line = self.take("<32sQ")
+            self.calls.append((name.rstrip(b"\0").decode(), line))
+        self.stack, self.maps = self.raw[self.at:self.at + size], self.raw[self.at + size:].decode()
+        self.modules = [path for path in mapped(self.maps) if os.path.exists(path)]
+
+    def take(self, form):
+        values = struct.unpack_from(form, self.raw, self.at)
+        self.at += struct.calcsize(form)
+        return values
+
+    def dump(self, threads=1):
+        """Of several threads all are where the crashing one is."""
+        dump = Dump(cpu=self.machine.cpu, text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
+        dump.threads += [(1 + i, self.registers, self.sp, self.stack) for i in range(threads)]
+        for path, (begin, end) in mapped(self.maps).items():
+            if path in self.modules:
+                dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
+        return dump.crash(1, self.number, self.code & 0xFFFFFFFF, self.address).done()
+
+
 def of_crash(program, work, *arguments, threads=1):
-    """Runs a program that has HANDLER in it; the dump of its crash, and the paths of its modules. Of several threads all are
-    where the crashing one is."""
-    out = os.path.join(work, "crash.raw")
-    subprocess.run([program, *arguments], env={**os.environ, "CRASH_OUT": out}, timeout=60)
-    with open(out, "rb") as f:
-        raw = f.read()
-    number, code, address, sp, size = struct.unpack_from("<5Q", raw)
-    registers = dict(zip(GREGS, struct.unpack_from("<17Q", raw, 40)))
-    stack, maps = raw[176:176 + size], raw[176 + size:].decode()
-    dump = Dump(text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
-    dump.threads += [(1 + i, registers, sp, stack) for i in range(threads)]
-    for path, (begin, end) in mapped(maps).items():
-        dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
-    return dump.crash(1, number, code & 0xFFFFFFFF, address).done(), [module[2] for module in dump.modules]
+    """The dump of a program's crash, and the paths of its modules."""
+    crash = Crash(program, work, *arguments)
+    return crash.dump(threads), crash.modules
