@@ -157,8 +157,8 @@ void js_note_attempt(struct js_request *request, struct js_attempt attempt);
 
 /* ---- modules.c ---- */
 
-/* The scripts that the frames name, none of them fetched yet; false when out of memory. */
-bool js_list_modules(struct js_request *request);
+/* The scripts that the frames name, none of them fetched yet, and room for the results; false when out of memory. */
+bool js_prepare(struct js_request *request);
 
 /* Gets those that frames are in, and their maps. False: the request cannot go on, as its finder says. */
 bool js_fetch_modules(struct js_request *request) SL_SUSPENDS;

@@ -5,7 +5,7 @@
 #include "core/metrics.h"
 #include "js/comment.h"
 
-bool js_list_modules(struct js_request *r)
+static bool js_list_modules(struct js_request *r)
 {
     struct sl_map *by_path = &r->modules_by_path;
     r->modules = SL_ARENA_ARRAY(r->arena, struct js_module, r->frame_count + 1);
@@ -29,6 +29,23 @@ bool js_list_modules(struct js_request *r)
         module->id = r->ids[i].id;
     }
     return r->modules;
+}
+
+static bool js_make_results(struct js_request *r)
+{
+    r->results = SL_ARENA_ARRAY(r->arena, struct js_trace, r->trace_count + 1);
+    for (size_t t = 0; r->results && t < r->trace_count; t++) {
+        r->results[t].count = r->raw[t].count;
+        r->results[t].frames = SL_ARENA_ARRAY(r->arena, struct js_frame, r->raw[t].count + 1);
+        if (!r->results[t].frames)
+            return false;
+    }
+    return r->results;
+}
+
+bool js_prepare(struct js_request *r)
+{
+    return js_list_modules(r) && js_make_results(r);
 }
 
 /* ---- what a script refers to ---- */

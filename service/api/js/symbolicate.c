@@ -38,18 +38,6 @@ static bool find_sources(struct js_request *r)
     return true;
 }
 
-static bool make_results(struct js_request *r)
-{
-    r->results = SL_ARENA_ARRAY(r->arena, struct js_trace, r->trace_count + 1);
-    for (size_t t = 0; r->results && t < r->trace_count; t++) {
-        r->results[t].count = r->raw[t].count;
-        r->results[t].frames = SL_ARENA_ARRAY(r->arena, struct js_frame, r->raw[t].count + 1);
-        if (!r->results[t].frames)
-            return false;
-    }
-    return r->results;
-}
-
 static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
 {
     return sl_fail(error, r->finder.stopped == SL_CANCELLED ? SL_CANCELLED : SL_BUSY, "out of memory");
@@ -59,7 +47,7 @@ static enum sl_code js_steps(struct job *job, struct js_request *r, struct sl_er
 {
     struct js_work work = {r, &job->answer};
     r->finder.now_s = clock_wall_s();
-    if (!js_list_modules(r) || !make_results(r))
+    if (!js_prepare(r))
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!js_fetch_modules(r))
         return js_ended(r, error);

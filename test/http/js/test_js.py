@@ -1,135 +1,9 @@
-"""POST /symbolicate-js: frames of scripts, by artifacts of Sentry, bundles and files of the web."""
-import base64, contextlib, io, json, threading, urllib.parse, zipfile
+"""POST /symbolicate-js: frames of scripts, by artifacts and bundles of Sentry."""
+import json, threading, urllib.parse
 
-from harness import Service, Upstream, equal
-
-SCRIPT = """var makeAFailure=function(){function n(n){}function e(n){throw new Error("failed!")}function r(r){var i=null;if(r.failed){i=e}else{i=n}i(r)}function i(){var n={failed:true,value:42};r(n)}return i}();
-//# sourceMappingURL=test.min.js.map"""
-SOURCE = """var makeAFailure = (function() {
-  function onSuccess(data) {}
-
-  function onFailure(data) {
-    throw new Error('failed!');
-  }
-
-  function invoke(data) {
-    var cb = null;
-    if (data.failed) {
-      cb = onFailure;
-    } else {
-      cb = onSuccess;
-    }
-    cb(data);
-  }
-
-  function test() {
-    var data = {failed: true, value: 42};
-    invoke(data);
-  }
-
-  return test;
-})();
-"""
-MAPPINGS = ("AAAA,GAAIA,cAAe,WACjB,QAASC,GAAUC,IAEnB,QAASC,GAAUD,GACjB,KAAM,IAAIE,OAAM,WAGlB,QAASC,GAAOH,GACd,GAAII,GAAK,IACT,IAAIJ,EAAKK,OAAQ,CACfD,"
-            "EAAKH,MACA,CACLG,EAAKL,EAEPK,EAAGJ,GAGL,QAASM,KACP,GAAIN,IAAQK,OAAQ,KAAME,MAAO,GACjCJ,GAAOH,GAGT,MAAOM")
-NAMES = ["makeAFailure", "onSuccess", "data", "onFailure", "Error", "invoke", "cb", "failed", "test", "value"]
-ID = "2f259f80-58b7-44cb-d7cd-de1505e7e718"
-
-
-def source_map(**keys):
-    return json.dumps({"version": 3, "sources": ["test.js"], "sourcesContent": [SOURCE], "names": NAMES, "mappings": MAPPINGS, **keys})
-
-
-MAP = source_map()
-
-
-class Sentry(Upstream):
-    """The look-up API of a Sentry installation, and the files that it tells of. `tells`: its answer, or a function of the query;
-    `files`: path to contents or a status; `asked`: the queries as they came, with their headers."""
-
-    def __init__(self, tells=(), files=()):
-        self.tells, self.asked, self.got = tells, [], []
-        super().__init__({"/lookup": self.look_up, **{path: self.served(data) for path, data in dict(files).items()}})
-
-    def look_up(self, handler):
-        query = handler.path.partition("?")[2]
-        with self.lock:
-            self.asked.append((query, dict(handler.headers)))
-        told = self.tells(urllib.parse.parse_qs(query)) if callable(self.tells) else self.tells
-        if isinstance(told, int):
-            handler.reply(told)
-        else:
-            text = told if isinstance(told, str) else json.dumps(told).replace("{url}", self.url)
-            handler.reply(200, text.encode())
-
-    def served(self, data):
-        def serve(handler):
-            with self.lock:
-                self.got.append((handler.path, dict(handler.headers)))
-            if callable(data):
-                data(handler)
-            elif isinstance(data, int):
-                handler.reply(data)
-            else:
-                handler.reply(200, data.encode() if isinstance(data, str) else data)
-        return serve
-
-    def source(self, **keys):
-        return {"id": "sentry:project", "url": f"{self.url}lookup", "token": "t0ken", **keys}
-
-
-def told(id, path, file=None, **keys):
-    """A single file, as the API tells of it."""
-    return {"type": "file", "id": str(id), "url": "{url}" + (file or path.lstrip("~/")), "abs_path": path, "resolved_with": "release", **keys}
-
-
-def bundle(id, **keys):
-    return {"type": "bundle", "id": str(id), "url": "{url}" + f"{id}.zip", "resolved_with": "release", **keys}
-
-
-def archive(files):
-    """An artifact bundle: URL, or any text for files without one, to (type, contents, headers)."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
-        manifest = {}
-        for i, (url, (type, contents, headers)) in enumerate(files.items()):
-            entry = {"headers": headers}
-            if type:
-                entry["type"] = type
-            if "/" in url:
-                entry["url"] = url
-            manifest[f"files/{i}"] = entry
-            z.writestr(f"files/{i}", contents)
-        z.writestr("manifest.json", json.dumps({"files": manifest, "org": "o", "release": "r"}))
-    return b"SYSB\2\0\0\0" + out.getvalue()
-
-
-def frame(path, line=1, column=64, **keys):
-    return {"abs_path": path, "lineno": line, **({} if column is None else {"colno": column}), **keys}
-
-
-def asked(sentry, frames, **keys):
-    return {"source": sentry.source(), "stacktraces": [{"frames": frames}], "release": "release", "scraping": {"enabled": False},
-            "options": {"frame_order": "callee_first"}, **keys}
-
-
-def symbolicate(s, body, status=200, query=""):
-    answered, _, data = s.post("/symbolicate-js" + query, body)
-    equal(answered, status, data)
-    return json.loads(data) if status == 200 else data
-
-
-def result(answer, i=0):
-    return answer["stacktraces"][0]["frames"][i]
-
-
-def brief(f):
-    return f.get("filename"), f.get("module"), f["abs_path"], f["lineno"], f.get("colno")
-
-
-FILES = {"/test.min.js": SCRIPT, "/test.min.js.map": MAP}
-TOLD = [told(1, "~/test.min.js"), told(2, "~/test.min.js.map")]
-ON_FAILURE = ("test.js", "test", "http://example.com/test.js", 5, 11)
+from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, SOURCE, TOLD, Sentry, archive, asked, brief, bundle, data_url, frame, result,
+                       source_map, symbolicate, told)
+from harness import Service, equal
 
 
 def test_a_minified_stack_becomes_source(work, objects):
@@ -146,13 +20,13 @@ def test_a_minified_stack_becomes_source(work, objects):
         data = {"sourcemap": "http://example.com/test.min.js.map",
                 "sourcemap_origin": {"individual_file": "sentry://project_debug_file/2"}, "resolved_with": "release", "symbolicated": True}
         lines = SOURCE.split("\n")
-        equal({**frames[1], "function": "test"}, {"function": "test", "filename": "test.js", "module": "test", "abs_path": "http://example.com/test.js", "lineno": 20,
+        equal(frames[1], {"function": "test", "filename": "test.js", "module": "test", "abs_path": "http://example.com/test.js", "lineno": 20,
                           "colno": 5, "pre_context": lines[14:19], "context_line": "    invoke(data);", "post_context": lines[20:24],
                           "data": data})
         equal(list(frames[1]), ["function", "filename", "module", "abs_path", "lineno", "colno", "pre_context", "context_line",
                                 "post_context", "data"])
         equal(list(frames[1]["data"]), ["sourcemap", "sourcemap_origin", "resolved_with", "symbolicated"])
-        equal(brief(frames[2]), ("test.js", "test", "http://example.com/test.js", 15, 5))
+        equal(brief(frames[2]), ("invoke", "test.js", "test", "http://example.com/test.js", 15, 5))
         equal(brief(frames[3]), ON_FAILURE)
         equal((len(frames[3]["pre_context"]), frames[3]["context_line"], len(frames[3]["post_context"])),
               (4, "    throw new Error('failed!');", 5))
@@ -221,7 +95,7 @@ def test_bundles_by_debug_id(work, objects):
             Service(work, {"js": {"used_artifact_bundles": True}}) as s:
         body = asked(up, [frame("/any/where.js")], modules=[{"type": "sourcemap", "code_file": "/any/where.js", "debug_id": ID.upper()}])
         answer = symbolicate(s, body)
-        equal(brief(result(answer)), ("test.js", None, "/any/test.js", 5, 11))
+        equal(brief(result(answer)), ("onFailure", "test.js", None, "/any/test.js", 5, 11))
         equal(result(answer)["data"],
               {"sourcemap": "/any/test.min.js.map",
                "sourcemap_origin": {"bundled": ["sentry://project_debug_file/1",
@@ -254,7 +128,7 @@ def test_a_script_of_next_whose_type_says_source(work, objects):
     with Sentry([bundle(1)], {"/1.zip": files}) as up, Service(work) as s:
         f = result(symbolicate(s, asked(up, [frame("app:///_next/server/pages/_error.js")])))
         equal((brief(f), f["data"]["sourcemap"]),
-              (("test.js", "server/pages/test", "app:///_next/server/pages/test.js", 5, 11),
+              (("onFailure", "test.js", "server/pages/test", "app:///_next/server/pages/test.js", 5, 11),
                "app:///_next/server/pages/test.min.js.map"))
 
 
@@ -270,10 +144,6 @@ def test_scripts_without_a_map(work, objects):
         equal(("context_line" in result(plain), "context_line" in plain["raw_stacktraces"][0]["frames"][0]), (False, False))
 
 
-def data_url(text):
-    return "data:application/json;base64," + base64.b64encode(text.encode()).decode()
-
-
 def test_maps_inside_of_scripts(work, objects):
     embedded = json.dumps({"version": 3, "sources": ["/test.js"], "names": [], "mappings": "AAAA", "sourcesContent": ["hi()"]})
     files = {"/test.min.js": "x()\n//# sourceMappingURL=" + data_url(embedded), "/bad.js": "x()\n//# sourceMappingURL=data:;base64,=",
@@ -282,7 +152,7 @@ def test_maps_inside_of_scripts(work, objects):
         answer = symbolicate(s, asked(up, [frame(f"http://example.com{path}", 1, 1) for path in files]))
         f = result(answer)
         equal((brief(f), f["context_line"], f["data"]),
-              (("/test.js", "test", "http://example.com/test.js", 1, 1), "hi()",
+              (("<unknown>", "/test.js", "test", "http://example.com/test.js", 1, 1), "hi()",
                {"sourcemap": "http://example.com/test.min.js", "sourcemap_origin": "embedded", "resolved_with": "release",
                 "symbolicated": True}))
         equal(answer["errors"], [{"abs_path": "http://example.com/no-map.js", "type": "malformed_sourcemap",
@@ -339,7 +209,7 @@ def test_a_script_of_no_bytes_that_names_its_map(work, objects):
                                                            "~/index.android.bundle.map": ("source_map", mapping, {})})})):
         with Sentry(tells, given) as up, Service(work) as s:
             answer = symbolicate(s, asked(up, [frame("app:///index.android.bundle", 1, 11940)]))
-            equal(brief(result(answer)), ("module.js", "module", "app:///module.js", 1, 1))
+            equal(brief(result(answer)), ("<unknown>", "module.js", "module", "app:///module.js", 1, 1))
             equal("context_line" in answer["raw_stacktraces"][0]["frames"][0], False)
 
 
@@ -352,7 +222,7 @@ def test_paths_pass_byte_by_byte(work, objects):
         body = asked(up, [frame(path, 1, 1, function="Object.<anonymous>")],
                      modules=[{"type": "sourcemap", "code_file": path, "debug_id": ID}])
         equal(brief(result(symbolicate(s, body))),
-              ("../../this is a s\u00f6urce path/entrypoint1.js", None,
+              ("Object.<anonymous>", "../../this is a s\u00f6urce path/entrypoint1.js", None,
                "/Users/x/playground/this is a s\u00f6urce path/entrypoint1.js", 1, 1))
 
 
@@ -363,8 +233,8 @@ def test_names_of_webpack_and_of_nothing(work, objects):
     with Sentry([told(i, "~" + path) for i, path in enumerate(files)], files) as up, Service(work) as s:
         answer = symbolicate(s, asked(up, [frame("http://e.x/w.js", 1, 1), frame("app:///n.js", 1, 1)]))
         equal([brief(result(answer, i)) for i in (0, 1)],
-              [("./src/components/CampaignContent.tsx", "src/components/CampaignContent",
-                "webpack:///./src/components/CampaignContent.tsx", 1, 1), (None, None, "app:///n.js", 1, 1)])
+              [("<unknown>", "./src/components/CampaignContent.tsx", "src/components/CampaignContent",
+                "webpack:///./src/components/CampaignContent.tsx", 1, 1), ("<unknown>", None, None, "app:///n.js", 1, 1)])
 
 
 def test_bodies_that_do_not_fit(work, objects):

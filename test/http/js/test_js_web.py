@@ -1,0 +1,162 @@
+"""POST /symbolicate-js: what is fetched from the web, how often, and what becomes of files that are not what they should be."""
+import contextlib, gzip, http.client, json, re, struct, threading, zlib
+
+from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, TOLD, Sentry, archive, asked, brief, bundle, data_url, frame, result, source_map,
+                       symbolicate, told)
+from harness import Service, Upstream, equal
+
+SCRAPED = {"/test.min.js": SCRIPT.encode(), "/test.min.js.map": MAP.encode()}
+
+
+def scraping(sentry, frames, **keys):
+    return {**asked(sentry, frames), "scraping": keys}
+
+
+def attempts(answer):
+    return [(a["url"].rpartition("/")[2], a["status"], a.get("reason"), a.get("details")) for a in answer["scraping_attempts"]]
+
+
+def test_scripts_and_maps_of_the_web(work, objects):
+    seen = []
+
+    def packed(handler):
+        seen.append(dict(handler.headers))
+        handler.reply(200, gzip.compress(SCRIPT.encode()), [("Content-Encoding", "gzip")])
+
+    with Sentry() as up, Upstream({**SCRAPED, "/test.min.js": packed}) as web, Service(work) as s:
+        body = scraping(up, [frame(f"{web.url}test.min.js#x")], headers={"X-Mine": "1"}, allowed_origins=["127.0.0.1:*", "127.0.0.1"])
+        answer = symbolicate(s, body)
+        f = result(answer)
+        equal(brief(f), ("onFailure", "test.js", "test", f"{web.url}test.js", 5, 11))
+        origin = f["data"]["sourcemap_origin"]["scraped_file"]
+        equal((bool(re.fullmatch(re.escape(f"{web.url}test.min.js.map") + "#[0-9]+", origin)), f["data"]["resolved_with"]), (True, "scraping"))
+        equal(answer["scraping_attempts"], [{"url": f"{web.url}test.min.js#x", "status": "success"},
+                                            {"url": f"{web.url}test.min.js.map", "status": "success"}])
+        equal((seen[0]["X-Mine"], seen[0]["User-Agent"].startswith("symloom/")), ("1", True))
+        equal(symbolicate(s, body), answer)
+        equal((web.hits["/test.min.js"], web.hits["/test.min.js.map"]), (1, 1), "within the hour")
+        symbolicate(s, body, query="?scope=other")
+        equal(web.hits["/test.min.js"], 2, "each scope has its own")
+
+
+def test_why_the_web_was_not_asked(work, objects):
+    with Sentry() as up, Upstream(SCRAPED) as web, Service(work, {"connect_to_reserved_ips": False}) as s:
+        sent = [frame(path, 1, 1) for path in ("app:///a.js", "http://e.x/b.js", "/home/c.js", "http//d", f"{web.url}e.js")]
+        answer = symbolicate(s, scraping(up, sent, allowed_origins=["127.0.0.1", "*.f"]))
+        equal(attempts(answer), [("a.js", "failure", "invalid_host", "`app` is not an allowed download scheme"),
+                                 ("e.js", "failure", "invalid_host", "Can't connect to restricted host 127.0.0.1"),
+                                 ("b.js", "failure", "invalid_host", "http://e.x/b.js is not an allowed download origin")])
+        equal({e["type"] for e in answer["errors"]}, {"missing_source"})
+        equal([a[1:3] for a in attempts(symbolicate(s, scraping(up, [frame("http://10.0.0.1/b.js")])))], [("failure", "download_error")])
+        for off in ({"scraping": {"enabled": False}}, {"allow_scraping": False, "scraping": {}}):
+            answer = symbolicate(s, {**asked(up, [frame(f"{web.url}test.min.js")]), **off})
+            equal((answer["errors"][0]["type"], attempts(answer)), ("scraping_disabled", [("test.min.js", "failure", "disabled", None)]))
+        equal(web.hits, {})
+
+
+def test_why_the_web_had_nothing(work, objects):
+    routes = {"/403.js": 403, "/404.js": 404, "/429.js": 429, "/500.js": 500, "/empty.js": b"", "/latin.js": b"\xe4\n",
+              "/large.js": b"x" * 20001, "/broken.js": b"\x1f\x8b\x08\x00broken"}
+    with Sentry() as up, Upstream(routes) as web, Service(work, {"max_source_file_size": 20000, "head_timeout": "300ms"}) as s:
+        web.routes["/slow.js"] = lambda handler: threading.Event().wait(3)
+        answer = symbolicate(s, scraping(up, [frame(f"{web.url}{path[1:]}") for path in web.routes]))
+        told_of = {name: (reason, details) for name, _, reason, details in attempts(answer)}
+        equal(told_of.pop("broken.js")[0], "other")
+        equal(told_of.pop("latin.js")[0], "other")
+        equal(told_of, {"403.js": ("permission_denied", "403 Forbidden"), "404.js": ("not_found", None),
+                        "429.js": ("download_error", "429 Too Many Requests"), "500.js": ("download_error", "500 Internal Server Error"),
+                        "empty.js": ("not_found", None), "large.js": ("other", "Maximum file size exceeded"),
+                        "slow.js": ("timeout", "Timeout after 300ms")})
+        equal({e["type"] for e in answer["errors"]}, {"missing_source"})
+        hits = dict(web.hits)
+        equal(symbolicate(s, scraping(up, [frame(f"{web.url}{path[1:]}") for path in web.routes])), answer)
+        equal(web.hits, hits, "errors are remembered")
+
+
+def test_the_debug_id_of_a_scraped_script_finds_its_map(work, objects):
+    script = SCRIPT.rpartition("\n")[0] + f"\n//# debugId={ID}"
+    with Sentry([bundle(1)], {"/1.zip": archive({"map": ("source_map", MAP, {"debug-id": ID})})}) as up, \
+            Upstream({"/app.js": script.encode()}) as web, Service(work) as s:
+        f = result(symbolicate(s, {**scraping(up, [frame(f"{web.url}app.js")]), "release": None}))
+        equal(brief(f), ("onFailure", "test.js", "test", f"{web.url}test.js", 5, 11))
+        equal(f["data"], {"sourcemap": f"{web.url}app.js", "resolved_with": "debug-id", "symbolicated": True,
+                          "sourcemap_origin": {"bundled": ["sentry://project_debug_file/1", {"source_map": {"debug_id": ID}}]}})
+        equal([query for query, _ in up.asked], [f"debug_id={ID}"])
+
+
+def test_many_first_requests_are_one_download_and_one_conversion(work, objects):
+    count, gate = 500, threading.Event()
+
+    def slow(handler):
+        gate.wait(60)
+        handler.reply(200, SCRIPT.encode())
+
+    with Sentry(TOLD, {**FILES, "/test.min.js": slow}) as up, Service(work, {"max_concurrent_requests": 600}) as s:
+        body = json.dumps(asked(up, [frame("http://example.com/test.min.js")]))
+        connections = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=120) for _ in range(count)]
+        for connection in connections:
+            connection.request("POST", "/symbolicate-js", body, {"Content-Type": "application/json"})
+        gate.set()
+        answers = set()
+        for connection in connections:
+            with contextlib.closing(connection):
+                answer = connection.getresponse()
+                equal(answer.status, 200)
+                answers.add(answer.read())
+        equal((len(answers), brief(result(json.loads(answers.pop())))), (1, ON_FAILURE))
+        equal((up.hits["/test.min.js"], up.hits["/test.min.js.map"]), (1, 1))
+        metrics = s.request("GET", "/metrics")[2].decode()
+        converted = re.findall(r'symloom_conversions_total\{cache="sourcemap_caches",result="ok"\} (\d+)', metrics)
+        equal(converted, ["1"])
+
+
+HOSTILE = {
+    "no-end": '{"version":3,"sources":["a"],"names":[],"mappings":"' + "AAAA," * 100000,
+    "digits": source_map(mappings="/" * 100000),
+    "negative": source_map(mappings="AAAA,DDDDD"),
+    "huge": source_map(mappings="A" + "ggggggE" * 3 + ",AAAA"),
+    "deep": '{"sections":' * 100000,
+    "sections": json.dumps({"sections": [{"offset": {"line": 0, "column": 0}, "url": "self.map"}]}),
+    "array": "[" * 100000,
+    "text": "\0\1\2",
+}
+
+
+def test_maps_that_are_hostile_cost_themselves(work, objects):
+    files = dict(FILES)
+    for name, text in HOSTILE.items():
+        files[f"/{name}.js"] = f"f()\n//# sourceMappingURL={name}.map"
+        files[f"/{name}.map"] = text
+    with Sentry([told(path.strip("/"), "~" + path) for path in files], files) as up, Service(work) as s:
+        sent = [frame(f"http://e.x/{name}.js", 1, 1) for name in HOSTILE] + [frame("http://example.com/test.min.js")]
+        answer = symbolicate(s, asked(up, sent))
+        equal(brief(result(answer, len(HOSTILE))), ON_FAILURE)
+        equal({e["type"] for e in answer["errors"]} <= {"malformed_sourcemap", "invalid_location"}, True, answer["errors"])
+
+
+def lying(name, compressed, size):
+    """A bundle with an entry that says it has another size."""
+    data = bytearray(archive({"~/test.min.js": ("minified_source", SCRIPT, {}), "~/test.min.js.map": ("source_map", MAP, {})}))
+    at = data.find(b"PK\1\2", data.find(name))
+    while data[at + 46:at + 46 + len(name)] != name:
+        at = data.index(b"PK\1\2", at + 4)
+    struct.pack_into("<I", data, at + 24, size)
+    return bytes(data)
+
+
+def test_bundles_that_lie_count_as_if_they_were_not_there(work, objects):
+    for size in (1, 0xFFFFFFF0):
+        files = {"/1.zip": lying(b"files/1", True, size), "/2.zip": b"SYSB\2\0\0\0nothing", "/3.zip": b"no bundle", **FILES}
+        with Sentry([bundle(1), bundle(2), bundle(3), bundle(4), *[{**t, "id": "5" + t["id"]} for t in TOLD]], files) as up, Service(work) as s:
+            answer = symbolicate(s, asked(up, [frame("http://example.com/test.min.js")]))
+            equal((brief(result(answer)), "errors" in answer), (ON_FAILURE, False), "the single file is found behind it")
+            equal(result(answer)["data"]["sourcemap_origin"], {"individual_file": "sentry://project_debug_file/52"})
+
+
+def test_scripts_that_are_hostile_keep_their_maps(work, objects):
+    texts = {"nest": "(" * 100000, "regex": "/" * 100000, "template": "`${" * 50000, "arrows": "a=>" * 100000, "nul": "\0f(\0)"}
+    files = {f"/{name}.js": text + "\n//# sourceMappingURL=all.map" for name, text in texts.items()}
+    files["/all.map"] = source_map(mappings="AAAA", sources=["a.js"])
+    with Sentry([told(path.strip("/"), "~" + path) for path in files], files) as up, Service(work) as s:
+        answer = symbolicate(s, asked(up, [frame(f"http://e.x/{name}.js", 1, 1) for name in texts]))
+        equal(("errors" in answer, [f["filename"] for f in answer["stacktraces"][0]["frames"]]), (False, ["a.js"] * len(texts)))
