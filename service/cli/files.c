@@ -350,6 +350,20 @@ static bool without_directory(void *arg, const struct sl_file *file, uint32_t li
     return true;
 }
 
+/* Of versions up to 4 the service says a relative compilation directory twice, by which crashes are grouped; tools say it once. */
+static bool directory_once(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
+                           uint32_t *new_line)
+{
+    struct sl_str directory = file->comp_dir;
+    if (!directory.size || directory.data[0] == '/' || !sl_str_equal(file->directory, directory))
+        return false;
+    (void)arg;
+    *new_line = line;
+    *new_file = *file;
+    new_file->comp_dir = (struct sl_str){NULL, 0};
+    return true;
+}
+
 static struct sl_symcache_options conversion_of(const struct input *input)
 {
     const struct sl_object_info *info = sl_object_info(input_debug(input));
@@ -359,7 +373,7 @@ static struct sl_symcache_options conversion_of(const struct input *input)
         .image_size = info->image_size,
         .load_address = sl_object_info(input->object)->load_address,
         .positions = input_has_positions(input),
-        .map_line = input->options && input->options->relative_names ? without_directory : NULL,
+        .map_line = input->options && input->options->relative_names ? without_directory : directory_once,
     };
 }
 

@@ -107,7 +107,7 @@ def test_columns_and_relative_names(work, files):
             f.write('#include "inner/part.h"\n' + f"int {unit}(int a) {{ return a + part(a) * (a ? part(a + 1) : 2); }}\n" +
                     ("int main(int c, char **v) { (void)v; int two(int); return one(c) + two(c); }\n" if unit == "one" else ""))
     places = {}
-    for options in ("-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -fdebug-prefix-map=$PWD=."):
+    for options in ("-gdwarf-3", "-gdwarf-4", "-gdwarf-5", "-gdwarf-5 -fdebug-prefix-map=$PWD=.", "-gdwarf-4 -fdebug-prefix-map=$PWD=sub/dir"):
         files.run(f"cd {work}/units && gcc -O1 {options} -I. -o units one.c two.c")
         units = os.path.join(work, "units/units")
         start, size = (int(n, 16) for n in files.run(f"nm -S {units} | awk '$4 == \"two\" {{print $1, $2}}'").split())

@@ -8,7 +8,8 @@ Both tools are asked for the inline chain of the same addresses (linkage names, 
 file and line must be equal. A difference is put into the first class that explains it; the classes say who is right:
 
   alias        both names are symbols at the same address; either may be shown
-  form         one name is the other with the arguments that a PDB's types tell, or with the decoration of C names
+  form         one name is the other with the arguments that a PDB's types tell, or with the decoration of C names, or as gccgo
+               codes it
   label        llvm-symbolizer shows a label that hand-written code left in a function or at its entry (`.l_start`)
   piece        a compiler's piece of a function: llvm-symbolizer shows its symbol (`f.part.0`, `f.cold`), the tables `f`
   padding      between functions: neither the DWARF nor a symbol covers it. llvm-symbolizer lets what is before reach there
@@ -146,8 +147,8 @@ def trim(chain):
 
 
 def same_but_for_form(ours, theirs):
-    """Arguments and the ` const` behind them; the underscore of C names."""
-    return ours.startswith(theirs + "(") or ours.lstrip("_") == re.sub(r"@\d+$", "", theirs.lstrip("_"))
+    """Arguments and the ` const` behind them; the underscore of C names; what gccgo codes in names of symbols (DWARF has them plain)."""
+    return ours.replace("_", "__").replace("/", "_1") == theirs or ours.startswith(theirs + "(") or ours.lstrip("_") == re.sub(r"@\d+$", "", theirs.lstrip("_"))
 
 
 def same_file(ours, theirs):
