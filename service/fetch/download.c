@@ -285,7 +285,10 @@ static enum sl_code follow(struct exchange *e, struct hops *hops, struct sl_erro
     struct hop next;
     if (++hops->redirects > MAX_REDIRECTS)
         return sl_fail(error, SL_DOWNLOAD_ERROR, "too many redirects");
+    const struct fetch_request *request = e->download->request;
     enum sl_code code = hop_follow(e->download->arena, e->hop, e->transfer.location, &next, error);
+    if (code == SL_OK && request->may_follow && !request->may_follow(request->arg, next.url))
+        code = sl_fail(error, SL_PERMISSION_DENIED, "redirected to an origin that is not allowed");
     if (code == SL_OK) {
         hops->referer = hop_referer(e->download->arena, &hops->now, &next);
         hops->now = next;

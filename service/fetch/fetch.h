@@ -60,7 +60,9 @@ struct fetch_request {
     const char *(*sign)(void *arg, struct sl_arena *arena);
     /* What an answer with an error status means, in place of the usual table: its body, up to 64 KiB, explains. */
     enum sl_code (*refused)(void *arg, int status, struct sl_str body, struct sl_error *error);
-    void *arg;           /* of sign and refused */
+    /* Whether a redirect may be followed to this URL; NULL = to any. */
+    bool (*may_follow)(void *arg, const char *url);
+    void *arg;           /* of sign, refused and may_follow */
     int64_t *modified_s; /* out, may be NULL: when the server says the file was last modified; else left as it is */
 };
 

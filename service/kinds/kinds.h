@@ -148,6 +148,10 @@ struct source_request { /* one text file; the texts are terminated */
     const struct fetch_header *headers;
     size_t header_count;
     bool accept_invalid_certs;
+    /* Whether a redirect may lead to this URL, by the list; NULL = any may. */
+    bool (*origin_allowed)(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url);
+    const struct sl_str *origins;
+    size_t origin_count;
     /* or, if it is not NULL, of a source: the file, or the entry of the bundle that it is */
     const struct remote_file *file;
     struct sl_str entry;

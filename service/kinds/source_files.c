@@ -54,6 +54,15 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     return code;
 }
 
+static bool may_follow(void *arg, const char *url)
+{
+    const struct source_request *request = arg;
+    struct sl_arena arena = {0};
+    bool allowed = request->origin_allowed(&arena, request->origins, request->origin_count, sl_str(url));
+    sl_arena_free(&arena);
+    return allowed;
+}
+
 static enum sl_code fetch_web(const struct source_request *request, int fd, struct sl_error *error)
 {
     struct fetch_request fetch = {
@@ -64,6 +73,8 @@ static enum sl_code fetch_web(const struct source_request *request, int fd, stru
         .deny_list = true,
         .source = "web-scraping",
         .max_size = kinds_config()->max_source_file_size == UINT64_MAX ? 0 : kinds_config()->max_source_file_size,
+        .may_follow = request->origin_allowed ? may_follow : NULL,
+        .arg = (void *)(uintptr_t)request,
     };
     return fetch_get(&fetch, fd, error);
 }
@@ -101,6 +112,13 @@ void *source_request_retain(const void *context, struct sl_arena *arena)
         good = source_files_copy(arena, &headers[i].name) && source_files_copy(arena, &headers[i].value.hidden);
     }
     to->headers = headers;
+    struct sl_str *origins = SL_ARENA_ARRAY(arena, struct sl_str, to->origin_count + 1);
+    good = good && origins;
+    for (size_t i = 0; good && i < to->origin_count; i++) {
+        origins[i] = to->origins[i];
+        good = source_files_copy(arena, &origins[i]);
+    }
+    to->origins = origins;
     if (good && to->file)
         good = (to->file = kinds_copy_file(to->file, arena)) != NULL;
     return good ? to : NULL;

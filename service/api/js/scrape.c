@@ -153,6 +153,9 @@ void js_scrape(struct js_request *r, struct js_file *file)
         .headers = r->scraping.headers,
         .header_count = r->scraping.header_count,
         .accept_invalid_certs = r->scraping.verify_ssl == BOOL_FALSE,
+        .origin_allowed = scraping_origin_allowed,
+        .origins = r->scraping.allowed_origins,
+        .origin_count = r->scraping.allowed_origin_count,
         .is_utf8 = true,
     };
     file->uri = url.data ? of_the_hour(url, r->finder.now_s, r->arena) : url;

@@ -54,6 +54,23 @@ def test_why_the_web_was_not_asked(work, objects):
         equal(web.hits, {})
 
 
+def test_redirects_stay_where_the_request_allows(work, objects):
+    def away(handler):
+        handler.reply(302, b"", [("Location", f"{other.url}test.min.js")])
+
+    def home(handler):
+        handler.reply(302, b"", [("Location", "/test.min.js")])
+
+    with Sentry() as up, Upstream(SCRAPED) as other, Upstream({**SCRAPED, "/home.js": home, "/away.js": away}) as web, Service(work) as s:
+        body = scraping(up, [frame(f"{web.url}{name}.js") for name in ("home", "away")], allowed_origins=[web.url])
+        answer = symbolicate(s, body)
+        equal([f["data"]["symbolicated"] for f in answer["stacktraces"][0]["frames"]], [True, False])
+        equal(attempts(answer)[0], ("away.js", "failure", "permission_denied", "redirected to an origin that is not allowed"))
+        equal(other.hits, {})
+        open_to_all = symbolicate(s, {**body, "scraping": {}}, query="?scope=other")
+        equal([f["data"]["symbolicated"] for f in open_to_all["stacktraces"][0]["frames"]], [True, True])
+
+
 def test_why_the_web_had_nothing(work, objects):
     routes = {"/403.js": 403, "/404.js": 404, "/429.js": 429, "/500.js": 500, "/empty.js": b"", "/latin.js": b"\xe4\n",
               "/large.js": b"x" * 20001, "/broken.js": b"\x1f\x8b\x08\x00broken"}
