@@ -2,7 +2,7 @@
 import json, os, subprocess
 
 import dumps
-from harness import Service, Upstream, equal
+from harness import Service, Upstream, equal, from_npm, npm_path
 from test_crash_files import form, send, served
 
 CRASH = dumps.HANDLER + r"""
@@ -140,3 +140,52 @@ def test_arm64(work, objects):
     check_processor(work, "arm64", "-O1", "-fomit-frame-pointer")
     check_processor(work, "arm64", *OPTIMISED)
     check_processor(work, "arm64", "-O1", "-mbranch-protection=standard")
+
+
+# ---- side by side with Breakpad ----
+
+def symbols_of(paths, work):
+    """Breakpad's text of the modules, in a directory as its tools want it, and as routes of a server."""
+    tool = npm_path(work, "minidump@0.26.0", "minidump/bin/linux-x64/dump_syms")
+    root, routes = os.path.join(work, "symbols"), {}
+    for path in paths:
+        text = subprocess.run([tool, path], capture_output=True, check=True).stdout
+        _, _, _, id, name = text.split(b"\n")[0].decode().split(" ")
+        place = f"{name}/{id}/{name}.sym"
+        os.makedirs(os.path.join(root, name, id), exist_ok=True)
+        with open(os.path.join(root, place), "wb") as f:
+            f.write(text)
+        routes["/" + place] = text
+    return root, routes
+
+
+def stackwalk(dump, root, work):
+    """(module, function, line) of each frame of the first thread."""
+    path = os.path.join(work, "peer.dmp")
+    with open(path, "wb") as f:
+        f.write(dump)
+    tool = npm_path(work, "minidump@0.26.0", "minidump/bin/linux-x64/minidump_stackwalk")
+    rows = subprocess.run([tool, "-m", path, root], capture_output=True, text=True, check=True).stdout.split("\n\n", 1)[1].splitlines()
+    frames = [row.split("|") for row in rows if row.startswith("0|")]
+    return [(module, function, int(line or 0)) for _, _, module, function, _, line, _ in frames]
+
+
+@from_npm
+def test_the_same_as_breakpad(work, objects):
+    """With the same symbols, up to the first frame that was found by scanning."""
+    for name in ("x86_64", "x86", "arm", "arm64"):
+        machine = dumps.MACHINES[name]
+        program = compiled(work, machine, (*OPTIMISED, "-gdwarf-4"))
+        crashes = {kind: dumps.Crash(program, work, kind, machine=machine) for kind in CRASHES}
+        root, routes = symbols_of([path for path in crashes["pointer"].modules if "/ld-" not in path], work)
+        with Upstream(routes) as up, Service(work) as s:
+            sources = [{"id": "test", "type": "http", "url": up.url, "layout": {"type": "native"}}]
+            compared = 0
+            for kind, crash in crashes.items():
+                _, answer = send(s, "/minidump", form(upload_file_minidump=crash.dump(), sources=sources))
+                frames = answer["stacktraces"][0]["frames"]
+                ours = [(os.path.basename(f.get("package", "")), f.get("function", ""), f.get("lineno", 0)) for f in frames]
+                same = next((i for i, f in enumerate(frames) if f["trust"] == "scan"), len(frames))
+                equal(ours[:same], stackwalk(crash.dump(), root, work)[:same], f"{name} {kind}")
+                compared += same
+            assert compared > 12, f"{name}: only {compared} frames are alike"
