@@ -240,17 +240,36 @@ static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, 
     return true;
 }
 
-/* The inlined calls of one range of several. */
-static bool select_inlinees(struct dwarf_worker *w, const struct frame *frame, struct range range, size_t *selected)
+/* Puts the inlined calls of a function of several ranges into worker->by_address; the same ones in the order given. */
+static bool order_inlinees(struct dwarf_worker *w, const struct frame *frame)
 {
-    size_t count = 0, all = w->inlinee_count - frame->first_inlinee;
-    if (!dwarf_spend(w, all) || !dwarf_room(w, &w->selected, &w->selected_capacity, all, sizeof *w->selected))
+    size_t count = w->inlinee_count - frame->first_inlinee;
+    const struct sl_flat_inlinee *inlinees = w->inlinees + frame->first_inlinee;
+    if (!count)
+        return true;
+    if (!dwarf_spend(w, count) || !dwarf_room(w, &w->order, &w->order_capacity, 2 * count, sizeof *w->order) ||
+        !dwarf_room(w, &w->by_address, &w->by_address_capacity, count, sizeof *w->by_address))
         return false;
-    for (size_t i = frame->first_inlinee; i < w->inlinee_count; i++)
-        if (w->inlinees[i].address >= range.begin && w->inlinees[i].address < range.end)
-            w->selected[count++] = w->inlinees[i];
-    *selected = count;
+    for (size_t i = 0; i < count; i++)
+        w->order[i] = (struct sl_ordered){inlinees[i].address, 0, (uint32_t)i};
+    sl_order(w->order, w->order + count, count);
+    for (size_t i = 0; i < count; i++)
+        w->by_address[i] = inlinees[w->order[i].index];
     return true;
+}
+
+/* The first of the calls by address that begins at or behind `address`. */
+static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint64_t address)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->by_address[middle].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, struct sl_arena *arena,
@@ -272,6 +291,9 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
 static bool close_subprogram(struct walk *walk, const struct frame *frame)
 {
     struct dwarf_worker *w = walk->w;
+    size_t all = w->inlinee_count - frame->first_inlinee;
+    if (frame->pending_count > 1 && !order_inlinees(w, frame))
+        return false;
     for (uint32_t i = 0; i < frame->pending_count; i++) {
         struct range range = w->pending[frame->first_pending + i];
         struct sl_function function = {
@@ -281,11 +303,11 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
             .language = frame->language,
         };
         const struct sl_flat_inlinee *inlinees = w->inlinees ? w->inlinees + frame->first_inlinee : NULL;
-        size_t inlinee_count = w->inlinee_count - frame->first_inlinee;
-        if (frame->pending_count > 1) {
-            if (!select_inlinees(w, frame, range, &inlinee_count))
-                return false;
-            inlinees = w->selected;
+        size_t inlinee_count = all;
+        if (frame->pending_count > 1 && all) {
+            size_t first = first_inlinee_at(w, all, range.begin);
+            inlinees = w->by_address + first;
+            inlinee_count = first_inlinee_at(w, all, range.end) - first;
         }
         if (!dwarf_add_function(walk->reader, w, walk->arena, &function, inlinees, inlinee_count))
             return false;
@@ -550,7 +572,8 @@ void dwarf_worker_free(struct dwarf_worker *w)
     free(w->directories);
     free(w->ranges);
     free(w->inlinees);
-    free(w->selected);
+    free(w->order);
+    free(w->by_address);
     free(w->function_lines);
     free(w->functions);
     free(w->pending);

@@ -215,8 +215,10 @@ struct dwarf_worker {
     size_t range_capacity;
     struct sl_flat_inlinee *inlinees;
     size_t inlinee_count, inlinee_capacity;
-    struct sl_flat_inlinee *selected;
-    size_t selected_capacity;
+    struct sl_ordered *order; /* scratch of sorting these */
+    size_t order_capacity;
+    struct sl_flat_inlinee *by_address; /* the calls of a function of several ranges, sorted */
+    size_t by_address_capacity;
     struct sl_line *function_lines;
     size_t function_line_capacity;
     struct sl_function *functions;
@@ -276,8 +278,8 @@ static inline bool dwarf_room(struct dwarf_worker *w, void *array, size_t *capac
     return false;
 }
 
-/* Indexes the unit headers of the file, into the arena. False when out of memory. */
-bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *skipped);
+/* Indexes the first unit headers of the file, at `most` so many, into the arena. False when out of memory. */
+bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
 void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
 

@@ -347,7 +347,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     if (companions && companions->dwz) {
         dwarf_file_open(&reader.sup, companions->dwz, false);
         dwarf_pay_with(&reader, companions->dwz);
-        if (!dwarf_index_units(&reader.sup, &arena, &ignored))
+        if (!dwarf_index_units(&reader.sup, SIZE_MAX, &arena, &ignored))
             code = sl_budget_fail(reader.budget, error);
         reader.main.sup = &reader.sup;
     }
@@ -358,7 +358,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         sl_object_section(companions->dwp, "debug_cu_index", &reader.dwp.cu_index, NULL);
         reader.has_dwp = reader.dwp.info.size > 0;
     }
-    if (code == SL_OK && !dwarf_index_units(&reader.main, &arena, &sink->skipped_units))
+    if (code == SL_OK && !dwarf_index_units(&reader.main, SIZE_MAX, &arena, &sink->skipped_units))
         code = sl_budget_fail(reader.budget, error);
     if (code == SL_OK && sink->skipped_units)
         sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");

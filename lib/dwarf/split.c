@@ -1,7 +1,8 @@
 /* Split DWARF: from a skeleton unit to its full unit in a package (DWARF 5, 7.3.5; GNU version 2) or a .dwo file. */
 #include "dwarf/impl.h"
 
-enum { HEADER_STEPS = 4 }; /* of a unit's header, which is read and kept */
+/* Steps of a unit's header, which is read and kept; slots that one id may be tried at: a third of them is free, or more. */
+enum { HEADER_STEPS = 4, MOST_TRIES = 128 };
 enum { SECT_INFO = 1, SECT_ABBREV = 3, SECT_LINE = 4, SECT_STR_OFFSETS = 6, SECT_RNGLISTS = 8 };
 
 struct contribution {
@@ -16,7 +17,8 @@ static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t d
         return 0;
     uint64_t mask = slots - 1, at = dwo_id & mask, step = ((dwo_id >> 32) & mask) | 1;
     size_t start = sl_reader_offset(r);
-    for (uint32_t tries = 0; tries < slots && dwarf_spend(w, 1); tries++, at = (at + step) & mask) {
+    for (uint32_t tries = 0; tries < MOST_TRIES && tries < slots && dwarf_spend(w, 1);
+         tries++, at = (at + step) & mask) {
         sl_reader_seek(r, start + at * 8);
         uint64_t signature = sl_read_u64(r);
         sl_reader_seek(r, start + (uint64_t)slots * 8 + at * 4);
@@ -88,9 +90,10 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 {
     uint64_t id = skeleton->dwo_id;
     const struct dwarf_unit_header *header;
-    size_t skipped = 0;
+    size_t skipped = 0, most = 1; /* what a package has for an id is one unit */
     *file = reader->dwp;
     if (!reader->has_dwp || !cut_package(w, file, id)) {
+        most = SIZE_MAX;
         const struct sl_companions *c = reader->companions;
         struct sl_object *dwo =
             c && c->open_dwo ? c->open_dwo(c->arg, skeleton->comp_dir, skeleton->dwo_name, id) : NULL;
@@ -100,9 +103,9 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
         dwarf_file_open(file, dwo, true);
         dwarf_pay_with(reader, dwo);
     }
-    if (!dwarf_index_units(file, arena, &skipped))
+    if (!dwarf_index_units(file, most, arena, &skipped))
         w->exhausted = true;
-    /* Contributions may be shared and overlap: each has a unit, or many. */
+    /* A file may be that of many skeletons, and have many units. */
     if (w->exhausted || !dwarf_spend(w, HEADER_STEPS * file->unit_count) || !find_unit(file, id, &header))
         return false;
     *split = (struct dwarf_unit){

@@ -66,13 +66,13 @@ static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header
     return true;
 }
 
-bool dwarf_index_units(struct dwarf_file *file, struct sl_arena *arena, size_t *skipped)
+bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped)
 {
     struct dwarf_unit_header *units = NULL, header;
     struct sl_holding holding = {.budget = arena->budget};
     size_t count = 0, capacity = 0;
     struct sl_reader r = sl_reader(file->info, file->big_endian);
-    while (sl_reader_left(&r) > 0) {
+    while (sl_reader_left(&r) > 0 && count < most) {
         bool usable = false;
         if (!dwarf_unit_read_header(&r, &header, &usable)) {
             ++*skipped;

@@ -9,7 +9,7 @@ static bool has_skeleton(struct sl_object *object)
     size_t skipped = 0;
     bool found = false;
     dwarf_file_open(&file, object, false);
-    if (dwarf_index_units(&file, &arena, &skipped))
+    if (dwarf_index_units(&file, SIZE_MAX, &arena, &skipped))
         for (size_t i = 0; i < file.unit_count && !found; i++)
             found = file.units[i].version >= 5 ? file.units[i].type == DW_UT_skeleton : file.addr.size > 0;
     sl_arena_free(&arena);

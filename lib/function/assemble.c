@@ -10,6 +10,11 @@ struct part { /* of an inlinee; of the function itself: node 0 */
     uint32_t depth, index;
 };
 
+struct returned { /* a part that was cut, and when */
+    struct part part;
+    uint64_t turn;
+};
+
 struct node { /* an accepted part */
     struct part part;
     uint32_t parent, line_count, child_count;
@@ -26,6 +31,7 @@ void sl_assembler_free(struct sl_assembler *a)
     free(a->order);
     free(a->scratch);
     free(a->queue);
+    free(a->returned);
     free(a->nodes);
     free(a->owned);
     sl_holding_release(&a->holding);
@@ -84,26 +90,56 @@ static bool spend(struct sl_assembler *a, size_t steps)
     return !a->purse || sl_purse_spend(a->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
 }
 
-/* Puts `part` back into the sorted rest of the queue, which begins at `from`; slot `from - 1` is free. */
-static bool requeue(struct sl_assembler *a, size_t from, size_t count, struct part part)
+/* Of parts put back at one place, the last comes first. */
+static bool returns_before(const struct returned *a, const struct returned *b)
 {
-    struct part *queue = a->queue;
-    size_t at = from - 1;
-    while (at + 1 < count && before(&queue[at + 1], &part)) {
-        queue[at] = queue[at + 1];
-        at++;
+    return before(&a->part, &b->part) || (!before(&b->part, &a->part) && a->turn > b->turn);
+}
+
+/* Puts `part` among the returned ones, a binary heap whose first item is the next. */
+static bool put_back(struct sl_assembler *a, struct part part)
+{
+    size_t at = a->returned_count++;
+    struct returned item = {part, ++a->turn};
+    if (!sl_grow_held(&a->holding, &a->returned, &a->returned_capacity, at + 1, sizeof *a->returned))
+        return false;
+    for (; at && returns_before(&item, &a->returned[(at - 1) / 2]); at = (at - 1) / 2)
+        a->returned[at] = a->returned[(at - 1) / 2];
+    a->returned[at] = item;
+    return true;
+}
+
+static struct part take_returned(struct sl_assembler *a)
+{
+    struct part first = a->returned[0].part;
+    size_t count = --a->returned_count, at = 0;
+    struct returned last = a->returned[count];
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        child += child + 1 < count && returns_before(&a->returned[child + 1], &a->returned[child]);
+        if (!returns_before(&a->returned[child], &last))
+            break;
+        a->returned[at] = a->returned[child];
     }
-    queue[at] = part;
-    return spend(a, at - (from - 1));
+    a->returned[at] = last;
+    return first;
+}
+
+/* The next part in the order of starts and depths; before those of the queue that begin at the same place, returned ones. */
+static struct part next_part(struct sl_assembler *a, size_t *next, size_t queued)
+{
+    if (a->returned_count && (*next == queued || !before(&a->queue[*next], &a->returned[0].part)))
+        return take_returned(a);
+    return a->queue[(*next)++];
 }
 
 /* Step 1 and 2: overlapping siblings are cut, children are cut to their parents, orphans dropped. */
 static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count)
 {
     uint64_t ends[SL_MAX_INLINE_DEPTH + 1];
-    size_t height = 0;
-    for (size_t next = 0; next < queued;) {
-        struct part part = a->queue[next++];
+    size_t height = 0, next = 0;
+    a->returned_count = 0;
+    while (next < queued || a->returned_count) {
+        struct part part = next_part(a, &next, queued);
         if (!spend(a, STEPS_PER_PART))
             return false;
         if (part.depth > height)
@@ -114,7 +150,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
                 continue;
             if (part.address < sibling) {
                 part.address = sibling;
-                if (!requeue(a, next--, queued, part))
+                if (!put_back(a, part))
                     return false;
                 continue;
             }
@@ -127,7 +163,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
             if (part.end > parent) {
                 struct part tail = part;
                 tail.address = part.end = parent;
-                if (!requeue(a, next--, queued, tail))
+                if (!put_back(a, tail))
                     return false;
             }
         }

@@ -24,9 +24,12 @@ struct sl_assembler {
     struct sl_holding holding; /* of the arrays; its budget is the caller's to set, while empty */
     struct sl_ordered *order, *scratch;
     struct part *queue;
+    struct returned *returned;
     struct node *nodes;
     struct owned_line *owned;
-    size_t order_capacity, scratch_capacity, queue_capacity, node_capacity, owned_capacity;
+    size_t order_capacity, scratch_capacity, queue_capacity, returned_capacity, node_capacity, owned_capacity;
+    size_t returned_count;
+    uint64_t turn;
 };
 
 void sl_assembler_free(struct sl_assembler *assembler);

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, NONE = -1 };
+enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, STEPS_PER_VALUE = 3, NONE = -1 };
 
 struct value { /* of the code from the value before to `end`, an offset in the function */
     uint64_t end;
@@ -86,7 +86,7 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
         if (r.failed || size > UINT32_MAX || end + size > UINT32_MAX)
             return false;
         end += size;
-        g->failed = g->failed || !sl_purse_spend(&g->purse, 1);
+        g->failed = g->failed || !sl_purse_spend(&g->purse, STEPS_PER_VALUE);
         if (!go_room(g, &v->items, &v->capacity, v->count + 1, sizeof *v->items))
             return false;
         v->items[v->count++] = (struct value){end, value};

@@ -128,7 +128,7 @@ static unsigned relocation_width(uint16_t machine, uint32_t type)
     }
 }
 
-enum { STEPS_PER_RELOCATION = 4 };
+enum { STEPS_PER_RELOCATION = 4, STEPS_PER_OVERLAP = 16 /* of a byte of tables that must overlap others */ };
 
 struct relocator {
     struct sl_object *object;
@@ -202,6 +202,9 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
             &elf->sections[s->info] != section || s->link >= elf->section_count || !elf_raw(object, s, &table) ||
             !elf_raw(object, &elf->sections[s->link], &rel.symbols))
             continue;
+        elf->relocated += table.size;
+        if (elf->relocated > object->bytes.size && !sl_budget_spend(object->budget, table.size * STEPS_PER_OVERLAP))
+            break;
         if (s->link != link && !sl_budget_spend(object->budget, elf->section_count))
             continue;
         if (s->link != link)

@@ -20,7 +20,7 @@ struct sweep {
     const struct sl_flat_inlinee *calls;
     uint64_t base;                /* address of the function */
     uint64_t *start, *starts_end; /* of the calls that are not open yet */
-    size_t put_offs;              /* how often one may still be put off */
+    size_t put_offs, moves;       /* how often one may still be put off, and over how many others in all */
     struct short_op *out;
     struct frame *top;
     bool call_has_lines; /* one of the function's own calls */
@@ -119,11 +119,10 @@ static inline bool pop_until(struct sweep *s, uint64_t offset)
 static bool put_off(struct sweep *s, uint64_t offset)
 {
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
-    for (; at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++)
+    for (; s->moves && at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++, s->moves--)
         at[0] = at[1];
-    size_t moved = (size_t)(at - s->start);
     *at = start;
-    return s->put_offs-- > 0 && symcache_spend(s->c, moved);
+    return s->put_offs-- > 0 && s->moves;
 }
 
 /* Opens the next call, if there is code of it left: an earlier sibling and its caller keep what it shares with them, or
@@ -248,6 +247,7 @@ bool symcache_sweep(struct collector *c, const struct sl_function *f, const stru
     s.start = c->starts;
     s.starts_end = c->starts + count;
     s.put_offs = count;
+    s.moves = MOVES_PER_CALL * count + 1;
     s.out = c->folded;
     s.top = s.frames;
     s.call_has_lines = false;

@@ -85,6 +85,24 @@ static void overlapping_siblings_are_cut(void **state)
     assert_int_equal(f.inlinees[1].size, 0x10);
 }
 
+static void of_siblings_cut_at_one_place_the_last_is_next(void **state)
+{
+    (void)state;
+    static const struct sl_flat_inlinee inlinees[] = {
+        {.address = 0x10, .size = 0x10}, {.address = 0x10, .size = 0x28},
+        {.address = 0x10, .size = 0x20}, {.address = 0x20, .size = 0x30}, /* begins where they are put back */
+        {.address = 0x38, .size = 0x20},
+    };
+    struct sl_function f = assemble(0x10, 0x100, inlinees, 5, NULL, 0);
+    assert_int_equal(f.inlinee_count,
+                     4); /* the third at 0x20, the fourth at 0x30, where nothing of the second is left then */
+    static const uint64_t starts[] = {0x10, 0x20, 0x30, 0x50}, sizes[] = {0x10, 0x10, 0x20, 0x8};
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(f.inlinees[i].address, starts[i]);
+        assert_int_equal(f.inlinees[i].size, sizes[i]);
+    }
+}
+
 static void children_are_cut_at_their_parents_end(void **state)
 {
     (void)state;
@@ -129,9 +147,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parents_get_call_lines),       cmocka_unit_test(inlinees_behind_the_function_are_dropped),
-        cmocka_unit_test(overlapping_siblings_are_cut), cmocka_unit_test(children_are_cut_at_their_parents_end),
-        cmocka_unit_test(lines_outside_are_dropped),    cmocka_unit_test(hostile_lists_end),
+        cmocka_unit_test(parents_get_call_lines),
+        cmocka_unit_test(inlinees_behind_the_function_are_dropped),
+        cmocka_unit_test(overlapping_siblings_are_cut),
+        cmocka_unit_test(children_are_cut_at_their_parents_end),
+        cmocka_unit_test(lines_outside_are_dropped),
+        cmocka_unit_test(hostile_lists_end),
+        cmocka_unit_test(of_siblings_cut_at_one_place_the_last_is_next),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
 }
