@@ -54,6 +54,12 @@ void sl_arena_free(struct sl_arena *arena)
     *arena = (struct sl_arena){.limit = arena->limit, .budget = arena->budget};
 }
 
+void sl_arena_leave_budget(struct sl_arena *arena)
+{
+    sl_budget_return(arena->budget, arena->used);
+    arena->budget = NULL;
+}
+
 void sl_arena_reset(struct sl_arena *arena)
 {
     struct sl_arena_chunk *newest = arena->chunks;

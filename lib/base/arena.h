@@ -31,6 +31,9 @@ void sl_arena_init(struct sl_arena *arena, size_t limit);
 /* Gives everything back; the arena is empty and usable afterwards. */
 void sl_arena_free(struct sl_arena *arena);
 
+/* Gives the memory back to the budget but keeps it: the arena will outlive the budget. */
+void sl_arena_leave_budget(struct sl_arena *arena);
+
 /* Forgets everything but keeps the newest chunk for reuse. */
 void sl_arena_reset(struct sl_arena *arena);
 

@@ -1,6 +1,7 @@
 #include "base/map.h"
 
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <xxhash.h>
 
 uint64_t sl_hash(const void *data, size_t size)
@@ -8,11 +9,29 @@ uint64_t sl_hash(const void *data, size_t size)
     return XXH3_64bits(data, size);
 }
 
+static uint64_t map_hash(const struct sl_map *map, struct sl_str key)
+{
+    return XXH3_64bits_withSeed(key.data, key.size, map->seed);
+}
+
+/* Made of the 16 random bytes that the kernel gives every process. */
+static uint64_t new_seed(void)
+{
+    const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
+    return random ? sl_hash(random, 16) : 0;
+}
+
 void sl_map_free(struct sl_map *map)
 {
     sl_budget_return(map->budget, map->capacity * sizeof *map->entries);
     free(map->entries);
     *map = (struct sl_map){.budget = map->budget};
+}
+
+void sl_map_leave_budget(struct sl_map *map)
+{
+    sl_budget_return(map->budget, map->capacity * sizeof *map->entries);
+    map->budget = NULL;
 }
 
 static struct sl_map_entry *map_find(const struct sl_map *map, struct sl_str key, uint64_t hash)
@@ -65,13 +84,15 @@ static bool map_make_room(struct sl_map *map)
 
 void *sl_map_get(const struct sl_map *map, struct sl_str key)
 {
-    struct sl_map_entry *entry = map_find(map, key, sl_hash(key.data, key.size));
+    struct sl_map_entry *entry = map_find(map, key, map_hash(map, key));
     return entry ? entry->value : NULL;
 }
 
 void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
 {
-    uint64_t hash = sl_hash(key.data, key.size);
+    if (!map->capacity)
+        map->seed = new_seed();
+    uint64_t hash = map_hash(map, key);
     struct sl_map_entry *entry = map_find(map, key, hash);
     if (made)
         *made = !entry;
@@ -89,7 +110,7 @@ void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
 
 void *sl_map_remove(struct sl_map *map, struct sl_str key)
 {
-    struct sl_map_entry *entry = map_find(map, key, sl_hash(key.data, key.size));
+    struct sl_map_entry *entry = map_find(map, key, map_hash(map, key));
     if (!entry)
         return NULL;
     void *value = entry->value;

@@ -1,4 +1,5 @@
-/* Hash map from text to a pointer, open addressing, for names, keys and ids.
+/* Hash map from text to a pointer, open addressing, for names, keys and ids. Where a key lies is another thing in every process,
+ * so that nobody can choose keys that meet.
  *
  * Does not own its keys or values: the key bytes must outlive the entry. Iterates in no particular order. */
 #pragma once
@@ -17,13 +18,17 @@ struct sl_map_entry {
 struct sl_map {
     struct sl_map_entry *entries;
     size_t capacity, count, dead;
+    uint64_t seed;            /* of the hashes; set with the first entry */
     struct sl_budget *budget; /* what entries are taken from and given back to; NULL = none. Set while empty */
 };
 
-/* XXH3-64 of `size` bytes: the hash of this map, also used wherever content is hashed without an adversary. */
+/* XXH3-64 of `size` bytes: the hash of content, wherever there is no adversary. */
 uint64_t sl_hash(const void *data, size_t size);
 
 void sl_map_free(struct sl_map *map);
+
+/* Gives the memory back to the budget but keeps it: the map will outlive the budget. */
+void sl_map_leave_budget(struct sl_map *map);
 void *sl_map_get(const struct sl_map *map, struct sl_str key); /* NULL when absent */
 
 /* The value's slot of `key`, made (with value NULL) if absent; `*made` (may be NULL) tells. NULL when out of memory.

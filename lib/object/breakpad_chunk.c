@@ -325,6 +325,8 @@ static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_wor
     struct breakpad_fields f = breakpad_line((const char *)at, (const char *)chunk->behind, &next);
     if (f.at == f.end)
         return (const uint8_t *)next;
+    if (!chunk->skipped)
+        chunk->first_skipped = (size_t)(at - chunk->text);
     if (breakpad_word(&f, SL_STR("FUNC"))) {
         struct sl_function function;
         bool good = read_func(f, &function);

@@ -50,9 +50,10 @@ struct breakpad_chunk {
     struct sl_file *files;
     size_t line_count, line_capacity, function_count, function_capacity, flat_capacity, file_count, file_capacity;
     size_t inlinee_count, inlinee_capacity;
-    size_t skipped;      /* malformed lines */
-    bool defines_origin; /* has INLINE_ORIGINs: to be read in order; nothing else is valid then */
-    bool failed;         /* out of memory, or of the budget */
+    size_t skipped;       /* malformed lines */
+    size_t first_skipped; /* offset of the first of them in the chunk */
+    bool defines_origin;  /* has INLINE_ORIGINs: to be read in order; nothing else is valid then */
+    bool failed;          /* out of memory, or of the budget */
 };
 
 /* Scratch of one worker. */

@@ -12,7 +12,7 @@ static struct sl_str bundle_copy(struct sl_object *object, struct sl_str text)
 static enum sl_code open_bundle(struct sl_object *object, struct sl_error *error)
 {
     struct sl_bundle *bundle;
-    enum sl_code code = sl_bundle_open(object->bytes, &bundle, error);
+    enum sl_code code = sl_bundle_open(object->bytes, object->budget, &bundle, error);
     if (code != SL_OK)
         return code;
     const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);

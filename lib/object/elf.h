@@ -72,7 +72,7 @@ struct elf {
     size_t segment_count;
     struct sl_segment *loaded; /* the PT_LOAD among them */
     size_t loaded_count;
-    uint64_t relocated;          /* bytes of relocation tables that were applied */
+    uint64_t relocated;     /* bytes of relocation tables that were applied */
     struct sl_object *mini; /* of .gnu_debugdata, opened on demand */
     bool mini_tried;
 };

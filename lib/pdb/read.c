@@ -36,6 +36,9 @@ static enum sl_code consume_window(struct window *window, const struct sl_parall
     sl_parallel_run(parallel, window->count, read_module, window);
     for (size_t i = 0; i < window->count; i++) {
         struct slot *slot = &window->slots[i];
+        if (slot->failed && !window->sink->skipped_units)
+            sl_fail(&window->sink->first_skipped, SL_MALFORMED, "module %zu: its stream cannot be read",
+                    window->first + i);
         window->sink->skipped_units += slot->failed;
         *read += !slot->failed;
         if (!slot->failed && slot->batch.function_count && code == SL_OK)

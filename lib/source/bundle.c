@@ -148,7 +148,7 @@ static void bundle_read_files(struct sl_bundle *b, struct sl_json *j)
 /* The rules as they are used: sorted, on the arena. */
 static bool keep_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
 {
-    struct sl_buf stored = {0};
+    struct sl_buf stored = {.budget = b->arena.budget};
     bool good = sl_ppdb_links_build(rules, count, &stored, NULL) == SL_OK;
     char *copy = good ? sl_arena_strndup(&b->arena, (const char *)stored.data, stored.size) : NULL;
     b->has_links = copy && stored.size;
@@ -221,7 +221,7 @@ static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, stru
 static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
 {
     const struct sl_zip_entry *entry = NULL;
-    struct sl_buf raw = {0};
+    struct sl_buf raw = {.budget = b->arena.budget};
     uint64_t limit = MANIFEST_AT_LEAST + MANIFEST_PER_BYTE * (uint64_t)b->zip.bytes.size;
     for (size_t i = 0; i < b->zip.count; i++)
         if (sl_str_equal(b->zip.entries[i].name, SL_STR("manifest.json")))
@@ -333,7 +333,7 @@ static bool fold_windows_paths(struct sl_bundle *b)
 /* Every file's entry; of entries with one name the last. */
 static bool find_entries(struct sl_bundle *b)
 {
-    struct sl_map names = {0};
+    struct sl_map names = {.budget = b->arena.budget};
     bool good = true;
     for (size_t i = 0; i < b->zip.count && good; i++) {
         void **slot = sl_map_slot(&names, b->zip.entries[i].name, NULL);
@@ -389,21 +389,29 @@ static enum sl_code make_indexes(struct sl_bundle *b, struct sl_error *error)
     return SL_OK;
 }
 
-enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_bundle **out, struct sl_error *error)
+static enum sl_code bundle_open(struct sl_bundle *b, struct sl_bytes bytes, struct sl_error *error)
 {
-    struct sl_bundle *b = calloc(1, sizeof *b);
     bool header = sl_str_starts((struct sl_str){(const char *)bytes.data, bytes.size}, SL_STR("SYSB"));
-    *out = NULL;
-    if (!b)
-        return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = sl_zip_open(bytes, header ? HEADER_SIZE : 0, &b->arena, &b->zip, error);
     if (code == SL_OK)
         code = read_manifest(b, error);
-    if (code == SL_OK)
-        code = make_indexes(b, error);
+    return code == SL_OK ? make_indexes(b, error) : code;
+}
+
+enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bundle **out,
+                            struct sl_error *error)
+{
+    struct sl_bundle *b = calloc(1, sizeof *b);
+    *out = NULL;
+    if (!b)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    b->arena.budget = b->folded.budget = budget;
+    enum sl_code code = bundle_open(b, bytes, error);
+    sl_arena_leave_budget(&b->arena);
+    sl_map_leave_budget(&b->folded);
     if (code != SL_OK) {
         sl_bundle_close(b);
-        return code;
+        return code == SL_BUSY ? sl_budget_fail(budget, error) : code;
     }
     *out = b;
     return SL_OK;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "id/id.h"
@@ -46,9 +47,11 @@ struct sl_bundle_attributes {
 
 struct sl_bundle;
 
-/* `*bundle` is the caller's: sl_bundle_close. SL_MALFORMED "malformed zip archive: ...", "failed to read source bundle
- * manifest: ...". */
-enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_bundle **bundle, struct sl_error *error);
+/* `*bundle` is the caller's: sl_bundle_close. What opening takes is taken from `budget` (NULL = no limit) and given back to it in
+ * the end: what an open bundle holds, sl_bundle_memory, is the caller's to count. SL_MALFORMED "malformed zip archive: ...",
+ * "failed to read source bundle manifest: ..."; SL_UNSUPPORTED when the budget has less memory. */
+enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bundle **bundle,
+                            struct sl_error *error);
 void sl_bundle_close(struct sl_bundle *bundle); /* may be NULL */
 
 const struct sl_bundle_attributes *sl_bundle_attributes(const struct sl_bundle *bundle);

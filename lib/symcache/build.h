@@ -131,6 +131,7 @@ struct local_function {
 struct sl_symcache_writer {
     struct sl_function_sink sink;
     struct sl_symcache_options options;
+    bool partial; /* the object has not all that its headers name */
     const struct sl_parallel *parallel;
     struct sl_purse purse;        /* of consume, symbols and finish */
     struct sl_holding holding;    /* of the arrays below, and the encoder's */

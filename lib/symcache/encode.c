@@ -280,7 +280,7 @@ static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
     symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* with the operations */
     w->collectors = NULL;
     e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;
-    e->flags |= w->sink.skipped_units ? FLAG_PARTIAL : 0;
+    e->flags |= w->sink.skipped_units || w->partial ? FLAG_PARTIAL : 0;
     return ok && collect_origins(e) && sort_texts(e) && write_file(e, out);
 }
 

@@ -419,6 +419,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
     size_t count;
     if (!w)
         return sl_fail(error, SL_BUSY, "out of memory");
+    w->partial = sl_object_info(object)->partial;
     enum sl_code code = *in_order ? SL_OK : add_functions(w, object, companions, error);
     if (code == SL_OK)
         code = sl_object_kept_symbols(object, &symbols, &count, error);

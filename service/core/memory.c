@@ -1,6 +1,7 @@
 #include "core/memory.h"
 
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ struct waiter {
 };
 
 static uint64_t budget = UINT64_MAX, used, wait_ms = 5000;
+static _Atomic uint64_t held_by_pool;
 static struct waiter *first, **last = &first;
 static size_t waiting;
 
@@ -68,12 +70,18 @@ bool memory_fits(uint64_t bytes)
 
 bool memory_is_short(void)
 {
-    return used > budget / 2;
+    return memory_used() > budget / 2;
 }
 
 uint64_t memory_used(void)
 {
-    return used;
+    return used + atomic_load_explicit(&held_by_pool, memory_order_relaxed);
+}
+
+void memory_hold(uint64_t *held, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&held_by_pool, bytes - *held, memory_order_relaxed);
+    *held = bytes;
 }
 
 uint64_t memory_limit(void)
@@ -84,7 +92,8 @@ uint64_t memory_limit(void)
 static bool there_is(uint64_t need)
 {
     uint64_t most = need > SMALL || budget > UINT64_MAX / 2 ? budget : budget + budget / SPARE_PART;
-    return used <= most && need <= most - used;
+    uint64_t now = memory_used();
+    return now <= most && need <= most - now;
 }
 
 /* In the order of their coming. */

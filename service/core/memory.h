@@ -2,7 +2,7 @@
  *
  * Whoever is about to make something large asks first, and waits until others have given back. What is there already is
  * counted, also beyond the budget: then those who ask wait the longer. What a request holds is one share, which begins and
- * ends with zeros. Loop thread only. */
+ * ends with zeros. Loop thread only, but for memory_hold. */
 #pragma once
 
 #include "base/error.h"
@@ -35,7 +35,11 @@ void memory_set(struct memory_share *share, uint64_t bytes);
 /* What went from one owner to another. */
 void memory_move(struct memory_share *to, struct memory_share *from);
 
-uint64_t memory_used(void);
+/* What work on the pool holds for itself, for as long as it runs: now `bytes`, before that `*held`, which begins and ends with 0.
+ * Whoever waits for it is looked at when the next share changes. Any thread. */
+void memory_hold(uint64_t *held, uint64_t bytes);
+
+uint64_t memory_used(void);  /* with that */
 uint64_t memory_limit(void); /* the budget */
 
 /* A fiber: gives free memory that malloc keeps back to the kernel, now and then, until its group is cancelled. */

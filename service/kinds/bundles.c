@@ -16,7 +16,10 @@ enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     *loaded = NULL;
     if (sl_format_detect(bytes) != SL_FORMAT_SOURCEBUNDLE)
         return SL_OK;
-    enum sl_code code = sl_bundle_open(bytes, &bundle, error);
+    struct sl_budget budget;
+    sl_budget_init(&budget, bytes.size);
+    sl_budget_limit(&budget, kinds_max_memory(), NULL, NULL);
+    enum sl_code code = sl_bundle_open(bytes, &budget, &bundle, error);
     if (code != SL_OK) /* it parsed when it came in: one that does not now is of no use as a bundle */
         return code == SL_BUSY ? code : SL_OK;
     *loaded = bundle;
@@ -35,14 +38,20 @@ static uint64_t max_size(void)
     return configured < MAX_TEXT ? configured : MAX_TEXT;
 }
 
+bool kinds_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
+                       struct sl_buf *text)
+{
+    if (file->entry && file->entry->size <= max_size())
+        *work += file->entry->size;
+    return sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
+}
+
 static bool in_bundle(struct source_object *object, struct sl_str path, struct sl_buf *text, bool *has_text,
                       struct sl_buf *url)
 {
     const struct sl_bundle *bundle = object->item->loaded;
     const struct sl_bundle_file *file = sl_bundle_by_path(bundle, path);
-    if (file && file->entry && file->entry->size <= max_size())
-        object->work += file->entry->size;
-    *has_text = file && sl_bundle_read(bundle, file, max_size(), text, NULL) == SL_OK;
+    *has_text = file && kinds_bundle_text(bundle, file, &object->work, text);
     if (*has_text) {
         sl_buf_str(url, file->url);
         return true;

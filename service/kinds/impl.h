@@ -4,6 +4,9 @@
 
 #include "kinds/kinds.h"
 
+struct sl_bundle;
+struct sl_bundle_file;
+
 struct object_request {
     const struct remote_file *file;
     const struct object_id *id;
@@ -67,6 +70,10 @@ extern const struct cache_kind kind_embedded_sources; /* loaded: of source_load 
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void source_unload(void *loaded);
 
+/* Appends the text of a bundle's file, unless that is too large for a source; `*work` grows by the bytes it took. Pool. */
+bool kinds_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
+                       struct sl_buf *text);
+
 /* ---- open_bundles.c: a bounded number of open bundles, by the keys of their objects. Loop thread ---- */
 void open_bundles_init(void);
 void open_bundles_close(void);
@@ -94,6 +101,7 @@ struct sl_object_limits kinds_object_limits(void);
 enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
                                struct sl_error *error);
 uint64_t kinds_max_source_size(void);
+uint64_t kinds_max_memory(void); /* of one conversion, bytes; 0 = no limit */
 
 /* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
  * another kind of file, another algorithm. Pool. */

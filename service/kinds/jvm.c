@@ -127,9 +127,9 @@ void kinds_release_jvm(struct jvm_question *questions, size_t count)
     }
 }
 
-bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, struct sl_buf *text)
+bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text)
 {
     const struct sl_bundle *sources = bundle->item ? bundle->item->loaded : NULL;
     const struct sl_bundle_file *file = sources ? sl_bundle_by_url(sources, url) : NULL;
-    return file && sl_bundle_read(sources, file, kinds_max_source_size(), text, NULL) == SL_OK;
+    return file && kinds_bundle_text(sources, file, work, text);
 }

@@ -36,7 +36,7 @@ const struct cache_kind *const kinds_all[] = {KINDS(PLACE)};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 static const struct config *configured;
-static _Atomic uint64_t max_section_size, max_source_size; /* for the pool */
+static _Atomic uint64_t max_section_size, max_source_size, max_memory; /* for the pool */
 
 void kinds_init(const struct config *config)
 {
@@ -47,6 +47,7 @@ void kinds_init(const struct config *config)
     open_bundles_init();
     max_section_size = config->object_max_section_size;
     max_source_size = config->object_max_source_size;
+    max_memory = config->conversion.max_memory;
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
         .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
@@ -89,6 +90,11 @@ struct sl_object_limits kinds_object_limits(void)
 uint64_t kinds_max_source_size(void)
 {
     return max_source_size;
+}
+
+uint64_t kinds_max_memory(void)
+{
+    return max_memory;
 }
 
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)

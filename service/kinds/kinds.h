@@ -231,8 +231,9 @@ bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl
                     struct jvm_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
 void kinds_release_jvm(struct jvm_question *questions, size_t count);
 
-/* Appends the source of this URL, byte for byte, out of a bundle that was found; false when it has none. Pure: pool. */
-bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, struct sl_buf *text);
+/* Appends the source of this URL, byte for byte, out of a bundle that was found; false when it has none. `*work` grows by the
+ * bytes that were inflated, whatever came of it. Pure: pool. */
+bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text);
 
 /* An executable's uploaded symbols. */
 struct symbfile_lookup {

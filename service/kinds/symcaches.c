@@ -178,7 +178,8 @@ static void report_gaps(const struct object_request *request, const struct conve
         return;
     metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_symcaches.name, NULL, NULL);
     log_warn("symcaches", "some debug information could not be read", LOG_SLSTR("location", request->file->location),
-             LOG_U64("skipped_units", c->gaps.units), LOG_STR("first", c->gaps.first.message));
+             LOG_U64("skipped_units", c->gaps.units),
+             LOG_STR("first", c->gaps.units ? c->gaps.first.message : "not all that the file's headers name is there"));
 }
 
 static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,

@@ -58,7 +58,7 @@ static enum sl_code read_bundle(struct sl_bytes bytes, struct sl_budget *budget,
 {
     struct sl_bundle *bundle;
     struct sl_buf url = {.budget = budget};
-    enum sl_code code = sl_bundle_open(bytes, &bundle, error);
+    enum sl_code code = sl_bundle_open(bytes, budget, &bundle, error);
     for (size_t i = 0; code == SL_OK && i < sl_bundle_count(bundle); i++) {
         const struct sl_bundle_file *file = sl_bundle_file(bundle, i);
         sl_buf_clear(&url);

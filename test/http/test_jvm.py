@@ -1,5 +1,5 @@
 """POST /symbolicate-jvm: frames of obfuscated JVM programs, by mappings and bundles of any source."""
-import contextlib, io, json, os, re, zipfile
+import contextlib, io, json, os, re, struct, zipfile, zlib
 
 from harness import Service, Upstream, equal, http_source, wait_until
 
@@ -179,6 +179,33 @@ def test_source_context(work, objects):
         equal(frames[3]["context_line"], "as sent")
         body["options"] = {"apply_source_context": False}
         equal("context_line" in symbolicate(s, body)["stacktraces"][0]["frames"][0], False)
+
+
+def many_large_texts(count, size):
+    """A bundle whose files are all the same bytes of the archive, which inflate to `size` blanks."""
+    pack = lambda text: (lambda z: z.compress(text) + z.flush())(zlib.compressobj(9, zlib.DEFLATED, -15))
+    names = [f"files/_/_/p/C{i}.jvm" for i in range(count)]
+    files = {name: {"url": f"~/p/C{i}.jvm", "type": "source"} for i, name in enumerate(names)}
+    text, out, directory = b" " * size, b"SYSB\2\0\0\0", b""
+    for plain, entries in ((json.dumps({"debug_id": BUNDLE, "files": files}).encode(), ["manifest.json"]), (text, names)):
+        packed, crc = pack(plain), zlib.crc32(plain)
+        for name in entries:
+            directory += struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, 0, 8, 0, 33, crc, len(packed), len(plain), len(name),
+                                     0, 0, 0, 0, 0, len(out)) + name.encode()
+        out += struct.pack("<IHHHHHIIIHH", 0x04034B50, 20, 0, 8, 0, 33, crc, len(packed), len(plain), 0, 0) + packed
+    return out + directory + struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count + 1, count + 1, len(directory), len(out), 0)
+
+
+def test_source_text_of_one_request_is_limited(work, objects):
+    """Small bundles may hold any amount of text; what is read of them for one request ends at 1 GiB."""
+    routes = {places(BUNDLE, "sourcebundle"): many_large_texts(40, 60 << 20)}
+    with Upstream(routes) as up, Service(work) as s:
+        body = {"sources": [http_source(up.url, layout={"type": "unified"})], "modules": [{"type": "source", "uuid": BUNDLE}],
+                "stacktraces": [{"frames": [frame("m", 1, i, f"p.C{i}") for i in range(40)]}]}
+        frames = symbolicate(s, body)["stacktraces"][0]["frames"]
+        equal(len(frames), 40)
+        equal(sum("context_line" in f for f in frames), 18)
+        wait_until("the line in the log", lambda: "no more source text is read for this request" in s.logged())
 
 
 def test_bodies_that_do_not_fit(work, objects):

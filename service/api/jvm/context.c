@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 
+#include "core/log.h"
+#include "core/memory.h"
+
 struct jvm_place { /* a frame and the URL of its file */
     struct jvm_frame *frame;
     struct sl_str url;
@@ -14,7 +17,10 @@ struct jvm_sourcing {
     struct jvm_place *places;
     size_t count;
     struct sl_buf text, line;
+    uint64_t work, held; /* held: of the text, as counted */
 };
+
+static const uint64_t max_work = UINT64_C(1) << 30; /* bytes of text out of bundles, per request */
 
 static struct sl_str until(struct sl_str text, const char *end)
 {
@@ -78,7 +84,13 @@ static void give_lines(struct jvm_sourcing *s, struct jvm_place *places, size_t 
 {
     struct sl_context context;
     sl_buf_clear(&s->text);
-    if (!kinds_jvm_source(bundle, places->url, &s->text) || !sl_str_is_utf8(sl_buf_view(&s->text)))
+    if (s->work > max_work)
+        return;
+    bool found = kinds_jvm_source(bundle, places->url, &s->work, &s->text);
+    memory_hold(&s->held, s->text.capacity);
+    if (s->work > max_work)
+        log_warn("jvm", "no more source text is read for this request", LOG_U64("bytes", s->work));
+    if (!found || !sl_str_is_utf8(sl_buf_view(&s->text)))
         return;
     struct sl_context_cursor cursor = sl_context_cursor(sl_buf_view(&s->text));
     for (size_t i = 0; i < count && !s->request->out_of_memory; i++)
@@ -101,4 +113,5 @@ void jvm_add_context(struct jvm_request *r)
     }
     sl_buf_free(&s.text);
     sl_buf_free(&s.line);
+    memory_hold(&s.held, 0);
 }

@@ -7,6 +7,7 @@
 #include "api/native/native.h"
 #include "api/scraping.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/pool.h"
 #include "source/text.h"
 
@@ -40,7 +41,7 @@ struct sourcing {
     struct place *places;
     size_t count;
     struct sl_buf text, decoded, url, line;
-    uint64_t work;
+    uint64_t work, held; /* held: of the texts, as counted */
 };
 
 /* ---- which lines ---- */
@@ -180,6 +181,7 @@ static void give_text(struct sourcing *s, struct place *places, size_t count, st
 {
     struct sl_str text;
     bool is_text = sl_text_decode(bytes, &s->decoded, &text);
+    memory_hold(&s->held, s->text.capacity + s->decoded.capacity);
     native_sources_give(s, places, count, is_text ? &text : NULL, link);
 }
 
@@ -220,6 +222,7 @@ static bool native_sources_ask(struct sourcing *s, struct source_object *object,
         return false;
     bool known = kinds_source_at(object, s->request->arena, path, &s->text, has_text, &s->url);
     s->work += object->work - before;
+    memory_hold(&s->held, s->text.capacity + s->decoded.capacity);
     if (s->work > max_work)
         log_warn("sources", "no more source text is read for this request", LOG_U64("bytes", s->work));
     return known;
@@ -273,6 +276,7 @@ static void native_sources_finish(struct sourcing *s)
     sl_buf_free(&s->decoded);
     sl_buf_free(&s->url);
     sl_buf_free(&s->line);
+    memory_hold(&s->held, 0);
 }
 
 void native_apply_sources(struct native_request *request)

@@ -150,7 +150,8 @@ static void read_ppdb(struct findings *f)
 static void inspect_open_bundle(struct findings *f)
 {
     struct sl_error error = {0};
-    if (sl_bundle_open(sl_object_file(f->input->object), &f->bundle, &error) != SL_OK)
+    struct sl_object *object = f->input->object;
+    if (sl_bundle_open(sl_object_file(object), sl_object_budget(object), &f->bundle, &error) != SL_OK)
         hint(f, "the bundle cannot be read: %s", error.message);
 }
 

@@ -32,7 +32,7 @@ static void read_bundle(struct sl_bytes bytes)
 {
     struct sl_bundle *bundle;
     struct sl_error error = {0};
-    if (sl_bundle_open(bytes, &bundle, &error) != SL_OK) {
+    if (sl_bundle_open(bytes, NULL, &bundle, &error) != SL_OK) {
         if (!error.message[0])
             abort();
         return;

@@ -121,6 +121,27 @@ static void slices_do_not_overflow(void **state)
     assert_false(ok);
 }
 
+/* Texts whose plain hashes all begin a probe at the same place. */
+static void keys_cannot_be_chosen_to_meet(void **state)
+{
+    (void)state;
+    enum { KEYS = 1000, MASK = 4095, MOST_IN_A_ROW = 100 };
+    static char keys[KEYS][16];
+    struct sl_map map = {0};
+    for (unsigned i = 0, found = 0; found < KEYS; i++) {
+        int size = snprintf(keys[found], sizeof *keys, "%u", i);
+        if ((sl_hash(keys[found], (size_t)size) & MASK) == 0)
+            *sl_map_slot(&map, sl_str(keys[found]), NULL) = keys[found], found++;
+    }
+    size_t longest = 0;
+    for (size_t i = 0, row = 0; i < map.capacity; i++) {
+        row = map.entries[i].used ? row + 1 : 0;
+        longest = row > longest ? row : longest;
+    }
+    assert_true(longest < MOST_IN_A_ROW);
+    sl_map_free(&map);
+}
+
 static void map_grows_finds_and_forgets(void **state)
 {
     (void)state;
@@ -421,6 +442,7 @@ int main(void)
         cmocka_unit_test(text_needs_its_nul),
         cmocka_unit_test(slices_do_not_overflow),
         cmocka_unit_test(map_grows_finds_and_forgets),
+        cmocka_unit_test(keys_cannot_be_chosen_to_meet),
         cmocka_unit_test(messages_are_cut_at_a_character),
         cmocka_unit_test(files_are_written_and_mapped),
         cmocka_unit_test(parallel_without_threads_is_a_loop),

@@ -79,6 +79,23 @@ static void what_cannot_be_had(void *arg)
     memory_set(&held, 0);
 }
 
+static void what_the_pool_holds_counts(void *arg)
+{
+    (void)arg;
+    struct sl_error error;
+    struct memory_share share = {0};
+    uint64_t held = 0;
+    memory_configure(4 * MIB, 20);
+    memory_hold(&held, MIB);
+    memory_hold(&held, 3 * MIB);
+    assert_true(memory_used() == 3 * MIB && memory_is_short());
+    assert_int_equal(memory_ask(&share, 2 * MIB, &error), SL_BUSY);
+    memory_hold(&held, 0);
+    assert_true(memory_used() == 0);
+    assert_int_equal(memory_ask(&share, 2 * MIB, &error), SL_OK);
+    memory_set(&share, 0);
+}
+
 static void who_leaves_lets_others_through(void *arg)
 {
     (void)arg;
@@ -216,6 +233,7 @@ static void run_in_fiber(void (*test)(void *arg))
     }
 IN_FIBER(first_come_first_served)
 IN_FIBER(what_cannot_be_had)
+IN_FIBER(what_the_pool_holds_counts)
 IN_FIBER(who_leaves_lets_others_through)
 IN_FIBER(contents_move_to_one_file)
 IN_FIBER(pinned_bytes_stay)
@@ -226,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_come_first_served),
         cmocka_unit_test(test_what_cannot_be_had),
+        cmocka_unit_test(test_what_the_pool_holds_counts),
         cmocka_unit_test(test_who_leaves_lets_others_through),
         cmocka_unit_test(test_contents_move_to_one_file),
         cmocka_unit_test(test_pinned_bytes_stay),

@@ -37,7 +37,7 @@ static struct sl_bundle *finish(struct sl_bundle_writer *writer)
     struct sl_error error = {0};
     assert_int_equal(sl_bundle_finish(writer, attributes, 4, &error), SL_OK);
     sl_bundle_writer_free(writer);
-    if (sl_bundle_open(sl_buf_bytes(&file), &bundle, &error) != SL_OK)
+    if (sl_bundle_open(sl_buf_bytes(&file), NULL, &bundle, &error) != SL_OK)
         fail_msg("%s", error.message);
     return bundle;
 }
@@ -55,7 +55,7 @@ static enum sl_code open_manifest(const char *manifest, struct sl_bundle **bundl
     sl_zip_add(&writer, SL_STR("three"), bytes_of("three"));
     sl_zip_add(&writer, SL_STR("manifest.json"), bytes_of(manifest));
     assert_int_equal(sl_zip_finish(&writer, NULL), SL_OK);
-    return sl_bundle_open(sl_buf_bytes(&file), bundle, error);
+    return sl_bundle_open(sl_buf_bytes(&file), NULL, bundle, error);
 }
 
 static struct sl_bundle *opened(const char *manifest)
@@ -208,7 +208,7 @@ static void malformed_manifests(void **state)
     sl_buf_clear(&file);
     sl_zip_add(&writer, SL_STR("a"), bytes_of("a"));
     assert_int_equal(sl_zip_finish(&writer, NULL), SL_OK);
-    assert_int_equal(sl_bundle_open(sl_buf_bytes(&file), &bundle, &error), SL_MALFORMED);
+    assert_int_equal(sl_bundle_open(sl_buf_bytes(&file), NULL, &bundle, &error), SL_MALFORMED);
     assert_non_null(strstr(error.message, "malformed zip archive"));
 }
 
@@ -282,6 +282,35 @@ static void equal_input_gives_equal_bytes(void **state)
     sl_buf_free(&first);
 }
 
+static void opening_keeps_to_its_budget(void **state)
+{
+    (void)state;
+    enum { FILES = 2000, LEAST = 64 << 10 };
+    struct sl_bundle_writer *writer = begin();
+    struct sl_budget budget;
+    struct sl_bundle *bundle;
+    struct sl_error error = {0};
+    for (unsigned i = 0; i < FILES; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "C:\\src\\%u.c", i);
+        sl_bundle_add(writer, SL_BUNDLE_SOURCE, sl_str(path), SL_STR(""), bytes_of("a"));
+    }
+    sl_bundle_close(finish(writer));
+    sl_budget_init(&budget, file.size);
+    assert_int_equal(sl_bundle_open(sl_buf_bytes(&file), &budget, &bundle, &error), SL_OK);
+    assert_true(budget.memory == INT64_MAX); /* the bundle outlives it */
+    size_t memory = sl_bundle_memory(bundle);
+    sl_bundle_close(bundle);
+    for (; memory > LEAST; memory /= 2) {
+        sl_budget_init(&budget, file.size);
+        sl_budget_limit(&budget, memory / 2, NULL, NULL);
+        assert_int_equal(sl_bundle_open(sl_buf_bytes(&file), &budget, &bundle, &error), SL_UNSUPPORTED);
+        assert_memory_equal(error.message, "needs more than ", 16);
+        assert_null(bundle);
+        assert_true(budget.memory == (int64_t)(memory / 2));
+    }
+}
+
 static void bundles_are_objects(void **state)
 {
     (void)state;
@@ -312,6 +341,7 @@ int main(void)
                                        cmocka_unit_test(malformed_manifests),
                                        cmocka_unit_test(manifests_are_in_proportion),
                                        cmocka_unit_test(limits),
+                                       cmocka_unit_test(opening_keeps_to_its_budget),
                                        cmocka_unit_test(equal_input_gives_equal_bytes),
                                        cmocka_unit_test(bundles_are_objects)};
     return cmocka_run_group_tests(tests, NULL, done);
