@@ -289,3 +289,30 @@ def test_a_job_can_be_asked_for_again(work, objects):
         gate.set()
         _, _, data = s.request("GET", f"/requests/{pending['request_id']}?timeout=30")
         equal(brief(result(json.loads(data))), ON_FAILURE)
+
+
+def test_urls_that_a_file_is_listed_by(work, objects):
+    stems = {"https://example.com/assets/bundle.min.js?foo=1&bar=baz#wat": "/assets/bundle", "app:///_next/server/pages/_error.js":
+             "/_next/server/pages/_error", "app:///polyfills.e9f8f1606b76a9c9.js": "/polyfills.e9f8f1606b76a9c9", "~/x.d.ts": "/x",
+             "http://e.x/a.min.js.map": "/a", "bundle.js": "bundle.js"}
+    with Sentry() as up, Service(work) as s:
+        for path, stem in stems.items():
+            symbolicate(s, asked(up, [frame(path)]))
+            equal(urllib.parse.parse_qs(up.asked[-1][0])["url"], [stem])
+    path = "https://example.com/assets/bundle.min.js?foo=1&bar=baz#wat"
+    listed = ["https://example.com/assets/bundle.min.js?foo=1&bar=baz", "https://example.com/assets/bundle.min.js",
+              "~/assets/bundle.min.js?foo=1&bar=baz", "~/assets/bundle.min.js"]
+    files = {f"/{i}": f"{i}\n" for i in range(4)}
+    with Sentry((), files) as up, Service(work) as s:
+        for i in range(4):
+            up.tells = [told(n, listed[n], str(n)) for n in range(i, 4)][::-1]
+            f = result(symbolicate(s, asked(up, [frame(path, 1, 1)], release=f"r{i}")))
+            equal(f["context_line"], str(i), "the best that is there")
+
+
+def test_functions_of_metro(work, objects):
+    mapping = source_map(sources=["foo.js"], names=[], mappings="AACA", sourcesContent=None,
+                         x_facebook_sources=[[{"names": ["<global>", "foo"], "mappings": "AAA;ACC"}]])
+    with Sentry([told(1, "~/h.js"), told(2, "~/h.map")], {"/h.js": "//# sourceMappingURL=h.map", "/h.map": mapping}) as up, Service(work) as s:
+        f = result(symbolicate(s, asked(up, [frame("app:///h.js", 1, 1)], options={"apply_source_context": False})))
+        equal(brief(f), ("foo", "foo.js", "foo", "app:///foo.js", 2, 1))

@@ -1,7 +1,7 @@
 """POST /symbolicate-js: what is fetched from the web, how often, and what becomes of files that are not what they should be."""
-import contextlib, gzip, http.client, json, re, struct, threading, zlib
+import contextlib, gzip, hashlib, http.client, json, re, struct, threading, time
 
-from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, TOLD, Sentry, archive, asked, brief, bundle, data_url, frame, result, source_map,
+from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, TOLD, Sentry, archive, asked, brief, bundle, frame, result, source_map,
                        symbolicate, told)
 from harness import Service, Upstream, equal
 
@@ -37,6 +37,15 @@ def test_scripts_and_maps_of_the_web(work, objects):
         equal((web.hits["/test.min.js"], web.hits["/test.min.js.map"]), (1, 1), "within the hour")
         symbolicate(s, body, query="?scope=other")
         equal(web.hits["/test.min.js"], 2, "each scope has its own")
+
+
+def test_scraped_files_are_asked_for_every_hour(work, objects):
+    with Sentry() as up, Upstream(SCRAPED) as web, Service(work) as s:
+        begin = int(time.time())
+        origin = result(symbolicate(s, scraping(up, [frame(f"{web.url}test.min.js")])))["data"]["sourcemap_origin"]["scraped_file"]
+        url, _, number = origin.partition("#")
+        offset = int.from_bytes(hashlib.sha256(url.encode()).digest()[:8], "little") % 3600
+        equal(int(number) in [(now - offset) // 3600 * 3600 + offset for now in range(begin, int(time.time()) + 1)], True, number)
 
 
 def test_why_the_web_was_not_asked(work, objects):
@@ -151,7 +160,7 @@ def test_maps_that_are_hostile_cost_themselves(work, objects):
         equal({e["type"] for e in answer["errors"]} <= {"malformed_sourcemap", "invalid_location"}, True, answer["errors"])
 
 
-def lying(name, compressed, size):
+def lying(name, size):
     """A bundle with an entry that says it has another size."""
     data = bytearray(archive({"~/test.min.js": ("minified_source", SCRIPT, {}), "~/test.min.js.map": ("source_map", MAP, {})}))
     at = data.find(b"PK\1\2", data.find(name))
@@ -163,7 +172,7 @@ def lying(name, compressed, size):
 
 def test_bundles_that_lie_count_as_if_they_were_not_there(work, objects):
     for size in (1, 0xFFFFFFF0):
-        files = {"/1.zip": lying(b"files/1", True, size), "/2.zip": b"SYSB\2\0\0\0nothing", "/3.zip": b"no bundle", **FILES}
+        files = {"/1.zip": lying(b"files/1", size), "/2.zip": b"SYSB\2\0\0\0nothing", "/3.zip": b"no bundle", **FILES}
         with Sentry([bundle(1), bundle(2), bundle(3), bundle(4), *[{**t, "id": "5" + t["id"]} for t in TOLD]], files) as up, Service(work) as s:
             answer = symbolicate(s, asked(up, [frame("http://example.com/test.min.js")]))
             equal((brief(result(answer)), "errors" in answer), (ON_FAILURE, False), "the single file is found behind it")
