@@ -33,14 +33,29 @@ static struct sl_context_cursor js_file_cursor(const struct js_file *file)
 
 /* ---- lines ---- */
 
+static void js_keep_lines(struct js_resolving *s, struct js_frame *frame, const struct sl_context *found)
+{
+    frame->context = frame_lines_keep(found, frame->column.value, &s->line, s->request->arena);
+    s->request->out_of_memory |= !frame->context;
+}
+
 /* The lines around the frame's place; nothing changes when the text has no such line. */
 static void js_give_lines(struct js_resolving *s, struct js_frame *frame, struct sl_context_cursor cursor)
 {
     struct sl_context found;
-    if (!sl_context_at(&cursor, frame->line.value, &found))
-        return;
-    frame->context = frame_lines_keep(&found, frame->column.value, &s->line, s->request->arena);
-    s->request->out_of_memory |= !frame->context;
+    if (sl_context_at(&cursor, frame->line.value, &found))
+        js_keep_lines(s, frame, &found);
+}
+
+static void js_give_script_lines(struct js_resolving *s, struct js_frame *raw, struct js_module *module)
+{
+    if (module->context_line != raw->line.value) {
+        struct sl_context_cursor cursor = js_file_cursor(module->minified);
+        module->context_line = raw->line.value;
+        module->has_context = sl_context_at(&cursor, raw->line.value, &module->context);
+    }
+    if (module->has_context)
+        js_keep_lines(s, raw, &module->context);
 }
 
 static void js_want_source(struct js_resolving *s, struct js_want want)
@@ -138,7 +153,7 @@ static void no_map(struct js_resolving *s, const struct js_module *module, struc
 static bool resolve_frame(struct js_resolving *s, struct js_frame *raw, struct js_frame *frame)
 {
     struct js_request *r = s->request;
-    const struct js_module *module = raw->sent.data ? NULL : sl_map_get(&r->modules_by_path, raw->abs_path);
+    struct js_module *module = raw->sent.data ? NULL : sl_map_get(&r->modules_by_path, raw->abs_path);
     if (!module)
         return false;
     *frame = *raw;
@@ -152,7 +167,7 @@ static bool resolve_frame(struct js_resolving *s, struct js_frame *raw, struct j
         return false;
     }
     if (r->apply_source_context != BOOL_FALSE)
-        js_give_lines(s, raw, js_file_cursor(module->minified));
+        js_give_script_lines(s, raw, module);
     if (!module->has_map)
         return false;
     if (!module->item) {

@@ -113,6 +113,10 @@ struct js_module { /* a script that frames name */
     struct sl_str origin;      /* JSON: where the map came from */
     enum artifact_match match;
     struct cache_item *item; /* reference: the table made of the map; NULL unless SL_OK */
+    /* Most scripts are one long line: what was found around `context_line` last; 0 = nothing yet. */
+    uint64_t context_line;
+    bool has_context;
+    struct sl_context context;
 };
 
 struct js_request {
