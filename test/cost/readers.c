@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "js/smcache.h"
 #include "js/scope.h"
 #include "ppdb/table.h"
 #include "source/bundle.h"
@@ -86,12 +87,29 @@ static enum sl_code read_scopes(struct sl_bytes file, struct sl_budget *budget, 
     return code;
 }
 
+/* A source map, and behind a NUL its script. */
+static enum sl_code read_smcache(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    const char *text = (const char *)file.data, *nul = memchr(text, 0, file.size);
+    struct sl_str map = {text, nul ? (size_t)(nul - text) : file.size};
+    struct sl_str script = {nul ? nul + 1 : "", nul ? file.size - map.size - 1 : 0};
+    struct sl_buf out = {0};
+    struct sl_smcache cache;
+    enum sl_code code = sl_smcache_write(script, map, &(struct sl_smcache_options){0}, budget, &out, error);
+    if (code == SL_OK)
+        code = sl_smcache_open(sl_buf_bytes(&out), &cache, error);
+    if (code == SL_OK)
+        code = sl_smcache_verify(&cache, error);
+    sl_buf_free(&out);
+    return code;
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
     {"ppdb", read_ppdb},     {"il2cpp", read_il2cpp}, {"symbfile", read_symbfile},
-    {"bundle", read_bundle}, {"scopes", read_scopes},
+    {"bundle", read_bundle}, {"scopes", read_scopes}, {"smcache", read_smcache},
 };
 
 int main(int argc, char **argv)
