@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the tests beside npm's packages: every function test_* of the files test_*.py beside this one.
 
-usage: run.py --symloom PATH --scopes PATH [PATTERN ...]
+usage: run.py --symloom PATH --scopes PATH --mappings PATH [PATTERN ...]
 
---scopes is the program bench_scopes. The last line is "N passed, N failed".
+--scopes and --mappings are the programs bench_scopes and bench_mappings. The last line is "N passed, N failed".
 """
 import os, sys
 
@@ -13,6 +13,7 @@ import harness, runner
 
 parser = runner.arguments()
 parser.add_argument("--scopes", required=True, type=os.path.abspath)
+parser.add_argument("--mappings", required=True, type=os.path.abspath)
 args = parser.parse_args()
 harness.SYMLOOM = args.symloom
 sys.exit(runner.run(HERE, args, lambda work: args))
