@@ -288,7 +288,14 @@ int64_t engine_renew_before_ns(void)
 }
 
 /* ---- damage ---- */
-static bool holds(const struct cache_item *item, const void *address)
+static void (*fault_listener)(const void *address);
+
+void cache_on_fault(void (*hear)(const void *address))
+{
+    fault_listener = hear;
+}
+
+bool cache_item_holds(const struct cache_item *item, const void *address)
 {
     const uint8_t *begin = item->mapping.bytes.data;
     return item->mapping.mapped && (uintptr_t)address - (uintptr_t)begin < item->mapping.mapped;
@@ -300,7 +307,7 @@ static void forget_damaged(const void *address)
     for (size_t i = 0; i < engine.count; i++) {
         struct kind_state *state = &engine.kinds[i];
         for (struct cache_memory_entry *entry = state->memory.oldest; entry; entry = entry->newer)
-            if (entry->item && holds(entry->item, address)) {
+            if (entry->item && cache_item_holds(entry->item, address)) {
                 log_warn("cache", "cache entry damaged", LOG_STR("cache", state->kind->name),
                          LOG_SLSTR("key", entry->key));
                 metric_add(METRIC_CACHE_CORRUPT, 1, state->kind->name, NULL, NULL);
@@ -316,6 +323,8 @@ bool cache_mend(void)
     bool any = false;
     while (guard_next_fault(&address)) {
         forget_damaged(address);
+        if (fault_listener)
+            fault_listener(address);
         any = true;
     }
     return any;

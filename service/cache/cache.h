@@ -129,6 +129,11 @@ void cache_withdraw(struct cache_look *look);
  * forgotten, so that they are made anew. True when a mapping was at fault: another try may succeed. */
 bool cache_mend(void);
 
+/* Tells who keeps items beside the memory layer of such an address; cache_item_holds says whether it is in an item's mapping.
+ * Once, at the start. */
+void cache_on_fault(void (*hear)(const void *address));
+bool cache_item_holds(const struct cache_item *item, const void *address);
+
 /* Whether the directory takes files, as far as is known: false after one could not be made, until a probe could. */
 bool cache_writable(void);
 

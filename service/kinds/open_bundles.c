@@ -102,9 +102,19 @@ static void hear(const struct cache_file *files, size_t count)
     }
 }
 
+static void hear_fault(const void *address)
+{
+    for (struct open_bundle *open = table.oldest, *newer; open; open = newer) {
+        newer = open->newer;
+        if (cache_item_holds(open->item, address))
+            open_bundles_drop(open);
+    }
+}
+
 void open_bundles_init(void)
 {
     cache_on_invalidation(hear);
+    cache_on_fault(hear_fault);
 }
 
 void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t generation)

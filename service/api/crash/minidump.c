@@ -2,6 +2,8 @@
 #include "api/crash/crash.h"
 #include "api/crash/walk.h"
 
+enum { MOST_TRIES = 4 };
+
 struct dump_work {
     struct native_request *request;
     struct sl_bytes file;
@@ -145,8 +147,9 @@ static enum sl_code dump_step(void (*step)(void *arg), struct dump_work *work, s
     return code;
 }
 
-static enum sl_code dump_work_through(struct job *job, struct dump_work *work, struct sl_error *error)
+static enum sl_code read_and_walk(struct job *job, struct dump_work *work, struct sl_error *error)
 {
+    work->walk = (struct dump_walk){.dump = &work->dump};
     enum sl_code code = dump_step(read_dump, work, error);
     if (code == SL_MALFORMED)
         crash_write_failure(&job->answer, error->message, NULL);
@@ -155,11 +158,20 @@ static enum sl_code dump_work_through(struct job *job, struct dump_work *work, s
     work->walk.needs.where =
         (struct kinds_search){work->request->sources, work->request->source_count, work->request->scope,
                               work->request->arena, work->request->sources_number};
-    work->walk.dump = &work->dump;
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
     work->walk.max_frames = job->config->max_request_frames;
-    if ((code = dump_walk(&work->walk, error)) != SL_OK)
+    return dump_walk(&work->walk, error);
+}
+
+static enum sl_code dump_work_through(struct job *job, struct dump_work *work, struct sl_error *error)
+{
+    enum sl_code code = read_and_walk(job, work, error);
+    for (int tries = 1; tries < MOST_TRIES && code == SL_INTERNAL && cache_mend(); tries++) {
+        dump_walk_release(&work->walk); /* files were cut under their mappings: they are made anew */
+        code = read_and_walk(job, work, error);
+    }
+    if (code != SL_OK)
         return code;
     drop_unknown_modules(work);
     if ((code = dump_step(fill_request, work, error)) != SL_OK)
