@@ -202,9 +202,9 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     if (!b)
         return sl_fail(error, SL_BUSY, "out of memory");
     object->impl = b;
-    const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size, *next;
-    const char *cut = end;
-    if (object->bytes.size > MAX_MODULE_LINE) /* not inside a character */
+    const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size, *next, *cut = end;
+    begin += object_blank_lines(object->bytes);
+    if (end - begin > MAX_MODULE_LINE) /* not inside a character */
         for (cut = begin + MAX_MODULE_LINE; ((uint8_t)*cut & 0xC0) == 0x80 && cut > begin;)
             cut--;
     enum sl_code code = read_module(object, breakpad_line(begin, cut, &next), error);

@@ -112,3 +112,15 @@ bool object_read_zdebug(struct sl_bytes raw, struct object_compressed *compresse
 
 /* The contents, which live as long as the object; empty when they cannot be read, or are over the limits. */
 struct sl_bytes object_inflate_section(struct sl_object *object, const struct object_compressed *compressed);
+
+/* ---- object.c ---- */
+
+/* How many bytes of line ends a text may have in front of its first record: a few, so that nothing else looks like one. */
+static inline size_t object_blank_lines(struct sl_bytes text)
+{
+    enum { MOST = 16 };
+    size_t size = 0;
+    while (size < text.size && size < MOST && (text.data[size] == '\n' || text.data[size] == '\r'))
+        size++;
+    return size;
+}

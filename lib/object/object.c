@@ -47,7 +47,6 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
          32, SL_FORMAT_PDB},
         {"SYSB", 4, SL_FORMAT_SOURCEBUNDLE},
         {"PK\3\4", 4, SL_FORMAT_SOURCEBUNDLE},
-        {"MODULE ", 7, SL_FORMAT_BREAKPAD},
         {"\0asm", 4, SL_FORMAT_WASM},
         {"BSJB", 4, SL_FORMAT_PORTABLEPDB},
     };
@@ -56,6 +55,8 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (starts(bytes, magics[i].magic, magics[i].size))
             return magics[i].format;
+    if (starts(sl_bytes_from(bytes, object_blank_lines(bytes)), "MODULE ", 7))
+        return SL_FORMAT_BREAKPAD;
     return is_macho(bytes) ? SL_FORMAT_MACHO : SL_FORMAT_UNKNOWN;
 }
 

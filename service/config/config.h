@@ -24,6 +24,9 @@ struct access_key { /* of auth.keys */
     int64_t expires_s; /* seconds since the epoch; INT64_MAX = never */
 };
 
+enum { MOZILLA_SKIP, MOZILLA_REJECT };
+enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
+enum { MOZILLA_TITLE, MOZILLA_ERROR, MOZILLA_BOTH };
 enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
 
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
@@ -142,6 +145,18 @@ struct config {
         unsigned max_uploads; /* that are received at once */
         uint64_t staging_ttl_ns, body_timeout_ns;
     } symbfile;
+
+    struct {
+        int compat;              /* what the others are when they are not there */
+        const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
+        bool root_alias;         /* POST / too */
+        uint64_t max_jobs;       /* of a request; 0 = no limit */
+        uint64_t max_body_size, request_timeout_ns;
+        int non_integer_offsets, transport_errors, error_key;
+        bool v4_require_version;
+        const char *extra_name_chars; /* that names of modules may have */
+        bool allow_private_network;
+    } mozilla;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */
     } memory;

@@ -27,6 +27,11 @@ static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
 
+static const char *const compat_words[] = {"none", "documented", "eliot", "profiler", NULL};
+static const char *const offset_words[] = {"skip", "reject", NULL};
+static const char *const transport_words[] = {"503", "not_found", NULL};
+static const char *const error_key_words[] = {"title", "error", "both", NULL};
+
 const char *const config_shared_kinds[CONFIG_SHARED_KINDS] = {
     "objects",   "object_meta", "auxdifs",  "il2cpp",       "symcaches",    "ppdb_caches",  "sourcemap_caches",
     "cficaches", "sourcefiles", "proguard", "source_index", "mozilla_syms", "ms_symcaches", "symbfile_index",
@@ -53,6 +58,23 @@ static void profile_apply(struct config *config)
     config->derived.retry_misses_after_public = presets[i].misses_public;
     config->downloaded.retry_malformed_after = presets[i].malformed;
     config->derived.retry_malformed_after = presets[i].malformed;
+}
+
+static void compat_apply(struct config *config)
+{
+    enum { DOCUMENTED = 1, ELIOT, PROFILER };
+    int compat = config->mozilla.compat;
+    if (compat == DOCUMENTED) {
+        config->mozilla.max_jobs = 0;
+        config->mozilla.v4_require_version = true;
+        config->mozilla.error_key = MOZILLA_BOTH;
+    } else if (compat == ELIOT) {
+        config->mozilla.non_integer_offsets = MOZILLA_REJECT;
+        config->mozilla.transport_errors = MOZILLA_NOT_FOUND;
+        config->mozilla.root_alias = false;
+    } else if (compat == PROFILER) {
+        config->mozilla.extra_name_chars = "[]:";
+    }
 }
 
 /* Four bodies on their way for each that is worked on. The row of `http.max_bodies_in_flight` comes later, and wins. */
@@ -247,6 +269,18 @@ const struct key config_keys[] = {
     {"symbfile.max_uploads", KEY_UNSIGNED, AT(symbfile.max_uploads), .value = 64, .min = 1},
     {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
     {"symbfile.body_timeout", KEY_DURATION, AT(symbfile.body_timeout_ns), .value = 5 * MINUTE, .min = MS},
+    {"mozilla.compat", KEY_ENUM, AT(mozilla.compat), .words = compat_words, .then = compat_apply},
+    {"mozilla.path_prefix", KEY_STRING, AT(mozilla.path_prefix), .text = "", .check = text_is_path_prefix},
+    {"mozilla.root_alias", KEY_BOOL, AT(mozilla.root_alias), .value = true},
+    {"mozilla.max_jobs", KEY_COUNT, AT(mozilla.max_jobs), .value = 10},
+    {"mozilla.max_body_size", KEY_SIZE, AT(mozilla.max_body_size), .value = 32 * MIB, .min = 1},
+    {"mozilla.request_timeout", KEY_DURATION, AT(mozilla.request_timeout_ns), .value = 5 * MINUTE, .min = MS},
+    {"mozilla.non_integer_offsets", KEY_ENUM, AT(mozilla.non_integer_offsets), .words = offset_words},
+    {"mozilla.transport_errors", KEY_ENUM, AT(mozilla.transport_errors), .words = transport_words},
+    {"mozilla.error_key", KEY_ENUM, AT(mozilla.error_key), .words = error_key_words},
+    {"mozilla.v4_require_version", KEY_BOOL, AT(mozilla.v4_require_version)},
+    {"mozilla.extra_name_chars", KEY_STRING, AT(mozilla.extra_name_chars), .text = ""},
+    {"mozilla.allow_private_network", KEY_BOOL, AT(mozilla.allow_private_network)},
     {"memory.request_budget", KEY_SIZE, AT(memory.request_budget), .min = MIB},
     {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
     {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
@@ -270,7 +304,7 @@ static const struct group {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
      "max_unwind_chain_len special_paths core_dumps isolation "
-     "ms_symcache mozilla page cluster"},
+     "ms_symcache page cluster"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
     {"server_config.https", KEY_FREE, NULL, "certificate_path key_path client_ca_path"},
@@ -281,11 +315,9 @@ static const struct group {
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
     {"ms_symcache", KEY_FREE, NULL,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
-    {"mozilla", KEY_FREE, NULL,
-     "compat sources max_jobs max_body_size lookup transport_errors negative_ttl cache tokens root_alias "
-     "non_integer_offsets module_name v4_require_version error_key path_prefix allow_private_network request_timeout "
-     "extra_name_chars v5_extensions fallback_sources missing_symbols client_otel profiler_apis version_file "
-     "broken_endpoint"},
+    {"mozilla", KEY_FREE, NOT_YET,
+     "sources lookup negative_ttl cache tokens module_name v5_extensions fallback_sources missing_symbols client_otel "
+     "profiler_apis version_file broken_endpoint redis lru store"},
     {"mozilla.redis", KEY_FREE, NULL, "url manage"},
     {"mozilla.lru", KEY_FREE, NULL, "max_size evict_count"},
     {"mozilla.store", KEY_FREE, NULL,

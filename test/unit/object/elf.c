@@ -130,6 +130,8 @@ static void detection(void **state)
         {"SYSB............", 16, SL_FORMAT_SOURCEBUNDLE},
         {"MODULE Linux x86", 16, SL_FORMAT_BREAKPAD},
         {"MODULES.........", 16, SL_FORMAT_UNKNOWN},
+        {"\r\n\nMODULE a b c", 16, SL_FORMAT_BREAKPAD},
+        {"\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\nMODULE Linux x86", 33, SL_FORMAT_UNKNOWN},
         {"\0asm............", 16, SL_FORMAT_WASM},
         {"BSJB............", 16, SL_FORMAT_PORTABLEPDB},
         {"\xcf\xfa\xed\xfe............", 16, SL_FORMAT_MACHO},

@@ -1,0 +1,65 @@
+/* Mozilla's symbolication API, versions 4 and 5 (https://symbolication.services.mozilla.com/): what was asked, checked in the
+ * order and with the words of that service (read.c), the frames as one native request over the modules of all jobs (run.c), and
+ * the answers (write.c). All of it lives in the job's arena. */
+#pragma once
+
+#include "api/jobs/jobs.h"
+#include "api/native/native.h"
+#include "api/schema.h"
+
+enum { MOZILLA_UNKNOWN = -1 }; /* the module of frames that are in none */
+
+struct mozilla_module {
+    struct sl_str file, id; /* as sent */
+    bool referenced;
+    uint32_t native; /* of the native request; NATIVE_NO_MODULE: it is not looked up */
+};
+
+struct mozilla_frame {
+    int64_t module;        /* of the job, or MOZILLA_UNKNOWN */
+    uint64_t offset;       /* when nothing of what follows is true */
+    bool before;           /* the offset is -1 */
+    struct sl_str literal; /* a number that is no integer, as it was written; else data NULL */
+    uint32_t trace;        /* of the native request, when its module is */
+};
+
+struct mozilla_stack {
+    struct mozilla_frame *frames;
+    size_t count;
+};
+
+struct mozilla_job {
+    struct mozilla_module *modules;
+    struct mozilla_stack *stacks;
+    size_t module_count, stack_count;
+};
+
+struct mozilla_request {
+    struct sl_arena *arena;
+    const struct config *config;
+    unsigned version; /* 4 or 5 */
+    struct mozilla_job *jobs;
+    size_t job_count, frame_count;
+    struct native_request *native;
+};
+
+/* ---- read.c ---- */
+
+/* Reads and checks the body, which must outlive the request. False: `failure`, whose problem is what the API says of it. Pure:
+ * loop or pool. */
+bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct schema_failure *failure);
+
+/* ---- run.c ---- */
+
+/* The native request: each module once, by its names, and a trace for each frame that may have an answer. False when out of
+ * memory. Pure: loop or pool. */
+bool mozilla_prepare(struct mozilla_request *request);
+
+/* A job_run. SL_UNSUPPORTED: where symbols are stored could not be reached. */
+enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error) SL_SUSPENDS;
+
+/* ---- write.c ---- */
+
+/* Whether the module's symbols were found; only of one that was looked up. */
+bool mozilla_is_found(const struct mozilla_request *request, const struct mozilla_module *module);
+void mozilla_write(const struct mozilla_request *request, struct sl_buf *out);

@@ -1,0 +1,327 @@
+/* Bodies of symbolication requests. They are checked in a fixed order, whatever the order of their keys; the first thing that
+ * is wrong is told, and nothing of what was sent is repeated. */
+#include "api/mozilla/mozilla.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { MOST_NAME = 1024 };
+
+struct moz_reading {
+    struct mozilla_request *request;
+    struct schema_failure *failure;
+    struct sl_str body;
+};
+
+/* A member of an object, where its value begins. */
+struct moz_member {
+    const char *key;
+    struct sl_json at;
+    bool there;
+};
+
+static bool moz_no_memory(struct moz_reading *r)
+{
+    *r->failure = schema_no_memory;
+    return false;
+}
+
+__attribute__((format(printf, 2, 3))) static bool moz_wrong(struct moz_reading *r, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    *r->failure = (struct schema_failure){400, sl_arena_strndup(r->request->arena, text, strlen(text))};
+    return r->failure->problem ? false : moz_no_memory(r);
+}
+
+/* The last member of each of these names. The document is known to be JSON; only memory may be short. */
+static bool moz_members(struct moz_reading *r, struct sl_json j, struct moz_member *members, size_t count)
+{
+    struct sl_str key;
+    sl_json_enter(&j);
+    while (sl_json_next(&j, &key)) {
+        for (size_t i = 0; i < count; i++)
+            if (sl_str_equal(key, sl_str(members[i].key))) {
+                members[i].at = j;
+                members[i].there = true;
+            }
+        sl_json_skip(&j);
+    }
+    return !j.failed || moz_no_memory(r);
+}
+
+/* ---- modules ---- */
+
+static bool is_name(struct sl_str name, struct sl_str extra)
+{
+    static const char others[] = "_.+{}@<> ~-";
+    for (size_t i = 0; i < name.size; i++) {
+        char c = name.data[i];
+        bool alphanumeric = sl_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!alphanumeric && !(c && memchr(others, c, sizeof others - 1)) &&
+            !(extra.size && memchr(extra.data, c, extra.size)))
+            return false;
+    }
+    return name.size <= MOST_NAME;
+}
+
+static bool is_hex(struct sl_str id)
+{
+    for (size_t i = 0; i < id.size; i++)
+        if (!sl_is_digit(id.data[i]) && !(id.data[i] >= 'a' && id.data[i] <= 'f') &&
+            !(id.data[i] >= 'A' && id.data[i] <= 'F'))
+            return false;
+    return true;
+}
+
+/* An array of exactly two values; `values` are where they begin. */
+static bool is_pair(struct sl_json *j, struct sl_json values[2])
+{
+    struct sl_str key;
+    size_t count = 0;
+    if (sl_json_peek(j) != SL_JSON_ARRAY) {
+        sl_json_skip(j);
+        return false;
+    }
+    sl_json_enter(j);
+    for (; sl_json_next(j, &key); count++) {
+        if (count < 2)
+            values[count] = *j;
+        sl_json_skip(j);
+    }
+    return count == 2;
+}
+
+static bool moz_text(struct sl_json *j, struct sl_str *text)
+{
+    *text = (struct sl_str){NULL, 0};
+    return sl_json_peek(j) == SL_JSON_STRING && sl_json_string(j, text);
+}
+
+static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, struct sl_json *j,
+                            struct mozilla_module *module)
+{
+    struct sl_json values[2];
+    *module = (struct mozilla_module){.native = NATIVE_NO_MODULE};
+    if (!is_pair(j, values))
+        return moz_wrong(r, "job %zu has invalid modules: module index %zu does not have a debug_filename and debug_id",
+                         job, index);
+    if (!moz_text(&values[0], &module->file) ||
+        !is_name(module->file, sl_str(r->request->config->mozilla.extra_name_chars)))
+        return moz_wrong(r, "job %zu has invalid modules: module index %zu has an invalid debug_filename", job, index);
+    if (!moz_text(&values[1], &module->id) || !is_hex(module->id))
+        return moz_wrong(r, "job %zu has invalid modules: module index %zu has an invalid debug_id", job, index);
+    return true;
+}
+
+static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_json j, struct mozilla_job *job)
+{
+    struct sl_arena_array modules = {.arena = r->request->arena, .item = sizeof *job->modules};
+    struct sl_str key;
+    bool good = true;
+    if (sl_json_peek(&j) != SL_JSON_ARRAY)
+        return moz_wrong(r, "job %zu has invalid modules: modules must be a list", index);
+    sl_json_enter(&j);
+    while (good && sl_json_next(&j, &key)) {
+        struct mozilla_module *module = sl_arena_array_add(&modules);
+        good = module ? moz_read_module(r, index, modules.count - 1, &j, module) : moz_no_memory(r);
+    }
+    job->module_count = modules.count;
+    if (!good)
+        sl_arena_array_drop(&modules);
+    else if (!(job->modules = sl_arena_array_keep(&modules)))
+        return moz_no_memory(r);
+    return good;
+}
+
+/* ---- stacks ---- */
+
+struct moz_place {
+    size_t job, stack, frame;
+};
+
+static bool moz_bad_frame(struct moz_reading *r, const struct moz_place *at, const char *what)
+{
+    return moz_wrong(r, "job %zu has invalid stacks: stack %zu frame %zu %s", at->job, at->stack, at->frame, what);
+}
+
+/* The text of a number; `*whole`: without fraction and exponent. */
+static bool moz_number(struct sl_json *j, struct sl_str *text, bool *whole)
+{
+    if (sl_json_peek(j) != SL_JSON_NUMBER || !sl_json_number(j, text))
+        return false;
+    *whole = true;
+    for (size_t i = 0; i < text->size; i++)
+        *whole = *whole && text->data[i] != '.' && text->data[i] != 'e' && text->data[i] != 'E';
+    return true;
+}
+
+static bool read_index(struct moz_reading *r, const struct moz_place *at, struct sl_json *j, size_t module_count,
+                       int64_t *index)
+{
+    struct sl_str text;
+    bool whole, negative;
+    uint64_t magnitude;
+    if (!moz_number(j, &text, &whole) || !whole)
+        return moz_bad_frame(r, at, "has an invalid module_index");
+    if (!sl_json_integer(text, &negative, &magnitude) ||
+        (negative && magnitude ? magnitude > 1 : magnitude >= module_count))
+        return moz_bad_frame(r, at, "has a module_index that isn't in modules");
+    *index = negative && magnitude ? MOZILLA_UNKNOWN : (int64_t)magnitude;
+    return true;
+}
+
+static bool read_offset(struct moz_reading *r, const struct moz_place *at, struct sl_json *j,
+                        struct mozilla_frame *frame)
+{
+    struct sl_str text;
+    bool whole, negative, good = moz_number(j, &text, &whole);
+    if (good && !whole && r->request->config->mozilla.non_integer_offsets == MOZILLA_SKIP) {
+        frame->literal = text;
+        return true;
+    }
+    if (!good || !whole || !sl_json_integer(text, &negative, &frame->offset) || (negative && frame->offset > 1))
+        return moz_bad_frame(r, at, "has an invalid module_offset");
+    frame->before = negative && frame->offset;
+    return true;
+}
+
+static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, struct sl_json *j,
+                           const struct mozilla_job *job, struct mozilla_frame *frame)
+{
+    struct sl_json values[2];
+    *frame = (struct mozilla_frame){.module = MOZILLA_UNKNOWN};
+    if (++r->request->frame_count > r->request->config->max_request_frames) {
+        *r->failure = (struct schema_failure){413, "Payload is too large"};
+        return false;
+    }
+    if (!is_pair(j, values))
+        return moz_bad_frame(r, at, "is not a list of two items");
+    if (!read_index(r, at, &values[0], job->module_count, &frame->module) || !read_offset(r, at, &values[1], frame))
+        return false;
+    if (frame->module != MOZILLA_UNKNOWN)
+        job->modules[frame->module].referenced = true;
+    return true;
+}
+
+static bool moz_read_stack(struct moz_reading *r, struct moz_place *at, struct sl_json *j,
+                           const struct mozilla_job *job, struct mozilla_stack *stack)
+{
+    struct sl_arena_array frames = {.arena = r->request->arena, .item = sizeof *stack->frames};
+    struct sl_str key;
+    bool good = true;
+    if (sl_json_peek(j) != SL_JSON_ARRAY)
+        return moz_wrong(r, "job %zu has invalid stacks: stack %zu is not a list", at->job, at->stack);
+    sl_json_enter(j);
+    for (at->frame = 0; good && sl_json_next(j, &key); at->frame++) {
+        struct mozilla_frame *frame = sl_arena_array_add(&frames);
+        good = frame ? moz_read_frame(r, at, j, job, frame) : moz_no_memory(r);
+    }
+    stack->count = frames.count;
+    if (!good)
+        sl_arena_array_drop(&frames);
+    else if (!(stack->frames = sl_arena_array_keep(&frames)))
+        return moz_no_memory(r);
+    return good;
+}
+
+static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_json j, struct mozilla_job *job)
+{
+    struct sl_arena_array stacks = {.arena = r->request->arena, .item = sizeof *job->stacks};
+    struct moz_place at = {.job = index};
+    struct sl_str key;
+    bool good = true;
+    if (sl_json_peek(&j) != SL_JSON_ARRAY)
+        return moz_wrong(r, "job %zu has invalid stacks: stacks must be a list of lists", index);
+    sl_json_enter(&j);
+    for (; good && sl_json_next(&j, &key); at.stack++) {
+        struct mozilla_stack *stack = sl_arena_array_add(&stacks);
+        good = stack ? moz_read_stack(r, &at, &j, job, stack) : moz_no_memory(r);
+    }
+    job->stack_count = stacks.count;
+    if (good && !stacks.count)
+        good = moz_wrong(r, "job %zu has invalid stacks: no stacks specified", index);
+    if (!good)
+        sl_arena_array_drop(&stacks);
+    else if (!(job->stacks = sl_arena_array_keep(&stacks)))
+        return moz_no_memory(r);
+    return good;
+}
+
+/* ---- jobs ---- */
+
+static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json j, struct mozilla_job *job)
+{
+    struct moz_member members[] = {{.key = "stacks"}, {.key = "memoryMap"}};
+    *job = (struct mozilla_job){.modules = NULL};
+    if (sl_json_peek(&j) != SL_JSON_OBJECT)
+        return moz_wrong(r, "job %zu is invalid", index);
+    if (!moz_members(r, j, members, 2))
+        return false;
+    if (!members[0].there)
+        return moz_wrong(r, "job %zu is invalid: no stacks specified", index);
+    if (!members[1].there)
+        return moz_wrong(r, "job %zu is invalid: no memoryMap specified", index);
+    return moz_read_modules(r, index, members[1].at, job) && moz_read_stacks(r, index, members[0].at, job);
+}
+
+static bool moz_read_jobs(struct moz_reading *r, struct sl_json j)
+{
+    struct mozilla_request *request = r->request;
+    uint64_t most = request->config->mozilla.max_jobs;
+    struct sl_json counting = j;
+    struct sl_str key;
+    size_t count = 0;
+    if (sl_json_peek(&j) != SL_JSON_ARRAY)
+        return moz_wrong(r, "jobs must be a list");
+    for (sl_json_enter(&counting); sl_json_next(&counting, &key); count++)
+        sl_json_skip(&counting);
+    if (most && count > most)
+        return moz_wrong(r, "please limit number of jobs in a single request to <= %llu", (unsigned long long)most);
+    if (!(request->jobs = SL_ARENA_ARRAY(request->arena, struct mozilla_job, count + 1)))
+        return moz_no_memory(r);
+    sl_json_enter(&j);
+    for (; sl_json_next(&j, &key); request->job_count++) {
+        if (!moz_read_job(r, request->job_count, j, &request->jobs[request->job_count]))
+            return false;
+        sl_json_skip(&j);
+    }
+    return true;
+}
+
+static bool is_number(struct sl_json j, uint64_t wanted)
+{
+    uint64_t value;
+    return sl_json_u64(&j, &value) && value == wanted;
+}
+
+static bool moz_read_body(struct moz_reading *r, struct sl_json j)
+{
+    struct mozilla_request *request = r->request;
+    struct moz_member members[] = {{.key = "jobs"}, {.key = "version"}};
+    if (sl_json_peek(&j) == SL_JSON_OBJECT && !moz_members(r, j, members, 2))
+        return false;
+    if (!request->version)
+        request->version = members[0].there || (members[1].there && is_number(members[1].at, 5)) ? 5 : 4;
+    if (request->version == 4 && request->config->mozilla.v4_require_version &&
+        !(members[1].there && is_number(members[1].at, 4)))
+        return moz_wrong(r, "version is not 4");
+    if (request->version == 5 && members[0].there)
+        return moz_read_jobs(r, members[0].at);
+    request->job_count = 1;
+    request->jobs = SL_ARENA_ARRAY(request->arena, struct mozilla_job, 1);
+    return request->jobs ? moz_read_job(r, 0, j, request->jobs) : moz_no_memory(r);
+}
+
+bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct schema_failure *failure)
+{
+    struct moz_reading r = {request, failure, body};
+    struct sl_json j = sl_json(body, request->arena, false), all = j;
+    sl_json_skip(&all);
+    if (!sl_json_end(&all))
+        return all.busy ? moz_no_memory(&r) : moz_wrong(&r, "Payload is not valid JSON");
+    return moz_read_body(&r, j) && (mozilla_prepare(request) || moz_no_memory(&r));
+}

@@ -1,0 +1,163 @@
+/* Symbolication requests of Mozilla's clients as native ones. */
+#include "api/impl.h"
+#include "api/mozilla/mozilla.h"
+#include "core/guard.h"
+
+/* ---- the native request ---- */
+
+struct moz_modules { /* of all jobs, by name and id */
+    struct mozilla_request *request;
+    struct sl_map by_name; /* to the row + 1 */
+    size_t count;
+};
+
+/* Symbol files are named by ids in capitals: what only differs in that is one module. */
+static struct sl_str name_of(struct mozilla_request *r, const struct mozilla_module *module)
+{
+    size_t size = module->file.size + 1 + module->id.size;
+    char *name = sl_arena_alloc(r->arena, size, 1);
+    if (!name)
+        return (struct sl_str){NULL, 0};
+    memcpy(name, module->file.data, module->file.size);
+    name[module->file.size] = '/';
+    for (size_t i = 0; i < module->id.size; i++) {
+        char c = module->id.data[i];
+        name[module->file.size + 1 + i] = (char)(c >= 'a' && c <= 'f' ? c - 'a' + 'A' : c);
+    }
+    return (struct sl_str){name, size};
+}
+
+static bool add_module(struct moz_modules *m, struct mozilla_module *module, const struct sl_debug_id *debug_id)
+{
+    static const struct native_upload no_upload;
+    struct native_request *native = m->request->native;
+    struct sl_str name = name_of(m->request, module);
+    bool made;
+    void **slot = name.data ? sl_map_slot(&m->by_name, name, &made) : NULL;
+    if (!slot)
+        return false;
+    if (made) {
+        struct object_id *id = SL_ARENA_NEW(m->request->arena, struct object_id);
+        if (!id)
+            return false;
+        *id = (struct object_id){.debug_id = *debug_id, .has_debug_id = true, .debug_file = module->file};
+        id->type = sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_UNKNOWN;
+        native->modules[m->count] = (struct native_module){.id = id, .upload = &no_upload};
+        *slot = (void *)(uintptr_t)++m->count;
+    }
+    module->native = (uint32_t)((uintptr_t)*slot - 1);
+    return true;
+}
+
+static bool add_modules(struct moz_modules *m)
+{
+    struct mozilla_request *r = m->request;
+    struct sl_debug_id id;
+    for (size_t j = 0; j < r->job_count; j++)
+        for (size_t i = 0; i < r->jobs[j].module_count; i++) {
+            struct mozilla_module *module = &r->jobs[j].modules[i];
+            if (module->file.size && module->id.size && sl_debug_id_parse(module->id, &id) &&
+                !add_module(m, module, &id))
+                return false;
+        }
+    return true;
+}
+
+static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, struct mozilla_frame *frame,
+                      struct native_frame *frames)
+{
+    struct native_request *native = r->native;
+    uint32_t module = frame->module == MOZILLA_UNKNOWN ? NATIVE_NO_MODULE : job->modules[frame->module].native;
+    frame->trace = UINT32_MAX;
+    if (module == NATIVE_NO_MODULE)
+        return;
+    native->modules[module].referenced = true;
+    if (frame->before || frame->literal.data)
+        return;
+    frame->trace = (uint32_t)native->trace_count;
+    struct native_frame *sent = &frames[native->trace_count];
+    *sent = (struct native_frame){.address = frame->offset, .module = module, .is_exact = true};
+    native->traces[native->trace_count++] = (struct native_trace){.frames = sent, .frame_count = 1};
+}
+
+static bool moz_fill(struct mozilla_request *r)
+{
+    struct moz_modules modules = {.request = r};
+    struct native_request *native = r->native;
+    size_t most = 0;
+    for (size_t j = 0; j < r->job_count; j++)
+        most += r->jobs[j].module_count;
+    struct native_frame *frames = SL_ARENA_ARRAY(r->arena, struct native_frame, r->frame_count + 1);
+    native->modules = SL_ARENA_ARRAY(r->arena, struct native_module, most + 1);
+    native->traces = SL_ARENA_ARRAY(r->arena, struct native_trace, r->frame_count + 1);
+    bool good = frames && native->modules && native->traces && add_modules(&modules);
+    sl_map_free(&modules.by_name);
+    native->module_count = modules.count;
+    for (size_t j = 0; good && j < r->job_count; j++)
+        for (size_t s = 0; s < r->jobs[j].stack_count; s++)
+            for (size_t i = 0; i < r->jobs[j].stacks[s].count; i++)
+                add_frame(r, &r->jobs[j], &r->jobs[j].stacks[s].frames[i], frames);
+    native->frame_count = native->trace_count;
+    return good;
+}
+
+bool mozilla_prepare(struct mozilla_request *r)
+{
+    r->native = native_request_new(r->arena, SL_STR("global"));
+    if (!r->native)
+        return false;
+    native_configure(r->native, r->config);
+    r->native->options.apply_source_context = BOOL_FALSE;
+    return moz_fill(r) && native_prepare(r->native);
+}
+
+/* ---- the job ---- */
+
+/* Whether it is not known if a module has symbols, as a store did not answer. */
+static bool is_unreachable(const struct mozilla_request *r)
+{
+    if (r->config->mozilla.transport_errors != MOZILLA_UNAVAILABLE)
+        return false;
+    for (size_t i = 0; i < r->native->module_count; i++) {
+        const struct native_module *module = &r->native->modules[i];
+        enum sl_code code = module->referenced ? module->found->lookup.code : SL_OK;
+        if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT)
+            return true;
+    }
+    return false;
+}
+
+struct moz_answer {
+    const struct mozilla_request *request;
+    struct sl_buf *text;
+};
+
+static void moz_write_answer(void *arg)
+{
+    struct moz_answer *answer = arg;
+    mozilla_write(answer->request, answer->text);
+}
+
+static enum sl_code moz_steps(struct job *job, struct mozilla_request *r, struct sl_error *error)
+{
+    struct native_means means = {job->config, job->service->names, &job->memory};
+    struct moz_answer answer = {r, &job->answer};
+    enum sl_code code = native_run(r->native, &means, error);
+    if (code == SL_OK && is_unreachable(r))
+        return sl_fail(error, SL_UNSUPPORTED, "symbol storage is temporarily unavailable");
+    return code == SL_OK ? native_step(r->native, r->native->result_count, moz_write_answer, &answer, error) : code;
+}
+
+enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)
+{
+    struct mozilla_request *r = request;
+    enum sl_code code = moz_steps(job, r, error);
+    if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
+        native_reset(r->native);
+        sl_buf_clear(&job->answer);
+        code = moz_steps(job, r, error);
+    }
+    memory_set(&job->memory, job->arena.used + job->answer.capacity);
+    native_release(r->native);
+    return code;
+}

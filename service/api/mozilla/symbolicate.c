@@ -1,0 +1,208 @@
+/* POST /symbolicate/v5, /symbolicate/v4 and /, for browsers too (Fetch Standard, "CORS protocol"). */
+#include "api/json_body.h"
+#include "api/mozilla/mozilla.h"
+#include "core/duration.h"
+
+/* What a body, all that is read out of it and the native request take, in the body's sizes. */
+enum { MOZ_WEIGHT = 24 };
+
+static const char unavailable[] = "symbol storage is temporarily unavailable";
+
+static const struct config *moz_config(const struct http_exchange *x)
+{
+    return ((const struct service *)x->service)->config;
+}
+
+/* ---- answers ---- */
+
+static void allow_origin(struct http_exchange *x)
+{
+    if (!http_header(x, "origin").data)
+        return;
+    http_set_header(x, "Access-Control-Allow-Origin", SL_STR("*"));
+    http_set_header(
+        x, "Access-Control-Expose-Headers",
+        SL_STR("accept, accept-encoding, authorization, content-type, dnt, origin, user-agent, x-csrftoken, "
+               "x-requested-with"));
+}
+
+/* A blank is behind each colon, as clients' tests compare the bytes. */
+static void reply_title(struct http_exchange *x, int status, const char *title, const char *description)
+{
+    int error_key = moz_config(x)->mozilla.error_key;
+    struct sl_buf body = {0};
+    struct json_writer w = json_writer(&body);
+    sl_buf_cstr(&body, error_key == MOZILLA_ERROR ? "{\"error\": " : "{\"title\": ");
+    json_str(&w, sl_str(title));
+    if (error_key == MOZILLA_BOTH) {
+        sl_buf_cstr(&body, ", \"error\": ");
+        w.comma = false;
+        json_str(&w, sl_str(title));
+    }
+    if (description) {
+        sl_buf_cstr(&body, ", \"description\": ");
+        w.comma = false;
+        json_str(&w, sl_str(description));
+    }
+    sl_buf_u8(&body, '}');
+    http_reply_json(x, status, &body);
+    http_set_header(x, "Vary", SL_STR("Accept"));
+    if (status == 503)
+        http_set_header(x, "Retry-After", SL_STR("5"));
+    allow_origin(x);
+}
+
+static void moz_error(struct http_exchange *x, int status, const char *detail)
+{
+    static const struct {
+        int status;
+        const char *title;
+    } titles[] = {{400, "400 Bad Request"},        {401, "401 Unauthorized"},           {403, "403 Forbidden"},
+                  {404, "404 Not Found"},          {405, "405 Method Not Allowed"},     {408, "408 Request Timeout"},
+                  {413, "Payload is too large"},   {415, "415 Unsupported Media Type"}, {429, "429 Too Many Requests"},
+                  {503, "503 Service Unavailable"}};
+    const char *title = "500 Internal Server Error";
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        if (titles[i].status == status)
+            title = titles[i].title;
+    reply_title(x, status, title, status == 503 ? detail : NULL);
+}
+
+static void moz_refuse(struct http_exchange *x, const struct schema_failure *failure)
+{
+    if (failure->status == 503)
+        http_reply_no_memory(x);
+    else
+        reply_title(x, failure->status, failure->problem, NULL);
+}
+
+static void moz_answer(struct http_exchange *x, struct job *job)
+{
+    switch (job->outcome) {
+    case JOB_COMPLETED:
+        http_reply_json(x, 200, &job->answer);
+        allow_origin(x);
+        break;
+    case JOB_FAILED: http_reply_error(x, 503, unavailable); break;
+    case JOB_INTERNAL_ERROR: http_reply_error(x, 500, NULL); break;
+    case JOB_BUSY: http_reply_no_memory(x); break;
+    case JOB_TIMEOUT:
+    case JOB_RUNNING: http_reply_error(x, 503, "the request takes too long"); break;
+    }
+}
+
+/* ---- requests ---- */
+
+static bool moz_read(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    return mozilla_read(arg, text, failure);
+}
+
+static struct mozilla_request *moz_body(struct http_exchange *x, struct job *job, unsigned version)
+{
+    struct mozilla_request *r = SL_ARENA_NEW(&job->arena, struct mozilla_request);
+    struct json_body body = {.arena = &job->arena, .read = moz_read, .arg = r, .refuse = moz_refuse};
+    if (!r) {
+        http_reply_no_memory(x);
+        return NULL;
+    }
+    *r = (struct mozilla_request){.arena = &job->arena, .config = job->config, .version = version};
+    return json_body_read(x, &body) ? r : NULL;
+}
+
+static void moz_symbolicate(struct http_exchange *x, unsigned version)
+{
+    struct job *job = job_new(x);
+    if (!job)
+        return;
+    uint64_t patience_ms = DURATION_MS(job->config->mozilla.request_timeout_ns);
+    struct mozilla_request *request = moz_body(x, job, version);
+    if (!request) {
+        job_discard(job);
+        return;
+    }
+    if (!job_begin(x, job, mozilla_run, request))
+        return;
+    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
+        moz_answer(x, job);
+    job_leave(job);
+}
+
+static void symbolicate_v5(struct http_exchange *x)
+{
+    moz_symbolicate(x, 5);
+}
+
+static void symbolicate_v4(struct http_exchange *x)
+{
+    moz_symbolicate(x, 4);
+}
+
+/* The body says which version it is. */
+static void symbolicate_any(struct http_exchange *x)
+{
+    if (moz_config(x)->mozilla.root_alias)
+        moz_symbolicate(x, 0);
+    else
+        http_reply_error(x, 405, NULL);
+}
+
+static void moz_options(struct http_exchange *x)
+{
+    struct sl_str wanted = http_header(x, "access-control-request-headers");
+    http_reply_empty(x, 200);
+    allow_origin(x);
+    if (!http_header(x, "origin").data || !http_header(x, "access-control-request-method").data) {
+        http_set_header(x, "Allow", SL_STR("POST"));
+        return;
+    }
+    http_set_header(x, "Access-Control-Allow-Methods", SL_STR("POST"));
+    http_set_header(x, "Access-Control-Allow-Headers", wanted.size ? wanted : SL_STR("*"));
+    http_set_header(x, "Access-Control-Max-Age", SL_STR("86400"));
+    if (moz_config(x)->mozilla.allow_private_network &&
+        sl_str_equal(http_header(x, "access-control-request-private-network"), SL_STR("true")))
+        http_set_header(x, "Access-Control-Allow-Private-Network", SL_STR("true"));
+}
+
+static void moz_not_found(struct http_exchange *x)
+{
+    http_reply_error(x, 404, NULL);
+}
+
+static void check_slot(struct http_exchange *x)
+{
+    job_slot_free(x);
+}
+
+static uint64_t moz_limit(const struct http_exchange *x)
+{
+    return moz_config(x)->mozilla.max_body_size;
+}
+
+static const char *moz_prefix(const void *service)
+{
+    return ((const struct service *)service)->config->mozilla.path_prefix;
+}
+
+#define SYMBOLICATE(pattern_, handler_)                                                                                \
+    {                                                                                                                  \
+        .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = check_slot,       \
+        .body_limit = moz_limit, .body_weight = MOZ_WEIGHT, .rights = API_RIGHT("mozilla"), .task = "mozilla"          \
+    }
+#define PREFLIGHT(pattern_)                                                                                            \
+    {                                                                                                                  \
+        .method = "OPTIONS", .pattern = (pattern_), .handler = moz_options, .immediate = true                          \
+    }
+static const struct http_route routes[] = {
+    SYMBOLICATE("/symbolicate/v5", symbolicate_v5),
+    SYMBOLICATE("/symbolicate/v4", symbolicate_v4),
+    SYMBOLICATE("/", symbolicate_any),
+    PREFLIGHT("/symbolicate/v5"),
+    PREFLIGHT("/symbolicate/v4"),
+    PREFLIGHT("/"),
+    {.method = "POST", .pattern = "/symbolicate/{rest..}", .handler = moz_not_found, .immediate = true},
+    {.method = NULL},
+};
+
+const struct http_family family_mozilla = {
+    .routes = routes, .prefix = moz_prefix, .group = "mozilla", .error = moz_error, .allow_separator = ", "};

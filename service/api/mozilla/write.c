@@ -1,0 +1,227 @@
+/* Answers of versions 4 and 5. */
+#include "api/mozilla/mozilla.h"
+
+struct moz_writer {
+    struct json_writer json;
+    const struct mozilla_request *request;
+    const struct mozilla_job *job;
+    struct sl_buf path;
+};
+
+bool mozilla_is_found(const struct mozilla_request *r, const struct mozilla_module *module)
+{
+    return module->native != NATIVE_NO_MODULE && r->native->modules[module->native].found &&
+           r->native->modules[module->native].found->lookup.code == SL_OK;
+}
+
+/* Of the job's module: whether its symbols were found; null when nobody asked. */
+static void write_found(struct moz_writer *w, const struct mozilla_module *module)
+{
+    bool asked = module->file.size && module->id.size &&
+                 (module->native == NATIVE_NO_MODULE ? module->referenced
+                                                     : w->request->native->modules[module->native].referenced);
+    if (asked)
+        json_boolean(&w->json, mozilla_is_found(w->request, module));
+    else
+        json_null(&w->json);
+}
+
+static const struct mozilla_module *module_of(const struct moz_writer *w, const struct mozilla_frame *frame)
+{
+    const struct mozilla_module *module = frame->module == MOZILLA_UNKNOWN ? NULL : &w->job->modules[frame->module];
+    return module && module->file.size ? module : NULL;
+}
+
+/* What the frame came to, innermost first; `*count` 0: nothing. */
+static const struct native_result_frame *result_of(const struct moz_writer *w, const struct mozilla_frame *frame,
+                                                   size_t *count)
+{
+    *count = 0;
+    if (frame->trace == UINT32_MAX)
+        return NULL;
+    const struct native_result_trace *trace = &w->request->native->results[frame->trace];
+    if (trace->count && trace->frames[trace->count - 1].status == FRAME_SYMBOLICATED &&
+        trace->frames[trace->count - 1].names)
+        *count = trace->count;
+    return trace->frames;
+}
+
+static struct sl_str function_of(const struct native_result_frame *frame)
+{
+    const struct native_names *names = frame->names;
+    return names->function.data ? names->function : names->symbol;
+}
+
+/* ---- version 5 ---- */
+
+static void moz_key_text(struct json_writer *w, const char *key, struct sl_str text)
+{
+    json_key(w, key);
+    json_str(w, text);
+}
+
+/* Function, file and line; a line is none without its file. */
+static void write_level(struct moz_writer *w, const struct native_result_frame *frame)
+{
+    struct sl_str path;
+    uint64_t line;
+    moz_key_text(&w->json, "function", function_of(frame));
+    if (!native_frame_place(w->request->native, frame, &w->path, &path, &line))
+        return;
+    moz_key_text(&w->json, "file", path);
+    if (line) {
+        json_key(&w->json, "line");
+        json_u64(&w->json, line);
+    }
+}
+
+static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
+{
+    json_key(&w->json, "inlines");
+    json_array_begin(&w->json);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(&w->json);
+        write_level(w, &frames[i]);
+        json_object_end(&w->json);
+    }
+    json_array_end(&w->json);
+}
+
+static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame)
+{
+    if (frame->literal.data)
+        json_str(&w->json, frame->literal);
+    else if (frame->before)
+        json_str(&w->json, SL_STR("-0x1"));
+    else
+        json_hex(&w->json, frame->offset);
+}
+
+static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *frame, size_t index)
+{
+    size_t count;
+    const struct mozilla_module *module = module_of(w, frame);
+    const struct native_result_frame *frames = result_of(w, frame, &count);
+    json_object_begin(&w->json);
+    json_key(&w->json, "frame");
+    json_u64(&w->json, index);
+    moz_key_text(&w->json, "module", module ? module->file : SL_STR("<unknown>"));
+    json_key(&w->json, "module_offset");
+    write_offset(w, frame);
+    if (count) {
+        const struct native_result_frame *outermost = &frames[count - 1];
+        write_level(w, outermost);
+        if (outermost->outermost && outermost->symbol_address <= frame->offset) {
+            json_key(&w->json, "function_offset");
+            json_hex(&w->json, frame->offset - outermost->symbol_address);
+        }
+        if (count > 1)
+            write_inlines(w, frames, count - 1);
+    }
+    json_object_end(&w->json);
+}
+
+static void write_found_modules(struct moz_writer *w)
+{
+    struct sl_map seen = {0};
+    json_key(&w->json, "found_modules");
+    json_object_begin(&w->json);
+    for (size_t i = 0; i < w->job->module_count; i++) {
+        const struct mozilla_module *module = &w->job->modules[i];
+        struct sl_buf name = {0};
+        sl_buf_str(&name, module->file);
+        sl_buf_u8(&name, '/');
+        sl_buf_str(&name, module->id);
+        struct sl_str kept = sl_buf_keep(&name, w->request->arena);
+        bool made = false;
+        if (!kept.data || !sl_map_slot(&seen, kept, &made))
+            w->json.out->failed = true;
+        if (!made)
+            continue;
+        json_key_str(&w->json, kept);
+        write_found(w, module);
+    }
+    json_object_end(&w->json);
+    sl_map_free(&seen);
+}
+
+static void write_result(struct moz_writer *w)
+{
+    json_object_begin(&w->json);
+    json_key(&w->json, "stacks");
+    json_array_begin(&w->json);
+    for (size_t s = 0; s < w->job->stack_count; s++) {
+        const struct mozilla_stack *stack = &w->job->stacks[s];
+        json_array_begin(&w->json);
+        for (size_t i = 0; i < stack->count; i++)
+            moz_write_frame(w, &stack->frames[i], i);
+        json_array_end(&w->json);
+    }
+    json_array_end(&w->json);
+    write_found_modules(w);
+    json_object_end(&w->json);
+}
+
+static void write_v5(struct moz_writer *w)
+{
+    json_key(&w->json, "results");
+    json_array_begin(&w->json);
+    for (size_t i = 0; i < w->request->job_count; i++) {
+        w->job = &w->request->jobs[i];
+        write_result(w);
+    }
+    json_array_end(&w->json);
+}
+
+/* ---- version 4 ---- */
+
+static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *frame)
+{
+    size_t count;
+    struct sl_buf text = {0};
+    const struct mozilla_module *module = module_of(w, frame);
+    const struct native_result_frame *frames = result_of(w, frame, &count);
+    if (count)
+        sl_buf_str(&text, function_of(&frames[count - 1]));
+    else if (frame->literal.data)
+        sl_buf_str(&text, frame->literal);
+    else
+        sl_buf_printf(&text, "%s0x%llx", frame->before ? "-" : "", (unsigned long long)frame->offset);
+    if (!frame->literal.data)
+        sl_buf_printf(&text, " (in " SL_STR_FMT ")", SL_STR_ARG(module ? module->file : SL_STR("<unknown>")));
+    json_str(&w->json, sl_buf_view(&text));
+    w->json.out->failed |= text.failed;
+    sl_buf_free(&text);
+}
+
+static void write_v4(struct moz_writer *w)
+{
+    w->job = w->request->jobs;
+    json_key(&w->json, "symbolicatedStacks");
+    json_array_begin(&w->json);
+    for (size_t s = 0; s < w->job->stack_count; s++) {
+        json_array_begin(&w->json);
+        for (size_t i = 0; i < w->job->stacks[s].count; i++)
+            write_short_frame(w, &w->job->stacks[s].frames[i]);
+        json_array_end(&w->json);
+    }
+    json_array_end(&w->json);
+    json_key(&w->json, "knownModules");
+    json_array_begin(&w->json);
+    for (size_t i = 0; i < w->job->module_count; i++)
+        write_found(w, &w->job->modules[i]);
+    json_array_end(&w->json);
+}
+
+void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
+{
+    struct moz_writer w = {.json = json_writer(out), .request = r};
+    json_object_begin(&w.json);
+    if (r->version == 4)
+        write_v4(&w);
+    else
+        write_v5(&w);
+    json_object_end(&w.json);
+    out->failed |= w.path.failed;
+    sl_buf_free(&w.path);
+}
