@@ -188,6 +188,22 @@ size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct 
     }
 }
 
+bool sl_symcache_nearest(const struct sl_symcache *c, uint64_t address, struct sl_location *function)
+{
+    struct entry e = {0};
+    if (!find_entry(c, address, &e) && (!e.hole || !e.address || !find_entry(c, e.address - 1, &e)))
+        return false;
+    uint64_t context = e.context;
+    for (unsigned depth = 0; context < c->context_count && depth < SL_SYMCACHE_MAX_CHAIN; depth++) {
+        uint64_t parent = column(c, COLUMN_CONTEXT_PARENT, context);
+        *function = (struct sl_location){(uint32_t)column(c, COLUMN_CONTEXT_FUNCTION, context), SL_SYMCACHE_NONE, 0};
+        if (!parent)
+            return true;
+        context = parent - 1;
+    }
+    return false;
+}
+
 bool sl_symcache_function(const struct sl_symcache *c, uint32_t id, struct sl_symcache_function *function)
 {
     if (id >= c->function_count)

@@ -122,6 +122,10 @@ size_t sl_symcache_lookup(const struct sl_symcache *cache, uint64_t address, str
 
 #define SL_SYMCACHE_MAX_CHAIN 1024
 
+/* Of an address that has no symbol: the real function of what begins last in front of it. Its file and line are none. False
+ * when there is nothing in front. */
+bool sl_symcache_nearest(const struct sl_symcache *cache, uint64_t address, struct sl_location *function);
+
 struct sl_symcache_function {
     uint32_t name; /* string id */
     enum sl_language language;

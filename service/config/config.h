@@ -24,6 +24,7 @@ struct access_key { /* of auth.keys */
     int64_t expires_s; /* seconds since the epoch; INT64_MAX = never */
 };
 
+enum { MOZILLA_NEAREST, MOZILLA_EXACT };
 enum { MOZILLA_SKIP, MOZILLA_REJECT };
 enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
 enum { MOZILLA_TITLE, MOZILLA_ERROR, MOZILLA_BOTH };
@@ -152,7 +153,7 @@ struct config {
         bool root_alias;         /* POST / too */
         uint64_t max_jobs;       /* of a request; 0 = no limit */
         uint64_t max_body_size, request_timeout_ns;
-        int non_integer_offsets, transport_errors, error_key;
+        int lookup, non_integer_offsets, transport_errors, error_key;
         bool v4_require_version;
         const char *extra_name_chars; /* that names of modules may have */
         bool allow_private_network;

@@ -28,6 +28,7 @@ static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
 
 static const char *const compat_words[] = {"none", "documented", "eliot", "profiler", NULL};
+static const char *const lookup_words[] = {"nearest", "exact", NULL};
 static const char *const offset_words[] = {"skip", "reject", NULL};
 static const char *const transport_words[] = {"503", "not_found", NULL};
 static const char *const error_key_words[] = {"title", "error", "both", NULL};
@@ -69,10 +70,12 @@ static void compat_apply(struct config *config)
         config->mozilla.v4_require_version = true;
         config->mozilla.error_key = MOZILLA_BOTH;
     } else if (compat == ELIOT) {
+        config->mozilla.lookup = MOZILLA_EXACT;
         config->mozilla.non_integer_offsets = MOZILLA_REJECT;
         config->mozilla.transport_errors = MOZILLA_NOT_FOUND;
         config->mozilla.root_alias = false;
     } else if (compat == PROFILER) {
+        config->mozilla.lookup = MOZILLA_EXACT;
         config->mozilla.extra_name_chars = "[]:";
     }
 }
@@ -275,6 +278,7 @@ const struct key config_keys[] = {
     {"mozilla.max_jobs", KEY_COUNT, AT(mozilla.max_jobs), .value = 10},
     {"mozilla.max_body_size", KEY_SIZE, AT(mozilla.max_body_size), .value = 32 * MIB, .min = 1},
     {"mozilla.request_timeout", KEY_DURATION, AT(mozilla.request_timeout_ns), .value = 5 * MINUTE, .min = MS},
+    {"mozilla.lookup", KEY_ENUM, AT(mozilla.lookup), .words = lookup_words},
     {"mozilla.non_integer_offsets", KEY_ENUM, AT(mozilla.non_integer_offsets), .words = offset_words},
     {"mozilla.transport_errors", KEY_ENUM, AT(mozilla.transport_errors), .words = transport_words},
     {"mozilla.error_key", KEY_ENUM, AT(mozilla.error_key), .words = error_key_words},
@@ -316,7 +320,7 @@ static const struct group {
     {"ms_symcache", KEY_FREE, NULL,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
     {"mozilla", KEY_FREE, NOT_YET,
-     "sources lookup negative_ttl cache tokens module_name v5_extensions fallback_sources missing_symbols client_otel "
+     "sources negative_ttl cache tokens module_name v5_extensions fallback_sources missing_symbols client_otel "
      "profiler_apis version_file broken_endpoint redis lru store"},
     {"mozilla.redis", KEY_FREE, NULL, "url manage"},
     {"mozilla.lru", KEY_FREE, NULL, "max_size evict_count"},

@@ -108,6 +108,8 @@ bool mozilla_prepare(struct mozilla_request *r)
         return false;
     native_configure(r->native, r->config);
     r->native->options.apply_source_context = BOOL_FALSE;
+    r->native->inlines_without_lines = true;
+    r->native->nearest = r->config->mozilla.lookup == MOZILLA_NEAREST;
     return moz_fill(r) && native_prepare(r->native);
 }
 

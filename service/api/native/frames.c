@@ -221,9 +221,12 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     size_t count = 0;
     bool caller;
+    address = relative;
     if (!sent->undefined && lookup_address(walk, index, module, relative, &address, &caller))
         count = sl_symcache_lookup(module->found->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
+    if (!count && request->nearest)
+        count = sl_symcache_nearest(module->found->lookup.symcache, relative, chain);
     if (count > 1 && !walk->request->inlines_without_lines && is_without_lines(module, &chain[count - 1])) {
         chain[0] = chain[count - 1];
         count = 1;

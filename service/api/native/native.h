@@ -181,6 +181,7 @@ struct native_request {
     size_t source_count;
     struct native_options options;
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
+    bool nearest; /* addresses without a symbol are those of the function in front of them */
     struct scraping scraping;
     struct native_trace *traces;
     size_t trace_count, frame_count; /* frames of all of them */

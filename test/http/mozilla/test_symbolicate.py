@@ -171,6 +171,14 @@ def title(text):
     return b'{"title": "' + text.encode() + b'"}'
 
 
+def test_functions_near_by(work, objects):
+    for config, near in (({}, ("XREMain::XRE_mainRun()", "0x6e6")), ({"lookup": "exact"}, (None, None)), ({"compat": "eliot"}, (None, None))):
+        with serving(work, {"mozilla": config}) as s:
+            (got,), _ = frames(s, [X], [[0, 0x268000]])
+            equal((got.get("function"), got.get("function_offset")), near, config)
+            equal([k for k in ("file", "line", "inlines") if k in got], [])
+
+
 def test_what_is_wrong_with_a_body(work, objects):
     with serving(work) as s:
         for body in ("", "data=wrongtype", b"\xff", "[1", '{"jobs": NaN}'):
