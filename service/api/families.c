@@ -3,8 +3,8 @@
 /* Every API, in the order in which their paths are tried: a row for a family that its file defines as `family_<row>`. */
 #define FAMILIES(ROW)                                                                                                  \
     ROW(health)                                                                                                        \
-    ROW(native) ROW(js) ROW(jvm) ROW(mozilla) ROW(apple) ROW(minidump) ROW(any) ROW(jobs) ROW(proxy) ROW(symbfile)     \
-    ROW(admin)
+    ROW(native)                                                                                                        \
+    ROW(js) ROW(jvm) ROW(mozilla) ROW(apple) ROW(minidump) ROW(any) ROW(jobs) ROW(proxy) ROW(symbfile) ROW(admin)
 
 #define DECLARE(name) extern const struct http_family family_##name;
 FAMILIES(DECLARE)

@@ -27,7 +27,7 @@ static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
 
-static const char *const compat_words[] = {"none", "documented", "eliot", "profiler", NULL};
+static const char *const compat_words[] = {"default", "documented", "eliot", "profiler", NULL};
 static const char *const lookup_words[] = {"nearest", "exact", NULL};
 static const char *const offset_words[] = {"skip", "reject", NULL};
 static const char *const transport_words[] = {"503", "not_found", NULL};

@@ -12,7 +12,7 @@ struct moz_modules { /* of all jobs, by name and id */
 };
 
 /* Symbol files are named by ids in capitals: what only differs in that is one module. */
-static struct sl_str name_of(struct mozilla_request *r, const struct mozilla_module *module)
+static struct sl_str moz_name_of(struct mozilla_request *r, const struct mozilla_module *module)
 {
     size_t size = module->file.size + 1 + module->id.size;
     char *name = sl_arena_alloc(r->arena, size, 1);
@@ -31,7 +31,7 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
 {
     static const struct native_upload no_upload;
     struct native_request *native = m->request->native;
-    struct sl_str name = name_of(m->request, module);
+    struct sl_str name = moz_name_of(m->request, module);
     bool made;
     void **slot = name.data ? sl_map_slot(&m->by_name, name, &made) : NULL;
     if (!slot)

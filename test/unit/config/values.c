@@ -393,7 +393,8 @@ static void keys_without_effect_are_warnings(void **state)
         "http: {backlog: 5, reuseport: true}\nbind_https: 127.0.0.1:443\ncluster: {nodeid: 1}\n"
         "caches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: sentry_dsn: has no effect yet\n"
-        "config.yml:2:1: warning: mozilla: has no effect yet\n"
+        "config.yml:2:11: warning: mozilla.lru: has no effect yet\n"
+        "config.yml:2:31: warning: mozilla.store: has no effect yet\n"
         "config.yml:3:1: warning: streaming_timeout: has no effect any more; download_stall_timeout ends slow "
         "downloads\n"
         "config.yml:4:1: warning: server_config: has no effect yet\n"
