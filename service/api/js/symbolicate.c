@@ -43,6 +43,15 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
     return sl_fail(error, r->finder.stopped == SL_CANCELLED ? SL_CANCELLED : SL_BUSY, "out of memory");
 }
 
+/* What frames may grow to in arena and answer, with their lines around them twice. */
+static enum sl_code js_ask_memory(struct job *job, const struct js_request *r, struct sl_error *error)
+{
+    enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 };
+    size_t frame = 4 * sizeof(struct js_frame) + (r->apply_source_context == BOOL_FALSE ? 0 : LINES * LINE);
+    enum sl_code code = memory_ask(&job->memory, r->arena->used + r->frame_count * frame, error);
+    return code == SL_OK || code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
+}
+
 static enum sl_code js_steps(struct job *job, struct js_request *r, struct sl_error *error)
 {
     struct js_work work = {r, &job->answer};
@@ -51,7 +60,9 @@ static enum sl_code js_steps(struct job *job, struct js_request *r, struct sl_er
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!js_fetch_modules(r))
         return js_ended(r, error);
-    enum sl_code code = pool_run(POOL_SYMBOLICATE, js_first_work, &work, error);
+    enum sl_code code = js_ask_memory(job, r, error);
+    if (code == SL_OK)
+        code = pool_run(POOL_SYMBOLICATE, js_first_work, &work, error);
     if (code == SL_OK && !r->out_of_memory && r->want_count) {
         if (!find_sources(r))
             return js_ended(r, error);
