@@ -54,6 +54,11 @@ static enum sl_code map_standard_input(struct sl_mapping *mapping, struct sl_err
     return code == SL_OK ? map_unpacked(mapping, error) : code;
 }
 
+enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error)
+{
+    return strcmp(path, "-") == 0 ? map_standard_input(mapping, error) : map_file(path, mapping, error);
+}
+
 static bool begins(struct sl_bytes bytes, const char *text)
 {
     return bytes.size >= strlen(text) && memcmp(bytes.data, text, strlen(text)) == 0;
@@ -77,8 +82,7 @@ static int crash_open(struct crash_run *run)
 {
     struct sl_error error = {0};
     const char *type = option_value(run->o, "type", NULL);
-    enum sl_code code = strcmp(run->path, "-") == 0 ? map_standard_input(&run->mapping, &error)
-                                                    : map_file(run->path, &run->mapping, &error);
+    enum sl_code code = symbolicate_map_input(run->path, &run->mapping, &error);
     if (code != SL_OK)
         return report_file(run->path, code, &error);
     run->file.bytes = run->mapping.bytes;

@@ -1,6 +1,7 @@
 /* `symloom symbolicate`: what its files share.
  *
  *     trace.c                                   stack traces of a JVM, line by line
+ *     scripts.c                                 stacks of JavaScript
  *     crash.c ──▶ answer.c ──▶ print.c          minidumps and Apple's reports: the service's answer, or that for people */
 #pragma once
 
@@ -16,7 +17,17 @@
  * through; answers to lines that have come are not held back. Returns the status. */
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count, const char *output);
 
+/* ---- scripts.c ---- */
+
+/* A stack of JavaScript, or a log with such in it, from `path` (`-` is standard input) to standard output or `output` (may be NULL): each
+ * frame as the source map of its script says. The script is the one below `places` (directories, or files themselves) whose path
+ * ends most like the frame's; its map is where it says, or beside it. All other lines stay as they are. Returns the status. */
+int symbolicate_scripts(const char *path, const char *const *places, size_t place_count, const char *output);
+
 /* ---- crash.c ---- */
+
+/* Maps the input, unpacked; `-` is standard input. As map_file(). */
+enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error);
 
 /* A minidump or a report of Apple's from `path` (`-` is standard input), as the options say. Returns the status. */
 int symbolicate_crash(const struct options *o, const char *path);

@@ -1,0 +1,308 @@
+/* `symloom symbolicate`: stacks of JavaScript, with the scripts and source maps of directories. */
+#include "cli/symbolicate/symbolicate.h"
+
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/grow.h"
+#include "base/map.h"
+#include "js/comment.h"
+#include "js/smcache.h"
+#include "js/stack.h"
+
+enum { MAX_FILES = 200000 };
+
+struct script { /* a URL of the stack */
+    struct sl_str url, base;
+    bool mapped;
+    struct sl_buf table;
+    struct sl_smcache cache;
+};
+
+struct stack_line {
+    struct sl_str text;
+    bool is_frame;
+    struct sl_js_stack_frame frame;
+};
+
+struct scripts {
+    struct sl_arena arena;
+    const char **files; /* scripts on disk, in the order of their paths */
+    size_t file_count, file_capacity;
+    struct sl_map by_url; /* struct script */
+    struct stack_line *lines;
+    size_t line_count, line_capacity;
+};
+
+/* ---- the files ---- */
+
+static bool is_script(const char *path)
+{
+    static const char *const ends[] = {".js", ".mjs", ".cjs", ".bundle"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sl_str_ends(sl_str(path), sl_str(ends[i])))
+            return true;
+    return false;
+}
+
+static int by_entry_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static bool find_scripts(struct scripts *s, const char *place)
+{
+    char *const places[] = {(char *)place, NULL};
+    FTS *fts = fts_open(places, FTS_PHYSICAL | FTS_NOCHDIR, by_entry_name);
+    bool good = fts != NULL;
+    for (FTSENT *entry; good && s->file_count < MAX_FILES && (entry = fts_read(fts));) {
+        if (entry->fts_info != FTS_F || !(entry->fts_level == 0 || is_script(entry->fts_path)))
+            continue;
+        char *path = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
+        good = path && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
+        if (good)
+            s->files[s->file_count++] = path;
+    }
+    if (fts)
+        fts_close(fts);
+    return good;
+}
+
+/* How many parts of two paths are equal at their ends. */
+static size_t common_parts(struct sl_str a, struct sl_str b)
+{
+    size_t parts = 0, same = 0;
+    while (same < a.size && same < b.size && a.data[a.size - same - 1] == b.data[b.size - same - 1])
+        parts += a.data[a.size - ++same] == '/';
+    bool whole =
+        (same == a.size || a.data[a.size - same - 1] == '/') && (same == b.size || b.data[b.size - same - 1] == '/');
+    return parts + (whole && same > 0);
+}
+
+/* The script on disk whose path ends most like the URL's, NULL when not even the name is the same. */
+static const char *file_of(const struct scripts *s, struct sl_str url)
+{
+    struct sl_str path = sl_js_strip_hostname(url);
+    const char *best = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < path.size; i++)
+        if (path.data[i] == '?' || path.data[i] == '#')
+            path.size = i;
+    for (size_t i = 0; i < s->file_count; i++) {
+        size_t parts = common_parts(path, sl_str(s->files[i]));
+        if (parts > most) {
+            most = parts;
+            best = s->files[i];
+        }
+    }
+    return best;
+}
+
+/* ---- their maps ---- */
+
+/* The map beside the script: where its comment says, else by the script's name. */
+static enum sl_code map_beside(const char *path, struct sl_str reference, struct sl_mapping *mapping,
+                               struct sl_error *error)
+{
+    struct sl_str last = path_file_name(reference), directory = sl_str(path);
+    directory.size -= path_file_name(directory).size;
+    const struct sl_str names[] = {reference, last, {NULL, 0}};
+    for (size_t i = 0; i < 3; i++) {
+        struct sl_buf name = {0};
+        if (names[i].size) {
+            sl_buf_str(&name, directory);
+            sl_buf_str(&name, names[i]);
+        } else {
+            sl_buf_cstr(&name, path);
+            sl_buf_cstr(&name, ".map");
+        }
+        sl_buf_u8(&name, 0);
+        enum sl_code code = name.failed ? SL_BUSY : map_file((const char *)name.data, mapping, error);
+        sl_buf_free(&name);
+        if (code == SL_OK || code == SL_BUSY)
+            return code;
+    }
+    return sl_fail(error, SL_NOT_FOUND, "it has no source map");
+}
+
+static enum sl_code make_table(struct script *script, struct sl_str text, struct sl_str map, struct sl_error *error)
+{
+    const struct sl_smcache_options options = {0};
+    struct sl_budget budget;
+    sl_budget_init(&budget, text.size + map.size);
+    enum sl_code code = sl_smcache_write(text, map, &options, &budget, &script->table, error);
+    return code == SL_OK ? sl_smcache_open(sl_buf_bytes(&script->table), &script->cache, error) : code;
+}
+
+static enum sl_code read_map(struct scripts *s, struct script *script, const char *path, struct sl_str text,
+                             struct sl_error *error)
+{
+    struct sl_str reference = {NULL, 0};
+    struct sl_buf decoded = {0}, base = {0};
+    struct sl_mapping mapping = {0};
+    enum sl_code code = SL_OK;
+    bool there = sl_js_map_comment(text, &reference);
+    if (there && sl_js_is_data_url(reference)) {
+        code = sl_js_data_url(reference, &decoded) ? make_table(script, text, sl_buf_view(&decoded), error)
+                                                   : sl_fail(error, SL_MALFORMED, "its source map is no data URL");
+        sl_buf_free(&decoded);
+        return code;
+    }
+    if (there)
+        sl_js_join(script->url, reference, &base);
+    else
+        sl_buf_str(&base, script->url);
+    script->base = sl_buf_keep(&base, &s->arena);
+    code = map_beside(path, reference, &mapping, error);
+    if (code == SL_OK)
+        code = make_table(script, text, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, error);
+    sl_unmap(&mapping);
+    return code;
+}
+
+/* Frames of a script without a map stay as they are. */
+static void read_script(struct scripts *s, struct script *script)
+{
+    struct sl_mapping mapping = {0};
+    struct sl_error error = {0};
+    const char *path = file_of(s, script->url);
+    script->base = script->url;
+    if (!path)
+        return;
+    enum sl_code code = map_file(path, &mapping, &error);
+    if (code == SL_OK) {
+        code = read_map(s, script, path, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, &error);
+        sl_unmap(&mapping);
+    }
+    script->mapped = code == SL_OK;
+    if (code != SL_OK)
+        report_file(path, code, &error);
+}
+
+static const struct script *script_of(struct scripts *s, struct sl_str url)
+{
+    void **slot = sl_map_slot(&s->by_url, url, NULL);
+    struct script *script = slot ? *slot : NULL;
+    if (!slot || script)
+        return script;
+    *slot = script = SL_ARENA_NEW(&s->arena, struct script);
+    if (script) {
+        script->url = url;
+        read_script(s, script);
+    }
+    return script;
+}
+
+/* ---- the stack ---- */
+
+static bool split_lines(struct scripts *s, struct sl_str text)
+{
+    for (size_t at = 0; at < text.size;) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size_t size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
+        if (!sl_grow_zeroed(&s->lines, &s->line_capacity, s->line_count + 1, sizeof *s->lines))
+            return false;
+        struct stack_line *line = &s->lines[s->line_count++];
+        line->text = (struct sl_str){text.data + at, size};
+        line->is_frame = sl_js_stack_frame(line->text, &line->frame);
+        at += size;
+    }
+    return true;
+}
+
+/* Puts the original in the frame's place; *caller is the name of the token in the one that called it, then this one's. */
+static bool map_frame(struct scripts *s, struct sl_js_stack_frame *frame, struct sl_str *caller)
+{
+    const struct script *script = script_of(s, frame->url);
+    struct sl_smcache_place place;
+    struct sl_buf function = {0}, path = {0};
+    struct sl_str before = *caller;
+    *caller = (struct sl_str){NULL, 0};
+    if (!script)
+        return false;
+    uint32_t column = frame->column ? frame->column - 1 : 0;
+    if (!script->mapped || !sl_smcache_look_up(&script->cache, frame->line - 1, column, &place))
+        return true;
+    const struct sl_js_function_clues clues = {
+        .kind = place.kind,
+        .scope = place.function,
+        .token = place.name,
+        .caller = before,
+        .function = {frame->function.size ? frame->function.data : NULL, frame->function.size},
+    };
+    sl_js_function_name(&clues, &function);
+    struct sl_str source = sl_smcache_source(&script->cache, place.source);
+    if (source.size)
+        sl_js_join(script->base, source, &path);
+    else
+        sl_buf_str(&path, frame->url);
+    if (frame->function.size || place.kind != SL_JS_FUNCTION_UNKNOWN)
+        frame->function = sl_buf_keep(&function, &s->arena);
+    frame->url = sl_buf_keep(&path, &s->arena);
+    frame->line = place.line + 1;
+    frame->column = place.column + 1;
+    *caller = place.name;
+    sl_buf_free(&function);
+    return frame->url.data != NULL;
+}
+
+/* Callers come behind what they call, and what they say of its name is needed first. */
+static bool map_lines(struct scripts *s)
+{
+    struct sl_str caller = {NULL, 0};
+    for (size_t i = s->line_count; i-- > 0;) {
+        if (!s->lines[i].is_frame)
+            caller = (struct sl_str){NULL, 0};
+        else if (!map_frame(s, &s->lines[i].frame, &caller))
+            return false;
+    }
+    return true;
+}
+
+static int write_lines(const struct scripts *s, const char *output)
+{
+    struct sl_buf out = {0};
+    struct sl_error error = {0};
+    int status = 0;
+    for (size_t i = 0; i < s->line_count; i++) {
+        if (s->lines[i].is_frame)
+            sl_js_stack_write(&s->lines[i].frame, &out);
+        else
+            sl_buf_str(&out, s->lines[i].text);
+    }
+    if (out.failed)
+        status = report(1, "out of memory", NULL);
+    else if (!output)
+        output_write(sl_buf_view(&out));
+    else if (sl_write_file(output, sl_buf_bytes(&out), &error) != SL_OK)
+        status = report(1, output, error.message);
+    sl_buf_free(&out);
+    return status;
+}
+
+int symbolicate_scripts(const char *path, const char *const *places, size_t place_count, const char *output)
+{
+    struct scripts s = {0};
+    struct sl_mapping mapping = {0};
+    struct sl_error error = {0};
+    enum sl_code code = symbolicate_map_input(path, &mapping, &error);
+    if (code != SL_OK)
+        return report_file(path, code, &error);
+    bool good = true;
+    for (size_t i = 0; i < place_count; i++)
+        good = good && find_scripts(&s, places[i]);
+    good =
+        good && split_lines(&s, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}) && map_lines(&s);
+    int status = good ? write_lines(&s, output) : report(1, "out of memory", NULL);
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s.by_url, e));)
+        if (e->value)
+            sl_buf_free(&((struct script *)e->value)->table);
+    sl_map_free(&s.by_url);
+    free(s.lines);
+    free(s.files);
+    sl_arena_free(&s.arena);
+    sl_unmap(&mapping);
+    return status;
+}

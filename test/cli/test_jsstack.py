@@ -1,0 +1,81 @@
+"""`symloom symbolicate --type jsstack`: stacks of JavaScript, offline."""
+import base64, json, os
+from harness import contains, equal, ok, symloom
+
+SCRIPT = ('var makeAFailure=function(){function n(n){}function e(n){throw new Error("failed!")}function r(r){var i=null;'
+          'if(r.failed){i=e}else{i=n}i(r)}function i(){var n={failed:true,value:42};r(n)}return i}();\n')
+MAP = {"version": 3, "sources": ["test.js"], "mappings":
+       "AAAA,GAAIA,cAAe,WACjB,QAASC,GAAUC,IAEnB,QAASC,GAAUD,GACjB,KAAM,IAAIE,OAAM,WAGlB,QAASC,GAAOH,GACd,GAAII,GAAK,IACT,IAAIJ,EAAKK,OAAQ,CACfD,EAAKH,MACA,CACLG,EAAKL,EAEPK,EAAGJ,GAGL,QAASM,KACP,GAAIN,IAAQK,OAAQ,KAAME,MAAO,GACjCJ,GAAOH,GAGT,MAAOM",
+       "names": ["makeAFailure", "onSuccess", "data", "onFailure", "Error", "invoke", "cb", "failed", "test", "value"]}
+V8 = """Error: failed!
+    at e (http://example.com/a/test.min.js:1:64)
+    at r (http://example.com/a/test.min.js:1:136)
+    at async i (http://example.com/a/test.min.js?v=1:1:183)
+    at http://example.com/other.js:1:2
+    at Array.map (<anonymous>)
+"""
+READABLE = """Error: failed!
+    at onFailure (http://example.com/a/test.js:5:11)
+    at invoke (http://example.com/a/test.js:15:5)
+    at async test (http://example.com/a/test.js:20:5)
+    at http://example.com/other.js:1:2
+    at Array.map (<anonymous>)
+"""
+
+
+def artifacts(work, comment="//# sourceMappingURL=test.min.js.map", name="a/test.min.js", map_name="a/test.min.js.map"):
+    root = os.path.join(work, "artifacts")
+    os.makedirs(os.path.join(root, "a"), exist_ok=True)
+    os.makedirs(os.path.join(root, "b"), exist_ok=True)
+    for path, text in ((name, SCRIPT + comment), (map_name, json.dumps(MAP)), ("b/test.min.js", "other()")):
+        with open(os.path.join(root, path), "w") as f:
+            f.write(text)
+    return root
+
+
+def test_a_stack_of_v8(work, files):
+    root = artifacts(work)
+    equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, "-", input=V8), READABLE)
+    equal(ok("symbolicate", "--type", "jsstack", "--symbols", os.path.join(root, "a"), input=V8), READABLE)
+    stack, out = os.path.join(work, "stack"), os.path.join(work, "out")
+    with open(stack, "w") as f:
+        f.write(V8)
+    equal(ok("symbolicate", "--type=jsstack", "--output", out, stack, root), "")
+    with open(out) as f:
+        equal(f.read(), READABLE)
+
+
+def test_a_stack_of_firefox_and_safari(work, files):
+    stack = "e@http://example.com/a/test.min.js:1:64\nglobal code@http://example.com/a/test.min.js:1:2\n@x.js:1:1\n"
+    contains(ok("symbolicate", "--type", "jsstack", "--symbols", artifacts(work), input=stack),
+             "onFailure@http://example.com/a/test.js:5:11\nglobal code@http://example.com/a/test.js:1:1\n@x.js:1:1\n")
+
+
+def test_where_the_map_is(work, files):
+    frame, readable = "    at e (app:///a/test.min.js:1:64)\n", "    at onFailure (app:///a/test.js:5:11)\n"
+    data = base64.b64encode(json.dumps(MAP).encode()).decode()
+    for i, (comment, map_name) in enumerate([("", "a/test.min.js.map"), ("//# sourceMappingURL=https://x.y/z/m.map", "a/m.map"),
+                                             ("//# sourceMappingURL=../b/m.map", "b/m.map"),
+                                             ("//# sourceMappingURL=data:application/json;base64," + data, "b/unused")]):
+        os.makedirs(os.path.join(work, str(i)))
+        root = artifacts(os.path.join(work, str(i)), comment, map_name=map_name)
+        out = ok("symbolicate", "--type", "jsstack", "--symbols", root, input=frame)
+        contains(out, "at onFailure (")
+        contains(out, "/test.js:5:11)\n")
+        if i in (0, 3):
+            equal(out, readable)
+
+
+def test_without_a_map_frames_stay(work, files):
+    root = artifacts(work)
+    with open(os.path.join(root, "a/test.min.js.map"), "w") as f:
+        f.write("{")
+    done = symloom("symbolicate", "--type", "jsstack", "--symbols", root, input=V8)
+    equal((done.status, done.out), (0, V8))
+    contains(done.err, "test.min.js")
+
+
+def test_wrong_usage(work, files):
+    equal(symloom("symbolicate", "--type", "jsstack", input=V8).status, 2)
+    equal(symloom("symbolicate", "--type", "jsstack", "--symbols", work, "-f", "json", input=V8).status, 2)
+    equal(symloom("symbolicate", "--type", "jsstack", "/none", work).status, 1)

@@ -1,0 +1,35 @@
+/* Stack traces of JavaScript as text, line by line: what is a frame is written as one on the same line of the same file. */
+#include "js/stack.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool good)
+{
+    if (!good)
+        __builtin_trap();
+}
+
+static void check_line(struct sl_str line)
+{
+    struct sl_js_stack_frame frame, again;
+    struct sl_buf out = {0};
+    if (!sl_js_stack_frame(line, &frame))
+        return;
+    must(frame.url.size && frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
+    sl_js_stack_write(&frame, &out);
+    must(sl_js_stack_frame(sl_buf_view(&out), &again));
+    must(again.line == frame.line && sl_str_ends(frame.url, again.url));
+    sl_buf_free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct sl_str text = {(const char *)data, size};
+    for (size_t at = 0; at < size;) {
+        const char *newline = memchr(text.data + at, '\n', size - at);
+        size_t length = newline ? (size_t)(newline + 1 - text.data) - at : size - at;
+        check_line((struct sl_str){text.data + at, length});
+        at += length;
+    }
+    return 0;
+}
