@@ -1,0 +1,22 @@
+"""The 13 MB source map of mermaid: to its table, and look-ups in process, beside trace-mapping and source-map, which npm brings."""
+import os, subprocess, sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "http"))
+from harness import npm_path
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = "mermaid@11.17.2 @jridgewell/trace-mapping@0.3.31 source-map@0.8.0"
+MAP = "mermaid/dist/mermaid.min.js.map"
+
+
+def main(bench, work, row):
+    path = npm_path(os.path.join(work, "own"), PACKAGES, MAP)
+    modules = path[:-len(MAP) - 1]
+    seconds, _, memory, look_up, _ = map(float, subprocess.run([bench, path], capture_output=True, text=True, check=True).stdout.split())
+    peers = [line.split() for line in subprocess.run(["node", os.path.join(HERE, "sourcemap_peers.mjs"), modules, path], text=True,
+                                                     capture_output=True, check=True).stdout.splitlines()]
+    for name, parse, _ in peers:
+        row(f"a source map to its table, {name}", 1000 * seconds, float(parse), "ms", "<= 0.3")
+    for name, _, looked_up in peers:
+        row(f"a look-up in a source map, {name}", 1e6 * look_up, float(looked_up), "us", "<= 0.3 us")
+    row("  memory of the conversion with the map", memory * 1024 / 1e6, os.path.getsize(path) / 1e6, "MB", "<= 3")
