@@ -54,7 +54,7 @@ static bool v8_frame(struct sl_str text, struct sl_js_stack_frame *frame)
         at--;
     if (at < 2 || text.data[at - 1] != ' ')
         return false;
-    frame->function = (struct sl_str){text.data, at - 1};
+    frame->function = sl_str_trimmed((struct sl_str){text.data, at - 1});
     return location((struct sl_str){text.data + at + 1, text.size - at - 2}, frame);
 }
 

@@ -14,6 +14,7 @@ static void frames(void **state)
         {"    at f (https://a.b/c.js:1:23)\n", "f", "https://a.b/c.js", 1, 23, NULL},
         {"    at async Object.f [as g] (https://a.b/c.js:1:23)", "Object.f [as g]", "https://a.b/c.js", 1, 23, NULL},
         {"\tat new F (file:///c.js:1:2)\r\n", "F", "file:///c.js", 1, 2, NULL},
+        {"at new new  (c.js:1:2)", "new", "c.js", 1, 2, "at new new (c.js:1:2)"},
         {"at https://a.b:80/c.js?d#e:1:23", "", "https://a.b:80/c.js?d#e", 1, 23, NULL},
         {"at async file:///c.js:4:5", "", "file:///c.js", 4, 5, NULL},
         {"at f (/home/a b/c.js:1:2)", "f", "/home/a b/c.js", 1, 2, NULL},
