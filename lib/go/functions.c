@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, STEPS_PER_VALUE = 3, NONE = -1 };
+enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, STEPS_PER_VALUE = 8, NONE = -1 };
 
 struct value { /* of the code from the value before to `end`, an offset in the function */
     uint64_t end;
