@@ -77,10 +77,11 @@ static bool read_start(const uint8_t **at, uint32_t *column, uint32_t *name, uin
 /* False when out of memory. What is malformed has no starts. */
 static bool add_starts(struct smcache_writer *w, const struct function_mapping *m)
 {
-    const uint8_t *at = (const uint8_t *)m->mappings.data, *end = at + m->mappings.size;
+    struct sl_str mappings = m->mappings.size ? m->mappings : SL_STR("");
+    const uint8_t *at = (const uint8_t *)mappings.data, *end = at + mappings.size;
     size_t first = w->function_map.start_count;
     uint32_t column = 0, name = 0, line = 1;
-    while (at && at < end) {
+    while (at < end) {
         uint8_t kind = js_vlq_kinds[*at];
         if (vlq_is_digit(kind)) {
             if (!read_start(&at, &column, &name, &line)) {
@@ -103,8 +104,10 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
 /* The starts of a source into their order, which mostly is the one they come in. */
 static bool sort_starts(struct smcache_writer *w, size_t first)
 {
-    struct function_start *starts = w->function_map.starts + first;
     size_t count = w->function_map.start_count - first, sorted = 1;
+    if (count < 2)
+        return true;
+    struct function_start *starts = w->function_map.starts + first;
     while (sorted < count && starts[sorted - 1].key <= starts[sorted].key)
         sorted++;
     if (sorted >= count)
