@@ -21,7 +21,7 @@ static bool location(struct sl_str text, struct sl_js_stack_frame *frame)
 {
     const struct sl_str address = SL_STR("address at ");
     bool hermes = sl_str_starts(text, address);
-    if (hermes)
+    while (sl_str_starts(text, address))
         text = (struct sl_str){text.data + address.size, text.size - address.size};
     if (!cut_number(&text, &frame->column) || !cut_number(&text, &frame->line) || !text.size || !frame->line)
         return false;
