@@ -52,9 +52,10 @@ static bool v8_frame(struct sl_str text, struct sl_js_stack_frame *frame)
     size_t at = text.size - 1;
     while (at > 0 && text.data[at] != '(')
         at--;
-    if (at < 2 || text.data[at - 1] != ' ')
+    bool nameless = text.data[0] == '(' && at == 0 && (frame->async || frame->constructor);
+    if (!nameless && (at < 2 || text.data[at - 1] != ' '))
         return false;
-    frame->function = sl_str_trimmed((struct sl_str){text.data, at - 1});
+    frame->function = sl_str_trimmed((struct sl_str){text.data, nameless ? 0 : at - 1});
     return location((struct sl_str){text.data + at + 1, text.size - at - 2}, frame);
 }
 

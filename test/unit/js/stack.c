@@ -62,6 +62,7 @@ static void others(void **state)
         "at f (:1:2)",
         "at ",
         "at (c.js:1:2)",
+        "at new )",
         "[native code]",
         "12:34:56",
         "at noon 12:34:56 it broke",
