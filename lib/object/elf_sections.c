@@ -113,19 +113,72 @@ bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_byt
 
 /* ---- relocatable files ---- */
 
-/* Width in bytes of the absolute relocations that debug sections use; 0 = another kind. */
-static unsigned relocation_width(uint16_t machine, uint32_t type)
+/* What a relocation does with its symbol's value and the addend. */
+enum relocation_deed { RELOCATION_SET, RELOCATION_ADD, RELOCATION_SUB };
+
+struct relocation {
+    unsigned width; /* bytes; 0 = a kind that debug sections do not use */
+    enum relocation_deed deed;
+    bool six; /* of the lower six bits alone */
+};
+
+/* Linkers may shorten code of RISC-V, so that its assembler leaves differences of addresses to them too (RISC-V ELF psABI, 8.5). */
+static struct relocation relocation_of_riscv(uint32_t type)
 {
-    switch (machine) {
-    case EM_X86_64: return type == 1 ? 8 : type == 10 || type == 11 ? 4 : 0;
-    case EM_AARCH64: return type == 257 ? 8 : type == 258 ? 4 : 0;
-    case EM_386: return type == 1 ? 4 : 0;
-    case EM_ARM: return type == 2 ? 4 : 0;
-    case EM_PPC: return type == 1 ? 4 : 0;
-    case EM_PPC64: return type == 38 ? 8 : type == 1 ? 4 : 0;
-    case EM_MIPS: return type == 18 ? 8 : type == 2 ? 4 : 0;
-    default: return 0;
+    switch (type) {
+    case 1: return (struct relocation){4, RELOCATION_SET, false};
+    case 2: return (struct relocation){8, RELOCATION_SET, false};
+    case 33:
+    case 34:
+    case 35:
+    case 36: return (struct relocation){1u << (type - 33), RELOCATION_ADD, false};
+    case 37:
+    case 38:
+    case 39:
+    case 40: return (struct relocation){1u << (type - 37), RELOCATION_SUB, false};
+    case 52: return (struct relocation){1, RELOCATION_SUB, true};
+    case 53: return (struct relocation){1, RELOCATION_SET, true};
+    case 54:
+    case 55:
+    case 56: return (struct relocation){1u << (type - 54), RELOCATION_SET, false};
+    default: return (struct relocation){0, RELOCATION_SET, false};
     }
+}
+
+/* Of other machines they are absolute. */
+static struct relocation relocation_of(uint16_t machine, uint32_t type)
+{
+    unsigned width = 0;
+    switch (machine) {
+    case EM_X86_64: width = type == 1 ? 8 : type == 10 || type == 11 ? 4 : 0; break;
+    case EM_AARCH64: width = type == 257 ? 8 : type == 258 ? 4 : 0; break;
+    case EM_386: width = type == 1 ? 4 : 0; break;
+    case EM_ARM: width = type == 2 ? 4 : 0; break;
+    case EM_PPC: width = type == 1 ? 4 : 0; break;
+    case EM_PPC64: width = type == 38 ? 8 : type == 1 ? 4 : 0; break;
+    case EM_MIPS: width = type == 18 ? 8 : type == 2 ? 4 : 0; break;
+    case EM_S390: width = type == 22 ? 8 : type == 4 ? 4 : 0; break;
+    case EM_RISCV: return relocation_of_riscv(type);
+    default: break;
+    }
+    return (struct relocation){width, RELOCATION_SET, false};
+}
+
+/* `r_info` of a table's entry. MIPS of 64 bits has three types of a byte each behind the symbol, the first of them last; in
+ * little-endian files the symbol is the lower half all the same (MIPS 64-bit ELF object file specification, 2.9). */
+static void split_info(const struct sl_object *object, uint64_t info, uint64_t *symbol, uint32_t *type)
+{
+    const struct elf *elf = object->impl;
+    bool wide = object->info.is_64bit;
+    *symbol = wide ? info >> 32 : info >> 8;
+    *type = wide ? (uint32_t)info : (uint32_t)info & 0xFF;
+    if (!wide || elf->machine != EM_MIPS)
+        return;
+    if (!object->info.big_endian) {
+        *symbol = (uint32_t)info;
+        *type = (uint32_t)(info >> 56);
+    }
+    *type &= 0xFF;
 }
 
 enum { STEPS_PER_RELOCATION = 4, STEPS_PER_OVERLAP = 16 /* of a byte of tables that must overlap others */ };
@@ -169,6 +222,14 @@ static void elf_sections_store(const struct relocator *rel, uint64_t offset, uns
         rel->out[offset + i] = (uint8_t)(value >> (8 * (rel->object->info.big_endian ? width - 1 - i : i)));
 }
 
+static uint64_t related(struct relocation relocation, uint64_t there, uint64_t value)
+{
+    uint64_t result = relocation.deed == RELOCATION_ADD   ? there + value
+                      : relocation.deed == RELOCATION_SUB ? there - value
+                                                          : value;
+    return relocation.six ? (there & ~UINT64_C(63)) | (result & 63) : result;
+}
+
 static void elf_sections_apply(struct relocator *rel, struct sl_bytes table, bool has_addend)
 {
     const struct elf *elf = rel->object->impl;
@@ -179,14 +240,16 @@ static void elf_sections_apply(struct relocator *rel, struct sl_bytes table, boo
         uint64_t offset = wide ? sl_read_u64(&r) : sl_read_u32(&r);
         uint64_t info = wide ? sl_read_u64(&r) : sl_read_u32(&r);
         uint64_t addend = has_addend ? wide ? sl_read_u64(&r) : (uint64_t)(int32_t)sl_read_u32(&r) : 0;
-        unsigned width = relocation_width(elf->machine, wide ? (uint32_t)info : (uint32_t)info & 0xFF);
-        if (!width || offset > rel->size || width > rel->size - offset)
+        uint64_t symbol;
+        uint32_t type;
+        split_info(rel->object, info, &symbol, &type);
+        struct relocation relocation = relocation_of(elf->machine, type);
+        if (!relocation.width || offset > rel->size || relocation.width > rel->size - offset)
             continue;
-        if (!has_addend) {
-            struct sl_reader at = sl_reader((struct sl_bytes){rel->out + offset, width}, r.big_endian);
-            addend = sl_read_uint(&at, width);
-        }
-        elf_sections_store(rel, offset, width, symbol_value(rel, wide ? info >> 32 : info >> 8) + addend);
+        struct sl_reader at = sl_reader((struct sl_bytes){rel->out + offset, relocation.width}, r.big_endian);
+        uint64_t there = sl_read_uint(&at, relocation.width);
+        uint64_t value = symbol_value(rel, symbol) + (has_addend ? addend : there);
+        elf_sections_store(rel, offset, relocation.width, related(relocation, there, value));
     }
 }
 

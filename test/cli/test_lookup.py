@@ -51,6 +51,26 @@ def test_same_as_binutils(work, files):
             equal(without(ours), without(theirs.stdout), f"{name} {options}")
 
 
+def test_relocatable_files_of_other_machines(work, files):
+    """Their debug information is complete only with their relocations, which every machine has of its own."""
+    with open(os.path.join(work, "machines.c"), "w") as f:
+        f.write("int first(int a)\n{\n    return a * 2 + 1;\n}\nint second(int side)\n{\n    int sum = 0;\n"
+                "    for (int i = 0; i < side; i++)\n        sum += first(i ^ sum);\n    return sum;\n}\n")
+    tool = linked(work, "llvm-symbolizer")
+    for target in ("riscv64-linux-gnu", "riscv32-linux-gnu", "s390x-linux-gnu", "mips64el-linux-gnuabi64",
+                   "mips64-linux-gnuabi64", "powerpc64le-linux-gnu", "aarch64-linux-gnu"):
+        rel = os.path.join(work, f"machines-{target}.o")
+        files.run(f"cd {work} && clang-14 --target={target} -g -O1 -c -o {rel} machines.c")
+        symbols = [line.split() for line in subprocess.check_output(["llvm-nm-14", "-S", rel], text=True).splitlines()]
+        inside = [range(int(s[0], 16), int(s[0], 16) + int(s[1], 16), 2) for s in symbols if s[3:] in (["first"], ["second"])]
+        addresses = [f"0x{a:x}" for r in inside for a in r]
+        options = [f"--obj={rel}", "-f", "-i", *addresses]
+        told = [line.rpartition(":")[0] or line for line in ok(*options, program=tool).splitlines()]
+        peer = subprocess.check_output(["llvm-symbolizer-14", *options], text=True).splitlines()
+        equal(told, [line.rpartition(":")[0] or line for line in peer])
+        assert {"first", "second"} <= set(told) and len(addresses) > 16, told
+
+
 def test_sections_of_a_relocatable_file(work, files):
     """Each begins at 0: an address is an offset in the section that -j names."""
     source = ("int sink;\nint first(int x) { return sink + x; }\n"
