@@ -3,6 +3,8 @@
  * in the reader's arena where they have escapes; they have no NUL. */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/json.h"
 
 struct schema_place { /* where in the document: a list from the innermost step outwards, on the stack */
@@ -68,6 +70,20 @@ struct field {
     size_t offset; /* in the struct that is filled */
     schema_read *read;
 };
+
+/* Rows of a table: of a member of a struct by its kind, or by a function of its own; and its end. */
+#define SCHEMA_FIELD(kind, required, type, member, key)                                                                \
+    {                                                                                                                  \
+        SL_STR(key), FIELD_##kind, required, offsetof(struct type, member), NULL                                       \
+    }
+#define SCHEMA_CUSTOM(required, type, member, key, read)                                                               \
+    {                                                                                                                  \
+        SL_STR(key), FIELD_CUSTOM, required, offsetof(struct type, member), read                                       \
+    }
+#define SCHEMA_END                                                                                                     \
+    {                                                                                                                  \
+        {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
+    }
 
 /* Fills `out` by the table; members of absent keys are left alone. */
 bool schema_object(struct schema *s, const struct schema_place *at, const struct field *fields, void *out);

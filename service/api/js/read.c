@@ -5,19 +5,6 @@
 #include "api/sources.h"
 #include "core/log.h"
 
-#define FIELD(kind, required, type, member, key)                                                                       \
-    {                                                                                                                  \
-        SL_STR(key), FIELD_##kind, required, offsetof(struct type, member), NULL                                       \
-    }
-#define CUSTOM(required, type, member, key, read)                                                                      \
-    {                                                                                                                  \
-        SL_STR(key), FIELD_CUSTOM, required, offsetof(struct type, member), read                                       \
-    }
-#define END                                                                                                            \
-    {                                                                                                                  \
-        {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
-    }
-
 static struct js_request *js_request_of(struct schema *s)
 {
     return s->context;
@@ -56,10 +43,10 @@ static bool read_origin_json(struct schema *s, const struct schema_place *at, vo
 }
 
 static const struct field data_fields[] = {
-    FIELD(TEXT, false, js_frame, sourcemap, "sourcemap"),
-    CUSTOM(false, js_frame, origin, "sourcemap_origin", read_origin_json),
-    FIELD(TEXT, false, js_frame, resolved_with, "resolved_with"),
-    END,
+    SCHEMA_FIELD(TEXT, false, js_frame, sourcemap, "sourcemap"),
+    SCHEMA_CUSTOM(false, js_frame, origin, "sourcemap_origin", read_origin_json),
+    SCHEMA_FIELD(TEXT, false, js_frame, resolved_with, "resolved_with"),
+    SCHEMA_END,
 };
 
 static bool read_frame_data(struct schema *s, const struct schema_place *at, void *out)
@@ -68,18 +55,18 @@ static bool read_frame_data(struct schema *s, const struct schema_place *at, voi
 }
 
 static const struct field js_frame_fields[] = {
-    FIELD(TEXT, false, js_frame, platform, "platform"),
-    FIELD(TEXT, false, js_frame, function, "function"),
-    FIELD(TEXT, false, js_frame, filename, "filename"),
-    FIELD(TEXT, false, js_frame, module, "module"),
-    FIELD(TEXT, true, js_frame, abs_path, "abs_path"),
-    FIELD(U32, true, js_frame, line, "lineno"),
-    FIELD(U32, false, js_frame, column, "colno"),
-    CUSTOM(false, js_frame, pre_context, "pre_context", schema_raw_texts),
-    FIELD(TEXT, false, js_frame, context_line, "context_line"),
-    CUSTOM(false, js_frame, post_context, "post_context", schema_raw_texts),
+    SCHEMA_FIELD(TEXT, false, js_frame, platform, "platform"),
+    SCHEMA_FIELD(TEXT, false, js_frame, function, "function"),
+    SCHEMA_FIELD(TEXT, false, js_frame, filename, "filename"),
+    SCHEMA_FIELD(TEXT, false, js_frame, module, "module"),
+    SCHEMA_FIELD(TEXT, true, js_frame, abs_path, "abs_path"),
+    SCHEMA_FIELD(U32, true, js_frame, line, "lineno"),
+    SCHEMA_FIELD(U32, false, js_frame, column, "colno"),
+    SCHEMA_CUSTOM(false, js_frame, pre_context, "pre_context", schema_raw_texts),
+    SCHEMA_FIELD(TEXT, false, js_frame, context_line, "context_line"),
+    SCHEMA_CUSTOM(false, js_frame, post_context, "post_context", schema_raw_texts),
     {SL_STR("data"), FIELD_CUSTOM, false, 0, read_frame_data},
-    END,
+    SCHEMA_END,
 };
 
 static bool js_read_frame(struct schema *s, const struct schema_place *at, void *out)
@@ -109,7 +96,7 @@ static bool js_read_frames(struct schema *s, const struct schema_place *at, void
 
 static const struct field js_trace_fields[] = {
     {SL_STR("frames"), FIELD_CUSTOM, true, 0, js_read_frames},
-    END,
+    SCHEMA_END,
 };
 
 static bool js_read_trace(struct schema *s, const struct schema_place *at, void *out)
@@ -149,9 +136,9 @@ static bool js_read_debug_id(struct schema *s, const struct schema_place *at, vo
 
 static const struct field js_module_fields[] = {
     {SL_STR("type"), FIELD_CUSTOM, true, 0, js_read_type},
-    FIELD(TEXT, true, js_debug_id, code_file, "code_file"),
-    CUSTOM(true, js_debug_id, id, "debug_id", js_read_debug_id),
-    END,
+    SCHEMA_FIELD(TEXT, true, js_debug_id, code_file, "code_file"),
+    SCHEMA_CUSTOM(true, js_debug_id, id, "debug_id", js_read_debug_id),
+    SCHEMA_END,
 };
 
 static bool js_read_module(struct schema *s, const struct schema_place *at, void *out)
@@ -174,9 +161,9 @@ static bool js_read_modules(struct schema *s, const struct schema_place *at, voi
 /* ---- the rest ---- */
 
 static const struct field js_option_fields[] = {
-    FIELD(BOOL, false, js_request, apply_source_context, "apply_source_context"),
-    CUSTOM(false, js_request, callee_first, "frame_order", schema_callee_first),
-    END,
+    SCHEMA_FIELD(BOOL, false, js_request, apply_source_context, "apply_source_context"),
+    SCHEMA_CUSTOM(false, js_request, callee_first, "frame_order", schema_callee_first),
+    SCHEMA_END,
 };
 
 static bool js_read_options(struct schema *s, const struct schema_place *at, void *out)
@@ -191,16 +178,16 @@ static bool js_read_source(struct schema *s, const struct schema_place *at, void
 }
 
 static const struct field js_body_fields[] = {
-    FIELD(TEXT, false, js_request, platform, "platform"),
+    SCHEMA_FIELD(TEXT, false, js_request, platform, "platform"),
     {SL_STR("source"), FIELD_CUSTOM, true, 0, js_read_source},
     {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, js_read_traces},
     {SL_STR("modules"), FIELD_CUSTOM, false, 0, js_read_modules},
-    FIELD(TEXT, false, js_request, release, "release"),
-    FIELD(TEXT, false, js_request, dist, "dist"),
-    CUSTOM(false, js_request, scraping, "scraping", scraping_read),
-    FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),
+    SCHEMA_FIELD(TEXT, false, js_request, release, "release"),
+    SCHEMA_FIELD(TEXT, false, js_request, dist, "dist"),
+    SCHEMA_CUSTOM(false, js_request, scraping, "scraping", scraping_read),
+    SCHEMA_FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),
     {SL_STR("options"), FIELD_CUSTOM, false, 0, js_read_options},
-    END,
+    SCHEMA_END,
 };
 
 static bool js_read_body(struct schema *s)

@@ -4,23 +4,10 @@
 
 #include <stddef.h>
 
-#define FIELD(kind, required, type, member, key)                                                                       \
-    {                                                                                                                  \
-        SL_STR(key), FIELD_##kind, required, offsetof(struct type, member), NULL                                       \
-    }
-#define CUSTOM(required, type, member, key, read)                                                                      \
-    {                                                                                                                  \
-        SL_STR(key), FIELD_CUSTOM, required, offsetof(struct type, member), read                                       \
-    }
-#define END                                                                                                            \
-    {                                                                                                                  \
-        {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
-    }
-
 static const struct field exception_fields[] = {
-    FIELD(TEXT, true, jvm_exception, type, "type"),
-    FIELD(TEXT, true, jvm_exception, module, "module"),
-    END,
+    SCHEMA_FIELD(TEXT, true, jvm_exception, type, "type"),
+    SCHEMA_FIELD(TEXT, true, jvm_exception, module, "module"),
+    SCHEMA_END,
 };
 
 static bool read_exception(struct schema *s, const struct schema_place *at, void *out)
@@ -29,20 +16,20 @@ static bool read_exception(struct schema *s, const struct schema_place *at, void
 }
 
 static const struct field frame_fields[] = {
-    FIELD(TEXT, false, jvm_frame, platform, "platform"),
-    FIELD(TEXT, true, jvm_frame, function, "function"),
-    FIELD(TEXT, false, jvm_frame, filename, "filename"),
-    FIELD(TEXT, true, jvm_frame, module, "module"),
-    FIELD(TEXT, false, jvm_frame, abs_path, "abs_path"),
-    FIELD(U32, false, jvm_frame, line, "lineno"),
-    CUSTOM(false, jvm_frame, pre_context, "pre_context", schema_raw_texts),
-    FIELD(TEXT, false, jvm_frame, context_line, "context_line"),
-    CUSTOM(false, jvm_frame, post_context, "post_context", schema_raw_texts),
-    FIELD(BOOL, false, jvm_frame, in_app, "in_app"),
-    FIELD(U64, true, jvm_frame, index, "index"),
-    FIELD(TEXT, false, jvm_frame, signature, "signature"),
-    FIELD(BOOL, false, jvm_frame, synthesized, "method_synthesized"),
-    END,
+    SCHEMA_FIELD(TEXT, false, jvm_frame, platform, "platform"),
+    SCHEMA_FIELD(TEXT, true, jvm_frame, function, "function"),
+    SCHEMA_FIELD(TEXT, false, jvm_frame, filename, "filename"),
+    SCHEMA_FIELD(TEXT, true, jvm_frame, module, "module"),
+    SCHEMA_FIELD(TEXT, false, jvm_frame, abs_path, "abs_path"),
+    SCHEMA_FIELD(U32, false, jvm_frame, line, "lineno"),
+    SCHEMA_CUSTOM(false, jvm_frame, pre_context, "pre_context", schema_raw_texts),
+    SCHEMA_FIELD(TEXT, false, jvm_frame, context_line, "context_line"),
+    SCHEMA_CUSTOM(false, jvm_frame, post_context, "post_context", schema_raw_texts),
+    SCHEMA_FIELD(BOOL, false, jvm_frame, in_app, "in_app"),
+    SCHEMA_FIELD(U64, true, jvm_frame, index, "index"),
+    SCHEMA_FIELD(TEXT, false, jvm_frame, signature, "signature"),
+    SCHEMA_FIELD(BOOL, false, jvm_frame, synthesized, "method_synthesized"),
+    SCHEMA_END,
 };
 
 static bool jvm_read_frame(struct schema *s, const struct schema_place *at, void *out)
@@ -64,9 +51,9 @@ static bool jvm_read_frames(struct schema *s, const struct schema_place *at, voi
 }
 
 static const struct field trace_fields[] = {
-    CUSTOM(false, jvm_trace, exception, "exception", read_exception),
+    SCHEMA_CUSTOM(false, jvm_trace, exception, "exception", read_exception),
     {SL_STR("frames"), FIELD_CUSTOM, true, 0, jvm_read_frames},
-    END,
+    SCHEMA_END,
 };
 
 static bool jvm_read_trace(struct schema *s, const struct schema_place *at, void *out)
@@ -94,9 +81,9 @@ static bool read_uuid(struct schema *s, const struct schema_place *at, void *out
 }
 
 static const struct field module_fields[] = {
-    CUSTOM(true, jvm_question, is_bundle, "type", jvm_read_type),
-    CUSTOM(true, jvm_question, id, "uuid", read_uuid),
-    END,
+    SCHEMA_CUSTOM(true, jvm_question, is_bundle, "type", jvm_read_type),
+    SCHEMA_CUSTOM(true, jvm_question, id, "uuid", read_uuid),
+    SCHEMA_END,
 };
 
 static bool jvm_read_module(struct schema *s, const struct schema_place *at, void *out)
@@ -113,9 +100,9 @@ static bool read_class(struct schema *s, const struct schema_place *at, void *ou
 }
 
 static const struct field option_fields[] = {
-    FIELD(BOOL, false, jvm_request, apply_source_context, "apply_source_context"),
-    CUSTOM(false, jvm_request, callee_first, "frame_order", schema_callee_first),
-    END,
+    SCHEMA_FIELD(BOOL, false, jvm_request, apply_source_context, "apply_source_context"),
+    SCHEMA_CUSTOM(false, jvm_request, callee_first, "frame_order", schema_callee_first),
+    SCHEMA_END,
 };
 
 static bool jvm_read_options(struct schema *s, const struct schema_place *at, void *out)
@@ -169,15 +156,15 @@ static bool read_classes(struct schema *s, const struct schema_place *at, void *
 }
 
 static const struct field body_fields[] = {
-    FIELD(TEXT, false, jvm_request, platform, "platform"),
+    SCHEMA_FIELD(TEXT, false, jvm_request, platform, "platform"),
     {SL_STR("sources"), FIELD_CUSTOM, true, 0, jvm_read_sources},
     {SL_STR("exceptions"), FIELD_CUSTOM, false, 0, read_exceptions},
     {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, jvm_read_traces},
     {SL_STR("modules"), FIELD_CUSTOM, false, 0, jvm_read_modules},
-    FIELD(TEXT, false, jvm_request, release_package, "release_package"),
+    SCHEMA_FIELD(TEXT, false, jvm_request, release_package, "release_package"),
     {SL_STR("classes"), FIELD_CUSTOM, false, 0, read_classes},
     {SL_STR("options"), FIELD_CUSTOM, false, 0, jvm_read_options},
-    END,
+    SCHEMA_END,
 };
 
 static bool jvm_read_body(struct schema *s)

@@ -6,19 +6,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define FIELD(kind, type, member, key)                                                                                 \
-    {                                                                                                                  \
-        SL_STR(key), FIELD_##kind, false, offsetof(struct type, member), NULL                                          \
-    }
-#define CUSTOM(type, member, key, read)                                                                                \
-    {                                                                                                                  \
-        SL_STR(key), FIELD_CUSTOM, false, offsetof(struct type, member), read                                          \
-    }
-#define END                                                                                                            \
-    {                                                                                                                  \
-        {NULL, 0}, FIELD_TEXT, false, 0, NULL                                                                          \
-    }
-
 struct reading {
     struct native_request *request;
     const struct config *config;
@@ -91,25 +78,6 @@ static bool read_language(struct schema *s, const struct schema_place *at, void 
            schema_fail(s, at, where, "unknown variant, expected the name of a language");
 }
 
-/* What is echoed is kept as it is written, here an array of texts. */
-static bool read_lines(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct sl_str key, text, *lines = out;
-    struct schema_place place = {.up = at};
-    bool escaped;
-    size_t begin = s->json->at;
-    if (!schema_open(s, at, SL_JSON_ARRAY, "a sequence"))
-        return false;
-    for (; sl_json_next(s->json, &key); place.index++)
-        if (sl_json_peek(s->json) != SL_JSON_STRING)
-            return schema_text(s, &place, &text);
-        else
-            sl_json_raw_string(s->json, &text, &escaped);
-    if (place.index)
-        *lines = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
-    return !s->json->failed;
-}
-
 static bool read_vars(struct schema *s, const struct schema_place *at, void *out)
 {
     if (sl_json_peek(s->json) == SL_JSON_OBJECT)
@@ -117,29 +85,29 @@ static bool read_vars(struct schema *s, const struct schema_place *at, void *out
     return schema_open(s, at, SL_JSON_OBJECT, "a map");
 }
 
-#define FRAME_TEXT(text, key) FIELD(TEXT, frame, texts[text], key)
+#define FRAME_TEXT(text, key) SCHEMA_FIELD(TEXT, false, frame, texts[text], key)
 static const struct field frame_fields[] = {
     {SL_STR("instruction_addr"), FIELD_HEX, true, offsetof(struct frame, address), NULL},
-    CUSTOM(frame, module, "addr_mode", read_address_mode),
-    CUSTOM(frame, trust, "trust", read_trust),
+    SCHEMA_CUSTOM(false, frame, module, "addr_mode", read_address_mode),
+    SCHEMA_CUSTOM(false, frame, trust, "trust", read_trust),
     FRAME_TEXT(SENT_PACKAGE, "package"),
     FRAME_TEXT(SENT_FUNCTION, "function"),
     FRAME_TEXT(SENT_SYMBOL, "symbol"),
-    FIELD(HEX, frame, symbol_address, "sym_addr"),
-    FIELD(BOOL, frame, in_app, "in_app"),
-    FIELD(BOOL, frame, adjust, "adjust_instruction_addr"),
-    FIELD(HEX, frame, function_id, "function_id"),
+    SCHEMA_FIELD(HEX, false, frame, symbol_address, "sym_addr"),
+    SCHEMA_FIELD(BOOL, false, frame, in_app, "in_app"),
+    SCHEMA_FIELD(BOOL, false, frame, adjust, "adjust_instruction_addr"),
+    SCHEMA_FIELD(HEX, false, frame, function_id, "function_id"),
     FRAME_TEXT(SENT_PLATFORM, "platform"),
-    CUSTOM(frame, texts[SENT_LANGUAGE], "lang", read_language),
+    SCHEMA_CUSTOM(false, frame, texts[SENT_LANGUAGE], "lang", read_language),
     FRAME_TEXT(SENT_FILENAME, "filename"),
     FRAME_TEXT(SENT_ABS_PATH, "abs_path"),
-    FIELD(U32, frame, line, "lineno"),
+    SCHEMA_FIELD(U32, false, frame, line, "lineno"),
     FRAME_TEXT(SENT_CONTEXT_LINE, "context_line"),
-    CUSTOM(frame, texts[SENT_PRE_CONTEXT], "pre_context", read_lines),
-    CUSTOM(frame, texts[SENT_POST_CONTEXT], "post_context", read_lines),
+    SCHEMA_CUSTOM(false, frame, texts[SENT_PRE_CONTEXT], "pre_context", schema_raw_texts),
+    SCHEMA_CUSTOM(false, frame, texts[SENT_POST_CONTEXT], "post_context", schema_raw_texts),
     FRAME_TEXT(SENT_SOURCE_LINK, "source_link"),
-    CUSTOM(frame, texts[SENT_VARS], "vars", read_vars),
-    END,
+    SCHEMA_CUSTOM(false, frame, texts[SENT_VARS], "vars", read_vars),
+    SCHEMA_END,
 };
 
 /* The texts that were sent, one behind the other. */
@@ -241,11 +209,11 @@ static bool read_frames(struct schema *s, const struct schema_place *at, void *o
 
 static const struct field trace_fields[] = {
     {SL_STR("frames"), FIELD_CUSTOM, true, offsetof(struct trace, kept), read_frames},
-    CUSTOM(trace, kept, "registers", read_registers),
-    FIELD(U64, trace, thread_id, "thread_id"),
-    FIELD(TEXT, trace, kept.thread_name, "thread_name"),
-    FIELD(BOOL, trace, is_requesting, "is_requesting"),
-    END,
+    SCHEMA_CUSTOM(false, trace, kept, "registers", read_registers),
+    SCHEMA_FIELD(U64, false, trace, thread_id, "thread_id"),
+    SCHEMA_FIELD(TEXT, false, trace, kept.thread_name, "thread_name"),
+    SCHEMA_FIELD(BOOL, false, trace, is_requesting, "is_requesting"),
+    SCHEMA_END,
 };
 
 static bool read_trace(struct schema *s, const struct schema_place *at, void *out)
@@ -332,14 +300,14 @@ static const struct field module_fields[] = {
     {SL_STR("type"), FIELD_CUSTOM, true, 0, read_type},
     {SL_STR("debug_id"), FIELD_CUSTOM, false, 0, read_debug_id},
     {SL_STR("code_id"), FIELD_CUSTOM, false, 0, read_code_id},
-    FIELD(TEXT, module, id.debug_file, "debug_file"),
-    FIELD(TEXT, module, id.code_file, "code_file"),
-    FIELD(TEXT, module, id.debug_checksum, "debug_checksum"),
-    FIELD(HEX, module, image_address, "image_addr"),
-    FIELD(HEX, module, image_size, "image_size"),
+    SCHEMA_FIELD(TEXT, false, module, id.debug_file, "debug_file"),
+    SCHEMA_FIELD(TEXT, false, module, id.code_file, "code_file"),
+    SCHEMA_FIELD(TEXT, false, module, id.debug_checksum, "debug_checksum"),
+    SCHEMA_FIELD(HEX, false, module, image_address, "image_addr"),
+    SCHEMA_FIELD(HEX, false, module, image_size, "image_size"),
     {SL_STR("file_id"), FIELD_CUSTOM, false, 0, read_file_id},
-    FIELD(HEX, module, upload.image_vmaddr, "image_vmaddr"),
-    END,
+    SCHEMA_FIELD(HEX, false, module, upload.image_vmaddr, "image_vmaddr"),
+    SCHEMA_END,
 };
 
 /* A copy in the arena, beyond what the body's size allows. */
@@ -414,10 +382,10 @@ static bool read_frame_order(struct schema *s, const struct schema_place *at, vo
 }
 
 static const struct field option_fields[] = {
-    FIELD(BOOL, native_options, dif_candidates, "dif_candidates"),
-    FIELD(BOOL, native_options, apply_source_context, "apply_source_context"),
-    CUSTOM(native_options, caller_first, "frame_order", read_frame_order),
-    END,
+    SCHEMA_FIELD(BOOL, false, native_options, dif_candidates, "dif_candidates"),
+    SCHEMA_FIELD(BOOL, false, native_options, apply_source_context, "apply_source_context"),
+    SCHEMA_CUSTOM(false, native_options, caller_first, "frame_order", read_frame_order),
+    SCHEMA_END,
 };
 
 bool native_read_options(struct schema *s, const struct schema_place *at, void *out)
@@ -446,15 +414,15 @@ static bool defer_threads(struct schema *s, const struct schema_place *at, void 
 }
 
 static const struct field body_fields[] = {
-    FIELD(TEXT, native_request, platform, "platform"),
-    FIELD(U32, native_request, signal, "signal"),
+    SCHEMA_FIELD(TEXT, false, native_request, platform, "platform"),
+    SCHEMA_FIELD(U32, false, native_request, signal, "signal"),
     {SL_STR("sources"), FIELD_CUSTOM, false, 0, read_sources},
     {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, read_traces},
     {SL_STR("threads"), FIELD_CUSTOM, false, 0, defer_threads},
     {SL_STR("modules"), FIELD_CUSTOM, false, 0, read_modules},
-    CUSTOM(native_request, options, "options", native_read_options),
-    CUSTOM(native_request, scraping, "scraping", scraping_read),
-    END,
+    SCHEMA_CUSTOM(false, native_request, options, "options", native_read_options),
+    SCHEMA_CUSTOM(false, native_request, scraping, "scraping", scraping_read),
+    SCHEMA_END,
 };
 
 /* The whole body. */
