@@ -4,7 +4,7 @@ import harness
 from harness import contains, equal, linked, ok, symloom
 from servers import debuginfod, free_port, nginx, wait_until
 
-ANSWER = "outer\n/src/t.c:5:0\n\n"
+ANSWER = "outer\n/src/t.c:5:51\n\n"
 
 
 def build_id(files, name="t"):
