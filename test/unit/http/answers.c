@@ -416,13 +416,11 @@ static void over_the_limit_only_health_is_answered(void **state)
     struct answer answer = {0};
     for (int i = 0; i < 4; i++) {
         held[i] = client_connect(&other);
-        client_text(held[i], "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n");
+        client_text(held[i], "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\nGET "); /* it is not idle behind its answer */
         client_answer(held[i], &answer, false);
         answer_free(&answer);
-        client_text(held[i], "GET "); /* it is not idle any more */
     }
-    while (exchange(&other, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n", &answer) == 200)
-        answer_free(&answer); /* the begun requests have not all arrived */
+    exchange(&other, "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n", &answer);
     assert_int_equal(answer.status, 503);
     assert_str(answer_header(&answer, "Connection"), "close");
     answer_free(&answer);
