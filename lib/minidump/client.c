@@ -1,6 +1,8 @@
 /* Stacks that the crashed program's own library walked, in a stream of Sentry's. */
 #include "minidump/impl.h"
 
+#include "base/search.h"
+
 #include <stdlib.h>
 
 enum { VERSION = 1, HEADER_SIZE = 16, THREAD_SIZE = 12, FRAME_SIZE = 16, NAMES_PER_BYTE = 64 };
@@ -99,16 +101,9 @@ static struct sl_str symbol_at(const struct sl_minidump_client *client, uint32_t
 bool sl_minidump_client_frames(const struct sl_minidump_client *client, uint64_t thread_id, struct sl_arena *arena,
                                struct sl_crash_frame **frames, size_t *count)
 {
-    size_t low = 0, high = client->count;
+    size_t beyond = SL_COUNT_UP_TO(client->threads, client->count, thread_id, thread_id);
+    const struct sl_minidump_prewalked *thread = beyond ? &client->threads[beyond - 1] : NULL;
     *count = 0;
-    while (low < high) { /* the first beyond */
-        size_t middle = low + (high - low) / 2;
-        if (client->threads[middle].thread_id <= thread_id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct sl_minidump_prewalked *thread = low ? &client->threads[low - 1] : NULL;
     if (!thread || thread->thread_id != thread_id || !thread->count)
         return false;
     *count = thread->count;

@@ -1,6 +1,8 @@
 /* Memory that the dump holds, and where a thread's stack is in it. */
 #include "minidump/impl.h"
 
+#include "base/search.h"
+
 #include <stdlib.h>
 
 static int by_address(const void *left, const void *right)
@@ -69,16 +71,9 @@ void dump_read_memory(struct dump_reader *d)
 
 const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, uint64_t address)
 {
-    size_t low = 0, high = dump->memory_count;
-    while (low < high) { /* the first beyond */
-        size_t middle = low + (high - low) / 2;
-        if (dump->memory[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool inside = low && address - dump->memory[low - 1].address < dump->memory[low - 1].bytes.size;
-    return inside ? &dump->memory[low - 1] : NULL;
+    size_t beyond = SL_COUNT_UP_TO(dump->memory, dump->memory_count, address, address);
+    const struct sl_minidump_memory *last = beyond ? &dump->memory[beyond - 1] : NULL;
+    return last && address - last->address < last->bytes.size ? last : NULL;
 }
 
 /* ---- where a walk begins ---- */

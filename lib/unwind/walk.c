@@ -2,6 +2,7 @@
 #include "unwind/walk_impl.h"
 
 #include "base/grow.h"
+#include "base/search.h"
 
 enum { FIRST_CODE = 4096 };
 
@@ -68,16 +69,9 @@ bool walk_read(const struct sl_walk_state *s, uint64_t address, uint64_t *value)
 
 uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address)
 {
-    size_t low = 0, high = s->module_count;
-    while (low < high) { /* the first beyond */
-        size_t middle = low + (high - low) / 2;
-        if (s->modules[middle].base <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool inside = low && address - s->modules[low - 1].base < s->modules[low - 1].size;
-    return inside ? (uint32_t)(low - 1) : SL_WALK_NO_MODULE;
+    size_t beyond = SL_COUNT_UP_TO(s->modules, s->module_count, base, address);
+    bool inside = beyond && address - s->modules[beyond - 1].base < s->modules[beyond - 1].size;
+    return inside ? (uint32_t)(beyond - 1) : SL_WALK_NO_MODULE;
 }
 
 static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need, uint32_t module)

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/plain.h"
+#include "base/search.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/grow.h"
@@ -373,6 +374,20 @@ static void what_waits_for_the_end_of_an_arena_is_called_once(void **state)
     assert_string_equal(notes[0], "ab");
 }
 
+static void sorted_items_are_counted_up_to_a_number(void **state)
+{
+    (void)state;
+    struct item {
+        char other;
+        uint64_t number;
+    } items[] = {{'a', 3}, {'b', 5}, {'c', 5}, {'d', UINT64_MAX}};
+    static const size_t wanted[][2] = {{0, 0}, {2, 0}, {3, 1}, {4, 1}, {5, 3}, {6, 3}, {UINT64_MAX, 4}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        assert_int_equal(SL_COUNT_UP_TO(items, 4, number, wanted[i][0]), wanted[i][1]);
+    struct item *none = NULL;
+    assert_int_equal(SL_COUNT_UP_TO(none, 0, number, 7), 0);
+}
+
 static void arrays_of_an_arena_take_what_they_hold(void **state)
 {
     (void)state;
@@ -436,6 +451,7 @@ int main(void)
         cmocka_unit_test(arena_aligns_zeroes_and_keeps_its_limit),
         cmocka_unit_test(what_waits_for_the_end_of_an_arena_is_called_once),
         cmocka_unit_test(plain_text_ends_before_what_needs_an_escape),
+        cmocka_unit_test(sorted_items_are_counted_up_to_a_number),
         cmocka_unit_test(arrays_of_an_arena_take_what_they_hold),
         cmocka_unit_test(reader_stops_at_the_end_and_stays_failed),
         cmocka_unit_test(leb128_values_and_limits),
