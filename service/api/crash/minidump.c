@@ -155,9 +155,7 @@ static enum sl_code read_and_walk(struct job *job, struct dump_work *work, struc
         crash_write_failure(&job->answer, error->message, NULL);
     if (code != SL_OK)
         return code;
-    work->walk.needs.where =
-        (struct kinds_search){work->request->sources, work->request->source_count, work->request->scope,
-                              work->request->arena, work->request->sources_number};
+    work->walk.needs.where = native_where(work->request);
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
     work->walk.max_frames = job->config->max_request_frames;

@@ -97,6 +97,12 @@ void native_match(struct native_request *request)
 }
 
 /* ---- look-ups ---- */
+struct kinds_search native_where(const struct native_request *request)
+{
+    return (struct kinds_search){request->sources, request->source_count, request->scope, request->arena,
+                                 request->sources_number};
+}
+
 typedef bool is_wanted(const struct native_module *module);
 
 /* The modules that `wanted` names, in the arena. NULL when out of memory. */
@@ -168,8 +174,7 @@ static bool find_tables(struct native_request *request)
     size_t count;
     struct native_module **modules = modules_that(request, wants_table, &count);
     struct kinds_question *questions = SL_ARENA_ARRAY(request->arena, struct kinds_question, count + 1);
-    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena,
-                                 request->sources_number};
+    struct kinds_search where = native_where(request);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
@@ -225,8 +230,7 @@ bool native_find_sources(struct native_request *request)
     size_t count;
     struct native_module **modules = modules_that(request, wants_source, &count);
     struct source_question *questions = SL_ARENA_ARRAY(request->arena, struct source_question, count + 1);
-    struct kinds_search where = {request->sources, request->source_count, request->scope, request->arena,
-                                 request->sources_number};
+    struct kinds_search where = native_where(request);
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;

@@ -250,6 +250,9 @@ bool native_sort_modules(struct native_request *request);
 /* Finds the module of every frame; the modules must be sorted. Pure: loop or pool. */
 void native_match(struct native_request *request);
 
+/* Where the request's modules are looked for. */
+struct kinds_search native_where(const struct native_request *request);
+
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 
