@@ -269,10 +269,10 @@ static void mappings(void **state)
                                       "a -> b:\nc -> d:\n", "    int f -> b\na -> b:\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(sl_jvm_is_mapping(sl_str(bad[i])));
-    char late[512] = "";
+    char late[512];
     for (unsigned i = 0; i < 48; i++)
-        strcat(late, "#a\n");
-    strcat(late, "a -> b:\n    int f -> b\n");
+        memcpy(late + 3 * i, "#a\n", 3);
+    snprintf(late + 3 * 48, sizeof late - 3 * 48, "a -> b:\n    int f -> b\n");
     assert_true(sl_jvm_is_mapping(sl_str(late)));
     memmove(late + 3, late, strlen(late) + 1);
     memcpy(late, "#a\n", 3);
