@@ -9,7 +9,7 @@ enum { EBX = 3, ESP, EBP, ESI, EDI, EIP, MAX_VARIABLES = 32, MAX_DEPTH = 64 };
 struct variable {
     struct sl_str name;
     uint32_t value;
-    bool set;
+    bool set, assigned; /* by the program */
 };
 
 struct item { /* of the stack: a number, or a variable that may be assigned to */
@@ -76,7 +76,7 @@ static bool assign(struct win_program *p)
         return false;
     struct variable *to = &p->variables[p->stack[--p->depth].value];
     to->value = (uint32_t)value;
-    to->set = !undefined;
+    to->set = to->assigned = !undefined;
     return true;
 }
 
@@ -149,12 +149,16 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     define(&p, SL_STR(".raSearchStart"), start);
     if (!run_win_program(&p, win->program))
         return false;
+    bool says_both = true; /* where the caller goes on, and with which stack */
     for (size_t i = 0; i < sizeof win_registers / sizeof *win_registers; i++) {
+        unsigned number = win_registers[i].number;
         size_t at = find_variable(&p, win_registers[i].name);
         if (at < MAX_VARIABLES && p.variables[at].set)
-            sl_registers_set(caller, win_registers[i].number, p.variables[at].value);
+            sl_registers_set(caller, number, p.variables[at].value);
+        if (number == EIP || number == ESP)
+            says_both &= at < MAX_VARIABLES && p.variables[at].assigned;
     }
-    return walk_known(caller, EIP) && walk_known(caller, ESP);
+    return says_both;
 }
 
 /* The frame's size is all that is known. */

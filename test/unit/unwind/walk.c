@@ -1,0 +1,692 @@
+/* Stacks of every processor: which frames are found, by which method, and with which registers. */
+#include "cache.h"
+
+#include "unwind/walk_impl.h"
+
+enum {
+    X86_EAX = 0,
+    X86_EBX = 3,
+    X86_ESP,
+    X86_EBP,
+    X86_ESI,
+    X86_EDI,
+    X86_EIP,
+    RAX = 0,
+    RBP = 6,
+    RSP,
+    RIP = 16,
+    ARM_R7 = 7,
+    ARM_R11 = 11,
+    ARM_SP = 13,
+    ARM_LR,
+    ARM_PC,
+    ARM64_X29 = 29,
+    ARM64_X30,
+    ARM64_SP,
+    ARM64_PC,
+    MIPS_SP = 29,
+    MIPS_PC = 34,
+    MOST = 4, /* modules */
+};
+
+#define STACK UINT64_C(0x80000000)
+
+/* Symbols cover what is below a limit. */
+struct some_symbols {
+    struct sl_walk_symbols base;
+    uint64_t limit;
+};
+
+static bool covers(const struct sl_walk_symbols *symbols, uint64_t address)
+{
+    return address < ((const struct some_symbols *)symbols)->limit;
+}
+
+static struct scene {
+    struct sl_arena arena;
+    struct sl_walk_target target;
+    struct sl_walk_module modules[MOST];
+    struct sl_cfi cfi[MOST];
+    struct sl_buf caches[MOST], stack;
+    struct some_symbols symbols[MOST];
+    bool has_cfi[MOST], has_symbols[MOST];
+    size_t module_count, cfi_asked, symbols_asked;
+    struct sl_registers registers;
+    struct sl_walk *walk;
+} scene;
+
+static void begin(enum sl_cpu_family family)
+{
+    scene = (struct scene){.target = {.family = family}};
+}
+
+static void end(void)
+{
+    for (size_t i = 0; i < MOST; i++)
+        sl_buf_free(&scene.caches[i]);
+    sl_buf_free(&scene.stack);
+    sl_arena_free(&scene.arena);
+}
+
+/* `records` NULL: there is no call frame information. `symbols` 0: no symbols, else they cover what is below. */
+static void module_at(uint64_t base, uint64_t size, const char *records, uint64_t symbols)
+{
+    static const char *const names[] = {
+        [SL_CPU_X86] = "x86",     [SL_CPU_X86_64] = "x86_64", [SL_CPU_ARM] = "arm",
+        [SL_CPU_ARM64] = "arm64", [SL_CPU_MIPS] = "mips",     [SL_CPU_MIPS64] = "mips64"};
+    size_t i = scene.module_count++;
+    scene.modules[i].base = base;
+    scene.modules[i].size = size;
+    if (records) {
+        scene.caches[i] = cache_of_records(names[scene.target.family], records);
+        scene.cfi[i] = open_cache(&scene.caches[i]);
+        scene.has_cfi[i] = true;
+    }
+    scene.symbols[i] = (struct some_symbols){{covers}, symbols};
+    scene.has_symbols[i] = symbols;
+}
+
+static void set(unsigned number, uint64_t value)
+{
+    sl_registers_set(&scene.registers, number, value);
+}
+
+static unsigned word(void)
+{
+    return sl_cpu_pointer_size(scene.target.family);
+}
+
+/* Puts words on the stack, which grows upwards from STACK. */
+static void put(uint64_t value)
+{
+    put_number(&scene.stack, value, word(), scene.target.big_endian);
+}
+
+static void put_zeros(size_t count)
+{
+    while (count--)
+        put(0);
+}
+
+static void start(void)
+{
+    struct sl_walk_stack stack = {.address = STACK, .bytes = sl_buf_bytes(&scene.stack)};
+    scene.walk = sl_walk_new(&scene.arena, &scene.target, scene.modules, scene.module_count, &scene.registers, &stack);
+    assert_non_null(scene.walk);
+}
+
+static void run(void)
+{
+    size_t i;
+    enum sl_walk_need need;
+    start();
+    while ((need = sl_walk_run(scene.walk, &i)) != SL_WALK_DONE) {
+        if (need == SL_WALK_NEED_CFI) {
+            sl_walk_set_cfi(&scene.modules[i], scene.has_cfi[i] ? &scene.cfi[i] : NULL);
+            scene.cfi_asked++;
+        } else {
+            sl_walk_set_symbols(&scene.modules[i], scene.has_symbols[i] ? &scene.symbols[i].base : NULL);
+            scene.symbols_asked++;
+        }
+    }
+}
+
+/* "0x1000 context, 0x2000 cfi"; what is in the scene is given back. */
+static void expect_frames(const char *wanted)
+{
+    struct sl_buf text = {0};
+    run();
+    for (size_t i = 0; i < scene.walk->frame_count; i++)
+        sl_buf_printf(&text, "%s0x%llx %s", i ? ", " : "", (unsigned long long)scene.walk->frames[i].resume,
+                      sl_trust_name(scene.walk->frames[i].trust));
+    sl_buf_u8(&text, 0);
+    assert_string_equal((const char *)text.data, wanted);
+    sl_buf_free(&text);
+}
+
+/* The register of the last frame, -1 when it is not known. */
+static uint64_t last(unsigned number)
+{
+    const struct sl_registers *registers = &scene.walk->state->frame.registers;
+    return walk_known(registers, number) ? registers->value[number] : UINT64_MAX;
+}
+
+/* ---- rules ---- */
+
+/* The caller of one frame, whatever it is worth; false when its records yield none. */
+static bool caller_by(const char *records, struct walk_frame *caller)
+{
+    module_at(0x40000000, 0x10000, records, 0);
+    sl_walk_set_cfi(&scene.modules[0], &scene.cfi[0]);
+    start();
+    *caller = (struct walk_frame){.trust = SL_TRUST_CFI};
+    return walk_by_cfi(scene.walk->state, &scene.walk->state->frame, caller) == WALK_CALLER;
+}
+
+static void expect_rules(const char *rules, int64_t cfa, int64_t ra)
+{
+    struct walk_frame caller;
+    char records[256];
+    snprintf(records, sizeof records, "STACK CFI INIT 1000 10 %s\n", rules);
+    begin(SL_CPU_X86_64);
+    set(RSP, 32);
+    set(RAX, 7);
+    set(RIP, 0x40001000);
+    bool found = caller_by(records, &caller);
+    if (found != (cfa >= 0))
+        fail_msg("%s: %s", rules, found ? "a caller" : "none");
+    if (found) {
+        assert_int_equal(caller.registers.value[RSP], cfa);
+        assert_int_equal(caller.registers.value[RIP], ra);
+        assert_false(walk_known(&caller.registers, RAX));
+    }
+    end();
+}
+
+static void expressions(void **state)
+{
+    (void)state;
+    expect_rules(".cfa: 5 3 - .ra: 161 8 @", 2, 160);
+    expect_rules(".cfa: 8 .ra: 12 $rax: .undef", 8, 12);
+    expect_rules(".cfa: 1 .cfa: 2 .ra: 3 .ra: 4", 2, 4);
+    expect_rules(".cfa: $rsp 8 + .ra: .cfa 2 *", 40, 80);
+    expect_rules(".cfa: 17 5 % .ra: 17 5 /", 2, 3);
+    static const char *const wrong[] = {".cfa: 8 12 .ra: 8",   ".cfa: 8 16 +",          ".cfa: 1 0 / .ra: 8",
+                                        ".cfa: 1 0 % .ra: 8",  ".cfa: 1 3 @ .ra: 8",    ".cfa: .cfa .ra: 2",
+                                        ".cfa: .undef .ra: 2", ".cfa: 12 .ra: 8 $rax:", ".cfa 8 16 *",
+                                        ".cfa: $rbx .ra: 8",   ".cfa: 8 .ra: $nothing", ".cfa: 4096 ^ .ra: 8",
+                                        ".cfa: 8 + .ra: 8",    "x .cfa: 8 .ra: 8"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        expect_rules(wrong[i], -1, 0);
+}
+
+static void later_rows_and_what_callees_preserve(void **state)
+{
+    (void)state;
+    struct walk_frame caller;
+    begin(SL_CPU_X86_64);
+    put_zeros(3);
+    put(0x1111); /* rbp */
+    put(0x40005000);
+    set(RSP, STACK);
+    set(RIP, 0x40001004);
+    set(12, 12);
+    set(2, 2); /* rcx, which is not preserved */
+    assert_true(caller_by("STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
+                          "STACK CFI 1001 .cfa: $rsp 40 + $rbp: .cfa -16 + ^ $r13: $nothing\n"
+                          "STACK CFI 1005 .cfa: $rsp 8 +\n",
+                          &caller));
+    assert_int_equal(caller.registers.value[RSP], STACK + 40);
+    assert_int_equal(caller.registers.value[RIP], 0x40005000);
+    assert_int_equal(caller.registers.value[RBP], 0x1111);
+    assert_int_equal(caller.registers.value[12], 12);
+    assert_int_equal(caller.registers.valid, 1ull << RSP | 1ull << RIP | 1ull << RBP | 1ull << 12);
+    end();
+}
+
+/* ---- STACK WIN ---- */
+
+static void windows_programs(void **state)
+{
+    (void)state;
+    struct walk_frame caller;
+    begin(SL_CPU_X86);
+    put(0x1234);     /* ebp' */
+    put(0x40005000); /* eip' */
+    set(X86_ESP, 1);
+    set(X86_EBP, STACK);
+    set(X86_EIP, 0x40001000);
+    assert_true(caller_by("STACK WIN 4 1000 10 0 0 0 0 0 0 1 $T0 $ebp = $eip $T0 4 + ^ = $ebp $T0 ^ = $esp $T0 8 + =\n",
+                          &caller));
+    assert_int_equal(caller.registers.value[X86_ESP], STACK + 8);
+    assert_int_equal(caller.registers.value[X86_EBP], 0x1234);
+    assert_int_equal(caller.registers.value[X86_EIP], 0x40005000);
+    end();
+
+    begin(SL_CPU_X86);
+    const uint32_t stack[] = {0x11, 0x22, 0x33, 0x44, 0, 0x40001350};
+    for (size_t i = 0; i < sizeof stack / sizeof *stack; i++)
+        put(stack[i]);
+    set(X86_ESP, STACK);
+    set(X86_EBP, 0xF00);
+    set(X86_EIP, 0x4000AA85);
+    module_at(0x40000000, 0x10000,
+              "STACK WIN 4 aa85 176 0 0 4 10 4 0 1 $T2 $esp .cbSavedRegs + = $T0 .raSearchStart = $eip $T0 ^ = "
+              "$esp $T0 4 + = $ebx $T2 4 - ^ = $edi $T2 8 - ^ = $esi $T2 12 - ^ = $ebp $T2 16 - ^ =\n",
+              0);
+    expect_frames("0x4000aa85 context, 0x40001350 cfi");
+    assert_int_equal(last(X86_ESP), STACK + 24);
+    assert_int_equal(last(X86_EBP), 0x11);
+    assert_int_equal(last(X86_ESI), 0x22);
+    assert_int_equal(last(X86_EDI), 0x33);
+    assert_int_equal(last(X86_EBX), 0x44);
+    end();
+}
+
+/* A program that does not say where the caller goes on is as good as none. */
+static void windows_programs_say_both_registers(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {
+        "$T0 $ebp =", "$eip 1073745920 =", "$esp $ebp 8 + =", "$eip $nothing =", "$eip 4 ^ =", "$eip 1 0 / = $esp 9 ="};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        struct walk_frame caller;
+        char records[256];
+        snprintf(records, sizeof records,
+                 "STACK WIN 4 1000 10 0 0 0 0 0 0 1 %s\n"
+                 "STACK CFI INIT 1000 10 .cfa: $esp 12 + .ra: 77\n",
+                 programs[i]);
+        begin(SL_CPU_X86);
+        set(X86_ESP, STACK);
+        set(X86_EBP, STACK);
+        set(X86_EIP, 0x40001000);
+        assert_true(caller_by(records, &caller)); /* by the other record */
+        assert_int_equal(caller.registers.value[X86_EIP], 77);
+        assert_int_equal(caller.registers.value[X86_ESP], STACK + 12);
+        end();
+    }
+}
+
+/* Type 0: a size, and whether ebp is among what was saved. The inner frame's parameters lie between. */
+static void windows_frames_of_a_size(void **state)
+{
+    (void)state;
+    begin(SL_CPU_X86);
+    put_zeros(2);
+    put(0x40002005);
+    put(0xAA); /* what the first frame was given */
+    put(0xBB); /* ebp' of the second */
+    put_zeros(1);
+    put(0x40003005);
+    set(X86_ESP, STACK);
+    set(X86_EBP, STACK);
+    set(X86_EIP, 0x40001004);
+    module_at(0x40000000, 0x10000,
+              "STACK WIN 0 1000 10 0 0 4 4 4 0 0 0\n"
+              "STACK WIN 0 2000 10 0 0 0 8 0 0 0 1\n"
+              "STACK WIN 4 3000 10 0 0 0 0 0 0 1 .undef\n",
+              0);
+    expect_frames("0x40001004 context, 0x40002005 cfi, 0x40003005 cfi");
+    assert_int_equal(last(X86_ESP), STACK + 28);
+    assert_int_equal(last(X86_EBP), 0xBB);
+    end();
+
+    begin(SL_CPU_X86); /* where the frame itself returned from still lies there */
+    put(0x40001004);
+    put(0x40002005);
+    set(X86_ESP, STACK);
+    set(X86_EBP, 7);
+    set(X86_EIP, 0x40001004);
+    module_at(0x40000000, 0x10000, "STACK WIN 0 1000 10 0 0 0 0 0 0 0 0\n", 0);
+    expect_frames("0x40001004 context, 0x40002005 cfi");
+    end();
+}
+
+/* ---- frame pointers ---- */
+
+static void frame_pointers_of_amd64(void **state)
+{
+    (void)state;
+    for (unsigned offset = 0; offset <= 256; offset += 16)
+        for (int is_windows = 0; is_windows < 2; is_windows++) {
+            begin(SL_CPU_X86_64);
+            scene.target.is_windows = is_windows;
+            put(0);
+            put_zeros(offset / 8);
+            put(STACK + 300);
+            put(0x40003000);
+            put_zeros(40);
+            set(RSP, STACK);
+            set(RBP, STACK + 8);
+            set(RIP, 0x40001000);
+            module_at(0x50000000, 0x1000, NULL, 0); /* nowhere, so that scanning finds nothing */
+            expect_frames(!offset || (is_windows && offset <= 240) ? "0x40001000 context, 0x40003000 fp"
+                                                                   : "0x40001000 context");
+            end();
+        }
+}
+
+static void frame_pointers_of_x86(void **state)
+{
+    (void)state;
+    begin(SL_CPU_X86);
+    put(STACK + 8);
+    put(0x40002000);
+    put(0);
+    put(0x40003000);
+    set(X86_ESP, STACK);
+    set(X86_EBP, STACK);
+    set(X86_EIP, 0x40001000);
+    module_at(0x50000000, 0x1000, NULL, 0);
+    expect_frames("0x40001000 context, 0x40002000 fp, 0x40003000 fp");
+    end();
+}
+
+static void frame_pointers_of_arm_are_those_of_ios(void **state)
+{
+    (void)state;
+    for (int is_ios = 0; is_ios < 2; is_ios++) {
+        begin(SL_CPU_ARM);
+        scene.target.is_ios = is_ios;
+        put(0);
+        put(0x40002001);
+        set(ARM_SP, STACK);
+        set(ARM_R7, STACK);
+        set(ARM_R11, STACK + 4);
+        set(ARM_PC, 0x40001000);
+        module_at(0x50000000, 0x1000, NULL, 0);
+        expect_frames(is_ios ? "0x40001000 context, 0x40002001 fp" : "0x40001000 context");
+        end();
+    }
+}
+
+/* Bits that sign a pointer are taken off, those that addresses need are not. */
+static void signed_pointers_of_arm64(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t module, mask;
+    } cases[] = {
+        {0x40000000, (1ull << 47) - 1}, {0x10000000000000, (1ull << 53) - 1}, {0xa000000000000000, UINT64_MAX}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t garbage = 0x5ABF000000000000 & ~cases[i].mask;
+        begin(SL_CPU_ARM64);
+        put(STACK + 16 + garbage);
+        put(0x40002000 + garbage);
+        put(0);
+        put(0x40003000 + garbage);
+        put(0);
+        set(ARM64_SP, STACK);
+        set(ARM64_X29, STACK);
+        set(ARM64_PC, 0x40001000);
+        module_at(cases[i].module, 0x1000, NULL, 0);
+        expect_frames("0x40001000 context, 0x40002000 fp, 0x40003000 fp");
+        assert_int_equal(scene.walk->state->address_mask, cases[i].mask);
+        end();
+    }
+    begin(SL_CPU_ARM64); /* as the dump says */
+    scene.target.address_mask = 0xFFFFFFFFF;
+    start();
+    assert_int_equal(scene.walk->state->address_mask, 0xFFFFFFFFF);
+    end();
+}
+
+static void a_frame_pointer_at_itself_ends_the_walk(void **state)
+{
+    (void)state;
+    begin(SL_CPU_ARM64);
+    put(STACK);
+    put(0x40002000);
+    put_zeros(8);
+    set(ARM64_SP, STACK);
+    set(ARM64_X29, STACK);
+    set(ARM64_PC, 0x40001000);
+    module_at(0x50000000, 0x1000, NULL, 0);
+    expect_frames("0x40001000 context, 0x40002000 fp");
+    end();
+}
+
+/* The link register that a frame pointer led to holds where a function begins, nowhere else. */
+static void guessed_link_registers(void **state)
+{
+    (void)state;
+    for (int begins = 0; begins < 2; begins++) {
+        char records[128];
+        snprintf(records, sizeof records, "STACK CFI INIT %x 100 .cfa: sp .ra: x30\n", begins ? 0x2000 : 0x1FFC);
+        begin(SL_CPU_ARM64);
+        put(STACK + 16);
+        put(0x40002004);
+        put(0);
+        put(0x40003000);
+        put_zeros(2);
+        set(ARM64_SP, STACK);
+        set(ARM64_X29, STACK);
+        set(ARM64_PC, 0x40001000);
+        module_at(0x40000000, 0x2500, records, 0x10000);
+        expect_frames(begins ? "0x40001000 context, 0x40002004 fp, 0x40003000 cfi, 0x40003000 fp"
+                             : "0x40001000 context, 0x40002004 fp, 0x40003000 fp");
+        end();
+    }
+}
+
+/* ---- scanning ---- */
+
+static void scanning_recovers_the_frame_pointer(void **state)
+{
+    (void)state;
+    begin(SL_CPU_X86);
+    put_zeros(2);
+    put(STACK + 24); /* ebp' */
+    put(0x40002000);
+    put_zeros(2);
+    put(0);
+    put(0x40003000);
+    set(X86_ESP, STACK);
+    set(X86_EBP, 0xD43D43D4);
+    set(X86_EIP, 0x40001000);
+    module_at(0x40000000, 0x10000, NULL, 0);
+    expect_frames("0x40001000 context, 0x40002000 scan, 0x40003000 fp");
+    end();
+}
+
+/* How far: 160 words behind a frame whose size is known, 40 behind others. */
+static void how_far_is_scanned(void **state)
+{
+    (void)state;
+    for (unsigned words = 135; words <= 160; words += 25) {
+        begin(SL_CPU_X86_64);
+        put(0x40002005);
+        put_zeros(words);
+        put(0x40003000);
+        put_zeros(39);
+        put(0x40004000);
+        put_zeros(40);
+        put(0x40005000);
+        put_zeros(1);
+        set(RSP, STACK);
+        set(RIP, 0x40001000);
+        module_at(0x40000000, 0x10000, "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n", 0);
+        expect_frames(words < 160 ? "0x40001000 context, 0x40002005 cfi, 0x40003000 scan, 0x40004000 scan"
+                                  : "0x40001000 context, 0x40002005 cfi");
+        end();
+    }
+}
+
+/* Only what both kinds of information leave out is no code. */
+static void plausible_addresses(void **state)
+{
+    (void)state;
+    static const char records[] = "STACK CFI INIT 1000 10 .cfa: 0 .ra: 0\n";
+    static const struct {
+        const char *records;
+        uint64_t symbols;
+        const char *frames;
+        size_t symbols_asked;
+    } cases[] = {{NULL, 0, "0x40008000 context, 0x40002000 scan", 0},
+                 {NULL, 0x1000, "0x40008000 context, 0x40002000 scan", 0},
+                 {"STACK WIN 4 1000 10 0 0 0 0 0 0 1 0\n", 0x1000, "0x40008000 context, 0x40002000 scan", 0},
+                 {records, 0, "0x40008000 context, 0x40002000 scan", 1},
+                 {records, 0x3000, "0x40008000 context, 0x40002000 scan", 1},
+                 {records, 0x1800, "0x40008000 context, 0x40001001 scan", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin(SL_CPU_ARM);
+        put(0);
+        put(1);
+        put(0x70000000); /* in no module */
+        put(0x40000000); /* the instruction before it is in none */
+        put(0x40002000);
+        put(0x40001001);
+        set(ARM_SP, STACK);
+        set(ARM_PC, 0x40008000);
+        module_at(0x40000000, 0x5000, cases[i].records, cases[i].symbols);
+        run();
+        scene.walk->frame_count = scene.walk->frame_count < 2 ? scene.walk->frame_count : 2;
+        assert_int_equal(scene.symbols_asked, cases[i].symbols_asked);
+        struct sl_buf text = {0};
+        for (size_t k = 0; k < scene.walk->frame_count; k++)
+            sl_buf_printf(&text, "%s0x%llx %s", k ? ", " : "", (unsigned long long)scene.walk->frames[k].resume,
+                          sl_trust_name(scene.walk->frames[k].trust));
+        sl_buf_u8(&text, 0);
+        assert_string_equal((const char *)text.data, cases[i].frames);
+        sl_buf_free(&text);
+        end();
+    }
+}
+
+static void mips_has_room_for_arguments(void **state)
+{
+    (void)state;
+    begin(SL_CPU_MIPS);
+    scene.target.big_endian = true;
+    put(0x40002000);
+    put(0x40003000); /* four words that the caller keeps free */
+    put_zeros(3);
+    put(0x40004000);
+    put_zeros(256);
+    put(0x40005000); /* further than one looks */
+    set(MIPS_SP, STACK);
+    set(MIPS_PC, 0x40001000);
+    module_at(0x40000000, 0x10000, NULL, 0);
+    expect_frames("0x40001000 context, 0x40002000 scan, 0x40004000 scan");
+    assert_int_equal(scene.walk->frames[1].instruction, 0x40002000 - 8);
+    end();
+
+    begin(SL_CPU_MIPS64);
+    put(0x40002000);
+    put(0x40003000);
+    put_zeros(1);
+    set(MIPS_SP, STACK);
+    set(MIPS_PC, 0x40001000);
+    module_at(0x40000000, 0x10000, NULL, 0);
+    expect_frames("0x40001000 context, 0x40002000 scan, 0x40003000 scan");
+    end();
+}
+
+/* ---- ends ---- */
+
+static void where_walks_end(void **state)
+{
+    (void)state;
+    begin(SL_CPU_X86_64); /* a return address that is none */
+    put(4095);
+    put_zeros(1);
+    set(RSP, STACK);
+    set(RIP, 0x40001000);
+    module_at(0x40000000, 0x10000, "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n", 0);
+    expect_frames("0x40001000 context");
+    end();
+
+    begin(SL_CPU_X86_64); /* a stack that does not grow */
+    put(0x40002000);
+    set(RSP, STACK);
+    set(RIP, 0x40001000);
+    module_at(0x40000000, 0x10000, "STACK CFI INIT 1000 10 .cfa: $rsp .ra: .cfa ^\n", 0);
+    expect_frames("0x40001000 context");
+    end();
+
+    begin(SL_CPU_ARM); /* only behind the context may it stay where it is */
+    set(ARM_SP, STACK);
+    set(ARM_LR, 0x40001009);
+    set(ARM_PC, 0x40001004);
+    put(0);
+    module_at(0x40000000, 0x10000, "STACK CFI INIT 1000 10 .cfa: sp .ra: lr lr: lr\n", 0);
+    expect_frames("0x40001004 context, 0x40001009 cfi");
+    end();
+
+    begin(SL_CPU_X86_64); /* no stack */
+    set(RSP, STACK);
+    set(RIP, 0x40001000);
+    module_at(0x40000000, 0x10000, NULL, 0);
+    expect_frames("0x40001000 context");
+    assert_int_equal(scene.cfi_asked, 1); /* the frame lies in it all the same */
+    end();
+}
+
+/* However deep a stack is, a walk ends, and loops cannot be. */
+static void walks_are_bounded(void **state)
+{
+    (void)state;
+    begin(SL_CPU_X86_64);
+    for (unsigned i = 0; i < 2 * SL_WALK_MAX_FRAMES; i++)
+        put(0x40002000);
+    set(RSP, STACK);
+    set(RIP, 0x40001000);
+    module_at(0x40000000, 0x10000, NULL, 0);
+    run();
+    assert_int_equal(scene.walk->frame_count, SL_WALK_MAX_FRAMES);
+    end();
+}
+
+static void processors_without_walker(void **state)
+{
+    (void)state;
+    begin(SL_CPU_PPC);
+    set(SL_WALK_ONLY_PC, 0x1000);
+    expect_frames("0x1000 context");
+    end();
+}
+
+static void frame_pointers_may_come_first(void **state)
+{
+    (void)state;
+    for (int pointer_first = 0; pointer_first < 2; pointer_first++) {
+        begin(SL_CPU_X86_64);
+        scene.target.frame_pointer_first = pointer_first;
+        put(0x40002005);
+        put(STACK + 32);
+        put(0x40003005);
+        put_zeros(4);
+        set(RSP, STACK);
+        set(RBP, STACK + 8);
+        set(RIP, 0x40001000);
+        module_at(0x40000000, 0x1010, "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n", 0);
+        run();
+        assert_int_equal(scene.walk->frames[1].resume, pointer_first ? 0x40003005 : 0x40002005);
+        assert_int_equal(scene.walk->frames[1].trust, pointer_first ? SL_TRUST_FP : SL_TRUST_CFI);
+        end();
+    }
+}
+
+/* On Windows a function in no table is a leaf. */
+static void leaves_of_windows(void **state)
+{
+    (void)state;
+    for (int is_windows = 0; is_windows < 2; is_windows++) {
+        begin(SL_CPU_X86_64);
+        scene.target.is_windows = is_windows;
+        put(0x40001005);
+        put_zeros(1);
+        set(RSP, STACK);
+        set(RIP, 0x40003000);
+        module_at(0x40000000, 0x10000, "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: 1\n", 0x1000);
+        expect_frames(is_windows ? "0x40003000 context, 0x40001005 cfi" : "0x40003000 context, 0x40001005 scan");
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(expressions),
+        cmocka_unit_test(later_rows_and_what_callees_preserve),
+        cmocka_unit_test(windows_programs),
+        cmocka_unit_test(windows_programs_say_both_registers),
+        cmocka_unit_test(windows_frames_of_a_size),
+        cmocka_unit_test(frame_pointers_of_amd64),
+        cmocka_unit_test(frame_pointers_of_x86),
+        cmocka_unit_test(frame_pointers_of_arm_are_those_of_ios),
+        cmocka_unit_test(signed_pointers_of_arm64),
+        cmocka_unit_test(a_frame_pointer_at_itself_ends_the_walk),
+        cmocka_unit_test(guessed_link_registers),
+        cmocka_unit_test(scanning_recovers_the_frame_pointer),
+        cmocka_unit_test(how_far_is_scanned),
+        cmocka_unit_test(plausible_addresses),
+        cmocka_unit_test(mips_has_room_for_arguments),
+        cmocka_unit_test(where_walks_end),
+        cmocka_unit_test(walks_are_bounded),
+        cmocka_unit_test(processors_without_walker),
+        cmocka_unit_test(frame_pointers_may_come_first),
+        cmocka_unit_test(leaves_of_windows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
