@@ -24,6 +24,7 @@ deny lib/jvm '(object|function|pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|
 deny lib/js '(object|pdb|ppdb|dwarf|symcache|breakpad|symbfile|unwind|demangle|crash|apple|minidump|jvm)/'
 deny lib/apple '(minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
 deny service/core '(http|fetch|origin|config|cache|kinds|api|cli)/'
+deny service/redis '(http|fetch|origin|config|cache|kinds|api|cli)/'
 deny service/http '(fetch|origin|config|cache|kinds|api|cli)/'
 deny service/fetch '(http|origin|config|cache|kinds|api|cli)/'
 deny service/origin '(http|config|cache|kinds|api|cli)/'

@@ -4,13 +4,14 @@
  *     value   u8 what: 0 contents, 1 an error   u64 little-endian, seconds since the epoch   zstd frame
  *
  * The frame of an error holds its marker. Contents have no time to live: the server's maxmemory-policy evicts. */
-#include "cache/redis_link.h"
+#include "cache/shared.h"
 
 #include <stdio.h>
 #include <zstd.h>
 
 #include "core/loop.h"
 #include "core/pool.h"
+#include "redis/redis.h"
 
 enum { HEADER = 9, TIMEOUT_MS = 2000, MARKER_MAX = 4096 };
 enum { IS_CONTENTS, IS_ERROR };
@@ -19,6 +20,19 @@ enum { IS_CONTENTS, IS_ERROR };
 static char space[128];
 static uint64_t max_inflate_ratio;
 static struct shared_backend backend;
+static struct redis *connection;
+
+enum shared_result shared_command(const struct sl_str *words, size_t count, struct redis_answer *answer)
+{
+    static const enum shared_result results[] = {SHARED_HIT, SHARED_TIMEOUT, SHARED_UNREACHABLE, SHARED_CANCELLED};
+    return results[redis_command(connection, words, count, answer)];
+}
+
+static void redis_end(void)
+{
+    redis_close(connection);
+    connection = NULL;
+}
 
 static struct sl_str redis_key_of(const char *name, char out[320])
 {
@@ -65,7 +79,7 @@ static enum shared_result redis_get(const char *name, int fd, struct shared_valu
     char key[320];
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("GET"), redis_key_of(name, key)};
-    enum shared_result result = redis_command(words, 2, &answer);
+    enum shared_result result = shared_command(words, 2, &answer);
     if (result == SHARED_HIT)
         result = redis_take(&answer, fd, value);
     sl_buf_free(&answer.text);
@@ -98,7 +112,7 @@ static enum shared_result redis_set(const struct shared_entry *entry, struct sl_
     } else if (!entry->replace) {
         words[count++] = SL_STR("NX");
     }
-    enum shared_result result = redis_command(words, count, &answer);
+    enum shared_result result = shared_command(words, count, &answer);
     if (result == SHARED_HIT)
         result = answer.type == REDIS_STATUS ? SHARED_WRITTEN
                  : answer.type == REDIS_NIL  ? SHARED_SKIPPED
@@ -126,7 +140,7 @@ static enum shared_result exists(const char *name)
     char key[320];
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("EXISTS"), redis_key_of(name, key)};
-    enum shared_result result = redis_command(words, 2, &answer);
+    enum shared_result result = shared_command(words, 2, &answer);
     if (result == SHARED_HIT)
         result = answer.type != REDIS_NUMBER ? SHARED_ERROR : answer.number ? SHARED_HIT : SHARED_MISS;
     sl_buf_free(&answer.text);
@@ -138,7 +152,7 @@ static enum shared_result del(const char *name)
     char key[320];
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("DEL"), redis_key_of(name, key)};
-    enum shared_result result = redis_command(words, 2, &answer);
+    enum shared_result result = shared_command(words, 2, &answer);
     if (result == SHARED_HIT && answer.type != REDIS_NUMBER)
         result = SHARED_ERROR;
     sl_buf_free(&answer.text);
@@ -150,7 +164,7 @@ static enum shared_result probe(void)
 {
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("PING")};
-    enum shared_result result = redis_command(words, 1, &answer);
+    enum shared_result result = shared_command(words, 1, &answer);
     if (result == SHARED_HIT && answer.type == REDIS_FAILURE)
         result = SHARED_ERROR;
     sl_buf_free(&answer.text);
@@ -161,8 +175,10 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
 {
     struct redis_options options;
     const struct config_shared *shared = &config->shared;
-    if (redis_url_parse(shared->redis_url, &options, error) != SL_OK)
+    if (redis_url_parse(shared->redis_url, &options, NULL) != SL_OK) {
+        sl_fail(error, SL_MALFORMED, "shared_cache.redis.url is not the URL of a Redis");
         return NULL;
+    }
     struct sl_str password = secret_open(shared->redis_password);
     if (password.size >= sizeof options.password || strlen(shared->redis_namespace) >= sizeof space) {
         sl_fail(error, SL_MALFORMED, "shared_cache.redis: the password or the namespace is too long");
@@ -173,7 +189,11 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
     options.timeout_ms = TIMEOUT_MS;
     snprintf(space, sizeof space, "%s", shared->redis_namespace);
     max_inflate_ratio = config->max_inflate_ratio;
-    redis_link_init(&options, group);
+    connection = redis_open(&options, group);
+    if (!connection) {
+        sl_fail(error, SL_BUSY, "out of memory");
+        return NULL;
+    }
     backend = (struct shared_backend){.name = "redis",
                                       .patience = 3,
                                       .negative = shared->redis_negative,
@@ -184,6 +204,6 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
                                       .exists = exists,
                                       .del = del,
                                       .probe = probe,
-                                      .close = redis_link_close};
+                                      .close = redis_end};
     return &backend;
 }

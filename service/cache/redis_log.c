@@ -4,7 +4,7 @@
  *
  * of records "source: <id>\nlocation: <uri>\n", or "source_id: <id>\n" for everything of a source. Every machine asks once a
  * second for what it has not read, so that it hears also of what happened while it was away. */
-#include "cache/redis_link.h"
+#include "cache/shared.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 #include "core/loop.h"
 #include "core/log.h"
+#include "redis/redis.h"
 
 enum { EVERY_MS = 1000, LOG_MAX = 1 << 20, FILES_MAX = 1000, HEAD_MAX = 80 };
 
@@ -29,12 +30,12 @@ static void append(struct sl_str record)
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("APPEND"), sl_str(told.key), record};
     bool full =
-        redis_command(words, 3, &answer) == SHARED_HIT && answer.type == REDIS_NUMBER && answer.number > LOG_MAX;
+        shared_command(words, 3, &answer) == SHARED_HIT && answer.type == REDIS_NUMBER && answer.number > LOG_MAX;
     sl_buf_free(&answer.text);
     if (!full)
         return;
     words[0] = SL_STR("DEL");
-    redis_command(words, 2, &answer);
+    shared_command(words, 2, &answer);
     sl_buf_free(&answer.text);
 }
 
@@ -126,7 +127,7 @@ static void listen_fiber(void *arg)
         if (!breaker_allows(told.redis))
             continue;
         uint64_t begin = loop_now_ms();
-        enum shared_result result = redis_command(words, 4, &answer);
+        enum shared_result result = shared_command(words, 4, &answer);
         if (result == SHARED_HIT && answer.type == REDIS_TEXT)
             read_log(sl_buf_view(&answer.text));
         if (result != SHARED_HIT)

@@ -2,7 +2,7 @@
  * Private to this folder.
  *
  *     cache.c ── shared.c: which back ends, in which order ── breaker.c: the dead are left alone
- *        │                                                        ├── redis.c ── redis_link.c: the connection
+ *        │                                                        ├── redis.c ── redis/: the connection
  *        └──── uploads.c: the queue of what is stored             │   └── redis_log.c: what others were told to forget
  *                 │                                               ├── bucket.c: S3, GCS
  *                 └── pack.c: zstd                                └── directory.c
@@ -132,6 +132,11 @@ void shared_forget(const struct cache_kind *kind, const struct shared_name *name
 
 /* Lets other machines know that the files changed at a time (nanoseconds since the epoch). */
 void shared_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+
+/* ---- redis.c ---- */
+struct redis_answer; /* redis/redis.h */
+/* A command of the shared cache's Redis; SHARED_HIT: answered, whatever the answer is. */
+enum shared_result shared_command(const struct sl_str *words, size_t count, struct redis_answer *answer) SL_SUSPENDS;
 
 /* ---- redis_log.c ---- */
 void redis_log_init(const char *name, struct shared_backend *redis, struct fiber_group *group);

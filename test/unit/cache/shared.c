@@ -3,7 +3,8 @@
 
 #include "redis_server.h"
 
-#include "cache/redis_link.h"
+#include "cache/shared.h"
+#include "redis/redis.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
@@ -675,6 +676,8 @@ static void redis_urls(void **state)
         {"redis://host:1234/7", "host", "1234", "", "", 7},
         {"redis://:p@ss@host", "host", "6379", "", "p@ss", 0},
         {"redis://user:p:q@host:1/", "host", "1", "user", "p:q", 0},
+        {"redis://us%40er:p%2F%3a%25@host/3", "host", "6379", "us@er", "p/:%", 3},
+        {"redis://u:100%@host", "host", "6379", "u", "100%", 0},
         {"redis://[::1]:99/2?x=y", "::1", "99", "", "", 2},
         {"redis://[fe80::1]", "fe80::1", "6379", "", "", 0},
     };
@@ -689,6 +692,7 @@ static void redis_urls(void **state)
                                       "redis://host/1/2",
                                       "unix://relative",
                                       "redis://u:p@",
+                                      "redis://u:p%00q@host",
                                       "",
                                       "redis://host:99999999"};
     struct redis_options o;

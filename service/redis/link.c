@@ -1,4 +1,4 @@
-#include "cache/redis_link.h"
+#include "redis/redis.h"
 
 #include <hiredis/async.h>
 #include <netdb.h>
@@ -8,19 +8,20 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
+#include "id/id.h"
 
 enum { MAX_WORDS = 8 };
 
 enum link_state { LINK_DOWN, LINK_RESOLVING, LINK_CONNECTING, LINK_READY };
 
-static struct {
+struct redis {
     struct redis_options options;
     struct fiber_group *group;
     enum link_state state;
-    redisAsyncContext *context;
-    uint64_t attempts; /* begun so far: a command waits for the end of one */
+    redisAsyncContext *context; /* its `data` is this */
+    uint64_t attempts;          /* begun so far: a command waits for the end of one */
     struct fiber_wait_list changed;
-} conn;
+};
 
 /* A command on its way; its fiber and hiredis each hold a reference. */
 struct call {
@@ -39,6 +40,23 @@ static void call_release(struct call *call)
 }
 
 /* ---- URL ---- */
+/* Percent-encoded octets decoded; what is no such is taken as it stands. */
+static bool copy_decoded(struct sl_str part, char *out, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < part.size; i++) {
+        uint8_t octet = (uint8_t)part.data[i];
+        size_t one;
+        if (octet == '%' && part.size - i > 2 && sl_hex_decode((struct sl_str){part.data + i + 1, 2}, &octet, 1, &one))
+            i += 2;
+        if (octet == '\0' || used + 1 >= size)
+            return false;
+        out[used++] = (char)octet;
+    }
+    out[used] = '\0';
+    return true;
+}
+
 static bool copy_part(struct sl_str part, char *out, size_t size)
 {
     if (part.size >= size)
@@ -67,8 +85,8 @@ static bool parse_user(struct sl_str authority, struct redis_options *o, struct 
     }
     *host = rest;
     user = until(user, ':', false, &password);
-    return copy_part(user, o->user, sizeof o->user) &&
-           copy_part(password.data ? password : SL_STR(""), o->password, sizeof o->password);
+    return copy_decoded(user, o->user, sizeof o->user) &&
+           copy_decoded(password.data ? password : SL_STR(""), o->password, sizeof o->password);
 }
 
 static bool parse_host(struct sl_str text, struct redis_options *o)
@@ -111,22 +129,31 @@ enum sl_code redis_url_parse(const char *url, struct redis_options *options, str
         good = database.data[i] >= '0' && database.data[i] <= '9';
         options->database = options->database * 10 + (unsigned)(database.data[i] - '0');
     }
-    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "shared_cache.redis.url is not the URL of a Redis");
+    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "not the URL of a Redis");
 }
 
 /* ---- the connection ---- */
-static void set_state(enum link_state state)
+static void set_state(struct redis *redis, enum link_state state)
 {
-    conn.state = state;
-    fiber_wake_all(&conn.changed);
+    redis->state = state;
+    fiber_wake_all(&redis->changed);
+}
+
+/* Takes the context away from its connection, which is down then. */
+static redisAsyncContext *redis_detach(struct redis *redis)
+{
+    redisAsyncContext *context = redis->context;
+    redis->context = NULL;
+    if (context)
+        context->data = NULL;
+    set_state(redis, LINK_DOWN);
+    return context;
 }
 
 /* Ends the connection, whatever its state. The calls on it are told, now or when hiredis comes round to it. */
-static void redis_link_drop(void)
+static void redis_drop(struct redis *redis)
 {
-    redisAsyncContext *context = conn.context;
-    conn.context = NULL;
-    set_state(LINK_DOWN);
+    redisAsyncContext *context = redis_detach(redis);
     if (context)
         redisAsyncFree(context);
 }
@@ -140,8 +167,8 @@ static bool idle(const redisAsyncContext *context)
 
 static void drop_surplus(const redisAsyncContext *context)
 {
-    if (context == conn.context && idle(context) && context->c.reader->pos < context->c.reader->len)
-        redis_link_drop();
+    if (context->data && idle(context) && context->c.reader->pos < context->c.reader->len)
+        redis_drop(context->data);
 }
 
 /* ---- hiredis on the loop; its own adapter has no place for the check above ---- */
@@ -158,8 +185,8 @@ static void on_poll(uv_poll_t *handle, int status, int events)
     if (events == 0)
         events = watch->events;
     if (watch->context && (events & UV_READABLE)) {
-        if (idle(watch->context) && watch->context == conn.context)
-            redis_link_drop();
+        if (idle(watch->context) && watch->context->data)
+            redis_drop(watch->context->data);
         else
             redisAsyncHandleRead(watch->context);
     }
@@ -227,20 +254,17 @@ static bool attach(redisAsyncContext *context)
 
 static void on_connect(const redisAsyncContext *context, int status)
 {
-    if (context != conn.context || status == REDIS_OK)
+    if (!context->data || status == REDIS_OK)
         return;
     log_debug("shared", "no connection to Redis", LOG_STR("error", context->errstr ? context->errstr : ""));
-    conn.context = NULL; /* hiredis frees it */
-    set_state(LINK_DOWN);
+    redis_detach(context->data); /* hiredis frees it */
 }
 
 static void on_disconnect(const redisAsyncContext *context, int status)
 {
     (void)status;
-    if (context != conn.context)
-        return;
-    conn.context = NULL;
-    set_state(LINK_DOWN);
+    if (context->data)
+        redis_detach(context->data);
 }
 
 static char auth[] = "AUTH", select_database[] = "SELECT", ping[] = "PING"; /* what was sent */
@@ -249,22 +273,22 @@ static char auth[] = "AUTH", select_database[] = "SELECT", ping[] = "PING"; /* w
 static void on_greeting(redisAsyncContext *context, void *arg, void *what)
 {
     const redisReply *reply = arg;
-    if (context != conn.context || !reply)
+    struct redis *redis = context->data;
+    if (!redis || !reply)
         return;
     if (reply->type == REDIS_REPLY_ERROR) {
         log_warn("shared", "Redis refuses the connection", LOG_STR("command", what), LOG_STR("error", reply->str));
-        conn.context = NULL;
-        redisAsyncDisconnect(context);
-        set_state(LINK_DOWN);
+        redisAsyncDisconnect(redis_detach(redis));
     } else if (what == ping) {
-        set_state(LINK_READY);
+        set_state(redis, LINK_READY);
         drop_surplus(context);
     }
 }
 
-static void greet(redisAsyncContext *context)
+static void greet(const struct redis *redis)
 {
-    const struct redis_options *o = &conn.options;
+    const struct redis_options *o = &redis->options;
+    redisAsyncContext *context = redis->context;
     if (o->user[0])
         redisAsyncCommand(context, on_greeting, auth, "AUTH %s %s", o->user, o->password);
     else if (o->password[0])
@@ -292,75 +316,81 @@ static void resolve(void *arg)
     freeaddrinfo(found);
 }
 
-static void connect_to(const char *address)
+static void connect_to(struct redis *redis, const char *address)
 {
-    redisAsyncContext *context = address ? redisAsyncConnect(address, (int)strtoul(conn.options.port, NULL, 10))
-                                         : redisAsyncConnectUnix(conn.options.socket);
+    redisAsyncContext *context = address ? redisAsyncConnect(address, (int)strtoul(redis->options.port, NULL, 10))
+                                         : redisAsyncConnectUnix(redis->options.socket);
     if (!context || context->err || !attach(context)) {
         if (context)
             redisAsyncFree(context);
-        set_state(LINK_DOWN);
+        set_state(redis, LINK_DOWN);
         return;
     }
-    conn.context = context;
-    set_state(LINK_CONNECTING);
+    redis->context = context;
+    context->data = redis;
+    set_state(redis, LINK_CONNECTING);
     redisAsyncSetConnectCallback(context, on_connect);
     redisAsyncSetDisconnectCallback(context, on_disconnect);
-    greet(context);
+    greet(redis);
 }
 
 static void connect_fiber(void *arg)
 {
-    (void)arg;
-    struct resolve r = {.options = &conn.options};
-    bool local = conn.options.socket[0];
+    struct redis *redis = arg;
+    struct resolve r = {.options = &redis->options};
+    bool local = redis->options.socket[0];
     if (!local && pool_run(POOL_IO, resolve, &r, NULL) != SL_OK)
         r.address[0] = '\0';
-    if (conn.state != LINK_RESOLVING)
+    if (redis->state != LINK_RESOLVING)
         return; /* given up meanwhile */
     if (local || r.address[0])
-        connect_to(local ? NULL : r.address);
+        connect_to(redis, local ? NULL : r.address);
     else
-        set_state(LINK_DOWN);
+        set_state(redis, LINK_DOWN);
 }
 
-void redis_link_init(const struct redis_options *options, struct fiber_group *group)
+struct redis *redis_open(const struct redis_options *options, struct fiber_group *group)
 {
-    conn.options = *options;
-    conn.group = group;
-    conn.state = LINK_DOWN;
+    struct redis *redis = calloc(1, sizeof *redis);
+    if (redis) {
+        redis->options = *options;
+        redis->group = group;
+    }
+    return redis;
 }
 
-void redis_link_close(void)
+void redis_close(struct redis *redis)
 {
-    redis_link_drop();
+    if (redis)
+        redis_drop(redis);
+    free(redis);
 }
 
 /* Waits until the connection can be used: for one attempt at most. */
-static enum shared_result ready(uint64_t end_ms)
+static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 {
-    if (conn.state == LINK_DOWN) {
-        conn.state = LINK_RESOLVING;
-        conn.attempts++;
-        if (!fiber_start(conn.group, connect_fiber, NULL)) {
-            conn.state = LINK_DOWN;
-            return SHARED_UNREACHABLE;
+    if (redis->state == LINK_DOWN) {
+        redis->state = LINK_RESOLVING;
+        redis->attempts++;
+        if (!fiber_start(redis->group, connect_fiber, redis)) {
+            redis->state = LINK_DOWN;
+            return REDIS_UNREACHABLE;
         }
     }
-    uint64_t attempt = conn.attempts;
-    while (conn.state != LINK_READY) {
+    uint64_t attempt = redis->attempts;
+    while (redis->state != LINK_READY) {
         uint64_t now = loop_now_ms();
-        enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&conn.changed, end_ms - now);
+        enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&redis->changed, end_ms - now);
         if (woken == FIBER_CANCELLED)
-            return SHARED_CANCELLED;
-        if (conn.attempts != attempt || conn.state == LINK_DOWN)
-            return SHARED_UNREACHABLE;
+            return REDIS_CANCELLED;
+        if (redis->attempts != attempt || redis->state == LINK_DOWN)
+            return REDIS_UNREACHABLE;
         if (woken == FIBER_TIMED_OUT) {
-            redis_link_drop();
-            return SHARED_TIMEOUT;
+            redis_drop(redis);
+            return REDIS_TIMED_OUT;
         }
     }
-    return SHARED_HIT;
+    return REDIS_ANSWERED;
 }
 
 /* ---- commands ---- */
@@ -387,7 +417,7 @@ static void on_reply(redisAsyncContext *context, void *arg, void *data)
         drop_surplus(context);
 }
 
-static struct call *send_call(const struct sl_str *words, size_t count)
+static struct call *send_call(const struct redis *redis, const struct sl_str *words, size_t count)
 {
     const char *data[MAX_WORDS];
     size_t sizes[MAX_WORDS];
@@ -399,34 +429,35 @@ static struct call *send_call(const struct sl_str *words, size_t count)
         sizes[i] = words[i].size;
     }
     call->references = 2;
-    if (redisAsyncCommandArgv(conn.context, on_reply, call, (int)count, data, sizes) != REDIS_OK) {
+    if (redisAsyncCommandArgv(redis->context, on_reply, call, (int)count, data, sizes) != REDIS_OK) {
         free(call);
         return NULL;
     }
     return call;
 }
 
-enum shared_result redis_command(const struct sl_str *words, size_t count, struct redis_answer *answer)
+enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
+                                struct redis_answer *answer)
 {
-    uint64_t end = loop_now_ms() + conn.options.timeout_ms;
+    uint64_t end = loop_now_ms() + redis->options.timeout_ms;
     *answer = (struct redis_answer){0};
-    enum shared_result result = ready(end);
-    if (result != SHARED_HIT)
+    enum redis_result result = ready(redis, end);
+    if (result != REDIS_ANSWERED)
         return result;
-    const redisAsyncContext *context = conn.context;
-    struct call *call = send_call(words, count);
+    const redisAsyncContext *context = redis->context;
+    struct call *call = send_call(redis, words, count);
     if (!call)
-        return SHARED_UNREACHABLE;
-    while (!call->done && result == SHARED_HIT) {
+        return REDIS_UNREACHABLE;
+    while (!call->done && result == REDIS_ANSWERED) {
         uint64_t now = loop_now_ms();
         enum fiber_wait woken = now >= end ? FIBER_TIMED_OUT : fiber_wait_on(&call->waiters, end - now);
         if (woken != FIBER_WOKEN && !call->done)
-            result = woken == FIBER_CANCELLED ? SHARED_CANCELLED : SHARED_TIMEOUT;
+            result = woken == FIBER_CANCELLED ? REDIS_CANCELLED : REDIS_TIMED_OUT;
     }
-    if (result == SHARED_TIMEOUT && context == conn.context)
-        redis_link_drop();
-    if (result == SHARED_HIT) {
-        result = call->answered && !call->answer.text.failed ? SHARED_HIT : SHARED_UNREACHABLE;
+    if (result == REDIS_TIMED_OUT && context == redis->context)
+        redis_drop(redis);
+    if (result == REDIS_ANSWERED) {
+        result = call->answered && !call->answer.text.failed ? REDIS_ANSWERED : REDIS_UNREACHABLE;
         *answer = call->answer;
         call->answer.text = (struct sl_buf){0};
     }

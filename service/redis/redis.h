@@ -1,0 +1,38 @@
+/* Connections to a Redis: commands of fibers, in a pipeline. A connection is made when a command needs it, and dropped when
+ * an answer does not come in time: what else is on its way then ends too. RESP as of Redis 2.0. Loop thread only. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "core/fiber.h"
+
+struct redis_options {
+    char socket[108]; /* path; empty = TCP */
+    char host[256], port[8];
+    char user[128], password[512]; /* empty = none */
+    unsigned database;
+    uint64_t timeout_ms; /* of a command, a new connection included */
+};
+
+/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH. User and password may be percent-encoded
+ * (RFC 3986, 2.1). The error does not say which key the URL is of. */
+enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error);
+
+struct redis;
+
+/* NULL when out of memory. `group`: of the fibers that connect; it outlives the connection. */
+struct redis *redis_open(const struct redis_options *options, struct fiber_group *group);
+/* No command may be on its way. NULL is allowed. */
+void redis_close(struct redis *redis);
+
+enum redis_answer_type { REDIS_NIL, REDIS_TEXT, REDIS_NUMBER, REDIS_STATUS, REDIS_FAILURE };
+struct redis_answer {
+    enum redis_answer_type type;
+    struct sl_buf text; /* of TEXT, STATUS, FAILURE; freed by the caller */
+    long long number;
+};
+
+/* REDIS_ANSWERED: there is an answer, of whatever type. REDIS_UNREACHABLE: no connection, or it broke. */
+enum redis_result { REDIS_ANSWERED, REDIS_TIMED_OUT, REDIS_UNREACHABLE, REDIS_CANCELLED };
+enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
+                                struct redis_answer *answer) SL_SUSPENDS;
