@@ -223,8 +223,8 @@ static bool map_pieces(struct line_table *t, uint16_t section)
     for (size_t i = 0; i < count; i++) {
         struct raw_line raw = t->raw[i];
         struct code_piece piece;
-        uint32_t offset = raw.offset, size = raw.size;
-        while (pdb_next_piece(t->pdb, section, &offset, &size, &piece)) {
+        struct code_pieces pieces = pdb_pieces(t->pdb, section, raw.offset, raw.size);
+        while (pdb_next_piece(t->pdb, &pieces, &t->purse, &piece)) {
             raw.offset = piece.address;
             raw.size = piece.size;
             if (!sl_purse_spend(&t->purse, STEPS_PER_COPY) || !raw_add(t, raw))

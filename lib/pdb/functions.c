@@ -169,15 +169,42 @@ static struct node *node_add(struct module_reader *r)
 
 /* ---- the records ---- */
 
+static int by_address(const void *left, const void *right)
+{
+    const struct sl_function *a = left, *b = right;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+/* Pieces that lie side by side become one, also where something was put in between that belongs to nobody. */
+static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t count)
+{
+    size_t kept = 0;
+    if (count)
+        qsort(pieces, count, sizeof *pieces, by_address);
+    for (size_t i = 0; i < count; i++) {
+        struct sl_function *last = kept ? &pieces[kept - 1] : NULL;
+        uint64_t end = last ? last->address + last->size : 0, begin = pieces[i].address;
+        if (last && (begin <= end ||
+                     omap_only_put_in(w->reader->pdb, (uint32_t)end, (uint32_t)begin, &w->reader->lines.purse))) {
+            if (begin + pieces[i].size > end)
+                last->size = begin + pieces[i].size - last->address;
+        } else {
+            pieces[kept++] = pieces[i];
+        }
+    }
+    return kept;
+}
+
 /* Where the code of a function lies, when it is not all together. */
 static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct node *node)
 {
+    const struct sl_pdb *pdb = w->reader->pdb;
     const struct sl_function whole = node->function;
     struct sl_function *pieces = NULL;
     struct code_piece piece;
-    uint32_t size = (uint32_t)whole.size;
+    struct code_pieces left = pdb_pieces(pdb, section, offset, (uint32_t)whole.size);
     size_t count = 0, capacity = 0;
-    while (pdb_next_piece(w->reader->pdb, section, &offset, &size, &piece)) {
+    while (pdb_next_piece(pdb, &left, &w->reader->lines.purse, &piece)) {
         struct sl_function *last = count ? &pieces[count - 1] : NULL;
         if (last && last->address + last->size == piece.address) {
             last->size += piece.size;
@@ -190,7 +217,8 @@ static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct
         pieces[count].address = piece.address;
         pieces[count++].size = piece.size;
     }
-    if (count == 1 && pieces->size == whole.size)
+    count = join_pieces(w, pieces, count);
+    if (count == 1 && pieces->address == whole.address && pieces->size == whole.size)
         return true;
     node->pieces = pieces;
     node->piece_count = (uint32_t)count;

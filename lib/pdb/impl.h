@@ -81,13 +81,29 @@ struct pdb_module {
 
 struct srcsrv; /* srcsrv.c */
 
+/* OMAP: how a program was rearranged after it had been linked. Both tables are pairs of u32, sorted by the first; a pair
+ * holds up to the next one. */
+struct omap {
+    struct sl_bytes from;     /* from the address that symbols speak of to the image's; 0 = taken out */
+    struct sl_bytes to;       /* the other way round; beyond the sections, or 0 = put in, of no source */
+    uint64_t size;            /* of the program that symbols speak of */
+    struct omap_added *added; /* what was put in and belongs to source, by that */
+    size_t added_count;
+};
+
+struct omap_added {
+    uint64_t original; /* what symbols speak of */
+    uint64_t reach;    /* where the last ends of those up to here */
+    uint32_t size, address;
+};
+
 struct sl_pdb {
     struct msf msf;
     struct sl_arena *arena;
     struct sl_budget *budget;
     struct pdb_section *sections; /* those that section:offset pairs refer to */
     size_t section_count;
-    struct sl_bytes omap; /* OMAP from source, 8 bytes per record */
+    struct omap omap;
     bool has_omap, no_addresses /* translation is needed, but missing */;
     struct sl_bytes names; /* text of the /names stream */
     uint16_t symbol_stream, fpo_stream, frame_stream;
@@ -106,7 +122,7 @@ enum { NOT_MAPPED = 0xFFFFFFFF };
 /* Relative address of a section:offset pair (sections count from 1), through OMAP; NOT_MAPPED when there is none. */
 uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset);
 
-/* The same of an address that the symbols speak of. */
+/* omap.c: the same of an address that the symbols speak of. */
 uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address);
 
 /* Code that lies together in the image. */
@@ -114,10 +130,24 @@ struct code_piece {
     uint32_t address, size; /* relative; bytes */
 };
 
-/* The first piece of the `*size` bytes at section:*offset, which then are those behind it: OMAP may have code cut up. False
- * when there is none, any more. */
-bool pdb_next_piece(const struct sl_pdb *pdb, uint16_t section, uint32_t *offset, uint32_t *size,
+/* Where code lies in the image, piece by piece: first where OMAP has moved it, then what was put in for it. */
+struct code_pieces {
+    uint32_t address, size; /* what is left, as symbols speak of it */
+    uint64_t begin, end;    /* all of it */
+    size_t added;           /* of the entries of that list those before this one are left */
+};
+struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t size);
+/* False when there is none any more, or the purse is empty. */
+bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct sl_purse *purse,
                     struct code_piece *piece);
+
+/* ---- omap.c ---- */
+
+/* Lists what was put in for source. False when the budget or memory does not last. */
+bool omap_find_added(struct sl_pdb *pdb);
+struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint32_t size);
+/* Whether [begin, end) of the image was put in and belongs to no source. */
+bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_purse *purse);
 
 /* A text of the /names stream: empty when there is none, or none of a sensible length. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse);

@@ -2,7 +2,14 @@
 #include "pdb/impl.h"
 
 enum { DBI_HEADER = 64, MAX_NAME = 4096 };
-enum { DEBUG_FPO = 0, DEBUG_OMAP_FROM = 4, DEBUG_SECTIONS = 5, DEBUG_FRAMES = 9, DEBUG_ORIGINAL_SECTIONS = 10 };
+enum {
+    DEBUG_FPO = 0,
+    DEBUG_OMAP_TO = 3,
+    DEBUG_OMAP_FROM = 4,
+    DEBUG_SECTIONS = 5,
+    DEBUG_FRAMES = 9,
+    DEBUG_ORIGINAL_SECTIONS = 10
+};
 enum { SECTION_HEADER = 40, SECTION_CODE = 0x20, SECTION_EXECUTE = 0x20000000 };
 
 struct dbi {
@@ -90,7 +97,7 @@ static uint64_t end_of_sections(const struct sl_pdb *pdb)
 }
 
 /* With OMAP the symbols speak of the program before it was rearranged; sections may have been left where they were. */
-static void read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
+static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
                                uint64_t *image_size)
 {
     uint16_t streams[DEBUG_ORIGINAL_SECTIONS + 1];
@@ -105,12 +112,17 @@ static void read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_
     pdb->frame_stream = streams[DEBUG_FRAMES];
     if (pdb_read_sections(pdb, streams[DEBUG_SECTIONS]))
         *image_size = end_of_sections(pdb);
-    struct msf_stream omap;
+    struct msf_stream from, to;
     bool original =
         streams[DEBUG_ORIGINAL_SECTIONS] != NO_STREAM && pdb_read_sections(pdb, streams[DEBUG_ORIGINAL_SECTIONS]);
-    bool mapped = msf_stream(&pdb->msf, streams[DEBUG_OMAP_FROM], &omap) && msf_all(&omap, pdb->arena, &pdb->omap);
-    pdb->has_omap = original || (mapped && pdb->omap.size);
+    bool mapped = msf_stream(&pdb->msf, streams[DEBUG_OMAP_FROM], &from) && msf_all(&from, pdb->arena, &pdb->omap.from);
+    pdb->has_omap = original || (mapped && pdb->omap.from.size);
     pdb->no_addresses = original && !mapped;
+    if (!pdb->has_omap || !msf_stream(&pdb->msf, streams[DEBUG_OMAP_TO], &to) ||
+        !msf_all(&to, pdb->arena, &pdb->omap.to))
+        return true;
+    pdb->omap.size = end_of_sections(pdb);
+    return omap_find_added(pdb);
 }
 
 static void read_names(struct sl_pdb *pdb, uint32_t index)
@@ -198,7 +210,8 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
         info->debug_id.age = dbi.age;
     info->machine = dbi.machine;
     pdb->symbol_stream = dbi.symbol_stream;
-    read_debug_streams(pdb, &stream, &dbi, &info->image_size);
+    if (!read_debug_streams(pdb, &stream, &dbi, &info->image_size))
+        return sl_budget_fail(pdb->budget, error);
     pdb->info = bytes;
     if (pdb_named(bytes, "/names", &index))
         read_names(pdb, index);
@@ -208,38 +221,6 @@ enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl
         return sl_fail(error, SL_BUSY, "out of memory");
     *out = pdb;
     return sl_pdb_complete(pdb, error);
-}
-
-/* Where OMAP has `address`, and up to where, `*end`, this holds for what follows. */
-static uint32_t translate(struct sl_bytes omap, uint32_t address, uint32_t *end)
-{
-    size_t low = 0, high = omap.size / 8;
-    struct sl_reader r = sl_reader(omap, false);
-    while (low < high) { /* the first record beyond `address` */
-        size_t middle = low + (high - low) / 2;
-        r.at = omap.data + middle * 8;
-        if (sl_read_u32(&r) <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    r.at = omap.data + low * 8;
-    *end = low < omap.size / 8 ? sl_read_u32(&r) : UINT32_MAX;
-    if (*end <= address) /* out of order */
-        *end = UINT32_MAX;
-    if (!low)
-        return NOT_MAPPED;
-    r.at = omap.data + (low - 1) * 8;
-    uint32_t source = sl_read_u32(&r), target = sl_read_u32(&r);
-    return target ? target + (address - source) : NOT_MAPPED;
-}
-
-uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
-{
-    if (pdb->no_addresses)
-        return NOT_MAPPED;
-    uint32_t end;
-    return pdb->has_omap ? translate(pdb->omap, address, &end) : address;
 }
 
 static bool section_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t *address)
@@ -254,22 +235,11 @@ uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset
     return section_address(pdb, section, offset, &address) ? pdb_translate(pdb, address) : NOT_MAPPED;
 }
 
-bool pdb_next_piece(const struct sl_pdb *pdb, uint16_t section, uint32_t *offset, uint32_t *size,
-                    struct code_piece *piece)
+struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t size)
 {
-    uint32_t address, end;
-    while (*size && section_address(pdb, section, *offset, &address) && !pdb->no_addresses) {
-        end = UINT32_MAX;
-        piece->address = pdb->has_omap ? translate(pdb->omap, address, &end) : address;
-        piece->size = end - address < *size ? end - address : *size;
-        *offset += piece->size;
-        *size -= piece->size;
-        if (piece->address != NOT_MAPPED)
-            return true;
-        if (!piece->size)
-            break;
-    }
-    return false;
+    uint32_t address;
+    return section_address(pdb, section, offset, &address) && !pdb->no_addresses ? omap_pieces(pdb, address, size)
+                                                                                 : (struct code_pieces){0};
 }
 
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,

@@ -34,17 +34,17 @@ def types(records):
     return struct.pack("<5I", 20040203, 56, 0x1000, 0x1000 + len(records), len(data)).ljust(56, b"\0") + data
 
 
-def pdb(symbols, parts=b"", type_records=(), ids=(), omap=None):
-    """One module; `parts` are its C13 subsections."""
+def pdb(symbols, parts=b"", type_records=(), ids=(), omap=None, back=None):
+    """One module; `parts` are its C13 subsections, `back` the map from the rearranged image to what symbols speak of."""
     symbols = struct.pack("<I", 4) + symbols
     module = struct.pack("<I28xHHIII16x", 0, 0, 6, len(symbols), 0, len(parts)) + b"a.obj\0a.obj\0"
     module += bytes(-len(module) % 4)
-    headers = struct.pack("<11H", *([0xFFFF] * 4), 0xFFFF if omap is None else 7, 5, *([0xFFFF] * 5))
+    headers = struct.pack("<11H", *([0xFFFF] * 3), 0xFFFF if back is None else 8, 0xFFFF if omap is None else 7, 5, *([0xFFFF] * 5))
     dbi = struct.pack("<iIIHHHHHHIIIIIIIIHHI", -1, 19990903, 1, 0xFFFF, 0, 0xFFFF, 0, 0xFFFF, 0, len(module), 0, 0, 0, 0, 0,
                       len(headers), 0, 0, 0x8664, 0)
     info = struct.pack("<III16sIIIII", 20000404, 0, 1, bytes(range(16)), 0, 0, 1, 0, 0)
     section = struct.pack("<8sIIIIIIHHI", b".text", 1 << 28, 0x1000, 0, 0, 0, 0, 0, 0, 0x60000020)
-    return container([b"", info, types(type_records), dbi + module + headers, types(ids), section, symbols + parts, omap or b""])
+    return container([b"", info, types(type_records), dbi + module + headers, types(ids), section, symbols + parts, omap or b"", back or b""])
 
 
 def procedure(offset, size, name, kind=0):
@@ -90,6 +90,25 @@ def cut_up_calls(size):
     return pdb(symbols, FILES + inlinees + lines(0, 16 * count, count), ids=ids, omap=omap)
 
 
+def put_in(size):
+    """Code that was put in for all of the source, again and again: of every function each of it is a piece."""
+    count = size // 90
+    omap = b"".join(struct.pack("<II", 0x1000 + 16 * i, 0x100000 + 16 * (count - i) * 2) for i in range(count))
+    back = b"".join(struct.pack("<II", 0x8000000 + 16 * count * i, 0x1000) for i in range(count))
+    symbols = b"".join(procedure(16 * i, 16, b"f") + record(END, b"") for i in range(count))
+    return pdb(symbols, FILES + lines(0, 16 * count, count), omap=omap, back=back)
+
+
+def put_in_once(size):
+    """The same for nearly all of the source at once, and one by one for a little of it."""
+    count = size // 90
+    omap = struct.pack("<II", 0x1000, 0x100000)
+    back = struct.pack("<II", 0x8000000, 0x1000)
+    back += b"".join(struct.pack("<II", 0x9000000 + i, 0x1001) for i in range(count))
+    symbols = b"".join(procedure(16 * i, 16, b"f") + record(END, b"") for i in range(count))
+    return pdb(symbols, FILES + lines(0, 16 * count, count), omap=omap, back=back)
+
+
 def declared_types(size):
     """Functions whose arguments are arrays of types that are only declared, and defined somewhere."""
     count, records, symbols = size // 220, [], b""
@@ -107,12 +126,14 @@ def declared_types(size):
     return pdb(symbols, type_records=records)
 
 
-LOOKUP, DUMP = ["lookup", "-j", "1", "-e", "{file}", "0x1000"], ["dump-syms", "-j", "1", "-d", "-o", "/dev/null", "{file}"]
+LOOKUP, DUMP = ["lookup", "--jobs", "1", "-e", "{file}", "0x1000"], ["dump-syms", "-j", "1", "-d", "-o", "/dev/null", "{file}"]
 GENERATORS = {
     "folded": (folded, LOOKUP),
     "folded_text": (folded, DUMP),
     "cut_up": (cut_up, LOOKUP),
     "cut_up_calls": (cut_up_calls, LOOKUP),
     "cut_up_calls_text": (cut_up_calls, DUMP),
+    "put_in": (put_in, LOOKUP),
+    "put_in_once": (put_in_once, LOOKUP),
     "declared_types": (declared_types, LOOKUP),
 }

@@ -242,8 +242,8 @@ static void rearranged_code(void **state)
     put_pair(omap, 0x1108, 0x4FF0); /* the middle line went before the function's beginning */
     put_pair(omap, 0x1110, 0x5010);
     sl_buf_u32(&image.streams[IMAGE_OMAP_TO], 0);
-    const char *text = "moved 5000+8 [5000+8 a.c:1] { i 5004+4 [5004+4 a.c:100] }\n"
-                       "moved 4ff0+8 [4ff0+8 a.c:2]\n"
+    const char *text = "moved 4ff0+8 [4ff0+8 a.c:2]\n"
+                       "moved 5000+8 [5000+8 a.c:1] { i 5004+4 [5004+4 a.c:100] }\n"
                        "moved 5010+10 [5010+10 a.c:3]\n";
     expect(&image, text);
 
@@ -300,9 +300,66 @@ static void cut_up_functions(void **state)
     put_pair(omap, 0x1114, 0x5008);
     put_pair(omap, 0x1118, 0x500C); /* goes on */
     put_pair(omap, 0x1120, 0x5200);
-    expect(&image, "f 5100+8 [5100+8 a.c:1] { outer 5104+4 [5104+4 a.c:100] }\n"
-                   "f 5000+14 [5000+c a.c:2, 500c+8 a.c:3] { outer 5000+10 [5000+10 a.c:100] { inner 5004+4 [5004+4 "
-                   "a.c:200] } }\n");
+    expect(&image, "f 5000+14 [5000+c a.c:2, 500c+8 a.c:3] { outer 5000+10 [5000+10 a.c:100] { inner 5004+4 [5004+4 "
+                   "a.c:200] } }\n"
+                   "f 5100+8 [5100+8 a.c:1] { outer 5104+4 [5104+4 a.c:100] }\n");
+    image_free(&image);
+}
+
+/* Instrumentation: code that was put into a function is a part of it, with the lines that it was put in for, if any. */
+static void stretched_functions(void **state)
+{
+    (void)state;
+    static const uint32_t lines[][2] = {{0, 1}, {5, 2}, {8, 3}}, more[][2] = {{0, 9}};
+    static const uint8_t inlined[] = {0x0C, 0x02, 0x06}; /* 2 bytes from 6 */
+    struct image image = {.has_omap = true};
+    uint32_t a = image_file(&image, 0, "a.c"), id = image_id(&image, 0x1601, "wws", 0, 0, "i");
+    image_inlinee(&image, 0, id, a, 100);
+    image_procedure(&image, 0, "f", 0, 10, 0);
+    image_site(&image, 0, id, inlined, sizeof inlined);
+    image_end(&image, 0, S_INLINESITE_END);
+    image_end(&image, 0, S_END);
+    image_procedure(&image, 0, "g", 10, 6, 0);
+    image_end(&image, 0, S_END);
+    image_lines(&image, 0, 0, 10, a, lines, 3);
+    image_lines(&image, 0, 10, 6, a, more, 1);
+    struct sl_buf *from = &image.streams[IMAGE_OMAP_FROM], *to = &image.streams[IMAGE_OMAP_TO];
+    put_pair(from, 0x1000, 0x1000);
+    put_pair(from, 0x1005, 0x100A); /* 5 bytes in front */
+    put_pair(from, 0x100A, 0x1012); /* 3 bytes behind */
+    put_pair(to, 0x1000, 0x1000);
+    put_pair(to, 0x1005, 0xFFFFFFFF);
+    put_pair(to, 0x100A, 0x1005);
+    put_pair(to, 0x100F, 0xFFFFFFFF);
+    put_pair(to, 0x1012, 0x100A);
+    put_pair(to, 0x1018, 0xFFFFFFFF);
+    expect(&image, "f 1000+f [1000+5 a.c:1, 100a+3 a.c:2, 100d+2 a.c:3] { i 100b+2 [100b+2 a.c:100] }\n"
+                   "g 1012+6 [1012+6 a.c:9]\n");
+
+    /* the same, but it is told what the code was put in for: no more than there is of it */
+    sl_buf_clear(to);
+    put_pair(to, 0x1000, 0x1000);
+    put_pair(to, 0x1005, 0x1005);
+    put_pair(to, 0x100A, 0x1005);
+    put_pair(to, 0x100F, 0x1009);
+    put_pair(to, 0x1010, 0);
+    put_pair(to, 0x1012, 0x100A);
+    put_pair(to, 0x1018, 0x100A); /* another copy, and beyond it nothing */
+    put_pair(to, 0x101E, 0x10000000);
+    expect(&image, "f 1000+10 [1000+5 a.c:1, 1005+3 a.c:2, 1008+2 a.c:3, 100a+3 a.c:2, 100d+3 a.c:3] "
+                   "{ i 1006+7 [1006+2 a.c:100, 100b+2 a.c:100] }\n"
+                   "g 1012+c [1012+c a.c:9]\n");
+
+    /* out of order, over and over, to everywhere: whatever there is, it ends */
+    sl_buf_clear(to);
+    for (uint32_t i = 0; i < 200; i++)
+        put_pair(to, i % 3 ? 0x1000 + i : 0xF0000000 - i, i % 5 ? 0x1000 : i);
+    struct sl_buf file = {0};
+    struct sl_object *object;
+    image_write(&image, &file);
+    if (sl_object_open(sl_buf_bytes(&file), NULL, &object, NULL) == SL_OK)
+        sl_object_close(object);
+    sl_buf_free(&file);
     image_free(&image);
 }
 
@@ -657,6 +714,7 @@ int main(void)
         cmocka_unit_test(functions_that_share_lines),
         cmocka_unit_test(rearranged_code),
         cmocka_unit_test(cut_up_functions),
+        cmocka_unit_test(stretched_functions),
         cmocka_unit_test(lines_of_folded_functions),
         cmocka_unit_test(calls_of_functions_without_lines),
         cmocka_unit_test(nothing_is_read_of_the_first_stream),

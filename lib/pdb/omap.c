@@ -1,0 +1,184 @@
+/* Programs that were rearranged after they had been linked (Vulcan, Syzygy, BBT): symbols speak of the program before, OMAP
+ * tells where that is now. For a function of 10 bytes at 0x1000 that got 5 bytes in its middle, in front of its second
+ * block, and whose last 2 bytes were moved away:
+ *
+ *     from    1000 -> 1000, 1005 -> 100a, 1008 -> 3000
+ *     to      1000 -> 1000, 1005 -> 1005, 100a -> 1005, 100d -> nowhere, 3000 -> 1008
+ *
+ * The 5 bytes belong to the block behind them, as "to" says, though "from" has it only once: a part that is in "to" alone is
+ * "added". Tools that do not know the source of what they put in say "nowhere" there. */
+#include "pdb/impl.h"
+
+#include "base/grow.h"
+#include "base/search.h"
+
+#include <stdlib.h>
+
+enum { PAIR = 8, STEPS_PER_PART = 16, STEPS_PER_ADDED = 96 };
+
+struct pair {
+    uint32_t from, to;
+};
+
+static struct pair pair_at(struct sl_bytes table, size_t index)
+{
+    struct sl_reader r = sl_reader(table, false);
+    sl_reader_skip(&r, index * PAIR);
+    uint32_t from = sl_read_u32(&r);
+    return (struct pair){from, sl_read_u32(&r)};
+}
+
+/* How many pairs begin at or below `address`. */
+static size_t pairs_up_to(struct sl_bytes table, uint32_t address)
+{
+    size_t low = 0, high = table.size / PAIR;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (pair_at(table, middle).from <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Where `address` is now, and up to where, `*end`, this holds for what follows. */
+static uint32_t translate(struct sl_bytes from, uint32_t address, uint32_t *end)
+{
+    size_t below = pairs_up_to(from, address);
+    *end = below < from.size / PAIR ? pair_at(from, below).from : UINT32_MAX;
+    if (*end <= address) /* out of order */
+        *end = UINT32_MAX;
+    if (!below)
+        return NOT_MAPPED;
+    struct pair last = pair_at(from, below - 1);
+    return last.to ? last.to + (address - last.from) : NOT_MAPPED;
+}
+
+uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
+{
+    uint32_t end;
+    if (pdb->no_addresses)
+        return NOT_MAPPED;
+    return pdb->has_omap ? translate(pdb->omap.from, address, &end) : address;
+}
+
+/* ---- what was put in ---- */
+
+static int by_original(const void *left, const void *right)
+{
+    const struct omap_added *a = left, *b = right;
+    if (a->original != b->original)
+        return a->original < b->original ? -1 : 1;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+/* What of the code at `address` in the image, `size` bytes of `original`, "from" has elsewhere. */
+static bool add_parts(struct sl_pdb *pdb, struct sl_purse *purse, size_t *capacity, uint32_t original, uint32_t size,
+                      uint32_t address)
+{
+    struct omap *omap = &pdb->omap;
+    while (size) {
+        uint32_t end, now = translate(omap->from, original, &end), part = end - original < size ? end - original : size;
+        if (!sl_purse_spend(purse, STEPS_PER_PART))
+            return false;
+        if (now != address) {
+            if (!sl_purse_spend(purse, STEPS_PER_ADDED) ||
+                !sl_grow_in_arena(pdb->arena, &omap->added, capacity, omap->added_count + 1, sizeof *omap->added))
+                return false;
+            omap->added[omap->added_count++] =
+                (struct omap_added){.original = original, .size = part, .address = address};
+        }
+        original += part;
+        address += part;
+        size -= part;
+    }
+    return true;
+}
+
+bool omap_find_added(struct sl_pdb *pdb)
+{
+    struct omap *omap = &pdb->omap;
+    struct sl_purse purse = {.budget = pdb->budget};
+    size_t count = omap->to.size / PAIR, capacity = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct pair here = pair_at(omap->to, i);
+        if (!here.to || here.to >= omap->size)
+            continue;
+        uint64_t most = omap->size - here.to, length = most;
+        if (i + 1 < count) {
+            uint32_t next = pair_at(omap->to, i + 1).from;
+            length = next > here.from ? next - here.from : 0;
+        }
+        if (!add_parts(pdb, &purse, &capacity, here.to, (uint32_t)(length < most ? length : most), here.from))
+            return false;
+    }
+    if (omap->added_count)
+        qsort(omap->added, omap->added_count, sizeof *omap->added, by_original);
+    for (size_t i = 0; i < omap->added_count; i++) {
+        uint64_t end = omap->added[i].original + omap->added[i].size, before = i ? omap->added[i - 1].reach : 0;
+        omap->added[i].reach = end > before ? end : before;
+    }
+    return true;
+}
+
+bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_purse *purse)
+{
+    struct sl_bytes to = pdb->omap.to;
+    size_t i = pairs_up_to(to, begin);
+    if (!i)
+        return false;
+    for (i--; i < to.size / PAIR; i++) {
+        struct pair here = pair_at(to, i);
+        if (here.from >= end && here.from > begin)
+            return true;
+        if (!sl_purse_spend(purse, STEPS_PER_PART) || (here.to && here.to < pdb->omap.size))
+            return false;
+    }
+    return true;
+}
+
+/* ---- code, piece by piece ---- */
+
+struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint32_t size)
+{
+    struct code_pieces pieces = {.address = address, .size = size, .begin = address, .end = (uint64_t)address + size};
+    if (size && pdb->omap.added_count)
+        pieces.added = SL_COUNT_UP_TO(pdb->omap.added, pdb->omap.added_count, original, pieces.end - 1);
+    return pieces;
+}
+
+static bool next_moved(const struct sl_pdb *pdb, struct code_pieces *pieces, struct code_piece *piece)
+{
+    while (pieces->size) {
+        uint32_t end = UINT32_MAX, left = pieces->size;
+        piece->address = pdb->has_omap ? translate(pdb->omap.from, pieces->address, &end) : pieces->address;
+        piece->size = end - pieces->address < left ? end - pieces->address : left;
+        pieces->address += piece->size;
+        pieces->size = piece->size ? left - piece->size : 0;
+        if (piece->address != NOT_MAPPED)
+            return true;
+    }
+    return false;
+}
+
+bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct sl_purse *purse,
+                    struct code_piece *piece)
+{
+    if (next_moved(pdb, pieces, piece))
+        return true;
+    /* backwards, as long as there may be one that goes beyond the beginning */
+    while (pieces->added && pdb->omap.added[pieces->added - 1].reach > pieces->begin) {
+        const struct omap_added *added = &pdb->omap.added[--pieces->added];
+        uint64_t end = added->original + added->size;
+        uint64_t first = added->original > pieces->begin ? added->original : pieces->begin;
+        uint64_t last = end < pieces->end ? end : pieces->end;
+        if (!sl_purse_spend(purse, STEPS_PER_PART))
+            return false;
+        if (first >= last)
+            continue;
+        *piece = (struct code_piece){added->address + (uint32_t)(first - added->original), (uint32_t)(last - first)};
+        return true;
+    }
+    return false;
+}
