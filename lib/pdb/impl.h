@@ -298,6 +298,10 @@ enum {
     LF_FUNC_ID = 0x1601,
     LF_MFUNC_ID = 0x1602,
     LF_STRING_ID = 0x1605,
+    LF_CLASS2 = 0x1608,
+    LF_STRUCTURE2 = 0x1609,
+    LF_UNION2 = 0x160A,
+    LF_INTERFACE2 = 0x160B,
 };
 
 enum { TYPE_NULLPTR = 0x103 }; /* a pointer of 16 bits to nothing, which is of no use otherwise */
@@ -310,6 +314,8 @@ struct named_type {
     bool forward;        /* only declared */
     bool has_unique;     /* a name of its own follows */
 };
+
+bool is_named_type(uint16_t leaf);
 
 /* Reads it up to the name; check `t->data.failed`. */
 struct named_type read_named_type(struct type_record *t);

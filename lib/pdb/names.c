@@ -333,20 +333,13 @@ static bool array(struct namer *n, struct type_record t)
 
 static bool print_record(struct namer *n, struct type_record t)
 {
+    if (is_named_type(t.leaf))
+        return named_type(n, &t);
     switch (t.leaf) {
     case LF_MODIFIER: return modifier(n, t);
     case LF_POINTER: return pointer(n, t, false);
     case LF_ARRAY:
     case LF_ARRAY_ST: return array(n, t);
-    case LF_CLASS:
-    case LF_STRUCTURE:
-    case LF_INTERFACE:
-    case LF_CLASS_ST:
-    case LF_STRUCTURE_ST:
-    case LF_UNION:
-    case LF_UNION_ST:
-    case LF_ENUM:
-    case LF_ENUM_ST: return named_type(n, &t);
     case LF_PROCEDURE: {
         struct procedure p = read_procedure(&t.data);
         return result(n, p.result, p.options) && parameters(n, p.arguments) && !t.data.failed;

@@ -21,21 +21,25 @@ uint64_t read_numeric(struct sl_reader *r)
 
 /*     class      count u16, properties u16, fields, derived, vshape u32, size, name, unique name
  *     union      count u16, properties u16, fields u32, size, name, unique name
- *     enum       count u16, properties u16, underlying, fields u32, name, unique name */
+ *     enum       count u16, properties u16, underlying, fields u32, name, unique name
+ *     class2     properties, fields, derived, vshape u32, count, size, name, unique name (newer ones of Microsoft's)
+ *     union2     properties, fields u32, count, size, name, unique name */
 struct named_type read_named_type(struct type_record *t)
 {
     enum { FORWARD = 0x80, UNIQUE = 0x200 };
     struct sl_reader *r = &t->data;
     struct named_type type = {0};
     bool is_enum = t->leaf == LF_ENUM || t->leaf == LF_ENUM_ST;
-    bool is_union = t->leaf == LF_UNION || t->leaf == LF_UNION_ST;
-    sl_read_u16(r);
-    uint16_t properties = sl_read_u16(r);
+    bool is_union = t->leaf == LF_UNION || t->leaf == LF_UNION_ST || t->leaf == LF_UNION2;
+    bool is_newer = t->leaf >= LF_CLASS2;
+    uint32_t first = sl_read_u32(r), properties = is_newer ? first : first >> 16;
     type.forward = properties & FORWARD;
     type.has_unique = properties & UNIQUE;
     type.underlying = sl_read_u32(r);
     if (!is_union)
         sl_reader_skip(r, is_enum ? 4 : 8);
+    if (is_newer)
+        read_numeric(r);
     if (!is_enum)
         type.size = read_numeric(r);
     bool counted =
@@ -49,7 +53,7 @@ struct named_type read_named_type(struct type_record *t)
     return type;
 }
 
-static bool is_named_type(uint16_t leaf)
+bool is_named_type(uint16_t leaf)
 {
     switch (leaf) {
     case LF_CLASS:
@@ -57,6 +61,10 @@ static bool is_named_type(uint16_t leaf)
     case LF_INTERFACE:
     case LF_UNION:
     case LF_ENUM:
+    case LF_CLASS2:
+    case LF_STRUCTURE2:
+    case LF_UNION2:
+    case LF_INTERFACE2:
     case LF_CLASS_ST:
     case LF_STRUCTURE_ST:
     case LF_UNION_ST:

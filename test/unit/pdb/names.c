@@ -65,6 +65,27 @@ static void names_with_types(void **state)
     image_free(&image);
 }
 
+/* The records that Microsoft's compilers write since 2021, with more room for properties and any number of members. */
+static void newer_records(void **state)
+{
+    (void)state;
+    enum { DECLARED = 0x80, UNIQUE = 0x200 };
+    struct image image = {0};
+    uint32_t class = image_type(&image, 0x1608, "wwwwhwhs", 0x10000, 0, 0, 0, 0x8003, 70000, 8, "C");
+    uint32_t interface = image_type(&image, 0x160B, "wwwwhhs", 0, 0, 0, 0, 1, 8, "I");
+    uint32_t structure = image_type(&image, 0x1609, "wwwwhhss", DECLARED | UNIQUE, 0, 0, 0, 0, 0, "S", ".?AUS@@");
+    uint32_t choice = image_type(&image, 0x160A, "wwhhs", DECLARED, 0, 0, 0, "U");
+    image_type(&image, 0x1609, "wwwwhhss", UNIQUE, 0, 0, 0, 3, 12, "S", ".?AUS@@");
+    image_type(&image, 0x160A, "wwhhs", 0, 0, 2, 8, "U");
+    uint32_t structures = image_type(&image, 0x1503, "wwhs", structure, T_INT4, 36, "");
+    uint32_t choices = image_type(&image, 0x1503, "wwhs", choice, T_INT4, 16, "");
+    uint32_t list = image_type(&image, 0x1201, "wwwww", 4, class, interface, structures, choices);
+    image_procedure(&image, 0, "f", 0, 16, image_type(&image, 0x1008, "wbbhw", T_VOID, 0, 0, 4, list));
+    image_end(&image, 0, S_END);
+    expect(&image, "f(C, I, S[3], U[2]) 1000+10 []\n");
+    image_free(&image);
+}
+
 /* Elements of arrays are declared more often than not; sizes are those of the definition with the same unique name. */
 static void arrays_of_declared_types(void **state)
 {
@@ -175,10 +196,10 @@ static void cross_module_references(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_share_text),    cmocka_unit_test(names_with_types),
-        cmocka_unit_test(arrays_of_declared_types), cmocka_unit_test(null_pointers),
-        cmocka_unit_test(circles_of_types),         cmocka_unit_test(long_lists_of_arguments),
-        cmocka_unit_test(cross_module_references),
+        cmocka_unit_test(names_that_share_text),   cmocka_unit_test(names_with_types),
+        cmocka_unit_test(newer_records),           cmocka_unit_test(arrays_of_declared_types),
+        cmocka_unit_test(null_pointers),           cmocka_unit_test(circles_of_types),
+        cmocka_unit_test(long_lists_of_arguments), cmocka_unit_test(cross_module_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
