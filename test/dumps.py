@@ -238,12 +238,18 @@ class Crash:
 
     def dump(self, threads=1):
         """Of several threads all are where the crashing one is."""
-        dump = Dump(cpu=self.machine.cpu, text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
-        dump.threads += [(1 + i, self.registers, self.sp, self.stack) for i in range(threads)]
-        for path, (begin, end) in mapped(self.maps).items():
-            if path in self.modules:
-                dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
-        return dump.crash(1, self.number, self.code & 0xFFFFFFFF, self.address).done()
+        return together([self] * threads)
+
+
+def together(crashes):
+    """One dump with a thread for each crash, of processes that were at the same addresses. The first is the one that crashed."""
+    first = crashes[0]
+    dump = Dump(cpu=first.machine.cpu, text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
+    dump.threads += [(1 + i, crash.registers, crash.sp, crash.stack) for i, crash in enumerate(crashes)]
+    for path, (begin, end) in mapped(first.maps).items():
+        if path in first.modules:
+            dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
+    return dump.crash(1, first.number, first.code & 0xFFFFFFFF, first.address).done()
 
 
 def of_crash(program, work, *arguments, threads=1):

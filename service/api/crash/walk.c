@@ -2,7 +2,9 @@
 
 #include "core/pool.h"
 
-enum { MOST_AT_ONCE = 64, KEPT_FRAMES = 256 };
+/* Threads are walked in batches, so that the pool is not asked for each: a few at once for many threads, since what they wait for
+ * is looked up side by side. */
+enum { LEAST_AT_ONCE = 16, MOST_AT_ONCE = 64, BATCH = 8, KEPT_FRAMES = 256 };
 
 /* ---- modules ---- */
 
@@ -60,13 +62,17 @@ struct thread_walk {
     struct sl_walk *walk;
     enum sl_walk_need need;
     size_t module;
-    bool context_only;
+    bool context_only, is_over;
 };
 
-/* On the pool: goes on as far as it can. */
-static void walk_on(void *arg)
+struct batch {
+    struct thread_walk walks[BATCH];
+    size_t count;
+};
+
+/* Goes on as far as it can. */
+static void walk_on(struct thread_walk *t)
 {
-    struct thread_walk *t = arg;
     const struct sl_minidump *dump = t->w->dump;
     struct sl_walk_target target = sl_minidump_target(dump);
     struct sl_registers registers;
@@ -79,27 +85,53 @@ static void walk_on(void *arg)
         t->walk = sl_walk_new(&t->arena, &target, t->w->targets, dump->crash.module_count, &registers, &stack);
     }
     t->need = t->walk ? sl_walk_run(t->walk, &t->module) : SL_WALK_DONE;
+    t->is_over = t->need == SL_WALK_DONE;
 }
 
-static enum sl_code run_walk(struct thread_walk *t, struct sl_error *error)
+/* On the pool. */
+static void walk_batch(void *arg)
 {
+    struct batch *batch = arg;
+    for (size_t i = 0; i < batch->count; i++)
+        if (!batch->walks[i].is_over)
+            walk_on(&batch->walks[i]);
+}
+
+/* Finds what the walk waits for. */
+static bool find_needed(struct thread_walk *t)
+{
+    switch (t->need) {
+    case SL_WALK_NEED_CFI: return t->w->targets[t->module].cfi || find_cfi(t->w, t->module);
+    case SL_WALK_NEED_SYMBOLS: return t->w->targets[t->module].symbols || find_covered(t->w, t->module);
+    default: return true;
+    }
+}
+
+static enum sl_code run_batch(struct dump_walk *w, struct batch *batch, struct sl_error *error)
+{
+    bool all_over;
     do {
-        enum sl_code code = pool_run(POOL_WALK, walk_on, t, error);
+        enum sl_code code = pool_run(POOL_WALK, walk_batch, batch, error);
         if (code != SL_OK)
             return code;
-        if ((t->need == SL_WALK_NEED_CFI && !find_cfi(t->w, t->module)) ||
-            (t->need == SL_WALK_NEED_SYMBOLS && !find_covered(t->w, t->module)) || t->w->error.code) {
-            *error = t->w->error;
-            return error->code;
+        all_over = true;
+        for (size_t i = 0; i < batch->count; i++) {
+            if (!find_needed(&batch->walks[i]) || w->error.code) {
+                *error = w->error;
+                return error->code;
+            }
+            all_over = all_over && batch->walks[i].is_over;
         }
-    } while (t->need != SL_WALK_DONE);
-    return t->walk && !t->walk->out_of_memory ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    } while (!all_over);
+    return SL_OK;
 }
 
 static bool take_frames(struct thread_walk *t)
 {
     struct dump_walk *w = t->w;
     struct sl_crash_thread *thread = &w->dump->crash.threads[t->thread];
+    if (!t->walk || t->walk->out_of_memory)
+        return false;
     size_t count = t->walk->frame_count < KEPT_FRAMES ? t->walk->frame_count : KEPT_FRAMES;
     thread->frames = SL_ARENA_ARRAY(w->arena, struct sl_crash_frame, count);
     if (!thread->frames)
@@ -115,25 +147,32 @@ static bool take_frames(struct thread_walk *t)
     return true;
 }
 
-static void walk_thread(struct dump_walk *w, size_t thread)
+/* The next threads that are walked; false when there are no more. */
+static bool take_batch(struct dump_walk *w, struct batch *batch)
 {
-    struct thread_walk t = {.w = w, .thread = thread, .context_only = !w->max_frames};
-    struct sl_error error;
-    enum sl_code code = run_walk(&t, &error);
-    if (code == SL_OK && !take_frames(&t))
-        code = sl_fail(&error, SL_BUSY, "out of memory");
-    if (code != SL_OK && !w->error.code)
-        w->error = error;
-    sl_arena_free(&t.arena);
+    const struct sl_minidump *dump = w->dump;
+    batch->count = 0;
+    for (; w->next < dump->crash.thread_count && batch->count < w->batch; w->next++)
+        if (dump->threads[w->next].is_walked)
+            batch->walks[batch->count++] =
+                (struct thread_walk){.w = w, .thread = w->next, .context_only = !w->max_frames};
+    return batch->count;
 }
 
 static void take_threads(void *arg)
 {
     struct dump_walk *w = arg;
-    while (w->next < w->dump->crash.thread_count && !w->error.code && !fiber_cancelled()) {
-        size_t thread = w->next++;
-        if (w->dump->threads[thread].is_walked)
-            walk_thread(w, thread);
+    struct batch batch;
+    while (!w->error.code && !fiber_cancelled() && take_batch(w, &batch)) {
+        struct sl_error error;
+        enum sl_code code = run_batch(w, &batch, &error);
+        for (size_t i = 0; i < batch.count; i++) {
+            if (code == SL_OK && !take_frames(&batch.walks[i]))
+                code = sl_fail(&error, SL_BUSY, "out of memory");
+            sl_arena_free(&batch.walks[i].arena);
+        }
+        if (code != SL_OK && !w->error.code)
+            w->error = error;
     }
 }
 
@@ -169,7 +208,11 @@ enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
         walk->targets[i].base = crash->modules[i].address;
         walk->targets[i].size = crash->modules[i].size;
     }
-    bool done = fiber_crew(take_threads, walk, threads < MOST_AT_ONCE ? threads : MOST_AT_ONCE);
+    size_t at_once = threads / BATCH;
+    at_once = at_once < LEAST_AT_ONCE ? LEAST_AT_ONCE : at_once < MOST_AT_ONCE ? at_once : MOST_AT_ONCE;
+    walk->batch = 1 + threads / at_once;
+    walk->batch = walk->batch < BATCH ? walk->batch : BATCH;
+    bool done = fiber_crew(take_threads, walk, threads < at_once ? threads : at_once);
     if (walk->error.code) {
         *error = walk->error;
         return error->code;

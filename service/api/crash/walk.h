@@ -1,4 +1,4 @@
-/* The stacks of a dump's threads: a fiber for each of several threads, walking on the pool until it needs what is known of a
+/* The stacks of a dump's threads: fibers for a few threads each, which are walked on the pool until they need what is known of a
  * module. That is looked up once, whoever needs it first, and the others wait for it; modules that nobody needs are not looked
  * up. */
 #pragma once
@@ -25,7 +25,7 @@ struct dump_walk {
     size_t max_frames; /* of all threads together; the rest get none but their first */
     /* private */
     struct sl_walk_module *targets;
-    size_t next;
+    size_t next, batch;
     struct sl_error error;
 };
 

@@ -4,7 +4,7 @@
 #include "core/guard.h"
 #include "core/metrics.h"
 
-enum { MANY_FRAMES = 10000, FIRST_ANSWER = 1 << 20 };
+enum { MANY_FRAMES = 10000 };
 
 struct native_request *native_request_new(struct sl_arena *arena, struct sl_str scope)
 {
@@ -110,18 +110,17 @@ struct answer {
     struct sl_buf *text;
 };
 
-/* About as much as the answer will take, so that a small one grows but once. */
+/* About as much as the answer will take, so that it hardly grows. */
 static size_t expected_size(const struct native_request *request)
 {
-    enum { BASE = 512, FRAME = 384, MODULE = 384 };
+    enum { BASE = 512, FRAME = 448, MODULE = 384 };
     return BASE + request->result_count * FRAME + request->module_count * MODULE;
 }
 
 static void write_answer(void *arg)
 {
     struct answer *answer = arg;
-    size_t size = expected_size(answer->request);
-    sl_buf_reserve(answer->text, size < FIRST_ANSWER ? size : FIRST_ANSWER);
+    sl_buf_reserve(answer->text, expected_size(answer->request));
     struct json_writer w = json_writer(answer->text);
     json_object_begin(&w);
     json_key(&w, "status");

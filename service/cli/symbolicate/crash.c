@@ -29,6 +29,7 @@ struct crash_run {
     const struct config *config;
     uint64_t timeout_ns;
     struct sl_buf text;
+    struct sl_str json; /* what is written of it, or of its lines */
     enum sl_code code;
     struct sl_error error;
     bool timed_out;
@@ -176,22 +177,23 @@ static void put_indented(struct sl_str json, struct sl_buf *out)
     }
 }
 
-/* The answer without its status. */
-static void put_json(const struct crash_run *run, struct sl_buf *out)
+/* The answer without its status, in place: `{` takes the place of the last byte that is left out. With --indent in `out`. */
+static bool put_json(struct crash_run *run, struct sl_buf *out)
 {
     static const struct sl_str status = SL_STR("{\"status\":\"completed\",");
+    sl_buf_u8(&run->text, '\n');
     struct sl_str text = sl_buf_view(&run->text);
-    struct sl_buf plain = {0};
-    size_t skipped = sl_str_starts(text, status) ? status.size : 1;
-    sl_buf_u8(&plain, '{');
-    sl_buf_add(&plain, text.data + skipped, text.size - skipped);
-    if (option_given(run->o, "indent"))
-        put_indented(sl_buf_view(&plain), out);
-    else
-        sl_buf_str(out, sl_buf_view(&plain));
-    sl_buf_u8(out, '\n');
-    out->failed |= plain.failed;
-    sl_buf_free(&plain);
+    size_t begin = sl_str_starts(text, status) ? status.size - 1 : 0;
+    if (run->text.failed)
+        return false;
+    run->text.data[begin] = '{';
+    run->json = (struct sl_str){text.data + begin, text.size - begin};
+    if (option_given(run->o, "indent")) {
+        put_indented((struct sl_str){run->json.data, run->json.size - 1}, out);
+        sl_buf_u8(out, '\n');
+        run->json = sl_buf_view(out);
+    }
+    return !out->failed;
 }
 
 /* The index of the thread that the options ask for. False: a usage error, which was reported. */
@@ -223,11 +225,7 @@ static int crash_format(const struct crash_run *run, const struct answer *answer
                                  .candidates = option_given(run->o, "candidates")};
     if (!option_number(run->o, "context", "symbolicate", &style.context) || !choose_thread(run, answer, &style.thread))
         return 2;
-    if (!run->format->print)
-        put_json(run, out);
-    return !out->failed && (!run->format->print || run->format->print(answer, &style, out))
-               ? 0
-               : report(1, "out of memory", NULL);
+    return !out->failed && run->format->print(answer, &style, out) ? 0 : report(1, "out of memory", NULL);
 }
 
 static int crash_write_out(const struct crash_run *run, struct sl_str text)
@@ -255,27 +253,40 @@ static bool is_missing(const struct answer *answer)
     return false;
 }
 
+/* What came of it instead of an answer. */
+static int crash_tell_failure(const struct crash_run *run, const struct answer *answer, struct sl_arena *arena)
+{
+    if (!answer || !answer->message.size)
+        return report(run->code == SL_MALFORMED ? 2 : 1, run->error.message, NULL);
+    const char *message = sl_arena_strndup(arena, answer->message.data, answer->message.size);
+    const char *detail = answer->detail.size ? sl_arena_strndup(arena, answer->detail.data, answer->detail.size) : NULL;
+    return report(STATUS_NOTHING, message ? message : "out of memory", detail);
+}
+
+/* An answer that is written as it is need not be read. */
 static int crash_tell(struct crash_run *run)
 {
     struct sl_arena arena = {0};
     struct sl_buf out = {0};
     struct answer answer;
+    bool checks = option_given(run->o, "fail-on-missing"), reads = run->format->print || checks || run->code != SL_OK;
+    int status;
     if (run->timed_out)
         return report(1, "it takes longer than --timeout", NULL);
-    bool is_answer = run->text.size && answer_read(sl_buf_view(&run->text), &arena, &answer);
-    int status = 0;
-    if (run->code != SL_OK && (!is_answer || !answer.message.size))
-        status = report(run->code == SL_MALFORMED ? 2 : 1, run->error.message, NULL);
+    bool is_answer = run->text.size && (!reads || answer_read(sl_buf_view(&run->text), &arena, &answer));
+    bool missing = is_answer && checks && is_missing(&answer); /* before its text is written */
+    if (run->code != SL_OK)
+        status = crash_tell_failure(run, is_answer ? &answer : NULL, &arena);
     else if (!is_answer)
         status = report(1, "out of memory", NULL);
-    else if (run->code != SL_OK) {
-        const char *message = sl_arena_strndup(&arena, answer.message.data, answer.message.size);
-        const char *detail =
-            answer.detail.size ? sl_arena_strndup(&arena, answer.detail.data, answer.detail.size) : NULL;
-        status = report(STATUS_NOTHING, message ? message : "out of memory", detail);
-    } else if ((status = crash_format(run, &answer, &out)) == 0 &&
-               (status = crash_write_out(run, sl_buf_view(&out))) == 0)
-        status = option_given(run->o, "fail-on-missing") && is_missing(&answer) ? STATUS_NOTHING : 0;
+    else if (run->format->print)
+        status = crash_format(run, &answer, &out);
+    else
+        status = put_json(run, &out) ? 0 : report(1, "out of memory", NULL);
+    if (run->code == SL_OK && !status)
+        status = crash_write_out(run, run->format->print ? sl_buf_view(&out) : run->json);
+    if (run->code == SL_OK && !status && missing)
+        status = STATUS_NOTHING;
     sl_buf_free(&out);
     sl_arena_free(&arena);
     return status;
