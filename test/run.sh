@@ -109,6 +109,7 @@ check "include arrows" test/check_arrows.sh
 check "names that a backtrace can tell apart" /usr/bin/python3 test/check_names.py
 check "metrics are bumped as what they are" /usr/bin/python3 test/check_metrics.py
 check "keys of the configuration" /usr/bin/python3 test/check_keys.py $build
+check "their reference" /usr/bin/python3 test/check_reference.py $symloom
 formatted() {
     find lib service test \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) -exec clang-format-14 --dry-run -Werror {} +
 }

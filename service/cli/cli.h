@@ -20,6 +20,14 @@ int command_inspect(int argc, char **argv);
 int command_dump_syms(int argc, char **argv);
 int command_bundle(int argc, char **argv);
 int command_push_symbols(int argc, char **argv);
+int command_sort(int argc, char **argv);
+int command_stress(int argc, char **argv);
+int command_wasm_split(int argc, char **argv);
+int command_key(int argc, char **argv);
+int command_version(int argc, char **argv);
+int version_of_program(void); /* --version without a command */
+int command_completion(int argc, char **argv);
+int command_man(int argc, char **argv);
 
 /* `lookup` as the tools it takes the place of. */
 int command_addr2line(int argc, char **argv);
@@ -186,6 +194,13 @@ void input_close(struct input *input);
 
 /* "x86_64, arm64": the architectures of a file's objects. */
 void input_list_archs(const struct sl_archive *archive, struct sl_buf *out);
+
+/* ---- bundle/bundle.c ---- */
+
+/* The sources that the opened object of `path` names, as far as they are on this machine, as a source bundle; `*some`: there were
+ * any. `tell`: say on stderr what was left out. */
+enum sl_code bundle_object_sources(const char *path, struct input *input, bool tell, struct sl_buf *bytes, bool *some,
+                                   struct sl_error *error);
 
 /* ---- threads.c ---- */
 

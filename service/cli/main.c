@@ -1,20 +1,14 @@
 /* The program: finds the sub-command and hands it its words. */
 #include "cli/cli.h"
+#include "cli/commands.h"
 #include "cli/options.h"
 
 #include <signal.h>
 #include <stdio.h>
 
-struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *about;
-};
-
-static int command_version(int argc, char **argv);
 static int command_help(int argc, char **argv);
 
-static const struct command commands[] = {
+const struct command commands_all[] = {
     {"run", command_run, "serve the HTTP API"},
     {"cleanup", command_cleanup, "remove what has expired from the disk cache"},
     {"cache", command_cache, "forget what a source has got anew"},
@@ -25,11 +19,18 @@ static const struct command commands[] = {
     {"inspect", command_inspect, "what a debug file is and holds"},
     {"dump-syms", command_dump_syms, "any debug file to a Breakpad symbol file"},
     {"bundle", command_bundle, "the sources of a debug file, packed for source context"},
+    {"sort", command_sort, "debug files into a directory that is a source"},
+    {"wasm-split", command_wasm_split, "the debug information of a WebAssembly module into a companion"},
     {"push-symbols", command_push_symbols, "send symbols of executables to a service"},
+    {"stress", command_stress, "load on a service, and how it bears it"},
+    {"key", command_key, "make an access key"},
     {"version", command_version, "the version"},
+    {"completion", command_completion, "a shell's completion of these commands"},
+    {"man", command_man, "man pages"},
     {"help", command_help, "help for a command"},
 };
-enum { COMMANDS = sizeof commands / sizeof *commands };
+const size_t commands_count = sizeof commands_all / sizeof *commands_all;
+enum { COMMANDS = sizeof commands_all / sizeof *commands_all };
 
 /* Under these names the program is the tool of that name. */
 static const struct tool {
@@ -42,6 +43,8 @@ static const struct tool {
     {"llvm-addr2line", command_llvm_addr2line},
     {"llvm-symbolizer", command_llvm_symbolizer},
     {"dump_syms", command_dump_syms},
+    {"symsorter", command_sort},
+    {"wasm-split", command_wasm_split},
     {"retrace", command_retrace},
 };
 
@@ -50,15 +53,15 @@ static void summary(FILE *out)
     fprintf(out, "usage: %s COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n",
             options_program_name());
     for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].about);
+        fprintf(out, "  %-12s %s\n", commands_all[i].name, commands_all[i].about);
     fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
 }
 
 static const struct command *main_find(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+        if (strcmp(commands_all[i].name, name) == 0)
+            return &commands_all[i];
     return NULL;
 }
 
@@ -66,7 +69,7 @@ static int unknown(const char *name)
 {
     const char *names[COMMANDS + 1] = {0};
     for (size_t i = 0; i < COMMANDS; i++)
-        names[i] = commands[i].name;
+        names[i] = commands_all[i].name;
     const char *near = options_nearest(name, names);
     fprintf(stderr, "error: unknown command '%s'%s%s\nTry '%s --help'.\n", name, near ? ", did you mean " : "",
             near ? near : "", options_program_name());
@@ -78,31 +81,19 @@ static bool is_word(const char *text, const char *name, const char *letter)
     return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
 }
 
-/* The help of a command without options. */
-static int help_plain(const char *usage, const char *about)
-{
-    printf("usage: %s %s\n\n%s\n", options_program_name(), usage, about);
-    return 0;
-}
-
-static int command_version(int argc, char **argv)
-{
-    if (argc && is_word(argv[0], "--help", "-h"))
-        return help_plain("version", "Prints the version.");
-    if (argc)
-        return options_wrong("version", "not expected: '%s'", argv[0]);
-    puts("symloom " SYMLOOM_VERSION);
-    return 0;
-}
-
 static int command_help(int argc, char **argv)
 {
+    static const struct options_about about = {NULL, "help [COMMAND]", "All commands, or the options of one."};
+    if (options_told(&about))
+        return 0;
     if (argc == 0) {
         summary(stdout);
         return 0;
     }
-    if (is_word(argv[0], "--help", "-h") || strcmp(argv[0], "help") == 0)
-        return help_plain("help [COMMAND]", "All commands, or the options of one.");
+    if (is_word(argv[0], "--help", "-h") || strcmp(argv[0], "help") == 0) {
+        options_help(&about);
+        return 0;
+    }
     const struct command *command = main_find(argv[0]);
     if (!command)
         return unknown(argv[0]);
@@ -174,7 +165,7 @@ static int run_command(int argc, char **argv)
         return 2;
     }
     if (is_word(argv[at], "--version", "-V"))
-        return command_version(0, NULL);
+        return version_of_program();
     if (is_word(argv[at], "--help", "-h"))
         return command_help(0, NULL);
     const struct command *command = main_find(argv[at]);

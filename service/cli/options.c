@@ -250,37 +250,69 @@ bool option_number(const struct options *o, const char *name, const char *comman
     return false;
 }
 
-void options_help(const struct option_spec *specs, const char *usage, const char *about)
+void option_show(const struct option_spec *spec, char text[OPTION_SHOWN])
 {
+    char letter[8] = "";
+    if (spec->letter)
+        snprintf(letter, sizeof letter, "-%c, ", spec->letter);
+    const char *value = spec->value ? spec->value : "";
+    const char *glue = spec->type == OPTION_OPTIONAL ? "[=" : spec->type == OPTION_VALUE ? " " : "";
+    snprintf(text, OPTION_SHOWN, "%s--%s%s%s%s", letter, spec->name, glue, value,
+             spec->type == OPTION_OPTIONAL ? "]" : "");
+}
+
+void options_help(const struct options_about *about)
+{
+    const char *usage = about->usage;
     if (program_is_command)
         usage = strchr(usage, ' ') ? strchr(usage, ' ') + 1 : "";
-    printf("usage: %s %s\n\n%s\n\n", program, usage, about);
-    for (; specs->name; specs++) {
-        char left[64], letter[8] = "    ";
-        if (!specs->help)
+    printf("usage: %s %s\n\n%s\n", program, usage, about->about);
+    if (!about->specs)
+        return;
+    putchar('\n');
+    for (const struct option_spec *spec = about->specs; spec->name; spec++) {
+        char text[OPTION_SHOWN];
+        if (!spec->help)
             continue;
-        if (specs->letter)
-            snprintf(letter, sizeof letter, "-%c, ", specs->letter);
-        const char *value = specs->value ? specs->value : "";
-        const char *glue = specs->type == OPTION_OPTIONAL ? "[=" : specs->type == OPTION_VALUE ? " " : "";
-        snprintf(left, sizeof left, "%s--%s%s%s%s", letter, specs->name, glue, value,
-                 specs->type == OPTION_OPTIONAL ? "]" : "");
-        printf("  %-34s %s\n", left, specs->help);
+        option_show(spec, text);
+        printf("  %s%-*s %s\n", spec->letter ? "" : "    ", spec->letter ? 34 : 30, text, spec->help);
     }
     printf("  %-34s %s\n", "-h, --help", "this text");
+}
+
+static struct options_about *asked; /* the question that options_ask has put */
+
+bool options_told(const struct options_about *about)
+{
+    if (asked)
+        *asked = *about;
+    return asked != NULL;
+}
+
+struct options_about options_ask(int (*command)(int argc, char **argv))
+{
+    struct options_about about = {0};
+    char *none[] = {NULL};
+    asked = &about;
+    command(0, none);
+    asked = NULL;
+    return about;
 }
 
 int options_command(const struct option_spec *specs, const char *usage, const char *about,
                     int (*run)(const struct options *options), int argc, char **argv)
 {
+    const struct options_about all = {specs, usage, about};
     struct options options;
     char command[32];
     int status = 2;
+    if (options_told(&all))
+        return 0;
     snprintf(command, sizeof command, "%.*s", (int)strcspn(usage, " "), usage);
     if (options_parse(&options, specs, command, argc, argv)) {
         status = 0;
         if (options.help)
-            options_help(specs, usage, about);
+            options_help(&all);
         else if (options.version)
             puts("symloom " SYMLOOM_VERSION);
         else

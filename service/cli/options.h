@@ -74,7 +74,22 @@ void option_hide(const struct options *options, const char *name);
 /* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
 bool option_number(const struct options *options, const char *name, const char *command, uint64_t *value);
 
-void options_help(const struct option_spec *specs, const char *usage, const char *about);
+/* What a command says of itself: --help, man pages and completions are all made of it. */
+struct options_about {
+    const struct option_spec *specs; /* NULL: it has none */
+    const char *usage, *about;       /* the first word of `usage` is the command's name */
+};
+
+void options_help(const struct options_about *about);
+
+/* "-o, --output FILE": an option as help and man pages show it. */
+enum { OPTION_SHOWN = 96 };
+void option_show(const struct option_spec *spec, char text[OPTION_SHOWN]);
+
+/* Asks a command what it says of itself: its function is called without words, and only tells. */
+struct options_about options_ask(int (*command)(int argc, char **argv));
+/* For commands that parse their words themselves: when the command is asked, takes `about`, and true: it returns at once. */
+bool options_told(const struct options_about *about);
 
 /* A whole command: parses its words and answers --help and --version, or runs it. The command's name is the first word of
  * `usage`. Returns the exit status. */

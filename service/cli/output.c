@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -88,8 +89,10 @@ int report_file(const char *path, enum sl_code code, const struct sl_error *erro
 
 /* ---- files ---- */
 
-/* The temporary files that a signal has to remove; "" is a free place. Handlers stay until the last one is gone. */
-enum { MAX_DOOMED = 4 };
+/* The temporary files that a signal has to remove; "" is a free place. Handlers stay until the last one is gone. Several threads
+ * may write files; the handler only reads. */
+enum { MAX_DOOMED = 72 };
+static pthread_mutex_t doomed_lock = PTHREAD_MUTEX_INITIALIZER;
 static char doomed[MAX_DOOMED][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -131,6 +134,7 @@ static void handle_signals(bool remove)
 
 static void guard(const char *path)
 {
+    pthread_mutex_lock(&doomed_lock);
     char *place = find_doomed("");
     if (place && *path) { /* the first byte last: a signal must not meet part of a path */
         memcpy(place + 1, path + 1, strlen(path));
@@ -138,15 +142,18 @@ static void guard(const char *path)
         place[0] = path[0];
     }
     handle_signals(true);
+    pthread_mutex_unlock(&doomed_lock);
 }
 
 static void unguard(const char *path)
 {
+    pthread_mutex_lock(&doomed_lock);
     char *place = find_doomed(path);
     if (place)
         place[0] = '\0';
     if (!any_doomed())
         handle_signals(false);
+    pthread_mutex_unlock(&doomed_lock);
 }
 
 static enum sl_code fail_path(struct sl_error *error, const char *path)

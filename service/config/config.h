@@ -208,6 +208,9 @@ struct value config_place(const struct config *config, const char *key);
  * are. What is not known (place, path) is left out; control bytes are escaped. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
 
+/* Every key with its type, default and meaning, in Markdown: doc/configuration.md. False when out of memory. */
+bool config_table(struct sl_buf *out);
+
 /* The effective configuration as YAML that config_parse takes, unless aliases made it larger than a file may be; each value
  * with a comment that tells where it comes from ("default", "<file>:<line>", "env"). Secrets are "[redacted]", URLs without
  * user info and query. Keys without effect are left out. */

@@ -278,6 +278,15 @@ void config_dump(const struct config *config, struct sl_buf *out)
     path_free(&d.path);
 }
 
+void config_put_value(const struct config *config, const struct key *key, struct sl_buf *out)
+{
+    struct dump d = {.config = config, .out = out};
+    if (key->type == KEY_SOURCES)
+        sl_buf_cstr(out, "[]");
+    else
+        row_value(&d, key);
+}
+
 static void value_text(const struct config *config, const struct key *key, struct sl_buf *out)
 {
     struct dump d = {.config = config, .out = out};

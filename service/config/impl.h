@@ -4,6 +4,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "config/tree.h"
 
 enum {
     CONFIG_MAX_BYTES = 1 << 20,
@@ -37,12 +38,6 @@ struct sl_str path_pattern(const struct path *path);
 void path_free(struct path *path);
 
 /* ---- yaml.c ---- */
-
-/* One document whose root is a map, as a tree in the arena without shared nodes: aliases are copied, merge keys (`<<`,
- * https://yaml.org/type/merge.html) applied. False when the text is no such document, which has been reported.
- * `*empty` tells that there is nothing in it. */
-bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, bool *empty,
-               struct value_problems *problems);
 
 /* Where a key of a map of yaml_read stands, as a value for value_problem. */
 struct value yaml_key_place(struct sl_str key);
@@ -114,6 +109,20 @@ enum key_class {
 /* What a pattern ("sources[].token") stands for; `*row` is its row, or NULL. */
 enum key_class key_classify(struct sl_str pattern, const struct key **row);
 
+/* What the reference says of a key (about.c). */
+struct key_about {
+    const char *path;
+    const char *text;
+    const char *usual; /* the default, where the table has none or it depends on the machine; NULL = the table's */
+    const char *type;  /* of keys without a row */
+    const char *title; /* of the chapter that begins here; NULL = none does */
+};
+extern const struct key_about key_abouts[];
+extern const size_t key_about_count;
+
+/* The names of all keys that nothing reads, as a list in Markdown. */
+void key_list_no_effect(struct sl_buf *out);
+
 /* What a warning says of the key because nothing reads it nor what is below it; NULL when something does. */
 const char *key_no_effect(struct sl_str pattern);
 
@@ -156,6 +165,9 @@ void config_read(struct config *config, const struct value *root, struct value_p
 /* Reports that the value is not one of the words, which a NULL ends. */
 void config_not_one_of(struct value_problems *problems, const struct value *value, const char *path,
                        const char *const *words);
+
+/* dump.c: the value of a row, as YAML; a secret is not shown. */
+void config_put_value(const struct config *config, const struct key *key, struct sl_buf *out);
 
 /* The groups of routes that may need a key; NULL ends them. */
 extern const char *const access_route_groups[];

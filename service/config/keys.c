@@ -417,6 +417,19 @@ const char *key_no_effect(struct sl_str pattern)
     return NULL;
 }
 
+void key_list_no_effect(struct sl_buf *out)
+{
+    for (size_t i = 0; i < config_key_count; i++)
+        if (config_keys[i].no_effect)
+            sl_buf_printf(out, "- `%s`\n", config_keys[i].path);
+    for (size_t i = 0; i < GROUPS; i++) {
+        const char *names = groups[i].names;
+        for (struct sl_str name = next_name(&names); groups[i].no_effect && name.size; name = next_name(&names))
+            sl_buf_printf(out, "- `%s%s" SL_STR_FMT "`\n", groups[i].path, groups[i].path[0] ? "." : "",
+                          SL_STR_ARG(name));
+    }
+}
+
 bool key_within(struct sl_str pattern, enum key_class class)
 {
     const struct key *row;

@@ -1,5 +1,5 @@
 """What all commands share: statuses, errors, help, names, closed outputs."""
-import os, resource, signal, subprocess
+import json, os, resource, signal, subprocess
 from harness import DEADLINE, contains, equal, linked, ok, symloom
 
 
@@ -47,7 +47,9 @@ def test_wrong_words(work, files):
             (["lookup", "-f=foo", "-e", t, "0"], "--functions: 'foo' is not one of none, short, linkage"),
             (["lookup", "--inlining=foo", "-e", t, "0"], "--inlining: 'foo' is neither true nor false"),
             (["lookup", "-afx", "-e", t, "0"], "unknown option -x"), (["lookup", "-ae"], "option needs a value: -e"),
-            (["version", "more"], "not expected: 'more'"), (["version", "--more"], "not expected: '--more'")):
+            (["version", "more"], "not expected: 'more'"), (["version", "--more"], "unknown option --more"),
+            (["key", "new", "--id", "ci"], "say 'key new --id ID --right RIGHT'"), (["man", "nothing"], "unknown command 'nothing'"),
+            (["completion", "csh"], "say 'completion bash', 'completion zsh' or 'completion fish'")):
         result = symloom(*words)
         equal((result.status, result.out, result.err),
               (2, "", f"error: {sentence}\nTry 'symloom {words[0]} --help'.\n"))
@@ -58,6 +60,12 @@ def test_version_of_each_command(work, files):
         equal(ok(command, "--version"), ok("version"), command)
         equal(ok("-q", command, "-V"), ok("version"), command)
     equal(ok("-v", "--version"), ok("version"))
+    everything = json.loads(ok("version", "--json"))
+    equal(f"symloom {everything['version']}\n", ok("version"))
+    contains(ok("version", "-v"), *(f"library {name} {version}\n" for name, version in everything["libraries"].items()),
+             *(f"cache {kind} {number}\n" for kind, number in everything["caches"].items()), f"commit {everything['commit']}\n")
+    equal(ok("--version", program=linked(work, "symbolicator")),
+          f"version: {everything['version']}\ngit commit: {everything['commit']}\n")
     equal(ok("--color", "never", "-h"), ok("--help"))
 
 
@@ -78,7 +86,7 @@ def test_help(work, files):
         equal(ok("help", command), text)
         equal(ok(command, "-h"), text)
     contains(ok("--help"), "dump-syms", "inspect", "lookup")
-    equal(ok("version", "--help"), "usage: symloom version\n\nPrints the version.\n")
+    contains(ok("version", "--help"), "usage: symloom version [OPTION..]\n\nPrints the version.\n")
     for words in (["help", "--help"], ["help", "help"], ["help", "-h"]):
         equal(ok(*words), "usage: symloom help [COMMAND]\n\nAll commands, or the options of one.\n")
     equal(ok("help", "version"), ok("version", "--help"))

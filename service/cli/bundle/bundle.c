@@ -253,6 +253,43 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
     return status;
 }
 
+/* Of what was left out, that which its owner may want to know of. */
+static void tell_skipped(const struct packing *p, const struct skipped *skipped)
+{
+    static const char *const sentences[][2] = {{"precompiled header", "Skipping precompiled header: "},
+                                               {"embedded source", "Skipping embedded source file: "}};
+    for (size_t i = 0; i < 2; i++)
+        if (strcmp(skipped->reason, sentences[i][0]) == 0)
+            fprintf(stderr, "%s" SL_STR_FMT "\n", sentences[i][1], SL_STR_ARG(skipped->path));
+    if (strcmp(skipped->reason, "file is too large") == 0)
+        fprintf(stderr, "Source exceeded maximum item size limit (%llu). " SL_STR_FMT "\n",
+                (unsigned long long)p->max_size, SL_STR_ARG(skipped->path));
+}
+
+enum sl_code bundle_object_sources(const char *path, struct input *input, bool tell, struct sl_buf *bytes, bool *some,
+                                   struct sl_error *error)
+{
+    struct source_paths paths;
+    struct packing p = {.max_size = UINT64_C(10) << 20, .writer = sl_bundle_writer_new(bytes)};
+    enum sl_code code = source_paths_read(input, &paths, error);
+    if (code == SL_OK && !p.writer)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK) {
+        pack_sources(&p, &paths);
+        *some = p.packed_count > 0;
+        if (p.failed)
+            code = sl_fail(error, SL_BUSY, "out of memory");
+        else if (*some)
+            code = bundle_finish(p.writer, path, sl_object_info(input->object), error);
+    }
+    for (size_t i = 0; tell && i < p.skipped_count; i++)
+        tell_skipped(&p, &p.skipped[i]);
+    sl_bundle_writer_free(p.writer);
+    packing_free(&p);
+    source_paths_free(&paths);
+    return code;
+}
+
 static bool is_wanted(const struct bundling *b, const struct sl_object_info *info)
 {
     const char *id = option_value(b->o, "id", NULL);

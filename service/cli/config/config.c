@@ -1,4 +1,4 @@
-/* `symloom config check` and `config show`. */
+/* `symloom config check`, `config show` and `config table`. */
 #include "cli/cli.h"
 #include "cli/config/machine.h"
 #include "cli/server.h"
@@ -54,20 +54,33 @@ static int config_show(const struct options *o)
     return status;
 }
 
+static int config_reference(void)
+{
+    struct sl_buf text = {0};
+    int status = config_table(&text) ? 0 : server_failed("out of memory", NULL);
+    if (status == 0)
+        output_write(sl_buf_view(&text));
+    sl_buf_free(&text);
+    return status;
+}
+
 static int config_run(const struct options *o)
 {
     const char *verb = o->argument_count ? o->arguments[0] : "";
-    bool checks = strcmp(verb, "check") == 0;
-    if (!checks && strcmp(verb, "show") != 0)
-        return options_wrong("config", "say 'config check' or 'config show'");
+    bool checks = strcmp(verb, "check") == 0, table = strcmp(verb, "table") == 0;
+    if (!checks && !table && strcmp(verb, "show") != 0)
+        return options_wrong("config", "say 'config check', 'config show' or 'config table'");
     if (!options_arguments(o, checks ? 2 : 1, "config"))
         return 2;
+    if (table)
+        return config_reference();
     const char *usual = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
     return checks ? config_check(o, o->argument_count > 1 ? o->arguments[1] : usual) : config_show(o);
 }
 
 int command_config(int argc, char **argv)
 {
-    return options_command(specs, "config check [FILE] | config show",
-                           "Checks a configuration, or shows the effective one.", config_run, argc, argv);
+    return options_command(specs, "config check [FILE] | config show | config table",
+                           "Checks a configuration, or shows the effective one, or what every key is for.", config_run,
+                           argc, argv);
 }

@@ -469,8 +469,17 @@ static char *word_of_tool(char *word)
     return word;
 }
 
+static const struct options_about lookup_about = {
+    specs, "lookup [-e FILE] [OPTION..] [ADDRESS..]",
+    "Addresses of a debug file, symbfile or symcache to functions and lines. Without ADDRESS, or\n"
+    "with -, addresses are read from standard input, one a line. They are those of the file's\n"
+    "headers (of a PDB relative to the image, of WASM offsets in the file), also for a symcache\n"
+    "that was made of it."};
+
 static int lookup_as(enum persona persona, int argc, char **argv)
 {
+    if (options_told(&lookup_about))
+        return 0;
     for (int i = 0; i < argc && persona != PERSONA_LOOKUP; i++)
         argv[i] = word_of_tool(argv[i]);
     struct options options;
@@ -479,11 +488,7 @@ static int lookup_as(enum persona persona, int argc, char **argv)
     int status = 2;
     if (options_parse(&options, specs, "lookup", argc, argv)) {
         if (options.help) {
-            options_help(specs, "lookup [-e FILE] [OPTION..] [ADDRESS..]",
-                         "Addresses of a debug file, symbfile or symcache to functions and lines. Without ADDRESS, or\n"
-                         "with -, addresses are read from standard input, one a line. They are those of the file's\n"
-                         "headers (of a PDB relative to the image, of WASM offsets in the file), also for a symcache\n"
-                         "that was made of it.");
+            options_help(&lookup_about);
             status = 0;
         } else if (options.version) {
             puts("symloom " SYMLOOM_VERSION);

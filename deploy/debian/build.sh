@@ -1,0 +1,49 @@
+#!/bin/sh
+# The package of Debian: build.sh PROGRAM OUTPUT-DIRECTORY
+# Prints the path of symloom_<version>_<architecture>.deb. Everything in it is made of the program and of the files beside this one.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+deploy=${here%/*}
+program=$(realpath "$1")
+mkdir -p "$2"
+out=$(cd "$2" && pwd)
+version=$("$program" version | sed 's/^symloom //')
+arch=$(dpkg --print-architecture)
+root=$out/root
+epoch=${SOURCE_DATE_EPOCH:-$(stat -c %Y "$program")}
+export SOURCE_DATE_EPOCH="$epoch"
+umask 022
+rm -rf "$root"
+mkdir -p "$root/DEBIAN" "$root/etc/symloom" "$root/usr/bin" "$root/usr/lib/sysusers.d" "$root/lib/systemd/system" \
+    "$root/usr/share/man/man1" "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
+    "$root/usr/share/fish/vendor_completions.d" "$root/usr/share/doc/symloom" "$root/usr/share/lintian/overrides"
+
+strip --remove-section=.comment --remove-section=.note -o "$root/usr/bin/symloom" "$program"
+chmod 0755 "$root/usr/bin/symloom"
+install -m 644 "$deploy/systemd/symloom.service" "$deploy/systemd/symloom.socket" "$root/lib/systemd/system/"
+install -m 644 "$deploy/systemd/sysusers.conf" "$root/usr/lib/sysusers.d/symloom.conf"
+install -m 644 "$deploy/systemd/config.yml" "$root/etc/symloom/config.yml"
+"$program" man --all "$root/usr/share/man/man1"
+gzip -9n "$root"/usr/share/man/man1/*.1
+"$program" completion bash >"$root/usr/share/bash-completion/completions/symloom"
+"$program" completion zsh >"$root/usr/share/zsh/vendor-completions/_symloom"
+"$program" completion fish >"$root/usr/share/fish/vendor_completions.d/symloom.fish"
+install -m 644 "$here/copyright" "$root/usr/share/doc/symloom/copyright"
+install -m 644 "$deploy/../doc/configuration.md" "$root/usr/share/doc/symloom/configuration.md"
+install -m 644 "$here/lintian-overrides" "$root/usr/share/lintian/overrides/symloom"
+printf 'symloom (%s) unstable; urgency=medium\n\n  * Built from source.\n\n -- the symloom authors <symloom@packages.debian.org>  %s\n' "$version" \
+    "$(date -u -R -d "@$epoch")" | gzip -9n >"$root/usr/share/doc/symloom/changelog.gz"
+
+echo /etc/symloom/config.yml >"$root/DEBIAN/conffiles"
+for script in postinst prerm postrm; do install -m 755 "$here/$script" "$root/DEBIAN/$script"; done
+# dpkg-shlibdeps wants a source package around it
+mkdir -p "$out/shlibs/debian"
+printf 'Source: symloom\n\nPackage: symloom\nArchitecture: any\n' >"$out/shlibs/debian/control"
+depends=$(cd "$out/shlibs" && dpkg-shlibdeps -O "$root/usr/bin/symloom" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+size=$(du -sk --exclude=DEBIAN "$root" | cut -f1)
+sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/; s/@DEPENDS@/$depends/" "$here/control" >"$root/DEBIAN/control"
+(cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+find "$root" -newermt "@$epoch" -exec touch -hd "@$epoch" {} +
+deb=$out/symloom_${version}_$arch.deb
+dpkg-deb --root-owner-group -Zxz --build "$root" "$deb" >/dev/null
+echo "$deb"

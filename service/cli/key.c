@@ -1,0 +1,105 @@
+/* `symloom key new`: an access key, shown once, and what the configuration is to know of it. */
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+
+#include "config/config.h"
+
+enum { KEY_BYTES = 32 };
+
+static const struct option_spec specs[] = {
+    QUIET_OPTIONS,
+    {"id", 0, OPTION_VALUE, false, "ID", "what the logs call its holder"},
+    {"right", 0, OPTION_VALUE, true, "RIGHT", "what it opens: symbols:write, admin, ..; repeatable"},
+    {"scope", 0, OPTION_VALUE, true, "SCOPE", "the only scopes that its requests may name; repeatable"},
+    {"expires", 0, OPTION_VALUE, false, "YYYY-MM-DD", "its last day, UTC"},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+static void key_list(const struct options *o, const char *option, const char *name, struct sl_buf *out)
+{
+    size_t count;
+    const char *const *values = option_values(o, option, &count);
+    if (count == 0)
+        return;
+    sl_buf_printf(out, "      %s: [", name);
+    for (size_t i = 0; i < count; i++)
+        sl_buf_printf(out, "%s\"%s\"", i ? ", " : "", values[i]);
+    sl_buf_cstr(out, "]\n");
+}
+
+/* The YAML to paste; false when there is no digest. */
+static bool key_write(const struct options *o, struct sl_str key, struct sl_buf *yaml)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    if (EVP_Digest(key.data, key.size, digest, &size, EVP_sha256(), NULL) != 1)
+        return false;
+    sl_buf_printf(yaml, "auth:\n  keys:\n    - id: \"%s\"\n      sha256: ", option_value(o, "id", ""));
+    sl_buf_hex(yaml, digest, size);
+    sl_buf_u8(yaml, '\n');
+    key_list(o, "right", "rights", yaml);
+    key_list(o, "scope", "scopes", yaml);
+    if (option_given(o, "expires"))
+        sl_buf_printf(yaml, "      expires: %s\n", option_value(o, "expires", ""));
+    return !yaml->failed;
+}
+
+/* What is wrong with the words is what the configuration says of them. */
+static bool key_is_sound(struct sl_str yaml)
+{
+    struct config *config = NULL;
+    struct sl_arena arena = {0};
+    struct value_problems problems = {.arena = &arena};
+    struct sl_error error = {0};
+    struct sl_buf text = {0};
+    bool sound = config_parse(yaml, "key", &config, &problems, &error) == SL_OK && problems.count == 0;
+    config_format_problems("key", &problems, &text);
+    if (!sound)
+        report(2, "the configuration would not take this key", NULL);
+    if (!sound && text.size)
+        fwrite(text.data, 1, text.size, stderr);
+    if (sound)
+        config_release(config);
+    sl_buf_free(&text);
+    sl_arena_free(&arena);
+    return sound;
+}
+
+static int key_run(const struct options *o)
+{
+    uint8_t bytes[KEY_BYTES];
+    struct sl_buf key = {0}, yaml = {0};
+    int status = 0;
+    if (o->argument_count != 1 || strcmp(o->arguments[0], "new") != 0 || !option_given(o, "id") ||
+        !option_given(o, "right"))
+        return options_wrong("key", "say 'key new --id ID --right RIGHT'");
+    if (RAND_bytes(bytes, KEY_BYTES) != 1)
+        return report(1, "no random bytes", NULL);
+    sl_buf_hex(&key, bytes, KEY_BYTES);
+    if (!key_write(o, sl_buf_view(&key), &yaml))
+        status = report(1, "cannot make the key's digest", NULL);
+    else if (!key_is_sound(sl_buf_view(&yaml)))
+        status = options_try_help("key");
+    else {
+        output_write(SL_STR("# The key, which is shown only now: "));
+        output_write(sl_buf_view(&key));
+        output_write(SL_STR("\n"));
+        output_write(sl_buf_view(&yaml));
+    }
+    sl_buf_wipe(&key);
+    sl_buf_free(&yaml);
+    return status;
+}
+
+int command_key(int argc, char **argv)
+{
+    return options_command(
+        specs, "key new [OPTION..]",
+        "Makes an access key of 32 random bytes. It is shown once; the rest is for the configuration,\n"
+        "which knows it by its SHA-256.",
+        key_run, argc, argv);
+}

@@ -1,0 +1,254 @@
+/* `symloom completion`: what a shell has to know to complete commands, their options and the words that those take, of the
+ * tables that --help prints. */
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+
+#include <stdio.h>
+
+/* The words that stand first behind a command: `check` and `show` of "config check [FILE] | config show", all commands of
+ * "help [COMMAND]". Separated by blanks. */
+static void completion_verbs(const char *usage, struct sl_buf *out)
+{
+    for (const char *at = usage; at; at = strstr(at, " | ") ? strstr(at, " | ") + 3 : NULL) {
+        const char *word = strchr(at, ' ');
+        size_t size = word ? strcspn(++word, " ") : 0;
+        if (size == 0 || strspn(word, "abcdefghijklmnopqrstuvwxyz-|") < size || word[0] == '-')
+            continue;
+        for (size_t i = 0; i < size; i++)
+            sl_buf_u8(out, word[i] == '|' ? ' ' : (uint8_t)word[i]);
+        sl_buf_u8(out, ' ');
+    }
+    for (size_t i = 0; strstr(usage, "[COMMAND]") && i < commands_count; i++)
+        sl_buf_printf(out, "%s ", commands_all[i].name);
+}
+
+static bool is_choice(const struct option_spec *spec)
+{
+    return spec->help && spec->value && strchr(spec->value, '|');
+}
+
+/* The values that a choice takes, separated by blanks. */
+static void completion_values(const struct option_spec *spec, struct sl_buf *out)
+{
+    for (const char *at = spec->value; *at; at++)
+        sl_buf_u8(out, *at == '|' ? ' ' : (uint8_t)*at);
+}
+
+static void completion_commands(struct sl_buf *out, char separator)
+{
+    for (size_t i = 0; i < commands_count; i++)
+        sl_buf_printf(out, "%s%s", commands_all[i].name, i + 1 < commands_count ? (char[]){separator, '\0'} : "");
+}
+
+/* Within single quotes of any of the three shells. */
+static void completion_quote(struct sl_buf *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\'')
+            sl_buf_cstr(out, "'\\''");
+        else
+            sl_buf_u8(out, (uint8_t)*text);
+}
+
+/* ---- bash ---- */
+
+static void bash_values(struct sl_buf *out, const char *command, const struct option_spec *spec)
+{
+    for (; spec && spec->name; spec++) {
+        if (!is_choice(spec) || spec->type != OPTION_VALUE)
+            continue;
+        sl_buf_printf(out, "    %s:--%s", command, spec->name);
+        if (spec->letter)
+            sl_buf_printf(out, " | %s:-%c", command, spec->letter);
+        sl_buf_cstr(out, ") values='");
+        completion_values(spec, out);
+        sl_buf_cstr(out, "' ;;\n");
+    }
+}
+
+static void bash_options(struct sl_buf *out, const struct command *command, const struct options_about *about)
+{
+    sl_buf_printf(out, "    %s) verbs='", command->name);
+    completion_verbs(about->usage, out);
+    sl_buf_cstr(out, "' options='");
+    for (const struct option_spec *spec = about->specs; spec && spec->name; spec++)
+        if (spec->help)
+            sl_buf_printf(out, "--%s ", spec->name);
+    sl_buf_cstr(out, "--help' ;;\n");
+}
+
+static void completion_bash(struct sl_buf *out)
+{
+    sl_buf_cstr(out, "# bash completion of symloom: made by `symloom completion bash`\n"
+                     "_symloom() {\n"
+                     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+                     "    local command='' verbs='' options='--version --help' values='' i\n"
+                     "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+                     "        case ${COMP_WORDS[i]} in ");
+    completion_commands(out, '|');
+    sl_buf_cstr(out, ") command=${COMP_WORDS[i]}; break ;; esac\n    done\n    case $command:$before in\n");
+    for (size_t i = 0; i < commands_count; i++)
+        bash_values(out, commands_all[i].name, options_ask(commands_all[i].run).specs);
+    sl_buf_cstr(out, "    esac\n    case $command in\n    '') verbs='");
+    completion_commands(out, ' ');
+    sl_buf_cstr(out, "' ;;\n");
+    for (size_t i = 0; i < commands_count; i++) {
+        struct options_about about = options_ask(commands_all[i].run);
+        bash_options(out, &commands_all[i], &about);
+    }
+    sl_buf_cstr(out, "    esac\n"
+                     "    [[ -z $command || $before == \"$command\" ]] || verbs=''\n"
+                     "    if [[ $values ]]; then verbs=$values; elif [[ $word == -* ]]; then verbs=$options; fi\n"
+                     "    mapfile -t COMPREPLY < <(compgen -W \"$verbs\" -- \"$word\")\n"
+                     "}\n"
+                     "complete -o default -F _symloom symloom\n");
+}
+
+/* ---- zsh ---- */
+
+/* Within '[...]' of a specification a bracket and a colon are told from its own by a backslash. */
+static void zsh_text(struct sl_buf *out, const char *text)
+{
+    char one[2] = "";
+    for (; *text; text++) {
+        if (strchr("[]:\\", *text))
+            sl_buf_u8(out, '\\');
+        one[0] = *text;
+        completion_quote(out, one);
+    }
+}
+
+static void zsh_option(struct sl_buf *out, const struct option_spec *spec, char letter)
+{
+    sl_buf_cstr(out, spec->repeatable ? " \\\n            '*" : " \\\n            '");
+    if (letter)
+        sl_buf_printf(out, "-%c%s", letter, spec->type == OPTION_VALUE ? "+" : "");
+    else
+        sl_buf_printf(out, "--%s%s", spec->name,
+                      spec->type == OPTION_VALUE      ? "="
+                      : spec->type == OPTION_OPTIONAL ? "=-"
+                                                      : "");
+    sl_buf_u8(out, '[');
+    zsh_text(out, spec->help);
+    sl_buf_u8(out, ']');
+    if (spec->type != OPTION_FLAG) {
+        sl_buf_cstr(out, spec->type == OPTION_OPTIONAL ? "::" : ":");
+        sl_buf_cstr(out, is_choice(spec) ? "value:(" : "value:_files");
+        if (is_choice(spec)) {
+            completion_values(spec, out);
+            sl_buf_u8(out, ')');
+        }
+    }
+    sl_buf_u8(out, '\'');
+}
+
+static void zsh_command(struct sl_buf *out, const struct command *command)
+{
+    struct options_about about = options_ask(command->run);
+    struct sl_buf verbs = {0};
+    sl_buf_printf(out, "    %s)\n        _arguments", command->name);
+    for (const struct option_spec *spec = about.specs; spec && spec->name; spec++) {
+        if (!spec->help)
+            continue;
+        zsh_option(out, spec, 0);
+        if (spec->letter)
+            zsh_option(out, spec, spec->letter);
+    }
+    completion_verbs(about.usage, &verbs);
+    sl_buf_cstr(out, " \\\n            '--help[the options]'");
+    if (verbs.size)
+        sl_buf_printf(out, " \\\n            '1:word:(" SL_STR_FMT ")'", SL_STR_ARG(sl_buf_view(&verbs)));
+    sl_buf_cstr(out, " \\\n            '*:file:_files'\n        ;;\n");
+    sl_buf_free(&verbs);
+}
+
+static void completion_zsh(struct sl_buf *out)
+{
+    sl_buf_cstr(out, "#compdef symloom\n# zsh completion of symloom: made by `symloom completion zsh`\n"
+                     "local -a commands\nlocal curcontext=$curcontext state\ncommands=(\n");
+    for (size_t i = 0; i < commands_count; i++) {
+        sl_buf_printf(out, "    '%s:", commands_all[i].name);
+        zsh_text(out, commands_all[i].about);
+        sl_buf_cstr(out, "'\n");
+    }
+    sl_buf_cstr(out, ")\n_arguments -C '1:command:->command' '*::argument:->argument'\ncase $state in\n"
+                     "command) _describe command commands ;;\nargument)\n    case $words[1] in\n");
+    for (size_t i = 0; i < commands_count; i++)
+        zsh_command(out, &commands_all[i]);
+    sl_buf_cstr(out, "    esac\n    ;;\nesac\n");
+}
+
+/* ---- fish ---- */
+
+static void fish_option(struct sl_buf *out, const char *command, const struct option_spec *spec)
+{
+    sl_buf_printf(out, "complete -c symloom -n '__fish_seen_subcommand_from %s' -l %s", command, spec->name);
+    if (spec->letter)
+        sl_buf_printf(out, " -s %c", spec->letter);
+    if (spec->type == OPTION_VALUE)
+        sl_buf_cstr(out, is_choice(spec) ? " -x -a '" : " -r");
+    if (spec->type == OPTION_VALUE && is_choice(spec)) {
+        completion_values(spec, out);
+        sl_buf_u8(out, '\'');
+    }
+    sl_buf_cstr(out, " -d '");
+    for (const char *at = spec->help; *at; at++) /* fish knows \' */
+        sl_buf_printf(out, *at == '\'' || *at == '\\' ? "\\%c" : "%c", *at);
+    sl_buf_cstr(out, "'\n");
+}
+
+static void completion_fish(struct sl_buf *out)
+{
+    sl_buf_cstr(out, "# fish completion of symloom: made by `symloom completion fish`\n");
+    for (size_t i = 0; i < commands_count; i++) {
+        const char *name = commands_all[i].name;
+        struct options_about about = options_ask(commands_all[i].run);
+        struct sl_buf verbs = {0};
+        sl_buf_printf(out, "complete -c symloom -f -n __fish_use_subcommand -a %s -d '", name);
+        completion_quote(out, commands_all[i].about);
+        sl_buf_cstr(out, "'\n");
+        completion_verbs(about.usage, &verbs);
+        if (verbs.size)
+            sl_buf_printf(out, "complete -c symloom -n '__fish_seen_subcommand_from %s' -a '" SL_STR_FMT "'\n", name,
+                          SL_STR_ARG(sl_buf_view(&verbs)));
+        for (const struct option_spec *spec = about.specs; spec && spec->name; spec++)
+            if (spec->help)
+                fish_option(out, name, spec);
+        sl_buf_free(&verbs);
+    }
+}
+
+/* ---- the command ---- */
+
+static const struct option_spec specs[] = {
+    QUIET_OPTIONS,
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+static int completion_run(const struct options *o)
+{
+    static const struct {
+        const char *name;
+        void (*write)(struct sl_buf *out);
+    } shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
+    struct sl_buf out = {0};
+    if (!options_arguments(o, 1, "completion"))
+        return 2;
+    for (size_t i = 0; o->argument_count && i < sizeof shells / sizeof *shells; i++)
+        if (strcmp(o->arguments[0], shells[i].name) == 0)
+            shells[i].write(&out);
+    if (!out.size)
+        return options_wrong("completion", "say 'completion bash', 'completion zsh' or 'completion fish'");
+    output_write(sl_buf_view(&out));
+    sl_buf_free(&out);
+    return 0;
+}
+
+int command_completion(int argc, char **argv)
+{
+    return options_command(specs, "completion bash|zsh|fish",
+                           "Completion of the commands, their options and values, for a shell to read:\n"
+                           "'source <(symloom completion bash)'.",
+                           completion_run, argc, argv);
+}

@@ -1,0 +1,269 @@
+/* What is to be sorted: files, the members of ZIP archives, the slices of fat files. */
+#include "cli/sort/sort.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/grow.h"
+#include "source/zip.h"
+
+enum { MAX_MEMBER_SIZE_GB = 4 };
+
+static int sort_by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void sort_add_file(struct sort *s, const char *path, uint64_t size)
+{
+    const char *copy = sl_arena_strndup(&s->arena, path, strlen(path));
+    if (!copy || !sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files)) {
+        s->failed = true;
+        return;
+    }
+    s->files[s->file_count++] = (struct sort_file){.path = copy, .size = size};
+    s->total += size;
+}
+
+void sort_walk(struct sort *s, const char *input)
+{
+    char *roots[] = {(char *)(uintptr_t)input, NULL};
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, sort_by_name);
+    for (FTSENT *entry; walk && (entry = fts_read(walk));) {
+        if (entry->fts_info == FTS_F)
+            sort_add_file(s, entry->fts_path, (uint64_t)entry->fts_statp->st_size);
+        else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
+            fprintf(stderr, "WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
+    }
+    if (walk)
+        fts_close(walk);
+}
+
+/* ---- pieces ---- */
+
+struct sort_piece *sort_add_piece(struct sort_file *file, const char *name)
+{
+    if (!sl_grow(&file->pieces, &file->piece_capacity, file->piece_count + 1, sizeof *file->pieces))
+        return NULL;
+    struct sort_piece *piece = &file->pieces[file->piece_count++];
+    *piece = (struct sort_piece){.name = name, .action = SORT_SKIPPED};
+    return piece;
+}
+
+static const char *keep_text(struct sort_file *file, struct sl_str text)
+{
+    return sl_arena_strndup(&file->arena, text.data ? text.data : "", text.size);
+}
+
+static void add_problem(struct sort_file *file, const char *name, const char *reason, bool error)
+{
+    struct sort_piece *piece = sort_add_piece(file, name);
+    if (!piece)
+        return;
+    piece->action = error ? SORT_ERROR : SORT_SKIPPED;
+    piece->reason = keep_text(file, sl_str(reason));
+}
+
+/* "67e9.." and "debuginfo" to "67/e9../debuginfo". */
+static const char *target_of(struct sort_file *file, const char *id, const char *suffix)
+{
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "%.2s/%s/%s", id, strlen(id) > 2 ? id + 2 : "", suffix);
+    return sl_buf_keep(&text, &file->arena).data;
+}
+
+/* spec of the layout: a PE file and what has no code id are filed by debug id, everything else by code id; WASM files by the
+ * code id as it is in the file, with its length, and without. */
+static bool file_piece(struct sort_file *file, struct sort_piece *piece, const struct sl_object_info *info)
+{
+    static const struct {
+        const char *kind, *suffix;
+    } rows[] = {
+        [SL_KIND_EXE] = {"exe", "executable"},
+        [SL_KIND_LIB] = {"lib", "executable"},
+        [SL_KIND_DBG] = {"dbg", "debuginfo"},
+        [SL_KIND_SRC] = {"src", "sourcebundle"},
+    };
+    bool known = info->kind < sizeof rows / sizeof *rows;
+    const char *suffix = known ? rows[info->kind].suffix : NULL;
+    piece->kind = suffix ? rows[info->kind].kind : sl_object_kind_name(info->kind);
+    piece->arch = sl_arch_name(info->arch);
+    piece->format = sl_format_name(info->format);
+    piece->debug_id = info->debug_id;
+    piece->has_debug = info->kind == SL_KIND_DBG;
+    piece->is_source = info->kind == SL_KIND_SRC;
+    if (!suffix) {
+        piece->reason = "no program and no debug file";
+        return true;
+    }
+    char id[SL_DEBUG_ID_TEXT];
+    struct sl_str code = info->raw_code_id.size ? info->raw_code_id : info->code_id;
+    bool by_debug_id = info->format == SL_FORMAT_PE || code.size == 0;
+    if (sl_debug_id_is_nil(&info->debug_id) && by_debug_id) {
+        piece->action = SORT_ERROR;
+        piece->reason = "failed to generate debug identifier";
+        return true;
+    }
+    sl_debug_id_format_breakpad(&info->debug_id, id);
+    for (char *at = id; *at; at++)
+        *at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
+    piece->id = keep_text(file, by_debug_id ? sl_str(id) : code);
+    piece->target = piece->id ? target_of(file, piece->id, suffix) : NULL;
+    if (!by_debug_id && info->raw_code_id.size && info->code_id.size) {
+        const char *plain = keep_text(file, info->code_id);
+        piece->alias = plain ? target_of(file, plain, suffix) : NULL;
+    }
+    piece->action = SORT_WRITTEN;
+    return piece->target != NULL;
+}
+
+static void look_at_slice(struct sort_file *file, const char *name, const struct sl_archive *archive, size_t slice,
+                          size_t member)
+{
+    struct sl_object *object;
+    struct sl_error error = {0};
+    if (sl_archive_object(archive, slice, NULL, &object, &error) != SL_OK) {
+        add_problem(file, name, error.message, true);
+        return;
+    }
+    struct sort_piece *piece = sort_add_piece(file, name);
+    if (piece) {
+        piece->member = member;
+        piece->slice = slice;
+        file_piece(file, piece, sl_object_info(object));
+    }
+    sl_object_close(object);
+}
+
+static void look_at_bytes(struct sort_file *file, const char *name, struct sl_bytes bytes, size_t member)
+{
+    struct sl_archive archive;
+    struct sl_error error = {0};
+    enum sl_code code = sl_archive_open(bytes, &archive, &error);
+    if (code != SL_OK || (!archive.is_fat && sl_format_detect(bytes) == SL_FORMAT_UNKNOWN)) {
+        bool fat = code != SL_OK && strcmp(error.message, "unsupported object file format") != 0;
+        add_problem(file, name, fat ? error.message : "no debug file", fat);
+        return;
+    }
+    for (size_t i = 0; i < archive.count; i++)
+        look_at_slice(file, name, &archive, i, member);
+}
+
+/* ---- archives ---- */
+
+static bool is_zip(struct sl_bytes bytes)
+{
+    return bytes.size >= 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
+}
+
+struct opened {
+    struct sl_mapping mapping;
+    struct sl_arena arena;
+    struct sl_zip zip; /* entries NULL: it is none */
+};
+
+static enum sl_code sort_open(const struct sort_file *file, struct opened *opened, struct sl_error *error)
+{
+    *opened = (struct opened){.mapping.bytes = sl_buf_bytes(&file->made)};
+    if (file->made.data)
+        return SL_OK;
+    enum sl_code code = sl_map_file(file->path, &opened->mapping, error);
+    if (code != SL_OK)
+        return code;
+    if (is_zip(opened->mapping.bytes))
+        return sl_zip_open(opened->mapping.bytes, 0, &opened->arena, &opened->zip, error);
+    return map_unpacked(&opened->mapping, error);
+}
+
+static void sort_close(struct opened *opened)
+{
+    if (opened->mapping.mapped)
+        sl_unmap(&opened->mapping);
+    sl_arena_free(&opened->arena);
+}
+
+static enum sl_code sort_read_member(const struct opened *opened, size_t member, struct sl_buf *bytes,
+                                     struct sl_error *error)
+{
+    const uint64_t limit = (uint64_t)MAX_MEMBER_SIZE_GB << 30;
+    return sl_zip_read(&opened->zip, &opened->zip.entries[member], limit, bytes, error);
+}
+
+static void look_at_member(struct sort_file *file, const struct opened *opened, size_t member)
+{
+    struct sl_buf bytes = {0};
+    struct sl_error error = {0};
+    struct sl_str path = opened->zip.entries[member].name;
+    if (path.size == 0 || path.data[path.size - 1] == '/')
+        return;
+    const char *name = keep_text(file, path_file_name(path));
+    if (!name)
+        return;
+    if (sort_read_member(opened, member, &bytes, &error) != SL_OK)
+        add_problem(file, name, error.message, true);
+    else
+        look_at_bytes(file, name, sl_buf_bytes(&bytes), member);
+    sl_buf_free(&bytes);
+}
+
+void sort_look(struct sort_file *file)
+{
+    struct opened opened;
+    struct sl_error error = {0};
+    const char *name = keep_text(file, path_file_name(sl_str(file->path)));
+    if (sort_open(file, &opened, &error) != SL_OK)
+        add_problem(file, name ? name : file->path, error.message, true);
+    else if (is_zip(opened.mapping.bytes) && opened.zip.bytes.data)
+        for (size_t i = 0; i < opened.zip.count; i++)
+            look_at_member(file, &opened, i);
+    else if (name)
+        look_at_bytes(file, name, opened.mapping.bytes, 0);
+    sort_close(&opened);
+}
+
+/* ---- the bytes of pieces ---- */
+
+static void visit_piece(struct sort_piece *piece, struct sl_bytes bytes,
+                        void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes), void *arg)
+{
+    struct sl_archive archive;
+    struct sl_bytes slice;
+    if (sl_archive_open(bytes, &archive, NULL) == SL_OK && sl_archive_slice(&archive, piece->slice, &slice))
+        visit(arg, piece, slice);
+    else {
+        piece->action = SORT_ERROR;
+        piece->reason = "the file changed";
+    }
+}
+
+void sort_each(struct sort_file *file, void (*visit)(void *arg, struct sort_piece *piece, struct sl_bytes bytes),
+               void *arg)
+{
+    struct opened opened;
+    struct sl_error error = {0};
+    struct sl_buf member = {0};
+    size_t held = SIZE_MAX; /* the member in the buffer */
+    enum sl_code code = sort_open(file, &opened, &error);
+    for (size_t i = 0; i < file->piece_count; i++) {
+        struct sort_piece *piece = &file->pieces[i];
+        bool zipped = code == SL_OK && opened.zip.bytes.data != NULL;
+        if (!piece->target)
+            continue;
+        if (zipped && held != piece->member) {
+            sl_buf_clear(&member);
+            held = piece->member;
+            code = held < opened.zip.count ? sort_read_member(&opened, held, &member, &error)
+                                           : sl_fail(&error, SL_MALFORMED, "the file changed");
+        }
+        if (code == SL_OK) {
+            visit_piece(piece, zipped ? sl_buf_bytes(&member) : opened.mapping.bytes, visit, arg);
+            continue;
+        }
+        piece->action = SORT_ERROR;
+        piece->reason = keep_text(file, sl_str(error.message));
+    }
+    sl_buf_free(&member);
+    sort_close(&opened);
+}

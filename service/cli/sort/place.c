@@ -1,0 +1,228 @@
+/* Where pieces lie: compressed, complete or not at all, beside them what they are and who refers to them. */
+#include "cli/sort/sort.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "core/json.h"
+
+enum { CHUNK = 256 * 1024 };
+
+/* ---- directories ---- */
+
+static bool make_parents(const char *path)
+{
+    char part[4096];
+    size_t size = strlen(path);
+    if (size >= sizeof part)
+        return false;
+    memcpy(part, path, size + 1);
+    for (char *at = part + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return false;
+        *at = '/';
+    }
+    return true;
+}
+
+static bool place_path(const struct sort *s, const char *below, const char *suffix, char path[4096])
+{
+    return snprintf(path, 4096, "%s/%s%s", s->root, below, suffix) < 4096;
+}
+
+/* ---- what is there already ---- */
+
+static bool is_zstd(struct sl_bytes bytes)
+{
+    return bytes.size >= 4 && memcmp(bytes.data, "\x28\xB5\x2F\xFD", 4) == 0;
+}
+
+static bool unpacks_to(struct sl_bytes packed, struct sl_bytes wanted)
+{
+    ZSTD_DStream *stream = ZSTD_createDStream();
+    uint8_t *chunk = malloc(CHUNK);
+    ZSTD_inBuffer in = {packed.data, packed.size, 0};
+    size_t at = 0, left = 1;
+    bool same = stream && chunk;
+    while (same && left && (in.pos < in.size || left)) {
+        ZSTD_outBuffer out = {chunk, CHUNK, 0};
+        size_t before = in.pos;
+        left = ZSTD_decompressStream(stream, &out, &in);
+        same = !ZSTD_isError(left) && out.pos <= wanted.size - at && memcmp(chunk, wanted.data + at, out.pos) == 0 &&
+               (out.pos || in.pos != before || !left);
+        at += out.pos;
+    }
+    free(chunk);
+    ZSTD_freeDStream(stream);
+    return same && at == wanted.size;
+}
+
+/* Whether the file there, unpacked, has these bytes. */
+static bool holds(const char *path, struct sl_bytes bytes)
+{
+    struct sl_mapping mapping;
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return false;
+    bool same = is_zstd(mapping.bytes) && !is_zstd(bytes)
+                    ? unpacks_to(mapping.bytes, bytes)
+                    : mapping.bytes.size == bytes.size && memcmp(mapping.bytes.data, bytes.data, bytes.size) == 0;
+    sl_unmap(&mapping);
+    return same;
+}
+
+/* ---- small files ---- */
+
+static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_error *error)
+{
+    struct output_file file;
+    if (holds(path, (struct sl_bytes){(const uint8_t *)text.data, text.size}))
+        return SL_OK;
+    if (!make_parents(path))
+        return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
+    enum sl_code code = output_file_open(&file, path, error);
+    if (code != SL_OK)
+        return code;
+    output_file_write(&file, text);
+    return output_file_close(&file, true, error);
+}
+
+enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error)
+{
+    char path[4096];
+    if (!place_path(s, below, "", path))
+        return sl_fail(error, SL_INTERNAL, "path too long");
+    return write_whole(path, text, error);
+}
+
+/* ---- the file itself ---- */
+
+static bool write_plain(struct output_file *file, struct sl_bytes bytes)
+{
+    for (size_t at = 0; at < bytes.size; at += CHUNK) {
+        size_t size = bytes.size - at < CHUNK ? bytes.size - at : CHUNK;
+        if (!output_file_write(file, (struct sl_str){(const char *)bytes.data + at, size}))
+            return false;
+    }
+    return true;
+}
+
+static bool write_packed(const struct sort *s, struct output_file *file, struct sl_bytes bytes, unsigned workers)
+{
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    char *chunk = malloc(CHUNK);
+    ZSTD_inBuffer in = {bytes.data, bytes.size, 0};
+    bool ok = context && chunk && !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, s->level)) &&
+              !ZSTD_isError(ZSTD_CCtx_setPledgedSrcSize(context, bytes.size));
+    if (ok && workers > 1)
+        ZSTD_CCtx_setParameter(context, ZSTD_c_nbWorkers, (int)workers); /* a library without threads says no */
+    for (size_t left = 1; ok && left;) {
+        ZSTD_outBuffer out = {chunk, CHUNK, 0};
+        left = ZSTD_compressStream2(context, &out, &in, ZSTD_e_end);
+        ok = !ZSTD_isError(left) && output_file_write(file, (struct sl_str){chunk, out.pos});
+    }
+    free(chunk);
+    ZSTD_freeCCtx(context);
+    return ok;
+}
+
+static enum sl_code write_target(const struct sort *s, const char *path, struct sl_bytes bytes, unsigned workers,
+                                 struct sl_error *error)
+{
+    struct output_file file;
+    if (!make_parents(path))
+        return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
+    enum sl_code code = output_file_open(&file, path, error);
+    if (code != SL_OK)
+        return code;
+    bool ok = s->level ? write_packed(s, &file, bytes, workers) : write_plain(&file, bytes);
+    bool broken = !ok && !file.failed;
+    code = output_file_close(&file, !broken, error);
+    return broken ? sl_fail(error, SL_BUSY, "out of memory") : code;
+}
+
+/* ---- beside it ---- */
+
+static enum sl_code write_meta(const struct sort *s, const struct sort_piece *piece, const char *target,
+                               struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    char path[4096];
+    struct json_writer w = json_writer(&text);
+    const char *const members[][2] = {{"name", piece->name}, {"arch", piece->arch}, {"file_format", piece->format}};
+    json_object_begin(&w);
+    for (size_t i = 0; i < 3; i++) {
+        json_key(&w, members[i][0]);
+        json_str(&w, sl_str(members[i][1]));
+    }
+    json_object_end(&w);
+    enum sl_code code = place_path(s, target, ".meta", path) ? write_whole(path, sl_buf_view(&text), error)
+                                                             : sl_fail(error, SL_INTERNAL, "path too long");
+    sl_buf_free(&text);
+    return code;
+}
+
+/* `refs/<bundle id>` in the directory of the target. */
+static enum sl_code write_reference(const struct sort *s, const char *target, struct sl_error *error)
+{
+    char below[4096], path[4096];
+    const char *slash = strrchr(target, '/');
+    if (!s->bundle_id)
+        return SL_OK;
+    snprintf(below, sizeof below, "%.*s/refs/%s", (int)(slash - target), target, s->bundle_id);
+    return place_path(s, below, "", path) ? write_whole(path, SL_STR(""), error)
+                                          : sl_fail(error, SL_INTERNAL, "path too long");
+}
+
+static enum sl_code write_alias(const struct sort *s, const struct sort_piece *piece, const char *path,
+                                struct sl_bytes bytes, struct sl_error *error)
+{
+    char other[4096];
+    if (!piece->alias)
+        return SL_OK;
+    if (!place_path(s, piece->alias, "", other) || !make_parents(other))
+        return sl_fail(error, SL_INTERNAL, "cannot write %s", other);
+    if (link(path, other) != 0 && errno != EEXIST && write_target(s, other, bytes, 0, error) != SL_OK)
+        return error->code;
+    enum sl_code code = write_meta(s, piece, piece->alias, error);
+    return code == SL_OK ? write_reference(s, piece->alias, error) : code;
+}
+
+static void sort_fail(struct sort_file *file, struct sort_piece *piece, const struct sl_error *error)
+{
+    piece->action = SORT_ERROR;
+    piece->reason = sl_arena_strndup(&file->arena, error->message, strlen(error->message));
+}
+
+void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
+                unsigned workers)
+{
+    char path[4096];
+    struct sl_error error = {0};
+    enum sl_code code = SL_OK;
+    if (!place_path(s, piece->target, "", path)) {
+        sl_fail(&error, SL_INTERNAL, "path too long");
+        sort_fail(file, piece, &error);
+        return;
+    }
+    bool there = access(path, F_OK) == 0, same = there && holds(path, bytes);
+    piece->action = same ? SORT_EXISTS : there && !(s->force && piece->first) ? SORT_DUPLICATE : SORT_WRITTEN;
+    if (piece->action == SORT_DUPLICATE || s->dry_run)
+        return;
+    if (!same)
+        code = write_target(s, path, bytes, workers, &error);
+    if (code == SL_OK && piece->first)
+        code = write_meta(s, piece, piece->target, &error);
+    if (code == SL_OK)
+        code = write_reference(s, piece->target, &error);
+    if (code == SL_OK)
+        code = write_alias(s, piece, path, bytes, &error);
+    if (code != SL_OK)
+        sort_fail(file, piece, &error);
+}

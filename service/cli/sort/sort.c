@@ -1,0 +1,481 @@
+/* `symloom sort`: debug files of any kind into a directory in the layout `unified`, as symsorter does. */
+#include "cli/sort/sort.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "core/json.h"
+
+static const struct option_spec specs[] = {
+    {"output", 'o', OPTION_VALUE, false, "DIR", "where to; made when it is missing"},
+    {"prefix", 'p', OPTION_VALUE, false, "NAME", "a directory in it"},
+    {"bundle-id", 'b', OPTION_VALUE, false, "ID", "note what belongs together under this name"},
+    {"multiple-bundles", 0, OPTION_FLAG, false, NULL, "every INPUT is a bundle, by its file name"},
+    {"with-sources", 0, OPTION_FLAG, false, NULL,
+     "also pack the sources that debug files name, as far as they are here"},
+    {"compress", 'z', OPTION_FLAG, true, NULL, "zstd: -z level 3, -zz 10, -zzz 19, more 22"},
+    {"level", 0, OPTION_VALUE, false, "N", "zstd of this level, 1 to 22"},
+    {"ignore-errors", 'I', OPTION_FLAG, false, NULL, "broken files are named and passed by"},
+    {"force", 'f', OPTION_FLAG, false, NULL, "replace files that are there and differ"},
+    {"dry-run", 'n', OPTION_FLAG, false, NULL, "say what would be sorted, and write nothing"},
+    {"json", 0, OPTION_FLAG, false, NULL, "a line of JSON for each object"},
+    {"jobs", 'j', OPTION_VALUE, false, "N", "threads (default: all cores)"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, "no listing"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "also say what was no debug file"},
+    {"color", 0, OPTION_VALUE, false, NULL, NULL},
+    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "how standard error tells how far it is"},
+    {"log-level", 0, OPTION_VALUE, false, NULL, NULL},
+    {"log-format", 0, OPTION_VALUE, false, NULL, NULL},
+    {"offline", 0, OPTION_FLAG, true, NULL, NULL},
+    {"no-network", 0, OPTION_FLAG, true, NULL, NULL},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct sort_totals {
+    size_t sorted, bundles;
+};
+
+/* ---- names of bundles ---- */
+
+/* Runs of characters outside of [A-Za-z0-9.,+-] become `_`, which is trimmed at both ends. */
+static char *clean_bundle_id(const char *text)
+{
+    size_t size = 0;
+    char *id = malloc(strlen(text) + 1);
+    for (; id && *text; text++) {
+        bool good = (*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z') ||
+                    (*text >= '0' && *text <= '9') || strchr(".,+-", *text);
+        if (good)
+            id[size++] = *text;
+        else if (size && id[size - 1] != '_')
+            id[size++] = '_';
+    }
+    while (id && size && id[size - 1] == '_')
+        size--;
+    if (id)
+        id[size] = '\0';
+    return id;
+}
+
+static char *bundle_id_of_path(const char *path)
+{
+    struct sl_str whole = sl_str(path);
+    while (whole.size > 1 && whole.data[whole.size - 1] == '/')
+        whole.size--;
+    struct sl_str last = path_file_name(whole);
+    char *name = strndup(last.data, last.size), *id = name ? clean_bundle_id(name) : NULL;
+    free(name);
+    return id;
+}
+
+/* ---- progress: of several threads ---- */
+
+static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t sort_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void tell_progress(struct sort *s, const struct sort_file *file, bool done)
+{
+    struct sl_str name = path_file_name(sl_str(file->path));
+    pthread_mutex_lock(&progress_lock);
+    if (done)
+        progress_item(&s->progress, sort_now_ms(), name.data, file->size);
+    progress_show(&s->progress, sort_now_ms(), name.data, file->size);
+    pthread_mutex_unlock(&progress_lock);
+}
+
+/* ---- the steps ---- */
+
+static void look_work(void *arg, size_t index, unsigned worker)
+{
+    struct sort *s = arg;
+    sort_look(&s->files[index]);
+}
+
+/* The first piece for a place, by the order of paths, is the one that is written. */
+static bool find_first(struct sort *s)
+{
+    struct sl_map seen = {0};
+    bool ok = true;
+    for (size_t i = 0; i < s->file_count; i++)
+        for (size_t k = 0; k < s->files[i].piece_count && ok; k++) {
+            struct sort_piece *piece = &s->files[i].pieces[k];
+            if (!piece->target)
+                continue;
+            void **slot = sl_map_slot(&seen, sl_str(piece->target), &piece->first);
+            ok = slot != NULL;
+        }
+    sl_map_free(&seen);
+    return ok;
+}
+
+struct placing {
+    struct sort *s;
+    struct sort_file *file;
+    bool first; /* those that are written, or those that are compared with them */
+};
+
+static void place_piece(void *arg, struct sort_piece *piece, struct sl_bytes bytes)
+{
+    struct placing *p = arg;
+    struct sort *s = p->s;
+    unsigned workers = sl_parallel_workers(s->parallel);
+    /* one file of most of the bytes would leave the other threads idle */
+    bool large = p->file->size > s->total / workers && bytes.size > (16u << 20);
+    if (piece->first == p->first)
+        sort_place(s, p->file, piece, bytes, large ? workers : 0);
+}
+
+static bool has_pieces(const struct sort_file *file, bool first)
+{
+    for (size_t i = 0; i < file->piece_count; i++)
+        if (file->pieces[i].target && file->pieces[i].first == first)
+            return true;
+    return false;
+}
+
+static void place_work(struct sort *s, size_t index, bool first)
+{
+    struct placing p = {s, &s->files[s->by_size[index]], first};
+    if (first)
+        tell_progress(s, p.file, false);
+    if (has_pieces(p.file, first))
+        sort_each(p.file, place_piece, &p);
+    if (first)
+        tell_progress(s, p.file, true);
+}
+
+static void place_first_work(void *arg, size_t index, unsigned worker)
+{
+    place_work(arg, index, true);
+}
+
+static void place_rest_work(void *arg, size_t index, unsigned worker)
+{
+    place_work(arg, index, false);
+}
+
+static int larger_first(const void *a, const void *b, void *arg)
+{
+    const struct sort_file *files = arg, *x = &files[*(const size_t *)a], *y = &files[*(const size_t *)b];
+    return x->size != y->size ? (x->size < y->size) - (x->size > y->size) : (x > y) - (x < y);
+}
+
+/* Places the files from number `from` on. */
+static bool place_all(struct sort *s, size_t from)
+{
+    size_t count = s->file_count - from;
+    free(s->by_size);
+    s->by_size = calloc(count + 1, sizeof *s->by_size);
+    if (!s->by_size || !find_first(s))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        s->by_size[i] = from + i;
+    qsort_r(s->by_size, count, sizeof *s->by_size, larger_first, s->files);
+    s->progress.total += count;
+    sl_parallel_run(s->parallel, count, place_first_work, s);
+    sl_parallel_run(s->parallel, count, place_rest_work, s);
+    progress_end(&s->progress);
+    return true;
+}
+
+/* ---- telling ---- */
+
+static void print_json_line(const struct sort *s, const struct sort_file *file, const struct sort_piece *piece)
+{
+    static const char *const actions[] = {"written", "exists", "duplicate", "skipped", "error"};
+    struct sl_buf text = {0};
+    struct json_writer w = json_writer(&text);
+    char path[4200] = "";
+    if (piece->target)
+        snprintf(path, sizeof path, "%s/%s", s->root, piece->target);
+    struct sl_str base = path_file_name(sl_str(file->path));
+    bool member = !sl_str_equal(base, sl_str(piece->name));
+    const char *const members[][2] = {{"input", file->path},
+                                      {"member", member ? piece->name : NULL},
+                                      {"id", piece->id},
+                                      {"kind", piece->kind},
+                                      {"arch", piece->arch},
+                                      {"format", piece->format},
+                                      {"path", *path ? path : NULL},
+                                      {"action", actions[piece->action]},
+                                      {"reason", piece->reason}};
+    json_object_begin(&w);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        json_key(&w, members[i][0]);
+        if (members[i][1])
+            json_str(&w, sl_str(members[i][1]));
+        else
+            json_null(&w);
+    }
+    json_object_end(&w);
+    sl_buf_u8(&text, '\n');
+    output_write(sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+static void print_line(const struct sort *s, const struct sort_piece *piece)
+{
+    struct sl_buf text = {0};
+    output_put_safe(&text, sl_str(piece->name));
+    sl_buf_printf(&text, " (%s, %s) -> ", piece->kind, piece->arch);
+    output_put_safe(&text, sl_str(s->root));
+    sl_buf_printf(&text, "/%s\n", piece->target);
+    output_write(sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+static void print_problem(struct sort *s, const struct sort_piece *piece)
+{
+    struct sl_buf name = {0};
+    output_put_safe(&name, sl_str(piece->name));
+    struct sl_str shown = sl_buf_view(&name);
+    if (piece->action == SORT_ERROR && s->ignore_errors)
+        fprintf(stderr, "error: ignored error %s (" SL_STR_FMT ")\n", piece->reason, SL_STR_ARG(shown));
+    else if (piece->action == SORT_ERROR)
+        fprintf(stderr, "error: failed to process file " SL_STR_FMT "\n  caused by: %s\n", SL_STR_ARG(shown),
+                piece->reason);
+    else if (piece->action == SORT_DUPLICATE)
+        fprintf(stderr,
+                "WARNING: File %s/%s already exists, you seem to have duplicate debug files for ID "
+                "%s.\nSkipping " SL_STR_FMT ".\n",
+                s->root, piece->target, piece->id, SL_STR_ARG(shown));
+    else if (piece->action == SORT_SKIPPED && s->verbose)
+        fprintf(stderr, "Skipped " SL_STR_FMT ": %s\n", SL_STR_ARG(shown),
+                piece->reason ? piece->reason : "no debug file");
+    s->errors += piece->action == SORT_ERROR;
+    sl_buf_free(&name);
+}
+
+static void tell(struct sort *s, size_t from, struct sort_totals *totals)
+{
+    for (size_t i = from; i < s->file_count; i++)
+        for (size_t k = 0; k < s->files[i].piece_count; k++) {
+            const struct sort_piece *piece = &s->files[i].pieces[k];
+            bool sorted = piece->action == SORT_WRITTEN || piece->action == SORT_EXISTS;
+            totals->sorted += sorted;
+            if (s->json && (sorted || piece->action != SORT_SKIPPED || s->verbose))
+                print_json_line(s, &s->files[i], piece);
+            else if (sorted && !s->json && !s->quiet)
+                print_line(s, piece);
+            print_problem(s, piece);
+        }
+    output_flush();
+}
+
+static void heading(const struct sort *s, const char *text)
+{
+    if (s->quiet || s->json)
+        return;
+    output_write(sl_str(text));
+    output_write(SL_STR("\n"));
+}
+
+/* ---- a bundle ---- */
+
+static int sort_compare_ids(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* `bundles/<id>`: the ids that were sorted, each as often as there are files of it. */
+static int write_bundle(struct sort *s)
+{
+    size_t count = 0, capacity = 0;
+    for (size_t i = 0; i < s->file_count; i++)
+        capacity += s->files[i].piece_count;
+    const char **ids = calloc(capacity + 1, sizeof *ids);
+    if (!ids)
+        return report(1, "out of memory", NULL);
+    for (size_t i = 0; i < s->file_count; i++)
+        for (size_t k = 0; k < s->files[i].piece_count; k++)
+            if (s->files[i].pieces[k].target && s->files[i].pieces[k].action != SORT_ERROR)
+                ids[count++] = s->files[i].pieces[k].id;
+    qsort(ids, count, sizeof *ids, sort_compare_ids);
+    char stamp[32], path[4096];
+    time_t now = time(NULL);
+    struct tm tm;
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    struct sl_buf text = {0};
+    struct json_writer w = json_writer(&text);
+    json_object_begin(&w);
+    json_key(&w, "name");
+    json_str(&w, sl_str(s->bundle_id));
+    json_key(&w, "timestamp");
+    json_str(&w, sl_str(stamp));
+    json_key(&w, "debug_ids");
+    json_array_begin(&w);
+    for (size_t i = 0; i < count; i++)
+        json_str(&w, sl_str(ids[i]));
+    json_array_end(&w);
+    json_object_end(&w);
+    struct sl_error error = {0};
+    snprintf(path, sizeof path, "bundles/%s", s->bundle_id);
+    int status = sort_write_small(s, path, sl_buf_view(&text), &error) == SL_OK ? 0 : report(1, error.message, NULL);
+    sl_buf_free(&text);
+    free(ids);
+    return status;
+}
+
+static void forget_files(struct sort *s)
+{
+    for (size_t i = 0; i < s->file_count; i++) {
+        sl_buf_free(&s->files[i].made);
+        free(s->files[i].pieces);
+        sl_arena_free(&s->files[i].arena);
+    }
+    free(s->files);
+    free(s->by_size);
+    sl_arena_free(&s->arena);
+    s->files = NULL;
+    s->by_size = NULL;
+    s->file_count = s->file_capacity = 0;
+    s->total = 0;
+}
+
+/* Everything below the inputs, as one bundle or as none. */
+static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct sort_totals *totals)
+{
+    heading(s, "Sorting debug information files");
+    output_flush();
+    progress_begin(&s->progress, s->o, "sorting");
+    for (size_t i = 0; i < count; i++)
+        sort_walk(s, inputs[i]);
+    sl_parallel_run(s->parallel, s->file_count, look_work, s);
+    bool ok = !s->failed && place_all(s, 0);
+    if (ok)
+        tell(s, 0, totals);
+    if (ok && s->with_sources) {
+        size_t from = s->file_count;
+        heading(s, "Creating source bundles");
+        totals->bundles += sort_sources(s);
+        ok = place_all(s, from);
+        if (ok)
+            tell(s, from, totals);
+    }
+    int status = ok ? 0 : report(1, "out of memory", NULL);
+    if (status == 0 && s->bundle_id && !s->dry_run) {
+        heading(s, "Writing bundle meta data");
+        status = write_bundle(s);
+    }
+    forget_files(s);
+    return status;
+}
+
+static int sort_bundles(struct sort *s, struct sort_totals *totals)
+{
+    int status = 0;
+    for (size_t i = 0; i < s->o->argument_count && status == 0; i++) {
+        char *id = bundle_id_of_path(s->o->arguments[i]), title[4200];
+        if (!id || !*id) {
+            free(id);
+            return report(2, "no bundle id in this name", s->o->arguments[i]);
+        }
+        snprintf(title, sizeof title, "[bundle: %s]", id);
+        heading(s, title);
+        s->bundle_id = id;
+        status = sort_inputs(s, &s->o->arguments[i], 1, totals);
+        free(id);
+    }
+    return status;
+}
+
+static void tell_totals(const struct sort *s, const struct sort_totals *totals)
+{
+    char text[160] = "";
+    if (s->json)
+        snprintf(text, sizeof text, "{\"sorted\":%zu,\"source_bundles\":%zu,\"errors\":%zu}\n", totals->sorted,
+                 totals->bundles, s->errors);
+    else if (!s->quiet && s->with_sources)
+        snprintf(text, sizeof text, "\nDone.\nSorted %zu debug files\nCreated %zu source bundles\n", totals->sorted,
+                 totals->bundles);
+    else if (!s->quiet)
+        snprintf(text, sizeof text, "\nDone.\nSorted %zu debug files\n", totals->sorted);
+    output_write(sl_str(text));
+}
+
+/* ---- the command ---- */
+
+static int sort_read_options(struct sort *s)
+{
+    const struct options *o = s->o;
+    static const int levels[] = {0, 3, 10, 19, 22};
+    size_t times = option_count(o, "compress");
+    uint64_t level = 0, jobs = 0;
+    const char *output = option_value(o, "output", NULL), *prefix = option_value(o, "prefix", NULL);
+    const char *id = option_value(o, "bundle-id", NULL);
+    if (!output || !*output)
+        return options_wrong("sort", "no directory given (-o)");
+    if (!o->argument_count)
+        return options_wrong("sort", "no file or directory given");
+    if (id && option_given(o, "multiple-bundles"))
+        return options_wrong("sort", "--bundle-id and --multiple-bundles exclude each other");
+    if (!option_number(o, "level", "sort", &level) || !option_number(o, "jobs", "sort", &jobs))
+        return 2;
+    if (option_given(o, "level") && (level < 1 || level > 22))
+        return options_wrong("sort", "--level: a number from 1 to 22");
+    char *clean = id ? clean_bundle_id(id) : NULL;
+    bool sound = !id || (clean && *id && strcmp(clean, id) == 0);
+    free(clean);
+    if (!sound)
+        return options_wrong("sort", "Invalid bundle id");
+    s->bundle_id = id;
+    s->level = option_given(o, "level") ? (int)level : levels[times < 4 ? times : 4];
+    s->parallel = threads_parallel((unsigned)(jobs < 64 ? jobs : 64));
+    int size = snprintf(s->root, sizeof s->root, "%s%s%s", output, prefix ? "/" : "", prefix ? prefix : "");
+    return size < (int)sizeof s->root ? 0 : report(1, "path too long", output);
+}
+
+static int sort_run(const struct options *o)
+{
+    struct sort s = {.o = o,
+                     .dry_run = option_given(o, "dry-run"),
+                     .force = option_given(o, "force"),
+                     .ignore_errors = option_given(o, "ignore-errors"),
+                     .quiet = option_given(o, "quiet"),
+                     .json = option_given(o, "json"),
+                     .verbose = option_given(o, "verbose"),
+                     .with_sources = option_given(o, "with-sources")};
+    struct sort_totals totals = {0};
+    struct stat st;
+    int status = sort_read_options(&s);
+    for (size_t i = 0; status == 0 && i < o->argument_count; i++)
+        if (stat(o->arguments[i], &st) != 0)
+            status = report(1, "no such file or directory", o->arguments[i]);
+    if (status)
+        return status;
+    if (!s.level && !s.quiet)
+        fputs("WARNING: No compression used. Consider to pass -zz.\n", stderr);
+    if (!s.dry_run && mkdir(option_value(o, "output", ""), 0777) != 0 &&
+        !path_is_directory(option_value(o, "output", "")))
+        return report(1, "cannot make the directory", option_value(o, "output", ""));
+    status = option_given(o, "multiple-bundles") ? sort_bundles(&s, &totals)
+                                                 : sort_inputs(&s, o->arguments, o->argument_count, &totals);
+    if (status)
+        return status;
+    tell_totals(&s, &totals);
+    if (s.errors && !s.ignore_errors) {
+        output_flush();
+        fputs("\nTo skip this error, use --ignore-errors.\n", stderr);
+        return 1;
+    }
+    return 0;
+}
+
+int command_sort(int argc, char **argv)
+{
+    return options_command(
+        specs, "sort -o DIR [OPTION..] INPUT..",
+        "Debug files, programs and source bundles, from directories and ZIP archives too, into a\n"
+        "directory that is a source of the layout 'unified'. What is there already stays; an ended run\n"
+        "can be started again.",
+        sort_run, argc, argv);
+}

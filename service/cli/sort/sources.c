@@ -1,0 +1,58 @@
+/* `sort --with-sources`: source bundles of what has debug information, filed like any other file. */
+#include "cli/sort/sort.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+
+/* Whether some file has sources for the id already, or has had them made. */
+static bool has_sources(const struct sort *s, const struct sl_debug_id *id)
+{
+    for (size_t i = 0; i < s->file_count; i++)
+        for (size_t k = 0; k < s->files[i].piece_count; k++)
+            if (s->files[i].pieces[k].is_source && sl_debug_id_equal(&s->files[i].pieces[k].debug_id, id))
+                return true;
+    return false;
+}
+
+/* A file with the bundle, and its piece; the buffer is taken. */
+static bool add_bundle(struct sort *s, const char *path, struct sl_buf *bytes)
+{
+    if (!sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files))
+        return false;
+    struct sort_file *file = &s->files[s->file_count++];
+    *file = (struct sort_file){.path = path, .size = bytes->size, .made = *bytes};
+    *bytes = (struct sl_buf){0};
+    sort_look(file);
+    return true;
+}
+
+static size_t sources_of_slice(struct sort *s, const char *path, size_t slice)
+{
+    struct input input;
+    struct sl_buf bytes = {0};
+    struct sl_error error = {0};
+    bool some = false;
+    size_t made = 0;
+    if (input_open_archive(path, &input, &error) == SL_OK && !input.has_cache &&
+        sl_archive_object(&input.archive, slice, NULL, &input.object, &error) == SL_OK &&
+        bundle_object_sources(path, &input, !s->quiet, &bytes, &some, &error) == SL_OK && some)
+        made = add_bundle(s, path, &bytes);
+    input_close(&input);
+    sl_buf_free(&bytes);
+    return made;
+}
+
+size_t sort_sources(struct sort *s)
+{
+    size_t made = 0, count = s->file_count; /* those that are added are bundles themselves */
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < s->files[i].piece_count; k++) {
+            struct sort_piece piece = s->files[i].pieces[k];
+            bool alone = piece.member == 0; /* not out of archives */
+            if (alone && piece.has_debug && piece.target && !has_sources(s, &piece.debug_id))
+                made += sources_of_slice(s, s->files[i].path, piece.slice);
+        }
+    return made;
+}

@@ -1,0 +1,213 @@
+/* Load: as many threads as there may be requests at once, each with a connection that is kept. */
+#include "cli/stress/stress.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct lane { /* what the threads of a workload share */
+    const struct stress_load *load;
+    struct stress_workload *workload;
+    size_t number;
+    double begin, end; /* of the clock */
+    atomic_size_t next;
+    pthread_mutex_t lock; /* of the results */
+    size_t capacity;
+    bool failed; /* out of memory */
+};
+
+static double stress_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void sleep_until(double when)
+{
+    const struct timespec at = {(time_t)when, (long)((when - (double)(time_t)when) * 1e9)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+/* ---- one request ---- */
+
+enum { ANSWER_BEGIN = 32 };
+
+struct answer_begin {
+    char text[ANSWER_BEGIN + 1];
+    size_t size;
+};
+
+static size_t take_answer(char *data, size_t one, size_t size, void *arg)
+{
+    struct answer_begin *begin = arg;
+    size_t room = ANSWER_BEGIN - begin->size, taken = size < room ? size : room;
+    memcpy(begin->text + begin->size, data, taken);
+    begin->size += taken;
+    begin->text[begin->size] = '\0';
+    return size;
+}
+
+static void prepare(CURL *curl, const struct stress_workload *workload, struct curl_slist *headers)
+{
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
+    if (workload->type) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, workload->body.data ? (const char *)workload->body.data : "");
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)workload->body.size);
+    }
+}
+
+/* Whether it was answered, and completed. */
+static bool ask(CURL *curl, const struct lane *lane, size_t number)
+{
+    const struct stress_workload *workload = lane->workload;
+    struct answer_begin begin = {.size = 0};
+    char url[4096], scope[64] = "";
+    long status = 0;
+    if (workload->scoped && lane->load->cold)
+        snprintf(scope, sizeof scope, "?scope=%zu-%zu", lane->number, number);
+    else if (workload->scoped)
+        snprintf(scope, sizeof scope, "?scope=%zu", lane->number);
+    snprintf(url, sizeof url, "%s%s%s", lane->load->url, workload->path, scope);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &begin);
+    if (curl_easy_perform(curl) != CURLE_OK)
+        return false;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return status == 200 && (!workload->completes || strstr(begin.text, "\"status\":\"completed\""));
+}
+
+/* ---- threads ---- */
+
+static void note(struct lane *lane, bool good, double seconds)
+{
+    struct stress_workload *workload = lane->workload;
+    pthread_mutex_lock(&lane->lock);
+    if (workload->operations == lane->capacity) {
+        size_t more = lane->capacity * 2 + 1024;
+        double *grown = reallocarray(workload->seconds, more, sizeof *grown);
+        lane->failed = lane->failed || !grown;
+        workload->seconds = grown ? grown : workload->seconds;
+        lane->capacity = grown ? more : lane->capacity;
+    }
+    if (!good)
+        workload->errors++;
+    else if (workload->operations < lane->capacity)
+        workload->seconds[workload->operations++] = seconds;
+    pthread_mutex_unlock(&lane->lock);
+}
+
+static void *stress_thread(void *arg)
+{
+    struct lane *lane = arg;
+    CURL *curl = curl_easy_init();
+    char type[128];
+    snprintf(type, sizeof type, "Content-Type: %s", lane->workload->type ? lane->workload->type : "");
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    if (headers && lane->workload->type)
+        curl_slist_append(headers, type);
+    if (curl)
+        prepare(curl, lane->workload, headers);
+    for (double start; curl;) {
+        size_t number = atomic_fetch_add(&lane->next, 1);
+        start = lane->load->rate > 0 ? lane->begin + (double)number / lane->load->rate : stress_now();
+        if (start >= lane->end)
+            break;
+        if (lane->load->rate > 0)
+            sleep_until(start);
+        bool good = ask(curl, lane, number);
+        double now = stress_now();
+        if (now < lane->end) /* those that run at the end are waited for, and not counted */
+            note(lane, good, now - start);
+    }
+    curl_slist_free_all(headers);
+    if (curl)
+        curl_easy_cleanup(curl);
+    return NULL;
+}
+
+/* A few of each, one after the other, before anything counts. */
+static bool stress_warm(const struct stress_load *load, struct stress_workload *workloads, size_t count)
+{
+    bool good = true;
+    for (size_t i = 0; i < count; i++) {
+        struct stress_load warm = *load;
+        struct lane lane = {.load = &warm, .workload = &workloads[i], .number = i};
+        CURL *curl = curl_easy_init();
+        char type[128];
+        snprintf(type, sizeof type, "Content-Type: %s", workloads[i].type ? workloads[i].type : "");
+        struct curl_slist *headers = curl_slist_append(NULL, workloads[i].type ? type : "Expect:");
+        warm.cold = false;
+        if (curl)
+            prepare(curl, &workloads[i], headers);
+        for (unsigned n = 0; curl && n < load->warmup; n++)
+            good = ask(curl, &lane, n) && good;
+        curl_slist_free_all(headers);
+        if (curl)
+            curl_easy_cleanup(curl);
+    }
+    return good;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static enum sl_code run_lanes(const struct stress_load *load, struct stress_workload *workloads, size_t count,
+                              struct lane *lanes, pthread_t *threads, struct sl_error *error)
+{
+    size_t started = 0;
+    bool failed = false;
+    double begin = stress_now();
+    for (size_t i = 0; i < count; i++) {
+        lanes[i] = (struct lane){
+            .load = load, .workload = &workloads[i], .number = i, .begin = begin, .end = begin + load->seconds};
+        pthread_mutex_init(&lanes[i].lock, NULL);
+        for (unsigned k = 0; k < workloads[i].concurrency && !failed; k++) {
+            failed = pthread_create(&threads[started], NULL, stress_thread, &lanes[i]) != 0;
+            started += !failed;
+        }
+    }
+    for (size_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < count; i++) {
+        failed = failed || lanes[i].failed;
+        pthread_mutex_destroy(&lanes[i].lock);
+        if (workloads[i].operations)
+            qsort(workloads[i].seconds, workloads[i].operations, sizeof *workloads[i].seconds, by_seconds);
+    }
+    return failed ? sl_fail(error, SL_BUSY, "not enough memory or threads") : SL_OK;
+}
+
+enum sl_code stress_run(const struct stress_load *load, struct stress_workload *workloads, size_t count,
+                        double *warmup_s, struct sl_error *error)
+{
+    size_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all += workloads[i].concurrency;
+    struct lane *lanes = calloc(count, sizeof *lanes);
+    pthread_t *threads = calloc(all, sizeof *threads);
+    enum sl_code code = SL_OK;
+    double begin = stress_now();
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    bool warm = stress_warm(load, workloads, count);
+    *warmup_s = stress_now() - begin;
+    if (!lanes || !threads)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else if (!warm)
+        code = sl_fail(error, SL_INTERNAL, "a request before the measurement was not answered as it should be");
+    else
+        code = run_lanes(load, workloads, count, lanes, threads, error);
+    free(lanes);
+    free(threads);
+    return code;
+}

@@ -1,0 +1,283 @@
+/* `symloom stress`: load on a service, and how it bears it. */
+#include "cli/stress/stress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/server.h"
+#include "core/duration.h"
+#include "core/json.h"
+
+static const struct option_spec specs[] = {
+    {"workloads", 'w', OPTION_VALUE, false, "FILE",
+     "what is asked: YAML, `workloads:`, each with `concurrency:` and a file"},
+    {"duration", 'd', OPTION_VALUE, false, "DURATION", "for how long (default: 30s)"},
+    {"server", 0, OPTION_VALUE, false, "URL", "a running service (default: one of its own, with the configuration)"},
+    {"rate", 0, OPTION_VALUE, false, "R", "requests a second of each workload; latency counts from the planned start"},
+    {"warmup", 0, OPTION_VALUE, false, "N", "requests of each workload before it counts (default: 1)"},
+    {"cold", 0, OPTION_FLAG, false, NULL, "a scope of its own for each request"},
+    {"tracing", 't', OPTION_FLAG, false, NULL, "the log as JSON, to nowhere, to measure what it costs"},
+    {"metrics", 'm', OPTION_FLAG, false, NULL, "metrics to a statsd that takes and drops them"},
+    {"json", 0, OPTION_FLAG, false, NULL, "the report as JSON"},
+    {"compare", 0, OPTION_VALUE, false, "FILE", "status 1 if a p90 is over a tenth above that of this earlier report"},
+    SERVER_OPTIONS,
+    {"color", 0, OPTION_VALUE, false, NULL, NULL},
+    {"progress", 0, OPTION_VALUE, false, NULL, NULL},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct stress_report {
+    const struct stress_workload *workloads;
+    size_t count;
+    double warmup_s, duration_s;
+    uint64_t peak; /* bytes; 0 = not known */
+};
+
+/* ---- figures ---- */
+
+/* The value below which that share of the requests is. */
+static double quantile(const struct stress_workload *w, double share)
+{
+    size_t at = (size_t)(share * (double)w->operations);
+    return w->operations ? w->seconds[at < w->operations ? at : w->operations - 1] : 0;
+}
+
+static double average(const struct stress_workload *w)
+{
+    double sum = 0;
+    for (size_t i = 0; i < w->operations; i++)
+        sum += w->seconds[i];
+    return w->operations ? sum / (double)w->operations : 0;
+}
+
+static const char *time_text(double seconds, char text[32])
+{
+    snprintf(text, 32, seconds < 1 ? "%.2fms" : "%.2fs", seconds < 1 ? seconds * 1000 : seconds);
+    return text;
+}
+
+static void report_text(const struct stress_report *r, struct sl_buf *out)
+{
+    char a[32], b[32], c[32], d[32];
+    size_t errors = 0;
+    sl_buf_printf(out, "Warmup: %s\n\n", time_text(r->warmup_s, a));
+    for (size_t i = 0; i < r->count; i++) {
+        const struct stress_workload *w = &r->workloads[i];
+        sl_buf_printf(out, "Workload %zu (concurrency: %u): %zu operations, %.2f ops/s\n", i, w->concurrency,
+                      w->operations, (double)w->operations / r->duration_s);
+        sl_buf_printf(out, "  avg: %s; p50: %s; p90: %s; p99: %s\n", time_text(average(w), a),
+                      time_text(quantile(w, .5), b), time_text(quantile(w, .9), c), time_text(quantile(w, .99), d));
+        errors += w->errors;
+    }
+    sl_buf_printf(out, "\nErrors: %zu\n", errors);
+    if (r->peak)
+        sl_buf_printf(out, "Peak memory: %.1f MiB\n", (double)r->peak / (1 << 20));
+}
+
+static void put_seconds(struct json_writer *w, const char *key, double value)
+{
+    json_key(w, key);
+    json_double(w, value);
+}
+
+static void report_json(const struct stress_report *r, struct sl_buf *out)
+{
+    struct json_writer w = json_writer(out);
+    json_object_begin(&w);
+    put_seconds(&w, "warmup_s", r->warmup_s);
+    put_seconds(&w, "duration_s", r->duration_s);
+    json_key(&w, "workloads");
+    json_array_begin(&w);
+    for (size_t i = 0; i < r->count; i++) {
+        const struct stress_workload *load = &r->workloads[i];
+        const uint64_t counts[] = {load->concurrency, load->operations, load->errors};
+        static const char *const names[] = {"concurrency", "operations", "errors"};
+        json_object_begin(&w);
+        json_key(&w, "name");
+        json_str(&w, sl_str(load->name));
+        for (size_t k = 0; k < 3; k++) {
+            json_key(&w, names[k]);
+            json_u64(&w, counts[k]);
+        }
+        put_seconds(&w, "ops_per_s", (double)load->operations / r->duration_s);
+        put_seconds(&w, "avg_s", average(load));
+        put_seconds(&w, "p50_s", quantile(load, .5));
+        put_seconds(&w, "p90_s", quantile(load, .9));
+        put_seconds(&w, "p99_s", quantile(load, .99));
+        put_seconds(&w, "max_s", quantile(load, 1));
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    json_key(&w, "peak_rss");
+    if (r->peak)
+        json_u64(&w, r->peak);
+    else
+        json_null(&w);
+    json_object_end(&w);
+    sl_buf_u8(out, '\n');
+}
+
+/* ---- against an earlier report ---- */
+
+static bool read_p90(struct sl_json *j, double *p90)
+{
+    struct sl_str key, number;
+    bool found = false;
+    if (!sl_json_object(j))
+        return false;
+    while (sl_json_next(j, &key)) {
+        if (sl_str_equal(key, SL_STR("p90_s")) && sl_json_number(j, &number)) {
+            char text[64];
+            snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(number));
+            *p90 = strtod(text, NULL);
+            found = true;
+        } else {
+            sl_json_skip(j);
+        }
+    }
+    return found;
+}
+
+static int compare_workloads(const struct stress_report *r, struct sl_json *j)
+{
+    struct sl_str key;
+    size_t i = 0;
+    int status = 0;
+    if (!sl_json_array(j))
+        return 0;
+    for (double before; sl_json_next(j, &key); i++) {
+        bool known = read_p90(j, &before);
+        double now = i < r->count ? quantile(&r->workloads[i], .9) : 0;
+        if (known && i < r->count && now > before * 1.1) {
+            char a[32], b[32];
+            fprintf(stderr, "workload %zu: p90 grew from %s to %s\n", i, time_text(before, a), time_text(now, b));
+            status = 1;
+        }
+    }
+    return status;
+}
+
+static int compare(const struct stress_report *r, const char *path)
+{
+    struct sl_mapping mapping;
+    struct sl_error error = {0};
+    struct sl_arena arena = {0};
+    struct sl_str key;
+    int status = 0;
+    if (sl_map_file(path, &mapping, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    struct sl_json j = sl_json((struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, &arena, false);
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key)) {
+            if (sl_str_equal(key, SL_STR("workloads")))
+                status = compare_workloads(r, &j);
+            else
+                sl_json_skip(&j);
+        }
+    if (!sl_json_end(&j))
+        status = report(1, "no report of an earlier run", path);
+    sl_arena_free(&arena);
+    sl_unmap(&mapping);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static bool read_load(const struct options *o, struct stress_load *load)
+{
+    uint64_t ns = 0, warmup = 1;
+    const char *duration = option_value(o, "duration", "30s"), *rate = option_value(o, "rate", NULL);
+    char *end = NULL;
+    *load = (struct stress_load){.cold = option_given(o, "cold"), .url = option_value(o, "server", NULL)};
+    if (!duration_parse(sl_str(duration), &ns) || ns == 0 || ns > UINT64_C(86400000000000)) {
+        options_wrong("stress", "--duration: '%s' is no duration", duration);
+        return false;
+    }
+    load->rate = rate ? strtod(rate, &end) : 0;
+    if (rate && (*end || !(load->rate > 0))) {
+        options_wrong("stress", "--rate: '%s' is no number", rate);
+        return false;
+    }
+    if (option_given(o, "warmup") && !option_number(o, "warmup", "stress", &warmup))
+        return false;
+    load->seconds = (double)ns / 1e9;
+    load->warmup = (unsigned)(warmup < 100000 ? warmup : 100000);
+    return true;
+}
+
+static int tell_report(const struct options *o, const struct stress_report *r)
+{
+    struct sl_buf out = {0};
+    size_t errors = 0;
+    if (option_given(o, "json"))
+        report_json(r, &out);
+    else
+        report_text(r, &out);
+    output_write(sl_buf_view(&out));
+    sl_buf_free(&out);
+    for (size_t i = 0; i < r->count; i++)
+        errors += r->workloads[i].errors;
+    int status = errors ? 1 : 0;
+    if (option_given(o, "compare"))
+        status |= compare(r, option_value(o, "compare", ""));
+    return status;
+}
+
+static int load_service(const struct options *o, struct stress_load *load, struct stress_workload *workloads,
+                        size_t count)
+{
+    struct sl_error error = {0};
+    struct stress_service service = {.pid = -1, .sink = -1};
+    struct stress_service_options options = {option_value(o, "config", server_environment("SYMLOOM_CONFIG")),
+                                             option_value(o, "cache-dir", NULL), option_given(o, "tracing"),
+                                             option_given(o, "metrics")};
+    struct stress_report result = {.workloads = workloads, .count = count, .duration_s = load->seconds};
+    enum sl_code code = load->url ? SL_OK : stress_service_start(&options, &service, &error);
+    if (!load->url)
+        load->url = service.url;
+    if (code == SL_OK)
+        code = stress_run(load, workloads, count, &result.warmup_s, &error);
+    result.peak = stress_service_stop(&service);
+    return code == SL_OK ? tell_report(o, &result) : report(1, error.message, NULL);
+}
+
+static int stress_command(const struct options *o)
+{
+    struct sl_arena arena = {0};
+    struct sl_error error = {0};
+    struct stress_load load;
+    struct stress_workload *workloads = NULL;
+    struct config *config = NULL;
+    size_t count = 0;
+    const char *path = option_value(o, "workloads", NULL);
+    if (!options_arguments(o, 0, "stress") || !read_load(o, &load))
+        return 2;
+    if (!path)
+        return options_wrong("stress", "no workloads given (-w)");
+    int status = load.url ? 0 : server_load(o, &config); /* what is wrong with it is said here */
+    config_release(config);
+    if (status == 0 && stress_read_workloads(path, &arena, &workloads, &count, &error) != SL_OK)
+        status = report(1, error.message, NULL);
+    if (status == 0)
+        status = load_service(o, &load, workloads, count);
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_free(&workloads[i].body);
+        free(workloads[i].seconds);
+    }
+    sl_arena_free(&arena);
+    return status;
+}
+
+int command_stress(int argc, char **argv)
+{
+    return options_command(
+        specs, "stress -w FILE [OPTION..]",
+        "Asks a service over and over and tells how long its answers took. A workload names a file:\n"
+        "event (JSON with stacktraces, callers first, and modules), minidump, apple, jvm and mozilla (bodies of\n"
+        "requests), or proxy (a path that is asked for).",
+        stress_command, argc, argv);
+}

@@ -1,0 +1,186 @@
+/* Workloads: what the YAML file says, as requests that can be sent over and over. */
+#include "cli/stress/stress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/grow.h"
+#include "base/json.h"
+#include "config/tree.h"
+
+static enum sl_code whole_file(const char *path, struct sl_buf *out, struct sl_error *error)
+{
+    struct sl_mapping mapping;
+    enum sl_code code = sl_map_file(path, &mapping, error);
+    if (code != SL_OK)
+        return code;
+    sl_buf_add(out, mapping.bytes.data, mapping.bytes.size);
+    sl_unmap(&mapping);
+    return out->failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+}
+
+/* ---- bodies ---- */
+
+/* Events have the caller first, requests the callee. */
+static void put_reversed(struct sl_json *j, struct sl_arena *arena, struct sl_buf *out)
+{
+    struct sl_str key, *frames = NULL;
+    size_t count = 0, capacity = 0;
+    if (!sl_json_array(j))
+        return;
+    while (sl_json_next(j, &key)) {
+        if (!sl_grow_in_arena(arena, &frames, &capacity, count + 1, sizeof *frames)) {
+            sl_json_no_memory(j);
+            return;
+        }
+        if (sl_json_value(j, &frames[count]))
+            count++;
+    }
+    sl_buf_u8(out, '[');
+    for (size_t i = count; i-- > 0;) {
+        sl_buf_str(out, frames[i]);
+        sl_buf_cstr(out, i ? "," : "");
+    }
+    sl_buf_u8(out, ']');
+}
+
+/* An object as it is, but for the member `name`, which `put` writes. */
+static void put_object(struct sl_json *j, struct sl_arena *arena, const char *name,
+                       void (*put)(struct sl_json *j, struct sl_arena *arena, struct sl_buf *out), struct sl_buf *out)
+{
+    struct sl_str key, value;
+    const char *comma = "";
+    if (!sl_json_object(j)) {
+        sl_json_fail(j, "an object is expected");
+        return;
+    }
+    sl_buf_u8(out, '{');
+    while (sl_json_next(j, &key)) {
+        sl_buf_printf(out, "%s\"" SL_STR_FMT "\":", comma, SL_STR_ARG(key));
+        comma = ",";
+        if (sl_str_equal(key, sl_str(name)))
+            put(j, arena, out);
+        else if (sl_json_value(j, &value))
+            sl_buf_str(out, value);
+    }
+    sl_buf_u8(out, '}');
+}
+
+static void put_stacktraces(struct sl_json *j, struct sl_arena *arena, struct sl_buf *out)
+{
+    struct sl_str key;
+    const char *comma = "";
+    if (!sl_json_array(j))
+        return;
+    sl_buf_u8(out, '[');
+    while (sl_json_next(j, &key)) {
+        sl_buf_cstr(out, comma);
+        comma = ",";
+        put_object(j, arena, "frames", put_reversed, out);
+    }
+    sl_buf_u8(out, ']');
+}
+
+static enum sl_code event_body(const char *path, struct sl_arena *arena, struct sl_buf *body, struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    enum sl_code code = whole_file(path, &text, error);
+    struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
+    if (code == SL_OK) {
+        put_object(&j, arena, "stacktraces", put_stacktraces, body);
+        if (!sl_json_end(&j))
+            code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "no JSON");
+    }
+    sl_buf_free(&text);
+    return code;
+}
+
+#define BOUNDARY "symloom-stress-5a1d0c7e"
+
+static enum sl_code form_body(const char *path, const char *part, struct sl_buf *body, struct sl_error *error)
+{
+    sl_buf_printf(body,
+                  "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"crash\"\r\n"
+                  "Content-Type: application/octet-stream\r\n\r\n",
+                  part);
+    enum sl_code code = whole_file(path, body, error);
+    sl_buf_cstr(body, "\r\n--" BOUNDARY "--\r\n");
+    return code;
+}
+
+/* ---- kinds ---- */
+
+static const struct stress_kind {
+    const char *name, *path, *part; /* part: of a form */
+    bool event, plain;              /* an event; a body as it is */
+    bool scoped, completes;
+} kinds[] = {
+    {"event", "/symbolicate", NULL, true, false, true, true},
+    {"minidump", "/minidump", "upload_file_minidump", false, false, true, true},
+    {"apple", "/applecrashreport", "apple_crash_report", false, false, true, true},
+    {"jvm", "/symbolicate-jvm", NULL, false, true, true, true},
+    {"mozilla", "/symbolicate/v5", NULL, false, true, false, false},
+    {"proxy", "", NULL, false, false, false, false},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static enum sl_code fill_workload(const struct stress_kind *kind, const char *file, struct sl_arena *arena,
+                                  struct stress_workload *workload, struct sl_error *error)
+{
+    workload->name = kind->name;
+    workload->path = *kind->path ? kind->path : file; /* of a proxy: what is asked for */
+    workload->scoped = kind->scoped;
+    workload->completes = kind->completes;
+    workload->type = kind->part ? "multipart/form-data; boundary=" BOUNDARY : *kind->path ? "application/json" : NULL;
+    if (kind->part)
+        return form_body(file, kind->part, &workload->body, error);
+    if (kind->event)
+        return event_body(file, arena, &workload->body, error);
+    return kind->plain ? whole_file(file, &workload->body, error) : SL_OK;
+}
+
+static enum sl_code read_workload(const struct value *map, struct sl_arena *arena, struct stress_workload *workload,
+                                  struct sl_error *error)
+{
+    const struct value *concurrency = value_get(map, "concurrency");
+    workload->concurrency = concurrency && concurrency->type == VALUE_INT ? (unsigned)concurrency->integer : 1;
+    if (workload->concurrency == 0 || workload->concurrency > 1000)
+        return sl_fail(error, SL_MALFORMED, "line %u: concurrency is to be 1 to 1000", map->line);
+    for (size_t i = 0; i < KINDS; i++) {
+        const struct value *file = value_get(map, kinds[i].name);
+        if (file && file->type == VALUE_STRING) {
+            const char *path = sl_arena_strndup(arena, file->string.data, file->string.size);
+            return path ? fill_workload(&kinds[i], path, arena, workload, error)
+                        : sl_fail(error, SL_BUSY, "out of memory");
+        }
+    }
+    return sl_fail(error, SL_MALFORMED, "line %u: none of event, minidump, apple, jvm, mozilla, proxy", map->line);
+}
+
+enum sl_code stress_read_workloads(const char *path, struct sl_arena *arena, struct stress_workload **workloads,
+                                   size_t *count, struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    struct value root;
+    struct value_problems problems = {.arena = arena};
+    bool empty;
+    enum sl_code code = whole_file(path, &text, error);
+    if (code == SL_OK && !yaml_read(arena, sl_buf_view(&text), &root, &empty, &problems))
+        code = sl_fail(error, SL_MALFORMED, "%s: no YAML map", path);
+    const struct value *list = code == SL_OK ? value_get(&root, "workloads") : NULL;
+    if (code == SL_OK && (!list || list->type != VALUE_LIST || !list->count))
+        code = sl_fail(error, SL_MALFORMED, "%s: no list `workloads`", path);
+    *count = code == SL_OK ? list->count : 0;
+    *workloads = SL_ARENA_ARRAY(arena, struct stress_workload, *count + 1);
+    if (!*workloads) {
+        *count = 0;
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    }
+    for (size_t i = 0; i < *count; i++)
+        (*workloads)[i] = (struct stress_workload){.name = NULL};
+    for (size_t i = 0; i < *count && code == SL_OK; i++)
+        code = read_workload(&list->items[i], arena, &(*workloads)[i], error);
+    sl_buf_free(&text);
+    return code;
+}

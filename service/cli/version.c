@@ -1,0 +1,103 @@
+/* `symloom version`: what runs here, and which files of caches it writes. */
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <curl/curl.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <uv.h>
+#include <zstd.h>
+
+#include "core/json.h"
+#include "commit.h"
+#include "kinds/kinds.h"
+
+static const struct option_spec specs[] = {
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "also the commit, the libraries and the formats of the cache"},
+    {"json", 0, OPTION_FLAG, false, NULL, "all of it as JSON"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, NULL},
+    {"color", 0, OPTION_VALUE, false, NULL, NULL},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct version_library {
+    const char *name, *version;
+};
+enum { LIBRARIES = 4 };
+
+static void version_libraries(struct version_library list[LIBRARIES])
+{
+    list[0] = (struct version_library){"libuv", uv_version_string()};
+    list[1] = (struct version_library){"libcurl", curl_version_info(CURLVERSION_NOW)->version};
+    list[2] = (struct version_library){"openssl", OpenSSL_version(OPENSSL_VERSION_STRING)};
+    list[3] = (struct version_library){"zstd", ZSTD_versionString()};
+}
+
+static void version_text(struct sl_buf *out)
+{
+    struct version_library libraries[LIBRARIES];
+    version_libraries(libraries);
+    sl_buf_printf(out, "symloom %s\ncommit %s\n", SYMLOOM_VERSION, SYMLOOM_COMMIT);
+    for (size_t i = 0; i < LIBRARIES; i++)
+        sl_buf_printf(out, "library %s %s\n", libraries[i].name, libraries[i].version);
+    for (size_t i = 0; i < kinds_all_count; i++)
+        sl_buf_printf(out, "cache %s %u\n", kinds_all[i]->name, kinds_all[i]->version);
+}
+
+static void version_json(struct sl_buf *out)
+{
+    struct version_library libraries[LIBRARIES];
+    struct json_writer w = json_writer(out);
+    version_libraries(libraries);
+    json_object_begin(&w);
+    json_key(&w, "version");
+    json_str(&w, SL_STR(SYMLOOM_VERSION));
+    json_key(&w, "commit");
+    json_str(&w, SL_STR(SYMLOOM_COMMIT));
+    json_key(&w, "libraries");
+    json_object_begin(&w);
+    for (size_t i = 0; i < LIBRARIES; i++) {
+        json_key(&w, libraries[i].name);
+        json_str(&w, sl_str(libraries[i].version));
+    }
+    json_object_end(&w);
+    json_key(&w, "caches");
+    json_object_begin(&w);
+    for (size_t i = 0; i < kinds_all_count; i++) {
+        json_key(&w, kinds_all[i]->name);
+        json_u64(&w, kinds_all[i]->version);
+    }
+    json_object_end(&w);
+    json_object_end(&w);
+    sl_buf_u8(out, '\n');
+}
+
+static int version_run(const struct options *o)
+{
+    struct sl_buf out = {0};
+    if (o->argument_count)
+        return options_wrong("version", "not expected: '%s'", o->arguments[0]);
+    if (option_given(o, "json"))
+        version_json(&out);
+    else if (option_given(o, "verbose"))
+        version_text(&out);
+    else
+        sl_buf_cstr(&out, "symloom " SYMLOOM_VERSION "\n");
+    output_write(sl_buf_view(&out));
+    sl_buf_free(&out);
+    return 0;
+}
+
+int command_version(int argc, char **argv)
+{
+    return options_command(specs, "version [OPTION..]", "Prints the version.", version_run, argc, argv);
+}
+
+int version_of_program(void)
+{
+    if (strcmp(options_program_name(), "symbolicator") == 0)
+        puts("version: " SYMLOOM_VERSION "\ngit commit: " SYMLOOM_COMMIT);
+    else
+        puts("symloom " SYMLOOM_VERSION);
+    return 0;
+}

@@ -1,0 +1,338 @@
+/* `symloom wasm-split`: gives a WebAssembly module a build id and takes its debug information out into a companion, as the
+ * tool of that name does. Sections are framed and copied, code is never looked at (WebAssembly Core Specification, "Binary
+ * Format"; tool conventions "BuildId" and "ExternalDWARF"). */
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/grow.h"
+#include "base/bytes.h"
+#include "core/json.h"
+#include "id/id.h"
+
+enum { WASM_CUSTOM = 0, UUID_SIZE = 16, WASM_HEADER = 8 };
+
+static const struct option_spec specs[] = {
+    {"out", 'o', OPTION_VALUE, false, "FILE", "the module (default: INPUT itself)"},
+    {"debug-out", 'd', OPTION_VALUE, false, "FILE", "a companion with all sections, for debuggers and symbol servers"},
+    {"strip", 0, OPTION_FLAG, false, NULL, "drop the debug information from the module"},
+    {"strip-names", 0, OPTION_FLAG, false, NULL, "drop the names of functions as well"},
+    {"build-id", 0, OPTION_VALUE, false, "UUID", "the build id of a module that has none (default: a random one)"},
+    {"external-dwarf-url", 0, OPTION_VALUE, false, "URL", "where the module says that its debug information is"},
+    {"json", 0, OPTION_FLAG, false, NULL, "tell what was done as JSON"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, "do not print the build id"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "tell the id that JavaScript SDKs send"},
+    {"color", 0, OPTION_VALUE, false, NULL, NULL},
+    {"progress", 0, OPTION_VALUE, false, NULL, NULL},
+    {"log-level", 0, OPTION_VALUE, false, NULL, NULL},
+    {"log-format", 0, OPTION_VALUE, false, NULL, NULL},
+    {"offline", 0, OPTION_FLAG, true, NULL, NULL},
+    {"no-network", 0, OPTION_FLAG, true, NULL, NULL},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct wasm_part {                   /* a section */
+    struct sl_bytes whole, contents; /* with its head; of a custom one: behind its name */
+    struct sl_str name;              /* of a custom one; else data is NULL */
+};
+
+struct splitting {
+    const struct options *o;
+    struct sl_mapping mapping;
+    struct wasm_part *parts;
+    size_t count, capacity;
+    struct sl_str id; /* without its length */
+    uint8_t given[UUID_SIZE];
+    bool had_id;
+};
+
+/* ---- reading ---- */
+
+static enum sl_code split_invalid(struct sl_error *error, const char *what, uint64_t offset)
+{
+    return sl_fail(error, SL_MALFORMED, "invalid wasm file: %s at 0x%llx", what, (unsigned long long)offset);
+}
+
+static enum sl_code read_parts(struct splitting *s, struct sl_error *error)
+{
+    struct sl_bytes bytes = s->mapping.bytes;
+    struct sl_reader r = sl_reader(bytes, false);
+    if (bytes.size < WASM_HEADER || memcmp(bytes.data, "\0asm\1\0\0\0", WASM_HEADER) != 0)
+        return sl_fail(error, SL_MALFORMED, "no WebAssembly module of version 1");
+    sl_reader_skip(&r, WASM_HEADER);
+    while (sl_reader_left(&r)) {
+        uint64_t offset = sl_reader_offset(&r);
+        uint8_t number = sl_read_u8(&r);
+        struct sl_bytes contents = sl_read_bytes(&r, sl_read_uleb(&r));
+        if (r.failed)
+            return split_invalid(error, "section outside of the file", offset);
+        struct wasm_part part = {{bytes.data + offset, sl_reader_offset(&r) - offset}, contents, {NULL, 0}};
+        if (number == WASM_CUSTOM) {
+            struct sl_reader in = sl_reader(contents, false);
+            struct sl_bytes name = sl_read_bytes(&in, sl_read_uleb(&in));
+            if (in.failed)
+                return split_invalid(error, "name outside of its section", offset);
+            part.name = (struct sl_str){(const char *)name.data, name.size};
+            part.contents = sl_read_bytes(&in, sl_reader_left(&in));
+        }
+        if (!sl_grow(&s->parts, &s->capacity, s->count + 1, sizeof *s->parts))
+            return sl_fail(error, SL_BUSY, "out of memory");
+        s->parts[s->count++] = part;
+    }
+    return SL_OK;
+}
+
+static bool is_named(const struct wasm_part *part, const char *name)
+{
+    return part->name.data && sl_str_equal(part->name, sl_str(name));
+}
+
+/* The first `build_id`: what its length frames, or all of it where the length does not fit. */
+static void find_id(struct splitting *s)
+{
+    for (size_t i = 0; i < s->count && !s->had_id; i++) {
+        if (!is_named(&s->parts[i], "build_id"))
+            continue;
+        struct sl_bytes contents = s->parts[i].contents;
+        struct sl_reader r = sl_reader(contents, false);
+        uint64_t size = sl_read_uleb(&r);
+        bool framed = !r.failed && size == sl_reader_left(&r);
+        size_t skip = framed ? sl_reader_offset(&r) : 0;
+        s->id = (struct sl_str){(const char *)contents.data + skip, contents.size - skip};
+        s->had_id = true;
+    }
+}
+
+/* ---- the build id ---- */
+
+/* 32 hex digits, with hyphens, in braces, after urn:uuid:. */
+static bool parse_uuid(const char *text, uint8_t uuid[UUID_SIZE])
+{
+    char digits[2 * UUID_SIZE + 1];
+    size_t count = 0, size;
+    bool braced = text[0] == '{';
+    text += braced ? 1 : strncmp(text, "urn:uuid:", 9) == 0 ? 9 : 0;
+    for (; *text && *text != '}'; text++)
+        if (*text != '-') {
+            if (count == 2 * UUID_SIZE)
+                return false;
+            digits[count++] = *text;
+        }
+    return strcmp(text, braced ? "}" : "") == 0 && count == 2 * UUID_SIZE &&
+           sl_hex_decode((struct sl_str){digits, count}, uuid, UUID_SIZE, &size) && size == UUID_SIZE;
+}
+
+static int choose_id(struct splitting *s)
+{
+    const char *text = option_value(s->o, "build-id", NULL);
+    if (text && !parse_uuid(text, s->given))
+        return options_wrong("wasm-split", "--build-id: '%s' is no UUID", text);
+    if (s->had_id) {
+        bool same = text && s->id.size == UUID_SIZE && memcmp(s->id.data, s->given, UUID_SIZE) == 0;
+        if (text && !same)
+            fputs("WARNING: the module has a build id already; the given one is not used\n", stderr);
+        return 0;
+    }
+    if (!text) {
+        if (RAND_bytes(s->given, UUID_SIZE) != 1)
+            return report(1, "no random bytes", NULL);
+        s->given[6] = (uint8_t)((s->given[6] & 0x0F) | 0x40); /* RFC 9562: version 4, its variant */
+        s->given[8] = (uint8_t)((s->given[8] & 0x3F) | 0x80);
+    }
+    s->id = (struct sl_str){(const char *)s->given, UUID_SIZE};
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static void put_custom(struct sl_buf *out, const char *name, struct sl_str text)
+{
+    struct sl_buf body = {0};
+    sl_buf_uleb(&body, strlen(name));
+    sl_buf_cstr(&body, name);
+    sl_buf_uleb(&body, text.size);
+    sl_buf_str(&body, text);
+    sl_buf_u8(out, WASM_CUSTOM);
+    sl_buf_uleb(out, body.size);
+    sl_buf_str(out, sl_buf_view(&body));
+    out->failed = out->failed || body.failed;
+    sl_buf_free(&body);
+}
+
+struct dropping {
+    bool debug, names, link; /* sections that are left out */
+};
+
+static void put_parts(const struct splitting *s, struct dropping drop, struct sl_buf *out)
+{
+    sl_buf_add(out, s->mapping.bytes.data, WASM_HEADER);
+    for (size_t i = 0; i < s->count; i++) {
+        const struct wasm_part *part = &s->parts[i];
+        bool debug = part->name.data && sl_str_starts(part->name, SL_STR(".debug_"));
+        if ((drop.debug && debug) || (drop.names && is_named(part, "name")) ||
+            (drop.link && is_named(part, "external_debug_info")))
+            continue;
+        sl_buf_add(out, part->whole.data, part->whole.size);
+    }
+    if (!s->had_id)
+        put_custom(out, "build_id", s->id);
+}
+
+/* The companion has everything, but no word of another companion. */
+static void make_companion(const struct splitting *s, struct sl_buf *out)
+{
+    put_parts(s, (struct dropping){.link = true}, out);
+}
+
+static void make_module(const struct splitting *s, struct sl_buf *out)
+{
+    const char *url = option_value(s->o, "external-dwarf-url", NULL), *debug = option_value(s->o, "debug-out", NULL);
+    struct sl_str link = url ? sl_str(url) : debug ? path_file_name(sl_str(debug)) : (struct sl_str){NULL, 0};
+    put_parts(s, (struct dropping){option_given(s->o, "strip"), option_given(s->o, "strip-names"), link.data != NULL},
+              out);
+    if (link.data)
+        put_custom(out, "external_debug_info", link);
+}
+
+/* `like`: the file whose mode and owner it takes over; NULL: none. */
+static int split_write(const char *path, const struct sl_buf *bytes, const char *like)
+{
+    struct output_file file;
+    struct sl_error error = {0};
+    struct stat st;
+    if (bytes->failed)
+        return report(1, "out of memory", NULL);
+    if (output_file_open(&file, path, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    bool known = like && stat(like, &st) == 0;
+    output_file_write(&file, sl_buf_view(bytes));
+    if (output_file_close(&file, true, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    if (known && (chown(path, st.st_uid, st.st_gid) != 0 || chmod(path, st.st_mode & 07777) != 0))
+        fprintf(stderr, "WARNING: %s: owner and mode were not kept\n", path);
+    return 0;
+}
+
+/* ---- telling ---- */
+
+/* What SDKs for JavaScript send: the first 16 bytes of the section, its length included. */
+static void raw_id(const struct splitting *s, struct sl_buf *hex)
+{
+    struct sl_buf raw = {0};
+    sl_buf_uleb(&raw, s->id.size);
+    sl_buf_str(&raw, s->id);
+    sl_buf_hex(hex, raw.data, raw.size < UUID_SIZE ? raw.size : UUID_SIZE);
+    sl_buf_free(&raw);
+}
+
+static void tell_text(struct json_writer *w, const char *key, struct sl_str text)
+{
+    json_key(w, key);
+    if (text.data)
+        json_str(w, text);
+    else
+        json_null(w);
+}
+
+static void tell_json(const struct splitting *s, struct sl_str id, struct sl_str raw, const char *out, size_t size)
+{
+    struct sl_buf text = {0};
+    struct json_writer w = json_writer(&text);
+    uint8_t first[UUID_SIZE] = {0};
+    memcpy(first, s->id.data, s->id.size < UUID_SIZE ? s->id.size : UUID_SIZE);
+    struct sl_debug_id debug_id = {0};
+    char shown[SL_DEBUG_ID_TEXT];
+    memcpy(debug_id.uuid, first, UUID_SIZE);
+    sl_debug_id_format(&debug_id, shown);
+    json_object_begin(&w);
+    tell_text(&w, "build_id", id);
+    tell_text(&w, "debug_id", sl_str(shown));
+    tell_text(&w, "raw_id", raw);
+    json_key(&w, "had_build_id");
+    json_boolean(&w, s->had_id);
+    tell_text(&w, "out", sl_str(out));
+    const char *debug = option_value(s->o, "debug-out", NULL);
+    tell_text(&w, "debug_out", debug ? sl_str(debug) : (struct sl_str){NULL, 0});
+    json_key(&w, "bytes_in");
+    json_u64(&w, s->mapping.bytes.size);
+    json_key(&w, "bytes_out");
+    json_u64(&w, size);
+    json_object_end(&w);
+    sl_buf_u8(&text, '\n');
+    output_write(sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+static void tell_ids(const struct splitting *s, const char *out, size_t size)
+{
+    struct sl_buf id = {0}, raw = {0};
+    sl_buf_hex(&id, s->id.data, s->id.size);
+    raw_id(s, &raw);
+    if (option_given(s->o, "json"))
+        tell_json(s, sl_buf_view(&id), sl_buf_view(&raw), out, size);
+    else if (!option_given(s->o, "quiet")) {
+        sl_buf_u8(&id, '\n');
+        output_write(sl_buf_view(&id));
+    }
+    if (option_given(s->o, "verbose"))
+        fprintf(stderr, "note: SDKs for JavaScript send " SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&raw)));
+    sl_buf_free(&id);
+    sl_buf_free(&raw);
+}
+
+/* ---- the command ---- */
+
+static int split_module(struct splitting *s, const char *input)
+{
+    const char *debug = option_value(s->o, "debug-out", NULL), *out = option_value(s->o, "out", NULL);
+    struct sl_buf companion = {0}, module = {0};
+    int status = choose_id(s);
+    if (status)
+        return status;
+    make_companion(s, &companion);
+    make_module(s, &module);
+    bool same = module.size == s->mapping.bytes.size && memcmp(module.data, s->mapping.bytes.data, module.size) == 0;
+    if (option_given(s->o, "strip") && !debug)
+        fputs("WARNING: without --debug-out the debug information is lost\n", stderr);
+    if (debug)
+        status = split_write(debug, &companion, NULL);
+    if (status == 0 && (out || !same || module.failed))
+        status = split_write(out ? out : input, &module, out ? NULL : input);
+    if (status == 0)
+        tell_ids(s, out ? out : input, module.size);
+    sl_buf_free(&companion);
+    sl_buf_free(&module);
+    return status;
+}
+
+static int split_run(const struct options *o)
+{
+    struct splitting s = {.o = o};
+    struct sl_error error = {0};
+    if (o->argument_count != 1)
+        return options_wrong("wasm-split", o->argument_count ? "more than one file given" : "no file given");
+    enum sl_code code = sl_map_file(o->arguments[0], &s.mapping, &error);
+    int status;
+    if (code != SL_OK)
+        return report_file(o->arguments[0], code, &error);
+    code = read_parts(&s, &error);
+    if (code == SL_OK)
+        find_id(&s);
+    status = code == SL_OK ? split_module(&s, o->arguments[0]) : report_file(o->arguments[0], code, &error);
+    free(s.parts);
+    sl_unmap(&s.mapping);
+    return status;
+}
+
+int command_wasm_split(int argc, char **argv)
+{
+    return options_command(
+        specs, "wasm-split INPUT [OPTION..]",
+        "Gives a WebAssembly module a build id, and takes its debug information out into a companion.", split_run, argc,
+        argv);
+}

@@ -1,0 +1,75 @@
+"""What is shipped for running the service asks it for what it has: alerts and the dashboard for metrics, manifests for routes."""
+import json, os, re
+from harness import Service, Upstream, equal, http_source, request, wait_until
+
+DEPLOY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "deploy")
+ELSEWHERE = {"instance", "job", "le"}  # labels that Prometheus makes, and those of histograms
+
+
+def read(path):
+    with open(os.path.join(DEPLOY, path)) as f:
+        return f.read()
+
+
+def expressions():
+    """Every query of the alerts and of the dashboard, with spaces for line ends."""
+    alerts = re.findall(r"expr: (?:>-\n((?: {10}.*\n)+)|(.*)\n)", read("prometheus/alerts.yml"))
+    equal(len(alerts), read("prometheus/alerts.yml").count("alert: "))
+    panels = json.loads(read("grafana/symloom.json"))["panels"]
+    return [" ".join((a or b).split()) for a, b in alerts] + [t["expr"] for panel in panels for t in panel["targets"]]
+
+
+def used():
+    """Metric: the labels that queries match or group by."""
+    metrics = {}
+    for query in expressions():
+        for name, matched in re.findall(r"\b((?:symloom|process)_\w+)(?:\{([^}]*)\})?", query):
+            metrics.setdefault(name, set()).update(re.findall(r"(\w+)!?=~?\"", matched))
+        for names, inner in re.findall(r"by \(([\w, ]+)\) \(((?:rate\()?(?:symloom|process)_\w+)", query):
+            metrics[inner.removeprefix("rate(")].update(names.split(", "))
+    return {name: labels - ELSEWHERE for name, labels in metrics.items()}
+
+
+def offered(service):
+    series = {}
+    for line in service.request("GET", "/metrics")[2].decode().splitlines():
+        if not line.startswith("#"):
+            name, labels = re.match(r"(\w+)(?:\{(.*)\})? ", line).groups()
+            series.setdefault(name, set()).update(re.findall(r'(\w+)="', labels or ""))
+    return series
+
+
+def test_every_query_asks_for_what_is_there(work, objects):
+    wanted = used()
+    assert len(wanted) >= 20, wanted
+    with Upstream(objects.layout()) as upstream:
+        config = {"sources": [http_source(upstream.url)], "enable_cache_cleanup": True, "cache_cleanup_interval": "100ms",
+                  "shared_cache": {"filesystem": {"path": work}}, "auth": {"require": ["proxy"]}}
+        with Service(work, config) as service:
+            service.symbolicate(request(objects.module(), [objects.address("main")]))
+            equal(service.request("GET", "/proxy/a/b/a")[0], 401)
+            equal(service.request("GET", "/nothing")[0], 404)
+
+            def complete():
+                series = offered(service)
+                return all(name in series and labels <= series[name] for name, labels in wanted.items())
+            try:
+                wait_until("every metric", complete)
+            except AssertionError:
+                series = offered(service)
+                raise AssertionError({name: labels - series.get(name, set()) for name, labels in wanted.items()
+                                      if name not in series or not labels <= series[name]})
+
+
+def test_the_dashboard_is_what_its_script_writes(work, objects):
+    space = {}
+    exec(compile(read("grafana/make.py"), "make.py", "exec"), space)
+    equal(json.loads(read("grafana/symloom.json")), space["dashboard"]())
+
+
+def test_probes_ask_for_routes_that_are_there(work, objects):
+    paths = set(re.findall(r"path: (/[\w/]*), port: http", read("kubernetes/symloom.yml"))) | {"/metrics"}
+    equal(paths, {"/live", "/ready", "/metrics"})
+    with Service(work) as service:
+        for path in paths:
+            equal(service.request("GET", path)[0], 200, path)

@@ -1,0 +1,71 @@
+"""`symloom stress`: load that is counted, on a running service and on one of its own."""
+import json, os, subprocess
+from harness import DEADLINE, Service, Upstream, equal, http_source, request
+
+
+def stress(*words, status=0):
+    from harness import SYMLOOM
+    run = subprocess.run([SYMLOOM, "stress", *words], capture_output=True, text=True, timeout=DEADLINE)
+    equal(run.returncode, status, run.stdout + run.stderr)
+    return run
+
+
+def written(work, name, value):
+    path = os.path.join(work, name)
+    with open(path, "w") as f:
+        f.write(value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+def test_a_running_service(work, objects):
+    event = request(objects.module(), [objects.address("main"), objects.address("plain")])
+    workloads = written(work, "workloads.yml", "workloads:\n"
+                        f"  - {{concurrency: 2, event: {written(work, 'event.json', event)}}}\n"
+                        "  - {concurrency: 1, proxy: /healthcheck}\n")
+    with Upstream(objects.layout()) as upstream, Service(work, {"sources": [http_source(upstream.url)]}) as service:
+        server = ["--server", f"http://127.0.0.1:{service.port}", "-w", workloads]
+        report = json.loads(stress(*server, "-d", "1500ms", "--json").stdout)
+        equal([(w["name"], w["concurrency"], w["errors"]) for w in report["workloads"]], [("event", 2, 0), ("proxy", 1, 0)])
+        for load in report["workloads"]:
+            assert load["operations"] > 0 and 0 < load["p50_s"] <= load["p90_s"] <= load["p99_s"] <= load["max_s"], load
+        equal((report["duration_s"], report["peak_rss"]), (1.5, None))
+        equal(len({path for path in upstream.hits}), len(upstream.hits))
+        scopes = os.path.join(service.cache, "objects")
+        paced = json.loads(stress(*server, "-d", "500ms", "--rate", "20", "--json").stdout)
+        assert all(load["operations"] <= 10 for load in paced["workloads"]), paced
+        before = sum(upstream.hits.values())
+        stress(*server, "-d", "1s", "--cold")
+        assert sum(upstream.hits.values()) > before  # each scope asks for itself
+        assert os.path.isdir(scopes)
+        faster = {**report, "workloads": [{**load, "p90_s": load["p90_s"] / 1e6} for load in report["workloads"]]}
+        slower = stress(*server, "-d", "1s", "--compare", written(work, "before.json", faster), status=1)
+        assert "workload 0: p90 grew from" in slower.stderr, slower.stderr
+
+
+def test_a_service_of_its_own(work, objects):
+    """The frames of events are turned round: the crash is where it was."""
+    event = request(objects.module(), [objects.address("main"), objects.address("plain")])
+    workloads = written(work, "w.yml", f"workloads:\n  - event: {written(work, 'event.json', event)}\n")
+    with Upstream(objects.layout()) as upstream:
+        config = written(work, "config.yml", {"sources": [http_source(upstream.url)], "connect_to_reserved_ips": True,
+                                              "cache_dir": os.path.join(work, "cache")})
+        text = stress("-c", config, "-w", workloads, "-d", "1s", "-t", "-m").stdout
+    lines = text.splitlines()
+    assert lines[0].startswith("Warmup: ") and lines[1] == "", text
+    assert lines[2].startswith("Workload 0 (concurrency: 1): ") and lines[2].endswith(" ops/s"), text
+    assert lines[3].startswith("  avg: ") and "; p99: " in lines[3], text
+    assert "Errors: 0" in lines and lines[-1].startswith("Peak memory: "), text
+
+
+def test_what_cannot_be_asked(work, objects):
+    refused = written(work, "w.yml", "workloads:\n  - proxy: /nothing\n")
+    with Service(work) as service:
+        run = stress("--server", f"http://127.0.0.1:{service.port}", "-w", refused, "-d", "100ms", status=1)
+        equal(run.stderr, "error: a request before the measurement was not answered as it should be\n")
+        run = stress("--server", f"http://127.0.0.1:{service.port}", "-w", refused, "-d", "2s", "--warmup", "0", status=1)
+        assert "Errors: 0" not in run.stdout and "Errors: " in run.stdout, run.stdout
+    for text, said in (("a: 1\n", "no list `workloads`"), ("workloads: [{concurrency: 0, proxy: /}]\n", "concurrency is to be 1 to 1000"),
+                       ("workloads:\n  - nothing: x\n", "line 2: none of event"), ("workloads: [", "no YAML map")):
+        assert said in stress("-w", written(work, "bad.yml", text), status=1).stderr, text
+    equal(stress("-d", "1s", status=2).stderr.splitlines()[0], "error: no workloads given (-w)")
+    equal(stress("-w", refused, "-d", "soon", status=2).stderr.splitlines()[0], "error: --duration: 'soon' is no duration")

@@ -1,0 +1,88 @@
+"""The Debian package: complete, clean, and able to be installed, started, removed and purged on a machine that has nothing else."""
+import os, re, shutil, signal, socket, subprocess
+from ops import DEADLINE, ROOT, inside, run
+
+
+def equal(got, wanted):
+    assert got == wanted, f"got {got!r}, expected {wanted!r}"
+
+
+def test_what_is_in_it(work, shared):
+    listing = run("dpkg-deb", "-c", shared.package)
+    for path in ("./usr/bin/symloom", "./lib/systemd/system/symloom.service", "./lib/systemd/system/symloom.socket",
+                 "./usr/lib/sysusers.d/symloom.conf", "./etc/symloom/config.yml", "./usr/share/man/man1/symloom.1.gz",
+                 "./usr/share/man/man1/symloom-lookup.1.gz", "./usr/share/bash-completion/completions/symloom",
+                 "./usr/share/zsh/vendor-completions/_symloom", "./usr/share/fish/vendor_completions.d/symloom.fish",
+                 "./usr/share/doc/symloom/copyright"):
+        assert re.search(rf" {re.escape(path)}$", listing, re.M), f"{path} is not in\n{listing}"
+    equal(run("dpkg-deb", "-f", shared.package, "Package").strip(), "symloom")
+    name = os.path.basename(shared.package)
+    equal(name, f"symloom_{run('dpkg-deb', '-f', shared.package, 'Version').strip()}_{run('dpkg', '--print-architecture').strip()}.deb")
+
+
+def test_lintian(work, shared):
+    run("lintian", "--allow-root", "--fail-on", "error,warning", shared.package)
+
+
+def test_it_is_the_same_each_time(work, shared):
+    from ops import SYMLOOM
+    again = run(os.path.join(ROOT, "deploy/debian/build.sh"), SYMLOOM, os.path.join(work, "deb")).strip().split("\n")[-1]
+    run("cmp", shared.package, again)
+
+
+def test_units(work, shared):
+    """As they are installed, but for where the program is: this machine has none in /usr/bin."""
+    from ops import SYMLOOM
+    root = os.path.join(work, "root")
+    run("dpkg-deb", "-x", shared.package, root)
+    units = []
+    for name in ("symloom.service", "symloom.socket"):
+        with open(os.path.join(root, "lib/systemd/system", name)) as f:
+            text = f.read().replace("/usr/bin/symloom", SYMLOOM)
+        units.append(os.path.join(work, name))
+        with open(units[-1], "w") as f:
+            f.write(text)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=DEADLINE)
+    equal([line for line in done.stderr.splitlines() if "symloom" in line], [])
+    run("systemd-analyze", "security", "--offline=true", "--threshold=25", units[0])
+
+
+def install(root, package):
+    shutil.copy(package, os.path.join(root, "tmp/symloom.deb"))
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run("chroot", root, "apt-get", "update", "-qq", env=env)
+    run("chroot", root, "apt-get", "install", "-y", "-qq", "--no-install-recommends", "/tmp/symloom.deb", env=env)
+
+
+def test_installed_started_purged(work, shared):
+    root = shared.root()
+    install(root, shared.package)
+    equal(inside(root, "symloom", "config", "check", "--strict", "-c", "/etc/symloom/config.yml"), "configuration OK\n")
+    assert inside(root, "symloom", "version").startswith("symloom ")
+    user = re.search(r"^symloom:x:(\d+):(\d+):", inside(root, "cat", "/etc/passwd"), re.M)
+    assert user and int(user[1]) < 1000, "no system user"
+    equal(os.stat(root + "/etc/symloom/config.yml").st_mode & 0o777, 0o640)
+    equal(os.stat(root + "/etc/symloom/config.yml").st_gid, int(user[2]))
+    for name in ("cache", "lib"):  # systemd makes them
+        os.makedirs(f"{root}/var/{name}/symloom")
+        os.chown(f"{root}/var/{name}/symloom", int(user[1]), int(user[2]))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    service = subprocess.Popen(["chroot", "--userspec=symloom:symloom", root, "/usr/bin/symloom", "run", "-c", "/etc/symloom/config.yml",
+                                "--bind", f"127.0.0.1:{port}"], stderr=subprocess.PIPE, text=True)
+    try:
+        for line in service.stderr:
+            if "Starting HTTP server" in line:
+                break
+        equal(run("chroot", root, "symloom", "healthcheck", "--addr", f"127.0.0.1:{port}"), "OK\n")
+        service.send_signal(signal.SIGTERM)
+        service.communicate(timeout=DEADLINE)
+        equal(service.returncode, 0)
+    finally:
+        service.kill()
+        service.wait()
+    run("chroot", root, "apt-get", "purge", "-y", "-qq", "symloom")
+    left = run("chroot", root, "find", "/", "-xdev", "-name", "*symloom*", "-not", "-path", "/proc/*", "-not", "-path", "/tmp/*",
+               "-not", "-path", "/var/lib/systemd/*", "-not", "-path", "/var/cache/apt/*")
+    equal(left, "")
