@@ -189,10 +189,14 @@ static void read_code_id(struct sl_object *object, const char *at, const char *e
 {
     while (at < end && !object->info.code_id.size) {
         struct breakpad_fields f = breakpad_line(at, end, &at);
-        if (breakpad_word(&f, SL_STR("INFO")) && breakpad_word(&f, SL_STR("CODE_ID")))
+        if (breakpad_word(&f, SL_STR("INFO")) && breakpad_word(&f, SL_STR("CODE_ID"))) {
             object->info.code_id = sl_code_id_normalise(&object->arena, breakpad_field(&f));
-        else if (breakpad_word(&f, SL_STR("FILE")))
+            struct sl_str file = breakpad_rest(&f);
+            if (sl_str_is_utf8(file))
+                object->info.code_file = file;
+        } else if (breakpad_word(&f, SL_STR("FILE"))) {
             return;
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 #define FAMILIES(ROW)                                                                                                  \
     ROW(health)                                                                                                        \
     ROW(native)                                                                                                        \
-    ROW(js) ROW(jvm) ROW(mozilla) ROW(apple) ROW(minidump) ROW(any) ROW(jobs) ROW(proxy) ROW(symbfile) ROW(admin)
+    ROW(js)                                                                                                            \
+    ROW(jvm) ROW(mozilla) ROW(profiler) ROW(apple) ROW(minidump) ROW(any) ROW(jobs) ROW(proxy) ROW(symbfile) ROW(admin)
 
 #define DECLARE(name) extern const struct http_family family_##name;
 FAMILIES(DECLARE)

@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "core/fiber.h"
 
-enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS };
+enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_MOZILLA };
 
 struct cache_key {
     struct sl_str text;  /* "scope: <scope>\n\n..." ; must live as long as the call */
@@ -136,6 +136,10 @@ bool cache_item_holds(const struct cache_item *item, const void *address);
 
 /* Whether the directory takes files, as far as is known: false after one could not be made, until a probe could. */
 bool cache_writable(void);
+
+/* What is known of the shared Redis: 0 = nothing bad, or there is none. */
+enum { CACHE_REDIS_DOWN = 1, CACHE_REDIS_KEEPS = 2 /* it never evicts: when it is full, nothing can be stored */ };
+unsigned cache_redis_state(void);
 
 /* As cache_get when the memory layer has the answer: true, and `*code` with `*item` or `*error`. Never suspends. */
 bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum sl_code *code,

@@ -79,6 +79,8 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
         metric_add(METRIC_CACHE_REMOVED_FILES, job.outdated_files, state->kind->name, "version", NULL);
         metric_add(METRIC_CACHE_REMOVED_BYTES, job.outdated_bytes, state->kind->name, "version", NULL);
     }
+    if (job.code == SL_OK && job.published)
+        lru_added(state, flight->key, job.item->mapping.bytes.size);
     if (job.code == SL_OK)
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)job.item->mapping.bytes.size, state->kind->name, "false", NULL);
 }

@@ -138,6 +138,10 @@ void compute_publish_error(struct flight *flight, struct outcome *outcome) SL_SU
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 
+/* ---- lru.c: in the fiber of a line ---- */
+/* An entry was published: others make room for it if the kind has a size of its own. */
+void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
+
 /* ---- refresh.c: a new version, or a complete one, of what is used meanwhile ---- */
 struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */
 void refresh_run(struct flight *flight, struct refresh *refresh) SL_SUSPENDS;

@@ -4,7 +4,7 @@
  *     errors.c   errors as bytes, text    disk.c     the layer on disk: pool jobs
  *     meta.c     side files               cache.c    look-ups; engine.h: flights, lines, computing
  *     expiry.c   ages                     cleanup.c  walking the directory
- *     tmp.c      temporary files          evict.c    keeping to the budget
+ *     tmp.c      temporary files          evict.c    keeping to the budget, lru.c to that of one kind
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
  *     space.c    a full disk              shared.h   the layer behind the disk
  *

@@ -175,8 +175,10 @@ struct shared_backend *shared_redis(const struct config *config, struct fiber_gr
 {
     struct redis_options options;
     const struct config_shared *shared = &config->shared;
-    if (redis_url_parse(shared->redis_url, &options, NULL) != SL_OK) {
-        sl_fail(error, SL_MALFORMED, "shared_cache.redis.url is not the URL of a Redis");
+    const char *url = shared->redis_url ? shared->redis_url : config->mozilla.redis_url;
+    if (redis_url_parse(url, &options, NULL) != SL_OK) {
+        sl_fail(error, SL_MALFORMED, "%s.redis.url is not the URL of a Redis",
+                shared->redis_url ? "shared_cache" : "mozilla");
         return NULL;
     }
     struct sl_str password = secret_open(shared->redis_password);

@@ -14,6 +14,7 @@ enum { DRAIN_MS = 5000 };
 static struct {
     struct shared_backend *redis, *bucket; /* NULL = none */
     const struct config_shared *config;
+    const char *redis_kind; /* the only one that the Redis is for; NULL = all */
     struct sl_arena arena;
     struct fiber_group group; /* of connections and of waiting for a come-back */
 } layer;
@@ -41,15 +42,27 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
         return error->code;
     if (!shared->s3_bucket && (shared->s3_endpoint || secret_present(shared->s3_access_key)))
         return sl_fail(error, SL_MALFORMED, "shared_cache.s3 needs the key bucket");
-    if (shared->redis_url && !(layer.redis = shared_redis(config, &layer.group, error)))
+    bool for_mozilla = !shared->redis_url && config->mozilla.on && config->mozilla.cache != MOZILLA_DISK;
+    layer.redis_kind = for_mozilla ? "mozilla_syms" : NULL;
+    if ((shared->redis_url || (for_mozilla && config->mozilla.redis_url)) &&
+        !(layer.redis = shared_redis(config, &layer.group, error)))
         return error->code;
     if (layer.bucket)
         layer.bucket->group = &layer.group;
     if (layer.redis) {
         layer.redis->group = &layer.group;
         redis_log_init(shared->redis_namespace, layer.redis, &layer.group);
+        if (config->mozilla.on && config->mozilla.cache != MOZILLA_DISK)
+            redis_policy_init(config, layer.redis, &layer.group);
     }
     return SL_OK;
+}
+
+unsigned cache_redis_state(void)
+{
+    if (!layer.redis)
+        return 0;
+    return (breaker_allows(layer.redis) ? 0u : CACHE_REDIS_DOWN) | (redis_policy_keeps() ? CACHE_REDIS_KEEPS : 0u);
 }
 
 bool shared_active(void)
@@ -91,7 +104,8 @@ static enum shared_route route_of(const char *kind)
 static void backends_of(const char *kind, struct shared_backend *out[SHARED_BACKENDS])
 {
     enum shared_route route = layer.redis && layer.bucket ? route_of(kind) : SHARED_BOTH;
-    out[0] = route == SHARED_BUCKET_ONLY ? NULL : layer.redis;
+    bool for_redis = !layer.redis_kind || strcmp(layer.redis_kind, kind) == 0;
+    out[0] = route == SHARED_BUCKET_ONLY || !for_redis ? NULL : layer.redis;
     out[1] = route == SHARED_REDIS_ONLY ? NULL : layer.bucket;
 }
 

@@ -143,6 +143,11 @@ void redis_log_init(const char *name, struct shared_backend *redis, struct fiber
 void redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 void redis_log_close(void);
 
+/* ---- redis_policy.c: whether the Redis evicts ---- */
+/* Looks every minute; with `mozilla.redis.manage` the server is told what to keep first. */
+void redis_policy_init(const struct config *config, struct shared_backend *redis, struct fiber_group *group);
+bool redis_policy_keeps(void); /* as far as is known: a server that does not tell is thought to be fine */
+
 /* ---- uploads.c ---- */
 enum { SHARED_BACKENDS = 2 };
 struct upload { /* malloc */

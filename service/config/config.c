@@ -143,6 +143,7 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         size_t unresolved = problems->count;
         config_read(config, root, problems);
         read_sources(config, root, problems);
+        config_read_mozilla(config, root, problems);
         config_read_access_keys(config, root, problems);
         config_check_rules(config, root, problems);
         config_check_keys(root, problems);

@@ -28,6 +28,8 @@ enum { MOZILLA_NEAREST, MOZILLA_EXACT };
 enum { MOZILLA_SKIP, MOZILLA_REJECT };
 enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
 enum { MOZILLA_TITLE, MOZILLA_ERROR, MOZILLA_BOTH };
+enum { MOZILLA_DISK, MOZILLA_REDIS, MOZILLA_DISK_AND_REDIS };
+enum { MOZILLA_AUTO, MOZILLA_CODE_FILE, MOZILLA_DEBUG_FILE };
 enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
 
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
@@ -148,6 +150,7 @@ struct config {
     } symbfile;
 
     struct {
+        bool on;                 /* the section is there */
         int compat;              /* what the others are when they are not there */
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
         bool root_alias;         /* POST / too */
@@ -157,6 +160,28 @@ struct config {
         bool v4_require_version;
         const char *extra_name_chars; /* that names of modules may have */
         bool allow_private_network;
+        int module_name;
+        struct sl_str *sources; /* as written: URLs, and ids of sources */
+        size_t source_count;
+        struct sl_str *fallback_sources; /* as written: ids of sources, or only "all" */
+        size_t fallback_count;
+        bool fallback_all;
+        struct source *stores;          /* what `sources` says, in its order */
+        const char *stores_key;         /* tells lists of them apart */
+        const struct source *fallbacks; /* asked for what the stores do not have */
+        size_t fallbacks_count;
+        uint64_t fallbacks_number;        /* source_list_number */
+        struct cache_lifetimes lifetimes; /* of `mozilla_syms` */
+        int cache;                        /* where those are kept: MOZILLA_DISK, ... */
+        const char *redis_url;            /* NULL: that of the shared cache */
+        bool redis_manage;                /* that Redis is told how to evict */
+        uint64_t lru_max_size;            /* bytes of `mozilla_syms` */
+        unsigned lru_evict_count;         /* that go at once */
+        struct sl_str *v5_extensions;     /* function_size, module_errors */
+        size_t v5_extension_count;
+        bool profiler_apis;       /* /source/v1, /asm/v1 */
+        const char *version_file; /* of /__version__; NULL: beside the program */
+        bool broken_endpoint;     /* /__broken__ */
     } mozilla;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */

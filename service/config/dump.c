@@ -261,7 +261,7 @@ void config_dump(const struct config *config, struct sl_buf *out)
     struct dump d = {.config = config, .out = out, .previous = ""};
     for (size_t i = 0; i < config_key_count; i++) {
         const struct key *key = &config_keys[i];
-        if (key->no_effect)
+        if (key->no_effect || (!config->mozilla.on && strncmp(key->path, "mozilla.", 8) == 0))
             continue;
         if (key->type == KEY_SOURCES) {
             sources(&d, key);

@@ -155,12 +155,15 @@ void text_escape(struct sl_buf *out, struct sl_str text, bool quotes);
  * path of the first secret that the file itself holds, in the arena of the problems; else NULL. */
 void env_resolve(struct config *config, struct value *root, struct value_problems *problems, const char **written);
 
-/* ---- read.c, access.c, check.c ---- */
+/* ---- read.c, access.c, mozilla.c, check.c ---- */
 
 void config_defaults(struct config *config);
 
 /* Fills the struct from the tree; sources excepted. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);
+
+/* What the lists of `mozilla` mean, by the sources. */
+void config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems);
 
 /* Reports that the value is not one of the words, which a NULL ends. */
 void config_not_one_of(struct value_problems *problems, const struct value *value, const char *path,

@@ -29,6 +29,8 @@ static const char *const profile_words[] = {"reference", "documented", "saas", N
 
 static const char *const compat_words[] = {"default", "documented", "eliot", "profiler", NULL};
 static const char *const lookup_words[] = {"nearest", "exact", NULL};
+static const char *const layer_words[] = {"disk", "redis", "both", NULL};
+static const char *const module_name_words[] = {"auto", "code_file", "debug_file", NULL};
 static const char *const offset_words[] = {"skip", "reject", NULL};
 static const char *const transport_words[] = {"503", "not_found", NULL};
 static const char *const error_key_words[] = {"title", "error", "both", NULL};
@@ -61,6 +63,20 @@ static void profile_apply(struct config *config)
     config->derived.retry_malformed_after = presets[i].malformed;
 }
 
+/* Whatever the reason, a module that was not had is asked for again after this time. */
+static void negative_follow(struct config *config)
+{
+    struct cache_lifetimes *lifetimes = &config->mozilla.lifetimes;
+    lifetimes->max_unused_for = DURATION_NEVER;
+    lifetimes->retry_misses_after_public = lifetimes->retry_malformed_after = lifetimes->retry_misses_after;
+}
+
+static void fallbacks_follow(struct config *config)
+{
+    const struct sl_str *ids = config->mozilla.fallback_sources;
+    config->mozilla.fallback_all = config->mozilla.fallback_count == 1 && sl_str_equal(ids[0], SL_STR("all"));
+}
+
 static void compat_apply(struct config *config)
 {
     enum { DOCUMENTED = 1, ELIOT, PROFILER };
@@ -69,14 +85,22 @@ static void compat_apply(struct config *config)
         config->mozilla.max_jobs = 0;
         config->mozilla.v4_require_version = true;
         config->mozilla.error_key = MOZILLA_BOTH;
+        config->mozilla.module_name = MOZILLA_DEBUG_FILE;
+        config->mozilla.cache = MOZILLA_REDIS;
     } else if (compat == ELIOT) {
         config->mozilla.lookup = MOZILLA_EXACT;
         config->mozilla.non_integer_offsets = MOZILLA_REJECT;
         config->mozilla.transport_errors = MOZILLA_NOT_FOUND;
         config->mozilla.root_alias = false;
+        config->mozilla.module_name = MOZILLA_CODE_FILE;
+        config->mozilla.lifetimes.retry_misses_after = 0;
+        negative_follow(config);
+        config->mozilla.fallback_count = 0;
+        config->mozilla.fallback_all = false;
     } else if (compat == PROFILER) {
         config->mozilla.lookup = MOZILLA_EXACT;
         config->mozilla.extra_name_chars = "[]:";
+        config->mozilla.profiler_apis = true;
     }
 }
 
@@ -285,6 +309,20 @@ const struct key config_keys[] = {
     {"mozilla.v4_require_version", KEY_BOOL, AT(mozilla.v4_require_version)},
     {"mozilla.extra_name_chars", KEY_STRING, AT(mozilla.extra_name_chars), .text = ""},
     {"mozilla.allow_private_network", KEY_BOOL, AT(mozilla.allow_private_network)},
+    {"mozilla.module_name", KEY_ENUM, AT(mozilla.module_name), .words = module_name_words},
+    {"mozilla.sources", KEY_TEXTS, LIST(mozilla.sources, mozilla.source_count), .one = true},
+    {"mozilla.fallback_sources", KEY_TEXTS, LIST(mozilla.fallback_sources, mozilla.fallback_count), .one = true,
+     .then = fallbacks_follow},
+    {"mozilla.profiler_apis", KEY_BOOL, AT(mozilla.profiler_apis)},
+    {"mozilla.version_file", KEY_STRING, AT(mozilla.version_file), .none = "null"},
+    {"mozilla.broken_endpoint", KEY_BOOL, AT(mozilla.broken_endpoint)},
+    {"mozilla.cache", KEY_ENUM, AT(mozilla.cache), .words = layer_words},
+    {"mozilla.redis.url", KEY_STRING, AT(mozilla.redis_url), .none = "null", .url = true, .check = text_is_redis_url},
+    {"mozilla.redis.manage", KEY_BOOL, AT(mozilla.redis_manage)},
+    {"mozilla.lru.max_size", KEY_SIZE, AT(mozilla.lru_max_size), .value = 1000000000, .min = 1},
+    {"mozilla.lru.evict_count", KEY_UNSIGNED, AT(mozilla.lru_evict_count), .value = 5, .min = 1},
+    {"mozilla.negative_ttl", KEY_DURATION, AT(mozilla.lifetimes.retry_misses_after), .value = HOUR,
+     .then = negative_follow},
     {"memory.request_budget", KEY_SIZE, AT(memory.request_budget), .min = MIB},
     {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
     {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
@@ -319,11 +357,7 @@ static const struct group {
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
     {"ms_symcache", KEY_FREE, NULL,
      "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
-    {"mozilla", KEY_FREE, NOT_YET,
-     "sources negative_ttl cache tokens module_name v5_extensions fallback_sources missing_symbols client_otel "
-     "profiler_apis version_file broken_endpoint redis lru store"},
-    {"mozilla.redis", KEY_FREE, NULL, "url manage"},
-    {"mozilla.lru", KEY_FREE, NULL, "max_size evict_count"},
+    {"mozilla", KEY_FREE, NOT_YET, "tokens v5_extensions missing_symbols client_otel store"},
     {"mozilla.store", KEY_FREE, NULL,
      "s3 gcs filesystem public_url extra serve disallowed_snippets scan_contents max_upload_size max_members "
      "max_unpacked_size workers compress_extensions mime_overrides download_extensions allowed_download_domains "

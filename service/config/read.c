@@ -350,12 +350,21 @@ void config_defaults(struct config *config)
     static struct sl_str protected_groups[] = {{"symbols", 7}, {"admin", 5}};
     config->auth.require = protected_groups;
     config->auth.require_count = sizeof protected_groups / sizeof *protected_groups;
+    static struct sl_str mozilla_store[] = {{"https://symbols.mozilla.org/try/", 32}}, all_sources[] = {{"all", 3}};
+    config->mozilla.sources = mozilla_store;
+    config->mozilla.fallback_sources = all_sources;
+    config->mozilla.source_count = config->mozilla.fallback_count = 1;
+    config->mozilla.fallback_all = true;
     config->bind = container ? container_bind : local_bind;
     config->bind_count = 1;
     config->cache_dir = container ? "/data" : NULL;
     config->diagnostics.retry_misses_after = DURATION_NEVER;
     config->diagnostics.retry_misses_after_public = DURATION_NEVER;
     config->diagnostics.retry_malformed_after = DURATION_NEVER;
+
+    config->mozilla.lifetimes.max_unused_for = DURATION_NEVER;
+    config->mozilla.lifetimes.retry_misses_after_public = config->mozilla.lifetimes.retry_misses_after;
+    config->mozilla.lifetimes.retry_malformed_after = config->mozilla.lifetimes.retry_misses_after;
 
     config->http.max_connections = loop_default_connections();
     config->memory.request_budget = memory_default_budget();

@@ -66,6 +66,9 @@ enum metric {
     METRIC_CONVERSIONS_PARTIAL,  /* cache */
     METRIC_JS_ITEMS,             /* item: what requests for scripts had and asked for */
     METRIC_JS_LOOKUPS,           /* result, type, lookup, had_debugid */
+    METRIC_MOZILLA_SECONDS,      /* version: of requests of Mozilla's API; seconds */
+    METRIC_MOZILLA_ITEMS,        /* item: how many jobs they have, stacks a job, frames */
+    METRIC_MOZILLA_ERRORS,       /* reason: why they were refused */
     METRIC_SYMBFILE_PARTS,       /* kind, result: ok, cut off, or the code of the answer */
     METRIC_SYMBFILE_BYTES,       /* kind */
     METRIC_SYMBFILE_RECORDS,     /* kind */

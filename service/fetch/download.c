@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -403,13 +404,23 @@ static bool final(enum sl_code code)
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
 }
 
+/* Before the attempt behind the `i`th. Many clients that a server failed at the same time come back at different ones. */
+static uint64_t retry_pause_ms(const struct download *d, unsigned i)
+{
+    uint32_t chance = 0;
+    if (!d->request->attempts || getrandom(&chance, sizeof chance, GRND_NONBLOCK) != sizeof chance)
+        return RETRY_PAUSE_MS;
+    return chance % ((UINT64_C(1000) << (i < 4 ? i - 1 : 3)) + 1);
+}
+
 static enum sl_code attempts(struct download *d, struct sl_error *error)
 {
-    for (int i = 1;; i++) {
+    unsigned most = d->request->attempts ? d->request->attempts : ATTEMPTS;
+    for (unsigned i = 1;; i++) {
         enum sl_code code = attempt(d, error);
-        if (final(code) || i == ATTEMPTS || d->retry_after_s > MAX_RETRY_AFTER_S)
+        if (final(code) || i == most || d->retry_after_s > MAX_RETRY_AFTER_S)
             return code;
-        uint64_t now = loop_now_ms(), pause = RETRY_PAUSE_MS;
+        uint64_t now = loop_now_ms(), pause = retry_pause_ms(d, i);
         if (d->retry_after_s > 0)
             pause = (uint64_t)d->retry_after_s * 1000;
         if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)

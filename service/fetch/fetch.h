@@ -1,6 +1,6 @@
 /* Downloads: libcurl's multi-socket interface on the loop, one fiber per download.
  *
- * fetch_get is one whole download: deny list, at most three attempts, time limits, redirects checked hop by hop,
+ * fetch_get is one whole download: deny list, three attempts unless more are asked for, time limits, redirects checked hop by hop,
  * address checks on the socket actually opened, range-parallel parts, content decoding, size limits, and the removal of
  * a compression wrapper (gzip, zlib, zstd, xz, zip, CAB) from the finished file. Errors are those of the cache:
  * not found, permission denied, timeout, download error, malformed. HTTP is RFC 9110 (ranges: section 14). */
@@ -52,6 +52,7 @@ struct fetch_request {
     uint64_t timeout_ns; /* 0 = max_download_timeout */
     bool keep_wrapper;   /* do not look for a compressed wrapper */
     bool whole;          /* in one piece: no ranges are asked for */
+    unsigned attempts;   /* 0 = three, soon after each other; else so many, with pauses by chance that grow */
     bool own;            /* to the machine's own credential service: metadata addresses too; no proxy, no redirects */
     const char *method;  /* NULL = GET. Others are sent with `body`, in one piece, and follow no redirect */
     struct sl_secret body;

@@ -83,6 +83,8 @@ struct http_family {
     const struct http_route *routes; /* ends with a NULL method */
     /* In front of all its paths; as long as the call. NULL = nothing. Asked for when the server starts. */
     const char *(*prefix)(const void *service);
+    /* Whether there is such an API now; as long as not, its paths are unknown ones. NULL = always. */
+    bool (*enabled)(const void *service);
     const char *group; /* what access is granted to as one; NULL = open */
     bool browsed;      /* people look at it: who has no key is asked for one in the way of browsers */
     bool guarded;      /* only for holders of keys, whatever else is open */

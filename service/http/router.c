@@ -125,6 +125,11 @@ static enum match match_pattern(struct http_exchange *x, const char *pattern)
     return at == path.size ? result : NO_MATCH;
 }
 
+static bool is_enabled(const struct http_exchange *x, const struct http_route *route)
+{
+    return !route->family || !route->family->enabled || route->family->enabled(x->service);
+}
+
 static bool method_matches(const char *route_method, struct sl_str method)
 {
     struct sl_str wanted = sl_str(route_method);
@@ -173,7 +178,7 @@ static int method_not_allowed(struct http_exchange *x, const struct http_route *
     const char *separator = x->route->family->allow_separator;
     separator = separator ? separator : ",";
     for (const struct http_route *route = routes; route->method; route++)
-        if (match_pattern(x, route->pattern) != NO_MATCH)
+        if (match_pattern(x, route->pattern) != NO_MATCH && is_enabled(x, route))
             add_method(&allow, route->method, separator);
     set_allow(x, &allow);
     return 405;
@@ -184,7 +189,7 @@ static int try_routes(struct http_exchange *x, const struct http_route *routes, 
 {
     struct sl_str path = x->path;
     for (const struct http_route *route = routes; route->method; route++) {
-        if (is_literal(route->pattern) != literal)
+        if (is_literal(route->pattern) != literal || !is_enabled(x, route))
             continue;
         enum match match = literal ? (sl_str_equal(path, sl_str(route->pattern)) ? MATCH : NO_MATCH)
                                    : match_pattern(x, route->pattern);

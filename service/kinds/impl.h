@@ -62,6 +62,7 @@ struct object_meta {
     struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
 };
 
+extern const struct cache_kind kind_mozilla_syms;     /* loaded: struct sl_symcache */
 extern const struct cache_kind kind_source_files;     /* asked for with struct source_request; loaded: of script_load */
 extern const struct cache_kind kind_bundled_files;    /* the same, with an entry */
 extern const struct cache_kind kind_embedded_sources; /* loaded: of source_load */
@@ -112,9 +113,6 @@ bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
 enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* Appends the contents; false when they could not be read, as guard_run. */
-bool kinds_append(struct sl_buf *to, const struct cache_item *item);
-
 /* Runs the job on the pool: its code and error, or why it could not run: SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
 typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
@@ -130,6 +128,8 @@ void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, ui
 
 /* Runs `run` for all of the items at the same time, as fiber_crew; false when cancelled, and then not for all. */
 bool kinds_for_each(void (*run)(void *item), void **items, size_t count) SL_SUSPENDS;
+
+uint64_t kinds_size_of(int fd); /* bytes; 0 when that cannot be told */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);

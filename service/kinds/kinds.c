@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/log.h"
@@ -26,6 +27,7 @@
     ROW(symbfile_index)                                                                                                \
     ROW(embedded_sources)                                                                                              \
     ROW(proguard)                                                                                                      \
+    ROW(mozilla_syms)                                                                                                  \
     ROW(diagnostics)
 
 #define DECLARE(name) extern const struct cache_kind kind_##name;
@@ -102,6 +104,12 @@ enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)
     return sl_write_all_at(fd, bytes, 0)
                ? SL_OK
                : sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+}
+
+uint64_t kinds_size_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
 enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,

@@ -13,6 +13,7 @@
  *     objects ──▶ bundled_files                 the same out of bundles of artifacts
  *        └──────▶ sourcemap_caches              places in scripts to places in their sources
  *     dumps ────▶ diagnostics                   those that could not be answered, for a while
+ *     stores ───▶ mozilla_syms                  the table of a module out of Mozilla's symbol stores
  *     uploads ──▶ symbfile_index                symbfiles.h: the store, and what answers look-ups of it
  *
  * An arrow is a computation (make.c): get the entry on the left, run a pure function over its mapping on the pool, write
@@ -163,6 +164,9 @@ struct source_request { /* one text file; the texts are terminated */
 enum sl_code kinds_get_source_file(const struct source_request *request, struct sl_arena *arena,
                                    struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
+/* Appends the item's contents; false when they could not be read. */
+bool kinds_append_text(struct sl_buf *to, const struct cache_item *item);
+
 /* What a script says of itself, of an item of kinds_get_source_file; the text is a view of the item. */
 struct script_facts {
     bool has_map, has_debug_id;
@@ -254,6 +258,33 @@ bool kinds_prefer_symbfile(bool has_file_id);
 void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_id *id,
                          struct symbfile_lookup *result) SL_SUSPENDS;
 void kinds_release_symbfile(struct symbfile_lookup *lookup);
+
+/* ---- Mozilla's symbol stores (mozilla_syms.c) ---- */
+
+/* A module by its debug file and debug id. SL_OK: `found` has a symcache. SL_DOWNLOAD_ERROR: some store could not be asked, and
+ * those that could do not have it, which is not remembered. */
+struct mozilla_work {    /* what it took to have a module */
+    bool computed;       /* else the cache knew */
+    bool is_hit;         /* and had it */
+    bool parsed, is_bad; /* a file was converted, but is of no use */
+    unsigned downloads, failed;
+    uint64_t size; /* bytes, of the downloads or from the cache */
+    double lookup_s, download_s, failed_s, parse_s, save_s;
+};
+struct mozilla_question {
+    const struct object_id *id;
+    struct kinds_found *found;
+    struct mozilla_work *work; /* NULL: nobody wants to know */
+};
+/* Asks the stores of the configuration in their order: the first usable file of that very id counts. False when cancelled. */
+bool kinds_find_mozilla(const struct config *config, const struct mozilla_question *questions, size_t count,
+                        struct sl_arena *arena) SL_SUSPENDS;
+
+/* How the last question to a store ended: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT. */
+enum sl_code kinds_mozilla_reachable(void);
+
+/* What stores have of the module is another now: what is remembered of it is forgotten, misses included. */
+enum sl_code kinds_forget_mozilla(struct sl_str debug_file, struct sl_str debug_id, struct sl_error *error) SL_SUSPENDS;
 
 /* Keeps a minidump that could not be answered, so that somebody may look at it: on this node alone, once whatever is its name.
  * Also in a fiber that is cancelled. */

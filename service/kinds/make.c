@@ -27,7 +27,7 @@ static void append(void *arg)
     sl_buf_add(a->to, a->from.data, a->from.size);
 }
 
-bool kinds_append(struct sl_buf *to, const struct cache_item *item)
+bool kinds_append_text(struct sl_buf *to, const struct cache_item *item)
 {
     struct appending a = {to, item->mapping.bytes};
     return guard_run(append, &a);

@@ -104,6 +104,7 @@ static enum sl_code write_symcache(struct conversion *conversion, struct convert
         .arch = info->arch,
         .debug_id = info->debug_id,
         .image_size = info->image_size,
+        .module_file = info->code_file,
         .map_name = c->map ? map_name : NULL,
         .map_line = c->map || c->lines ? map_line : NULL,
         .map_arg = &c->rewriting,
@@ -218,13 +219,13 @@ static enum sl_code symcaches_load(struct sl_bytes bytes, void **loaded, uint64_
  * a companion or a scarcity of memory took from it; 1003 had names of symbols for those of functions, and no lines outside of
  * these; 1004 knew no hand-written functions, and mixed up the sections of relocatable files; 1005 took names for decorated
  * that are not, and had no inlined calls of functions without lines, nor the functions of Go
- * programs without DWARF. */
-static const unsigned older[] = {1005, 1004, 1003, 1002, 1001, 0};
+ * programs without DWARF; 1006 did not have the names of executables that Breakpad files tell. */
+static const unsigned older[] = {1006, 1005, 1004, 1003, 1002, 1001, 0};
 
 const struct cache_kind kind_symcaches = {
     .name = "symcaches",
     .section = CACHE_DERIVED,
-    .version = 1006,
+    .version = 1007,
     .fallbacks = older,
     .previous = older,
     .random_access = true,

@@ -138,7 +138,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
                                         .accept_invalid_certs = source->accept_invalid_certs,
                                         .deny_list = !built_in,
                                         .source = label,
-                                        .max_size = file->max_size};
+                                        .max_size = file->max_size,
+                                        .attempts = source->attempts};
         code = fetch_get(&request, fd, error);
     }
     sl_arena_free(&arena);

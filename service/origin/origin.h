@@ -105,8 +105,9 @@ struct source {
     struct sl_str *path_patterns;
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
-    bool configured; /* by the operator, not named by a request */
-    bool internal;   /* sentry: may connect to reserved addresses */
+    bool configured;   /* by the operator, not named by a request */
+    bool internal;     /* sentry: may connect to reserved addresses */
+    unsigned attempts; /* as that of struct fetch_request */
     /* filesystem */
     struct sl_str path;
     const struct source_index *index; /* instead of the layout; must outlive everything; NULL: none */

@@ -402,6 +402,8 @@ static void on_reply(redisAsyncContext *context, void *arg, void *data)
     call->answered = reply != NULL;
     if (reply) {
         struct redis_answer *answer = &call->answer;
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
+            reply = reply->element[reply->elements - 1];
         answer->number = reply->integer;
         answer->type = reply->type == REDIS_REPLY_STRING    ? REDIS_TEXT
                        : reply->type == REDIS_REPLY_INTEGER ? REDIS_NUMBER

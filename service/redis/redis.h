@@ -28,7 +28,7 @@ void redis_close(struct redis *redis);
 enum redis_answer_type { REDIS_NIL, REDIS_TEXT, REDIS_NUMBER, REDIS_STATUS, REDIS_FAILURE };
 struct redis_answer {
     enum redis_answer_type type;
-    struct sl_buf text; /* of TEXT, STATUS, FAILURE; freed by the caller */
+    struct sl_buf text; /* of an array its last element is the answer; of TEXT, STATUS, FAILURE; freed by the caller */
     long long number;
 };
 

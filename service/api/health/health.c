@@ -1,4 +1,5 @@
 /* Health checks and metrics: answered from memory, at saturation too. */
+#include "api/health/dockerflow.h"
 #include "api/impl.h"
 #include "cache/cache.h"
 #include "core/metrics.h"
@@ -88,6 +89,10 @@ static void answer_metrics(struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/__version__", .handler = dockerflow_version, .health = true},
+    {.method = "GET", .pattern = "/__heartbeat__", .handler = dockerflow_heartbeat, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/__lbheartbeat__", .handler = dockerflow_alive, .health = true, .immediate = true},
+    {.method = "GET", .pattern = "/__broken__", .handler = dockerflow_broken, .health = true, .immediate = true},
     {.method = "GET", .pattern = "/healthcheck", .handler = answer_health, .health = true, .immediate = true},
     {.method = "GET", .pattern = "/live", .handler = answer_live, .health = true, .immediate = true},
     {.method = "GET", .pattern = "/ready", .handler = answer_ready, .health = true, .immediate = true},

@@ -1,6 +1,6 @@
 /* Mozilla's symbolication API, versions 4 and 5 (https://symbolication.services.mozilla.com/): what was asked, checked in the
  * order and with the words of that service (read.c), the frames as one native request over the modules of all jobs (run.c), and
- * the answers (write.c). All of it lives in the job's arena. */
+ * the answers (write.c, debug.c). All of it lives in the job's arena. */
 #pragma once
 
 #include "api/jobs/jobs.h"
@@ -40,6 +40,8 @@ struct mozilla_request {
     unsigned version; /* 4 or 5 */
     struct mozilla_job *jobs;
     size_t job_count, frame_count;
+    bool wants_debug; /* what it took is told */
+    uint64_t begun_ns;
     struct native_request *native;
 };
 
@@ -48,6 +50,9 @@ struct mozilla_request {
 /* Reads and checks the body, which must outlive the request. False: `failure`, whose problem is what the API says of it. Pure:
  * loop or pool. */
 bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct schema_failure *failure);
+
+/* Whether a file may be called so; `extra`: characters beside the usual. */
+bool mozilla_is_name(struct sl_str name, struct sl_str extra);
 
 /* ---- run.c ---- */
 
@@ -58,8 +63,40 @@ bool mozilla_prepare(struct mozilla_request *request);
 /* A job_run. SL_UNSUPPORTED: where symbols are stored could not be reached. */
 enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error) SL_SUSPENDS;
 
+/* ---- symbolicate.c: what the routes share ---- */
+
+/* An error in the API's form, with its headers; `description` may be NULL. */
+void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description);
+void mozilla_error(struct http_exchange *x, int status, const char *detail); /* of a family */
+void mozilla_allow_origin(struct http_exchange *x);
+void mozilla_options(struct http_exchange *x);
+const char *mozilla_prefix(const void *service);
+uint64_t mozilla_limit(const struct http_exchange *x);
+
+/* ---- asm.c, source.c: what the Profiler shows of a function. Their answers are 200 whatever becomes of them ---- */
+
+struct profiler_request { /* texts as sent, data NULL when absent or null; numbers are checked */
+    struct sl_arena *arena;
+    const struct config *config;
+    struct sl_str name, code_id, debug_name, debug_id, file;
+    uint64_t offset, size; /* of the code */
+    bool to_function_end;
+};
+job_run mozilla_asm_run, mozilla_source_run;
+
+/* {"error": text, "title": text}, which the Profiler shows. */
+__attribute__((format(printf, 2, 3))) void mozilla_profiler_error(struct sl_buf *out, const char *format, ...);
+
 /* ---- write.c ---- */
+
+/* The module as answers name it, "<file>/<id>" as it was sent; in the arena, data NULL when out of memory. */
+struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module);
 
 /* Whether the module's symbols were found; only of one that was looked up. */
 bool mozilla_is_found(const struct mozilla_request *request, const struct mozilla_module *module);
 void mozilla_write(const struct mozilla_request *request, struct sl_buf *out);
+
+/* ---- debug.c ---- */
+
+/* The member "debug": what the answer took. */
+void mozilla_write_debug(const struct mozilla_request *request, struct json_writer *w);

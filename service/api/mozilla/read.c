@@ -55,7 +55,7 @@ static bool moz_members(struct moz_reading *r, struct sl_json j, struct moz_memb
 
 /* ---- modules ---- */
 
-static bool is_name(struct sl_str name, struct sl_str extra)
+bool mozilla_is_name(struct sl_str name, struct sl_str extra)
 {
     static const char others[] = "_.+{}@<> ~-";
     for (size_t i = 0; i < name.size; i++) {
@@ -110,7 +110,7 @@ static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, str
         return moz_wrong(r, "job %zu has invalid modules: module index %zu does not have a debug_filename and debug_id",
                          job, index);
     if (!moz_text(&values[0], &module->file) ||
-        !is_name(module->file, sl_str(r->request->config->mozilla.extra_name_chars)))
+        !mozilla_is_name(module->file, sl_str(r->request->config->mozilla.extra_name_chars)))
         return moz_wrong(r, "job %zu has invalid modules: module index %zu has an invalid debug_filename", job, index);
     if (!moz_text(&values[1], &module->id) || !is_hex(module->id))
         return moz_wrong(r, "job %zu has invalid modules: module index %zu has an invalid debug_id", job, index);

@@ -14,17 +14,11 @@ struct moz_modules { /* of all jobs, by name and id */
 /* Symbol files are named by ids in capitals: what only differs in that is one module. */
 static struct sl_str moz_name_of(struct mozilla_request *r, const struct mozilla_module *module)
 {
-    size_t size = module->file.size + 1 + module->id.size;
-    char *name = sl_arena_alloc(r->arena, size, 1);
-    if (!name)
-        return (struct sl_str){NULL, 0};
-    memcpy(name, module->file.data, module->file.size);
-    name[module->file.size] = '/';
-    for (size_t i = 0; i < module->id.size; i++) {
-        char c = module->id.data[i];
-        name[module->file.size + 1 + i] = (char)(c >= 'a' && c <= 'f' ? c - 'a' + 'A' : c);
-    }
-    return (struct sl_str){name, size};
+    struct sl_str name = mozilla_module_name(r->arena, module);
+    for (char *c = (char *)(uintptr_t)name.data + module->file.size; name.data && c < name.data + name.size; c++)
+        if (*c >= 'a' && *c <= 'f')
+            *c = (char)(*c - 'a' + 'A');
+    return name;
 }
 
 static bool add_module(struct moz_modules *m, struct mozilla_module *module, const struct sl_debug_id *debug_id)
@@ -109,11 +103,21 @@ bool mozilla_prepare(struct mozilla_request *r)
     native_configure(r->native, r->config);
     r->native->options.apply_source_context = BOOL_FALSE;
     r->native->inlines_without_lines = true;
+    r->native->stores = r->config;
+    r->native->tells_work = r->wants_debug;
+    r->native->sources = r->config->mozilla.fallbacks;
+    r->native->source_count = r->config->mozilla.fallbacks_count;
+    r->native->sources_number = r->config->mozilla.fallbacks_number;
     r->native->nearest = r->config->mozilla.lookup == MOZILLA_NEAREST;
     return moz_fill(r) && native_prepare(r->native);
 }
 
 /* ---- the job ---- */
+
+static bool is_transport(enum sl_code code)
+{
+    return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT;
+}
 
 /* Whether it is not known if a module has symbols, as a store did not answer. */
 static bool is_unreachable(const struct mozilla_request *r)
@@ -122,8 +126,9 @@ static bool is_unreachable(const struct mozilla_request *r)
         return false;
     for (size_t i = 0; i < r->native->module_count; i++) {
         const struct native_module *module = &r->native->modules[i];
-        enum sl_code code = module->referenced ? module->found->lookup.code : SL_OK;
-        if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT)
+        if (!module->referenced || module->found->lookup.code == SL_OK)
+            continue;
+        if (is_transport(module->found->lookup.code) || is_transport(module->found->stores))
             return true;
     }
     return false;

@@ -2,6 +2,8 @@
 #include "api/json_body.h"
 #include "api/mozilla/mozilla.h"
 #include "core/duration.h"
+#include "core/loop.h"
+#include "core/metrics.h"
 
 /* What a body, all that is read out of it and the native request take, in the body's sizes. */
 enum { MOZ_WEIGHT = 24 };
@@ -15,7 +17,7 @@ static const struct config *moz_config(const struct http_exchange *x)
 
 /* ---- answers ---- */
 
-static void allow_origin(struct http_exchange *x)
+void mozilla_allow_origin(struct http_exchange *x)
 {
     if (!http_header(x, "origin").data)
         return;
@@ -27,7 +29,7 @@ static void allow_origin(struct http_exchange *x)
 }
 
 /* A blank is behind each colon, as clients' tests compare the bytes. */
-static void reply_title(struct http_exchange *x, int status, const char *title, const char *description)
+void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description)
 {
     int error_key = moz_config(x)->mozilla.error_key;
     struct sl_buf body = {0};
@@ -49,10 +51,10 @@ static void reply_title(struct http_exchange *x, int status, const char *title, 
     http_set_header(x, "Vary", SL_STR("Accept"));
     if (status == 503)
         http_set_header(x, "Retry-After", SL_STR("5"));
-    allow_origin(x);
+    mozilla_allow_origin(x);
 }
 
-static void moz_error(struct http_exchange *x, int status, const char *detail)
+void mozilla_error(struct http_exchange *x, int status, const char *detail)
 {
     static const struct {
         int status;
@@ -65,15 +67,43 @@ static void moz_error(struct http_exchange *x, int status, const char *detail)
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         if (titles[i].status == status)
             title = titles[i].title;
-    reply_title(x, status, title, status == 503 ? detail : NULL);
+    mozilla_reply_title(x, status, title, status == 503 ? detail : NULL);
+}
+
+/* Of the texts that checks end with, the part that tells what was checked. */
+static const char *refusal_of(const struct schema_failure *failure)
+{
+    static const struct {
+        const char *part, *reason;
+    } reasons[] = {{"invalid modules", "invalid_modules"},
+                   {"invalid stacks", "invalid_stacks"},
+                   {"no memoryMap", "invalid_modules"},
+                   {"no stacks", "invalid_stacks"},
+                   {"limit number of jobs", "too_many_jobs"}};
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (strstr(failure->problem, reasons[i].part))
+            return reasons[i].reason;
+    return "bad_json";
 }
 
 static void moz_refuse(struct http_exchange *x, const struct schema_failure *failure)
 {
+    if (failure->status == 400)
+        metric_add(METRIC_MOZILLA_ERRORS, 1, refusal_of(failure), NULL, NULL);
     if (failure->status == 503)
         http_reply_no_memory(x);
     else
-        reply_title(x, failure->status, failure->problem, NULL);
+        mozilla_reply_title(x, failure->status, failure->problem, NULL);
+}
+
+static void moz_count(const struct mozilla_request *r)
+{
+    double seconds = (double)(clock_mono_ns() - r->begun_ns) / 1e9;
+    metric_observe(METRIC_MOZILLA_SECONDS, seconds, r->version == 4 ? "v4" : "v5", NULL, NULL);
+    metric_observe(METRIC_MOZILLA_ITEMS, (double)r->job_count, "jobs", NULL, NULL);
+    metric_observe(METRIC_MOZILLA_ITEMS, (double)r->frame_count, "frames", NULL, NULL);
+    for (size_t i = 0; i < r->job_count; i++)
+        metric_observe(METRIC_MOZILLA_ITEMS, (double)r->jobs[i].stack_count, "stacks", NULL, NULL);
 }
 
 static void moz_answer(struct http_exchange *x, struct job *job)
@@ -81,7 +111,7 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     switch (job->outcome) {
     case JOB_COMPLETED:
         http_reply_json(x, 200, &job->answer);
-        allow_origin(x);
+        mozilla_allow_origin(x);
         break;
     case JOB_FAILED: http_reply_error(x, 503, unavailable); break;
     case JOB_INTERNAL_ERROR: http_reply_error(x, 500, NULL); break;
@@ -98,6 +128,16 @@ static bool moz_read(void *arg, struct sl_str text, struct schema_failure *failu
     return mozilla_read(arg, text, failure);
 }
 
+static bool moz_wants_debug(const struct http_exchange *x)
+{
+    static const struct sl_str off[] = {SL_STR("0"), SL_STR("false"), SL_STR("no"), SL_STR("off")};
+    struct sl_str value = http_header(x, "debug");
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        if (sl_str_equal_nocase(value, off[i]))
+            return false;
+    return value.size > 0;
+}
+
 static struct mozilla_request *moz_body(struct http_exchange *x, struct job *job, unsigned version)
 {
     struct mozilla_request *r = SL_ARENA_NEW(&job->arena, struct mozilla_request);
@@ -106,7 +146,11 @@ static struct mozilla_request *moz_body(struct http_exchange *x, struct job *job
         http_reply_no_memory(x);
         return NULL;
     }
-    *r = (struct mozilla_request){.arena = &job->arena, .config = job->config, .version = version};
+    *r = (struct mozilla_request){.arena = &job->arena,
+                                  .config = job->config,
+                                  .version = version,
+                                  .wants_debug = moz_wants_debug(x),
+                                  .begun_ns = clock_mono_ns()};
     return json_body_read(x, &body) ? r : NULL;
 }
 
@@ -123,8 +167,11 @@ static void moz_symbolicate(struct http_exchange *x, unsigned version)
     }
     if (!job_begin(x, job, mozilla_run, request))
         return;
-    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
+    if (job_wait(job, patience_ms) != FIBER_CANCELLED) {
+        if (job->outcome == JOB_COMPLETED)
+            moz_count(request);
         moz_answer(x, job);
+    }
     job_leave(job);
 }
 
@@ -147,11 +194,11 @@ static void symbolicate_any(struct http_exchange *x)
         http_reply_error(x, 405, NULL);
 }
 
-static void moz_options(struct http_exchange *x)
+void mozilla_options(struct http_exchange *x)
 {
     struct sl_str wanted = http_header(x, "access-control-request-headers");
     http_reply_empty(x, 200);
-    allow_origin(x);
+    mozilla_allow_origin(x);
     if (!http_header(x, "origin").data || !http_header(x, "access-control-request-method").data) {
         http_set_header(x, "Allow", SL_STR("POST"));
         return;
@@ -174,12 +221,17 @@ static void check_slot(struct http_exchange *x)
     job_slot_free(x);
 }
 
-static uint64_t moz_limit(const struct http_exchange *x)
+uint64_t mozilla_limit(const struct http_exchange *x)
 {
     return moz_config(x)->mozilla.max_body_size;
 }
 
-static const char *moz_prefix(const void *service)
+static bool moz_enabled(const void *service)
+{
+    return ((const struct service *)service)->config->mozilla.on;
+}
+
+const char *mozilla_prefix(const void *service)
 {
     return ((const struct service *)service)->config->mozilla.path_prefix;
 }
@@ -187,11 +239,11 @@ static const char *moz_prefix(const void *service)
 #define SYMBOLICATE(pattern_, handler_)                                                                                \
     {                                                                                                                  \
         .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = check_slot,       \
-        .body_limit = moz_limit, .body_weight = MOZ_WEIGHT, .rights = API_RIGHT("mozilla"), .task = "mozilla"          \
+        .body_limit = mozilla_limit, .body_weight = MOZ_WEIGHT, .rights = API_RIGHT("mozilla"), .task = "mozilla"      \
     }
 #define PREFLIGHT(pattern_)                                                                                            \
     {                                                                                                                  \
-        .method = "OPTIONS", .pattern = (pattern_), .handler = moz_options, .immediate = true                          \
+        .method = "OPTIONS", .pattern = (pattern_), .handler = mozilla_options, .immediate = true                      \
     }
 static const struct http_route routes[] = {
     SYMBOLICATE("/symbolicate/v5", symbolicate_v5),
@@ -204,5 +256,9 @@ static const struct http_route routes[] = {
     {.method = NULL},
 };
 
-const struct http_family family_mozilla = {
-    .routes = routes, .prefix = moz_prefix, .group = "mozilla", .error = moz_error, .allow_separator = ", "};
+const struct http_family family_mozilla = {.routes = routes,
+                                           .prefix = mozilla_prefix,
+                                           .enabled = moz_enabled,
+                                           .group = "mozilla",
+                                           .error = mozilla_error,
+                                           .allow_separator = ", "};

@@ -8,6 +8,18 @@ struct moz_writer {
     struct sl_buf path;
 };
 
+struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module)
+{
+    size_t size = module->file.size + 1 + module->id.size;
+    char *name = sl_arena_alloc(arena, size, 1);
+    if (!name)
+        return (struct sl_str){NULL, 0};
+    memcpy(name, module->file.data, module->file.size);
+    name[module->file.size] = '/';
+    memcpy(name + module->file.size + 1, module->id.data, module->id.size);
+    return (struct sl_str){name, size};
+}
+
 bool mozilla_is_found(const struct mozilla_request *r, const struct mozilla_module *module)
 {
     return module->native != NATIVE_NO_MODULE && r->native->modules[module->native].found &&
@@ -30,6 +42,20 @@ static const struct mozilla_module *module_of(const struct moz_writer *w, const 
 {
     const struct mozilla_module *module = frame->module == MOZILLA_UNKNOWN ? NULL : &w->job->modules[frame->module];
     return module && module->file.size ? module : NULL;
+}
+
+/* How the frame's module is called: as it was sent, or, where that is wanted and known, by the name of its executable. */
+static struct sl_str file_name_of(const struct moz_writer *w, const struct mozilla_module *module)
+{
+    int how = w->request->config->mozilla.module_name;
+    if (!module)
+        return SL_STR("<unknown>");
+    if (how == MOZILLA_DEBUG_FILE || (how == MOZILLA_AUTO && w->request->version == 4) ||
+        !mozilla_is_found(w->request, module))
+        return module->file;
+    const struct sl_symcache *symcache = w->request->native->modules[module->native].found->lookup.symcache;
+    struct sl_str name = symcache ? sl_symcache_module_file(symcache) : (struct sl_str){NULL, 0};
+    return name.size ? name : module->file;
 }
 
 /* What the frame came to, innermost first; `*count` 0: nothing. */
@@ -105,7 +131,7 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
     json_object_begin(&w->json);
     json_key(&w->json, "frame");
     json_u64(&w->json, index);
-    moz_key_text(&w->json, "module", module ? module->file : SL_STR("<unknown>"));
+    moz_key_text(&w->json, "module", file_name_of(w, module));
     json_key(&w->json, "module_offset");
     write_offset(w, frame);
     if (count) {
@@ -128,11 +154,7 @@ static void write_found_modules(struct moz_writer *w)
     json_object_begin(&w->json);
     for (size_t i = 0; i < w->job->module_count; i++) {
         const struct mozilla_module *module = &w->job->modules[i];
-        struct sl_buf name = {0};
-        sl_buf_str(&name, module->file);
-        sl_buf_u8(&name, '/');
-        sl_buf_str(&name, module->id);
-        struct sl_str kept = sl_buf_keep(&name, w->request->arena);
+        struct sl_str kept = mozilla_module_name(w->request->arena, module);
         bool made = false;
         if (!kept.data || !sl_map_slot(&seen, kept, &made))
             w->json.out->failed = true;
@@ -188,7 +210,7 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
     else
         sl_buf_printf(&text, "%s0x%llx", frame->before ? "-" : "", (unsigned long long)frame->offset);
     if (!frame->literal.data)
-        sl_buf_printf(&text, " (in " SL_STR_FMT ")", SL_STR_ARG(module ? module->file : SL_STR("<unknown>")));
+        sl_buf_printf(&text, " (in " SL_STR_FMT ")", SL_STR_ARG(file_name_of(w, module)));
     json_str(&w->json, sl_buf_view(&text));
     w->json.out->failed |= text.failed;
     sl_buf_free(&text);
@@ -221,6 +243,8 @@ void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
         write_v4(&w);
     else
         write_v5(&w);
+    if (r->wants_debug)
+        mozilla_write_debug(r, &w.json);
     json_object_end(&w.json);
     out->failed |= w.path.failed;
     sl_buf_free(&w.path);

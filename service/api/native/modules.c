@@ -166,7 +166,35 @@ static bool upload_last(const struct native_module *module)
 /* ---- files of the sources ---- */
 static bool wants_table(const struct native_module *module)
 {
-    return module->referenced && !module->upload->bad_file_id && module->found->symbfile.code != SL_OK;
+    return module->referenced && !module->upload->bad_file_id && module->found->symbfile.code != SL_OK &&
+           !module->found->lookup.item;
+}
+
+static bool find_in_stores(struct native_request *request)
+{
+    size_t count;
+    if (!request->stores)
+        return true;
+    struct native_module **modules = modules_that(request, wants_table, &count);
+    struct mozilla_question *questions = SL_ARENA_ARRAY(request->arena, struct mozilla_question, count + 1);
+    request->out_of_memory |= !questions;
+    if (!modules || !questions)
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        struct native_found *found = modules[i]->found;
+        questions[i] =
+            (struct mozilla_question){modules[i]->id, &found->lookup, request->tells_work ? &found->work : NULL};
+    }
+    if (!kinds_find_mozilla(request->stores, questions, count, request->arena))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct native_found *found = modules[i]->found;
+        found->stores = found->lookup.code;
+        request->out_of_memory |= found->stores == SL_BUSY;
+        if (found->stores != SL_OK)
+            found->lookup = (struct kinds_found){.code = SL_NOT_FOUND};
+    }
+    return true;
 }
 
 static bool find_tables(struct native_request *request)
@@ -207,7 +235,8 @@ bool native_find_symbols(struct native_request *request)
 {
     if (!native_modules_make_room(request))
         return false;
-    if (!find_uploads(request, upload_first) || !find_tables(request) || !find_uploads(request, upload_last))
+    if (!find_uploads(request, upload_first) || !find_in_stores(request) || !find_tables(request) ||
+        !find_uploads(request, upload_last))
         return false;
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_found *found = request->modules[i].found;

@@ -95,6 +95,8 @@ struct native_found { /* what the look-ups of a module came to */
     struct kinds_found lookup;
     struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
     struct source_lookup sources;    /* when wanted */
+    enum sl_code stores;             /* what Mozilla's symbol stores came to, when they were asked */
+    struct mozilla_work work;        /* of them */
 };
 
 struct native_unwind { /* what the look-up for walking stacks came to */
@@ -181,7 +183,9 @@ struct native_request {
     size_t source_count;
     struct native_options options;
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
-    bool nearest; /* addresses without a symbol are those of the function in front of them */
+    const struct config *stores; /* its Mozilla's symbol stores are asked before the sources; NULL = they are not */
+    bool tells_work;             /* of them */
+    bool nearest;                /* addresses without a symbol are those of the function in front of them */
     struct scraping scraping;
     struct native_trace *traces;
     size_t trace_count, frame_count; /* frames of all of them */

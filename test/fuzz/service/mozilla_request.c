@@ -30,7 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct config config = {.max_request_frames = 1000,
                                          .mozilla = {.max_jobs = 10, .extra_name_chars = "[]:"}};
     struct sl_arena arena = {0};
-    struct mozilla_request request = {.arena = &arena, .config = &config, .version = size % 3 ? 3 + size % 3 : 0};
+    struct mozilla_request request = {
+        .arena = &arena, .config = &config, .version = size % 3 ? 3 + size % 3 : 0, .wants_debug = size % 5 == 0};
     struct schema_failure failure = {0};
     if (mozilla_read(&request, (struct sl_str){(const char *)data, size}, &failure))
         answer(&request);

@@ -75,8 +75,8 @@ def place(module):
 def serving(work, config=None, **changed):
     files = {place(m): text.encode() for m, text in FILES.items()}
     with Upstream({**files, **changed}) as up:
-        source = http_source(up.url, layout={"type": "native"}, filters={"filetypes": ["breakpad"]})
-        with Service(work, {"sources": [source], **(config or {})}) as s:
+        mozilla = {"sources": [up.url], **(config or {}).get("mozilla", {})}
+        with Service(work, {**(config or {}), "mozilla": mozilla}) as s:
             s.upstream = up
             yield s
 
@@ -113,6 +113,7 @@ def test_functions_files_and_lines(work, objects):
         (frame,), found = frames(s, [N], [[0, 4104]])
         equal(({k: frame.get(k) for k in ("function", "function_offset", "file", "line")}, found),
               ({"function": "LdrpGetModuleName", "function_offset": "0x0", "file": None, "line": None}, {"/".join(N): True}))
+        equal(frame["module"], "ntdll.dll")
 
 
 def test_modules_that_are_not_there(work, objects):
@@ -141,6 +142,7 @@ def test_jobs_share_their_modules(work, objects):
         equal((s.upstream.hits[place(P)], s.upstream.hits[place(X)]), (1, 1))
         equal(ask(s, {"jobs": []}), {"results": []})
         got, _ = frames(s, [W, X], [[0, 65648], [1, 11723767], [0, 65907]])
+        equal([f["module"] for f in got], ["wntdll.pdb", "xul.dll", "wntdll.pdb"])
         equal([(f["function"], f["function_offset"]) for f in got],
               [("KiUserCallbackExceptionHandler", "0x0"), ("XREMain::XRE_mainRun()", "0x0"), ("KiUserExceptionDispatcher", "0x4f")])
 
@@ -255,7 +257,7 @@ def test_stores_that_do_not_answer(work, objects):
     body = job([X], [[[0, 11723767]]])
     nobody = http_source(f"http://127.0.0.1:{free_port()}", layout={"type": "native"}, filters={"filetypes": ["breakpad"]})
     for errors, status in (("503", 503), ("not_found", 200)):
-        with Service(work, {"sources": [nobody], "mozilla": {"transport_errors": errors}}) as s:
+        with Service(work, {"sources": [nobody], "mozilla": {"sources": [], "transport_errors": errors}}) as s:
             answered, got, text = s.request("POST", "/symbolicate/v5", json.dumps(body))
             equal(answered, status, text)
             if status == 503:
@@ -263,3 +265,75 @@ def test_stores_that_do_not_answer(work, objects):
                       ({"title": "503 Service Unavailable", "description": "symbol storage is temporarily unavailable"}, "5"))
             else:
                 equal(json.loads(text)["results"][0]["found_modules"], {"/".join(X): False})
+
+
+def test_names_of_modules(work, objects):
+    body, names = job([X], [[[0, 11723767], [0, -1], [0, 1]]]), lambda answer: [f["module"] for f in answer["results"][0]["stacks"][0]]
+    for config, five, four in (({}, "xul.dll", "xul.pdb"), ({"module_name": "debug_file"}, "xul.pdb", "xul.pdb"),
+                               ({"compat": "documented"}, "xul.pdb", "xul.pdb"), ({"module_name": "code_file"}, "xul.dll", "xul.dll")):
+        blanks = FILES[X].replace("xul.dll", "xul dll.exe").encode()
+        with serving(work, {"mozilla": config}) as s:
+            equal(names(ask(s, body)), [five] * 3)
+            equal(ask(s, {**body, "version": 4}, 4)["symbolicatedStacks"][0][0], f"XREMain::XRE_mainRun() (in {four})")
+    with serving(work, **{place(X): blanks}) as s:
+        equal(names(ask(s, body)), ["xul dll.exe"] * 3)
+
+
+def test_stores_in_their_order(work, objects):
+    other = {place(X): FILES[X].replace("XREMain", "Other").encode(), place(P): FILES[P].encode()}
+    wrong = {place(X): FILES[P].encode(), place(W): b"", place(N): FILES[N].encode()}
+    body = job([X, P, W, N], [[[0, 11723767], [1, 21376], [2, 65802], [3, 4104]]])
+    with Upstream(wrong) as a, Upstream(other) as b, Upstream({place(m): t.encode() for m, t in FILES.items()}) as c:
+        with Service(work, {"mozilla": {"sources": [a.url, b.url + "/", c.url]}}) as s:
+            result = ask(s, body)["results"][0]
+            equal([f.get("function") for f in result["stacks"][0]],
+                  ["Other::XRE_mainRun()", "testproj::main", "KiUserCallbackDispatcher", "LdrpGetModuleName"])
+            equal([u.hits.get(place(m)) for m in (X, P, W, N) for u in (a, b, c)], [1, 1, None, 1, 1, None, 1, 1, 1, 1, None, None])
+            ask(s, body)
+            equal(sum(sum(u.hits.values()) for u in (a, b, c)), 8)
+
+
+def test_what_the_stores_do_not_have(work, objects):
+    elf = (b"/fallback" + place(X).encode()).decode()
+    with Upstream({elf: FILES[X].encode()}) as up:
+        source = {"id": "other", **http_source(up.url + "fallback", layout={"type": "native"}, filters={"filetypes": ["breakpad"]})}
+        for fallback, found in ((..., True), ("all", True), ([source["id"]], True), (["uploads"], False), ([], False)):
+            mozilla = {"sources": [up.url], "fallback_sources": fallback}
+            with Service(work, {"sources": [source], "mozilla": {k: v for k, v in mozilla.items() if v is not ...}}) as s:
+                equal(ask(s, job([X], [[[0, 11723767]]]))["results"][0]["found_modules"], {"/".join(X): found}, fallback)
+
+
+def test_what_an_answer_took(work, objects):
+    body = job([X, W], [[[0, 11723767], [1, 65802], [1, 65900]]])
+    with serving(work, **{place(N): 404}) as s:
+        debug = ask(s, body, 4, headers={"Debug": "true"})["debug"]
+        x, w = "/".join(X), "/".join(W)
+        equal((debug["stacks"], debug["modules"]), ({"count": 3, "real": 3}, {"count": 2, "stacks_per_module": {x: 1, w: 1}}))
+        equal({k: debug["cache_lookups"][k] for k in ("count", "hits", "size")}, {"count": 2, "hits": 0, "size": 0})
+        downloads = debug["downloads"]
+        equal((downloads["count"], downloads["failed"], downloads["size"]), (2, 0, len(FILES[X]) + len(FILES[W])))
+        equal(downloads["size_per_module"], {x: len(FILES[X]), w: len(FILES[W])})
+        equal([list(debug[a][b]) for a, b in (("downloads", "time_per_module"), ("downloads", "fail_time_per_module"),
+                                              ("parse_sym", "time_per_module"), ("parse_sym", "fail_time_per_module"),
+                                              ("save_symcache", "time_per_module"))], [[x, w], [], [x, w], [], [x, w]])
+        equal(all(isinstance(t, float) for t in (debug["time"], downloads["time"], debug["parse_sym"]["time"])), True)
+        debug = ask(s, {"jobs": [body, job([N, ("", "")], [[[0, 1], [-1, 1], [1, 2]], [[0, 3]]])]}, headers={"Debug": "yes"})["debug"]
+        equal((debug["stacks"], debug["modules"]), ({"count": 7, "real": 6}, {"count": 3, "stacks_per_module": {x: 1, w: 1, "/".join(N): 2}}))
+        equal((debug["cache_lookups"]["count"], debug["cache_lookups"]["hits"], debug["cache_lookups"]["size"] > 0), (3, 2, True))
+        equal((debug["downloads"]["count"], debug["downloads"]["failed"], list(debug["downloads"]["fail_time_per_module"])),
+              (0, 1, ["/".join(N)]))
+        for off in ("", "0", "False", "no", "OFF"):
+            equal("debug" in ask(s, body, headers={"Debug": off}), False)
+    with serving(work, **{place(W): b""}) as s:  # an empty file is a download, and no symbols
+        for count in (2, 0):
+            answer = ask(s, job([X, W], [[[0, 11723767], [1, 65802]]]), 4, headers={"Debug": "true"})
+            equal((answer["knownModules"], answer["symbolicatedStacks"][0][1], answer["debug"]["downloads"]["count"]),
+                  ([True, False], "0x1010a (in wntdll.pdb)", count))
+
+
+def test_without_the_section_there_is_no_api(work, objects):
+    with Service(work) as s:
+        for method, path in (("POST", "/symbolicate/v5"), ("POST", "/symbolicate/v4"), ("POST", "/"), ("OPTIONS", "/symbolicate/v5"),
+                             ("POST", "/symbolicate/v6"), ("GET", "/symbolicate/v5")):
+            status, got, text = s.request(method, path, "{}" if method == "POST" else None)
+            equal((status, text), (404, b""), path)

@@ -393,7 +393,6 @@ static void keys_without_effect_are_warnings(void **state)
         "http: {backlog: 5, reuseport: true}\nbind_https: 127.0.0.1:443\ncluster: {nodeid: 1}\n"
         "caches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: sentry_dsn: has no effect yet\n"
-        "config.yml:2:11: warning: mozilla.lru: has no effect yet\n"
         "config.yml:2:31: warning: mozilla.store: has no effect yet\n"
         "config.yml:3:1: warning: streaming_timeout: has no effect any more; download_stall_timeout ends slow "
         "downloads\n"
@@ -405,6 +404,26 @@ static void keys_without_effect_are_warnings(void **state)
         "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
         "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
         "downloads\n");
+}
+
+static void stores_are_urls_and_sources(void **state)
+{
+    (void)state;
+    struct outcome o;
+    parse_good(&o, "mozilla: {sources: ['http://a/', 'https://u:p@b/try//?x=1']}\n");
+    assert_true(o.config->mozilla.on);
+    assert_int_equal(o.config->mozilla.source_count, 2);
+    assert_string_equal(o.config->mozilla.stores[0].id.data, "http://a/");
+    assert_null(memmem(o.config->mozilla.stores[1].id.data, o.config->mozilla.stores[1].id.size, "u:p", 3));
+    assert_int_equal(o.config->mozilla.stores[0].attempts, 5);
+    outcome_free(&o);
+    parse_good(&o, "bind: 127.0.0.1:1\n");
+    assert_false(o.config->mozilla.on);
+    outcome_free(&o);
+    expect_problems(
+        "mozilla: {sources: [nobody], fallback_sources: [other]}\n",
+        "config.yml:1:21: error: mozilla.sources: \"nobody\" is neither a URL nor the id of a source\n"
+        "config.yml:1:49: error: mozilla.fallback_sources: \"other\" is neither a URL nor the id of a source\n");
 }
 
 static void asking_for_nothing_needs_no_effect(void **state)
@@ -570,6 +589,7 @@ int main(void)
         cmocka_unit_test(unknown_keys_are_warnings),
         cmocka_unit_test(dots_in_keys_are_no_steps),
         cmocka_unit_test(keys_without_effect_are_warnings),
+        cmocka_unit_test(stores_are_urls_and_sources),
         cmocka_unit_test(asking_for_nothing_needs_no_effect),
         cmocka_unit_test(groups_are_maps),
         cmocka_unit_test(sources_are_read),

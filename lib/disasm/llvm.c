@@ -1,0 +1,122 @@
+#include <llvm-c/Disassembler.h>
+#include <stdlib.h>
+#include <threads.h>
+
+#include "disasm/impl.h"
+
+enum { MOST_TEXT = 512, LONGEST = 4 };
+
+/* Everything that LLVM can decode. Of ARM there is no word for that. */
+static const char aarch64_features[] = "+all";
+static const char thumb_features[] =
+    "+v8.6a,+neon,+fp-armv8,+crypto,+dotprod,+fullfp16,+fp16fml,+bf16,+i8mm,+mp,+virtualization,+trustzone,"
+    "+hwdiv,+hwdiv-arm,+dsp,+crc,+ras,+sb,+perfmon";
+
+/* Those of llvm/Config/Targets.h that are wanted; llvm-c/Target.h would name all. */
+void LLVMInitializeAArch64TargetInfo(void);
+void LLVMInitializeAArch64TargetMC(void);
+void LLVMInitializeAArch64Disassembler(void);
+void LLVMInitializeARMTargetInfo(void);
+void LLVMInitializeARMTargetMC(void);
+void LLVMInitializeARMDisassembler(void);
+
+struct llvm {
+    LLVMDisasmContextRef context;
+    struct disasm_line *line; /* that is being read */
+};
+
+static void llvm_initialize(void)
+{
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64Disassembler();
+    LLVMInitializeARMTargetInfo();
+    LLVMInitializeARMTargetMC();
+    LLVMInitializeARMDisassembler();
+}
+
+/* What LLVM asks about operands shows which of them are targets; the answer is that it has no name. */
+static const char *note_target(void *arg, uint64_t value, uint64_t *type, uint64_t pc, const char **name)
+{
+    struct llvm *llvm = arg;
+    (void)pc;
+    if (*type == LLVMDisassembler_ReferenceType_In_Branch) {
+        llvm->line->has_target = true;
+        llvm->line->target = value;
+    }
+    *type = LLVMDisassembler_ReferenceType_InOut_None;
+    *name = NULL;
+    return NULL;
+}
+
+static void llvm_put_text(struct sl_buf *out, struct sl_str text)
+{
+    bool first = true;
+    while (text.size && (text.data[text.size - 1] == '\n' || sl_is_blank(text.data[text.size - 1])))
+        text.size--;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i] == '\t' || text.data[i] == '\n' ? ' ' : text.data[i];
+        if (!(first && c == ' '))
+            sl_buf_u8(out, (uint8_t)c);
+        first = first && c == ' ';
+    }
+}
+
+/* Pages are told by their distance, and in a comment as what they are: "adrp x0, 0 // 0x1000". */
+static void put_page(struct sl_buf *out, struct sl_str text)
+{
+    const char *comma = memchr(text.data, ',', text.size);
+    const char *comment = memmem(text.data, text.size, "// 0x", 5);
+    if (!comma || !comment || comment < comma) {
+        llvm_put_text(out, text);
+        return;
+    }
+    llvm_put_text(out, (struct sl_str){text.data, (size_t)(comma - text.data)});
+    sl_buf_cstr(out, ", ");
+    llvm_put_text(out, (struct sl_str){comment + 3, (size_t)(text.data + text.size - comment) - 3});
+}
+
+static size_t llvm_read(void *state, struct sl_bytes bytes, uint64_t address, struct disasm_line *line)
+{
+    struct llvm *llvm = state;
+    uint8_t copy[LONGEST];
+    char text[MOST_TEXT];
+    size_t size = bytes.size < LONGEST ? bytes.size : LONGEST;
+    memcpy(copy, bytes.data, size);
+    llvm->line = line;
+    size_t read = LLVMDisasmInstruction(llvm->context, copy, size, address, text, sizeof text);
+    if (!read || read > size)
+        return 0;
+    struct sl_str whole = sl_str(text);
+    if (sl_str_starts(whole, SL_STR("\tadrp\t")))
+        put_page(&line->text, whole);
+    else
+        llvm_put_text(&line->text, whole);
+    return read;
+}
+
+static void llvm_close(void *state)
+{
+    struct llvm *llvm = state;
+    LLVMDisasmDispose(llvm->context);
+    free(llvm);
+}
+
+bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine)
+{
+    static once_flag once = ONCE_FLAG_INIT;
+    struct llvm *llvm = calloc(1, sizeof *llvm);
+    if (!llvm)
+        return false;
+    call_once(&once, llvm_initialize);
+    llvm->context =
+        LLVMCreateDisasmCPUFeatures(is_aarch64 ? "aarch64-linux-gnu" : "thumbv8a-linux-gnueabihf", "",
+                                    is_aarch64 ? aarch64_features : thumb_features, llvm, 0, NULL, note_target);
+    if (!llvm->context) {
+        free(llvm);
+        return false;
+    }
+    LLVMSetDisasmOptions(llvm->context, LLVMDisassembler_Option_PrintImmHex);
+    *engine = (struct disasm_engine){llvm, llvm_read, llvm_close};
+    return true;
+}

@@ -1,0 +1,175 @@
+#include "api/health/dockerflow.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "api/impl.h"
+#include "cache/cache.h"
+#include "core/log.h"
+#include "core/pool.h"
+#include "kinds/kinds.h"
+
+/* ---- what runs ---- */
+
+enum { MOST_VERSION = 64 * 1024 };
+
+struct version_text {
+    const char *file; /* NULL: beside the program */
+    struct sl_buf text;
+};
+
+static bool beside_program(char *path, size_t size)
+{
+    static const char name[] = "version.json";
+    ssize_t length = readlink("/proc/self/exe", path, size - sizeof name);
+    char *slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
+    if (slash)
+        memcpy(slash + 1, name, sizeof name);
+    return slash;
+}
+
+/* A JSON document of the file; nothing when there is none. */
+static void read_version(void *arg)
+{
+    struct version_text *version = arg;
+    char path[4096];
+    if (!version->file && !beside_program(path, sizeof path))
+        return;
+    int fd = open(version->file ? version->file : path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    for (ssize_t got = 1; fd >= 0 && got > 0 && version->text.size < MOST_VERSION;) {
+        if (!sl_buf_reserve(&version->text, 4096))
+            break;
+        got = read(fd, version->text.data + version->text.size, 4096);
+        version->text.size += got > 0 ? (size_t)got : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    struct sl_json j = sl_json(sl_buf_view(&version->text), NULL, false);
+    sl_json_skip(&j);
+    if (!version->text.size || !sl_json_end(&j))
+        sl_buf_clear(&version->text);
+}
+
+static void own_version(struct sl_buf *out)
+{
+    struct json_writer w = json_writer(out);
+    json_object_begin(&w);
+    json_key(&w, "source");
+    json_str(&w, SL_STR("symloom"));
+    json_key(&w, "version");
+    json_str(&w, SL_STR(SYMLOOM_VERSION));
+    json_key(&w, "commit");
+    json_str(&w, SL_STR(""));
+    json_key(&w, "build");
+    json_str(&w, SL_STR(__VERSION__));
+    json_object_end(&w);
+}
+
+void dockerflow_version(struct http_exchange *x)
+{
+    struct version_text version = {.file = ((const struct service *)x->service)->config->mozilla.version_file};
+    struct sl_error error;
+    if (pool_run(POOL_IO, read_version, &version, &error) != SL_OK) {
+        sl_buf_free(&version.text);
+        http_reply_detail(x, 503, "the version cannot be read", NULL);
+        return;
+    }
+    if (!version.text.size && version.file)
+        sl_buf_cstr(&version.text, "{}");
+    else if (!version.text.size)
+        own_version(&version.text);
+    http_reply_json(x, 200, &version.text);
+}
+
+/* ---- what it needs ---- */
+
+enum { FINE = 0, WARNING = 30, ERROR = 40 };
+
+struct check {
+    const char *name;
+    int level;
+    const char *id, *message;
+};
+
+static const char *level_name(int level)
+{
+    return level == ERROR ? "error" : level == WARNING ? "warning" : "ok";
+}
+
+static void write_details(struct json_writer *w, const struct check *check)
+{
+    json_key(w, check->name);
+    json_object_begin(w);
+    json_key(w, "status");
+    json_str(w, sl_str(level_name(check->level)));
+    json_key(w, "level");
+    json_u64(w, (uint64_t)check->level);
+    json_key(w, "messages");
+    json_object_begin(w);
+    json_key(w, check->id);
+    json_str(w, sl_str(check->message));
+    json_object_end(w);
+    json_object_end(w);
+}
+
+static void write_checks(struct json_writer *w, const struct check *checks, size_t count, int worst)
+{
+    json_object_begin(w);
+    json_key(w, "status");
+    json_str(w, sl_str(level_name(worst)));
+    json_key(w, "checks");
+    json_object_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        json_key(w, checks[i].name);
+        json_str(w, sl_str(level_name(checks[i].level)));
+    }
+    json_object_end(w);
+    json_key(w, "details");
+    json_object_begin(w);
+    for (size_t i = 0; i < count; i++)
+        if (checks[i].level != FINE)
+            write_details(w, &checks[i]);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+void dockerflow_heartbeat(struct http_exchange *x)
+{
+    struct check checks[] = {
+        {"check_storage_urls", kinds_mozilla_reachable() == SL_OK ? FINE : ERROR, "tecken.health.E002",
+         "a symbol store does not answer"},
+        {"check_redis_connected", cache_redis_state() & CACHE_REDIS_DOWN ? WARNING : FINE, "tecken.health.E003",
+         "the Redis does not answer"},
+        {"check_redis_policy", cache_redis_state() & CACHE_REDIS_KEEPS ? WARNING : FINE, "tecken.health.W001",
+         "the Redis never evicts"},
+        {"check_cache_dir", cache_writable() ? FINE : ERROR, "symloom.health.E001",
+         "the cache directory takes no files"},
+    };
+    enum { CHECKS = sizeof checks / sizeof *checks };
+    int worst = FINE;
+    for (size_t i = 0; i < CHECKS; i++)
+        worst = checks[i].level > worst ? checks[i].level : worst;
+    struct sl_buf text = {0};
+    struct json_writer w = json_writer(&text);
+    write_checks(&w, checks, CHECKS, worst);
+    http_reply_json(x, worst == ERROR ? 500 : 200, &text);
+}
+
+/* ---- whether it lives ---- */
+
+void dockerflow_alive(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    http_reply(x, service->draining ? 503 : 200, "application/json; charset=utf-8", SL_STR(""));
+}
+
+void dockerflow_broken(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    if (!service->config->mozilla.on || !service->config->mozilla.broken_endpoint) {
+        http_reply_empty(x, 404);
+        return;
+    }
+    log_error("health", "an error that was asked for", LOG_SLSTR("path", x->path));
+    http_reply(x, 500, "application/json", SL_STR("{\"title\": \"500 Internal Server Error\"}"));
+}

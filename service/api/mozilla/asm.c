@@ -1,0 +1,184 @@
+/* The machine code of a function, out of the program itself: the symbols of it are no help here. */
+#include <stdlib.h>
+
+#include "api/impl.h"
+#include "api/mozilla/mozilla.h"
+#include "base/search.h"
+#include "demangle/demangle.h"
+#include "disasm/disasm.h"
+
+/* What one answer may show, and about what it then takes: more than any function has. */
+enum { MOST_CODE = 1 << 20, LINE_BYTES = 64 };
+
+struct asm_work { /* on the pool */
+    const struct profiler_request *request;
+    struct sl_bytes file;
+    struct sl_buf *answer;
+    struct sl_arena arena;
+    struct sl_object *object;
+    struct sl_symbol *symbols; /* by address */
+    size_t symbol_count;
+    uint64_t load_address;
+    struct json_writer json;
+};
+
+/* ---- names ---- */
+
+static int asm_by_address(const void *a, const void *b)
+{
+    const struct sl_symbol *x = a, *y = b;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* The symbol that holds the address; NULL when none does. */
+static const struct sl_symbol *symbol_at(const struct asm_work *w, uint64_t address)
+{
+    size_t before = SL_COUNT_UP_TO(w->symbols, w->symbol_count, address, address);
+    const struct sl_symbol *symbol = before ? &w->symbols[before - 1] : NULL;
+    return symbol && (!symbol->size || address - symbol->address < symbol->size) ? symbol : NULL;
+}
+
+static void name_target(void *arg, uint64_t address, struct sl_buf *out)
+{
+    const struct asm_work *w = arg;
+    const struct sl_symbol *symbol = symbol_at(w, address);
+    if (!symbol || !symbol->name.size)
+        return;
+    if (!sl_demangle(symbol->name, SL_LANG_UNKNOWN, out))
+        sl_buf_str(out, symbol->name);
+    if (address != symbol->address)
+        sl_buf_printf(out, "+0x%llx", (unsigned long long)(address - symbol->address));
+}
+
+/* ---- the answer ---- */
+
+static bool write_line(void *arg, uint64_t offset, struct sl_str text)
+{
+    struct asm_work *w = arg;
+    json_array_begin(&w->json);
+    json_u64(&w->json, offset);
+    json_str(&w->json, text);
+    json_array_end(&w->json);
+    return !w->answer->failed;
+}
+
+static void asm_hex(struct asm_work *w, const char *key, uint64_t value)
+{
+    json_key(&w->json, key);
+    json_hex(&w->json, value);
+}
+
+static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
+{
+    struct sl_disasm_reader reader = {write_line, name_target, w};
+    struct sl_error error;
+    uint64_t decoded;
+    w->json = json_writer(w->answer);
+    json_object_begin(&w->json);
+    asm_hex(w, "startAddress", code->address);
+    json_key(&w->json, "arch");
+    json_str(&w->json, sl_str(sl_disasm_arch(code->arch)));
+    json_key(&w->json, "syntax");
+    json_array_begin(&w->json);
+    json_str(&w->json, sl_str(sl_disasm_syntax(code->arch)));
+    json_array_end(&w->json);
+    json_key(&w->json, "instructions");
+    json_array_begin(&w->json);
+    if (sl_disasm(code, &reader, &decoded, &error) != SL_OK)
+        w->answer->failed = true;
+    json_array_end(&w->json);
+    asm_hex(w, "size", decoded);
+    json_object_end(&w->json);
+}
+
+/* To the end of the function that holds the start, when that is further. */
+static uint64_t size_wanted(const struct asm_work *w, uint64_t start)
+{
+    uint64_t size = w->request->size + (w->request->offset - start);
+    const struct sl_symbol *symbol = w->request->to_function_end ? symbol_at(w, start) : NULL;
+    if (symbol && symbol->size && symbol->address + symbol->size - start > size)
+        size = symbol->address + symbol->size - start;
+    return size < MOST_CODE ? size : MOST_CODE;
+}
+
+static void print_function(struct asm_work *w)
+{
+    const struct sl_object_info *info = sl_object_info(w->object);
+    struct sl_error error;
+    if (!sl_disasm_arch(info->arch)) {
+        mozilla_profiler_error(w->answer, "Unrecognized architecture \"%s\"", sl_arch_name(info->arch));
+        return;
+    }
+    uint64_t start = w->request->offset - w->request->offset % sl_disasm_step(info->arch);
+    struct sl_bytes bytes = sl_object_at(w->object, start);
+    if (!bytes.size) {
+        mozilla_profiler_error(w->answer, "The requested address was not found in any section in the binary.");
+        return;
+    }
+    if (sl_object_symbols(w->object, &w->arena, &w->symbols, &w->symbol_count, &error) != SL_OK)
+        w->symbol_count = 0;
+    if (w->symbol_count)
+        qsort(w->symbols, w->symbol_count, sizeof *w->symbols, asm_by_address);
+    struct sl_disasm_code code = {.arch = info->arch, .bytes = bytes, .address = start, .size = size_wanted(w, start)};
+    write_code(w, &code);
+}
+
+static void asm_work(void *arg)
+{
+    struct asm_work *w = arg;
+    struct sl_error error = {0};
+    if (sl_object_open(w->file, NULL, &w->object, &error) != SL_OK) {
+        mozilla_profiler_error(w->answer, "An error occurred when loading the binary: %s", error.message);
+        return;
+    }
+    print_function(w);
+    sl_object_close(w->object);
+    sl_arena_free(&w->arena);
+}
+
+/* ---- finding it ---- */
+
+static struct sl_str asm_text(struct sl_str text)
+{
+    return text.data ? text : SL_STR("");
+}
+
+static void find_program(const struct profiler_request *r, struct file_lookup *file)
+{
+    static const enum file_type types[] = {FILE_ELF_CODE, FILE_MACH_CODE, FILE_PE, FILE_ELF_DEBUG};
+    struct kinds_search where = {r->config->mozilla.fallbacks, r->config->mozilla.fallbacks_count, SL_STR("global"),
+                                 r->arena, 0};
+    struct object_id id = {.code_id = sl_code_id_normalise(r->arena, asm_text(r->code_id)),
+                           .code_file = asm_text(r->name),
+                           .debug_file = asm_text(r->debug_name)};
+    id.has_debug_id = r->debug_id.data && sl_debug_id_parse(r->debug_id, &id.debug_id);
+    kinds_find_file(&where, &id, types, sizeof types / sizeof *types, file);
+}
+
+enum sl_code mozilla_asm_run(struct job *job, void *arg, struct sl_error *error)
+{
+    struct profiler_request *r = arg;
+    struct file_lookup file;
+    find_program(r, &file);
+    if (file.code == SL_CANCELLED || file.code == SL_BUSY)
+        return sl_fail(error, file.code, "%s", file.error.message);
+    if (file.code != SL_OK) {
+        struct sl_buf why = {0};
+        file.error.code = file.code;
+        cache_error_text(&file.error, &why);
+        mozilla_profiler_error(&job->answer, "An error occurred when loading the binary: " SL_STR_FMT,
+                               SL_STR_ARG(sl_buf_view(&why)));
+        sl_buf_free(&why);
+        return SL_OK;
+    }
+    struct asm_work work = {.request = r, .file = file.item->mapping.bytes, .answer = &job->answer};
+    uint64_t lines = r->size < MOST_CODE && !r->to_function_end ? r->size : MOST_CODE / 16;
+    enum sl_code code = memory_ask(&job->memory, job->arena.used + lines * LINE_BYTES, error);
+    if (code == SL_OK)
+        code = pool_run(POOL_SYMBOLICATE, asm_work, &work, error);
+    cache_release(file.item);
+    if (code == SL_OK && job->answer.failed)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    memory_set(&job->memory, job->arena.used + job->answer.capacity);
+    return code;
+}

@@ -1,0 +1,208 @@
+/* What an answer took, for those who send the header `Debug`: an object of the same members whatever happened. Times are
+ * seconds. */
+#include "api/mozilla/mozilla.h"
+#include "core/loop.h"
+
+struct moz_tally {      /* of one module that was looked up */
+    struct sl_str name; /* as it was sent first */
+    const struct mozilla_work *work;
+    uint64_t stacks; /* that have a frame in it */
+    const struct mozilla_stack *last;
+};
+
+struct moz_debug {
+    const struct mozilla_request *request;
+    struct json_writer *json;
+    struct moz_tally *tallies; /* by number of the native request */
+    size_t count;              /* of those with a name */
+    uint64_t frames, real_frames;
+};
+
+static void count_frames(struct moz_debug *d, const struct mozilla_job *job, const struct mozilla_stack *stack)
+{
+    d->frames += stack->count;
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct mozilla_frame *frame = &stack->frames[i];
+        if (frame->module == MOZILLA_UNKNOWN)
+            continue;
+        d->real_frames += !frame->literal.data;
+        const struct mozilla_module *module = &job->modules[frame->module];
+        if (module->native == NATIVE_NO_MODULE)
+            continue;
+        struct moz_tally *tally = &d->tallies[module->native];
+        tally->stacks += tally->last != stack;
+        tally->last = stack;
+        if (tally->name.data)
+            continue;
+        tally->name = mozilla_module_name(d->request->arena, module);
+        tally->work = &d->request->native->modules[module->native].found->work;
+        d->count++;
+    }
+}
+
+/* ---- members ---- */
+
+static void debug_object(struct moz_debug *d, const char *key)
+{
+    json_key(d->json, key);
+    json_object_begin(d->json);
+}
+
+static void debug_count(struct moz_debug *d, const char *key, uint64_t count)
+{
+    json_key(d->json, key);
+    json_u64(d->json, count);
+}
+
+static void debug_time(struct moz_debug *d, const char *key, double seconds)
+{
+    json_key(d->json, key);
+    json_double(d->json, seconds);
+}
+
+typedef bool debug_wanted(const struct mozilla_work *work);
+typedef double debug_value(const struct mozilla_work *work);
+
+/* A value of each module that is wanted. */
+static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted, debug_value *value)
+{
+    debug_object(d, key);
+    for (size_t i = 0; i < d->request->native->module_count; i++) {
+        const struct moz_tally *tally = &d->tallies[i];
+        if (!tally->name.data || !wanted(tally->work))
+            continue;
+        json_key_str(d->json, tally->name);
+        json_double(d->json, value(tally->work));
+    }
+    json_object_end(d->json);
+}
+
+static double debug_sum(const struct moz_debug *d, debug_wanted *wanted, debug_value *value)
+{
+    double sum = 0;
+    for (size_t i = 0; i < d->request->native->module_count; i++)
+        if (d->tallies[i].name.data && wanted(d->tallies[i].work))
+            sum += value(d->tallies[i].work);
+    return sum;
+}
+
+static bool was_downloaded(const struct mozilla_work *work)
+{
+    return work->downloads > 0;
+}
+
+static bool had_failures(const struct mozilla_work *work)
+{
+    return work->failed > 0;
+}
+
+static bool was_hit(const struct mozilla_work *work)
+{
+    return work->is_hit;
+}
+
+static bool was_cached(const struct mozilla_work *work)
+{
+    return !work->computed;
+}
+
+static bool was_parsed(const struct mozilla_work *work)
+{
+    return work->parsed && !work->is_bad;
+}
+
+static bool was_bad(const struct mozilla_work *work)
+{
+    return work->is_bad;
+}
+
+static double one(const struct mozilla_work *work)
+{
+    (void)work;
+    return 1;
+}
+
+#define DEBUG_VALUE(name, field)                                                                                       \
+    static double name(const struct mozilla_work *work)                                                                \
+    {                                                                                                                  \
+        return (double)work->field;                                                                                    \
+    }
+DEBUG_VALUE(downloads_of, downloads)
+DEBUG_VALUE(failures_of, failed)
+DEBUG_VALUE(size_of, size)
+DEBUG_VALUE(lookup_of, lookup_s)
+DEBUG_VALUE(download_of, download_s)
+DEBUG_VALUE(failure_of, failed_s)
+DEBUG_VALUE(parse_of, parse_s)
+DEBUG_VALUE(save_of, save_s)
+
+/* ---- parts ---- */
+
+static void debug_stacks_and_modules(struct moz_debug *d)
+{
+    debug_object(d, "stacks");
+    debug_count(d, "count", d->frames);
+    debug_count(d, "real", d->real_frames);
+    json_object_end(d->json);
+    debug_object(d, "modules");
+    debug_count(d, "count", d->count);
+    debug_object(d, "stacks_per_module");
+    for (size_t i = 0; i < d->request->native->module_count; i++)
+        if (d->tallies[i].name.data) {
+            json_key_str(d->json, d->tallies[i].name);
+            json_u64(d->json, d->tallies[i].stacks);
+        }
+    json_object_end(d->json);
+    json_object_end(d->json);
+}
+
+static void debug_lookups_and_downloads(struct moz_debug *d)
+{
+    debug_object(d, "cache_lookups");
+    debug_count(d, "count", d->count);
+    debug_count(d, "hits", (uint64_t)debug_sum(d, was_hit, one));
+    debug_count(d, "size", (uint64_t)debug_sum(d, was_hit, size_of));
+    debug_time(d, "time", debug_sum(d, was_cached, lookup_of));
+    json_object_end(d->json);
+    debug_object(d, "downloads");
+    debug_count(d, "count", (uint64_t)debug_sum(d, was_downloaded, downloads_of));
+    debug_count(d, "failed", (uint64_t)debug_sum(d, had_failures, failures_of));
+    debug_count(d, "size", (uint64_t)debug_sum(d, was_downloaded, size_of));
+    debug_time(d, "time", debug_sum(d, was_downloaded, download_of));
+    debug_map(d, "size_per_module", was_downloaded, size_of);
+    debug_map(d, "time_per_module", was_downloaded, download_of);
+    debug_map(d, "fail_time_per_module", had_failures, failure_of);
+    json_object_end(d->json);
+}
+
+static void debug_conversions(struct moz_debug *d)
+{
+    debug_object(d, "parse_sym");
+    debug_time(d, "time", debug_sum(d, was_parsed, parse_of));
+    debug_map(d, "time_per_module", was_parsed, parse_of);
+    debug_map(d, "fail_time_per_module", was_bad, parse_of);
+    json_object_end(d->json);
+    debug_object(d, "save_symcache");
+    debug_time(d, "time", debug_sum(d, was_parsed, save_of));
+    debug_map(d, "time_per_module", was_parsed, save_of);
+    json_object_end(d->json);
+}
+
+void mozilla_write_debug(const struct mozilla_request *r, struct json_writer *w)
+{
+    struct moz_debug d = {.request = r, .json = w};
+    d.tallies = sl_arena_zalloc(r->arena, r->native->module_count + 1, sizeof *d.tallies);
+    if (!d.tallies) {
+        w->out->failed = true;
+        return;
+    }
+    for (size_t j = 0; j < r->job_count; j++)
+        for (size_t s = 0; s < r->jobs[j].stack_count; s++)
+            count_frames(&d, &r->jobs[j], &r->jobs[j].stacks[s]);
+    debug_object(&d, "debug");
+    debug_time(&d, "time", (double)(clock_mono_ns() - r->begun_ns) / 1e9);
+    debug_stacks_and_modules(&d);
+    debug_lookups_and_downloads(&d);
+    debug_conversions(&d);
+    json_object_end(w);
+}

@@ -1,0 +1,212 @@
+/* POST /source/v1, /asm/v1: source text and machine code of a function, as the Firefox Profiler reads them. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "api/json_body.h"
+#include "api/mozilla/mozilla.h"
+#include "core/duration.h"
+
+enum { WEIGHT = 4, MOST_BODY = 64 * 1024 };
+
+void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sl_buf_clear(out);
+    struct json_writer w = json_writer(out);
+    json_object_begin(&w);
+    json_key(&w, "error");
+    json_str(&w, sl_str(text));
+    json_key(&w, "title");
+    json_str(&w, sl_str(text));
+    json_object_end(&w);
+}
+
+/* ---- requests ---- */
+
+/* "0x..." of at most 32 bits. */
+static bool profiler_hex(struct schema *s, const struct schema_place *at, void *out)
+{
+    struct sl_str text;
+    uint64_t value = 0;
+    size_t where = s->json->at;
+    if (!schema_text(s, at, &text))
+        return false;
+    bool good = sl_str_starts(text, SL_STR("0x")) && text.size > 2 && text.size <= 10;
+    for (size_t i = 2; good && i < text.size; i++) {
+        char c = (char)(text.data[i] | 32);
+        good = sl_is_digit(text.data[i]) || (c >= 'a' && c <= 'f');
+        value = value << 4 | (uint64_t)(sl_is_digit(text.data[i]) ? text.data[i] - '0' : c - 'a' + 10);
+    }
+    *(uint64_t *)out = value;
+    return good || schema_fail(s, at, where, "expected a hex number of at most 32 bits with 0x");
+}
+
+static const struct field source_fields[] = {
+    SCHEMA_FIELD(TEXT, false, profiler_request, debug_name, "debugName"),
+    SCHEMA_FIELD(TEXT, false, profiler_request, debug_id, "debugId"),
+    SCHEMA_FIELD(TEXT, true, profiler_request, file, "file"),
+    SCHEMA_CUSTOM(true, profiler_request, offset, "moduleOffset", profiler_hex), SCHEMA_END};
+
+static bool profiler_bool(struct schema *s, const struct schema_place *at, void *out)
+{
+    size_t where = s->json->at;
+    return sl_json_bool(s->json, out) || schema_fail(s, at, where, "expected a boolean");
+}
+
+static const struct field asm_fields[] = {
+    SCHEMA_FIELD(TEXT, false, profiler_request, name, "name"),
+    SCHEMA_FIELD(TEXT, false, profiler_request, code_id, "codeId"),
+    SCHEMA_FIELD(TEXT, false, profiler_request, debug_name, "debugName"),
+    SCHEMA_FIELD(TEXT, false, profiler_request, debug_id, "debugId"),
+    SCHEMA_CUSTOM(true, profiler_request, offset, "startAddress", profiler_hex),
+    SCHEMA_CUSTOM(true, profiler_request, size, "size", profiler_hex),
+    SCHEMA_CUSTOM(false, profiler_request, to_function_end, "continueUntilFunctionEnd", profiler_bool),
+    SCHEMA_END};
+
+static bool read_source(struct schema *s)
+{
+    return schema_object(s, NULL, source_fields, s->context);
+}
+
+static bool read_asm(struct schema *s)
+{
+    return schema_object(s, NULL, asm_fields, s->context);
+}
+
+struct profiler_reading {
+    struct profiler_request *request;
+    bool (*read)(struct schema *s);
+};
+
+static bool profiler_read(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    struct profiler_reading *r = arg;
+    return schema_document(text, r->request->arena, r->read, r->request, failure);
+}
+
+static void profiler_refuse(struct http_exchange *x, const struct schema_failure *failure)
+{
+    struct sl_buf text = {0};
+    if (failure->status == 503) {
+        http_reply_no_memory(x);
+        return;
+    }
+    sl_buf_cstr(&text, failure->status == 422 ? "Malformed request JSON: " : "Couldn't parse request: ");
+    sl_buf_cstr(&text, failure->problem);
+    sl_buf_u8(&text, '\0');
+    mozilla_reply_title(x, 400, text.failed ? "Malformed request JSON" : (const char *)text.data, NULL);
+    sl_buf_free(&text);
+}
+
+static struct profiler_request *profiler_body(struct http_exchange *x, struct job *job, bool (*read)(struct schema *s))
+{
+    struct profiler_request *request = SL_ARENA_NEW(&job->arena, struct profiler_request);
+    struct profiler_reading reading = {request, read};
+    struct json_body body = {.arena = &job->arena, .read = profiler_read, .arg = &reading, .refuse = profiler_refuse};
+    if (!request) {
+        http_reply_no_memory(x);
+        return NULL;
+    }
+    *request = (struct profiler_request){.arena = &job->arena, .config = job->config};
+    return json_body_read(x, &body) ? request : NULL;
+}
+
+/* ---- answers ---- */
+
+static void profiler_reply(struct http_exchange *x, struct job *job)
+{
+    switch (job->outcome) {
+    case JOB_COMPLETED:
+        http_reply_json(x, 200, &job->answer);
+        mozilla_allow_origin(x);
+        break;
+    case JOB_INTERNAL_ERROR: http_reply_error(x, 500, NULL); break;
+    case JOB_BUSY: http_reply_no_memory(x); break;
+    default: http_reply_error(x, 503, "the request takes too long"); break;
+    }
+}
+
+static void profiler_answer(struct http_exchange *x, bool (*read)(struct schema *s), job_run *run)
+{
+    struct job *job = job_new(x);
+    if (!job)
+        return;
+    uint64_t patience_ms = DURATION_MS(job->config->mozilla.request_timeout_ns);
+    struct profiler_request *request = profiler_body(x, job, read);
+    if (!request) {
+        job_discard(job);
+        return;
+    }
+    if (!job_begin(x, job, run, request))
+        return;
+    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
+        profiler_reply(x, job);
+    job_leave(job);
+}
+
+static void source_v1(struct http_exchange *x)
+{
+    profiler_answer(x, read_source, mozilla_source_run);
+}
+
+static void asm_v1(struct http_exchange *x)
+{
+    profiler_answer(x, read_asm, mozilla_asm_run);
+}
+
+static void unrecognized(struct http_exchange *x)
+{
+    struct sl_buf text = {0};
+    sl_buf_cstr(&text, "Unrecognized URL: ");
+    sl_buf_str(&text, x->path);
+    sl_buf_u8(&text, '\0');
+    mozilla_reply_title(x, 404, text.failed ? "404 Not Found" : (const char *)text.data, NULL);
+    sl_buf_free(&text);
+}
+
+static bool profiler_enabled(const void *service)
+{
+    const struct config *config = ((const struct service *)service)->config;
+    return config->mozilla.on && config->mozilla.profiler_apis;
+}
+
+static void profiler_check(struct http_exchange *x)
+{
+    job_slot_free(x);
+}
+
+static uint64_t profiler_limit(const struct http_exchange *x)
+{
+    (void)x;
+    return MOST_BODY;
+}
+
+#define PROFILER(pattern_, handler_)                                                                                   \
+    {                                                                                                                  \
+        .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = profiler_check,   \
+        .body_limit = profiler_limit, .body_weight = WEIGHT, .rights = API_RIGHT("mozilla"), .task = "mozilla"         \
+    }
+#define PREFLIGHT(pattern_)                                                                                            \
+    {                                                                                                                  \
+        .method = "OPTIONS", .pattern = (pattern_), .handler = mozilla_options, .immediate = true                      \
+    }
+static const struct http_route routes[] = {
+    PROFILER("/source/v1", source_v1),
+    PROFILER("/asm/v1", asm_v1),
+    PREFLIGHT("/source/v1"),
+    PREFLIGHT("/asm/v1"),
+    {.method = "POST", .pattern = "/source/{rest..}", .handler = unrecognized, .immediate = true},
+    {.method = "POST", .pattern = "/asm/{rest..}", .handler = unrecognized, .immediate = true},
+    {.method = NULL},
+};
+
+const struct http_family family_profiler = {.routes = routes,
+                                            .prefix = mozilla_prefix,
+                                            .enabled = profiler_enabled,
+                                            .group = "mozilla",
+                                            .error = mozilla_error,
+                                            .allow_separator = ", "};

@@ -1,0 +1,194 @@
+/* A kind with a size of its own (`mozilla.lru`): when an entry is added and there is too much, those go that were unused for
+ * longest, in rounds, until it fits. What memory holds was used last, in its order; of the rest the file's time tells, which a
+ * use renews once an hour. The entry that was added stays, however large it is. */
+#include "cache/engine.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/grow.h"
+#include "core/log.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+#define engine cache_engine
+
+enum { MAX_DEPTH = 4, PATH_BYTES = 128 };
+
+struct lru_used { /* by memory */
+    char path[PATH_BYTES];
+    struct sl_str key; /* a copy */
+    bool removed;
+};
+
+struct lru_entry {
+    char path[PATH_BYTES];
+    uint64_t bytes;
+    int64_t used; /* when; larger = later */
+    struct lru_used *by;
+};
+
+struct lru_job {
+    const char *dir, *kind;
+    uint64_t max_bytes, bytes;
+    unsigned round;
+    struct lru_used *used; /* the one that was used last comes first */
+    size_t used_count;
+    struct sl_map by_path; /* of `used` */
+    struct lru_entry *entries;
+    size_t count, capacity;
+    uint64_t removed, removed_bytes;
+};
+
+static struct {
+    bool known, running;
+    uint64_t bytes; /* on disk, once it is known */
+} lru;
+
+/* ---- on the pool ---- */
+
+static void lru_see(struct lru_job *job, const char *path, const struct stat *st)
+{
+    if (!st->st_size || sl_str_ends(sl_str(path), SL_STR(".metadata")) || strlen(path) >= PATH_BYTES ||
+        !sl_grow(&job->entries, &job->capacity, job->count + 1, sizeof *job->entries))
+        return;
+    struct lru_entry *entry = &job->entries[job->count++];
+    snprintf(entry->path, sizeof entry->path, "%s", path);
+    entry->bytes = (uint64_t)st->st_size;
+    entry->by = sl_map_get(&job->by_path, sl_str(path));
+    entry->used = entry->by ? INT64_MAX - (entry->by - job->used)
+                            : (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
+    job->bytes += entry->bytes;
+}
+
+static void lru_walk(struct lru_job *job, int at, const char *name, const char *path, unsigned depth)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (fd >= 0 && !dir)
+        close(fd);
+    for (struct dirent *d; dir && (d = readdir(dir));) {
+        char below[2 * PATH_BYTES];
+        struct stat st;
+        if (d->d_name[0] == '.' || fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            snprintf(below, sizeof below, "%s%s%s", path, *path ? "/" : "", d->d_name) >= (int)sizeof below)
+            continue;
+        if (S_ISREG(st.st_mode))
+            lru_see(job, below, &st);
+        else if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
+            lru_walk(job, fd, d->d_name, below, depth + 1);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct lru_entry *x = a, *y = b;
+    return x->used < y->used ? -1 : x->used > y->used;
+}
+
+static void lru_remove(struct lru_job *job, int at, struct lru_entry *entry)
+{
+    char side[2 * PATH_BYTES];
+    if (unlinkat(at, entry->path, 0) != 0)
+        return;
+    if (cache_meta_name(entry->path, side, sizeof side))
+        unlinkat(at, side, 0);
+    job->bytes -= entry->bytes;
+    job->removed_bytes += entry->bytes;
+    job->removed++;
+    if (entry->by)
+        entry->by->removed = true;
+}
+
+static void lru_run(void *arg)
+{
+    struct lru_job *job = arg;
+    char path[CACHE_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", job->dir, job->kind);
+    int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0)
+        return;
+    lru_walk(job, at, ".", "", 0);
+    if (job->count)
+        qsort(job->entries, job->count, sizeof *job->entries, by_use);
+    for (size_t next = 0; job->bytes > job->max_bytes && next + 1 < job->count;)
+        for (unsigned i = 0; i < job->round && next + 1 < job->count && job->bytes > job->max_bytes; i++)
+            lru_remove(job, at, &job->entries[next++]);
+    close(at);
+}
+
+/* ---- on the loop ---- */
+
+static bool lru_use(struct lru_job *job, const struct cache_kind *kind, struct sl_str key)
+{
+    struct lru_used *used = &job->used[job->used_count];
+    char *copy = malloc(key.size + 1);
+    if (!copy)
+        return false;
+    memcpy(copy, key.data, key.size);
+    *used = (struct lru_used){.key = {copy, key.size}};
+    job->used_count++;
+    cache_relative_path(key, kind->version, false, used->path);
+    void **slot = sl_map_slot(&job->by_path, sl_str(used->path), NULL);
+    if (slot && !*slot)
+        *slot = used;
+    return slot != NULL;
+}
+
+static bool lru_uses(struct lru_job *job, const struct kind_state *state, struct sl_str added)
+{
+    size_t count = 1;
+    for (const struct cache_memory_entry *e = state->memory.newest; e; e = e->older)
+        count++;
+    job->used = calloc(count, sizeof *job->used);
+    bool good = job->used && lru_use(job, state->kind, added);
+    for (const struct cache_memory_entry *e = state->memory.newest; good && e; e = e->older)
+        good = !e->item || lru_use(job, state->kind, e->key);
+    return good;
+}
+
+static void lru_end(struct lru_job *job, struct kind_state *state)
+{
+    for (size_t i = 0; i < job->used_count; i++) {
+        if (job->used[i].removed)
+            cache_memory_forget(&state->memory, job->used[i].key);
+        free((char *)(uintptr_t)job->used[i].key.data);
+    }
+    free(job->used);
+    free(job->entries);
+    sl_map_free(&job->by_path);
+    if (!job->removed)
+        return;
+    metric_add(METRIC_CACHE_REMOVED_FILES, job->removed, state->kind->name, "size", NULL);
+    metric_add(METRIC_CACHE_REMOVED_BYTES, job->removed_bytes, state->kind->name, "size", NULL);
+    log_debug("cache", "made room", LOG_STR("cache", state->kind->name), LOG_U64("removed", job->removed),
+              LOG_U64("freed", job->removed_bytes));
+}
+
+void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
+{
+    const struct config *config = engine.config;
+    if (state->kind->section != CACHE_MOZILLA || !engine.dir)
+        return;
+    lru.bytes += bytes;
+    if (lru.running || (lru.known && lru.bytes <= config->mozilla.lru_max_size))
+        return;
+    struct lru_job job = {.dir = engine.dir,
+                          .kind = state->kind->name,
+                          .max_bytes = config->mozilla.lru_max_size,
+                          .round = config->mozilla.lru_evict_count};
+    struct sl_error error;
+    lru.running = true;
+    if (lru_uses(&job, state, key) && pool_run(POOL_IO, lru_run, &job, &error) == SL_OK) {
+        lru.known = true;
+        lru.bytes = job.bytes;
+    }
+    lru_end(&job, state);
+    lru.running = false;
+}

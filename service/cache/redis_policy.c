@@ -1,0 +1,80 @@
+/* A Redis that holds modules of Mozilla's API is a store of bounded size, from which the server itself removes what was not
+ * used for longest. One that never evicts refuses everything as soon as it is full. */
+#include "cache/shared.h"
+
+#include <stdio.h>
+
+#include "core/log.h"
+
+enum { EVERY_MS = 60000 };
+
+static struct {
+    struct shared_backend *redis;
+    uint64_t max_size;
+    unsigned samples;
+    bool manage, keeps;
+} policy;
+
+static void set_one(const char *name, const char *value)
+{
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("CONFIG"), SL_STR("SET"), sl_str(name), sl_str(value)};
+    if (shared_command(words, 4, &answer) == SHARED_HIT && answer.type == REDIS_FAILURE)
+        log_warn("shared", "the Redis cannot be told how to evict", LOG_STR("setting", name),
+                 LOG_SLSTR("answer", sl_buf_view(&answer.text)));
+    sl_buf_free(&answer.text);
+}
+
+static void manage(void)
+{
+    char size[24], samples[24];
+    snprintf(size, sizeof size, "%llu", (unsigned long long)policy.max_size);
+    snprintf(samples, sizeof samples, "%u", policy.samples);
+    set_one("maxmemory", size);
+    set_one("maxmemory-policy", "allkeys-lru");
+    set_one("maxmemory-samples", samples);
+}
+
+/* The answer is name and value; managed services refuse it. */
+static void look(void)
+{
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("CONFIG"), SL_STR("GET"), SL_STR("maxmemory-policy")};
+    if (shared_command(words, 3, &answer) == SHARED_HIT) {
+        bool keeps = answer.type == REDIS_TEXT && sl_str_equal(sl_buf_view(&answer.text), SL_STR("noeviction"));
+        if (keeps && !policy.keeps)
+            log_error("shared", "the Redis never evicts: when it is full, no module can be stored");
+        policy.keeps = keeps;
+    }
+    sl_buf_free(&answer.text);
+}
+
+static void policy_fiber(void *arg)
+{
+    (void)arg;
+    bool managed = false;
+    do {
+        if (!breaker_allows(policy.redis))
+            continue;
+        if (policy.manage && !managed) {
+            manage();
+            managed = true;
+        }
+        look();
+    } while (fiber_sleep(EVERY_MS));
+}
+
+void redis_policy_init(const struct config *config, struct shared_backend *redis, struct fiber_group *group)
+{
+    policy.redis = redis;
+    policy.max_size = config->mozilla.lru_max_size;
+    policy.samples = config->mozilla.lru_evict_count;
+    policy.manage = config->mozilla.redis_manage;
+    policy.keeps = false;
+    fiber_start(group, policy_fiber, NULL);
+}
+
+bool redis_policy_keeps(void)
+{
+    return policy.keeps;
+}

@@ -1,0 +1,119 @@
+/* The section `mozilla`: from the texts of its lists to sources. */
+#include <openssl/evp.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "config/impl.h"
+#include "origin/origin.h"
+
+enum { TRIES = 5 };
+
+static const struct source *source_named(const struct config *config, struct sl_str id)
+{
+    for (size_t i = 0; i < config->source_count; i++)
+        if (sl_str_equal(config->sources[i].id, id))
+            return &config->sources[i];
+    return NULL;
+}
+
+static bool is_url(struct sl_str text)
+{
+    return sl_str_starts(text, SL_STR("http://")) || sl_str_starts(text, SL_STR("https://"));
+}
+
+static void unknown_source(struct value_problems *problems, const struct value *list, size_t i, const char *path)
+{
+    const struct value *at = list && list->type == VALUE_LIST && i < list->count ? &list->items[i] : list;
+    char what[120];
+    value_problem(problems, at, false, path, "%s is neither a URL nor the id of a source", scalar_describe(at, what));
+}
+
+/* A store behind a web server: what everybody may have, by a URL that is known without what is secret in it. */
+static bool store_of_url(struct config *config, struct sl_str url, struct source *store)
+{
+    while (url.size && url.data[url.size - 1] == '/')
+        url.size--;
+    const char *shown = fetch_public_url(&config->arena, sl_arena_strndup(&config->arena, url.data, url.size));
+    *store = (struct source){.id = sl_str(shown ? shown : ""),
+                             .type = SOURCE_HTTP,
+                             .layout = LAYOUT_NATIVE,
+                             .filetypes = UINT32_C(1) << FILE_BREAKPAD,
+                             .is_public = true,
+                             .configured = true,
+                             .url = url,
+                             .attempts = TRIES};
+    return shown != NULL;
+}
+
+/* The hash of the list as it is written. */
+static const char *key_of(struct config *config)
+{
+    struct sl_buf text = {0}, hex = {0};
+    uint8_t hash[32];
+    for (size_t i = 0; i < config->mozilla.source_count; i++) {
+        sl_buf_str(&text, config->mozilla.sources[i]);
+        sl_buf_u8(&text, '\n');
+    }
+    if (text.failed ||
+        EVP_Digest(text.data ? text.data : (const uint8_t *)"", text.size, hash, NULL, EVP_sha256(), NULL) != 1)
+        memset(hash, 0, sizeof hash);
+    for (size_t i = 0; i < sizeof hash; i++)
+        sl_buf_printf(&hex, "%02x", hash[i]);
+    sl_buf_u8(&hex, '\0');
+    const char *key = sl_buf_keep(&hex, &config->arena).data;
+    sl_buf_free(&text);
+    return key ? key : "";
+}
+
+static void read_stores(struct config *config, const struct value *root, struct value_problems *problems)
+{
+    size_t count = config->mozilla.source_count;
+    struct source *stores = SL_ARENA_ARRAY(&config->arena, struct source, count + 1);
+    size_t good = 0;
+    for (size_t i = 0; stores && i < count; i++) {
+        struct sl_str text = config->mozilla.sources[i];
+        const struct source *known = source_named(config, text);
+        if (known)
+            stores[good++] = *known;
+        else if (is_url(text) && store_of_url(config, text, &stores[good]))
+            good++;
+        else
+            unknown_source(problems, config_find(root, "mozilla.sources"), i, "mozilla.sources");
+    }
+    config->mozilla.stores_key = key_of(config);
+    config->mozilla.stores = stores;
+    config->mozilla.source_count = stores ? good : 0;
+}
+
+static void read_fallbacks(struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct sl_str *ids = config->mozilla.fallback_sources;
+    size_t count = config->mozilla.fallback_count, good = 0;
+    if (config->mozilla.fallback_all) {
+        config->mozilla.fallbacks = config->sources;
+        config->mozilla.fallbacks_count = config->source_count;
+        config->mozilla.fallbacks_number = config->sources_number;
+        return;
+    }
+    struct source *fallbacks = SL_ARENA_ARRAY(&config->arena, struct source, count + 1);
+    for (size_t i = 0; fallbacks && i < count; i++) {
+        const struct source *known = source_named(config, ids[i]);
+        if (known)
+            fallbacks[good++] = *known;
+        else if (!sl_str_equal(ids[i], SL_STR("uploads"))) /* which are asked in any case */
+            unknown_source(problems, config_find(root, "mozilla.fallback_sources"), i, "mozilla.fallback_sources");
+    }
+    config->mozilla.fallbacks = fallbacks;
+    config->mozilla.fallbacks_count = good;
+    config->mozilla.fallbacks_number = source_list_number();
+}
+
+void config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *section = config_find(root, "mozilla");
+    config->mozilla.on = section && section->type == VALUE_MAP;
+    if (!config->mozilla.on)
+        return;
+    read_stores(config, root, problems);
+    read_fallbacks(config, root, problems);
+}

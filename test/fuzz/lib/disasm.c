@@ -1,0 +1,47 @@
+/* Bytes as machine code: the first says of which processor. Every instruction is text, they follow each other without a gap,
+ * and what is no instruction does not end it. */
+#include <stdlib.h>
+
+#include "disasm/disasm.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct seen {
+    uint64_t next, lines;
+    unsigned step;
+};
+
+static bool line(void *arg, uint64_t offset, struct sl_str text)
+{
+    struct seen *seen = arg;
+    if (!text.size || !sl_str_is_utf8(text) || offset < seen->next || (seen->lines && offset > seen->next + 15))
+        abort();
+    seen->next = offset + 1;
+    seen->lines++;
+    return true;
+}
+
+static void name(void *arg, uint64_t address, struct sl_buf *out)
+{
+    (void)arg;
+    if (address & 1)
+        sl_buf_printf(out, "f%llx", (unsigned long long)address);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const enum sl_arch archs[] = {SL_ARCH_X86, SL_ARCH_X86_64, SL_ARCH_ARMV7, SL_ARCH_ARM64};
+    struct seen seen = {0};
+    struct sl_disasm_reader reader = {line, name, &seen};
+    struct sl_error error;
+    uint64_t decoded;
+    if (size < 2)
+        return 0;
+    struct sl_disasm_code code = {.arch = archs[data[0] & 3],
+                                  .bytes = {data + 1, size - 1},
+                                  .address = (uint64_t)data[0] << 12,
+                                  .size = data[0] & 4 ? size : size / 2};
+    if (sl_disasm(&code, &reader, &decoded, &error) != SL_OK || decoded > code.bytes.size || seen.next > decoded)
+        abort();
+    return 0;
+}

@@ -1,0 +1,142 @@
+"""What the Firefox Profiler shows of a function: its machine code and its source, as symloom answers both."""
+import json, os, re, subprocess
+
+from harness import Service, Upstream, equal, http_source
+
+NAME = "code"
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <math.h>
+#include <time.h>
+static int order(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int main(int argc, char **argv)
+{
+    double sum = 0;
+    int numbers[64];
+    for (int i = 0; i < 64; i++) {
+        numbers[i] = atoi(argv[i % argc]);
+        sum += sin(numbers[i]) * pow(numbers[i], 1.5);
+    }
+    qsort(numbers, 64, sizeof *numbers, order);
+    printf("%f %d %s", sum, numbers[0], ctime(&(time_t){numbers[1]}));
+    return strlen(argv[0]);
+}
+"""
+
+
+def run(*command, **keys):
+    return subprocess.run(command, check=True, capture_output=True, text=True, **keys).stdout
+
+
+def built(work, compiler, *flags):
+    """(path, build id, functions: address and size) of a static program, whose addresses begin at 0."""
+    source, path = os.path.join(work, "code.c"), os.path.join(work, f"{NAME}-{compiler}")
+    with open(source, "w") as f:
+        f.write(PROGRAM)
+    run(compiler, "-O2", "-g", "-static-pie", "-Wl,--build-id", *flags, "-o", path, source, "-lm")
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path)).group(1)
+    functions = {}
+    for line in run("llvm-nm-19", "-S", path).splitlines():
+        parts = line.split()
+        if len(parts) == 4 and parts[2] in "tTwWi" and int(parts[1], 16):
+            functions[int(parts[0], 16)] = max(int(parts[1], 16), functions.get(int(parts[0], 16), 0))
+    return path, build_id, sorted(functions.items())
+
+
+def serving(work, path, build_id, **mozilla):
+    with open(path, "rb") as f:
+        upstream = Upstream({f"/{build_id}/executable": f.read()})
+    config = {"sources": [http_source(upstream.url)], "mozilla": {"compat": "profiler", "sources": [], **mozilla}}
+    return upstream, Service(work, config)
+
+
+def asm(s, build_id, start, size, **more):
+    body = {"name": NAME, "codeId": build_id, "debugName": NAME, "debugId": None, "startAddress": hex(start), "size": hex(size), **more}
+    status, got, text = s.request("POST", "/asm/v1", json.dumps(body), {"Origin": "http://x.com"})
+    equal((status, got["Access-Control-Allow-Origin"]), (200, "*"), text)
+    return json.loads(text)
+
+
+PREFIXES = {"rep", "repz", "repnz", "repe", "repne", "lock", "bnd", "notrack", "data16", "rex64",
+            "xacquire", "xrelease"}
+
+
+def objdump(path):
+    """Text of each instruction by its address; None of what is data."""
+    lines = {}
+    for line in run("llvm-objdump-19", "-d", "--no-show-raw-insn", "--x86-asm-syntax=intel", path).splitlines():
+        found = re.match(r"\s*([0-9a-f]+):\s+(.*)", line)
+        if found:
+            text = re.sub(r"\s+", " ", found[2].strip())
+            at = int(found[1], 16)
+            if lines.get(at - 1) in PREFIXES:  # in a line of its own
+                at, text = at - 1, f"{lines[at - 1]} {text}"
+            lines[at] = None if text.startswith((".word", ".byte", "<unknown>", ".inst", ".long", ".short", ".xword")) else text
+    return lines
+
+
+def functions_of(functions, lines, most):
+    """Evenly chosen ones without data in them."""
+    step = max(1, len(functions) // most)
+    starts = sorted(lines)
+    for start, size in functions[::step]:
+        if start in lines and all(lines.get(at) for at in range(start, start + size) if at in lines):
+            yield start, size
+
+
+SAME = {"movabs": "mov", "jz": "je", "jnz": "jne", "jnbe": "ja", "jnb": "jae", "jbe": "jbe", "jb": "jb", "jnl": "jge", "jnle": "jg", "jl": "jl", "jle": "jle",
+        "setz": "sete", "setnz": "setne", "setnbe": "seta", "setnb": "setae", "setnl": "setge", "setnle": "setg", "cmovz": "cmove",
+        "cmovnz": "cmovne", "cmovnbe": "cmova", "cmovnb": "cmovae", "cmovnl": "cmovge", "cmovnle": "cmovg", "retn": "ret", "int3": "int3",
+        "ud2a": "ud2", "movsd": "movsd", "sal": "shl", "xchg": "xchg", "fwait": "wait"}
+
+
+def mnemonic(text):
+    words = [w for w in text.split(" ") if w not in PREFIXES]
+    word = words[0] if words else text
+    return SAME.get(word, word)
+
+
+def x86(ours, theirs):
+    """The same instruction: comparisons may have their condition as a name or as a number."""
+    plain = re.sub(r"^(v?p?cmp)(eq|n?lt|n?le|neq|n?gt|n?ge|unord|ord|false|true)(_\w\w)?(u?[bwdq]|[ps][sd])$", r"\1\4", mnemonic(theirs))
+    return mnemonic(ours) in (mnemonic(theirs), plain)
+
+
+def aarch64(text):
+    """Without names of targets, comments, and the width of constants."""
+    text = re.sub(r" (<.*|//.*)$", "", text)
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def compare(s, build_id, functions, lines, same):
+    """Every instruction of the functions is the same here and there: how many there were, and what was not."""
+    count, others = 0, []
+    for start, size in functions:
+        answer = asm(s, build_id, start, size)
+        ours = {start + offset: text for offset, text in answer["instructions"]}
+        theirs = {at: lines[at] for at in range(start, start + size) if at in lines}
+        equal(int(answer["size"], 16) >= size, True)
+        count += len(theirs)
+        others += [(hex(at), ours.get(at), theirs.get(at)) for at in sorted(ours.keys() | theirs.keys())
+                   if ours.get(at) is None or theirs.get(at) is None or not same(ours[at], theirs[at])]
+    return count, others
+
+
+def test_code_of_x86_64_and_aarch64(work, objects):
+    most = int(os.environ.get("FUNCTIONS", 60))
+    for compiler, arch, same in (("gcc", "x86_64", x86),
+                                 ("aarch64-linux-gnu-gcc", "aarch64", lambda a, b: aarch64(a) == aarch64(b))):
+        path, build_id, functions = built(work, compiler)
+        lines = objdump(path)
+        upstream, service = serving(work, path, build_id)
+        with upstream, service as s:
+            chosen = list(functions_of(functions, lines, most))
+            equal(len(chosen) > most // 2, True, (arch, len(chosen), len(functions)))
+            answer = asm(s, build_id, *chosen[0])
+            equal((answer["arch"], answer["syntax"], answer["startAddress"]),
+                  (arch, ["Intel" if arch == "x86_64" else "ARM"], hex(chosen[0][0])))
+            count, others = compare(s, build_id, chosen, lines, same)
+            print(f"{arch}: {len(chosen)} functions, {count} instructions, {len(others)} others {others[:20]}")
+            equal(others[:20], [], f"{len(others)} of {count}, {arch}")
