@@ -63,7 +63,7 @@ static void llvm_put_text(struct sl_buf *out, struct sl_str text)
 }
 
 /* Pages are told by their distance, and in a comment as what they are: "adrp x0, 0 // 0x1000". */
-static void put_page(struct sl_buf *out, struct sl_str text)
+static void llvm_put_page(struct sl_buf *out, struct sl_str text)
 {
     const char *comma = memchr(text.data, ',', text.size);
     const char *comment = memmem(text.data, text.size, "// 0x", 5);
@@ -74,6 +74,20 @@ static void put_page(struct sl_buf *out, struct sl_str text)
     llvm_put_text(out, (struct sl_str){text.data, (size_t)(comma - text.data)});
     sl_buf_cstr(out, ", ");
     llvm_put_text(out, (struct sl_str){comment + 3, (size_t)(text.data + text.size - comment) - 3});
+}
+
+/* And places near by by theirs: "adr x0, #12". */
+static void llvm_put_place(struct disasm_line *line, struct sl_str text, uint64_t address)
+{
+    const char *number = memmem(text.data, text.size, ", #", 3);
+    if (!number) {
+        llvm_put_text(&line->text, text);
+        return;
+    }
+    llvm_put_text(&line->text, (struct sl_str){text.data, (size_t)(number - text.data)});
+    line->has_target = true;
+    line->target = address + (uint64_t)strtoll(number + 3, NULL, 0);
+    sl_buf_printf(&line->text, ", 0x%llx", (unsigned long long)line->target);
 }
 
 static size_t llvm_read(void *state, struct sl_bytes bytes, uint64_t address, struct disasm_line *line)
@@ -89,7 +103,9 @@ static size_t llvm_read(void *state, struct sl_bytes bytes, uint64_t address, st
         return 0;
     struct sl_str whole = sl_str(text);
     if (sl_str_starts(whole, SL_STR("\tadrp\t")))
-        put_page(&line->text, whole);
+        llvm_put_page(&line->text, whole);
+    else if (sl_str_starts(whole, SL_STR("\tadr\t")))
+        llvm_put_place(line, whole, address);
     else
         llvm_put_text(&line->text, whole);
     return read;
