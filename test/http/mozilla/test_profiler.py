@@ -60,7 +60,7 @@ def asm(s, build_id, start, size, **more):
 
 
 PREFIXES = {"rep", "repz", "repnz", "repe", "repne", "lock", "bnd", "notrack", "data16", "rex64",
-            "xacquire", "xrelease"}
+            "xacquire", "xrelease", "addr32"}
 
 
 def objdump(path):
@@ -86,7 +86,7 @@ def functions_of(functions, lines, most):
             yield start, size
 
 
-SAME = {"movabs": "mov", "jz": "je", "jnz": "jne", "jnbe": "ja", "jnb": "jae", "jbe": "jbe", "jb": "jb", "jnl": "jge", "jnle": "jg", "jl": "jl", "jle": "jle",
+SAME = {"movabs": "mov", "fucompi": "fucomip", "fcompi": "fcomip", "jz": "je", "jnz": "jne", "jnbe": "ja", "jnb": "jae", "jbe": "jbe", "jb": "jb", "jnl": "jge", "jnle": "jg", "jl": "jl", "jle": "jle",
         "setz": "sete", "setnz": "setne", "setnbe": "seta", "setnb": "setae", "setnl": "setge", "setnle": "setg", "cmovz": "cmove",
         "cmovnz": "cmovne", "cmovnbe": "cmova", "cmovnb": "cmovae", "cmovnl": "cmovge", "cmovnle": "cmovg", "retn": "ret", "int3": "int3",
         "ud2a": "ud2", "movsd": "movsd", "sal": "shl", "xchg": "xchg", "fwait": "wait"}
