@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/log.h"
+#include "redis/redis.h"
 
 enum { EVERY_MS = 60000 };
 
