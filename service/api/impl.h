@@ -14,6 +14,7 @@ struct service {
     void *reload_arg;
     /* of jobs */
     struct fiber_group jobs_group;
+    uint16_t node;      /* with which their ids begin */
     struct sl_map jobs; /* by the 16 bytes of their ids */
     size_t running;
     struct job *finished_first, *finished_last; /* results that are kept, in the order of their ends */

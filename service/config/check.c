@@ -145,12 +145,35 @@ static void check_shared_cache(const struct config *config, const struct value *
         value_problem(problems, at, false, "shared_cache", "needs one of gcs, s3, filesystem and redis");
 }
 
+/* Numbers of nodes, and URLs. */
+static void check_peers(const struct value *root, struct value_problems *problems)
+{
+    const struct value *peers = config_find(root, "cluster.peers");
+    for (size_t i = 0; peers && peers->type == VALUE_MAP && i < peers->count; i++) {
+        struct sl_str node = peers->keys[i], url = peers->items[i].string;
+        char path[64];
+        unsigned number = 0;
+        bool good = node.size > 0 && node.size < 6 && (node.data[0] != '0' || node.size == 1);
+        for (size_t k = 0; k < node.size; k++) {
+            good = good && node.data[k] >= '0' && node.data[k] <= '9';
+            number = good ? number * 10 + (unsigned)(node.data[k] - '0') : 0;
+        }
+        snprintf(path, sizeof path, "cluster.peers.%.*s", (int)(node.size < 32 ? node.size : 32), node.data);
+        if (!good || number > UINT16_MAX)
+            value_problem(problems, &peers->items[i], false, path, "is not the number of a node, 0 to 65535");
+        else if (peers->items[i].type == VALUE_STRING && !sl_str_starts(url, SL_STR("http://")) &&
+                 !sl_str_starts(url, SL_STR("https://")))
+            value_problem(problems, &peers->items[i], false, path, "is not a URL of http or https");
+    }
+}
+
 void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *sources = config_find(root, "sources");
     struct sl_map ids = {0};
     check_deny_list(config, root, problems);
     check_shared_cache(config, root, problems);
+    check_peers(root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
         check_source_id(&sources->items[i], i, &ids, problems);
         check_source_index(&sources->items[i], i, problems);

@@ -10,9 +10,8 @@
 #include "core/secret.h"
 #include "core/value.h"
 
-struct source;      /* origin/origin.h */
-struct unc_mapping; /* origin/origin.h */
-struct key_origin;  /* config/impl.h */
+struct source;     /* origin/origin.h */
+struct key_origin; /* config/impl.h */
 
 struct access_key { /* of auth.keys */
     struct sl_str id;
@@ -123,7 +122,7 @@ struct config {
 
     struct sl_str *file_ptr_roots;
     size_t file_ptr_root_count;
-    struct unc_mapping *file_ptr_unc_map;
+    struct text_pair *file_ptr_unc_map;
     size_t file_ptr_unc_map_count;
 
     struct {
@@ -183,6 +182,11 @@ struct config {
         const char *version_file; /* of /__version__; NULL: beside the program */
         bool broken_endpoint;     /* /__broken__ */
     } mozilla;
+    struct {
+        uint64_t node_id;        /* UINT64_MAX: of the host's name */
+        struct text_pair *peers; /* numbers of nodes, and where to ask them */
+        size_t peer_count;
+    } cluster;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */
     } memory;

@@ -100,14 +100,14 @@ static void list_value(struct dump *d, const struct key *key)
 
 static void pairs_value(struct dump *d, const struct key *key)
 {
-    const struct unc_mapping *pairs = *(struct unc_mapping *const *)field_at(d->config, key->offset);
+    const struct text_pair *pairs = *(struct text_pair *const *)field_at(d->config, key->offset);
     size_t count = *(const size_t *)field_at(d->config, key->count_offset);
     sl_buf_u8(d->out, '{');
     for (size_t i = 0; i < count; i++) {
         sl_buf_cstr(d->out, i ? ", " : "");
-        quoted(d, pairs[i].prefix);
+        quoted(d, pairs[i].key);
         sl_buf_cstr(d->out, ": ");
-        quoted(d, pairs[i].directory);
+        quoted(d, pairs[i].value);
     }
     sl_buf_u8(d->out, '}');
 }

@@ -66,7 +66,7 @@ enum key_type {
     KEY_TEXTS,    /* list of struct sl_str, and its length */
     KEY_STRINGS,  /* list of const char *, and its length */
     KEY_HIDDEN,   /* struct sl_secret; of class KEY_SECRET */
-    KEY_PAIRS,    /* map of texts as a list of struct unc_mapping, and its length */
+    KEY_PAIRS,    /* map of texts as a list of struct text_pair, and its length */
     KEY_SOURCES,
 };
 

@@ -329,6 +329,8 @@ const struct key config_keys[] = {
     {"conversion.max_time", KEY_DURATION, AT(conversion.max_time_ns), .value = 30 * SECOND, .min = MS},
     {"conversion.max_heavy", KEY_UNSIGNED, AT(conversion.max_heavy), .value = 1, .min = 1},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .words = access_route_groups},
+    {"cluster.node_id", KEY_COUNT, AT(cluster.node_id), .value = UINT64_MAX, .max = UINT16_MAX, .none = "null"},
+    {"cluster.peers", KEY_PAIRS, LIST(cluster.peers, cluster.peer_count)},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
 };
@@ -346,7 +348,7 @@ static const struct group {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
      "max_unwind_chain_len special_paths core_dumps isolation "
-     "ms_symcache page cluster"},
+     "ms_symcache page"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
     {"server_config.https", KEY_FREE, NULL, "certificate_path key_path client_ca_path"},
@@ -366,7 +368,7 @@ static const struct group {
     {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
     {"page", KEY_FREE, NULL, "enabled"},
-    {"cluster", KEY_FREE, NULL, "node_id results peers"},
+    {"cluster", KEY_FREE, NOT_YET, "results"},
 
     /* Sources are read by origin/, as those of requests are. */
     {"sources[]", KEY_FREE, NULL, "id name type path bucket prefix aws_credentials_provider client_email"},

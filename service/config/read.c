@@ -272,11 +272,11 @@ static void read_pairs(struct reading *r)
     size_t count = map->type == VALUE_MAP ? map->count : 0, good = 0;
     if (map->type != VALUE_MAP && map->type != VALUE_NULL)
         complain(r, "is not a map of keys");
-    struct unc_mapping *pairs = SL_ARENA_ARRAY(&r->config->arena, struct unc_mapping, count);
+    struct text_pair *pairs = SL_ARENA_ARRAY(&r->config->arena, struct text_pair, count);
     for (size_t i = 0; pairs && i < count && !config_enough(r->problems); i++)
         if (good_text(r, &map->items[i]))
-            pairs[good++] = (struct unc_mapping){map->keys[i], map->items[i].string};
-    *(struct unc_mapping **)field_at(r->config, r->key->offset) = pairs;
+            pairs[good++] = (struct text_pair){map->keys[i], map->items[i].string};
+    *(struct text_pair **)field_at(r->config, r->key->offset) = pairs;
     *(size_t *)field_at(r->config, r->key->count_offset) = good;
 }
 

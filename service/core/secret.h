@@ -8,6 +8,10 @@ struct sl_secret {
     struct sl_str hidden;
 };
 
+static inline struct sl_secret secret_of(struct sl_str text)
+{
+    return (struct sl_secret){text};
+}
 static inline struct sl_str secret_open(struct sl_secret secret)
 {
     return secret.hidden;

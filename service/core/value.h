@@ -22,6 +22,11 @@ struct value {
     uint32_t line, column; /* 1-based; 0 when not known (value_from_json) */
 };
 
+/* Of a map of texts. */
+struct text_pair {
+    struct sl_str key, value;
+};
+
 /* The member of a map; NULL when absent or `map` is no map. */
 struct value *value_get(const struct value *map, const char *key);
 

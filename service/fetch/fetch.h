@@ -81,6 +81,20 @@ bool fetch_progress(struct fetch_progress *progress);
 /* As fetch_get, for small answers: the contents are appended to `body`. `max_size` must be set. */
 enum sl_code fetch_text(const struct fetch_request *request, struct sl_buf *body, struct sl_error *error) SL_SUSPENDS;
 
+/* A question to a neighbour, another process of this service: one exchange, as it is, with any status. Nothing stands in its way:
+ * no slots, deny list or address checks; and nothing is done for it: no second attempt, no redirects, no unpacking. */
+struct fetch_relay {
+    const char *url;
+    const char *socket; /* path of the Unix socket that it listens on; NULL = where the URL says */
+    const struct fetch_header *headers;
+    size_t header_count;
+    uint64_t timeout_ns; /* until the end of the answer */
+    uint64_t max_size;   /* bytes of the answer */
+};
+/* The answer's body is appended to `body`. */
+enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl_buf *body,
+                         struct sl_error *error) SL_SUSPENDS;
+
 /* Removes a compression wrapper of the file `fd`, if it has one: the file then holds the inner contents. `max_size` 0 =
  * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout. Blocks: pool work. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);

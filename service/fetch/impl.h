@@ -67,6 +67,7 @@ struct transfer {
     const char *url;
     struct curl_slist *headers;
     const char *user, *password; /* NULL = none */
+    const char *socket;          /* path of the Unix socket to connect to, wherever the URL leads; NULL = none */
     enum driver_pool pool;
     bool accept_invalid_certs;
     const char *method; /* NULL = GET */

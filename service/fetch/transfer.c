@@ -28,7 +28,7 @@ void transfer_note_restricted(const struct transfer *t)
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct transfer *t = arg;
-    if (address_refused(&address->addr, t->pool)) {
+    if (!t->socket && address_refused(&address->addr, t->pool)) {
         t->restricted = true;
         transfer_note_restricted(t);
         return CURL_SOCKET_BAD;
@@ -213,6 +213,8 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->body.data ? t->body.data : "");
     }
+    if (t->socket)
+        curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, t->socket);
     if (t->pool == DRIVER_OWN)
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     if (fetch_state.ca_file)

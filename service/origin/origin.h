@@ -12,16 +12,12 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 
-struct unc_mapping { /* "\\\\server\\share" is mounted at a directory */
-    struct sl_str prefix, directory;
-};
-
 struct origin_options { /* of the process; what it points to must stay */
     size_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
     uint64_t sentry_index_ttl_ns;
     const struct sl_str *file_ptr_roots; /* directories in which files that a `file.ptr` names may lie */
     size_t file_ptr_root_count;
-    const struct unc_mapping *unc_map;
+    const struct text_pair *unc_map; /* "\\\\server\\share" is mounted at a directory */
     size_t unc_map_count;
 };
 /* May be called again: what is remembered stays, as much of it as the new options allow. Without it nothing a

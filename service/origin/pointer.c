@@ -51,12 +51,12 @@ static struct sl_str on_share(struct sl_str path, struct sl_str share)
 static struct sl_str translate(struct sl_arena *arena, struct sl_str path)
 {
     for (size_t i = 0; i < origin_options.unc_map_count; i++) {
-        const struct unc_mapping *mapping = &origin_options.unc_map[i];
-        struct sl_str rest = on_share(path, mapping->prefix);
+        const struct text_pair *mapping = &origin_options.unc_map[i];
+        struct sl_str rest = on_share(path, mapping->key);
         if (!rest.data)
             continue;
         struct sl_buf text = {0};
-        sl_buf_str(&text, mapping->directory);
+        sl_buf_str(&text, mapping->value);
         sl_buf_u8(&text, '/');
         for (size_t c = 0; c < rest.size; c++)
             sl_buf_u8(&text, rest.data[c] == '\\' ? '/' : (uint8_t)rest.data[c]);

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include "api/impl.h"
+#include "api/jobs/node.h"
 #include "cache/cache.h"
 #include "core/duration.h"
 #include "core/log.h"
@@ -243,7 +244,7 @@ bool job_slot_free(struct http_exchange *x)
     return false;
 }
 
-/* RFC 9562, 5.4: version 4. */
+/* In form of version 4 (RFC 9562, 5.4); its first 16 bits are the node. */
 static bool new_id(struct service *service, uint8_t id[16])
 {
     size_t size = sizeof service->random;
@@ -254,6 +255,8 @@ static bool new_id(struct service *service, uint8_t id[16])
     }
     service->random_left -= 16;
     memcpy(id, service->random + service->random_left, 16);
+    id[0] = (uint8_t)(service->node >> 8);
+    id[1] = (uint8_t)service->node;
     id[6] = (uint8_t)((id[6] & 0x0F) | 0x40);
     id[8] = (uint8_t)((id[8] & 0x3F) | 0x80);
     return true;
@@ -309,8 +312,7 @@ void job_leave(struct job *job)
     drop_if_unknown(job);
 }
 
-/* With or without hyphens, in any case. */
-static bool parse_id(struct sl_str text, uint8_t id[16])
+bool job_id_parse(struct sl_str text, uint8_t id[16])
 {
     char digits[32];
     size_t count = 0, size;
@@ -325,11 +327,9 @@ static bool parse_id(struct sl_str text, uint8_t id[16])
     return count == sizeof digits && sl_hex_decode((struct sl_str){digits, count}, id, 16, &size);
 }
 
-struct job *job_find(struct service *service, struct sl_str text)
+struct job *job_find(struct service *service, const uint8_t id[16])
 {
-    uint8_t id[16];
-    struct job *job =
-        parse_id(text, id) ? sl_map_get(&service->jobs, (struct sl_str){(const char *)id, sizeof id}) : NULL;
+    struct job *job = sl_map_get(&service->jobs, (struct sl_str){(const char *)id, 16});
     if (!job || !job->revealed)
         return NULL;
     job->waiting++;
@@ -375,6 +375,7 @@ void service_stop(struct service *service)
 void jobs_init(struct service *service)
 {
     fiber_group_init(&service->jobs_group, NULL);
+    service->node = node_own(service->config);
     uv_timer_init(loop_get(), &service->expiry);
     uv_unref((uv_handle_t *)&service->expiry);
     service->expiry.data = service;

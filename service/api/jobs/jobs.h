@@ -49,8 +49,11 @@ void job_discard(struct job *job); /* of a job that was not begun */
 bool job_begin(struct http_exchange *x, struct job *job, job_run *run, void *arg);
 void job_leave(struct job *job);
 
-/* For whoever knows the id; NULL: no such job. Held as above. */
-struct job *job_find(struct service *service, struct sl_str id);
+/* With or without hyphens, in any case. */
+bool job_id_parse(struct sl_str text, uint8_t id[16]);
+
+/* For whoever knows the id; NULL: no such job here. Held as above. */
+struct job *job_find(struct service *service, const uint8_t id[16]);
 
 void jobs_init(struct service *service);
 void jobs_collect_metrics(const struct service *service);

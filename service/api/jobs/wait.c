@@ -1,5 +1,6 @@
 /* Who waits for a job: the client that began it, and all that ask for it by its id. */
 #include "api/impl.h"
+#include "api/jobs/node.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
@@ -95,12 +96,14 @@ void job_start(struct http_exchange *x, struct job *job, const struct api_query 
 static void job_poll(struct http_exchange *x)
 {
     struct api_query query;
+    uint8_t id[16];
     if (!query_read(x, &query))
         return;
-    struct job *job = job_find(x->service, x->captures[0]);
+    bool sound = job_id_parse(x->captures[0], id);
+    struct job *job = sound ? job_find(x->service, id) : NULL;
     if (job) {
         job_answer(x, job, &query);
-    } else {
+    } else if (!sound || !node_relay(x, id, &query)) {
         metric_add(METRIC_POLLS, 1, "unknown", NULL, NULL);
         http_reply_empty(x, 404);
     }

@@ -15,7 +15,7 @@
 #include "kinds/kinds.h"
 
 /* What is bound, opened or connected at start. */
-static const char *const fixed[] = {"bind", "cache_dir", "symbfile.store_dir", "shared_cache."};
+static const char *const fixed[] = {"bind", "cache_dir", "symbfile.store_dir", "shared_cache.", "cluster."};
 enum { KEYS_MAX = 32 };
 
 static void keep_fixed(const struct config *before, struct config *fresh)
@@ -31,6 +31,7 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->cache_dir = before->cache_dir;
     fresh->symbfile.store_dir = before->symbfile.store_dir;
     fresh->shared = before->shared;
+    fresh->cluster = before->cluster;
 }
 
 static void log_lines(struct sl_str lines, bool failed)

@@ -216,8 +216,8 @@ static void lists(void **state)
     assert_int_equal(o.config->allowed_reserved_network_count, 0);
     assert_int_equal(o.config->file_ptr_root_count, 2);
     assert_int_equal(o.config->file_ptr_unc_map_count, 2);
-    assert_true(sl_str_equal(o.config->file_ptr_unc_map[0].prefix, SL_STR("\\\\host\\share")));
-    assert_true(sl_str_equal(o.config->file_ptr_unc_map[1].directory, SL_STR("/srv")));
+    assert_true(sl_str_equal(o.config->file_ptr_unc_map[0].key, SL_STR("\\\\host\\share")));
+    assert_true(sl_str_equal(o.config->file_ptr_unc_map[1].value, SL_STR("/srv")));
     assert_int_equal(o.config->http.trusted_proxy_count, 4);
     assert_string_equal(o.config->http.allowed_hosts[1], "5");
     outcome_free(&o);

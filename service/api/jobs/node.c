@@ -1,0 +1,111 @@
+#include "api/jobs/node.h"
+
+#include <openssl/sha.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "api/impl.h"
+#include "core/log.h"
+#include "core/metrics.h"
+#include "fetch/fetch.h"
+
+#define FORWARDED "X-Symloom-Forwarded"
+#define GRACE_NS  UINT64_C(5000000000) /* beyond what the client waits */
+enum { RESULT_MAX = 1 << 30 };
+
+uint16_t node_own(const struct config *config)
+{
+    char name[256] = "";
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    if (config->cluster.node_id != UINT64_MAX)
+        return (uint16_t)config->cluster.node_id;
+    gethostname(name, sizeof name - 1);
+    SHA256((const uint8_t *)name, strlen(name), digest);
+    return (uint16_t)(digest[0] << 8 | digest[1]);
+}
+
+/* The owner's URL, without a slash at its end; NULL = not known. */
+static const char *peer_url(const struct config *config, struct sl_arena *arena, unsigned node)
+{
+    char number[8];
+    int size = snprintf(number, sizeof number, "%u", node);
+    for (size_t i = 0; i < config->cluster.peer_count; i++) {
+        struct sl_str url = config->cluster.peers[i].value;
+        if (!sl_str_equal(config->cluster.peers[i].key, (struct sl_str){number, (size_t)size}))
+            continue;
+        while (url.size && url.data[url.size - 1] == '/')
+            url.size--;
+        return sl_arena_strndup(arena, url.data, url.size);
+    }
+    return NULL;
+}
+
+/* How to ask for the job: its URL; NULL when out of memory. */
+static const char *job_url(struct http_exchange *x, const char *base, const uint8_t id[16],
+                           const struct api_query *query)
+{
+    struct sl_buf url = {0};
+    sl_buf_printf(&url, "%s/requests/", base);
+    for (int i = 0; i < 16; i++)
+        sl_buf_printf(&url, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
+    if (query->has_timeout)
+        sl_buf_printf(&url, "?timeout=%llu", (unsigned long long)query->timeout_s);
+    const char *text = url.failed ? NULL : sl_arena_strndup(&x->arena, (const char *)url.data, url.size);
+    sl_buf_free(&url);
+    return text;
+}
+
+/* What the client proved itself with is proved to the owner. */
+static size_t relay_headers(const struct http_exchange *x, struct fetch_header headers[4])
+{
+    static const char *const proofs[] = {"authorization", "x-api-key"};
+    size_t count = 0;
+    headers[count++] = (struct fetch_header){SL_STR(FORWARDED), secret_of(SL_STR("1"))};
+    for (size_t i = 0; i < sizeof proofs / sizeof *proofs; i++) {
+        struct sl_str value = http_header(x, proofs[i]);
+        if (value.size)
+            headers[count++] = (struct fetch_header){sl_str(proofs[i]), secret_of(value)};
+    }
+    if (x->request_id.size)
+        headers[count++] = (struct fetch_header){SL_STR("X-Request-Id"), secret_of(x->request_id)};
+    return count;
+}
+
+static uint64_t relay_timeout_ns(const struct config *config, const struct api_query *query)
+{
+    uint64_t ns = config->max_job_duration_ns;
+    if (query->has_timeout && __builtin_mul_overflow(query->timeout_s, UINT64_C(1000000000), &ns))
+        ns = config->max_job_duration_ns;
+    if (ns > config->max_job_duration_ns)
+        ns = config->max_job_duration_ns;
+    return ns + GRACE_NS;
+}
+
+bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_query *query)
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    unsigned owner = (unsigned)id[0] << 8 | id[1];
+    if (owner == ((const struct service *)x->service)->node || http_header(x, "x-symloom-forwarded").data)
+        return false;
+    const char *base = peer_url(config, &x->arena, owner), *url = base ? job_url(x, base, id, query) : NULL;
+    if (!url)
+        return false;
+    struct fetch_header headers[4];
+    struct fetch_relay relay = {
+        .url = url, .headers = headers, .timeout_ns = relay_timeout_ns(config, query), .max_size = RESULT_MAX};
+    struct sl_buf body = {0};
+    struct sl_error error = {0};
+    int status = 0;
+    relay.header_count = relay_headers(x, headers);
+    enum sl_code code = fetch_relay(&relay, &status, &body, &error);
+    if (code != SL_OK && code != SL_CANCELLED)
+        log_warn("jobs", "the node of a job cannot be asked", LOG_U64("node", owner), LOG_ERR(&error));
+    metric_add(METRIC_POLLS, 1, code == SL_OK && status == 200 ? "forwarded" : "unknown", NULL, NULL);
+    if (code == SL_OK && status == 200) {
+        http_reply_json(x, 200, &body);
+        return true;
+    }
+    sl_buf_free(&body);
+    http_reply_empty(x, 404);
+    return true;
+}

@@ -1,0 +1,14 @@
+/* The nodes of a cluster. A job's id begins with four hex digits that are its node, so that a node that is asked for a job of
+ * another one can pass the question on: to a process beside it by its socket, to another machine by cluster.peers. */
+#pragma once
+
+#include "api/api.h"
+
+struct api_query;
+
+/* The node of this process: cluster.node_id; else the first 16 bits of the SHA-256 of the host's name. */
+uint16_t node_own(const struct config *config);
+
+/* Asks the owner of the job, if that is another node that is known, and answers as it did; an owner that cannot be reached, or
+ * knows no such job, is a bare 404. False: nobody is to be asked. */
+bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_query *query) SL_SUSPENDS;

@@ -1,0 +1,80 @@
+/* fetch_relay: one question to a neighbour. */
+#include "fetch/impl.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static enum body_action relay_decide(struct transfer *t)
+{
+    return t->content_length > 0 && (uint64_t)t->content_length > t->limit ? BODY_STOP : BODY_STORE;
+}
+
+static bool add_headers(struct curl_slist **list, const struct fetch_relay *relay)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < relay->header_count; i++) {
+        struct sl_str name = relay->headers[i].name, value = secret_open(relay->headers[i].value);
+        struct sl_buf line = {0};
+        sl_buf_printf(&line, SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(name), SL_STR_ARG(value));
+        sl_buf_u8(&line, 0);
+        struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*list, (const char *)line.data);
+        sl_buf_wipe(&line);
+        ok = longer != NULL;
+        *list = ok ? longer : *list;
+    }
+    return ok;
+}
+
+static bool take_body(int fd, uint64_t size, struct sl_buf *body)
+{
+    if (size == 0)
+        return true;
+    if (size > SIZE_MAX || !sl_buf_reserve(body, (size_t)size))
+        return false;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = pread(fd, body->data + body->size, (size_t)size - done, (off_t)done);
+        if (n <= 0)
+            return false;
+        body->size += (size_t)n;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+static enum sl_code relay_exchange(const struct fetch_relay *relay, struct transfer *t, struct sl_error *error)
+{
+    if (!add_headers(&t->headers, relay) || !transfer_start(t))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = transfer_wait_end(t, t->head, error);
+    if (code == SL_OK && (t->too_long || (t->head_complete && t->action == BODY_STOP)))
+        code = sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+    if (code == SL_OK)
+        code = transfer_failure(t, error);
+    if (code == SL_OK && !t->head_complete)
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer without a head");
+    return code;
+}
+
+enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl_buf *body, struct sl_error *error)
+{
+    struct fiber_wait_list events = {0};
+    struct transfer t = {.url = relay->url,
+                         .socket = relay->socket,
+                         .pool = DRIVER_OWN,
+                         .limit = relay->max_size,
+                         .head = time_limit(relay->timeout_ns),
+                         .decide = relay_decide,
+                         .events = &events};
+    t.fd = memfd_create("answer", MFD_CLOEXEC);
+    if (t.fd < 0)
+        return sl_fail_errno(error, errno, "cannot make a file in memory");
+    enum sl_code code = relay_exchange(relay, &t, error);
+    *status = (int)t.status;
+    if (code == SL_OK && !take_body(t.fd, t.stored, body))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    transfer_end(&t);
+    curl_slist_free_all(t.headers);
+    close(t.fd);
+    return code;
+}

@@ -1,0 +1,108 @@
+"""Several nodes: polls find the node that has the job."""
+import json, statistics, threading, time
+
+import harness
+from harness import Service, Upstream, equal, http_source, request
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+
+
+class Gate:
+    """A source that answers once it is opened."""
+
+    def __init__(self, objects):
+        self.open = threading.Event()
+        self.routes = {path: self.held(body) for path, body in objects.layout().items()}
+
+    def held(self, body):
+        def route(handler):
+            self.open.wait(60)
+            handler.reply(200, body)
+        return route
+
+
+def nodes(work, count, **more):
+    """Configurations of nodes that know each other, and their addresses."""
+    ports = [harness.free_port() for _ in range(count)]
+    peers = {str(i + 1): f"http://127.0.0.1:{port}/" for i, port in enumerate(ports)}
+    return [{"bind": f"127.0.0.1:{port}", "cluster": {"node_id": i + 1, "peers": peers}, **more} for i, port in enumerate(ports)]
+
+
+def poll(service, job, query="", headers=None):
+    status, _, body = service.request("GET", f"/requests/{job}{query}", headers=headers)
+    return status, json.loads(body) if body else None
+
+
+def begin(service, objects, upstream, address="plain"):
+    body = request(objects.module(), [objects.address(address)],
+                   sources=[http_source(upstream.url, filters={"filetypes": ["elf_code"]})])
+    answer = service.symbolicate(body, "?timeout=0")
+    equal(answer["status"], "pending")
+    return answer["request_id"]
+
+
+def test_ids_begin_with_the_node(work, objects):
+    gate = Gate(objects)
+    with Upstream(gate.routes) as upstream, Service(work, {"cluster": {"node_id": 0xABC}}) as s:
+        job = begin(s, objects, upstream)
+        equal(job[:4], "0abc")
+        equal(job[14], "4")  # in form of version 4
+        gate.open.set()
+        equal(poll(s, job, "?timeout=30")[1]["status"], "completed")
+
+
+def test_a_poll_is_passed_on_to_the_owner(work, objects):
+    gate = Gate(objects)
+    one, two = nodes(work, 2)
+    with Upstream(gate.routes) as upstream, Service(work, one) as a, Service(work, two) as b:
+        job = begin(a, objects, upstream)
+        status, answer = poll(b, job, "?timeout=0")
+        equal((status, answer["status"], answer["request_id"]), (200, "pending", job))
+        equal(poll(b, job.replace("-", "").upper(), "?timeout=0")[1]["request_id"], job)
+        waiting = threading.Thread(target=lambda: answers.append(poll(b, job)))
+        answers = []
+        waiting.start()
+        gate.open.set()
+        waiting.join(60)
+        equal(answers[0][1]["status"], "completed")
+        equal(poll(a, job)[1], answers[0][1])
+        equal(poll(b, job, headers={"X-Symloom-Forwarded": "1"})[0], 404)  # never twice
+        equal(poll(b, "0001" + UNKNOWN[4:])[0], 404)  # its owner does not know it
+        equal(poll(b, UNKNOWN)[0], 404)
+        equal(poll(b, "nonsense")[0], 404)
+
+
+def test_an_owner_that_is_gone_knows_nothing(work, objects):
+    one, two = nodes(work, 2)
+    with Service(work, two) as b:
+        status, _, body = b.request("GET", "/requests/0001" + UNKNOWN[4:])
+        equal((status, body), (404, b""))
+
+
+def test_owners_ask_for_keys_too(work, objects):
+    gate = Gate(objects)
+    keys = {"require": ["symbolicate"], "keys": [{"id": "k", "sha256": "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b",
+                                                 "rights": ["symbolicate"]}]}
+    one, two = nodes(work, 2, auth=keys)
+    with Upstream(gate.routes) as upstream, Service(work, one) as a, Service(work, two) as b:
+        body = request(objects.module(), [objects.address("plain")],
+                       sources=[http_source(upstream.url, filters={"filetypes": ["elf_code"]})])
+        proof = {"X-Api-Key": "secret"}
+        status, _, answer = a.post("/symbolicate?timeout=0", body, proof)
+        equal(status, 200, answer)
+        job = json.loads(answer)["request_id"]
+        equal(poll(b, job, "?timeout=0")[0], 401)
+        equal(poll(b, job, "?timeout=0", proof)[1]["status"], "pending")
+        gate.open.set()
+        equal(poll(b, job, "?timeout=30", proof)[1]["status"], "completed")
+
+
+def test_nodes_have_numbers_and_addresses(work, objects):
+    for cluster, what in (({"node_id": 65536}, "cluster.node_id"), ({"peers": {"x": "http://a"}}, "cluster.peers.x"),
+                          ({"peers": {"65536": "http://a"}}, "cluster.peers.65536"), ({"peers": {"01": "http://a"}}, "cluster.peers.01"),
+                          ({"peers": {"1": "ftp://a"}}, "cluster.peers.1")):
+        try:
+            Service(work, {"cluster": cluster}).stop()
+            raise RuntimeError(f"{cluster} was taken")
+        except AssertionError as error:
+            assert what in str(error), error
